@@ -35,9 +35,14 @@ std::optional<Operand> to_operand(ArgumentOf of, nb::handle object, Where where)
 // comparison beyond all integers.
 nb::object operand_beside(const NDArray* array, nb::handle other, bool comparison);
 
-// Of a heddle.NDArray the same array, if it has the dtype; else a new one of what NumPy makes of the object. Python's own
-// floats become f32, unless a dtype says otherwise.
-NDArray to_array(ArgumentOf of, nb::handle object, std::optional<DType> dtype, Where where);
+// Of a heddle.NDArray the same array, if it has the dtype; else a new one of what NumPy makes of the object. Without a dtype
+// Python's own floats become `floats`, beside f64 arrays in a list f64.
+NDArray to_array(ArgumentOf of, nb::handle object, std::optional<DType> dtype, Where where,
+                 DType floats = DType::f32);
+// Whether it is an f64 array, also another package's, or a list with one in it. Python's own floats are none.
+bool holds_f64(nb::handle object);
+// What is assigned to elements of that dtype: as to_array, but Python's own numbers keep the digits that these hold.
+NDArray to_array_for(ArgumentOf of, nb::handle object, DType target, Where where);
 
 // Blocks until the array can be read here, or also written: at once inside an op that has declared its var.
 void make_readable(const NDArray& array);

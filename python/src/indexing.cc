@@ -85,14 +85,14 @@ void assign(const NDArray& target, PyObject* value, Where where) {
     const ReleaseGil released;
     return operators_detail::fill_with(target, scalar, where);
   }
-  const NDArray array = to_array(kValue, value, std::nullopt, where);
+  const NDArray array = to_array_for(kValue, value, target.dtype(), where);
   const ReleaseGil released;
   target.assign(array, where);
 }
 
 void assign_chosen(const NDArray& x, const std::vector<IndexKey>& keys, PyObject* value, Where where) {
   std::optional<Operand> operand = to_operand(kValue, value, where);
-  if (!operand) operand.emplace(to_array(kValue, value, std::nullopt, where), where);
+  if (!operand) operand.emplace(to_array_for(kValue, value, x.dtype(), where), where);
   const ReleaseGil released;
   ndarray_detail::in_name_of(kName, [&] { Chosen(x, keys, where) = *operand; });
 }

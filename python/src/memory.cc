@@ -6,6 +6,7 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -189,14 +190,15 @@ nb::object numpy_of(ArgumentOf of, nb::handle given, std::optional<DType> dtype)
   const std::string kind = nb::cast<nb::str>(usual.attr("dtype").attr("kind")).c_str();
   const bool wide = dtype == DType::i64 || dtype == DType::u64;
   const bool integers = dtype && !is_floating(*dtype) && *dtype != DType::boolean;
+  const bool floating = dtype && is_floating(*dtype);
   const bool whole = kind == "i" || kind == "u";
   const bool rounded = kind == "f" && (wide || (!dtype && has_large(usual)));
   if (kind != "O" && !rounded && !(whole && integers)) return usual;
   const nb::object exact = whole ? usual : numpy("asarray")(given, "dtype"_a = "object");
   if (!whole)
     for (const nb::handle element : exact.attr("flat"))
-      if (!PyLong_Check(element.ptr())) return usual;
-  if (dtype && is_floating(*dtype)) return exact.attr("astype")("float64");
+      if (!PyLong_Check(element.ptr()) && !(floating && PyFloat_Check(element.ptr()))) return usual;
+  if (floating) return exact.attr("astype")("float64");
   if (whole && fits(usual, *dtype)) return usual;
   try {
     if (wide && !whole) return exact.attr("astype")(from_dtype(*dtype).attr("numpy_name"));
@@ -469,7 +471,27 @@ nb::object to_numpy(nb::handle array, bool copy) {
   return copy ? result.attr("copy")() : result;
 }
 
-NDArray to_array(ArgumentOf of, nb::handle object, std::optional<DType> dtype, Where where) {
+bool holds_f64(nb::handle object) {
+  if (const NDArray* array = array_in(object)) return array->dtype() == DType::f64;
+  if (PyFloat_Check(object.ptr()) || PyLong_Check(object.ptr())) return false;
+  if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr())) {
+    for (const nb::handle one : object)
+      if (holds_f64(one)) return true;
+    return false;
+  }
+  if (!nb::hasattr(object, "dtype")) return false;
+  const nb::object dtype = object.attr("dtype");
+  const nb::str name(dtype);
+  return std::string_view(name.c_str()).ends_with("float64");
+}
+
+NDArray to_array_for(ArgumentOf of, nb::handle object, DType target, Where where) {
+  if (!is_plain(object)) return to_array(of, object, std::nullopt, where);
+  if (is_floating(target)) return to_array(of, object, target, where);
+  return to_array(of, object, std::nullopt, where, DType::f64);
+}
+
+NDArray to_array(ArgumentOf of, nb::handle object, std::optional<DType> dtype, Where where, DType floats) {
   const CallSite site(where);
   if (const NDArray* array = array_in(object)) {
     if (!dtype || array->dtype() == *dtype) return *array;
@@ -479,8 +501,9 @@ NDArray to_array(ArgumentOf of, nb::handle object, std::optional<DType> dtype, W
   if (is_plain(object)) {
     const CallsPython calling;
     const nb::object source = numpy_of(of, object, dtype);
-    const bool floats = !dtype && nb::cast<bool>(source.attr("dtype").attr("__eq__")("float64"));
-    return copy_of_numpy(of, source, floats ? std::optional(DType::f32) : dtype);
+    if (!dtype && nb::cast<bool>(source.attr("dtype").attr("__eq__")("float64")))
+      dtype = holds_f64(object) ? DType::f64 : floats;
+    return copy_of_numpy(of, source, dtype);
   }
   return copy_of_numpy(of, object, dtype);
 }

@@ -1,4 +1,5 @@
 // All operators, as functions made from their registry.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -55,7 +56,9 @@ std::vector<NDArray> arrays_in(const OperatorInfo& info, const ArgumentInfo& arg
                                Where where) {
   if (!PyTuple_Check(object.ptr()) && !PyList_Check(object.ptr())) refuse(info, argument, object);
   std::vector<NDArray> arrays;
-  for (nb::handle one : object) arrays.push_back(to_array(name_of(info, argument), one, std::nullopt, where));
+  const DType floats = holds_f64(object) ? DType::f64 : DType::f32;
+  for (nb::handle one : object)
+    arrays.push_back(to_array(name_of(info, argument), one, std::nullopt, where, floats));
   return arrays;
 }
 
@@ -66,10 +69,10 @@ bool becomes_array(nb::handle object) {
 bool is_integer(nb::handle object) { return PyIndex_Check(object.ptr()) && !PyBool_Check(object.ptr()); }
 
 OperatorValue array_value(const OperatorInfo& info, const ArgumentInfo& argument, nb::handle object,
-                          Where where) {
+                          DType floats, Where where) {
   if (const NDArray* array = array_in(object)) return *array;
   if (!becomes_array(object)) refuse(info, argument, object);
-  return to_array(name_of(info, argument), object, std::nullopt, where);
+  return to_array(name_of(info, argument), object, std::nullopt, where, floats);
 }
 
 std::vector<RowSparse> rows_in(const OperatorInfo& info, const ArgumentInfo& argument, nb::handle object) {
@@ -82,16 +85,16 @@ std::vector<RowSparse> rows_in(const OperatorInfo& info, const ArgumentInfo& arg
   return list;
 }
 
-// generator: set for an argument that is one, which the call has to lock.
-OperatorValue convert(const OperatorInfo& info, const ArgumentInfo& argument, nb::handle object, Where where,
-                      const PythonGenerator*& generator) {
+// floats: what Python's own floats in a list become. generator: set for an argument that is one, which the call has to lock.
+OperatorValue convert(const OperatorInfo& info, const ArgumentInfo& argument, nb::handle object, DType floats,
+                      Where where, const PythonGenerator*& generator) {
   const ArgumentOf of = name_of(info, argument);
   switch (argument.kind) {
     case ArgumentKind::array:
-      return array_value(info, argument, object, where);
+      return array_value(info, argument, object, floats, where);
     case ArgumentKind::array_or_number: {
       if (const NDArray* array = array_in(object)) return *array;
-      if (PyList_Check(object.ptr())) return to_array(of, object, std::nullopt, where);
+      if (PyList_Check(object.ptr())) return to_array(of, object, std::nullopt, where, floats);
       std::optional<Operand> operand = to_operand(of, object, where);
       if (!operand) refuse(info, argument, object);
       if (operand->is_array) return operand->array;
@@ -99,7 +102,7 @@ OperatorValue convert(const OperatorInfo& info, const ArgumentInfo& argument, nb
     }
     case ArgumentKind::array_or_row_sparse:
       if (nb::isinstance<RowSparse>(object)) return *nb::inst_ptr<RowSparse>(object);
-      return array_value(info, argument, object, where);
+      return array_value(info, argument, object, floats, where);
     case ArgumentKind::arrays:
       return arrays_in(info, argument, object, where);
     case ArgumentKind::row_sparse:
@@ -171,6 +174,13 @@ nb::object within_64_bits(const OperatorInfo& info, const ArgumentInfo& argument
   return operand_beside(beside, given[i], info.result_dtype == "bool");
 }
 
+// A list of floats beside an f64 array keeps its digits.
+DType floats_of_list(PyObject* const* given, std::size_t count, std::size_t i) {
+  if (!PyList_Check(given[i])) return DType::f32;
+  const auto wide = [&](PyObject* one) { return one && one != given[i] && holds_f64(one); };
+  return std::any_of(given, given + count, wide) ? DType::f64 : DType::f32;
+}
+
 PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     constexpr std::size_t kMost = 16;
@@ -194,7 +204,8 @@ PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject
       if (!given[i] || (given[i] == Py_None && may_be_none)) {
         values.push_back(*argument.default_value);
       } else {
-        values.push_back(convert(info, argument, within_64_bits(info, argument, given, i), where, generator));
+        values.push_back(convert(info, argument, within_64_bits(info, argument, given, i),
+                                 floats_of_list(given, used, i), where, generator));
       }
     }
     OperatorValues results;

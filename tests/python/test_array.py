@@ -564,3 +564,14 @@ def test_from_dlpack_refuses_bools_that_are_neither_0_nor_1():
             heddle.from_dlpack(memory)
     assert heddle.from_dlpack(wrong[::2]).tolist() == [False, True]
     assert heddle.from_dlpack(wrong.reshape(2, 2)[:, :1][1:]).tolist() == [[True]]
+
+
+def test_lists_with_f64_arrays_are_f64():
+    third = 1 / 3
+    f64 = heddle.array([third], dtype="f64")
+    for given in [[np.array([third])], (np.array([third]),), [[np.array(third)]], [f64], [[f64], [[1.0]]]]:
+        x = heddle.array(given)
+        assert x.dtype == heddle.f64 and x.reshape(-1)[0].item() == third
+    for given in [[third], [np.float32(third), 1.0], [heddle.array([third])], [np.array([1]), [0.5]], [np.float64(third)]]:
+        assert heddle.array(given).dtype == heddle.f32
+    assert heddle.array([np.array([third])], dtype="f32").dtype == heddle.f32

@@ -213,3 +213,22 @@ def test_errors_of_keys_have_the_types_that_the_page_names():
 def test_scalars_of_numpy_beside_an_array():
     assert (heddle.ones(2) + np.float64(2)).dtype == heddle.f32 and (heddle.ones(2, "f16") + np.float64(2)).dtype == heddle.f16
     assert (heddle.ones(2, "f16") + np.float32(2)).dtype == heddle.f32
+
+
+def test_assigned_lists_keep_the_digits_of_the_dtype():
+    x = heddle.zeros(4, dtype="f64")
+    x[:2] = [0.1, 1 / 3]
+    assert x.tolist() == [0.1, 1 / 3, 0, 0]
+    x[x > 0.2] = [0.7]
+    x[[2, 3]] = [0.2, 2**53 - 1]
+    assert x.tolist() == [0.1, 0.7, 0.2, 2**53 - 1]
+    x[:] = [2**53 - 1, 2**70, 1, 0.3]
+    assert x.tolist() == [2**53 - 1, 2**70, 1, 0.3]
+    whole = heddle.zeros(2, dtype="i64")
+    whole[:] = [2**53 + 1, 1]
+    assert whole.tolist() == [2**53 + 1, 1]
+    whole[:] = [16777217.0, 2.5]
+    assert whole.tolist() == [16777217, 2]
+    half = heddle.zeros(2, dtype="bf16")
+    half[:] = [1.00390626, 1]  # rounded once: by way of f32 it would be a tie
+    assert half.tolist() == [1.0078125, 1]

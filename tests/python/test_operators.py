@@ -231,3 +231,17 @@ def test_pad_keeps_the_digits_of_its_value():
     assert heddle.pad(heddle.array([1], dtype="i64"), 1, value=2.7).tolist() == [2, 1, 2]
     assert heddle.pad(heddle.array([1], dtype="i8"), (1,), (0,), value=300).tolist() == [127, 1]
     assert heddle.pad(heddle.array([0.5]), 1, value=0.25).tolist() == [0.25, 0.5, 0.25]
+
+
+def test_lists_of_floats_beside_f64_arrays():
+    x = heddle.array([0.1, 1 / 3], dtype="f64")
+    digits = [0.1, 1 / 3]
+    assert heddle.isin(x, digits).tolist() == [True, True]
+    assert heddle.maximum(heddle.zeros(2, dtype="f64"), digits).tolist() == digits
+    assert heddle.maximum(digits, np.zeros(2)).tolist() == digits
+    assert heddle.where(heddle.array([True, True]), digits, x).tolist() == digits
+    assert heddle.solve(heddle.eye(2, dtype="f64"), digits).tolist() == digits
+    assert heddle.concat([x, digits]).tolist() == digits * 2
+    assert heddle.quantile(heddle.arange(11, dtype="f64"), [0.1]).tolist() == [1.0]
+    assert heddle.take(x, [1]).tolist() == [1 / 3]
+    assert heddle.maximum(heddle.zeros(2), digits).dtype == heddle.f32
