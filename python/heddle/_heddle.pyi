@@ -627,7 +627,7 @@ class find_nan:
     def __exit__(self, *args: object) -> None: ...
 
 class Parameter:
-    """A leaf that requires a gradient, with a name."""
+    """A name and an array, whose requires_grad is to be set."""
 
     def __init__(self, name: str, value: NDArray) -> None: ...
 

@@ -45,6 +45,9 @@ struct PythonLayer : Layer {
   }
   NDArray forward(const NDArray& x) override {
     const CallsPython calling(false);
+    const nb::object self = nb::find(static_cast<const Layer*>(this));
+    if (self.is_valid() && !nb::hasattr(self, "forward"))
+      throw InvalidArgument(to_string() + ": forward is missing; want a class that defines forward(self, x)");
     try {
       NB_OVERRIDE_PURE(forward, x);
     } catch (const std::bad_cast&) {
@@ -53,8 +56,30 @@ struct PythonLayer : Layer {
   }
 };
 
-nb::object forward(Layer& self, nb::handle x) {
+// Without super().__init__() there is a Python object and no layer in it.
+bool is_initialised(nb::handle layer) { return nb::inst_ready(layer); }
+
+void check_initialised(nb::handle layer) {
+  if (is_initialised(layer)) return;
+  const std::string kind = kind_of(layer);
+  raise(PyExc_TypeError, kind + ".__init__ has not called super().__init__()");
+}
+
+std::shared_ptr<Layer> layer_in(ArgumentOf of, nb::handle object) {
+  if (!nb::isinstance<Layer>(object)) refuse_type(of, object, "a Layer");
+  check_initialised(object);
+  return nb::cast<std::shared_ptr<Layer>>(object);
+}
+
+Layer& self_in(const char* function, nb::handle self) {
+  if (!nb::isinstance<Layer>(self)) refuse_type({function, "self"}, self, "a Layer");
+  check_initialised(self);
+  return *nb::cast<Layer*>(self);
+}
+
+nb::object forward(nb::handle layer, nb::handle x) {
   const Where where = python_place();
+  Layer& self = self_in("Layer", layer);
   const NDArray input = to_array({"Layer", "x"}, x, std::nullopt, where);
   NDArray result;
   {
@@ -166,17 +191,18 @@ void bind_other_layers(nb::module_& m) {
           "__init__",
           [](Sequential* self, const nb::args& layers) {
             auto made = std::make_unique<Sequential>();
-            for (nb::handle layer : layers) {
-              if (!nb::isinstance<Layer>(layer))
-                refuse_type({"Sequential", "one of layers"}, layer, "a Layer");
-              made->add(nb::cast<std::shared_ptr<Layer>>(layer));
-            }
+            for (nb::handle layer : layers) made->add(layer_in({"Sequential", "one of layers"}, layer));
             new (self) Sequential(*made);
           },
           nb::sig("def __init__(self, *layers: Layer) -> None"))
       .def(
-          "add", [](Sequential& self, std::shared_ptr<Layer> layer) { self.add(std::move(layer)); },
-          "layer"_a)
+          "add",
+          [](nb::handle self, nb::handle layer) {
+            if (!nb::isinstance<Sequential>(self)) refuse_type({"add", "self"}, self, "a Sequential");
+            check_initialised(self);
+            nb::cast<Sequential*>(self)->add(layer_in({"add", "layer"}, layer));
+          },
+          "layer"_a, nb::sig("def add(self, layer: Layer) -> None"))
       .def("__len__", &Sequential::size)
       .def(
           "__getitem__",
@@ -193,7 +219,7 @@ void bind_other_layers(nb::module_& m) {
 }
 
 void bind_layers(nb::module_& m) {
-  nb::class_<Parameter>(m, "Parameter", "A leaf that requires a gradient, with a name.")
+  nb::class_<Parameter>(m, "Parameter", "A name and an array, whose requires_grad is to be set.")
       .def(
           "__init__",
           [](Parameter* self, std::string name, const NDArray& value) {
@@ -209,12 +235,18 @@ void bind_layers(nb::module_& m) {
       .def(nb::init<>())
       .def("__call__", &forward, "x"_a, nb::sig("def __call__(self, x: NDArray) -> NDArray"))
       .def(
-          "parameters", [](const Layer& self) { return self.parameters(); },
+          "parameters", [](nb::handle self) { return self_in("parameters", self).parameters(); },
           nb::sig("def parameters(self) -> list[Parameter]"))
       .def(
-          "train", [](Layer& self, bool on) { self.train(on); }, "on"_a = true,
-          "Training or inference; training at first.")
-      .def("__repr__", [](const Layer& self) { return self.to_string(); });
+          "train", [](nb::handle self, bool on) { self_in("train", self).train(on); }, "on"_a = true,
+          nb::sig("def train(self, on: bool = True) -> None"), "Training or inference; training at first.")
+      .def(
+          "__repr__",
+          [](nb::handle self) {
+            return is_initialised(self) ? self_in("__repr__", self).to_string()
+                                        : kind_of(self) + " without super().__init__()";
+          },
+          nb::sig("def __repr__(self) -> str"));
   bind_dense_layers(m);
   bind_embedding(m);
   bind_other_layers(m);

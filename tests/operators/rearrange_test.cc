@@ -144,6 +144,13 @@ TEST_CASE("pad puts integers of any size around integers, and numbers as fill do
         std::vector<std::int64_t>{2, 1});
 }
 
+TEST_CASE("parts between no indices are one part") {
+  const NDArray x = zeros({4, 3});
+  CHECK(split(x, std::vector<std::int64_t>{}, 1).size() == 1);
+  const OperatorValues parts = call_operator("split", {x, array(std::vector<float>{}, {0})});
+  CHECK(std::get<std::vector<NDArray>>(parts[0]).size() == 1);
+}
+
 TEST_CASE("refusals of what rearranges say what came") {
   const NDArray x = zeros({4, 3});
   CHECK(refusal([&] { split(x, 3); }) == "split: axis 0 of shape (4, 3) has no 3 equal parts");

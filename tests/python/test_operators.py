@@ -233,6 +233,13 @@ def test_pad_keeps_the_digits_of_its_value():
     assert heddle.pad(heddle.array([0.5]), 1, value=0.25).tolist() == [0.25, 0.5, 0.25]
 
 
+def test_split_at_no_index():
+    x = heddle.arange(3)
+    for none in [[], np.array([])]:
+        (part,) = heddle.split(x, none)
+        assert part.tolist() == [0, 1, 2]
+
+
 def test_lists_of_floats_beside_f64_arrays():
     x = heddle.array([0.1, 1 / 3], dtype="f64")
     digits = [0.1, 1 / 3]

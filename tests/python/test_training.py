@@ -104,6 +104,28 @@ def test_a_layer_written_in_python():
         heddle.Sequential(Bad())(x)
 
 
+def test_layers_that_lack_something_say_so():
+    class NoForward(heddle.Layer):
+        pass
+
+    class NoInit(heddle.Layer):
+        def __init__(self):
+            pass
+
+        def forward(self, x):
+            return x
+
+    x = heddle.ones(1)
+    with pytest.raises(heddle.InvalidArgument, match=r"NoForward\(\): forward is missing; want a class that defines"):
+        NoForward()(x)
+    net = heddle.Sequential()
+    for call in [lambda: NoInit()(x), NoInit().parameters, NoInit().train, lambda: net.add(NoInit()), lambda: heddle.Sequential(NoInit())]:
+        with pytest.raises(TypeError, match=r"NoInit.__init__ has not called super\(\).__init__\(\)"):
+            call()
+    assert repr(NoInit()) == "NoInit without super().__init__()" and repr(NoForward()) == "NoForward()"
+    assert len(net) == 0
+
+
 @pytest.mark.parametrize("name", ["state", "set_state", "clear_errors", "save_checkpoint", "load_checkpoint", "optimizer_state", "Trainer"])
 def test_a_schedule_that_waits_for_its_own_step(name, tmp_path):
     x = heddle.ones(2)

@@ -88,6 +88,8 @@ std::vector<std::int64_t> operators_detail::integers_in(const char* op, const ch
   const NDArray array = value.array;
   check_arrays(op, {&array});
   const DType dtype = array.dtype();
+  // The list [] has no ints to tell its dtype by.
+  if (array.ndim() == 1 && array.size() == 0) return {};
   if (is_floating(dtype) || dtype == DType::boolean || array.ndim() > 1)
     refuse(std::string("an array ") + name_of(dtype) + array.shape().to_string());
   return array.detach().astype(DType::i64).to_vector<std::int64_t>();
