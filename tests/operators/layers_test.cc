@@ -108,6 +108,24 @@ TEST_CASE("a sequential names parameters by path, nests, and trains") {
   CHECK(net.size() == 4);
 }
 
+TEST_CASE("a sequential does not hold itself") {
+  const auto outer = std::make_shared<Sequential>(), inner = std::make_shared<Sequential>();
+  const std::string refused = "Sequential::add: the layer is, or holds, this Sequential; want another one";
+  outer->add(Sequential(Relu()));
+  outer->add(inner);
+  for (const auto& layer : {inner, outer}) {
+    try {
+      inner->add(layer);
+      FAIL("not refused");
+    } catch (const InvalidArgument& error) {
+      CHECK(error.message() == refused);
+    }
+  }
+  outer->add(inner);
+  CHECK(outer->size() == 3);
+  CHECK(inner->size() == 0);
+}
+
 TEST_CASE("layers say which layer and which shapes do not fit") {
   Generator generator(6);
   Sequential net{Flatten(), Dense(6, 2, {}, generator)};

@@ -126,6 +126,19 @@ def test_layers_that_lack_something_say_so():
     assert len(net) == 0
 
 
+def test_a_sequential_does_not_hold_itself():
+    a, b, c = heddle.Sequential(), heddle.Sequential(), heddle.Sequential()
+    a.add(b)
+    b.add(c)
+    for outer, layer in [(a, a), (b, a), (c, a), (c, b)]:
+        with pytest.raises(heddle.InvalidArgument, match="add: the layer is, or holds, this Sequential"):
+            outer.add(layer)
+    a.add(c)
+    assert a(heddle.ones(2)).tolist() == [1, 1]
+    with pytest.raises(TypeError, match="add: layer is a int; want a Layer"):
+        a.add(5)
+
+
 @pytest.mark.parametrize("name", ["state", "set_state", "clear_errors", "save_checkpoint", "load_checkpoint", "optimizer_state", "Trainer"])
 def test_a_schedule_that_waits_for_its_own_step(name, tmp_path):
     x = heddle.ones(2)

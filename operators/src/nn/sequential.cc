@@ -1,9 +1,23 @@
 #include <heddle/sequential.h>
 
 namespace heddle {
+namespace {
+
+bool is_or_holds(const Layer& layer, const Layer* wanted) {
+  if (&layer == wanted) return true;
+  const auto* const layers = dynamic_cast<const Sequential*>(&layer);
+  for (std::size_t i = 0; layers && i < layers->size(); ++i)
+    if (is_or_holds((*layers)[i], wanted)) return true;
+  return false;
+}
+
+}  // namespace
 
 void Sequential::add(std::shared_ptr<Layer> layer) {
   if (!layer) throw InvalidArgument("Sequential::add: the layer is null");
+  // It would go on for ever, and never be destroyed.
+  if (is_or_holds(*layer, this))
+    throw InvalidArgument("Sequential::add: the layer is, or holds, this Sequential; want another one");
   layers_.push_back(std::move(layer));
 }
 
