@@ -11,6 +11,7 @@
 #include <heddle/graph.h>
 #include <heddle/parallel.h>
 #include <heddle/stream_ops.h>
+#include <heddle/var_use.h>
 
 #include "schedulers.h"
 
@@ -367,20 +368,20 @@ TEST_CASE("the default engine and scopes") {
 TEST_CASE("a var knows the engine that made it, and can be waited for when that is destroyed") {
   auto engine = std::make_unique<Engine>(EngineOptions{.workers = 1});
   const Var good = engine->new_var(), bad = engine->new_var();
-  CHECK(Engine::maker_of(good).load() == engine.get());
-  CHECK_FALSE(engine->has_ended());
+  CHECK(engine_of(good).load() == engine.get());
+  CHECK_FALSE(has_ended(*engine));
   int value = 0;
   engine->push([&] { value = 1; }, {.mutate = {good}});
   engine->push([] { throw Error("it failed"); }, {.mutate = {bad}});
-  Engine::wait_on(good);
+  wait_on(good);
   CHECK(value == 1);
-  CHECK_THROWS_WITH_AS(Engine::wait_on(bad), "it failed", Error);
+  CHECK_THROWS_WITH_AS(wait_on(bad), "it failed", Error);
   engine.reset();
-  CHECK(Engine::maker_of(good).load() == nullptr);
-  Engine::wait_on(good);
-  CHECK_THROWS_WITH_AS(Engine::wait_on(bad), "it failed", Error);
-  CHECK_THROWS_AS(Engine::wait_on(Var()), InvalidArgument);
-  CHECK_THROWS_AS(Engine::maker_of(Var()), InvalidArgument);
+  CHECK(engine_of(good).load() == nullptr);
+  wait_on(good);
+  CHECK_THROWS_WITH_AS(wait_on(bad), "it failed", Error);
+  CHECK_THROWS_AS(wait_on(Var()), InvalidArgument);
+  CHECK_THROWS_AS(engine_of(Var()), InvalidArgument);
 }
 
 TEST_CASE("a fuzz seed replays its schedule, and seeds differ") {

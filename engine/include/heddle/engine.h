@@ -13,7 +13,6 @@
 // the var without reading it makes it clean again, and so does clear_error.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -95,13 +94,6 @@ class Engine {
   void wait(const Var& var);
   // As wait, but until `deadline` at the latest: false if such ops are still under way then.
   bool wait_until(const Var& var, std::chrono::steady_clock::time_point deadline);
-
-  // The wait of the engine that made var, which may be destroyed since.
-  static void wait_on(const Var& var);
-  // Holds the address of the engine that made var, and null once that is destroyed. Lives as long as a handle on var.
-  static const std::atomic<Engine*>& maker_of(const Var& var);
-  // It takes no more ops: it is being destroyed, or was shut down at exit.
-  bool has_ended() const;
 
   // Blocks until every op pushed so far, and what those push, is done. Throws AggregateError with all errors that still
   // poison a var and the first 1,000 others that no wait has thrown; WouldDeadlock inside an op.

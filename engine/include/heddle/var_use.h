@@ -1,11 +1,15 @@
-// How a var is used at this moment, told without a wait: for those who hand out the data that it stands for.
+// What is known of a var: how it is used at this moment, told without a wait, and its engine. For those who hand out the
+// data that it stands for.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include <heddle/var.h>
 
 namespace heddle {
+
+class Engine;
 
 enum class VarUse : std::uint8_t { none, read, mutate };  // mutate: and perhaps read
 
@@ -15,5 +19,13 @@ VarUse use_by_this_op(const Var& var);
 // Whether all ops pushed so far that read or mutate var have ended, and no error poisons it. Any thread. False also where only
 // a wait would tell, which then may return at once.
 bool is_idle(const Var& var);
+
+// Holds the address of the engine that made var, and null once that is destroyed. Lives as long as a handle on var. Throws
+// InvalidArgument for an empty var.
+const std::atomic<Engine*>& engine_of(const Var& var);
+// As Engine::wait, by the engine that made var, which may be destroyed since.
+void wait_on(const Var& var);
+// Whether the engine takes no more ops: it is being destroyed, or was shut down at exit.
+bool has_ended(const Engine& engine);
 
 }  // namespace heddle

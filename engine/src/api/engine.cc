@@ -13,6 +13,7 @@
 #include <heddle/call_site.h>
 #include <heddle/engine.h>
 #include <heddle/parallel.h>
+#include <heddle/var_use.h>
 
 #include "api/wait.h"
 #include "core/capture.h"
@@ -373,27 +374,10 @@ detail::WaitOutcome detail::wait_for(EngineCore* core, const Var& var, Deadline 
   return outcome;
 }
 
-namespace {
-
-void wait_in(EngineCore* core, const Var& var) {
-  const WaitOutcome outcome = wait_for(core, var, kNever);
+void Engine::wait(const Var& var) {
+  const WaitOutcome outcome = wait_for(core_, var, kNever);
   if (outcome.poison) std::rethrow_exception(outcome.poison->root->exception);
 }
-
-EngineCore* core_of(const Var& var, const char* what) {
-  if (!var) throw InvalidArgument(std::string(what) + ": an empty Var; want one that Engine::new_var made");
-  return var.state()->core;
-}
-
-}  // namespace
-
-void Engine::wait(const Var& var) { wait_in(core_, var); }
-
-void Engine::wait_on(const Var& var) { wait_in(core_of(var, "wait_on"), var); }
-
-const std::atomic<Engine*>& Engine::maker_of(const Var& var) { return core_of(var, "maker_of")->engine; }
-
-bool Engine::has_ended() const { return !core_->is_open(); }
 
 bool Engine::wait_until(const Var& var, Deadline deadline) {
   const WaitOutcome outcome = wait_for(core_, var, deadline);

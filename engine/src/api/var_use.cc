@@ -1,7 +1,12 @@
+#include <exception>
 #include <mutex>
+#include <string>
 
+#include <heddle/engine.h>
+#include <heddle/error.h>
 #include <heddle/var_use.h>
 
+#include "api/wait.h"
 #include "core/capture.h"
 #include "core/core.h"
 
@@ -26,5 +31,23 @@ bool is_idle(const Var& var) {
   // Fences tell of ops on streams, whose work may be under way when they have given the var back.
   return state.idle() && !state.poison && !state.fences.load(std::memory_order_acquire);
 }
+
+namespace {
+
+EngineCore* core_of(const Var& var, const char* what) {
+  if (!var) throw InvalidArgument(std::string(what) + ": an empty Var; want one that Engine::new_var made");
+  return var.state()->core;
+}
+
+}  // namespace
+
+const std::atomic<Engine*>& engine_of(const Var& var) { return core_of(var, "engine_of")->engine; }
+
+void wait_on(const Var& var) {
+  const WaitOutcome outcome = wait_for(core_of(var, "wait_on"), var, kNever);
+  if (outcome.poison) std::rethrow_exception(outcome.poison->root->exception);
+}
+
+bool has_ended(const Engine& engine) { return !engine.core().is_open(); }
 
 }  // namespace heddle

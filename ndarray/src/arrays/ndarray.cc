@@ -1,5 +1,6 @@
 #include <heddle/array_op.h>
 #include <heddle/ndarray.h>
+#include <heddle/var_use.h>
 
 #include "arrays/layout.h"
 #include "arrays/read_now.h"
@@ -168,7 +169,7 @@ void NDArray::fill_integer(std::int64_t value, Where where) const {
 
 void NDArray::wait() const {
   check_defined(*this, "wait");
-  Engine::wait_on(var());
+  wait_on(var());
 }
 
 void NDArray::check_dtype(const char* member, DType wanted) const {

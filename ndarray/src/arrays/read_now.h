@@ -5,6 +5,7 @@
 
 #include <heddle/array_op.h>
 #include <heddle/call_site.h>
+#include <heddle/var_use.h>
 
 namespace heddle::ndarray_detail {
 
@@ -12,8 +13,8 @@ namespace heddle::ndarray_detail {
 // overwrite the array meanwhile, since fn runs inside an op.
 template <class F> void read_now(const NDArray& array, const char* name, F&& fn) {
   Engine* const alive = array.storage()->engine_if_alive();
-  if (!alive || alive->has_ended()) {
-    Engine::wait_on(array.var());
+  if (!alive || has_ended(*alive)) {
+    wait_on(array.var());
     fn();
     return;
   }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <heddle/ndarray.h>
+#include <heddle/var_use.h>
 
 #include "arrays/cpu_allocator.h"
 #include "arrays/memory_sites.h"
@@ -32,7 +33,7 @@ Storage::Storage(Engine& engine, Device device, std::size_t bytes)
 
 Storage::Storage(Engine& engine, Device device, std::size_t bytes, std::shared_ptr<std::byte> memory)
     : var_(engine.new_var()),
-      engine_(&Engine::maker_of(var_)),
+      engine_(&engine_of(var_)),
       device_(device),
       bytes_(bytes),
       lent_(std::move(memory)),
