@@ -2398,7 +2398,7 @@ def cross_entropy(logits: ArrayLike, labels: ArrayLike, *, out: NDArray | None =
     Differentiable."""
 
 def dropout(x: ArrayLike, p: float = 0.5, training: bool = True, generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
-    """Zeroes each element with probability p and multiplies the rest by 1 / (1 - p); x itself unless `training`. Drawn from `generator`, or for None from the thread's own.
+    """Zeroes each element with probability p and multiplies the rest by 1 / (1 - p); x itself unless `training` and p > 0. Drawn from `generator`, or for None from the thread's own.
 
     The result's dtype: that of x.
 
