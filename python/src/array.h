@@ -35,8 +35,8 @@ std::optional<Operand> to_operand(ArgumentOf of, nb::handle object, Where where)
 // comparison beyond all integers.
 nb::object operand_beside(const NDArray* array, nb::handle other, bool comparison);
 
-// Of a heddle.NDArray the same array, if it has the dtype; else a new one of what NumPy makes of the object. Without a dtype
-// Python's own floats become `floats`, beside f64 arrays in a list f64.
+// The array that an object of Python stands for: the object itself if it is a heddle.NDArray of that dtype, else a new array of
+// what NumPy makes of it. Without a dtype Python's own floats become `floats`; in a list that holds an f64 array they become f64.
 NDArray to_array(ArgumentOf of, nb::handle object, std::optional<DType> dtype, Where where,
                  DType floats = DType::f32);
 // Whether it is an f64 array, also another package's, or a list with one in it. Python's own floats are none.

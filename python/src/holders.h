@@ -74,8 +74,8 @@ template <class T> class Locked {
     const ReleaseGil released;
     return function(*object_);
   }
-  // The same for calls that may block for long; function owns all that it uses. Throws WouldDeadlock, which names the call,
-  // where this thread has the lock.
+  // Calls function(object) with the lock, as call() does, for functions that may block for long: Ctrl-C ends the wait for them.
+  // function owns all that it uses. Throws WouldDeadlock, which names `name`, if this thread has the lock already.
   template <class Function> auto call_interruptibly(const char* name, Function function) const {
     HeldLock::refuse(*mutex_, name);
     return interruptibly([object = object_, mutex = mutex_, function = std::move(function)]() mutable {

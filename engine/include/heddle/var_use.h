@@ -23,7 +23,8 @@ bool is_idle(const Var& var);
 // Holds the address of the engine that made var, and null once that is destroyed. Lives as long as a handle on var. Throws
 // InvalidArgument for an empty var.
 const std::atomic<Engine*>& engine_of(const Var& var);
-// As Engine::wait, by the engine that made var, which may be destroyed since.
+// Blocks until every op that mutates var is done, and rethrows the error that poisons it, as Engine::wait does. The engine that
+// made var may have been destroyed.
 void wait_on(const Var& var);
 // Whether the engine takes no more ops: it is being destroyed, or was shut down at exit.
 bool has_ended(const Engine& engine);

@@ -15,7 +15,7 @@ bool is_or_holds(const Layer& layer, const Layer* wanted) {
 
 void Sequential::add(std::shared_ptr<Layer> layer) {
   if (!layer) throw InvalidArgument("Sequential::add: the layer is null");
-  // It would go on for ever, and never be destroyed.
+  // A Sequential that holds itself calls itself without end, and owns itself, so that it is never destroyed.
   if (is_or_holds(*layer, this))
     throw InvalidArgument("Sequential::add: the layer is, or holds, this Sequential; want another one");
   layers_.push_back(std::move(layer));

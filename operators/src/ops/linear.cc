@@ -37,7 +37,7 @@ void check_linear(const NDArray& x, const NDArray& weight, const NDArray& bias) 
   }
 }
 
-// x as (rows, in).
+// The number of rows of x (..., in) as a matrix.
 std::int64_t row_count(const NDArray& x) {
   std::int64_t rows = 1;
   for (int axis = 0; axis + 1 < x.ndim(); ++axis) rows *= x.shape()[axis];
