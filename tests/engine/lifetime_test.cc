@@ -172,7 +172,7 @@ TEST_CASE("fork with ops under way and others not entered yet: the child makes a
   engine.push(
       [&] {
         entered = true;
-        while (!go) std::this_thread::yield();
+        go.wait(false);
       },
       {.mutate = {busy}});
   while (!entered) std::this_thread::yield();
@@ -191,6 +191,7 @@ TEST_CASE("fork with ops under way and others not entered yet: the child makes a
   });
   CHECK(code == 0);
   go = true;
+  go.notify_one();
   engine.wait(queued);
   CHECK(runs == 1000);
 }
