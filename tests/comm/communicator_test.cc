@@ -207,6 +207,7 @@ TEST_CASE("the same between ranks that share memory without a name, and over TCP
   for (const char* backend : {"shm", "tcp"}) {
     for (const char* algorithm : {"auto", "ring", "tree", "recursive_doubling", "halving_doubling"}) {
       for (int ranks : {2, 3, 8}) {
+        if (kSanitized && ranks == 8 && std::string(algorithm) != "auto") continue;
         CAPTURE(std::string(backend));
         CAPTURE(std::string(algorithm));
         CAPTURE(ranks);

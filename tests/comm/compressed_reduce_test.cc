@@ -157,7 +157,7 @@ double train(const std::string& name) {
 
 TEST_CASE("compressed reductions are those of the oracle, bit for bit") {
   for (const std::string name : kCodecs) {
-    for (int ranks = 1; ranks <= 5; ++ranks) {
+    for (int ranks : kSanitized ? std::vector{1, 2, 5} : std::vector{1, 2, 3, 4, 5}) {
       for (std::size_t count : {0, 1, 7, 1000}) check_like_oracle(name, ranks, count);
     }
     check_like_oracle(name, 3, kSanitized ? (1 << 17) + 3 : (1 << 20) + 3);

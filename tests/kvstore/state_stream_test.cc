@@ -282,7 +282,7 @@ bool survives(const std::vector<Packet>& state) {
 }  // namespace
 
 TEST_CASE("state stream: a core that goes on with a saved state gives the same answers, bit for bit") {
-  const auto programs = test::argument("programs", test::kSanitized ? 8 : 150);
+  const auto programs = test::argument("programs", test::kSanitized ? 4 : 150);
   for (long long seed = 0; seed < programs; ++seed) {
     for (const char* consistency : {"sync", "async", "ssp:0", "ssp:2"}) {
       CAPTURE(seed);
@@ -395,7 +395,7 @@ TEST_CASE("state stream: without any one of its messages, or cut anywhere, a sta
 TEST_CASE("state stream: bytes that were changed do no harm") {
   const std::vector<Packet> state = rich_state();
   std::mt19937_64 random(1);
-  const auto changes = test::argument("changes", test::kSanitized ? 1000 : 10'000);
+  const auto changes = test::argument("changes", test::kSanitized ? 500 : 10'000);
   int taken = 0;
   for (long long i = 0; i < changes; ++i) {
     std::vector<Packet> changed = state;

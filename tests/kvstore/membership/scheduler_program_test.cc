@@ -162,7 +162,7 @@ class Program {
 }  // namespace
 
 TEST_CASE("scheduler core: whatever dies and comes back, no two views contradict each other") {
-  const auto programs = test::argument("programs", test::kSanitized ? 80 : 3000);
+  const auto programs = test::argument("programs", test::kSanitized ? 30 : 3000);
   for (long long seed = test::argument("first", 0); seed < programs; ++seed) {
     CAPTURE(seed);
     Program(static_cast<std::uint64_t>(seed)).run(600);
