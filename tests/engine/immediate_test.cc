@@ -120,9 +120,15 @@ TEST_CASE(
   Engine first = one_worker(), second = one_worker();
   const Var a = first.new_var(), b = second.new_var();
   std::vector<Completion> kept;
-  first.push_async(Immediate{[&](Completion done) { kept.push_back(std::move(done)); }}, {.mutate = {a}});
-  second.push_async(Immediate{[&](Completion done) { kept.push_back(std::move(done)); }}, {.mutate = {b}});
-  REQUIRE(kept.size() == 2);
+  std::atomic<int> started{0};
+  const auto keep = [&](Completion done) {
+    kept.push_back(std::move(done));
+    ++started;
+  };
+  first.push_async(Immediate{keep}, {.mutate = {a}});
+  while (started < 1) std::this_thread::yield();  // an idle worker may have taken it from the push
+  second.push_async(Immediate{keep}, {.mutate = {b}});
+  while (started < 2) std::this_thread::yield();
   int order = 0;
   first.push_async(Immediate{[&](Completion done) {
                      CHECK(++order == 1);

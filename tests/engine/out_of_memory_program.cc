@@ -4,10 +4,13 @@
 #include <cstdlib>
 #include <new>
 #include <optional>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
 #include <heddle/engine.h>
+#include <heddle/trace.h>
 
 namespace {
 
@@ -143,6 +146,22 @@ void make_vars_and_wait() {
   check(ran == 1, "the op before the wait did not run");
 }
 
+// The child of a fork may have been left an allocator that another thread had locked.
+void fork_allocates_nothing() {
+  Engine engine({.scheduler = Scheduler::threaded, .workers = 2});
+  const Var var = engine.new_var();
+  engine.push([] {}, {.mutate = {var}});
+  trace::stop();  // from now on there is what records
+  engine.wait(var);
+  until_failure = 0;
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  until_failure = kOff;
+  int status = -1;
+  check(child > 0 && waitpid(child, &status, 0) == child, "there is no child");
+  check(WIFEXITED(status) && WEXITSTATUS(status) == 0, "fork() allocates in the child");
+}
+
 }  // namespace
 
 int main() {
@@ -152,5 +171,6 @@ int main() {
   push_with_many_vars();
   push_what_is_large();
   make_vars_and_wait();
+  fork_allocates_nothing();
   return checked > 0 ? 0 : 1;
 }

@@ -24,6 +24,13 @@ class Held final : public ProgressSource {
     std::lock_guard guard(mutex_);
     held_.emplace_back(var, std::move(done));
   }
+  // Until so many ops have started.
+  void await(std::size_t count) {
+    for (;; std::this_thread::yield()) {
+      std::lock_guard guard(mutex_);
+      if (held_.size() >= count) return;
+    }
+  }
   void progress_until(const Var& var, const std::atomic<std::uint32_t>&) noexcept override {
     ++calls_;
     where_ = std::this_thread::get_id();
@@ -75,9 +82,9 @@ TEST_CASE("progress_source: a wait makes it end what is waited for, on the threa
   const auto held = std::make_shared<Held>();
   engine.add_progress_source(held);
   const Var a = engine.new_var(), b = engine.new_var();
-  // They start in the push: nobody else would ever end them.
   engine.push_async(Immediately{*held, a}, {.mutate = {a}});
   engine.push_async(Immediately{*held, b}, {.mutate = {b}});
+  held->await(2);  // who waits asks once, and nobody else would ever end them
   int after = 0;
   engine.push([&] { after = 1; }, {.mutate = {a}});
   engine.wait(a);
@@ -95,6 +102,7 @@ TEST_CASE("progress_source: wait_all makes it end everything") {
   const Var a = engine.new_var(), b = engine.new_var();
   engine.push_async(Immediately{*held, a}, {.mutate = {a}});
   engine.push_async(Immediately{*held, b}, {.mutate = {b}});
+  held->await(2);
   int after = 0;
   engine.push([&] { ++after; }, {.read = {a, b}});
   engine.wait_all();

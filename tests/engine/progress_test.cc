@@ -271,7 +271,8 @@ TEST_CASE("a worker whose ops were short hangs in a long one, and so does the on
 }
 
 TEST_CASE("an op that has waited goes on while short ops follow each other without end") {
-  constexpr int kMost = 1'000'000, kBefore = 1000;
+  constexpr int kBefore = 1000;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   Engine engine({.workers = 1});
   Var awaited = engine.new_var(), chain = engine.new_var();
   std::optional<Completion> held;
@@ -285,10 +286,10 @@ TEST_CASE("an op that has waited goes on while short ops follow each other witho
   });
   std::function<void()> link = [&] {
     if (++links == kBefore) held->done();
-    if (!went_on && links < kMost) engine.push(link, {.mutate = {chain}});
+    if (!went_on && std::chrono::steady_clock::now() < end) engine.push(link, {.mutate = {chain}});
   };
   engine.push(link, {.mutate = {chain}});
   engine.wait_all();
   CHECK(links >= kBefore);
-  CHECK(links < kMost);
+  CHECK(std::chrono::steady_clock::now() < end);
 }

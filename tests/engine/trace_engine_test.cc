@@ -20,6 +20,7 @@
 #include <heddle/trace.h>
 
 #include "arguments.h"
+#include "core/core.h"
 
 namespace {
 
@@ -58,6 +59,7 @@ TEST_CASE("every op is in the trace once, after the op that let it go, on a lane
     engine.push([] {}, {.read = {gate}, .mutate = {a}, .name = "first"}, where);
     engine.push([] {}, {.read = {a}, .mutate = {b}, .name = "second"}, where);
     engine.push([] {}, {.read = {b}, .name = "third"}, where);
+    engine.core().scheduler().enter_submitted();  // each waits for the one before when that ends
     open = true;
     open.notify_all();
     engine.wait_all();

@@ -91,7 +91,10 @@ TEST_CASE("many threads make and drop arrays while reports are made") {
     one = std::thread([] {
       for (int i = 0; i < 200; ++i) ones({64}).wait();
     });
-  for (int i = 0; i < 50; ++i) CHECK(memory_report().bytes <= memory_report().peak);
+  for (int i = 0; i < 50; ++i) {
+    const MemoryReport report = memory_report();
+    CHECK(report.bytes <= report.peak);
+  }
   for (std::thread& one : threads) one.join();
 }
 

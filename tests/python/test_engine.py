@@ -435,9 +435,9 @@ def test_ctrl_c_ends_a_wait(engine):
     go = threading.Event()
     engine.push(go.wait, mutate=[var])
     for wait in (lambda: engine.wait(var), engine.wait_all):
-        timer = threading.Timer(0.05, signal.raise_signal, [signal.SIGINT])
-        timer.start()
+        timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
         with pytest.raises(KeyboardInterrupt):
+            timer.start()
             wait()
         timer.join()
     go.set()

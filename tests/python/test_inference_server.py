@@ -43,6 +43,10 @@ def until(condition):
         assert time.monotonic() < end, "took too long"
 
 
+# Options of a server that refuses nothing on a slow machine.
+PATIENT = ["--queue", "1000", "--deadline", str(LIMIT * 1000)]
+
+
 class Server:
     def __init__(self, command, log, **popen):
         self.log, self.own = log, None
@@ -168,7 +172,8 @@ def model(monkeypatch, tmp_path):
 @pytest.fixture
 def server(model, tmp_path):
     server = Server(
-        [sys.executable, FOLDER / "server.py", "--port", "0", "--checkpoint", model[0]], tmp_path / "stderr"
+        [sys.executable, FOLDER / "server.py", "--port", "0", "--checkpoint", model[0], *PATIENT],
+        tmp_path / "stderr",
     )
     yield server
     server.close()
@@ -359,7 +364,15 @@ def test_a_checkpoint_is_made_by_one_command(tmp_path):
     assert made.returncode == 0, made.stderr
     assert "accuracy 1.0000 on 200 pictures" in made.stdout
     server = Server(
-        [sys.executable, FOLDER / "server.py", "--port", "0", "--checkpoint", tmp_path / "made.safetensors"],
+        [
+            sys.executable,
+            FOLDER / "server.py",
+            "--port",
+            "0",
+            "--checkpoint",
+            tmp_path / "made.safetensors",
+            *PATIENT,
+        ],
         tmp_path / "stderr",
     )
     try:

@@ -179,8 +179,8 @@ go, begun = threading.Event(), threading.Event()
 ranks = heddle.Communicator.local(2)
 store = None
 def interrupts(call):
-    threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()
     try:
+        threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()
         call()
         print('not interrupted')
     except KeyboardInterrupt:

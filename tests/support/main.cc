@@ -1,19 +1,14 @@
 #define DOCTEST_CONFIG_IMPLEMENT
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <pthread.h>
 #include <string>
-#include <thread>
-#include <unistd.h>
 
 #include <doctest/doctest.h>
 
 #include <heddle/error.h>
 
 #include "arguments.h"
+#include "fork_with_asan.h"
 
 // Read by ThreadSanitizer's runtime, in builds with it: the tests of fork start threads in the child, which it allows
 // only when told so.
@@ -36,35 +31,6 @@ long long argument(const char* name, long long otherwise) {
   return otherwise;
 }
 
-#ifdef __SANITIZE_ADDRESS__
-namespace {
-
-// Whether no other thread of this process runs, or waits for the disk.
-bool others_sleep() {
-  const std::string self = std::to_string(gettid());
-  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
-    if (thread.path().filename() == self) continue;
-    std::string line;
-    std::getline(std::ifstream(thread.path() / "stat"), line);
-    const std::size_t name_end = line.rfind(") ");
-    if (name_end != std::string::npos && line[name_end + 2] != 'S') return false;
-  }
-  return true;
-}
-
-// AddressSanitizer's allocator takes no care of forks: what another thread has locked at that moment stays locked in the child,
-// which hangs. So a fork waits until the other threads, which have just begun or ended something, sleep; those that never do
-// are waited for no longer than kLimit.
-void await_sleep_of_others() {
-  constexpr auto kLimit = std::chrono::milliseconds(500);
-  const auto end = std::chrono::steady_clock::now() + kLimit;
-  while (!(others_sleep() && others_sleep()) && std::chrono::steady_clock::now() < end)
-    std::this_thread::yield();
-}
-
-}  // namespace
-#endif
-
 }  // namespace heddle::test
 
 // CHECK_THROWS_WITH compares messages without the place of the call.
@@ -73,9 +39,7 @@ REGISTER_EXCEPTION_TRANSLATOR(const heddle::InvalidArgument& error) { return err
 int main(int argc, char** argv) {
   heddle::test::count = argc;
   heddle::test::values = argv;
-#ifdef __SANITIZE_ADDRESS__
-  pthread_atfork(heddle::test::await_sleep_of_others, nullptr, nullptr);
-#endif
+  heddle::test::make_forks_safe_with_asan();
   doctest::Context context(argc, argv);
   return context.run();
 }

@@ -4,6 +4,8 @@ import pathlib
 import random
 import socket
 
+_given = set()
+
 
 def free_port():
     """For a program that binds it later. Below those that the system hands out: a connection of another test may have got
@@ -11,9 +13,12 @@ def free_port():
     lowest_handed_out = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     while True:
         port = random.randrange(10000, max(lowest_handed_out, 20000))
+        if port in _given:
+            continue
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
+                _given.add(port)
                 return port
             except OSError:
                 continue

@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kMaxFailureDelay{1000};
 
 // How long a transfer waits for another rank's announced calls to be compared.
-constexpr std::chrono::milliseconds kMaxAnnounceDelay{80};
+constexpr std::chrono::milliseconds kMaxAnnounceDelay{1000};
 
 // The longest interval between two searches for a deadlock.
 constexpr std::chrono::milliseconds kMaxSearchInterval{1000};

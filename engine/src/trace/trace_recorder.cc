@@ -18,12 +18,19 @@ namespace {
 // idle core, the writer uses two hundredths of a core until the records' memory is half full.
 constexpr auto kWriteEvery = std::chrono::milliseconds(50), kWriteFor = std::chrono::milliseconds(1);
 
-std::atomic<Recorder*> current{nullptr};
+constinit std::atomic<Recorder*> current{nullptr};
+constinit Recorder* of_parent = nullptr;  // in the child of a fork
 
+// Allocates nothing: a child that only calls exec() may have been left an allocator in any state.
 void in_child() {
   forget_thread_after_fork();
-  current.store(new Recorder(current.load(std::memory_order_relaxed)), std::memory_order_relaxed);
+  if (Recorder* recorder = current.exchange(nullptr)) of_parent = recorder;
 }
+
+[[maybe_unused]] const bool registered = [] {
+  pthread_atfork(nullptr, nullptr, in_child);
+  return true;
+}();
 
 // Other threads come first: on a machine without an idle core records stay in memory.
 void lower_priority() noexcept {
@@ -40,12 +47,11 @@ std::uint64_t unix_nanoseconds() {
 
 // Never destroyed: threads may outlive all statics.
 Recorder& the_recorder() noexcept {
-  [[maybe_unused]] static const bool made = [] {
-    current.store(new Recorder(nullptr));
-    pthread_atfork(nullptr, nullptr, in_child);
-    return true;
-  }();
-  return *current.load(std::memory_order_relaxed);
+  Recorder* found = current.load(std::memory_order_acquire);
+  if (found) return *found;
+  auto made = std::make_unique<Recorder>(of_parent);
+  if (current.compare_exchange_strong(found, made.get())) found = made.release();
+  return *found;
 }
 
 ThreadBuffer* Recorder::make_buffer() noexcept {

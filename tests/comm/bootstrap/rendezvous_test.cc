@@ -280,7 +280,7 @@ TEST_CASE("who does not come in time is named to those who have") {
   const Place place;
   const auto errors = together(4, [&](int rank) {
     if (rank != 1 && rank != 3)
-      make_rendezvous(job(rank, 4, place.text), rank == 0 ? std::chrono::milliseconds(500) : kLong);
+      make_rendezvous(job(rank, 4, place.text), rank == 0 ? std::chrono::milliseconds(2000) : kLong);
   });
   CHECK(holds(errors[0], "ranks 1, 3 of 4 have not come to unix:"));
   CHECK(errors[2] == errors[0]);
@@ -296,7 +296,7 @@ TEST_CASE("who does not gather in time is named to those who do") {
   std::atomic<int> over{0};
   const auto errors = together(3, [&](int rank) {
     const auto all =
-        make_rendezvous(job(rank, 3, place.text), std::chrono::milliseconds(rank == 0 ? 500 : 30000));
+        make_rendezvous(job(rank, 3, place.text), std::chrono::milliseconds(rank == 0 ? 2000 : 30000));
     if (rank == 2) {
       over.wait(0);
       return;

@@ -254,7 +254,7 @@ TEST_CASE("who lives, and does not come to shrink, is named") {
     std::mutex mutex;
     std::condition_variable change;
     bool over = false;
-    run_job(backend, 2, {.timeout = 200ms}, [&](Communicator& comm) {
+    run_job(backend, 2, {.timeout = 1000ms}, [&](Communicator& comm) {
       std::unique_lock lock(mutex);
       if (comm.rank() == 1) return change.wait(lock, [&] { return over; });
       CHECK_THROWS_WITH_AS(comm.shrink(), doctest::Contains("have not called shrink: 1"), CommError);

@@ -24,6 +24,7 @@
 
 #include <heddle/communicator.h>
 
+#include "fork_with_asan.h"
 #include "ranks.h"
 
 using namespace heddle;
@@ -251,7 +252,7 @@ void leave(Ranks& comm) {
 // The others wait for longer than the timeout.
 void compute_long(Ranks& comm) {
   reduce(*comm, 4);
-  if (comm->rank() == 0) compute_for(std::chrono::milliseconds(1500));
+  if (comm->rank() == 0) compute_for(std::chrono::milliseconds(4000));
   reduce(*comm, 4);
 }
 
@@ -354,6 +355,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: rank_program SCENARIO\n");
     return 2;
   }
+  heddle::test::make_forks_safe_with_asan();
   try {
     Ranks comm = Communicator::create();
     scenario->second(comm);

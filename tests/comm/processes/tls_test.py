@@ -45,7 +45,7 @@ def lost(program, heddle, keys):
     """A rank that is killed, and one that is stopped, as over plain connections."""
     for signum, kind in ((signal.SIGKILL, "PeerLost"), (signal.SIGSTOP, "PeerSilent")):
         with Job(program, "loop", 3, HEDDLE_COMM_BACKEND="tcp", HEDDLE_COMM_KEYS=keys, HEDDLE_COMM_ENCRYPT="1",
-                 HEDDLE_COMM_TIMEOUT="1" if signum == signal.SIGSTOP else "10") as job:
+                 HEDDLE_COMM_TIMEOUT="3" if signum == signal.SIGSTOP else "10") as job:
             def check():
                 job.until(lambda: all(rank.first("going") for rank in job.ranks), "calls are answered")
                 job.ranks[1].process.send_signal(signum)

@@ -315,7 +315,7 @@ TEST_CASE("tcp: a rank whose process is stopped is silent") {
 }
 
 TEST_CASE("tcp: a rank that never shows a sign of life is silent; one that does is waited for") {
-  CHECK(is("PeerSilent", with_impostor([](Mesh&) {}, {.timeout = 100ms})));
+  CHECK(is("PeerSilent", with_impostor([](Mesh&) {}, {.timeout = 1000ms})));
   const auto alive = with_impostor(
       [](Mesh& mesh) {
         // As many signs as a control thread would give in several timeouts; each is looked at before the next is sent.
@@ -451,7 +451,7 @@ TEST_CASE("tcp: leaving ends though nobody reads what was sent") {
       return;
     }
     {
-      const auto transport = make_tcp_transport(rendezvous, {.timeout = 100ms});
+      const auto transport = make_tcp_transport(rendezvous, {.timeout = 1000ms});
       transport->begin(call_at("a.py", 10), "");
       // More than the other kernel takes, as a rule less than both together do: then this rank leaves with a part
       // unsent.

@@ -93,7 +93,7 @@ TEST_CASE(
   other.allow(keys);
   const std::string place = free_place();
   const auto errors = on_threads(2, [&](int rank) {
-    make_rendezvous(job_of(rank, 2, place), rank == 0 ? 1000ms : 30000ms, with(rank == 0 ? keys : other));
+    make_rendezvous(job_of(rank, 2, place), rank == 0 ? 3000ms : 30000ms, with(rank == 0 ? keys : other));
   });
   CHECK(holds(errors[1], "does not accept this process's key " + other.fingerprint()));
   CHECK(holds(errors[0], "rank 1 of 2 has not come"));
@@ -105,7 +105,7 @@ TEST_CASE("tls: a rank does not talk to a rank 0 whose key is not allowed") {
   keys.allow(other);
   const std::string place = free_place();
   const auto errors = on_threads(2, [&](int rank) {
-    make_rendezvous(job_of(rank, 2, place), rank == 0 ? 1000ms : 30000ms, with(rank == 0 ? keys : other));
+    make_rendezvous(job_of(rank, 2, place), rank == 0 ? 3000ms : 30000ms, with(rank == 0 ? keys : other));
   });
   CHECK(holds(errors[1], "the key " + keys.fingerprint()));
   CHECK(holds(errors[1], other.key.allowed_file));

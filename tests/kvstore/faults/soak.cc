@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kWorkers = 3;
 constexpr double kWarm = 0.5;            // of the time, before which memory may grow
 constexpr double kMostGrowth = 4 << 20;  // bytes, of the line through the rest from its beginning to its end
-constexpr std::chrono::milliseconds kBetween{150};  // kills, and looks at the server
+constexpr std::chrono::milliseconds kBetween{kSanitized ? 600 : 150};  // kills, and looks at the server
 
 // The slope of the line through the points, times their length.
 double growth(const std::vector<std::pair<double, double>>& points) {
@@ -90,6 +90,7 @@ class Workers {
 
  private:
   static void end(pid_t process) {
+    if (process <= 0) return;
     ::kill(process, SIGKILL);
     ::waitpid(process, nullptr, 0);
   }
@@ -127,7 +128,7 @@ int run_worker(const std::string& address, const std::string& job, int rank, int
 
 int run_soak(const FaultSettings& settings, const std::string& program) {
   const double seconds = settings.seconds > 0 ? settings.seconds : 1800;
-  ServerProcess server({.transport = settings.transport, .worker_timeout = 1s});
+  ServerProcess server({.transport = settings.transport, .worker_timeout = 5s});
   const auto begun = Clock::now();
   std::vector<std::pair<double, double>> points;
   double warm_peak = 0;

@@ -20,7 +20,7 @@ import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import scheduler_test  # noqa: E402
-from cluster import alike  # noqa: E402
+from cluster import FEW, alike  # noqa: E402
 from scheduler_test import Process, free_port, metric, wait_until  # noqa: E402
 
 ETCD = shutil.which("etcd")
@@ -119,13 +119,15 @@ class EtcdTest(unittest.TestCase):
             schedulers = [cluster.scheduler(), cluster.scheduler()]
             wait_until(lambda: any(map(leads, schedulers)))
             servers = [cluster.server(number) for number in range(2)]
-            workers = [cluster.worker(rank, 400) for rank in range(2)]
+            workers = [cluster.worker(rank, 400 if FEW else 600) for rank in range(2)]
 
             def complete(scheduler):
                 return leads(scheduler) and of(scheduler, "shard_copies") == [2, 2] and of(scheduler, "servers_here") == [2]
 
             wait_until(lambda: any(map(complete, schedulers)))
-            etcd.members[etcd.leader()].kill()
+            leaders = []
+            wait_until(lambda: leaders.append(etcd.leader()) or leaders[-1] is not None)
+            etcd.members[leaders[-1]].kill()
             wait_until(lambda: etcd.leader() is not None)
             # The loss may have cost the leader its lease: whoever leads now is killed.
             wait_until(lambda: any(map(complete, schedulers)))

@@ -15,7 +15,7 @@ import unittest
 import cluster
 from cluster import Cluster, Process, free_port, metric, wait_until
 
-ROUNDS = ("150", "0", "20")  # which last for longer than the faults
+ROUNDS = ("150" if cluster.FEW else "300", "0", "20")  # which last for longer than the faults
 
 
 def children(process):

@@ -29,7 +29,7 @@ using namespace std::chrono_literals;
 namespace {
 
 // Long enough for a peer that goes on at once.
-constexpr std::chrono::milliseconds kSoon = kSanitized ? 1000ms : 300ms;
+constexpr std::chrono::milliseconds kSoon = 1000ms;
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
