@@ -43,10 +43,6 @@ def until(condition):
         assert time.monotonic() < end, "took too long"
 
 
-# Options of a server that refuses nothing on a slow machine.
-PATIENT = ["--queue", "1000", "--deadline", str(LIMIT * 1000)]
-
-
 class Server:
     def __init__(self, command, log, **popen):
         self.log, self.own = log, None
@@ -169,12 +165,16 @@ def model(monkeypatch, tmp_path):
     return path, model.Model(heddle.default_engine(), path)
 
 
+def patient_server(checkpoint, folder):
+    """A server that refuses nothing on a slow machine."""
+    options = ["--port", "0", "--queue", "1000", "--deadline", str(LIMIT * 1000)]
+    command = [sys.executable, FOLDER / "server.py", "--checkpoint", checkpoint, *options]
+    return Server(command, folder / "stderr")
+
+
 @pytest.fixture
 def server(model, tmp_path):
-    server = Server(
-        [sys.executable, FOLDER / "server.py", "--port", "0", "--checkpoint", model[0], *PATIENT],
-        tmp_path / "stderr",
-    )
+    server = patient_server(model[0], tmp_path)
     yield server
     server.close()
 
@@ -363,18 +363,7 @@ def test_a_checkpoint_is_made_by_one_command(tmp_path):
     made = run("train.py", "--data", tmp_path, "--epochs", "8", "--out", tmp_path / "made.safetensors")
     assert made.returncode == 0, made.stderr
     assert "accuracy 1.0000 on 200 pictures" in made.stdout
-    server = Server(
-        [
-            sys.executable,
-            FOLDER / "server.py",
-            "--port",
-            "0",
-            "--checkpoint",
-            tmp_path / "made.safetensors",
-            *PATIENT,
-        ],
-        tmp_path / "stderr",
-    )
+    server = patient_server(tmp_path / "made.safetensors", tmp_path)
     try:
         assert [json.loads(server.post(bytes([shade] * 784))[2])["class"] for shade in (0, 255)] == [0, 1]
     finally:

@@ -19,7 +19,8 @@ namespace {
 constexpr auto kWriteEvery = std::chrono::milliseconds(50), kWriteFor = std::chrono::milliseconds(1);
 
 constinit std::atomic<Recorder*> current{nullptr};
-constinit Recorder* of_parent = nullptr;  // in the child of a fork
+// In the child of a fork: the recorder of the parent, which the next one of this process keeps.
+constinit Recorder* of_parent = nullptr;
 
 // Allocates nothing: a child that only calls exec() may have been left an allocator in any state.
 void in_child() {

@@ -303,10 +303,8 @@ TEST_CASE("who does not gather in time is named to those who do") {
     }
     try {
       all->all_gather("");
-    } catch (const PeerSilent& error) {
+    } catch (...) {
       if (rank == 0) over = 1, over.notify_all();
-      throw;
-    } catch (const PeerLost& error) {
       throw;
     }
   });

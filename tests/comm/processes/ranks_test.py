@@ -183,7 +183,7 @@ def paused(options):
                 job.until(lambda: all(rank.first("going") for rank in job.ranks), "calls are answered")
                 for rank in job.ranks:
                     rank.process.send_signal(signal.SIGSTOP)
-                time.sleep(4)
+                time.sleep(4)  # longer than the timeout
                 job.read(0)
                 before = [rank.count("going") for rank in job.ranks]
                 for rank in job.ranks:
