@@ -45,8 +45,8 @@ endif()
 # use: the preset cuda builds the libraries and some tests without (CMAKE_DISABLE_PRECOMPILE_HEADERS).
 set(HEDDLE_STANDARD_HEADERS
   <algorithm> <array> <atomic> <charconv> <chrono> <cmath> <condition_variable> <cstdint> <cstring> <deque> <exception>
-  <filesystem> <fstream> <limits> <map> <memory> <mutex> <optional> <random> <set> <span> <sstream> <stdexcept>
-  <string> <thread> <unordered_map> <utility> <vector>)
+  <filesystem> <fstream> <functional> <limits> <map> <memory> <mutex> <optional> <random> <set> <span> <sstream> <stdexcept>
+  <string> <thread> <unordered_map> <utility> <variant> <vector>)
 
 # heddle_precompiled(NAME FLAGS): a target that compiles the standard headers; others use them with
 # target_precompile_headers(TARGET REUSE_FROM NAME). Both need the same compiler flags, those of the target FLAGS.
@@ -59,6 +59,7 @@ endfunction()
 heddle_precompiled(heddle_precompiled_module heddle_flags)
 set_target_properties(heddle_precompiled_module PROPERTIES POSITION_INDEPENDENT_CODE ON)
 heddle_precompiled(heddle_precompiled_light heddle_light_flags)
+heddle_precompiled(heddle_precompiled_program heddle_flags)
 
 # heddle_light(TARGET): it is compiled with heddle_light_flags and the precompiled headers.
 function(heddle_light target)
@@ -125,10 +126,11 @@ function(heddle_module name)
   install(TARGETS ${target} EXPORT heddle_${name} FILE_SET HEADERS)
 endfunction()
 
-# heddle_program(NAME SOURCES ... USES ...): an example, a benchmark or a tool.
+# heddle_program(NAME SOURCES ... USES ...): an example or a benchmark.
 function(heddle_program name)
   cmake_parse_arguments(PROGRAM "" "" "SOURCES;USES" ${ARGN})
   add_executable(${name} ${PROGRAM_SOURCES})
   target_link_libraries(${name} PRIVATE heddle_flags ${PROGRAM_USES})
+  target_precompile_headers(${name} REUSE_FROM heddle_precompiled_program)
   set_target_properties(${name} PROPERTIES CXX_EXTENSIONS OFF)
 endfunction()

@@ -13,10 +13,6 @@ die() { printf '%s%s%s\n' "$red" "$*" "$plain" >&2; exit 1; }
 
 jobs=${HEDDLE_JOBS:-$(nproc)}
 
-# CMake reads it when a build directory is first configured.
-if command -v ccache >/dev/null; then export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}; fi
-# Else it compiles whatever uses precompiled headers each time anew.
-export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS-pch_defines,time_macros,include_file_mtime,include_file_ctime}
 
 # packages GROUP...: their names, from tools/packages.
 packages() {
