@@ -322,7 +322,6 @@ namespace {
 OpNode* wait_op(EngineCore* core, const Var& var) {
   Access access{.name = "wait"};
   access.read.add(var);
-  check_var(var, core, access.name);
   OpNode* op = allocate_op(core, 1, 0, true);
   op->access_count = fill_accesses(op->accesses(), access, op);
   op->accesses()[0].reads = false;  // a wait reports the error itself
@@ -359,6 +358,13 @@ detail::WaitOutcome detail::wait_for(EngineCore* core, const Var& var, Deadline 
   refuse_in_capture("wait");
   if (core->forked() && var && var.state()->core == core) return {true, wait_in_child(*var.state())};
   StreamOps::check_may_wait();
+  check_var(var, core, "wait");
+  WaitOutcome outcome;
+  if (deadline == kNever && core->scheduler().help_until_over(*var.state(), outcome.poison)) {
+    outcome.over = true;
+    if (outcome.poison) outcome.poison->root->seen = true;
+    return outcome;
+  }
   auto state = std::make_shared<WaitState>();  // first: what throws behind it would leave the op to nobody
   OpNode* op = wait_op(core, var);
   op->extra->wait = state;
@@ -369,7 +375,7 @@ detail::WaitOutcome detail::wait_for(EngineCore* core, const Var& var, Deadline 
   }
   // Moved out of the state, which the thread that ended the wait may still hold: ErrorLog takes an error with a second
   // reference for one that poisons a var.
-  WaitOutcome outcome{true, std::move(state->poison)};
+  outcome = {true, std::move(state->poison)};
   if (outcome.poison) outcome.poison->root->seen = true;
   return outcome;
 }

@@ -21,7 +21,9 @@
 
 #include <heddle/usable_cores.h>
 
+#include "base/clock.h"
 #include "base/parked_thread.h"
+#include "base/wake_policy.h"
 
 namespace heddle::detail {
 
@@ -49,8 +51,7 @@ class IdleWorkers {
   template <class HasWork, class Check> void park(ParkedThread& self, HasWork has_work, Check check) {
     std::unique_lock lock(mutex_);
     self.woken_ = false;
-    self.waker_core_ = kNoCore;
-    self.waker_core_excluded_ = false;
+    self.woken_at_ = 0;
     parked_.push_back(&self);
     parked_count_.fetch_add(1, std::memory_order_seq_cst);
     lock.unlock();
@@ -63,7 +64,7 @@ class IdleWorkers {
       self.wake_.wait(lock, [&] { return self.woken_ || self.become_monitor_; });
     }
     lock.unlock();
-    leave_waker_core(self);
+    note_wake(self);
   }
 
   // Makes one of the parked threads the monitor if none is: from here on a searcher may be held up.
@@ -106,22 +107,21 @@ class IdleWorkers {
     std::unique_lock lock(mutex_);
     if (parked_.empty() || searchers_.load(std::memory_order_seq_cst) != 0) return;
     ParkedThread& parked = unpark_last();
-    parked.waker_core_ = this_core();
-    if (exclude_waker_core_.load(std::memory_order_relaxed))
-      parked.waker_core_excluded_ = exclude_core(parked.thread_, parked.waker_core_, parked.affinity_);
+    const std::uint64_t start = nanoseconds();
+    WakeOn how = wake_policy_.choose();
+    if (how == WakeOn::other_core && !exclude_core(parked.thread_, this_core(), parked.affinity_))
+      how = WakeOn::any_core;
+    parked.woken_on_ = how;
+    parked.woken_at_ = start;
     // Not under the lock: a thread that wakes on the waker's core runs at once, and would find the lock taken.
     lock.unlock();
     parked.wake_.notify_one();
+    wake_policy_.waker_held_up(how, nanoseconds() - start);
   }
-  // A thread that wakes on its waker's core moves to another one. From then on wakers exclude their core beforehand.
-  // That costs a waker two system calls, so it is not done where the system wakes threads on other cores by itself.
-  void leave_waker_core(ParkedThread& self) {
-    if (self.waker_core_excluded_) {
-      restore_affinity(self.affinity_);
-    } else if (self.waker_core_ != kNoCore && self.waker_core_ == this_core()) {
-      exclude_waker_core_.store(true, std::memory_order_relaxed);
-      change_core();
-    }
+  void note_wake(ParkedThread& self) {
+    if (self.woken_at_ == 0) return;
+    if (self.woken_on_ == WakeOn::other_core) restore_affinity(self.affinity_);
+    wake_policy_.woken_after(self.woken_on_, nanoseconds() - self.woken_at_);
   }
   // The thread counts as a searcher from here on: the next pushes wake no other one while it is on its way.
   ParkedThread& unpark_last() {
@@ -136,9 +136,9 @@ class IdleWorkers {
   // Every push reads these; a thread that runs out of work writes them.
   alignas(64) std::atomic<int> searchers_{0};
   std::atomic<int> parked_count_{0};
-  std::atomic<bool> exclude_waker_core_{false};  // a thread has woken on its waker's core
-  alignas(64) std::mutex mutex_;                 // guards all below
-  std::vector<ParkedThread*> parked_;            // the cache of the last one is the warmest
+  WakePolicy wake_policy_;
+  alignas(64) std::mutex mutex_;       // guards all below
+  std::vector<ParkedThread*> parked_;  // the cache of the last one is the warmest
   std::deque<ParkedThread> threads_;
   ParkedThread* monitor_ = nullptr;
   bool closed_ = false;

@@ -2,21 +2,29 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <unistd.h>
 
 #include "base/cores.h"
+#include "base/wake_policy.h"
 
 namespace heddle::detail {
 
 class ParkedThread {
+ public:
+  std::uint64_t woken_at() const {
+    return woken_at_;
+  }  // nanoseconds; 0: not by a waker. For the thread itself.
+
+ private:
   friend class IdleWorkers;
   std::condition_variable wake_;
   const pid_t thread_ = gettid();
   // Guarded by IdleWorkers::mutex_:
   bool woken_ = false, become_monitor_ = false;
-  int waker_core_ = kNoCore;
-  bool waker_core_excluded_ = false;  // from the thread's affinity, until it runs again; before, that was:
-  cpu_set_t affinity_;
+  std::uint64_t woken_at_ = 0;
+  WakeOn woken_on_ = WakeOn::any_core;
+  cpu_set_t affinity_;  // what it was, if the waker's core was excluded until the thread runs again
 };
 
 // What the monitor does after a check: check again, take up the work, or stop checking and stay parked.

@@ -23,7 +23,10 @@ class OpScheduler {
   OpScheduler(const OpScheduler&) = delete;
   OpScheduler& operator=(const OpScheduler&) = delete;
 
-  virtual void submit(OpNode* op) = 0;     // takes over a filled-in op
+  virtual void submit(OpNode* op) = 0;  // takes over a filled-in op
+  // Runs ops that a wait for var needs, without blocking. True if all ops pushed so far that mutate var are done then: `poison` is
+  // var's. False: wait() is due.
+  virtual bool help_until_over(VarState&, std::shared_ptr<const Failure>&) { return false; }
   virtual void wait(OpNode* wait_op) = 0;  // submits it and blocks until its WaitState holds the outcome
   // As wait, until then at the latest; false: it was given up.
   virtual bool wait_until(OpNode* wait_op, Deadline deadline) = 0;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <mutex>
+#include <utility>
 
 #include "base/spin_lock.h"
 #include "op/op_node.h"
@@ -43,6 +44,27 @@ class alignas(64) ReadyQueue {
     OpNode* op = ops_.pop_front();
     size_.store(ops_.size, std::memory_order_relaxed);
     return op;
+  }
+
+  // Takes the first of the first `most` ops for which wanted() is true.
+  template <class Wanted> OpNode* take_first(int most, Wanted wanted) {
+    if (empty()) return nullptr;
+    std::lock_guard guard(lock_);
+    OpNode* before = nullptr;
+    for (OpNode* op = ops_.head; op && most-- > 0; before = std::exchange(op, op->next_ready())) {
+      if (!wanted(*op)) continue;
+      OpNode* next = op->next_ready();
+      if (before) {
+        before->set_next_ready(next);
+      } else {
+        ops_.head = next;
+      }
+      if (!next) ops_.tail = before;
+      --ops_.size;
+      size_.store(ops_.size, std::memory_order_relaxed);
+      return op;
+    }
+    return nullptr;
   }
 
   // Takes up to `most` ops, at most half of them rounded up, in order.

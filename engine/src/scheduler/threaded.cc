@@ -139,7 +139,8 @@ int ThreadedScheduler::enter_batch(ReadyList& ready, bool patient) {
       // The op after this one is likely to lie behind it, four cache lines on.
       __builtin_prefetch(reinterpret_cast<std::byte*>(op) + 4 * kOpAlign);
       __builtin_prefetch(reinterpret_cast<std::byte*>(op) + 5 * kOpAlign);
-      op->sequence = std::exchange(sequence_, sequence_ + op->numbers());
+      op->sequence = sequence_.load(std::memory_order_relaxed);
+      sequence_.store(op->sequence + op->numbers(), std::memory_order_relaxed);
       if (op->epoch == OpNode::kEpochOfEntry) {
         op->epoch = epoch_;
         ++entered_[epoch_];

@@ -10,6 +10,7 @@
 #include "base/idle_workers.h"
 #include "base/submission_queue.h"
 #include "core/core.h"
+#include "op/need_search.h"
 #include "scheduler/parallel_loop.h"
 #include "scheduler/priority_queue.h"
 #include "scheduler/thread_pool.h"
@@ -24,6 +25,7 @@ class ThreadedScheduler final : public OpScheduler {
 
   int workers() const override { return slots_.size(); }
   void submit(OpNode* op) override;
+  bool help_until_over(VarState& var, std::shared_ptr<const Failure>& poison) override;
   void wait(OpNode* wait_op) override;
   bool wait_until(OpNode* wait_op, Deadline deadline) override;
   void wait_all() override;
@@ -105,12 +107,18 @@ class ThreadedScheduler final : public OpScheduler {
   bool has_ready() const;
   bool is_open() const;
   bool can_work() const;
+  static void learn_patience(Worker& self, std::uint64_t parked_for);
   MonitorResult monitor_once(std::uint64_t& progress, int& idle);
 
-  void help(const WaitState& state, VarState& var);  // this and the next: threaded_wait.cc
+  // threaded_wait.cc
+  bool at_rest(VarState& var, std::shared_ptr<const Failure>& poison);
+  template <class Over> void help(NeedSearch& needed, Over over);
+  bool help_once(NeedSearch& needed, Worker& self);
+  OpNode* take_needed(ReadyQueue& queue, NeedSearch& needed);
+  OpNode* find_needed(NeedSearch& needed, Worker& self);
+  void run_needed(OpNode* op, NeedSearch& needed, Worker& self);
   void wait_inside(WaitState& state, OpNode& current, Deadline deadline = kNever);
   bool find_deadlock(WaitSearch& search, WaitState& state, Deadline deadline);
-  void run_needed(ReadyList& ready, const VarState& var, Worker& self);
   void ask_progress_sources(VarState* var, const std::atomic<std::uint32_t>& over);
   void help_all(std::uint32_t signal, std::uint8_t epoch);
   bool counts_match(std::uint8_t epoch);
@@ -124,8 +132,8 @@ class ThreadedScheduler final : public OpScheduler {
 
   SubmissionQueue submissions_;
   const HeldDuringFork held_during_fork_{submissions_};
-  std::uint64_t sequence_ = 0;         // guarded by the lock of submissions_, like:
-  std::uint64_t entered_[2] = {0, 0};  // ops of users that no op pushed, of even and odd epochs
+  std::atomic<std::uint64_t> sequence_ = 0;  // written under the lock of submissions_, which guards:
+  std::uint64_t entered_[2] = {0, 0};        // ops of users that no op pushed, of even and odd epochs
   std::uint8_t epoch_ = 0;  // 0 or 1, of ops that are entered now: wait_all waits for those of the other
   std::atomic<std::uint64_t> children_without_slot_[2] = {0, 0};  // ops pushed by ops on such a thread:
   std::atomic<std::uint64_t> ended_without_slot_[2] = {0, 0};     // ops that ended on a thread without a slot

@@ -9,8 +9,12 @@
 namespace heddle::detail {
 namespace {
 
-constexpr std::size_t kBatch = 16;     // ops taken at once from a queue that other workers use too
-constexpr int kSearchLooks = 50;       // looks for work before a worker parks: 30 to 60 microseconds in all
+constexpr std::size_t kBatch = 16;  // ops taken at once from a queue that other workers use too
+constexpr int kSearchLooks = 50;    // looks for work before a worker parks: 30 to 60 microseconds in all
+constexpr int kFewLooks = 4;        // those of a worker whose searches are in vain
+constexpr std::uint64_t kSearchTime =
+    60'000;  // nanoseconds: work that came so soon would have been found by searching
+constexpr int kMostPatience = 8;
 constexpr int kMostPauses = 32;        // pause instructions between two looks
 constexpr int kMostLookInterval = 64;  // pauses between two looks at the submissions
 constexpr int kSpinPauses = 2;         // between two looks of a worker that spins, see EngineOptions::spin
@@ -18,10 +22,6 @@ constexpr int kFailedLooks = 8;  // looks that found work and did not get it, af
 constexpr int kIdleRounds = 20;  // milliseconds without work before the monitor parks
 
 }  // namespace
-
-std::uint64_t nanoseconds() {
-  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-}
 
 bool ThreadedScheduler::take_slot(Worker& self) {
   if (!self.slot) self.slot = slots_.take(self.last_slot);
@@ -152,7 +152,8 @@ void ThreadedScheduler::let_time_pass(int pauses) const {
 OpNode* ThreadedScheduler::search(Worker& self) {
   int failed_looks = 0;
   int look_interval = 1, since_look = 1;  // between looks at the submissions, in pauses
-  for (int looks = 0; looks < kSearchLooks && !stopping_; ++looks) {
+  const int most_looks = !self.pooled || self.patience > 0 || is_exclusive(self) ? kSearchLooks : kFewLooks;
+  for (int looks = 0; looks < most_looks && !stopping_; ++looks) {
     if (self.done_helping ||
         (self.stop_signal && self.stop_signal->load(std::memory_order_relaxed) != self.stop_signal_value))
       break;
@@ -320,6 +321,14 @@ MonitorResult ThreadedScheduler::monitor_once(std::uint64_t& progress, int& idle
   return MonitorResult::park;
 }
 
+// A worker searches before it parks if work comes soon after it has parked. Where work is rare a search is in vain. Beside other
+// programs it does harm: the worker's time slice ends while it searches, and then the next op waits for a searcher that waits
+// for its core, while a parked thread would be given the core at once.
+void ThreadedScheduler::learn_patience(Worker& self, std::uint64_t parked_for) {
+  self.patience =
+      parked_for < kSearchTime ? std::min(self.patience + 2, kMostPatience) : std::max(self.patience - 1, 0);
+}
+
 void ThreadedScheduler::work() {
   Worker self{.pooled = true};
   ParkedThread& parked = idle_workers_.add_thread();
@@ -331,8 +340,10 @@ void ThreadedScheduler::work() {
     check_quiescence();
     std::uint64_t progress = 0;
     int idle = 0;
+    const std::uint64_t start = nanoseconds();
     idle_workers_.park(
         parked, [this] { return can_work(); }, [&] { return monitor_once(progress, idle); });
+    if (parked.woken_at() > 0) learn_patience(self, parked.woken_at() - start);
   }
 }
 

@@ -12,18 +12,14 @@ namespace heddle::detail {
 namespace {
 
 constexpr int kWaitSpins = 100;  // looks at a WaitState before the waiting thread blocks
-constexpr int kDeepest = 16;     // ops on the stack of one thread that wait while it runs another one
+constexpr int kSpinsBetweenLooks = 25;
+// A thread that waits inside an op runs others on top of it, up to so many on its stack, or more while they take less of it.
+constexpr int kDeepest = 16;
+constexpr std::ptrdiff_t kMostStack = std::ptrdiff_t{256} << 10;
 // A search for a deadlock takes about 100 ns a step. The first steps take less time than blocking the thread would. The
 // rest is done in parts while the thread is blocked; each part follows a pause ten times as long.
 constexpr std::size_t kFirstSteps = 64, kMostSteps = 8192;
 constexpr auto kPauseOfStep = std::chrono::microseconds(1);
-
-bool is_needed(const OpNode& op, const VarState& var) {
-  for (std::uint32_t i = 0; i < op.access_count; ++i) {
-    if (op.accesses()[i].var == &var) return op.accesses()[i].mutates;
-  }
-  return false;
-}
 
 // Blocks for that time, or until the wait is over. True if it is.
 bool is_over_within(WaitState& state, std::chrono::microseconds time) {
@@ -46,6 +42,13 @@ bool block_until(WaitState& state, Deadline deadline) {
     if (is_over_within(state, std::min(left, kLongestPart))) return true;
   }
   return state.done.load(std::memory_order_acquire) != 0;
+}
+
+// The stack grows down.
+bool may_go_deeper(Worker& self) {
+  const auto here = reinterpret_cast<std::intptr_t>(__builtin_frame_address(0));
+  if (self.depth == 0) self.stack_base = here;
+  return self.depth < kDeepest || self.stack_base - here < kMostStack;
 }
 
 [[noreturn]] void throw_would_deadlock(const OpNode& op) {
@@ -75,37 +78,75 @@ void ThreadedScheduler::end_blocking() noexcept {
   if (can_work()) wake_one();
 }
 
-// Runs those of `ready` that mutate var: the wait cannot end before them. Any other op might take longer than the wait, or
-// need a lock that the waiting thread holds.
-void ThreadedScheduler::run_needed(ReadyList& ready, const VarState& var, Worker& self) {
-  ReadyList needed, others;
-  while (!ready.empty()) {
-    OpNode* op = ready.pop_front();
-    (is_needed(*op, var) ? needed : others).push_back(op);
-  }
-  schedule(others);
-  while (!needed.empty()) {
-    OpNode* op = needed.pop_front();
-    while (op && self.slot) {
-      op = run(op, self);
-      if (!op || is_needed(*op, var)) continue;
-      others.push_back(std::exchange(op, nullptr));
-      schedule(others);
-    }
-    if (op) others.push_back(op);
-  }
-  schedule(others);
-}
-
 bool ThreadedScheduler::runs_anything() const {
   const Worker* worker = this_worker();
   return worker && worker->depth == 0;
 }
 
-void ThreadedScheduler::help(const WaitState& state, VarState& var) {
+// All ops pushed so far that mutate var are done, on the CPU alone.
+bool ThreadedScheduler::at_rest(VarState& var, std::shared_ptr<const Failure>& poison) {
+  if (!all_entered()) return false;
+  std::lock_guard guard(var.lock);
+  if (var.writer || var.head || var.fences.load(std::memory_order_acquire)) return false;
+  poison = var.poison;
+  return true;
+}
+
+// A needed op of the queue: its first one, or one close behind that mutates the var.
+OpNode* ThreadedScheduler::take_needed(ReadyQueue& queue, NeedSearch& needed) {
+  constexpr int kNear = 8;
+  if (OpNode* op =
+          queue.take_first(kNear, [&](const OpNode& candidate) { return needed.mutates(candidate); }))
+    return op;
+  OpNode* op = queue.take_one();
+  if (!op || needed.needs(*op)) return op;
+  ReadyList back;
+  back.push_back(op);
+  queue.push_front(back);
+  wake_one();  // a worker may have looked meanwhile, and found nothing
+  return nullptr;
+}
+
+OpNode* ThreadedScheduler::find_needed(NeedSearch& needed, Worker& self) {
+  if (OpNode* op = take_needed(self.slot->queue, needed)) return op;
+  if (OpNode* op = take_needed(ready_without_slot_, needed)) return op;
+  const int own = self.slot->index;
+  for (int i = 1; i < slots_.size(); ++i) {
+    if (OpNode* op = take_needed(slots_.begin()[(own + i) % slots_.size()].queue, needed)) return op;
+  }
+  return nullptr;
+}
+
+// Runs op, and what is needed of what that makes ready.
+void ThreadedScheduler::run_needed(OpNode* op, NeedSearch& needed, Worker& self) {
+  while (op && self.slot) {
+    op = run(op, self);
+    if (op && needed.needs(*op)) continue;
+    break;
+  }
+  if (!op) return;
+  ReadyList in_hand;
+  in_hand.push_back(op);
+  schedule(in_hand);
+}
+
+// Runs some of what a wait needs: the wait cannot end before it. Any other op might take longer than the wait, or need a lock that
+// the waiting thread holds. False if nothing is left that this thread could run.
+bool ThreadedScheduler::help_once(NeedSearch& needed, Worker& self) {
+  ReadyList ready;
+  const int entered = enter_batch(ready);
+  if (entered < kEnterBatch && !needed.limited()) needed.limit(sequence_.load(std::memory_order_relaxed));
+  if (!ready.empty()) self.slot->queue.push_front(ready);
+  OpNode* op = find_needed(needed, self);
+  if (!self.slot->queue.empty()) wake_one();  // the rest is for other workers, or for the next round here
+  if (op) run_needed(op, needed, self);
+  return op || entered > 0;
+}
+
+template <class Over> void ThreadedScheduler::help(NeedSearch& needed, Over over) {
   Worker helper;
   Worker* self = this_worker();
-  if (self && self->depth >= kDeepest) return;
+  if (self && !may_go_deeper(*self)) return;
   // Not inside an op of another engine: the slot of that engine would have to be released first.
   if (!self && (this_thread_state.core || pool_.slot_wanted() || !take_slot(helper))) return;
   if (!self) {
@@ -116,19 +157,28 @@ void ThreadedScheduler::help(const WaitState& state, VarState& var) {
   auto run = [&] {
     ++self->depth;
     const std::uint32_t ops = self->ops;
-    while (!state.done.load(std::memory_order_acquire) && self->slot) {
-      ReadyList ready;
-      if (enter_batch(ready) <= 0) break;
-      run_needed(ready, var, *self);
+    while (!over() && self->slot && help_once(needed, *self)) {
     }
     if (self->ops != ops) check_quiescence();  // there may be no worker that does
     --self->depth;
   };
-  if (self != &helper) return run();
+  if (self != &helper) {
+    run();
+    if (has_work()) wake_one();
+    return;
+  }
   arena_.run([](void* call) { (*static_cast<decltype(run)*>(call))(); }, &run);
   end_exclusive(helper);
   release_slot(helper);
   if (can_work()) wake_one();
+}
+
+bool ThreadedScheduler::help_until_over(VarState& var, std::shared_ptr<const Failure>& poison) {
+  if (at_rest(var, poison)) return true;
+  if (stopping_ || var.fences.load(std::memory_order_acquire)) return false;
+  NeedSearch needed(var);
+  help(needed, [] { return false; });
+  return at_rest(var, poison);
 }
 
 // var: null for all.
@@ -148,12 +198,15 @@ void ThreadedScheduler::wait(OpNode* wait_op) {
   VarState& var = *wait_op->accesses()[0].var;
   submissions_.push(wait_op);
   if (stopping_) enter_submitted();  // the thread pool has ended
-  help(*state, var);
+  const auto over = [&] { return state->done.load(std::memory_order_acquire) != 0; };
+  NeedSearch needed(var);
+  help(needed, over);
   ask_progress_sources(&var, state->done);
-  if (!state->done.load(std::memory_order_acquire)) wake_one();
-  for (int spins = 0; spins < kWaitSpins; ++spins) {
-    if (state->done.load(std::memory_order_acquire)) return;
+  if (!over()) wake_one();
+  for (int spins = 1; spins <= kWaitSpins; ++spins) {
+    if (over()) return;
     cpu_relax();
+    if (spins % kSpinsBetweenLooks == 0 && has_work()) help(needed, over);
   }
   if (current) return wait_inside(*state, *current);
   if (!state->entered.load(std::memory_order_acquire)) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/clock.h"
 #include "op/op_node.h"
 #include "scheduler/worker_slots.h"
 
@@ -12,22 +13,22 @@ namespace heddle::detail {
 // Ops after which a worker looks at the queues of others before its own.
 constexpr std::uint32_t kFairness = 64;
 
-std::uint64_t nanoseconds();  // on a clock that never jumps
-
 // A thread that runs ops: one of the thread pool, or one that waits and helps meanwhile.
 struct Worker {
   WorkerSlot* slot = nullptr;  // held; null: runs nothing
   WorkerSlot* last_slot = nullptr;
-  bool pooled = false;        // belongs to the thread pool
-  bool blocked = false;       // in the middle of an op
-  int depth = 0;              // ops on its stack that wait while it runs another one
-  bool look_outside = false;  // the next search begins with the queues of others, not with its own
-  bool done_helping = false;  // of a thread in wait_all: the ops that are left were pushed after its call
-  bool has_spun = false;      // for as long as EngineOptions::spin says, without a new op
-  std::uint8_t epoch = 0;     // of the op that ended last; of a thread in wait_all: the one that it waits for
-  std::uint32_t ops = 0;      // run so far
-  int slow_ticks = 0;         // ticks in a row in which its ops were too long for an exclusive worker
-  int trial_delay = 0;        // ticks until it tries again to be the exclusive worker
+  bool pooled = false;           // belongs to the thread pool
+  bool blocked = false;          // in the middle of an op
+  int depth = 0;                 // ops on its stack that wait while it runs another one
+  std::intptr_t stack_base = 0;  // the stack's address at the first wait inside which it runs others
+  bool look_outside = false;     // the next search begins with the queues of others, not with its own
+  bool done_helping = false;     // of a thread in wait_all: the ops that are left were pushed after its call
+  bool has_spun = false;         // for as long as EngineOptions::spin says, without a new op
+  int patience = 2;              // more than 0: it looks for work for a while before it parks
+  std::uint8_t epoch = 0;  // of the op that ended last; of a thread in wait_all: the one that it waits for
+  std::uint32_t ops = 0;   // run so far
+  int slow_ticks = 0;      // ticks in a row in which its ops were too long for an exclusive worker
+  int trial_delay = 0;     // ticks until it tries again to be the exclusive worker
   std::uint32_t shared_op_time = 0;  // nanoseconds an op took all workers together, before one was exclusive
   std::uint64_t last_tick = 0;       // nanoseconds
   // If not null: the thread stops looking for work when *stop_signal is no longer stop_signal_value.

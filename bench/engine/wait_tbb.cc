@@ -1,0 +1,88 @@
+// wait_bench on oneTBB: a task_group for each set of tasks that is waited for.
+#include <array>
+#include <stdexcept>
+
+#include <tbb/global_control.h>
+#include <tbb/task_arena.h>
+#include <tbb/task_group.h>
+
+#include "engine/wait_peer.h"
+#include "support/support.h"
+
+namespace heddle::bench {
+
+namespace {
+
+long call(int n) {
+  if (n < 2) return n;
+  long one = 0, two = 0;
+  tbb::task_group calls;
+  calls.run([&] { one = call(n - 1); });
+  calls.run([&] { two = call(n - 2); });
+  calls.wait();
+  return one + two;
+}
+
+class TbbWaits : public WaitPeer {
+ public:
+  explicit TbbWaits(int workers) : arena_(workers) {}
+
+  double step_wait(int steps) override {
+    std::array<long, kStepOps> made{};
+    long sum = 0;
+    const double seconds = time([&] {
+      for (int step = 0; step < steps; ++step) {
+        tbb::task_group group;
+        for (long& cell : made) group.run([&cell] { ++cell; });
+        group.wait();
+        for (long cell : made) sum += cell;
+      }
+    });
+    const long n = steps;
+    if (sum != kStepOps * (n * (n + 1) / 2)) throw std::runtime_error("tbb: step_wait is wrong");
+    return seconds;
+  }
+
+  double nested_wait(int waits) override {
+    std::atomic<long> count{0};
+    const double seconds = time([&] {
+      tbb::task_group outer;
+      for (int i = 0; i < waits; ++i) {
+        outer.run([&] {
+          tbb::task_group inner;
+          inner.run([&] { count.fetch_add(1, std::memory_order_relaxed); });
+          inner.wait();
+        });
+      }
+      outer.wait();
+    });
+    if (count != waits) throw std::runtime_error("tbb: nested_wait is wrong");
+    return seconds;
+  }
+
+  double fib(int n) override {
+    long result = 0;
+    const double seconds = time([&] { result = call(n); });
+    if (result != fib_of(n)) throw std::runtime_error("tbb: fib is wrong");
+    return seconds;
+  }
+
+ private:
+  template <class Body> double time(Body body) {
+    double seconds = 0;
+    arena_.execute([&] {
+      const double start = now();
+      body();
+      seconds = now() - start;
+    });
+    return seconds;
+  }
+
+  tbb::task_arena arena_;
+};
+
+}  // namespace
+
+std::unique_ptr<WaitPeer> tbb_waits(int workers) { return std::make_unique<TbbWaits>(workers); }
+
+}  // namespace heddle::bench

@@ -1,0 +1,49 @@
+// Finds out which ready ops a thread that waits for a var has to see end: those that mutate the var, and those that these come
+// after. By a search through the ops behind a ready op, within a budget.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "op/op_node.h"
+
+namespace heddle::detail {
+
+class NeedSearch {
+ public:
+  explicit NeedSearch(const VarState& var) : var_(var) {}
+
+  // Only ops with smaller sequence numbers count from now on: those that were entered before the wait.
+  void limit(std::uint64_t before) { before_ = before; }
+  bool limited() const { return before_ != kNoLimit; }
+
+  // Whether op mutates the var: no search.
+  bool mutates(const OpNode& op) const;
+  // Whether the wait needs op. False also where the budget does not suffice to tell. Preconditions: op is entered, and neither
+  // runs nor ends during the call; so no op that comes after it can end, and its memory stays valid.
+  bool needs(OpNode& op);
+
+ private:
+  static constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
+  static constexpr int kMostSeen = 96;        // ops looked at in one wait
+  static constexpr std::size_t kTable = 128;  // a power of 2, larger than that
+  static constexpr int kDeepest = 64;         // ops one after the other on a way to the wait
+  static constexpr int kMostFollowers = 256;  // queued accesses looked at in one wait
+
+  struct Seen {
+    std::uint64_t key = 0;  // sequence + 1; 0: free
+    bool needed = false;
+  };
+  Seen& find(std::uint64_t sequence);
+  bool leads_to_wait(OpNode& op, int depth);
+  bool any_follower_needed(const AccessNode& access, int depth);
+
+  const VarState& var_;
+  std::uint64_t before_ = kNoLimit;
+  int seen_count_ = 0, followers_ = 0;
+  // Results hold for the whole wait: what comes after an entered op, and before the wait, does not change.
+  std::array<Seen, kTable> seen_;
+};
+
+}  // namespace heddle::detail
