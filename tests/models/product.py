@@ -11,20 +11,20 @@ from pathlib import Path
 
 # file: [(pattern, replacement)], each to be found exactly once
 SMALLER = {
-    "threaded.cc": [
-        (r"kEnterBatch = 64\b", "kEnterBatch = 2"),
-        (r"kTick = 16\b", "kTick = 2"),
-    ],
+    "threaded.h": [(r"kEnterBatch = 64\b", "kEnterBatch = 2")],
+    "threaded.cc": [(r"kTick = 16\b", "kTick = 2")],
     "worker.h": [(r"kFairness = 64\b", "kFairness = 4")],
     "threaded_search.cc": [
         (r"kSearchLooks = 50\b", "kSearchLooks = 2"),
+        (r"kFewLooks = 4\b", "kFewLooks = 1"),
         (r"kMostPauses = 32\b", "kMostPauses = 1"),
         (r"kMostLookInterval = 64\b", "kMostLookInterval = 2"),
         (r"kFailedLooks = 8\b", "kFailedLooks = 2"),
         (r"kIdleRounds = 20\b", "kIdleRounds = 2"),
     ],
     "threaded_wait.cc": [
-        (r"kWaitSpins = 100\b", "kWaitSpins = 1"),
+        (r"kWaitSpins = 100\b", "kWaitSpins = 2"),
+        (r"kSpinsBetweenLooks = 25\b", "kSpinsBetweenLooks = 1"),
         (r"kFirstSteps = 64, kMostSteps = 8192\b", "kFirstSteps = 1, kMostSteps = 2"),
     ],
     "spin_lock.h": [(r"spins < 100\b", "spins < 0")],

@@ -20,6 +20,9 @@ struct Access {
   GroupRef group{};         // that the op is cancelled with; see heddle/group.h
   int priority = 0;       // of ready ops the higher runs first; -kMostPriority .. kMostPriority, see kAgeing
   std::size_t bytes = 0;  // memory that the op holds until it has ended; see EngineOptions::max_bytes
+  // The op takes about a microsecond, locks nothing that a thread holds while it pushes, and waits for nothing: if nothing has
+  // to end before it, the pushing thread may run it at once, which costs less than to hand it over.
+  bool brief = false;
 };
 
 inline constexpr int kMostPriority = 10000;

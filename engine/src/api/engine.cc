@@ -255,6 +255,7 @@ detail::NewOp Engine::begin_push(const OpTable* table, std::size_t closure_bytes
   op->table = table;
   op->name = access.name;
   op->where = where;
+  op->brief = access.brief;
   return {op, op->place()};
 }
 

@@ -52,8 +52,9 @@ struct OpExtra {
 // One cache line. `next` and `kind` are QueueNode's.
 struct OpNode : QueueNode {
   OpNode() : QueueNode(OpKind::user) {}
-  bool prepared = false;  // in place of the closure is a PreparedState*, with one reference
-  bool alone = false;     // in a block of its own, see op_memory.h
+  bool prepared : 1 = false;  // in place of the closure is a PreparedState*, with one reference
+  bool alone : 1 = false;     // in a block of its own, see op_memory.h
+  bool brief : 1 = false;     // see Access::brief
   static constexpr std::uint8_t kEpochOfEntry = 2;
   std::uint8_t epoch = 0;  // of wait_all: 0 or 1, or kEpochOfEntry until then
   std::uint32_t access_count = 0;

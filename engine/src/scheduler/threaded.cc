@@ -14,7 +14,6 @@
 namespace heddle::detail {
 namespace {
 
-constexpr int kEnterBatch = 64;      // submissions entered under one lock
 constexpr int kMostEntered = 64;     // batches that the push of an immediate op enters
 constexpr std::uint32_t kTick = 16;  // ops between two looks at the clock
 // Ops so short that moving one to another core costs more than running it are left to one worker, the exclusive one.
@@ -85,7 +84,44 @@ inline const OpNode* ThreadedScheduler::submit_one(OpNode* op) {
 void ThreadedScheduler::submit(OpNode* op) {
   if (op->immediate()) [[unlikely]]
     return submit_immediate(op);
+  if (op->brief && run_brief(op)) return;
   after_submit(submit_one(op));
+}
+
+// Enters op, if all that was pushed before is entered, and runs it on the calling thread if nothing has to end before it. False, with
+// nothing done, where that is not known at once, or no slot is free. A push inside an op has a parent, which counts its children.
+bool ThreadedScheduler::run_brief(OpNode* op) {
+  if (op->extra || this_thread_state.core || stopping_ || !submissions_.empty() || pool_.slot_wanted()) return false;
+  Worker self;
+  if (!take_slot(self)) return false;
+  bool is_ready = false, entered = false;
+  if (submissions_.try_lock()) {
+    entered = submissions_.empty();
+    if (entered) {
+      op->sequence = sequence_.load(std::memory_order_relaxed);
+      sequence_.store(op->sequence + 1, std::memory_order_relaxed);
+      op->epoch = epoch_;
+      ++entered_[epoch_];
+      is_ready = enter(*op);
+    }
+    submissions_.unlock();
+  }
+  if (is_ready) {
+    note_thread_end();
+    self.epoch = op->epoch;
+    const WorkerScope scope(this, &self);
+    if (OpNode* next = run(op, self)) {
+      ReadyList ready;
+      ready.push_back(next);
+      schedule(ready);
+    }
+  }
+  release_slot(self);
+  if (is_ready) {
+    check_quiescence();  // there may be no worker that does
+    if (can_work()) wake_one();
+  }
+  return entered;
 }
 
 // All workers may be busy for long, or parked, so the op is entered here. The number of batches is bounded: other threads

@@ -19,6 +19,8 @@
 
 namespace heddle::detail {
 
+constexpr int kEnterBatch = 64;  // submissions entered under one lock
+
 class ThreadedScheduler final : public OpScheduler {
  public:
   explicit ThreadedScheduler(EngineCore& core);
@@ -64,6 +66,7 @@ class ThreadedScheduler final : public OpScheduler {
 
   // threaded.cc: from submission to end
   const OpNode* submit_one(OpNode* op);
+  bool run_brief(OpNode* op);
   [[gnu::cold]] void submit_immediate(OpNode* op);
   void set_epoch(OpNode& op, const OpNode* parent);
   void after_submit(const OpNode* parent);

@@ -15,18 +15,31 @@ namespace heddle {
 // bumps the versions of the written storages. Throws InvalidArgument if the arrays belong to several engines.
 Access array_access(const char* name, std::span<const NDArray> reads, std::span<const NDArray> writes);
 
+// Whether a loop over the elements of these arrays takes about a microsecond at most.
+bool is_brief(std::span<const NDArray> arrays);
+
+// How long an op takes: unknown, or about as long as a loop over the elements of its arrays. Few elements make it Access::brief.
+enum class OpCost { unknown, per_element };
+
 // array_push("scale", {x}, {y}, [=](RunContext&) { ... x.data<float>() ... });
 // fn must capture the arrays it uses by value (detached: x.detach()), which keeps their memory alive. The op belongs
 // to the arrays' engine; throws InvalidArgument as array_access does. The op names the place of the outermost library
 // call (call_site.h) or, outside of any, `where`.
 template <class F>
-void array_push(const char* name, std::initializer_list<NDArray> reads, std::initializer_list<NDArray> writes,
+void array_push(const char* name, OpCost cost, std::initializer_list<NDArray> reads, std::initializer_list<NDArray> writes,
                 F&& fn, Where where = Where::current()) {
-  const Access access = array_access(name, {reads.begin(), reads.size()}, {writes.begin(), writes.size()});
+  const std::span<const NDArray> sources(reads.begin(), reads.size()), targets(writes.begin(), writes.size());
+  Access access = array_access(name, sources, targets);
+  access.brief = cost == OpCost::per_element && is_brief(sources) && is_brief(targets);
   Engine& engine = writes.size()  ? writes.begin()->engine()
                    : reads.size() ? reads.begin()->engine()
                                   : current_engine();
   engine.push(std::forward<F>(fn), access, CallSite::current(where));
+}
+template <class F>
+void array_push(const char* name, std::initializer_list<NDArray> reads, std::initializer_list<NDArray> writes,
+                F&& fn, Where where = Where::current()) {
+  array_push(name, OpCost::unknown, reads, writes, std::forward<F>(fn), where);
 }
 
 }  // namespace heddle

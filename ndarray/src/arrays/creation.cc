@@ -101,7 +101,7 @@ NDArray arange(Scalar begin, Scalar end, Scalar step, DType dtype, Device device
   const CallSite site(where);
   const std::int64_t length = range_length(begin, end, step);
   NDArray result = ndarray_detail::new_array("arange", {length}, dtype, device);
-  array_push("arange", {}, {result}, [=] {
+  array_push("arange", OpCost::per_element, {}, {result}, [=] {
     visit_dtype(dtype, [&]<class T>() {
       const bool exact = fits_exactly<T>(begin, step, length);
       T* values = result.data<T>();

@@ -27,7 +27,7 @@ NDArray new_beside(const NDArray& like, DType dtype, Device device) {
 }
 
 void push_copy(const char* name, const NDArray& source, const NDArray& target) {
-  array_push(name, {source}, {target}, [source = source.detach(), target = target.detach()] {
+  array_push(name, OpCost::per_element, {source}, {target}, [source = source.detach(), target = target.detach()] {
     ndarray_detail::strided_copy(target.shape(), ndarray_detail::target_of(target),
                                  ndarray_detail::source_of(source));
   });
@@ -55,7 +55,7 @@ NDArray copied(const char* name, const NDArray& source, DType dtype, Device devi
 
 template <class T> void push_fill(const NDArray& array, T value) {
   check_target(array, "fill");
-  array_push("fill", {}, {array}, [value, target = array.detach()] {
+  array_push("fill", OpCost::per_element, {}, {array}, [value, target = array.detach()] {
     ndarray_detail::strided_copy(
         target.shape(), ndarray_detail::target_of(target),
         {reinterpret_cast<const std::byte*>(&value), dtype_of<T>, Dims::filled(target.ndim(), 0)});

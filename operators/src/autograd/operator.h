@@ -62,10 +62,11 @@ inline constexpr int kWeightsFirst = 1;
 // array_push for lists of arrays whose length is not known at compile time.
 template <class F>
 void push_op(const char* name, std::span<const NDArray> reads, std::span<const NDArray> writes, F&& fn,
-             int priority = 0) {
+             int priority = 0, OpCost cost = OpCost::unknown) {
   Engine& engine = writes.empty() ? reads.front().engine() : writes.front().engine();
   Access access = array_access(name, reads, writes);
   access.priority = priority;
+  if (cost == OpCost::per_element) access.brief = is_brief(reads) && is_brief(writes);
   engine.push(std::forward<F>(fn), access, CallSite::current());
 }
 

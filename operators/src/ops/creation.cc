@@ -30,7 +30,7 @@ template <class F> NDArray series(const char* op, std::int64_t num, DType dtype,
   if (num < 0)
     throw InvalidArgument(std::string(op) + ": num is " + std::to_string(num) + "; wanted 0 or more");
   const NDArray y = ndarray_detail::in_name_of(op, [&] { return NDArray({num}, dtype, device); });
-  array_push(op, {}, {y}, [=] {
+  array_push(op, OpCost::per_element, {}, {y}, [=] {
     visit_dtype(dtype, [&]<class T>() {
       T* values = y.data<T>();
       parallel_for(num, 16384, [=](std::int64_t begin, std::int64_t end) {

@@ -49,7 +49,7 @@ NDArray triangle(const char* op, const NDArray& x, std::int64_t given, bool lowe
   const NDArray source = x.detach();
   NDArray y = make_result(x, x.shape(), x.dtype());
   auto* kernel = kernel_for<TriangleKernel>("triangle", x);
-  array_push(op, {source}, {y}, [=] { kernel(source, y, k, lower); });
+  array_push(op, OpCost::per_element, {source}, {y}, [=] { kernel(source, y, k, lower); });
   if (recording({&x}))
     record_op(op, y, {x}, {}, [=](const NDArray& g) { return std::vector{triangle(op, g, k, lower)}; });
   return y;

@@ -107,7 +107,7 @@ NDArray push_unary(const char* op, const NDArray& x, DType compute, DType result
   const NDArray source = prepared(x, compute, x.shape()).array;
   const NDArray y = make_result(x, x.shape(), result);
   auto* kernel = kernel_for<UnaryKernel>(op, x);
-  array_push(op, {source}, {y}, [=] { kernel(source, y); });
+  array_push(op, OpCost::per_element, {source}, {y}, [=] { kernel(source, y); });
   return y;
 }
 
@@ -117,7 +117,7 @@ void push_binary_into(const char* op, const Operand& a, const Operand& b, DType 
   const Operand left = prepared(a, compute, y.shape()), right = prepared(b, compute, y.shape());
   add_reads(reads, left);
   add_reads(reads, right);
-  push_op(op, reads, {&y, 1}, [=, target = y.detach()] { kernel(left, right, target); });
+  push_op(op, reads, {&y, 1}, [=, target = y.detach()] { kernel(left, right, target); }, 0, OpCost::per_element);
 }
 
 NDArray push_binary(const char* op, const Operand& a, const Operand& b, Dtypes dtypes) {

@@ -58,7 +58,7 @@ Dims reduced_axes(const char* op, const NDArray& x, const Dims& axes) {
 NDArray push_reduce(const char* op, const NDArray& x, const Dims& axes, DType result) {
   const NDArray source = x.detach(), y = make_result(x, with_ones(x.shape(), axes), result);
   auto* kernel = kernel_for<ReduceKernel>(op, x);
-  array_push(op, {source}, {y}, [=] { kernel(source, y, axes); });
+  array_push(op, OpCost::per_element, {source}, {y}, [=] { kernel(source, y, axes); });
   return y;
 }
 
@@ -107,7 +107,7 @@ NDArray arg_extreme(const char* op, const NDArray& x, std::optional<int> given) 
   }
   const NDArray source = x.detach(), y = make_result(x, with_ones(x.shape(), {axis}), DType::i64);
   auto* kernel = kernel_for<ArgReduceKernel>(op, x);
-  array_push(op, {source}, {y}, [=] { kernel(source, y, axis); });
+  array_push(op, OpCost::per_element, {source}, {y}, [=] { kernel(source, y, axis); });
   return y.view_as(without(x.shape(), {axis}));
 }
 

@@ -26,7 +26,7 @@ NDArray flipped(const NDArray& x, int axis) { return x.slice(axis, {.step = -1})
 NDArray push_scan(const char* op, const NDArray& x, int axis) {
   const NDArray source = x.detach().contiguous(), y = make_result(x, x.shape(), x.dtype());
   auto* kernel = kernel_for<ScanKernel>(op, x);
-  array_push(op, {source}, {y}, [=] { kernel(source, y, axis); });
+  array_push(op, OpCost::per_element, {source}, {y}, [=] { kernel(source, y, axis); });
   return y;
 }
 
