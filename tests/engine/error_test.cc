@@ -1,3 +1,4 @@
+#include <atomic>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -177,6 +178,54 @@ TEST_CASE("an error's path may be very long") {
   CHECK(engine.error_of(var).path.size() == 200000);
   engine.clear_error(var);
   engine.wait(var);
+}
+
+// ThreadSanitizer sees it if a step of the path is taken apart while it is read.
+TEST_CASE("an error is described while the errors behind it are replaced") {
+  Engine engine({.workers = 3});
+  Var a = engine.new_var(), b = engine.new_var(), c = engine.new_var();
+  std::atomic<bool> stop = false;
+  bool complete = true;
+  std::thread watch([&] {
+    while (!stop) {
+      for (const Var& var : {b, c}) {
+        const ErrorReport report = engine.error_of(var);
+        complete &= !report.exception || (report.op == "fails" && report.path.size() == (var == b ? 1 : 2));
+      }
+    }
+  });
+  for (int round = 0; round < 10'000; ++round) {
+    engine.push([] { throw Custom{1}; }, {.mutate = {a}, .name = "fails"});
+    engine.push([] {}, {.read = {a}, .mutate = {b}});
+    engine.push([] {}, {.read = {b}, .mutate = {c}});
+    for (const Var& var : {a, b, c}) engine.push([] {}, {.mutate = {var}});
+  }
+  stop = true;
+  watch.join();
+  CHECK(complete);
+  CHECK_THROWS_AS(engine.wait_all(), AggregateError);
+}
+
+TEST_CASE("an exception holds the last handle on a var that has a long error of its own") {
+  auto held = std::make_shared<int>(1);
+  struct Holds {
+    Var var;
+    std::shared_ptr<int> what;
+  };
+  Engine engine({.workers = 2});
+  Var last = engine.new_var();
+  for (int depth = 0; depth < 3; ++depth) {
+    Var inner = engine.new_var();
+    engine.push([last, held] { throw Holds{last, held}; }, {.mutate = {inner}});
+    for (int i = 0; i < 50'000; ++i) engine.push([] {}, {.read = {inner}, .mutate = {inner}});
+    CHECK_THROWS_AS(engine.wait(inner), Holds);
+    last = inner;
+  }
+  last = engine.new_var();
+  engine.wait(last);
+  CHECK_THROWS_AS(engine.wait_all(), AggregateError);
+  CHECK_NOTHROW(engine.wait_all());
+  CHECK(held.use_count() == 1);
 }
 
 TEST_CASE("a failing op does not keep the exception's memory once its vars are clean") {

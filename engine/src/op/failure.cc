@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "op/failure_ptr.h"
 #include "op/op_node.h"
 
 namespace heddle::detail {
@@ -19,16 +20,26 @@ ErrorReport describe_root(const FailureRoot& root) { return {root.exception, roo
 // Bounds the memory that errors take in a program that never waits for them.
 constexpr std::size_t kMostUnseen = 1000;
 
+// Where the Failure that the calling thread frees next leaves its cause; null: it frees the cause itself.
+constinit thread_local FailurePtr* left_over = nullptr;
+
 }  // namespace
 
 Failure::Failure(std::shared_ptr<FailureRoot> of, std::shared_ptr<const Failure> because, const OpNode& op)
     : root(std::move(of)), cause(std::move(because)), name(op.name), where(op.where), sequence(op.sequence) {}
 
+// A cause is freed by a loop, not recursively: it leaves its own cause in `left_over`. Nothing is taken out of a Failure
+// that another thread may still read: use_count() == 1 would not tell, since it does not wait for the last reader.
 Failure::~Failure() {
-  // To free a cause may free its own cause and so on, recursively. So the chain is taken apart here, one by one.
-  std::shared_ptr<const Failure> next = std::move(cause);
-  while (next && next.use_count() == 1) {
-    std::shared_ptr<const Failure> after = std::move(const_cast<Failure&>(*next).cause);
+  if (FailurePtr* to = std::exchange(left_over, nullptr)) {
+    *to = std::move(cause);
+    return;
+  }
+  for (FailurePtr next = std::move(cause); next;) {
+    FailurePtr after;
+    left_over = &after;
+    next.reset();
+    left_over = nullptr;
     next = std::move(after);
   }
 }
