@@ -4,6 +4,8 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
+#include <pthread.h>
 #include <sys/types.h>
 #include <thread>
 #include <unistd.h>
@@ -14,6 +16,7 @@
 
 #include <heddle/engine.h>
 
+#include "arguments.h"
 #include "asleep.h"
 #include "core/core.h"
 #include "scheduler/threaded.h"
@@ -367,6 +370,63 @@ template <class F> void on_every_shut_down(F&& test) {
 }
 
 }  // namespace
+
+namespace {
+
+// While one lives, no thread can be started: there is no memory for its stack.
+class NoThreads {
+ public:
+  NoThreads() {
+    pthread_getattr_default_np(&before_);
+    pthread_attr_t huge = before_;
+    pthread_attr_setstacksize(&huge, std::size_t{1} << 46);
+    pthread_setattr_default_np(&huge);
+  }
+  ~NoThreads() { pthread_setattr_default_np(&before_); }
+  NoThreads(const NoThreads&) = delete;
+  NoThreads& operator=(const NoThreads&) = delete;
+
+ private:
+  pthread_attr_t before_;
+};
+
+}  // namespace
+
+TEST_CASE("a wait inside an op needs no new thread while another worker is left; the last one is refused") {
+  Engine engine({.workers = 2});
+  Var outer = engine.new_var(), inner = engine.new_var(), second = engine.new_var();
+  std::optional<Completion> held;
+  std::atomic<pid_t> waits = 0;
+  bool has_waited = false, refused = false;
+  engine.push_async([&](RunContext&, Completion done) { held.emplace(std::move(done)); },
+                    {.mutate = {inner}});
+  engine.core().scheduler().enter_submitted();
+  const NoThreads none;
+  engine.push(
+      [&] {
+        waits = gettid();
+        engine.wait(inner);
+        has_waited = true;
+      },
+      {.mutate = {outer}});
+  engine.push(
+      [&] {
+        while (waits == 0 || !is_asleep(waits)) std::this_thread::yield();
+        try {
+          engine.wait(inner);
+        } catch (const Error&) {
+          refused = true;
+        }
+        held->done();
+      },
+      {.mutate = {second}});
+  // Not by wait(), which would run them on this thread.
+  while (!engine.wait_until(second, std::chrono::steady_clock::now() + std::chrono::hours(1))) {
+  }
+  engine.wait(outer);
+  CHECK(has_waited);
+  CHECK(refused);
+}
 
 TEST_CASE("an engine that was shut down may be waited for, also inside another engine's op") {
   on_every_shut_down([](Engine& down, const Var& var) {

@@ -24,7 +24,8 @@ void ThreadPool::thread_blocks() {
   if (static_cast<int>(threads_.size()) - blocked_ >= slots_.size()) return;
   try {
     threads_.emplace_back(work_);
-  } catch (const std::exception& error) {  // no thread, or no memory for one
+  } catch (const std::exception& error) {                      // no thread, or no memory for one
+    if (static_cast<int>(threads_.size()) > blocked_) return;  // those that are left do all the work
     --blocked_;
     throw Error("a wait inside an op needs a thread to work meanwhile, and " +
                 std::to_string(threads_.size()) + " threads are the most there can be: " + error.what());

@@ -22,7 +22,7 @@ class ThreadPool {
   void join();   // once `work` returns
 
   // A thread of the thread pool is going to block in the middle of an op. Starts another if too few are left to work. Throws
-  // Error if there is no thread to be had.
+  // Error if there is no thread to be had and this is the last one that works.
   void thread_blocks();
   void thread_resumes() noexcept;
   // Waits for a slot, to continue in the middle of an op. Null after a time in which no op has ended, as `ended()` counts
