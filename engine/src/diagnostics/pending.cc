@@ -310,7 +310,8 @@ void Pending::draw(std::string& out, const PendingOp& op, const Causes& causes) 
 }
 
 std::string Pending::dot() const {
-  std::string out = "digraph heddle {\n  rankdir=RL;\n  node [shape=box];\n";
+  // With curved edges and a thorough placement `dot` takes minutes for a hundred ops that share vars.
+  std::string out = "digraph heddle {\n  graph [rankdir=RL, nslimit=1, splines=line];\n  node [shape=box];\n";
   const auto all = causes();
   for (const auto& [sequence, op] : ops_) {
     const auto found = all.find(sequence);
