@@ -244,11 +244,11 @@ TEST_CASE("an op of a graph may wait for others, not for its own graph") {
             seen += value;
             try {
               engine.wait(own);
-            } catch (const WouldDeadlock&) {
-              refused = true;
+            } catch (const WouldDeadlock& error) {
+              refused = std::string(error.what()).starts_with("op 'waits' waits");
             }
           },
-          {.read = {own}, .mutate = {after}});
+          {.read = {own}, .mutate = {after}, .name = "waits"});
       engine.push([&] { seen *= 2; }, {.mutate = {own, after}});
     });
     for (int i = 0; i < 3; ++i) graph.launch();

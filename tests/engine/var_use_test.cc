@@ -1,3 +1,5 @@
+#include <atomic>
+#include <cstdint>
 #include <optional>
 #include <semaphore>
 #include <thread>
@@ -6,6 +8,8 @@
 #include <doctest/doctest.h>
 
 #include <heddle/engine.h>
+#include <heddle/graph.h>
+#include <heddle/parallel.h>
 #include <heddle/var_use.h>
 
 #include "schedulers.h"
@@ -30,6 +34,28 @@ TEST_CASE("an op knows what it has declared of a var, and so does nothing outsid
         {.read = {read, both}, .mutate = {mutated, both}});
     engine.wait(mutated);
     CHECK(use_by_this_op(read) == VarUse::none);
+  });
+}
+
+TEST_CASE("an op of a graph knows its own declarations, not those of the whole graph") {
+  on_every_scheduler([](Engine& engine) {
+    const Var a = engine.new_var(), b = engine.new_var();
+    Graph graph = engine.capture([&] {
+      engine.push([&] { CHECK(use_by_this_op(b) == VarUse::none); }, {.mutate = {a}});
+      engine.push(
+          [&] {
+            CHECK(use_by_this_op(a) == VarUse::read);
+            CHECK(use_by_this_op(b) == VarUse::mutate);
+            std::atomic<int> wrong = 0;
+            parallel_for(16, 1,
+                         [&](std::int64_t, std::int64_t) { wrong += use_by_this_op(a) != VarUse::read; });
+            CHECK(wrong == 0);
+          },
+          {.read = {a}, .mutate = {b}});
+    });
+    for (int i = 0; i < 3; ++i) graph.launch();
+    engine.wait(b);
+    CHECK(use_by_this_op(a) == VarUse::none);
   });
 }
 

@@ -1,10 +1,18 @@
 // Parallel loops, the product's own: every chunk runs once, and the owner goes on when all helpers have left.
 #include "model.h"
+#include "relacy_threads.h"
 
 #define std model_std
+#define thread_local
+#define this_thread_state this_thread_states[model::thread_index()]
 #define __builtin_ia32_pause model::step
 #include <product/scheduler/parallel_loop.cc>
+namespace heddle::detail {
+constinit ThreadState this_thread_state;
+}
 #undef std
+#undef thread_local
+#undef this_thread_state
 #undef __builtin_ia32_pause
 
 namespace {

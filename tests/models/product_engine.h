@@ -35,6 +35,7 @@ inline HeldDuringFork::HeldDuringFork(SubmissionQueue& queue) : queue_(queue) {}
 inline HeldDuringFork::~HeldDuringFork() {}
 
 inline void log(const std::string&) noexcept {}
+inline constinit std::atomic<bool> checking{false};
 
 struct EngineCore;
 class OpScheduler;

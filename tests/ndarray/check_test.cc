@@ -11,6 +11,7 @@
 
 #include <heddle/array_op.h>
 #include <heddle/check.h>
+#include <heddle/graph.h>
 #include <heddle/parallel.h>
 
 namespace heddle {
@@ -127,6 +128,77 @@ TEST_CASE("chunks of a parallel loop count as the op that runs it") {
     CHECK(y.to_vector<float>() == std::vector<float>(4, 1));
     array_push("loop", {}, {y}, touch_all);
     CHECK(says(report_on(y), {"op 'loop'", "declared: nothing; touched: read"}));
+  });
+}
+
+TEST_CASE("in a graph each op is held to its own list and named, whatever the others declare") {
+  with_arrays([](const NDArray& x, const NDArray& y) {
+    Engine& engine = y.engine();
+    const NDArray z = zeros({4});
+    z.wait();
+    Graph graph = engine.capture(
+        [&] {
+          array_push("honest", {x}, {z}, [x, z] { z.data<float>()[0] += x.data<const float>()[0]; });
+          array_push("forgetful", {}, {y}, [x, y] { y.data<float>()[0] = x.data<const float>()[0]; });
+        },
+        "step");
+    Graph writes = engine.capture([&] {
+      array_push("sly", {x}, {y}, [x] { x.data<float>()[0] = 7; });
+      array_push("owner", {}, {x}, [x] { x.data<float>()[0] = 1; });
+    });
+    for (int launch = 0; launch < 3; ++launch) {
+      graph.launch();
+      const std::string report = report_on(y);
+      CAPTURE(report);
+      CHECK(says(report, {"op 'forgetful' pushed at ", "check_test.cc:", "(2, 3)",
+                          "declared: nothing; touched: read"}));
+      writes.launch();
+      CHECK(says(report_on(y), {"op 'sly'", "(2, 3)", "declared: read; touched: write"}));
+    }
+    CHECK(report_on(x) == "legal");
+    CHECK(report_on(z) == "legal");
+    CHECK(z[0].item<float>() == 3);
+    y.fill(0);
+  });
+}
+
+TEST_CASE("a parallel loop in a graph counts as the op that runs it") {
+  with_arrays([](const NDArray& x, const NDArray& y) {
+    const auto touch_all = [x, y] {
+      parallel_for(4, 1,
+                   [&](std::int64_t i, std::int64_t) { y.data<float>()[i] = x.data<const float>()[i]; });
+    };
+    Graph graph = y.engine().capture([&] {
+      array_push("fill", {}, {x}, [x] { x.data<float>()[0] = 1; });
+      array_push("loop", {x}, {y}, touch_all);
+    });
+    graph.launch();
+    CHECK(report_on(y) == "legal");
+    CHECK(y.to_vector<float>() == std::vector<float>(4, 1));
+    Graph forgetful = y.engine().capture([&] {
+      array_push("fill", {}, {x}, [x] { x.data<float>()[0] = 1; });
+      array_push("loop", {}, {y}, touch_all);
+    });
+    forgetful.launch();
+    CHECK(says(report_on(y), {"op 'loop'", "declared: nothing; touched: read"}));
+  });
+}
+
+TEST_CASE("what an op of a graph has made is its own for that launch alone") {
+  with_arrays([](const NDArray&, const NDArray& y) {
+    NDArray kept;
+    Graph graph = y.engine().capture([&] {
+      array_push("maker", {}, {y}, [y, &kept] {
+        EngineScope scope(y.engine());
+        if (kept.defined()) *kept.data<float>() = 1;
+        kept = array<float>({5});
+        *y.data<float>() = *kept.data<const float>();
+      });
+    });
+    graph.launch();
+    CHECK(report_on(y) == "legal");
+    graph.launch();
+    CHECK(says(report_on(y), {"op 'maker'", "declared: nothing; touched: write"}));
   });
 }
 

@@ -15,7 +15,7 @@ namespace heddle {
 using namespace detail;
 
 VarUse use_by_this_op(const Var& var) {
-  const OpNode* op = var.state()->core->current_op();
+  const OpNode* op = var.state()->core->current_function();
   if (!op) return VarUse::none;
   for (std::uint32_t i = 0; i < op->access_count; ++i) {
     const AccessNode& access = op->accesses()[i];

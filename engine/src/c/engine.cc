@@ -151,7 +151,7 @@ heddle_status heddle_engine_destroy(heddle_engine* engine, heddle_error** error)
     detail::refuse_in_capture(kCall);
     {
       const Borrowed<heddle_engine> handle(engine, kCall);
-      const detail::OpNode* op = (*handle)->core().current_op();
+      const detail::OpNode* op = (*handle)->core().current_function();
       if (op && !std::get_deleter<NotOwned>(*handle)) {
         throw WouldDeadlock(std::string(kCall) + " inside op '" + op->name +
                             "' of this engine: it would wait for that op, which waits for it");

@@ -26,7 +26,7 @@ void EngineCore::throw_closed() const {
 
 void EngineCore::shut_down() noexcept {
   if (forked()) return;
-  if (const OpNode* op = current_op()) return shut_down_inside(*op);
+  if (const OpNode* op = current_function()) return shut_down_inside(*op);
   scheduler_->wait_all();
   open_.store(false, std::memory_order_relaxed);
   scheduler_->stop();
@@ -58,6 +58,13 @@ void EngineCore::release() noexcept {
 OpNode* EngineCore::current_op() const {
   for (const ThreadState* frame = &this_thread_state; frame; frame = frame->outer) {
     if (frame->core == this) return frame->op;
+  }
+  return nullptr;
+}
+
+const OpNode* EngineCore::current_function() const {
+  for (const ThreadState* frame = &this_thread_state; frame; frame = frame->outer) {
+    if (frame->core == this) return frame->function();
   }
   return nullptr;
 }

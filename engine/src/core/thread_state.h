@@ -14,6 +14,10 @@ struct ThreadState {
   OpNode* op = nullptr;        // innermost
   int worker = -1;
   const ThreadState* outer = nullptr;  // of the op on the stack below this one, if there is one
+  const OpNode* graph_op = nullptr;    // of a launch: the op of its graph that runs
+  // The op whose function runs. Its access list, name and line are those that the user wrote; `op` is what the scheduler
+  // knows, which of a graph's op is the launch.
+  const OpNode* function() const { return graph_op ? graph_op : op; }
 };
 extern constinit thread_local ThreadState this_thread_state;
 

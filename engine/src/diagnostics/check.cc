@@ -27,7 +27,7 @@ const void* this_thread() {
 
 // The next three functions are all that the checker uses of the core.
 
-const OpNode* op_of_this_thread(const VarState& var) { return var.core->current_op(); }
+const OpNode* op_of_this_thread(const VarState& var) { return var.core->current_function(); }
 
 const char* declared(const OpNode& op, const VarState& var) {
   for (std::uint32_t i = 0; i < op.access_count; ++i) {
@@ -66,7 +66,7 @@ namespace check {
 
 const char* running_op() {
   for (const ThreadState* frame = &this_thread_state; frame; frame = frame->outer) {
-    if (frame->op) return frame->op->name;
+    if (const OpNode* op = frame->function()) return op->name;
   }
   return nullptr;
 }

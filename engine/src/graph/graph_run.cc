@@ -3,6 +3,8 @@
 #include <chrono>
 #include <mutex>
 
+#include <heddle/check.h>
+
 #include "core/capture.h"
 #include "core/core.h"
 #include "graph/graph_state.h"
@@ -50,12 +52,17 @@ void complete_op(GraphRun& run, OpNode& op, std::exception_ptr thrown) noexcept 
 
 std::exception_ptr call_untraced(const GraphOp& op, std::uint64_t sequence, int worker) noexcept {
   RunContext context{op.name, worker, sequence};
+  if (checking.load(std::memory_order_relaxed)) [[unlikely]]
+    op.node->sequence = sequence;  // by which the checker knows what this op has made
+  std::exception_ptr thrown;
+  this_thread_state.graph_op = op.node;
   try {
     op.run(op.closure, context, op.node);
   } catch (...) {
-    return std::current_exception();
+    thrown = std::current_exception();
   }
-  return nullptr;
+  this_thread_state.graph_op = nullptr;
+  return thrown;
 }
 
 std::exception_ptr call_op(const GraphRun& run, const GraphOp& op, std::uint64_t sequence,

@@ -194,7 +194,7 @@ class NaiveScheduler final : public OpScheduler {
       }
     }
     if (std::any_of(before.begin(), before.end(), [&](OpNode* op) { return mutates(*op, var); })) {
-      throw WouldDeadlock("op '" + std::string(running_.back()->name) +
+      throw WouldDeadlock("op '" + std::string(core_.current_function()->name) +
                           "' waits for a var that can only be ready after that op has ended");
     }
   }

@@ -1,13 +1,15 @@
 #include "scheduler/parallel_loop.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace heddle::detail {
 
 void ParallelLoop::work() noexcept {
+  const OpNode* const before = std::exchange(this_thread_state.graph_op, graph_op_);
   for (;;) {
     const std::int64_t begin = next_.fetch_add(grain_, std::memory_order_relaxed);
-    if (begin >= count_) return;
+    if (begin >= count_) break;
     try {
       body_(begin, std::min(begin + grain_, count_));
     } catch (...) {
@@ -16,6 +18,7 @@ void ParallelLoop::work() noexcept {
       if (!error_) error_ = std::current_exception();
     }
   }
+  this_thread_state.graph_op = before;
 }
 
 bool ParallelLoop::helpers_left_soon() const {

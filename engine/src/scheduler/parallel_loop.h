@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/spin_lock.h"
+#include "core/thread_state.h"
 #include "op/op_node.h"
 
 namespace heddle::detail {
@@ -18,7 +19,7 @@ class ParallelLoop {
  public:
   using Body = std::function<void(std::int64_t, std::int64_t)>;
   ParallelLoop(std::int64_t count, std::int64_t grain, const Body& body, OpNode* owner)
-      : op(owner), count_(count), grain_(grain), body_(body) {}
+      : op(owner), graph_op_(this_thread_state.graph_op), count_(count), grain_(grain), body_(body) {}
 
   void work() noexcept;  // runs chunks until none is left
   bool exhausted() const { return next_.load(std::memory_order_relaxed) >= count_; }
@@ -32,6 +33,7 @@ class ParallelLoop {
 
  private:
   friend class ParallelLoops;
+  const OpNode* const graph_op_;  // see ThreadState
   const std::int64_t count_, grain_;
   const Body& body_;
   std::atomic<std::int64_t> next_{0};

@@ -244,9 +244,9 @@ void ThreadedScheduler::wait_inside(WaitState& state, OpNode& current, Deadline 
   try {
     WaitSearch search(state, current, core_.waits);
     std::optional<bool> deadlock = search.look(kFirstSteps, WaitSearch::IfFound::give_up);
-    if (deadlock == true) throw_would_deadlock(current);
+    if (deadlock == true) throw_would_deadlock(*core_.current_function());
     const BlockingEverywhere blocking;
-    if (!deadlock && find_deadlock(search, state, deadline)) throw_would_deadlock(current);
+    if (!deadlock && find_deadlock(search, state, deadline)) throw_would_deadlock(*core_.current_function());
     if (deadline == kNever) return state.done.wait(0, std::memory_order_acquire);
     if (block_until(state, deadline)) return;
     std::lock_guard guard(core_.waits.mutex);
