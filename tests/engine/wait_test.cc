@@ -70,6 +70,69 @@ TEST_CASE("waits nested a hundred deep end, with one worker too") {
   });
 }
 
+// Each wait looks only at what it needs: with a look at all ops this would take minutes.
+TEST_CASE("fuzz: many waits inside ops beside many others, and the same seed gives the same order") {
+  constexpr int kOps = kSanitized ? 20'000 : 100'000;
+  const auto order_of = [](std::uint64_t seed) {
+    Engine engine({.scheduler = Scheduler::fuzz, .seed = seed});
+    std::vector<Var> vars;
+    for (int i = 0; i < 100; ++i) vars.push_back(engine.new_var());
+    std::vector<int> order;
+    for (int i = 0; i < kOps; ++i) {
+      VarList read;
+      for (int k = 0; k < 4; ++k) read.add(vars[static_cast<std::size_t>(i * 7 + k * 13) % 100]);
+      engine.push(
+          [&engine, &order, i] {
+            order.push_back(i);
+            if (i % 4 != 0) return;
+            Var inner = engine.new_var();
+            engine.push([&order, i] { order.push_back(-i); }, {.mutate = {inner}});
+            engine.wait(inner);
+          },
+          {.read = read, .mutate = {vars[static_cast<std::size_t>(i * 31) % 100]}});
+    }
+    engine.wait_all();
+    return order;
+  };
+  const std::vector<int> order = order_of(3);
+  CHECK(order.size() == kOps + kOps / 4);
+  CHECK(order == order_of(3));
+  CHECK(order != order_of(4));
+}
+
+TEST_CASE(
+    "fuzz: a wait inside an op for a long chain of ops runs its ops and, if they wait, what these need") {
+  for (const std::uint64_t seed : {1u, 2u, 3u}) {
+    Engine engine({.scheduler = Scheduler::fuzz, .seed = seed});
+    Var start = engine.new_var(), outer = engine.new_var(), end = engine.new_var();
+    int length = 0, nested = 0, others = 0, seen = 0;
+    engine.push(
+        [&] {
+          for (int i = 0; i < 3000; ++i) engine.push([&] { ++others; }, {.read = {outer}});
+          engine.push([&] { ++length; }, {.mutate = {start}});
+          for (int i = 0; i < 20'000; ++i) {
+            engine.push(
+                [&, i] {
+                  ++length;
+                  if (i % 1000 != 0) return;
+                  Var inner = engine.new_var();
+                  for (int k = 0; k < 5; ++k)
+                    engine.push([&] { ++nested; }, {.read = {inner}, .mutate = {inner}});
+                  engine.wait(inner);
+                },
+                {.read = {start}, .mutate = {start, end}});
+          }
+          engine.wait(end);
+          seen = length;
+        },
+        {.mutate = {outer}});
+    engine.wait_all();
+    CHECK(seen == 20'001);
+    CHECK(nested == 100);
+    CHECK(others == 3000);
+  }
+}
+
 TEST_CASE("more waiting ops than workers, each for a common var that is produced last") {
   for (int workers : {1, 2, 4}) {
     Engine engine({.workers = workers});

@@ -31,19 +31,18 @@ struct PushOptions {
 // What only some ops have: those that are asynchronous, waits, launches, on a stream, or pushed with options.
 struct OpExtra {
   EngineCore* core = nullptr;
-  OpNode* resumes = nullptr;  // an op that cannot end before this one, which runs on top of it (fuzz)
-  std::atomic<std::uint32_t> parts{2};  // of an asynchronous op, not ended: its function, its Completion
-  bool dropped = false;                 // its Completion was destroyed unused
-  std::exception_ptr thrown;            // by the function
-  std::exception_ptr reported;          // by the Completion
-  std::shared_ptr<WaitState> wait;      // of OpKind::wait
-  StreamLane* on = nullptr;             // the op is issued there; null: it runs on the CPU
-  trace::Tick started = 0;              // for the trace: when its function was called; 0: not recorded
-  std::uint32_t lane = 0;               // for the trace: the lane on which it was called
-  std::uint64_t numbers = 1;            // sequence numbers that it takes: a launch, one for each op
-  GraphRun* launch = nullptr;           // of a graph's op: the launch that it runs in
-  GraphState* graph = nullptr;          // of a launch
-  OpNode* then = nullptr;               // of a launch: the next one, which takes over its vars
+  std::atomic<std::uint32_t> parts{2};   // of an asynchronous op, not ended: its function, its Completion
+  bool dropped = false;                  // its Completion was destroyed unused
+  std::exception_ptr thrown;             // by the function
+  std::exception_ptr reported;           // by the Completion
+  std::shared_ptr<WaitState> wait;       // of OpKind::wait
+  StreamLane* on = nullptr;              // the op is issued there; null: it runs on the CPU
+  trace::Tick started = 0;               // for the trace: when its function was called; 0: not recorded
+  std::uint32_t lane = 0;                // for the trace: the lane on which it was called
+  std::uint64_t numbers = 1;             // sequence numbers that it takes: a launch, one for each op
+  GraphRun* launch = nullptr;            // of a graph's op: the launch that it runs in
+  GraphState* graph = nullptr;           // of a launch
+  OpNode* then = nullptr;                // of a launch: the next one, which takes over its vars
   // Of a launch that took over vars (hand_over() in run.cc): the first launch that had them. It is freed last.
   OpNode* holder = nullptr;
   PushOptions push_options;

@@ -1,7 +1,5 @@
 #include "op/wait_search.h"
 
-#include <limits>
-
 namespace heddle::detail {
 
 void WaitSearch::visit(OpNode* op) {
@@ -27,9 +25,7 @@ void WaitSearch::expand(OpNode& op) {
     if (AccessNode* first = access.granted ? access.var->head : access.next)
       followers_.push_back({&access, first});
   }
-  if (!op.extra) return;
-  visit(op.extra->resumes);
-  if (op.extra->wait) visit(op.extra->wait->resumes);
+  if (op.extra && op.extra->wait) visit(op.extra->wait->resumes);
 }
 
 // An access that mutates is waited for by all followers up to the next mutation, a read by that mutation alone. The reads
@@ -67,10 +63,6 @@ std::optional<bool> WaitSearch::look(std::size_t steps, IfFound if_found) {
   if (!found_) return std::nullopt;
   if (if_found == IfFound::give_up) waits_.give_up(target_);
   return true;
-}
-
-bool depends(WaitState& target, OpNode& from, OpWaits& waits, WaitSearch::IfFound if_found) {
-  return *WaitSearch(target, from, waits).look(std::numeric_limits<std::size_t>::max(), if_found);
 }
 
 }  // namespace heddle::detail

@@ -74,7 +74,4 @@ class WaitSearch {
   std::vector<Followers> followers_;
 };
 
-// The whole search at once.
-bool depends(WaitState& target, OpNode& from, OpWaits& waits, WaitSearch::IfFound if_found);
-
 }  // namespace heddle::detail

@@ -4,11 +4,11 @@
 #include <condition_variable>
 #include <mutex>
 #include <random>
-#include <vector>
 
 #include "core/core.h"
 #include "diagnostics/pending.h"
 #include "op/tracker.h"
+#include "scheduler/fuzz_ops.h"
 #include "stream/streams.h"
 
 namespace heddle::detail {
@@ -39,14 +39,16 @@ class FuzzScheduler final : public OpScheduler {
     OpNode* const current = core_.current_op();
     state->resumes = current;
     std::unique_lock lock(mutex_);
+    WaitInside needs(ops_, current ? wait_op->accesses()[0].var : nullptr);
     add_ready(wait_op, lock);
-    if (current && !state->done && would_deadlock(*state, *current)) {
-      throw WouldDeadlock("op '" + std::string(current->name) +
+    if (!state->done && needs.ops.suspended) {
+      give_up(*state);
+      throw WouldDeadlock("op '" + std::string(core_.current_function()->name) +
                           "' waits for a var that can only be ready after that op has ended");
     }
     while (!state->done) {
       if (deadline != kNever && std::chrono::steady_clock::now() >= deadline) return give_up(*state), false;
-      const bool acted = current ? act(lock, current, state.get()) : !running_ && act(lock);
+      const bool acted = current ? act(lock, &needs.ops) : !running_ && act(lock);
       if (!acted && !state->done) await_progress(lock, deadline);
     }
     return true;
@@ -63,7 +65,20 @@ class FuzzScheduler final : public OpScheduler {
     }
   }
 
-  void drop(VarState& var) noexcept override { drop_var(var); }
+  void drop(VarState& var) noexcept override {
+    if (!core_.forked()) {
+      std::lock_guard guard(mutex_);
+      ops_.forget(var);
+    }
+    drop_var(var);
+  }
+
+  void release_op(OpNode* op, FailurePtr&& failure, ReadyList& ready) noexcept override {
+    const std::uint64_t number = op->sequence;
+    OpScheduler::release_op(op, std::move(failure), ready);
+    std::lock_guard guard(mutex_);
+    ops_.end(number);
+  }
 
   void completed_elsewhere(std::uint8_t epoch, ReadyList& ready) noexcept override {
     std::lock_guard guard(mutex_);
@@ -71,9 +86,11 @@ class FuzzScheduler final : public OpScheduler {
   }
 
   void issued(OpNode* op) noexcept override {
+    const std::uint64_t number = op->sequence;
     ReadyList ready;
     core_.release_vars(op, nullptr, ready);
     std::lock_guard guard(mutex_);
+    ops_.end(number);
     add(ready);
   }
 
@@ -87,8 +104,7 @@ class FuzzScheduler final : public OpScheduler {
 
   void resume(OpNode* op) noexcept override {
     std::lock_guard guard(mutex_);
-    op->extra->resumes = nullptr;  // the op below which it ran may have ended
-    ready_.push_back(op);
+    ops_.add_ready(op);
     notify();
   }
 
@@ -112,10 +128,24 @@ class FuzzScheduler final : public OpScheduler {
 
   void visit_pending(Pending& pending) override {
     std::lock_guard guard(mutex_);
-    for (const OpNode* op : ready_) pending.see(*op, PendingState::ready);
+    for (const OpNode* op : ops_.ready()) pending.see(*op, PendingState::ready);
   }
 
  private:
+  // While one lives, the calling thread waits inside an op for var; null: outside ops.
+  struct WaitInside {
+    WaitInside(FuzzOps& all, const VarState* var) : all_(all) {
+      if (var) all_.begin_wait(*var, ops);
+    }
+    ~WaitInside() { all_.end_wait(ops); }
+    WaitInside(const WaitInside&) = delete;
+    WaitInside& operator=(const WaitInside&) = delete;
+    NeededOps ops;
+
+   private:
+    FuzzOps& all_;
+  };
+
   void await_progress(std::unique_lock<std::mutex>& lock, Deadline deadline) {
     if (deadline == kNever) {
       progress_.wait(lock);
@@ -127,15 +157,6 @@ class FuzzScheduler final : public OpScheduler {
   void give_up(WaitState& state) {
     const std::lock_guard guard(core_.waits.mutex);
     core_.waits.give_up(state);
-  }
-
-  bool would_deadlock(WaitState& state, OpNode& current) {
-    try {
-      return depends(state, current, core_.waits, WaitSearch::IfFound::give_up);
-    } catch (...) {  // no memory: the wait ends, and its op may
-      give_up(state);
-      throw;
-    }
   }
 
   std::int64_t unfinished() {
@@ -157,12 +178,13 @@ class FuzzScheduler final : public OpScheduler {
   // The calling thread may run no ops, so waiting threads are notified.
   void add(ReadyList& ready) {
     if (!ready.empty()) notify();
-    while (!ready.empty()) ready_.push_back(ready.pop_front());
+    while (!ready.empty()) ops_.add_ready(ready.pop_front());
   }
 
   void add_ready(OpNode* op, std::unique_lock<std::mutex>& lock) {
     op->sequence = std::exchange(sequence_, sequence_ + op->numbers());
     const OpKind kind = op->kind;  // the op may run and be freed once it is entered
+    if (kind == OpKind::user) ops_.enter(*op);
     if (!enter(*op)) return;
     ReadyList ready;
     if (kind == OpKind::user) {
@@ -175,18 +197,20 @@ class FuzzScheduler final : public OpScheduler {
     add(ready);
   }
 
-  // One random choice: runs a ready op, or advances a stream. Inside an op `below`, only an op that the wait of `state` needs.
-  // False if neither is possible.
-  bool act(std::unique_lock<std::mutex>& lock, OpNode* below = nullptr, WaitState* state = nullptr) {
+  // One random choice: runs a ready op, or advances a stream. False if neither is possible. In a wait inside an op, an op that
+  // the wait needs, if one is ready, since any other op on top of the waiting one might wait for it in turn; else any op: the
+  // wait may need a side effect that the engine does not know of.
+  bool act(std::unique_lock<std::mutex>& lock, NeededOps* needed = nullptr) {
     const std::size_t streams = stepped();
-    const std::size_t choices = ready_.size() + streams;
-    if (streams > 0 && random_() % choices >= ready_.size() && step(lock)) return true;
-    OpNode* op = state ? pick_for(*state) : pick();
+    const std::size_t choices = ops_.ready().size() + streams;
+    if (streams > 0 && random_() % choices >= ops_.ready().size() && step(lock)) return true;
+    OpNode* op = needed ? ops_.take_needed(*needed, random_) : nullptr;
+    if (!op && !ops_.ready().empty()) op = ops_.take(random_() % ops_.ready().size());
     if (!op) {
       const std::uint64_t before = notifications_;  // a step is made without the lock
       return streams > 0 && (step(lock) || notifications_ != before);
     }
-    run(op, lock, below);
+    run(op, lock);
     return true;
   }
 
@@ -213,13 +237,6 @@ class FuzzScheduler final : public OpScheduler {
     return moved;
   }
 
-  OpNode* take(std::size_t at) {
-    std::swap(ready_[at], ready_.back());
-    OpNode* op = ready_.back();
-    ready_.pop_back();
-    return op;
-  }
-
   // Runs ops until there is room: no other thread does.
   void await_budget(Budget& budget, std::size_t bytes) override {
     std::unique_lock lock(mutex_);
@@ -236,27 +253,17 @@ class FuzzScheduler final : public OpScheduler {
     notify();
   }
 
-  OpNode* pick() { return ready_.empty() ? nullptr : take(random_() % ready_.size()); }
-
-  // Inside an op: an op that the wait needs, if there is one, since any other op on top of the waiting one might wait for it
-  // in turn. If there is none, any op: the wait may need a side effect that the engine does not know of.
-  OpNode* pick_for(WaitState& state) {
-    std::vector<std::size_t> needed;
-    for (std::size_t i = 0; i < ready_.size(); ++i) {
-      if (depends(state, *ready_[i], core_.waits, WaitSearch::IfFound::leave)) needed.push_back(i);
-    }
-    return needed.empty() ? pick() : take(needed[random_() % needed.size()]);
-  }
-
-  void run(OpNode* op, std::unique_lock<std::mutex>& lock, OpNode* below = nullptr) {
+  void run(OpNode* op, std::unique_lock<std::mutex>& lock) {
     const bool nested = std::exchange(running_, true);
-    op->extra->resumes = below;
+    const std::uint64_t number = op->sequence;
+    ops_.called(*op);
     lock.unlock();
     note_thread_end();
     const std::uint8_t epoch = op->epoch;
     ReadyList ready;
     const bool has_completed = core_.run(op, 0, ready);
     lock.lock();
+    ops_.returned(number);
     if (has_completed) completed(epoch, ready);
     running_ = nested;
     notify();
@@ -268,7 +275,7 @@ class FuzzScheduler final : public OpScheduler {
   std::uint64_t notifications_ = 0;  // how often progress_ was notified
   std::mt19937_64 random_;
   std::uint64_t sequence_ = 0;
-  std::vector<OpNode*> ready_;
+  FuzzOps ops_;
   std::size_t first_stream_ = 0;
   std::uint8_t epoch_ = 0;  // 0 or 1: flipped by wait_all, which waits for the ops of the other one
   std::int64_t unfinished_[2] = {0, 0};  // ops of users, by epoch
