@@ -79,6 +79,10 @@ inline std::unique_ptr<OpScheduler> make_naive_scheduler(EngineCore&) { return n
 inline std::unique_ptr<OpScheduler> make_fuzz_scheduler(EngineCore&) { return nullptr; }
 
 inline void Budget::acquire_interruptibly(std::size_t bytes, void (*)()) { acquire(bytes); }
+inline void Budget::wait_briefly(std::condition_variable&, std::unique_lock<std::mutex>& lock) {
+  lock.unlock();
+  lock.lock();
+}
 
 // A schedule that fails stops its threads in the middle of what they do; the next one's begin anew.
 inline void forget_threads() {

@@ -7,6 +7,7 @@
 #include <heddle/engine_options.h>
 
 #include "op/budget.h"
+#include "op/op_node.h"
 
 namespace heddle::detail {
 
@@ -26,8 +27,8 @@ class OpBudget {
   void acquire_anyway(std::size_t bytes) {
     if (budget_) budget_->acquire_anyway(bytes);
   }
-  void release(std::size_t bytes) noexcept {
-    if (budget_) budget_->release(bytes);
+  void release(const OpNode& op) noexcept {  // which has ended
+    if (budget_) budget_->release(op.bytes(), op.sequence);
   }
   // Of an op that was not pushed in the end.
   void release_unpushed(std::size_t bytes) noexcept;

@@ -68,7 +68,7 @@ bool EngineCore::run(OpNode* op, int worker, ReadyList& ready) noexcept {
 void EngineCore::complete(OpNode* op, std::shared_ptr<const Failure>&& failure, ReadyList& ready) noexcept {
   if (observer_) [[unlikely]]
     observer_->completed(*op);
-  budget.release(op->bytes());
+  budget.release(*op);
   scheduler_->release_op(op, std::move(failure), ready);
 }
 

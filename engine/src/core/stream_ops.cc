@@ -221,7 +221,7 @@ void StreamOps::issue(OpNode* op, int worker) noexcept {
     if (start) [[unlikely]]
       op->extra->on->trace_done(*op, core_.trace_number, start);
     if (OpObserver* observer = core_.observer()) observer->completed(*op);
-    core_.budget.release(op->bytes());
+    core_.budget.release(*op);
     core_.scheduler().stream_work_done(op);
   });
 }

@@ -49,7 +49,11 @@ void Budget::acquire(std::size_t bytes) {
   std::unique_lock lock(mutex_);
   queue_.push_back(&wake);
   waiting_.fetch_add(1, std::memory_order_seq_cst);
-  while (queue_.front() != &wake || !fits(bytes)) wake.wait(lock);
+  while (queue_.front() != &wake) wake.wait(lock);
+  if (!fits(bytes)) {
+    nap(wake, lock);
+    while (!fits(bytes)) wake.wait(lock);
+  }
   queue_.pop_front();
   waiting_.fetch_sub(1, std::memory_order_seq_cst);
   if (!queue_.empty()) queue_.front()->notify_one();
@@ -60,7 +64,22 @@ void Budget::acquire_anyway(std::size_t bytes) noexcept {
   if (max_bytes_ != 0) bytes_.fetch_add(bytes, std::memory_order_seq_cst);
 }
 
-void Budget::release(std::size_t bytes) noexcept {
+bool Budget::has_batch() const noexcept {
+  const auto has_room = [](std::size_t most, const std::atomic<std::size_t>& now) {
+    return most == 0 || now.load(std::memory_order_seq_cst) <= most - most / 4;
+  };
+  return has_room(max_ops_, ops_) && has_room(max_bytes_, bytes_);
+}
+
+// seq_cst: as for waiting_, with the end of the nap as (1).
+void Budget::nap(std::condition_variable& wake, std::unique_lock<std::mutex>& lock) {
+  napping_.store(true, std::memory_order_seq_cst);
+  if (!has_batch()) wait_briefly(wake, lock);
+  napping_.store(false, std::memory_order_seq_cst);
+}
+
+void Budget::release(std::size_t bytes, std::uint64_t by) noexcept {
+  released_by_.store(by, std::memory_order_relaxed);
   ops_.fetch_sub(1, std::memory_order_seq_cst);
   if (max_bytes_ != 0 && bytes != 0) bytes_.fetch_sub(bytes, std::memory_order_seq_cst);
   wake_first();
@@ -68,6 +87,7 @@ void Budget::release(std::size_t bytes) noexcept {
 
 void Budget::wake_first() noexcept {
   if (waiting_.load(std::memory_order_seq_cst) == 0) return;
+  if (napping_.load(std::memory_order_seq_cst) && !has_batch()) return;
   std::lock_guard guard(mutex_);
   if (!queue_.empty()) queue_.front()->notify_one();
 }

@@ -4,11 +4,15 @@
 // they came, so that a large op is not starved by small ones. No wake-up is lost: a thread that waits (1) says so, (2) looks
 // for room; who gives room back (3) does so, (4) looks for waiting threads. All are seq_cst: (2) sees (3), or (4) sees (1);
 // and then the notification comes behind the mutex that (2) held until it slept.
+//
+// Waking a thread takes as long as many short ops. So the first thread that waits naps first, some 100 µs, and only room
+// for a batch of ops wakes it meanwhile. After the nap it takes any room, and if there is none the next room wakes it.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <mutex>
 
@@ -16,6 +20,7 @@ namespace heddle::detail {
 
 class Budget {
  public:
+  static constexpr std::uint64_t kNoOp = ~std::uint64_t{0};
   // 0: unbounded.
   Budget(std::size_t max_ops, std::size_t max_bytes) : max_ops_(max_ops), max_bytes_(max_bytes) {}
 
@@ -25,18 +30,26 @@ class Budget {
   // The same; check() is called every 50 ms meanwhile, without a lock, and its exception ends the wait.
   void acquire_interruptibly(std::size_t bytes, void (*check)());
   void acquire_anyway(std::size_t bytes) noexcept;  // beyond the bound if need be
-  void release(std::size_t bytes) noexcept;
+  // `by`: the op that has ended, by its sequence number.
+  void release(std::size_t bytes, std::uint64_t by = kNoOp) noexcept;
+  // An op that has given room back, of the last ones; kNoOp: none has.
+  std::uint64_t released_by() const noexcept { return released_by_.load(std::memory_order_relaxed); }
 
  private:
   bool fits(std::size_t bytes) noexcept;
   bool add_op() noexcept;
   bool add_bytes(std::size_t bytes) noexcept;
+  bool has_batch() const noexcept;  // room for a quarter of the bound, or of bounds below 4 for any op
+  void nap(std::condition_variable& wake, std::unique_lock<std::mutex>& lock);
+  static void wait_briefly(std::condition_variable& wake, std::unique_lock<std::mutex>& lock);
   void wake_first() noexcept;
 
   const std::size_t max_ops_, max_bytes_;
   alignas(64) std::atomic<std::size_t> ops_{0};
   std::atomic<std::size_t> bytes_{0};
+  std::atomic<std::uint64_t> released_by_{kNoOp};
   std::atomic<int> waiting_{0};                 // size of queue_
+  std::atomic<bool> napping_{false};            // the first thread that waits
   alignas(64) std::mutex mutex_;                // guards queue_
   std::deque<std::condition_variable*> queue_;  // of threads that wait; only the first one tries
 };

@@ -1,10 +1,15 @@
-// A wait for room that may be given up. In a file of its own: the models have no clocks.
+// Waits for room that have a clock. In a file of their own: the models have none.
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "op/budget.h"
 
 namespace heddle::detail {
+
+void Budget::wait_briefly(std::condition_variable& wake, std::unique_lock<std::mutex>& lock) {
+  wake.wait_for(lock, std::chrono::microseconds(100));
+}
 
 void Budget::acquire_interruptibly(std::size_t bytes, void (*check)()) {
   if (try_acquire(bytes)) return;
@@ -17,7 +22,12 @@ void Budget::acquire_interruptibly(std::size_t bytes, void (*check)()) {
     waiting_.fetch_sub(1, std::memory_order_seq_cst);
     if (!queue_.empty()) queue_.front()->notify_one();
   };
+  bool napped = false;
   while (queue_.front() != &wake || !fits(bytes)) {
+    if (queue_.front() == &wake && !std::exchange(napped, true)) {
+      nap(wake, lock);
+      continue;
+    }
     if (wake.wait_for(lock, std::chrono::milliseconds(50)) == std::cv_status::no_timeout) continue;
     lock.unlock();
     try {
