@@ -1,26 +1,34 @@
 // Tracing of a whole engine: what the core records, as the trace shows it.
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
+#include <random>
 #include <set>
 #include <source_location>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
 #include <heddle/engine.h>
+#include <heddle/graph.h>
 #include <heddle/stream_ops.h>
 #include <heddle/trace.h>
 
 #include "arguments.h"
 #include "core/core.h"
+#include "trace/trace_record.h"
 
 namespace {
 
@@ -62,7 +70,6 @@ TEST_CASE("every op is in the trace once, after the op that let it go, on a lane
     engine.core().scheduler().enter_submitted();  // each waits for the one before when that ends
     open = true;
     open.notify_all();
-    engine.wait_all();
   });
   const auto ops = named(events, "X", "op");
   REQUIRE(ops.size() == 4);
@@ -80,6 +87,38 @@ TEST_CASE("every op is in the trace once, after the op that let it go, on a lane
     if (event["name"] == "thread_name") lanes.insert(event["args"]["name"]);
   }
   for (const std::string& lane : lanes) CHECK(lane.find("worker") != std::string::npos);
+}
+
+TEST_CASE("a thread that waits is on a lane of its own, inside an op too") {
+  for (const heddle::Scheduler scheduler :
+       {heddle::Scheduler::naive, heddle::Scheduler::threaded, heddle::Scheduler::fuzz}) {
+    const Json events = traced([&] {
+      heddle::Engine engine({.scheduler = scheduler, .workers = 1});
+      heddle::Var a = engine.new_var(), b = engine.new_var();
+      engine.push(
+          [&] {
+            engine.push([] {}, {.mutate = {b}, .name = "inner"});
+            engine.wait(b);
+          },
+          {.mutate = {a}, .name = "outer"});
+      engine.wait(a);
+      engine.wait_all();
+    });
+    const auto ops = named(events, "X", "op");
+    int waits = 0, all = 0;
+    for (const Json& event : events) {
+      if (event.value("cat", "") != "wait") continue;
+      (event["name"] == "wait_all" ? all : waits) += 1;
+      CHECK(event["tid"] < heddle::trace::kFirstWorkerLane);
+      if (!event["args"].contains("by")) continue;
+      const auto by = event["args"]["by"].get<std::uint64_t>();
+      const Json& op = ops.at(by == ops.at("outer")["args"]["seq"].get<std::uint64_t>() ? "outer" : "inner");
+      CHECK(op["args"]["seq"] == by);
+      CHECK(end_of(event) >= end_of(op) - 0.1);
+    }
+    CHECK(waits == 2);
+    CHECK(all == 1);
+  }
 }
 
 TEST_CASE("an asynchronous op lasts until its completion, and what follows it was let go by it") {
@@ -169,6 +208,164 @@ TEST_CASE("a program has as many ops in the trace as it pushed, under each sched
     }
     CHECK(sequences.size() == kOps);
     CHECK(forward);
+  }
+}
+
+std::int64_t nanoseconds(const Json& microseconds) {
+  return static_cast<std::int64_t>(std::llround(microseconds.get<double>() * 1000));
+}
+
+// Where an arrow begins and ends: lanes and times.
+using ArrowPlaces = std::array<std::int64_t, 4>;
+
+// From the numbers of ops in the records: what the arrows should be.
+std::vector<ArrowPlaces> wanted_arrows(const Json& events) {
+  using Place = std::pair<std::int64_t, std::int64_t>;
+  std::map<std::pair<int, std::uint64_t>, Place> starts;
+  const auto key = [](const Json& event, const char* number) {
+    return std::pair(event["args"]["engine"].get<int>(), event["args"][number].get<std::uint64_t>());
+  };
+  const auto place = [](const Json& event, bool last) {
+    const std::int64_t length = nanoseconds(event["dur"]);
+    return Place(event["tid"], nanoseconds(event["ts"]) + (last && length > 0 ? length - 1 : 0));
+  };
+  for (const Json& event : events) {
+    const std::string category = event.value("cat", "");
+    if (category == "op") starts.try_emplace(key(event, "seq"), place(event, true));
+    if (category == "async" && event["ph"] == "b") starts[key(event, "seq")] = place(event, false);
+  }
+  std::vector<ArrowPlaces> wanted;
+  for (const Json& event : events) {
+    if (event["ph"] != "X" || !event["args"].contains("by")) continue;
+    const auto start = starts.find(key(event, "by"));
+    if (start == starts.end()) continue;
+    const Place end = place(event, event["cat"] == "wait" || event["cat"] == "blocked");
+    wanted.push_back({start->second.first, start->second.second, end.first, end.second});
+  }
+  std::sort(wanted.begin(), wanted.end());
+  return wanted;
+}
+
+// One id an arrow.
+std::vector<ArrowPlaces> drawn_arrows(const Json& events) {
+  std::map<std::uint64_t, std::vector<Json>> tails, heads;
+  for (const Json& event : events) {
+    if (event.value("cat", "") != "dep") continue;
+    (event["ph"] == "s" ? tails : heads)[event["id"].get<std::uint64_t>()].push_back(event);
+  }
+  CHECK(tails.size() == heads.size());
+  std::vector<ArrowPlaces> drawn;
+  for (const auto& [id, tail] : tails) {
+    REQUIRE(tail.size() == 1);
+    REQUIRE(heads[id].size() == 1);
+    const Json& head = heads[id][0];
+    drawn.push_back({tail[0]["tid"], nanoseconds(tail[0]["ts"]), head["tid"], nanoseconds(head["ts"])});
+  }
+  std::sort(drawn.begin(), drawn.end());
+  return drawn;
+}
+
+// Ops of all kinds on eight vars, with a bound for some seeds.
+void run_random_program(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  heddle::Engine engine({.workers = 1 + static_cast<int>(seed % 3), .max_ops = seed % 2 ? 50u : 0u});
+  heddle::Engine other({.workers = 1});
+  std::vector<heddle::Var> vars, others;
+  for (int i = 0; i < 8; ++i) vars.push_back(engine.new_var()), others.push_back(other.new_var());
+  const auto any = [&]() -> const heddle::Var& { return vars[random() % vars.size()]; };
+  heddle::Graph graph = engine.capture([&] {
+    for (int i = 0; i < 5; ++i) engine.push([] {}, {.read = {any()}, .mutate = {any()}, .name = "in graph"});
+  });
+  for (int i = 0; i < 1000; ++i) {
+    const auto choice = random() % 20;
+    if (choice == 0) {
+      graph.launch();
+    } else if (choice == 1) {
+      engine.push_async([](heddle::RunContext&, heddle::Completion done) { done.done(); },
+                        {.mutate = {any()}});
+    } else if (choice == 2) {
+      other.push([] {}, {.read = {others[0]}, .mutate = {others[random() % 8]}});
+    } else if (choice == 3) {
+      engine.wait(any());
+    } else {
+      engine.push([] {}, {.read = {any(), any()}, .mutate = {any()}});
+    }
+  }
+  engine.wait_all();
+  other.wait_all();
+}
+
+TEST_CASE("each arrow of a trace has an id of its own, and all are drawn") {
+  std::size_t arrows = 0;
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    CAPTURE(seed);
+    const Json events = traced([&] { run_random_program(seed); });
+    const auto wanted = wanted_arrows(events);
+    CHECK(drawn_arrows(events) == wanted);
+    arrows += wanted.size();
+  }
+  CHECK(arrows > 0);
+}
+
+TEST_CASE("an op that lets many go has an arrow to each") {
+  const Json events = traced([] {
+    heddle::Engine engine({.workers = 2});
+    heddle::Var a = engine.new_var();
+    std::atomic<bool> open{false};
+    engine.push([&] { open.wait(false); }, {.mutate = {a}, .name = "source"});
+    for (int i = 0; i < 20; ++i) engine.push([] {}, {.read = {a}, .name = "reader"});
+    engine.core().scheduler().enter_submitted();
+    open = true;
+    open.notify_all();
+    engine.wait_all();
+  });
+  const auto arrows = drawn_arrows(events);
+  CHECK(arrows.size() == 20);
+  CHECK(arrows == wanted_arrows(events));
+}
+
+TEST_CASE("a push that waits for room is a slice of its thread, between the op that gave room and its own") {
+  for (const heddle::Scheduler scheduler : {heddle::Scheduler::threaded, heddle::Scheduler::fuzz}) {
+    std::uint32_t line = 0;
+    const Json events = traced([&] {
+      heddle::Engine engine({.scheduler = scheduler, .workers = 1, .max_ops = 1});
+      std::atomic<bool> pushed{false};
+      std::thread opens([&] {
+        pushed.wait(false);
+        engine.push([] {}, {.name = "last"});
+      });
+      engine.push([] {}, {.name = "first"});
+      for (int i = 0; i < 200; ++i) {
+        line = std::source_location::current().line() + 1;
+        engine.push([] { std::this_thread::yield(); }, {.name = "more"});
+      }
+      pushed = true;
+      pushed.notify_all();
+      opens.join();
+      engine.wait_all();
+    });
+    std::map<std::uint64_t, Json> ops;
+    for (const Json& event : events) {
+      if (event.value("cat", "") == "op") ops[event["args"]["seq"].get<std::uint64_t>()] = event;
+    }
+    int blocked = 0, on_line = 0;
+    for (const Json& event : events) {
+      if (event.value("cat", "") != "blocked") continue;
+      ++blocked;
+      CHECK(event["name"] == "blocked push");
+      const auto number = event["args"]["seq"].get<std::uint64_t>();
+      REQUIRE(ops.contains(number));
+      CHECK(event["args"]["at"] == ops[number]["args"]["at"]);
+      on_line += event["args"]["at"].get<std::string>().ends_with(":" + std::to_string(line));
+      CHECK(ops[number]["ts"].get<double>() >= end_of(event) - 0.1);
+      REQUIRE(event["args"].contains("by"));
+      const auto by = event["args"]["by"].get<std::uint64_t>();
+      CHECK(by < number);
+      CHECK(end_of(ops[by]) <= end_of(event) + 0.1);
+      CHECK(event["tid"] != ops[number]["tid"]);
+    }
+    CHECK(blocked > 0);
+    CHECK(on_line > 0);
   }
 }
 

@@ -58,7 +58,7 @@ SMALLER = {
 }
 
 # Of the whole engine, engine_sources.inc has all sources but these. Traces are off.
-LEFT_OUT = """arena_tbb budget_wait check cores default_engine fork fuzz fuzz_ops log naive op_memory trace trace_buffer trace_clock trace_file
+LEFT_OUT = """arena_tbb budget_wait check cores default_engine fork fuzz fuzz_ops log naive op_memory trace trace_arrows trace_buffer trace_clock trace_file
     trace_recorder usable_cores""".split()
 
 

@@ -63,6 +63,8 @@ namespace heddle::trace {
 inline std::uint32_t next_engine() noexcept { return 1; }
 inline std::uint32_t this_thread_lane() noexcept { return 0; }
 inline void op_ran(std::uint32_t, const TraceOp&, Tick, Tick) noexcept {}
+inline void graph_op_ran(std::uint32_t, const TraceOp&, Tick, Tick) noexcept {}
+inline void push_blocked(std::uint32_t, const TraceOp&, Tick, Tick) noexcept {}
 inline void op_issued(std::uint32_t, const TraceOp&, Tick, Tick) noexcept {}
 inline void op_completed(std::uint32_t, const TraceOp&, Tick, Tick) noexcept {}
 inline void edge(std::uint32_t, std::uint64_t, std::uint64_t) noexcept {}

@@ -110,6 +110,87 @@ TEST_CASE("span, busy time, critical path, names and gaps of a trace worked out 
   CHECK(found["gaps"][1]["duration"] == 20'000);
 }
 
+Json blocked(double start, double length, int sequence, int by = -1) {
+  Json event = op(1, "blocked push", start, length, sequence, by);
+  event["cat"] = "blocked";
+  return event;
+}
+
+// Microseconds:  0    10    20    30    40    50    60    70    80
+//   thread 1     [push of 2 ][push of 3][push of 4 ]
+//   worker 0     [1 0-20      ][2 21-40  ][3 42-60  ][4 62-80  ]
+// No op needs another; each could only be pushed when the one before had given room. The push of 5 did not wait.
+TEST_CASE("the critical path goes through pushes that waited for room") {
+  const Json events = {lane(8, "engine 1 worker 0"), op(8, "work", 0, 20, 1),  op(8, "work", 21, 19, 2),
+                       op(8, "work", 42, 18, 3),     op(8, "work", 62, 18, 4), op(9, "work", 60, 5, 5),
+                       blocked(2, 18.5, 2, 1),       blocked(21, 20, 3, 2),    blocked(41.5, 19.5, 4, 3)};
+  const Json found = report(events.dump());
+  CHECK(found["ops"] == 5);
+  const Json& path = found["critical_path"];
+  CHECK(path["blocked_pushes"] == 3);
+  REQUIRE(path["ops"].size() == 7);
+  for (const std::size_t i : {0, 1, 2, 3, 4, 5, 6}) {
+    CHECK(path["ops"][i]["blocked_push"] == (i % 2 == 1));
+    CHECK(path["ops"][i]["seq"] == std::vector{1, 2, 2, 3, 3, 4, 4}[i]);
+  }
+  CHECK(path["inside"] == 20'000 + 500 + 19'000 + 1'000 + 18'000 + 1'000 + 18'000);
+  CHECK(path["between"] == 500 + 1'000 + 1'000);
+  REQUIRE(found["lanes"].size() == 3);
+  CHECK(found["lanes"][0]["waiting"] == 58'000);
+
+  const File file(events.dump());
+  const std::string text = run_heddle("trace --top 20 " + file.path()).out;
+  CHECK(text.find("Critical path: 4 ops") != std::string::npos);
+  CHECK(text.find("3 pushes on it waited for room: max_ops or max_bytes") != std::string::npos);
+}
+
+TEST_CASE("an op whose own push did not wait follows the last one that did, of its engine, if that is over") {
+  const auto path_of = [](Json last) {
+    const Json events = {op(8, "work", 0, 20, 1), op(8, "work", 21, 5, 2), std::move(last),
+                         blocked(2, 18.5, 2, 1)};
+    return report(events.dump())["critical_path"];
+  };
+  CHECK(path_of(op(9, "work", 30, 50, 3))["ops"].size() == 3);
+  CHECK(path_of(op(9, "work", 10, 50, 3))["ops"].size() == 1);  // started before
+  Json other = op(9, "work", 30, 50, 3);
+  other["args"]["engine"] = 2;
+  CHECK(path_of(other)["ops"].size() == 1);
+}
+
+TEST_CASE("a push that waited without a known end of its wait, and one whose op is not there") {
+  const Json events = {op(8, "work", 0, 20, 1), op(8, "work", 50, 5, 2), blocked(10, 39, 2),
+                       blocked(60, 1, 7, 1)};
+  const Json path = report(events.dump())["critical_path"];
+  REQUIRE(path["ops"].size() == 2);
+  CHECK(path["inside"] == 44'000);
+}
+
+TEST_CASE("what waits for the launch of a graph waits for all of it, not for its first op") {
+  Json launch = op(8, "step", 0, 50, 1);
+  launch["ph"] = "b";
+  launch["cat"] = "async";
+  const Json events = {op(8, "in graph", 1, 2, 1), op(8, "in graph", 3, 2, 2), launch,
+                       op(8, "after", 51, 10, 3, 1)};
+  CHECK(report(events.dump())["critical_path"]["inside"] == 60'000);
+}
+
+TEST_CASE("the first op of a name that takes far longer than the later ones is marked") {
+  Json events = {op(8, "even", 0, 30, 1), op(8, "even", 30, 28, 2), op(8, "even", 60, 29, 3)};
+  events.push_back(op(9, "cold", 0, 500, 4));
+  for (int i = 0; i < 4; ++i) events.push_back(op(9, "cold", 600 + i * 10, 8, 5 + i));
+  events.push_back(op(9, "late", 700, 8, 10));
+  events.push_back(op(9, "late", 710, 500, 11));
+  events.push_back(op(9, "late", 1300, 8, 12));
+  events.push_back(op(9, "once", 1400, 500, 13));
+  const Json found = report(events.dump());
+  CHECK(found["first_calls"] == 492'000);
+  for (const Json& name : found["names"]) CHECK(name.contains("first") == (name["name"] == "cold"));
+  const File file(events.dump());
+  const std::string text = run_heddle("trace " + file.path()).out;
+  CHECK(text.find("(first call)") != std::string::npos);
+  CHECK(text.find("First calls took 492.00 us more than later ones") != std::string::npos);
+}
+
 TEST_CASE("ops are added up by name and by the line that pushed them") {
   Json elsewhere = op(9, "add", 60, 10, 4, 2);
   elsewhere["args"]["at"] = "program.cc:9";

@@ -157,9 +157,11 @@ bool has_push_options(const Access& access) {
 // As allocate_op, for an op of a user.
 OpNode* allocate_in_bounds(EngineCore* core, std::size_t accesses, std::size_t closure_bytes, bool extra,
                            std::size_t bytes) {
-  core->budget.acquire(bytes);
+  std::unique_ptr<BlockedPush> blocked = core->budget.acquire(bytes);
   try {
-    return allocate_op(core, accesses, closure_bytes, extra);
+    OpNode* op = allocate_op(core, accesses, closure_bytes, extra || blocked);
+    if (blocked) op->extra->blocked = std::move(blocked);
+    return op;
   } catch (...) {
     core->budget.release_unpushed(bytes);
     throw;
@@ -369,11 +371,16 @@ detail::WaitOutcome detail::wait_for(EngineCore* core, const Var& var, Deadline 
   auto state = std::make_shared<WaitState>();  // first: what throws behind it would leave the op to nobody
   OpNode* op = wait_op(core, var);
   op->extra->wait = state;
+  const trace::Tick start = trace::on() ? trace::now() : 0;
+  bool over = true;
   if (deadline == kNever) {
     core->scheduler().wait(op);
-  } else if (!core->scheduler().wait_until(op, deadline)) {
-    return {};
+  } else {
+    over = core->scheduler().wait_until(op, deadline);
   }
+  if (start) [[unlikely]]
+    trace::waited("wait", core->trace_number, over ? state->released_by : trace::kNone, start, trace::now());
+  if (!over) return {};
   // Moved out of the state, which the thread that ended the wait may still hold: ErrorLog takes an error with a second
   // reference for one that poisons a var.
   outcome = {true, std::move(state->poison)};
@@ -396,7 +403,10 @@ void Engine::wait_all() {
   refuse_in_capture("wait_all");
   if (core_->forked()) core_->check_open();
   StreamOps::check_may_wait();
+  const trace::Tick start = trace::on() ? trace::now() : 0;
   core_->scheduler().wait_all();
+  if (start) [[unlikely]]
+    trace::waited("wait_all", core_->trace_number, trace::kNone, start, trace::now());
   ErrorLog::Reports reports = core_->errors.take_reports();
   if (!reports.kept.empty()) throw AggregateError(std::move(reports.kept), reports.more);
 }

@@ -12,13 +12,20 @@ OpBudget::OpBudget(EngineCore& core, const EngineOptions& options)
                   ? std::make_unique<Budget>(options.max_ops, options.max_bytes)
                   : nullptr) {}
 
-void OpBudget::acquire_bounded(std::size_t bytes) {
+std::unique_ptr<BlockedPush> OpBudget::acquire_bounded(std::size_t bytes) {
   // The room of a captured op is released at once: that op will run later, or never.
-  if (this_thread_state.core || InStreamWork::here() || capturing()) return budget_->acquire_anyway(bytes);
-  if (budget_->try_acquire(bytes)) return;
+  if (this_thread_state.core || InStreamWork::here() || capturing()) {
+    budget_->acquire_anyway(bytes);
+    return nullptr;
+  }
+  if (budget_->try_acquire(bytes)) return nullptr;
+  const trace::Tick start = trace::on() ? trace::now() : 0;
   core_.scheduler().await_budget(*budget_, bytes);
   try {
     core_.check_open();
+    if (!start) return nullptr;
+    return std::make_unique<BlockedPush>(
+        BlockedPush{start, trace::now(), budget_->released_by(), trace::this_thread_lane()});
   } catch (...) {
     release_unpushed(bytes);
     throw;

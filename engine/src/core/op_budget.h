@@ -20,8 +20,9 @@ class OpBudget {
 
   // For one op that holds so many bytes. Blocks until there is room, unless the calling thread is in an op, of any engine,
   // or in the work of one: the end of that op might be what makes room. Throws Error if the engine is shut down meanwhile.
-  void acquire(std::size_t bytes) {
-    if (budget_) acquire_bounded(bytes);
+  // Returns null unless it blocked and is traced.
+  std::unique_ptr<BlockedPush> acquire(std::size_t bytes) {
+    return budget_ ? acquire_bounded(bytes) : nullptr;
   }
   // For the engine's own ops: never blocks, and may exceed the bound.
   void acquire_anyway(std::size_t bytes) {
@@ -34,7 +35,7 @@ class OpBudget {
   void release_unpushed(std::size_t bytes) noexcept;
 
  private:
-  void acquire_bounded(std::size_t bytes);
+  std::unique_ptr<BlockedPush> acquire_bounded(std::size_t bytes);
 
   EngineCore& core_;
   const std::unique_ptr<Budget> budget_;  // null: no bound

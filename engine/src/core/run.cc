@@ -17,6 +17,14 @@ std::exception_ptr call(OpNode* op, int worker) noexcept {
   return nullptr;
 }
 
+// Only now the op has a number.
+void trace_blocked_push(OpNode& op, std::uint32_t engine) noexcept {
+  const std::unique_ptr<BlockedPush> push = std::move(op.extra->blocked);
+  if (!trace::on()) return;
+  trace::push_blocked(push->lane, {"blocked push", op.where, engine, op.sequence, push->released_by},
+                      push->start, push->end);
+}
+
 // Cheaper than skip_reason(), which is only needed if this is true.
 bool touches_poison(const OpNode& op) {
   for (std::uint32_t i = 0; i < op.access_count; ++i) {
@@ -40,6 +48,8 @@ std::shared_ptr<const Failure> EngineCore::skip_reason(const OpNode& op) {
 }
 
 bool EngineCore::run(OpNode* op, int worker, ReadyList& ready) noexcept {
+  if (op->extra && op->extra->blocked) [[unlikely]]
+    trace_blocked_push(*op, trace_number);
   if (stream_ops.streams() && stream_ops.take_over(op, worker)) [[unlikely]]
     return false;
   if (observer_) [[unlikely]]
@@ -202,6 +212,7 @@ void EngineCore::announce_wait(OpNode* op) noexcept {
   if (op->access_count == 0) return announce(*state);
   const VarState& var = *op->accesses()[0].var;
   state->poison = var.poison;
+  state->released_by = op->released_by();
   if (FenceSet* fences = var.fences.load(std::memory_order_acquire))
     return stream_ops.announce_after(*fences, state);
   announce(*state);

@@ -228,8 +228,9 @@ void check_values(const GraphState& graph, const std::vector<std::shared_ptr<con
 
 OpNode* launch_op(GraphState& graph) {
   const std::size_t count = graph.accesses.size();
-  graph.core->budget.acquire(0);
+  std::unique_ptr<BlockedPush> blocked = graph.core->budget.acquire(0);
   OpNode* op = allocate_op(graph.core, count, sizeof(Launch), true);
+  op->extra->blocked = std::move(blocked);
   op->access_count = static_cast<std::uint32_t>(count);
   for (std::size_t i = 0; i < count; ++i) {
     auto* access = ::new (&op->accesses()[i]) AccessNode(graph.accesses[i]);

@@ -71,8 +71,8 @@ std::exception_ptr call_op(const GraphRun& run, const GraphOp& op, std::uint64_t
   const std::uint32_t engine = run.graph->core->trace_number;
   const trace::Tick start = trace::now();
   std::exception_ptr thrown = call_untraced(op, sequence, worker);
-  trace::op_ran(trace::worker_lane(engine, worker), {op.name, op.node->where, engine, sequence}, start,
-                trace::now());
+  trace::graph_op_ran(trace::worker_lane(engine, worker), {op.name, op.node->where, engine, sequence}, start,
+                      trace::now());
   return thrown;
 }
 

@@ -28,6 +28,13 @@ struct PushOptions {
   std::size_t bytes = 0;
 };
 
+// For the trace: what the push of an op in a bounded engine waited for.
+struct BlockedPush {
+  trace::Tick start, end;
+  std::uint64_t released_by;  // the op whose end gave room, trace::kNone if it is not known
+  std::uint32_t lane;         // of the thread that pushed
+};
+
 // What only some ops have: those that are asynchronous, waits, launches, on a stream, or pushed with options.
 struct OpExtra {
   EngineCore* core = nullptr;
@@ -39,6 +46,7 @@ struct OpExtra {
   StreamLane* on = nullptr;              // the op is issued there; null: it runs on the CPU
   trace::Tick started = 0;               // for the trace: when its function was called; 0: not recorded
   std::uint32_t lane = 0;                // for the trace: the lane on which it was called
+  std::unique_ptr<BlockedPush> blocked;  // for the trace, until the op is run
   std::uint64_t numbers = 1;             // sequence numbers that it takes: a launch, one for each op
   GraphRun* launch = nullptr;            // of a graph's op: the launch that it runs in
   GraphState* graph = nullptr;           // of a launch

@@ -35,7 +35,9 @@ struct WaitState {
   std::atomic<bool> entered{false};  // the wait op is queued on its var
   std::atomic<std::uint32_t> done{0};
   std::atomic<TimedWait*> timed_wait{nullptr};  // made by the thread that waits, when it first needs one
-  std::shared_ptr<const Failure> poison;        // the var's, in push order; written before done
+  std::shared_ptr<const Failure> poison;        // the var's, in push order; written before done, as is:
+  std::uint64_t released_by =
+      ~std::uint64_t{0};  // for the trace: the op whose end ended the wait, if it is known
 };
 
 }  // namespace heddle::detail

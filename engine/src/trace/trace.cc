@@ -105,6 +105,10 @@ void op_ran(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcep
   append(Kind::op, lane, op, start, end);
 }
 
+void graph_op_ran(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept {
+  append(Kind::graph_op, lane, op, start, end);
+}
+
 void op_issued(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept {
   append(Kind::issue, lane, op, start, end);
 }
@@ -122,6 +126,10 @@ void edge(std::uint32_t engine, std::uint64_t from, std::uint64_t to) noexcept {
 void waited(const char* what, std::uint32_t engine, std::uint64_t released_by, Tick start,
             Tick end) noexcept {
   append(Kind::wait, this_thread_lane(), {what, {}, engine, kNone, released_by}, start, end);
+}
+
+void push_blocked(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept {
+  append(Kind::blocked, lane, op, start, end);
 }
 
 void ready_ops(std::uint32_t engine, std::uint64_t count) noexcept {

@@ -40,6 +40,7 @@ std::uint32_t this_thread_lane() noexcept;
 
 // An op whose function ran from start to end.
 void op_ran(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept;
+void graph_op_ran(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept;
 
 // An asynchronous op. op_issued: its function ran from start to end. op_completed: it was completed at `end`, on any
 // thread; lane and start are those of its function.
@@ -51,6 +52,10 @@ void edge(std::uint32_t engine, std::uint64_t from, std::uint64_t to) noexcept;
 
 // The calling thread waited, which is shown on its own lane; op `released_by` ended the wait.
 void waited(const char* what, std::uint32_t engine, std::uint64_t released_by, Tick start, Tick end) noexcept;
+
+// The push of an op waited for room in the budget of its engine. `released_by` has given the room, the lane is that of the
+// thread that pushed.
+void push_blocked(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept;
 
 // How many ops of the engine are ready now.
 void ready_ops(std::uint32_t engine, std::uint64_t count) noexcept;

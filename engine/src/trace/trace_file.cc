@@ -61,7 +61,7 @@ void append_number(std::string& out, std::uint64_t value) {
 }
 
 // Unique among all engines of the process, and exact as a JavaScript number for 2^40 ops and 2^13 engines.
-std::uint64_t arrow_id(std::uint32_t engine, std::uint64_t sequence) {
+std::uint64_t op_number(std::uint32_t engine, std::uint64_t sequence) {
   return (std::uint64_t{engine} << 40) + sequence;
 }
 
@@ -261,30 +261,48 @@ void TraceFile::op_arguments(const Record& record) {
   out_ += "}}";
 }
 
-// One end of an arrow, which the viewer attaches to the slice around it. All arrows that start at one op share its
-// number.
-void TraceFile::arrow(std::string_view phase, const Record& record, std::uint64_t sequence,
-                      std::uint64_t nanoseconds) {
+// The viewer attaches it to the slice around it.
+void TraceFile::arrow_end(std::string_view phase, ArrowEnd end) {
   begin_event(phase, "dep");
   text("name", "dep");
-  number("id", arrow_id(record.engine, sequence));
-  place(record.lane, nanoseconds);
+  number("id", arrow_count_);
+  place(end.lane, end.nanoseconds);
   if (phase == "f") text("bp", "e");
   out_ += '}';
 }
 
-// The ends of arrows at this record's op. Those of an asynchronous op are at its function, its only slice on a lane.
+// Each has an id of its own: of arrows that share one, viewers draw some.
+void TraceFile::arrow(ArrowEnd from, ArrowEnd to) {
+  ++arrow_count_;
+  arrow_end("s", from);
+  arrow_end("f", to);
+}
+
+void TraceFile::start_arrows(const Record& record, std::uint64_t nanoseconds) {
+  const ArrowEnd from{record.lane, nanoseconds};
+  for (const ArrowEnd to : arrows_.add_start(op_number(record.engine, record.sequence), from))
+    arrow(from, to);
+}
+
+void TraceFile::end_arrow(const Record& record, std::uint64_t nanoseconds) {
+  const ArrowEnd to{record.lane, nanoseconds};
+  if (const auto from = arrows_.add_end(op_number(record.engine, record.other), to)) arrow(*from, to);
+}
+
+// The ends of arrows at this record's op. Those of an asynchronous op are at its function, its only slice on a lane. No
+// other record names a graph's op: to other ops the launch is one op, which has the number of the first one.
 void TraceFile::arrows(const Record& record, std::uint64_t start, std::uint64_t end) {
   const std::uint64_t last = end > start ? end - 1 : start;  // within the slice
-  if (record.kind == Kind::op) arrow("s", record, record.sequence, last);
-  if (record.kind == Kind::completed) arrow("s", record, record.sequence, start);
+  if (record.kind == Kind::op) start_arrows(record, last);
+  if (record.kind == Kind::completed) start_arrows(record, start);
   if (record.other == kNone) return;
-  if (record.kind == Kind::op || record.kind == Kind::issue) arrow("f", record, record.other, start);
-  if (record.kind == Kind::wait) arrow("f", record, record.other, last);
+  if (record.kind == Kind::op || record.kind == Kind::issue) end_arrow(record, start);
+  if (record.kind == Kind::wait || record.kind == Kind::blocked) end_arrow(record, last);
 }
 
 void TraceFile::add_slice(const Record& record, const Clock& clock) {
-  constexpr std::string_view kCategories[] = {"op", "issue", "async", "wait", "edge", "ready", "gap"};
+  constexpr std::string_view kCategories[] = {"op",   "op",    "issue", "async",  "wait",
+                                              "edge", "ready", "gap",   "blocked"};
   const std::uint64_t start = clock.nanoseconds(record.start);
   // Counters of two cores may differ by a few ticks.
   const std::uint64_t end = std::max(start, clock.nanoseconds(record.end));
@@ -293,13 +311,13 @@ void TraceFile::add_slice(const Record& record, const Clock& clock) {
   text("name", record.name ? record.name : "");
   place(record.lane, start);
   time("dur", end - start);  // of a "b" only `heddle trace` reads it
-  if (async) number("id", arrow_id(record.engine, record.sequence));
+  if (async) number("id", op_number(record.engine, record.sequence));
   op_arguments(record);
   if (async) {
     begin_event("e", "async");
     text("name", record.name ? record.name : "");
     place(record.lane, end);
-    number("id", arrow_id(record.engine, record.sequence));
+    number("id", op_number(record.engine, record.sequence));
     out_ += '}';
   }
   arrows(record, start, end);

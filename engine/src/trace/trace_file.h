@@ -7,6 +7,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "trace/trace_arrows.h"
 #include "trace/trace_clock.h"
 
 namespace heddle::trace {
@@ -43,7 +44,10 @@ class TraceFile {
   void time(std::string_view name, std::uint64_t nanoseconds);
   void place(std::uint32_t lane, std::uint64_t nanoseconds);
   void op_arguments(const Record& record);
-  void arrow(std::string_view phase, const Record& record, std::uint64_t sequence, std::uint64_t nanoseconds);
+  void arrow(ArrowEnd from, ArrowEnd to);
+  void arrow_end(std::string_view phase, ArrowEnd end);
+  void start_arrows(const Record& record, std::uint64_t nanoseconds);
+  void end_arrow(const Record& record, std::uint64_t nanoseconds);
   void arrows(const Record& record, std::uint64_t start, std::uint64_t end);
   void add_slice(const Record& record, const Clock& clock);
   void add_edge(const Record& record);
@@ -60,6 +64,8 @@ class TraceFile {
   bool first_ = true;  // no event yet
   std::uint32_t last_lane_ = ~0u;
   std::unordered_set<std::uint32_t> lanes_;  // whose names are written
+  Arrows arrows_;
+  std::uint64_t arrow_count_ = 0;
   std::string error_;
 };
 

@@ -12,12 +12,14 @@ inline constexpr std::uint64_t kNone = ~std::uint64_t{0};  // no op's sequence
 
 enum class Kind : std::uint8_t {
   op,         // an op, from the start of its function to the end
+  graph_op,   // an op of a graph, likewise
   issue,      // the function of an asynchronous op
   completed,  // an asynchronous op, from the start of its function to its completion
   wait,       // a thread that waits
   edge,       // `sequence` had to wait for `other`
   ready,      // `other` ops are ready
   gap,        // `other` records of this thread were dropped
+  blocked,    // the push of `sequence` waited for room, which the end of `other` gave
 };
 
 // Trivial, so that a chunk of records need not be initialised.

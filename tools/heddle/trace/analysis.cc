@@ -40,7 +40,7 @@ class LaneWatch {
   // The gap before the slice, of no length if there is none.
   Gap add(std::uint32_t index, const Slice& slice) {
     Gap gap{use.lane, slice.start, slice.start, last_, index};
-    if (slice.kind == SliceKind::wait) {
+    if (slice.kind == SliceKind::wait || slice.kind == SliceKind::blocked) {
       use.waiting += waiting_.add(slice.start, slice.end());
       return gap;
     }
@@ -89,10 +89,24 @@ void watch_lanes(const Trace& trace, std::size_t most_gaps, Analysis& result) {
   }
 }
 
-void count(NameUse& use, const NameUse& more) {
+void count(const Trace& trace, NameUse& use, const NameUse& more) {
+  if (use.first == kNobody || trace.slices[more.first].start < trace.slices[use.first].start)
+    use.first = more.first;
   use.count += more.count;
   use.total += more.total;
   use.longest = std::max(use.longest, more.longest);
+}
+
+// By how much the first op of a name took longer than the mean of the later ones; 0 unless it is far longer than each of
+// them. A first call loads code, allocates memory, makes tables.
+double cost_of_first(const Trace& trace, const NameUse& use) {
+  constexpr double kFarLonger = 5, kWorthSaying = 10e3;
+  if (use.count < 3) return 0;
+  const std::int64_t first = trace.slices[use.first].duration;
+  const double mean = (use.total - static_cast<double>(first)) / static_cast<double>(use.count - 1);
+  const double more = static_cast<double>(first) - mean;
+  return use.longest == first && more > kWorthSaying && static_cast<double>(first) > kFarLonger * mean ? more
+                                                                                                       : 0;
 }
 
 // Most time first.
@@ -109,12 +123,19 @@ void count_names(const Trace& trace, Analysis& result) {
   for (std::size_t i = 0; i < trace.ops; ++i) {
     const Slice& op = trace.slices[i];
     NameUse& use = lines.try_emplace({op.name, op.where}, NameUse{op.name, op.where}).first->second;
-    count(use, {op.name, op.where, 1, static_cast<double>(op.duration), op.duration});
+    count(
+        trace, use,
+        {op.name, op.where, 1, static_cast<double>(op.duration), op.duration, static_cast<std::uint32_t>(i)});
     result.total += static_cast<double>(op.duration);
   }
   std::map<std::uint32_t, NameUse> names;
   for (const auto& [key, use] : lines)
-    count(names.try_emplace(use.name, NameUse{use.name, 0}).first->second, use);
+    count(trace, names.try_emplace(use.name, NameUse{use.name, 0}).first->second, use);
+  for (auto& [name, use] : names) {
+    const double more = cost_of_first(trace, use);
+    use.costly_first = more > 0;
+    result.first_calls += more;
+  }
   result.names = sorted(names);
   result.lines = sorted(lines);
 }
@@ -178,28 +199,72 @@ void watch_communication(const Trace& trace, Analysis& result) {
 }
 
 // Ops lie in push order, so that the longest chain that ends in each is known when its followers are looked at.
-CriticalPath longest_chain(const Trace& trace) {
-  std::vector<double> length(trace.ops);
-  std::vector<std::uint32_t> before(trace.ops, kNobody);
-  auto dependency = trace.dependencies.begin();
+class LongestChain {
+ public:
+  explicit LongestChain(const Trace& trace)
+      : trace_(trace), length_(trace.slices.size()), before_(trace.slices.size(), kNobody) {}
+  CriticalPath find();
+
+ private:
+  void extend(std::uint32_t to, std::uint32_t from);
+  const BlockedPush* blocked_before(std::uint32_t op);
+  void add(const BlockedPush& push);
+
+  const Trace& trace_;
+  std::vector<double> length_;         // of the longest chain up to the end of each slice
+  std::vector<std::uint32_t> before_;  // the slice before it in that chain
+  std::size_t next_blocked_ = 0;
+};
+
+void LongestChain::extend(std::uint32_t to, std::uint32_t from) {
+  if (before_[to] != kNobody && length_[from] <= length_[before_[to]]) return;
+  before_[to] = from;
+}
+
+// Only the part of it counts in which no op of the chain ran.
+void LongestChain::add(const BlockedPush& blocked) {
+  const Slice& push = trace_.slices[blocked.push];
+  std::int64_t start = push.start;
+  if (blocked.from != kNobody) {
+    before_[blocked.push] = blocked.from;
+    length_[blocked.push] = length_[blocked.from];
+    start = std::max(start, trace_.slices[blocked.from].end());
+  }
+  length_[blocked.push] += static_cast<double>(std::max<std::int64_t>(0, push.end() - start));
+}
+
+// The last push that waited, of op or of one pushed before: pushes are served in their order. Null if there is none.
+const BlockedPush* LongestChain::blocked_before(std::uint32_t op) {
+  for (; next_blocked_ < trace_.blocked.size() && trace_.blocked[next_blocked_].to <= op; ++next_blocked_)
+    add(trace_.blocked[next_blocked_]);
+  if (next_blocked_ == 0) return nullptr;
+  const BlockedPush& last = trace_.blocked[next_blocked_ - 1];
+  const Slice &pushed = trace_.slices[last.to], &slice = trace_.slices[op];
+  if (pushed.process != slice.process || pushed.engine != slice.engine) return nullptr;
+  return last.to == op || trace_.slices[last.push].end() <= slice.start ? &last : nullptr;
+}
+
+CriticalPath LongestChain::find() {
+  auto dependency = trace_.dependencies.begin();
   std::uint32_t last = kNobody;
-  for (std::uint32_t i = 0; i < trace.ops; ++i) {
-    double longest = 0;
-    for (; dependency != trace.dependencies.end() && dependency->to == i; ++dependency) {
-      if (before[i] != kNobody && length[dependency->from] <= longest) continue;
-      before[i] = dependency->from;
-      longest = length[dependency->from];
-    }
-    length[i] = longest + static_cast<double>(trace.slices[i].duration);
-    if (last == kNobody || length[i] > length[last]) last = i;
+  for (std::uint32_t i = 0; i < trace_.ops; ++i) {
+    for (; dependency != trace_.dependencies.end() && dependency->to == i; ++dependency)
+      extend(i, dependency->from);
+    if (const BlockedPush* push = blocked_before(i)) extend(i, push->push);
+    length_[i] =
+        (before_[i] == kNobody ? 0 : length_[before_[i]]) + static_cast<double>(trace_.slices[i].duration);
+    if (last == kNobody || length_[i] > length_[last]) last = i;
   }
   CriticalPath path;
-  for (std::uint32_t i = last; i != kNobody; i = before[i]) path.ops.push_back(i);
+  for (std::uint32_t i = last; i != kNobody; i = before_[i]) path.ops.push_back(i);
   std::reverse(path.ops.begin(), path.ops.end());
-  if (last != kNobody) path.inside = length[last];
-  for (std::size_t i = 1; i < path.ops.size(); ++i) {
-    const Slice &from = trace.slices[path.ops[i - 1]], &to = trace.slices[path.ops[i]];
-    path.between += static_cast<double>(std::max<std::int64_t>(0, to.start - from.end()));
+  if (last != kNobody) path.inside = length_[last];
+  for (std::size_t i = 0; i < path.ops.size(); ++i) {
+    const Slice& to = trace_.slices[path.ops[i]];
+    path.blocked += to.kind == SliceKind::blocked;
+    if (i == 0) continue;
+    const std::int64_t pause = to.start - trace_.slices[path.ops[i - 1]].end();
+    path.between += static_cast<double>(std::max<std::int64_t>(0, pause));
   }
   return path;
 }
@@ -216,7 +281,7 @@ Analysis analyse(const Trace& trace, std::size_t most_gaps) {
   }
   watch_lanes(trace, most_gaps, result);
   count_names(trace, result);
-  result.path = longest_chain(trace);
+  result.path = LongestChain(trace).find();
   watch_communication(trace, result);
   return result;
 }

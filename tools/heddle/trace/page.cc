@@ -138,6 +138,14 @@ void Page::write_dependencies() {
     number(index_[one.from]);
     number(index_[one.to]);
   }
+  for (const BlockedPush& one : trace_.blocked) {
+    if (one.from != kNobody) {
+      number(index_[one.from]);
+      number(index_[one.push]);
+    }
+    number(index_[one.push]);
+    number(index_[one.to]);
+  }
   end_numbers();
   begin_numbers("path");
   for (const std::uint32_t op : analysis_.path.ops) number(index_[op]);

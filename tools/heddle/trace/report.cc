@@ -59,6 +59,10 @@ class Text {
   void gaps();
   void and_more(std::size_t all);
   std::string name(const Slice& slice) const { return printable(trace_.strings[slice.name], kNameWidth); }
+  bool is_costly_first(std::uint32_t slice) const {
+    return std::any_of(analysis_.names.begin(), analysis_.names.end(),
+                       [&](const NameUse& use) { return use.costly_first && use.first == slice; });
+  }
   double span() const { return static_cast<double>(analysis_.span()); }
 
   const Trace& trace_;
@@ -110,15 +114,22 @@ void Text::communication() {
 
 void Text::critical_path() {
   const CriticalPath& path = analysis_.path;
-  out_ += format("\nCritical path: %zu ops, %s in them (%.1f %% of the span), %s between them (%.1f %%)\n",
-                 path.ops.size(), duration(path.inside).c_str(), 100 * share(path.inside, span()),
-                 duration(path.between).c_str(), 100 * share(path.between, span()));
+  out_ +=
+      format("\nCritical path: %zu ops, %s in them (%.1f %% of the span), %s between them (%.1f %%)\n",
+             path.ops.size() - path.blocked, duration(path.inside).c_str(), 100 * share(path.inside, span()),
+             duration(path.between).c_str(), 100 * share(path.between, span()));
+  if (path.blocked > 0) {
+    out_ += format("%zu pushes on it waited for room: max_ops or max_bytes holds the program back.\n",
+                   path.blocked);
+  }
   if (trace_.dependencies.empty()) out_ += "The trace holds no dependencies: this is only the longest op.\n";
   out_ += format("  %-44s %12s %12s  %s\n", "op", "starts at", "takes", "pushed at");
   for (std::size_t i = 0; i < std::min(top_, path.ops.size()); ++i) {
     const Slice& op = trace_.slices[path.ops[i]];
-    out_ += format("  %-44s %12s %12s  %s\n", name(op).c_str(), duration(op.start - analysis_.start).c_str(),
-                   duration(op.duration).c_str(), printable(trace_.strings[op.where]).c_str());
+    out_ +=
+        format("  %-44s %12s %12s  %s%s\n", name(op).c_str(), duration(op.start - analysis_.start).c_str(),
+               duration(op.duration).c_str(), printable(trace_.strings[op.where]).c_str(),
+               is_costly_first(path.ops[i]) ? "  (first call)" : "");
   }
   and_more(path.ops.size());
 }
@@ -127,12 +138,16 @@ void Text::names() {
   out_ += format("\n%-44s %10s %12s %12s %12s\n", "op", "count", "total", "mean", "max");
   for (std::size_t i = 0; i < std::min(top_, analysis_.names.size()); ++i) {
     const NameUse& use = analysis_.names[i];
-    out_ +=
-        format("%-44s %10llu %12s %12s %12s\n", printable(trace_.strings[use.name], kNameWidth).c_str(),
-               static_cast<Count>(use.count), duration(use.total).c_str(),
-               duration(use.total / static_cast<double>(use.count)).c_str(), duration(use.longest).c_str());
+    out_ += format("%-44s %10llu %12s %12s %12s%s\n", printable(trace_.strings[use.name], kNameWidth).c_str(),
+                   static_cast<Count>(use.count), duration(use.total).c_str(),
+                   duration(use.total / static_cast<double>(use.count)).c_str(),
+                   duration(use.longest).c_str(), use.costly_first ? "  (first call)" : "");
   }
   and_more(analysis_.names.size());
+  if (analysis_.first_calls > 0) {
+    out_ += format("First calls took %s more than later ones of the same name.\n",
+                   duration(analysis_.first_calls).c_str());
+  }
 }
 
 void Text::lines() {
@@ -179,6 +194,7 @@ nlohmann::json op_json(const Trace& trace, const Slice& op) {
           {"engine", op.engine},
           {"seq", op.sequence},
           {"lane", lane_name(trace, op.lane)},
+          {"blocked_push", op.kind == SliceKind::blocked},
           {"start", op.start},
           {"duration", op.duration}};
 }
@@ -186,7 +202,8 @@ nlohmann::json op_json(const Trace& trace, const Slice& op) {
 nlohmann::json path_json(const Trace& trace, const Analysis& analysis) {
   nlohmann::json ops = nlohmann::json::array();
   for (const std::uint32_t index : analysis.path.ops) ops.push_back(op_json(trace, trace.slices[index]));
-  return {{"inside", analysis.path.inside},
+  return {{"blocked_pushes", analysis.path.blocked},
+          {"inside", analysis.path.inside},
           {"between", analysis.path.between},
           {"share", share(analysis.path.inside, static_cast<double>(analysis.span()))},
           {"ops", std::move(ops)}};
@@ -214,7 +231,10 @@ nlohmann::json use_json(const Trace& trace, const NameUse& use) {
 
 nlohmann::json names_json(const Trace& trace, const Analysis& analysis) {
   nlohmann::json names = nlohmann::json::array();
-  for (const NameUse& use : analysis.names) names.push_back(use_json(trace, use));
+  for (const NameUse& use : analysis.names) {
+    names.push_back(use_json(trace, use));
+    if (use.costly_first) names.back()["first"] = trace.slices[use.first].duration;
+  }
   return names;
 }
 
@@ -272,6 +292,7 @@ std::string json_report(const Trace& trace, const Analysis& analysis) {
   const nlohmann::json report = {{"span", analysis.span()},
                                  {"ops", analysis.ops},
                                  {"op_time", analysis.total},
+                                 {"first_calls", analysis.first_calls},
                                  {"idle", analysis.nobody},
                                  {"dropped", trace.dropped},
                                  {"cut_off", trace.cut_off},

@@ -58,6 +58,7 @@ class Builder {
  private:
   void sort_lanes();
   void link();
+  void link_blocked();
   std::uint32_t find(std::uint64_t process, std::uint32_t engine, std::uint64_t sequence) const;
   void depend(std::uint32_t from, std::uint32_t to);
 
@@ -86,8 +87,12 @@ void Builder::link() {
   const auto ops_end = std::stable_partition(trace_.slices.begin(), trace_.slices.end(),
                                              [](const Slice& slice) { return slice.is_op(); });
   trace_.ops = static_cast<std::size_t>(ops_end - trace_.slices.begin());
+  // A graph's launch is an asynchronous op with the number of its first op. Other ops wait for the launch: it comes first.
+  const auto order = [](const Slice& slice) {
+    return std::tuple_cat(op_key(slice), std::tuple(slice.kind != SliceKind::async));
+  };
   std::stable_sort(trace_.slices.begin(), ops_end,
-                   [](const Slice& a, const Slice& b) { return op_key(a) < op_key(b); });
+                   [&](const Slice& a, const Slice& b) { return order(a) < order(b); });
   for (std::uint32_t i = 0; i < trace_.ops; ++i) {
     const Slice& slice = trace_.slices[i];
     if (slice.released_by == kNoSequence || slice.sequence == kNoSequence) continue;
@@ -102,6 +107,18 @@ void Builder::link() {
   all.erase(
       std::unique(all.begin(), all.end(), [&](const auto& a, const auto& b) { return key(a) == key(b); }),
       all.end());
+}
+
+void Builder::link_blocked() {
+  for (std::uint32_t i = static_cast<std::uint32_t>(trace_.ops); i < trace_.slices.size(); ++i) {
+    const Slice& push = trace_.slices[i];
+    if (push.kind != SliceKind::blocked) continue;
+    const std::uint32_t from = find(push.process, push.engine, push.released_by);
+    const std::uint32_t to = find(push.process, push.engine, push.sequence);
+    if (to != kNobody) trace_.blocked.push_back({i, from < to ? from : kNobody, to});
+  }
+  std::sort(trace_.blocked.begin(), trace_.blocked.end(),
+            [](const BlockedPush& a, const BlockedPush& b) { return a.to < b.to; });
 }
 
 std::uint32_t Builder::find(std::uint64_t process, std::uint32_t engine, std::uint64_t sequence) const {
@@ -157,6 +174,7 @@ void Builder::take(Builder part, std::uint64_t rank, std::int64_t later) {
 Trace Builder::build() {
   sort_lanes();
   link();
+  link_blocked();
   return std::move(trace_);
 }
 
@@ -312,10 +330,11 @@ void FileReader::use_event() {
     }
   } else if (event_.phase == "X") {
     const std::string& category = event_.category;
-    add_slice(category == "wait"    ? SliceKind::wait
-              : category == "issue" ? SliceKind::issue
-              : category == "gap"   ? SliceKind::gap
-                                    : SliceKind::op);
+    add_slice(category == "wait"      ? SliceKind::wait
+              : category == "issue"   ? SliceKind::issue
+              : category == "gap"     ? SliceKind::gap
+              : category == "blocked" ? SliceKind::blocked
+                                      : SliceKind::op);
   } else if (event_.phase == "b" && event_.duration >= 0) {
     add_slice(SliceKind::async);
   }

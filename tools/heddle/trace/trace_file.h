@@ -13,6 +13,7 @@ enum class SliceKind : std::uint8_t {
   issue,  // the function of one
   wait,   // a thread that waits
   gap,    // records were lost
+  blocked,  // a push that waited for room in a bounded engine; `sequence` is the pushed op, `released_by` gave room
 };
 
 inline constexpr std::uint32_t kNobody = ~0u;
@@ -42,12 +43,20 @@ struct Dependency {
   std::uint32_t from, to;  // into Trace::slices
 };
 
+// A push that waited for room. Indices into Trace::slices.
+struct BlockedPush {
+  std::uint32_t push;  // its slice
+  std::uint32_t from;  // the op that gave room, pushed before `to`; kNobody if it is not known
+  std::uint32_t to;    // the op that was pushed
+};
+
 struct Trace {
   std::vector<Slice> slices;  // ops and asynchronous ops by engine and sequence, then the rest
   std::size_t ops = 0;        // how many of them are ops
   std::vector<Lane> lanes;    // by process and thread
   std::vector<std::string> strings;
   std::vector<Dependency> dependencies;  // by `to`; from an op that was pushed earlier, none twice
+  std::vector<BlockedPush> blocked;      // by `to`
   std::uint64_t dropped = 0;             // records that were lost when it was recorded
   std::uint64_t ignored = 0;             // dependencies that lead nowhere or backwards
   bool cut_off = false;                  // the file has no end: the process was killed, or is still running
