@@ -51,7 +51,8 @@ class Record {
   void pushed();
 
   // Throws UndeclaredAccess, which describe() tells about the data, unless the calling thread's op has declared `touch`
-  // of var. That op is the innermost one of var's engine; in a chunk of a parallel_for, the op that runs the loop. A
+  // of var. That op is the innermost one of var's engine; in a launch, the op of the graph; in a chunk of a parallel_for,
+  // the op that runs the loop; a thread that an op started is in none. A
   // var that is declared as mutated may be read. Outside ops, and in the op that made the data, throws if an op that
   // mutates var is in flight and the calling thread has pushed the last such op: it forgot to wait. An op that another
   // thread has pushed is no error: the caller may be doing an asynchronous op's work.

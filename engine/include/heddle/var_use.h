@@ -13,7 +13,8 @@ class Engine;
 
 enum class VarUse : std::uint8_t { none, read, mutate };  // mutate: and perhaps read
 
-// What the innermost op of var's engine that the calling thread is in has declared of var; none outside ops.
+// What the innermost op of var's engine that the calling thread is in has declared of var; in a launch, the op of the graph;
+// none outside ops.
 VarUse use_by_this_op(const Var& var);
 
 // Whether all ops pushed so far that read or mutate var have ended, and no error poisons it. Any thread. False also where only
