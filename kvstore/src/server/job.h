@@ -57,7 +57,7 @@ class Job {
   void promoted(Clock::time_point now);
 
  private:
-  friend class StateSaver;  // state_stream.h
+  friend class StateSaver;  // state_saver.h
   friend class StateLoader;
   void init(std::uint32_t rank, const Request& request, std::size_t payload);
   void push(std::uint32_t rank, const Request& request, std::size_t payload);

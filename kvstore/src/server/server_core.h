@@ -69,7 +69,7 @@ class ServerCore {
   void promote(Clock::time_point now);
 
  private:
-  friend class StateSaver;  // state_stream.h
+  friend class StateSaver;  // state_saver.h
   friend class StateLoader;
   struct Session {
     std::string key;

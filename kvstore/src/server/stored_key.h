@@ -111,7 +111,7 @@ class StoredKey {
   void promise_waiting(const UpdateRule& rule, const StateSize& size);
 
  private:
-  friend class StateSaver;  // state_stream.h
+  friend class StateSaver;  // state_saver.h
   friend class StateLoader;
   using OfWorker = WorkerPushes;
   void add_push(std::uint32_t rank, Push push);

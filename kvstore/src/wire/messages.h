@@ -33,7 +33,7 @@ enum class Kind : std::uint8_t {
   pull,           // value: once enough pushes of the other workers have come
   set_optimizer,  // done: all workers have asked for it
   barrier,        // done: all workers have come
-  get_state,      // value: the optimizer's state of a key, see server/state_blob.h
+  get_state,      // value: the optimizer's state of a key, see wire/state_blob.h
   set_state,
   clear_errors,
   ping,   // done: the server is at work. A worker sends it every second or so, whatever else it waits for
