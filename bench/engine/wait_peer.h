@@ -15,6 +15,7 @@ class WaitPeer {
   // `steps` times: eight ops on data of their own, an op that adds up what they made, and a wait for that.
   virtual double step_wait(int steps) = 0;
   // `waits` ops, each of which starts one more and waits for it.
+  // 0 where the library has no such thing, here and below.
   virtual double nested_wait(int waits) = 0;
   // Fibonacci's numbers: each call is an op that starts two calls and waits for both.
   virtual double fib(int n) = 0;
@@ -28,6 +29,7 @@ constexpr long fib_of(int n) { return n < 2 ? n : fib_of(n - 1) + fib_of(n - 2);
 
 std::unique_ptr<WaitPeer> heddle_waits(int workers);
 std::unique_ptr<WaitPeer> tbb_waits(int workers);
+std::unique_ptr<WaitPeer> tbb_flow_graph_waits(int workers);
 // By clang and its OpenMP library; null where the build has not found them.
 std::unique_ptr<WaitPeer> clang_openmp_waits(int workers);
 

@@ -1,8 +1,10 @@
 // wait_bench on oneTBB: a task_group for each set of tasks that is waited for.
 #include <array>
+#include <atomic>
 #include <stdexcept>
+#include <vector>
 
-#include <tbb/global_control.h>
+#include <tbb/flow_graph.h>
 #include <tbb/task_arena.h>
 #include <tbb/task_group.h>
 
@@ -81,7 +83,48 @@ class TbbWaits : public WaitPeer {
   tbb::task_arena arena_;
 };
 
+// Only steps: the ops are nodes, and each step runs the graph again.
+class FlowGraphWaits : public WaitPeer {
+ public:
+  explicit FlowGraphWaits(int workers) : arena_(workers) {}
+
+  double step_wait(int steps) override {
+    using Message = tbb::flow::continue_msg;
+    std::array<long, kStepOps> made{};
+    long sum = 0;
+    double seconds = 0;
+    arena_.execute([&] {
+      tbb::flow::graph graph;
+      tbb::flow::continue_node<Message> join(graph, [&](const Message&) {
+        for (long cell : made) sum += cell;
+      });
+      std::vector<std::unique_ptr<tbb::flow::continue_node<Message>>> parts;
+      for (long& cell : made) {
+        parts.push_back(std::make_unique<tbb::flow::continue_node<Message>>(graph, [&cell](const Message&) { ++cell; }));
+        tbb::flow::make_edge(*parts.back(), join);
+      }
+      const double start = now();
+      for (int step = 0; step < steps; ++step) {
+        for (const auto& part : parts) part->try_put({});
+        graph.wait_for_all();
+      }
+      seconds = now() - start;
+    });
+    const long n = steps;
+    if (sum != kStepOps * (n * (n + 1) / 2)) throw std::runtime_error("tbb_flow_graph: step_wait is wrong");
+    return seconds;
+  }
+
+  double nested_wait(int) override { return 0; }
+  double fib(int) override { return 0; }
+
+ private:
+  tbb::task_arena arena_;
+};
+
 }  // namespace
+
+std::unique_ptr<WaitPeer> tbb_flow_graph_waits(int workers) { return std::make_unique<FlowGraphWaits>(workers); }
 
 std::unique_ptr<WaitPeer> tbb_waits(int workers) { return std::make_unique<TbbWaits>(workers); }
 

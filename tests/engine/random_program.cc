@@ -282,6 +282,7 @@ Outcome run_plan(const Program& program, const std::vector<Stretch>& plan, Engin
   const auto push = [&](std::size_t i, bool in_graph) {
     const ProgramOp& op = program.ops[i];
     Access access{.name = "random", .priority = op.priority, .bytes = op.bytes};
+    access.brief = op.kind == Kind::sync && i % 3 == 0;
     if (!in_graph) access.group = groups.of(op.member);
     for (int var : program.ops[i].reads) access.read.add(vars[static_cast<std::size_t>(var)]);
     for (int var : program.ops[i].mutates) access.mutate.add(vars[static_cast<std::size_t>(var)]);
