@@ -187,11 +187,10 @@ TEST_CASE("an error is described while the errors behind it are replaced") {
   std::atomic<bool> stop = false;
   bool complete = true;
   std::thread watch([&] {
-    while (!stop) {
-      for (const Var& var : {b, c}) {
-        const ErrorReport report = engine.error_of(var);
-        complete &= !report.exception || (report.op == "fails" && report.path.size() == (var == b ? 1 : 2));
-      }
+    while (
+        !stop) {  // looks at b alone: to lock c would order it with the thread that frees what c and b share
+      const ErrorReport report = engine.error_of(b);
+      complete &= !report.exception || (report.op == "fails" && report.path.size() == 1);
     }
   });
   for (int round = 0; round < 10'000; ++round) {
