@@ -52,17 +52,14 @@ void complete_op(GraphRun& run, OpNode& op, std::exception_ptr thrown) noexcept 
 
 std::exception_ptr call_untraced(const GraphOp& op, std::uint64_t sequence, int worker) noexcept {
   RunContext context{op.name, worker, sequence};
-  if (checking.load(std::memory_order_relaxed)) [[unlikely]]
-    op.node->sequence = sequence;  // by which the checker knows what this op has made
-  std::exception_ptr thrown;
-  this_thread_state.graph_op = op.node;
+  this_thread_state.graph_op =
+      op.node;  // until the next one: InsideOp ends it, around the launch or the helper task
   try {
     op.run(op.closure, context, op.node);
   } catch (...) {
-    thrown = std::current_exception();
+    return std::current_exception();
   }
-  this_thread_state.graph_op = nullptr;
-  return thrown;
+  return nullptr;
 }
 
 std::exception_ptr call_op(const GraphRun& run, const GraphOp& op, std::uint64_t sequence,
@@ -333,7 +330,8 @@ void launch_graph(OpNode* op, GraphRun& run) noexcept {
   run.op = op;
   run.core = graph.core;
   run.first = op->sequence;
-  run.check_errors = graph.async || any_poison(graph);
+  // The access checker wants the ops' sequence numbers, which run_checked() sets: it knows by them what an op has made.
+  run.check_errors = graph.async || checking.load(std::memory_order_relaxed) || any_poison(graph);
   run.left = graph.size();
   run.open = true;
   run.began = graph_clock();

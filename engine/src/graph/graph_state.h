@@ -83,9 +83,10 @@ struct GraphRun {
   std::atomic<std::int64_t> refs{1};
   GraphState* graph = nullptr;
   EngineCore* core = nullptr;
-  OpNode* op = nullptr;                   // the launch, as the engine sees it
-  std::uint64_t first = 0;                // the sequence number of the first op
-  std::atomic<bool> check_errors{false};  // a var is poisoned, or there are asynchronous ops
+  OpNode* op = nullptr;     // the launch, as the engine sees it
+  std::uint64_t first = 0;  // the sequence number of the first op
+  std::atomic<bool> check_errors{
+      false};  // a var is poisoned, there are asynchronous ops, or the access checker is on
   bool serial = false;
   int max_threads = 1;                      // that may run ops of it at once
   double began = 0;                         // nanoseconds
