@@ -180,7 +180,7 @@ NDArray gradient_of_weight(const ConvProblem& problem, const NDArray& g, const N
 // The gradients of x, weight and, if there is one, of bias, on the tape.
 std::vector<NDArray> by_operators(ConvProblem problem, const NDArray& grad, const NDArray& y,
                                   const NDArray& x, const NDArray& weight) {
-  const NDArray g = problem.relu ? where(greater(y, 0), grad, 0) : grad;
+  const NDArray g = problem.relu ? where(less_equal(y, 0), 0, grad) : grad;
   const bool bias = problem.bias;
   problem.relu = problem.bias = false;
   std::vector<NDArray> grads{gradient_of_x(problem, g, weight), gradient_of_weight(problem, g, x)};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <heddle/elementwise_math.h>
+#include <heddle/shape_ops.h>
 
 #include "autograd/operator.h"
 #include "ops/elementwise_rule.h"
@@ -65,12 +66,15 @@ NDArray power_exponent(const BinaryValues& v) {
   return base == 0 ? where(greater_equal(v.b, 0), 0, slope) : slope;
 }
 
-// 1 where a > b, a half where they are equal.
-NDArray where_a_larger(const BinaryValues& v) {
+// Constants: what the operands have of the gradient does not change between edges.
+NDArray by_share(const char* kernel, const BinaryValues& v, const Operand& first, const Operand& second) {
   const DType dtype = v.gradient.dtype();
-  return multiply(v.gradient, push_binary("larger_share", v.a, v.b, {dtype, dtype}));
+  return multiply(v.gradient, push_binary(kernel, first, second, {dtype, dtype}));
 }
-NDArray where_b_larger(const BinaryValues& v) { return where_a_larger({v.gradient, v.b, v.a, v.y}); }
+NDArray where_a_larger(const BinaryValues& v) { return by_share("larger_share", v, v.a, v.b); }
+NDArray where_b_larger(const BinaryValues& v) { return by_share("larger_share", v, v.b, v.a); }
+NDArray where_a_smaller(const BinaryValues& v) { return by_share("smaller_share", v, v.a, v.b); }
+NDArray where_b_smaller(const BinaryValues& v) { return by_share("smaller_share", v, v.b, v.a); }
 
 void save(std::vector<NDArray>& saved, Operand& operand, bool used) {
   if (!operand.is_array) return;
@@ -93,10 +97,20 @@ Target target_of(const Operand& operand) {
   return {true, operand.array.shape(), operand.array.dtype()};
 }
 
+Operand widened(const Operand& operand) {
+  return operand.array.defined() ? Operand(wide(operand.array)) : operand;
+}
+BinaryValues widened(const BinaryValues& v) {
+  return {wide(v.gradient), widened(v.a), widened(v.b), wide(v.y)};
+}
+
 NDArray gradient_of(const Partial& partial, const BinaryValues& values, const Target& target) {
   if (!target.wanted) return {};
-  const NDArray summed = sum_to_shape(partial.of(values), target.shape);
-  return summed.dtype() == target.dtype ? summed : summed.astype(target.dtype);
+  // A gradient that is computed in several steps is not rounded to a half between them.
+  const bool computes = partial.uses_a || partial.uses_b || partial.uses_y;
+  const NDArray whole =
+      computes && is_half(values.gradient.dtype()) ? partial.of(widened(values)) : partial.of(values);
+  return cast(sum_to_shape(whole, target.shape), target.dtype);
 }
 
 }  // namespace
@@ -162,13 +176,23 @@ const BinaryGradient kMultiplyGradient{{times_b, false, true}, {times_a, true}};
 const BinaryGradient kDivideGradient{{over_b, false, true}, {divisor, false, true, true}};
 const BinaryGradient kPowerGradient{{power_base, true, true}, {power_exponent, true, true, true}};
 const BinaryGradient kMaximumGradient{{where_a_larger, true, true}, {where_b_larger, true, true}};
-const BinaryGradient kMinimumGradient{{where_b_larger, true, true}, {where_a_larger, true, true}};
+const BinaryGradient kMinimumGradient{{where_a_smaller, true, true}, {where_b_smaller, true, true}};
 
-NDArray no_change(const NDArray& g) {
-  NDArray y = zeros_like(g);
+NDArray no_change(const NDArray& g) { return no_change(g, g.shape(), g.dtype()); }
+
+NDArray no_change(const NDArray& g, const Shape& shape, DType dtype) {
+  NDArray y = make_result(g, shape, dtype);
+  y.fill(0);
   if (recording({&g}))
     record_op("zeros_like", y, {g}, {}, [](const NDArray&) { return std::vector{NDArray()}; });
   return y;
+}
+
+void record_constant(const char* op, NDArray& y, const NDArray& x) {
+  if (!recording({&x})) return;
+  record_op(op, y, {x}, {}, [shape = x.shape(), dtype = x.dtype()](const NDArray& g) {
+    return std::vector{no_change(g, shape, dtype)};
+  });
 }
 
 void record_unary(const char* op, NDArray& y, const NDArray& x, const UnaryGradient& gradient) {
@@ -181,9 +205,13 @@ void record_unary(const char* op, NDArray& y, const NDArray& x, const UnaryGradi
   }
   const NDArray kept = save_for_backward(gradient.saves == UnaryGradient::input ? x : y);
   record_op(op, y, {x}, {kept}, [=](const NDArray& g) {
-    if (gradient.of) return std::vector{gradient.of(g, kept)};
-    if (differentiating_gradient()) return std::vector{by_operators(gradient.kernel, g, kept)};
-    return std::vector{binary_like(gradient.kernel, g, kept)};
+    if (!gradient.of && !differentiating_gradient())
+      return std::vector{binary_like(gradient.kernel, g, kept)};
+    // Halves are not rounded between the steps.
+    const NDArray wide_g = wide(g), wide_kept = wide(kept);
+    const NDArray of_x =
+        gradient.of ? gradient.of(wide_g, wide_kept) : by_operators(gradient.kernel, wide_g, wide_kept);
+    return std::vector{cast(of_x, g.dtype())};
   });
 }
 

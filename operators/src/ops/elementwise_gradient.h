@@ -48,8 +48,10 @@ Operand comparable(const Operand& operand, const Operand& other);
 
 // 0, the gradient of what is constant between steps, which is on the tape where the gradient g is.
 NDArray no_change(const NDArray& g);
+NDArray no_change(const NDArray& g, const Shape& shape, DType dtype);
 
 // Record on the tape how y was made, if an operand needs a gradient.
+void record_constant(const char* op, NDArray& y, const NDArray& x);  // y does not change with x
 void record_unary(const char* op, NDArray& y, const NDArray& x, const UnaryGradient& gradient);
 void record_binary(const char* op, NDArray& y, const Operand& a, const Operand& b,
                    const BinaryGradient& gradient);

@@ -53,9 +53,9 @@ NDArray trigamma(const NDArray& x) {
   X(log1p, input, x, g / (x + 1), "log(1 + x), exact near 0.") \
   X(log2, input, x, g / (x * ln2), "The logarithm to the base 2.") \
   X(log10, input, x, g / (x * ln10), "The logarithm to the base 10.") \
-  X(rsqrt, output, y, g * (y * y * y) * -0.5, "1 / sqrt(x).") \
-  X(cbrt, output, y, g / (square(y) * 3), "The cube root.") \
-  X(reciprocal, output, y, -(g * square(y)), "1 / x.") \
+  X(rsqrt, output, y, g * y * y * y * -0.5, "1 / sqrt(x).") \
+  X(cbrt, output, y, g / y / y / 3, "The cube root.") \
+  X(reciprocal, output, y, -(g * y * y), "1 / x.") \
   X(sin, input, x, g * cos(x), "The sine.") \
   X(cos, input, x, -(g * sin(x)), "The cosine.") \
   X(tan, output, y, g * (square(y) + 1), "The tangent.") \
@@ -64,8 +64,8 @@ NDArray trigamma(const NDArray& x) {
   X(atan, input, x, g / (square(x) + 1), "The inverse tangent.") \
   X(sinh, input, x, g * cosh(x), "The hyperbolic sine.") \
   X(cosh, input, x, g * sinh(x), "The hyperbolic cosine.") \
-  X(asinh, input, x, g * rsqrt(square(x) + 1), "The inverse hyperbolic sine.") \
-  X(acosh, input, x, g * rsqrt(square(x) - 1), "The inverse hyperbolic cosine.") \
+  X(asinh, input, x, g / hypot(x, 1), "The inverse hyperbolic sine.") \
+  X(acosh, input, x, g * (rsqrt(x - 1) * rsqrt(x + 1)), "The inverse hyperbolic cosine.") \
   X(atanh, input, x, g / (1 - square(x)), "The inverse hyperbolic tangent.") \
   X(erf, input, x, g * exp(-square(x)) * (2 * inv_sqrtpi), "The error function.") \
   X(erfc, input, x, g * exp(-square(x)) * (-2 * inv_sqrtpi), "1 - erf(x), exact for large x.") \
@@ -137,12 +137,10 @@ NDArray nan_to_num(const NDArray& x, double nan, std::optional<double> posinf, s
 
 namespace {
 
-Operand squared(const Operand& x) {
-  if (x.is_array) return square(x.array);
-  return x.scalar.real() * x.scalar.real();
-}
+// The squares may leave the range; the distance from the origin does not.
 NDArray over_squares(const BinaryValues& v, const Operand& numerator) {
-  return divide(multiply(v.gradient, numerator), add(squared(v.a), squared(v.b)));
+  const NDArray distance = hypot(v.a, v.b);
+  return v.gradient * (divide(numerator, distance) / distance);
 }
 NDArray pass(const BinaryValues& v) { return v.gradient; }
 NDArray zero(const BinaryValues& v) { return no_change(v.gradient); }

@@ -84,7 +84,7 @@ std::vector<NDArray> by_operators(const NDArray& grad_output, const NDArray& x, 
                                   bool has_bias, const NDArray& y) {
   const std::int64_t rows = row_count(x);
   NDArray g = reshape(grad_output, {rows, weight.shape()[0]});
-  if (y.defined()) g = where(y > 0, g, 0);
+  if (y.defined()) g = where(y <= 0, 0, g);
   std::vector<NDArray> gradients{reshape(matmul(g, weight), x.shape()),
                                  matmul(transpose(g), reshape(x, {rows, weight.shape()[1]}))};
   if (has_bias) gradients.push_back(sum(g, {0}));

@@ -8,6 +8,7 @@
 
 #include "autograd/operator.h"
 #include "kernels/reduce_kernels.h"
+#include "ops/elementwise_rule.h"
 #include "ops/reduction.h"
 #include "registry/operator_table.h"
 
@@ -89,7 +90,7 @@ NDArray extreme(const char* op, const NDArray& x, const Dims& given, bool keepdi
   if (!recording({&x})) return y;
   const NDArray of_x = save_for_backward(x), largest = save_for_backward(kept.detach());
   record_op(op, y, {x}, {of_x, largest}, [=, shape = kept.shape(), dtype = x.dtype()](const NDArray& g) {
-    const NDArray winners = equal(of_x, largest);
+    const NDArray winners = push_binary("same", of_x, largest, {dtype, DType::boolean});
     const NDArray share = divide(g.contiguous().view_as(shape), sum(winners.astype(dtype), axes, true));
     return std::vector{where(winners, share, 0)};
   });

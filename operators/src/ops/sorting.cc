@@ -112,19 +112,35 @@ NDArray checked_fractions(const NDArray& q) {
   return y;
 }
 
-// `places` (f64, one axis) between the sorted elements of each line: one more axis in front.
-NDArray between(const NDArray& sorted, const NDArray& places) {
-  const int last = sorted.ndim() - 1;
-  const NDArray low = floor(places), high = ceil(places);
-  const auto elements = [&](const NDArray& at) { return take(sorted, cast(at, DType::i64), last); };
-  const NDArray below = elements(low), above = elements(high), part = cast(places - low, sorted.dtype());
-  // From the nearer neighbour, so that both are reached; those that are too far apart for a difference have their shares; equal
-  // ones, such as infinities, need neither. What is not chosen is made of zeros, whose gradients are not NaN.
+// From the nearer neighbour, so that both are reached; those that are too far apart for a difference have their shares; equal
+// ones, such as infinities, need neither.
+NDArray point_between(const NDArray& below, const NDArray& above, const NDArray& part) {
   const NDArray difference = above - below, far = !isfinite(difference);
   const NDArray step = where(far, 0, difference);
   const NDArray near = where(part < 0.5, below + step * part, above - step * (1 - part));
-  const NDArray shares = where(far, below, 0) * (1 - part) + where(far, above, 0) * part;
-  const NDArray chosen = where(below == above, below, where(far, shares, near));
+  const NDArray shares = below * (1 - part) + above * part;
+  return where(below == above, below, where(far, shares, near));
+}
+
+// The point that is `part` of the way from below to above. Both have their shares of its gradient, also where they are equal.
+NDArray between(const NDArray& below, const NDArray& above, const NDArray& part) {
+  NDArray y = point_between(below.detach(), above.detach(), part.detach());
+  if (recording({&below, &above, &part})) {
+    const NDArray a = save_for_backward(below), b = save_for_backward(above), p = save_for_backward(part);
+    record_op("quantile", y, {below, above, part}, {a, b, p}, [=](const NDArray& g) {
+      const NDArray slope = where(a == b, 0, g * (b - a));
+      return std::vector{g * (1 - p), g * p, sum_to_shape(slope, p.shape())};
+    });
+  }
+  return y;
+}
+
+// `places` (f64, one axis) between the sorted elements of each line: one more axis in front.
+NDArray at_places(const NDArray& sorted, const NDArray& places) {
+  const int last = sorted.ndim() - 1;
+  const NDArray low = floor(places), high = ceil(places);
+  const auto elements = [&](const NDArray& at) { return take(sorted, cast(at, DType::i64), last); };
+  const NDArray chosen = between(elements(low), elements(high), cast(places - low, sorted.dtype()));
   const NDArray largest = slice(sorted, last, {.begin = -1});
   return moveaxis(where(isnan(largest), largest, chosen), {last}, {0});
 }
@@ -205,7 +221,7 @@ NDArray quantile(const NDArray& given, const Operand& q, Dims axes, bool keepdim
   const NDArray fractions = q.is_array ? checked_fractions(cast(q.array, DType::f64))
                                        : full({}, q.scalar.real(), DType::f64, given.device());
   const auto steps = static_cast<double>(lines.shape()[lines.ndim() - 1] - 1);
-  const NDArray y = between(sort(lines), reshape(fractions, {-1}) * steps);
+  const NDArray y = at_places(sort(lines), reshape(fractions, {-1}) * steps);
   Shape shape = fractions.shape();
   for (int d = 0, next = 0; d < given.ndim(); ++d) {
     const bool gone = next < reduced.size() && reduced[next] == d;

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <functional>
 #include <type_traits>
 
 #include <heddle/error.h>
@@ -114,8 +115,17 @@ struct TanhGradient {
 struct SigmoidGradient {
   template <class T> T operator()(T g, T y) const { return g * y * (1 - y); }
 };
-struct LargerShare {
-  template <class T> T operator()(T a, T b) const { return a > b ? T{1} : a == b ? T{0.5} : T{0}; }
+// What a has of the gradient of maximum(a, b), and of that of minimum(a, b): half of it where they are equal. NaN has all of it.
+template <class F> struct Share {
+  template <class T> T operator()(T a, T b) const {
+    const bool a_nan = a != a, b_nan = b != b;
+    if (a == b || (a_nan && b_nan)) return T{0.5};
+    return a_nan || (!b_nan && F{}(a, b)) ? T{1} : T{0};
+  }
+};
+// Not the difference, which may leave the range.
+struct HalfDifference {
+  template <class T> T operator()(T a, T b) const { return a * T{0.5} - b * T{0.5}; }
 };
 
 void power_kernel(const Operand& a, const Operand& b, const NDArray& y) {
@@ -139,7 +149,9 @@ void register_binary(KernelTable& table) {
   table.add<BinaryKernel>("sqrt_gradient", DeviceKind::cpu, binary_floating_kernel<SqrtGradient>);
   table.add<BinaryKernel>("tanh_gradient", DeviceKind::cpu, binary_floating_kernel<TanhGradient>);
   table.add<BinaryKernel>("sigmoid_gradient", DeviceKind::cpu, binary_floating_kernel<SigmoidGradient>);
-  table.add<BinaryKernel>("larger_share", DeviceKind::cpu, binary_floating_kernel<LargerShare>);
+  table.add<BinaryKernel>("larger_share", DeviceKind::cpu, binary_floating_kernel<Share<std::greater<>>>);
+  table.add<BinaryKernel>("smaller_share", DeviceKind::cpu, binary_floating_kernel<Share<std::less<>>>);
+  table.add<BinaryKernel>("half_difference", DeviceKind::cpu, binary_floating_kernel<HalfDifference>);
 }
 
 }  // namespace heddle::cpu_kernels

@@ -15,11 +15,17 @@ template <class F> void order_kernel(const Operand& a, const Operand& b, const N
   visit_number(dtype, [&]<class T> { map_binary<T, bool>(a, b, y, F{}); });
 }
 
+// Of floats: equal, or both NaN.
+struct Same {
+  template <class T> bool operator()(T a, T b) const { return int{a == b} | (int{a != a} & int{b != b}); }
+};
+
 }  // namespace
 
 void register_compare(KernelTable& table) {
   table.add<BinaryKernel>("equal", DeviceKind::cpu, boolean_word_kernel<std::equal_to<>>);
   table.add<BinaryKernel>("not_equal", DeviceKind::cpu, boolean_word_kernel<std::not_equal_to<>>);
+  table.add<BinaryKernel>("same", DeviceKind::cpu, order_kernel<Same>);
   table.add<BinaryKernel>("less", DeviceKind::cpu, order_kernel<std::less<>>);
   table.add<BinaryKernel>("less_equal", DeviceKind::cpu, order_kernel<std::less_equal<>>);
 }

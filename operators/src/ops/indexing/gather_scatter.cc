@@ -9,6 +9,7 @@
 
 #include "autograd/operator.h"
 #include "ops/axis_last.h"
+#include "ops/elementwise_rule.h"
 #include "ops/indexing/places.h"
 #include "registry/operator_table.h"
 
@@ -102,10 +103,12 @@ std::vector<NDArray> gradients_of_set(const Written& written, const NDArray& g, 
   return gradients;
 }
 
-// All that are equal to the extreme share its gradient equally.
+// All that are equal to the extreme share its gradient equally; of NaN, all that are NaN.
 std::vector<NDArray> gradients_of_extreme(const Written& written, const NDArray& g, const NDArray& x,
                                           const NDArray& source, const NDArray& y) {
-  const NDArray own = x == y, written_there = source == written.from(y);
+  const Dtypes dtypes{g.dtype(), DType::boolean};
+  const NDArray own = push_binary("same", x, y, dtypes),
+                written_there = push_binary("same", source, written.from(y), dtypes);
   const NDArray count = written.into(cast(own, g.dtype()), cast(written_there, g.dtype()), Scatter::add);
   const NDArray share = g / count;
   return {where(own, share, 0), where(written_there, written.from(share), 0)};
