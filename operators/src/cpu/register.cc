@@ -13,6 +13,8 @@ void register_cpu_kernels(KernelTable& table) {
   register_dropout(table);
   register_gather_scatter(table);
   register_indexing(table);
+  register_det(table);
+  register_expm(table);
   register_linalg_factors(table);
   register_linalg_solve(table);
   register_masked(table);

@@ -14,6 +14,8 @@ void register_distributions(KernelTable& table);
 void register_dropout(KernelTable& table);
 void register_gather_scatter(KernelTable& table);
 void register_indexing(KernelTable& table);
+void register_det(KernelTable& table);
+void register_expm(KernelTable& table);
 void register_linalg_factors(KernelTable& table);
 void register_linalg_solve(KernelTable& table);
 void register_masked(KernelTable& table);

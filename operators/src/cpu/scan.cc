@@ -7,6 +7,7 @@
 
 #include "cpu/loops/lines.h"
 #include "cpu/register.h"
+#include "cpu/scaled.h"
 #include "cpu/scratch.h"
 #include "kernels/scan_kernels.h"
 
@@ -65,37 +66,6 @@ template <class F> void scan_kernel(const NDArray& x, const NDArray& y, int axis
   if (x.dtype() == DType::u64) return scan.template operator()<std::uint64_t>();
   scan.template operator()<float>();
 }
-
-// A product that neither overflows nor underflows: value times 2^exponent.
-struct Scaled {
-  double value = 0;
-  std::int64_t exponent = 0;
-
-  void multiply(double factor) {
-    value *= factor;
-    const double magnitude = std::abs(value);
-    if (magnitude == 0 || !std::isfinite(magnitude)) exponent = 0;
-    if (magnitude == 0 || !std::isfinite(magnitude) || (magnitude > 0x1p-400 && magnitude < 0x1p400)) return;
-    int shift = 0;
-    value = std::frexp(value, &shift);
-    exponent += shift;
-  }
-  void add(double term) {
-    if (exponent == 0) {
-      value += term;
-    } else if (std::abs(exponent) < 600) {
-      value += std::ldexp(term, static_cast<int>(-exponent));
-    } else if (exponent < 0 && term != 0) {
-      *this = {term, 0};  // next to which the value is nothing
-    }
-  }
-  double times(const Scaled& other) const {
-    if (value == 0 || other.value == 0) return value * other.value;  // NaN of 0 times infinity
-    constexpr std::int64_t kMost = 5000;
-    return std::ldexp(value * other.value,
-                      static_cast<int>(std::clamp(exponent + other.exponent, -kMost, kMost)));
-  }
-};
 
 // A sum of terms g[j] times products. A factor that multiplies the sum has not always the effect that it has on each term: infinity
 // makes NaN of a term that is 0. Terms whose g is 0 are left out.

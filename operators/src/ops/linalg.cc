@@ -70,12 +70,27 @@ std::vector<NDArray> thin_svd(const char* op, const NDArray& x) {
                      {batch_shape(x, {m, k}), batch_shape(x, {k}), batch_shape(x, {k, n})});
 }
 
-double relative_tolerance(const char* op, const std::optional<double>& rtol, const NDArray& x) {
+namespace {
+
+double epsilon_of(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return 0x1p-10;
+    case DType::bf16:
+      return 0x1p-7;
+    case DType::f32:
+      return std::numeric_limits<float>::epsilon();
+    default:
+      return std::numeric_limits<double>::epsilon();
+  }
+}
+
+}  // namespace
+
+double relative_tolerance(const char* op, const std::optional<double>& rtol, const NDArray& x, DType dtype) {
   if (rtol && !(*rtol >= 0))
     throw InvalidArgument(std::string(op) + ": rtol is " + std::to_string(*rtol) + "; wanted 0 or more");
-  const double epsilon = x.dtype() == DType::f64 ? std::numeric_limits<double>::epsilon()
-                                                 : std::numeric_limits<float>::epsilon();
-  return rtol.value_or(static_cast<double>(std::max(rows_of(x), columns_of(x))) * epsilon);
+  return rtol.value_or(static_cast<double>(std::max(rows_of(x), columns_of(x))) * epsilon_of(dtype));
 }
 
 }  // namespace heddle::operators_detail

@@ -50,7 +50,8 @@ std::vector<NDArray> thin_svd(const char* op, const NDArray& x);
 NDArray inverse(const LinalgOp& op, const NDArray& x);
 NDArray singular_values(const char* op, const NDArray& x);
 
-// The share of the largest singular value below which one counts as 0: given, or max(m, n) * epsilon.
-double relative_tolerance(const char* op, const std::optional<double>& rtol, const NDArray& x);
+// The share of the largest singular value below which one counts as 0: given, or max(m, n) * epsilon of `dtype`, that of the
+// elements before they were made wider.
+double relative_tolerance(const char* op, const std::optional<double>& rtol, const NDArray& x, DType dtype);
 
 }  // namespace heddle::operators_detail

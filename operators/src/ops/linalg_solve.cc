@@ -8,6 +8,7 @@
 #include <heddle/linalg.h>
 #include <heddle/matmul.h>
 #include <heddle/rearrange.h>
+#include <heddle/reduce.h>
 #include <heddle/shape_ops.h>
 
 #include "ops/elementwise_gradient.h"
@@ -67,10 +68,29 @@ NDArray pinv_gradient(const NDArray& g, const NDArray& x, const NDArray& p) {
 }
 
 // The inverses that gradients of determinants need. A singular matrix has a determinant, but no inverse: errors say so.
-constexpr LinalgOp kDetTwice{
-    .op = "det_backward", .kernel = "inv", .in_errors = "det: its second gradient needs regular matrices"};
+constexpr LinalgOp kDetThrice{
+    .op = "det_backward", .kernel = "inv", .in_errors = "det: its third gradient needs regular matrices"};
 constexpr LinalgOp kSlogdetBackward{
     .op = "slogdet_backward", .kernel = "inv", .in_errors = "slogdet: its gradient needs regular matrices"};
+
+// The gradient of cofactors(). The kernel does without the inverse, but has no gradient.
+NDArray cofactors_gradient(const NDArray& g, const NDArray& x) {
+  if (!differentiating_gradient())
+    return push_linalg({.op = "det_backward", .kernel = "det_second_gradient"}, {x, g}, {x.shape()})[0];
+  const NDArray back = transposed(inverse(kDetThrice, x)), trace = sum(back * g, {-2, -1});
+  return with_ones(det(x), 2) * (with_ones(trace, 2) * back - matmul(matmul(back, transposed(g)), back));
+}
+
+// The derivative of det, which singular matrices have, too.
+NDArray cofactors(const NDArray& x) {
+  NDArray y = push_linalg({.op = "det_backward", .kernel = "det_gradient"}, {x}, {x.shape()})[0];
+  if (recording({&x})) {
+    const NDArray of_x = save_for_backward(x);
+    record_op("det_backward", y, {x}, {of_x},
+              [=](const NDArray& g) { return std::vector{cofactors_gradient(g, of_x)}; });
+  }
+  return y;
+}
 
 // The pseudo-inverse, outside the tape.
 NDArray pseudo_inverse(const NDArray& x, double rtol) {
@@ -120,7 +140,7 @@ NDArray solve_triangular(const NDArray& given_a, const NDArray& given_b, bool up
 NDArray lstsq(const NDArray& given_a, const NDArray& given_b, std::optional<double> given_rtol, Where at) {
   const CallSite site(at);
   const Sides given = sides("lstsq", given_a, given_b, false);
-  const double rtol = relative_tolerance("lstsq", given_rtol, given.a);
+  const double rtol = relative_tolerance("lstsq", given_rtol, given.a, given.dtype);
   const Shape shape = batch_shape(given.a, {columns_of(given.a), columns_of(given.b)});
   NDArray x = push_linalg({.op = "lstsq", .kernel = "lstsq", .number = rtol}, {given.a, given.b}, {shape})[0];
   if (recording({&given.a, &given.b})) {
@@ -152,11 +172,12 @@ NDArray inv(const NDArray& given, Where at) {
   return inverse({.op = "inv", .kernel = "inv"}, x);
 }
 
-NDArray pinv(const NDArray& given, std::optional<double> rtol, Where at) {
+NDArray pinv(const NDArray& given, std::optional<double> given_rtol, Where at) {
   const CallSite site(at);
   const NDArray x = matrices("pinv", given);
+  const double rtol = relative_tolerance("pinv", given_rtol, x, x.dtype());
   if (is_half(x.dtype())) return cast(pinv(wide(x), rtol), x.dtype());
-  NDArray y = pseudo_inverse(x, relative_tolerance("pinv", rtol, x));
+  NDArray y = pseudo_inverse(x, rtol);
   if (recording({&x})) {
     const NDArray of_x = save_for_backward(x), of_y = save_for_backward(y);
     record_op("pinv", y, {x}, {of_x, of_y},
@@ -171,15 +192,9 @@ NDArray det(const NDArray& given, Where at) {
   if (is_half(x.dtype())) return cast(det(wide(x)), x.dtype());
   NDArray y = push_linalg({.op = "det", .kernel = "det"}, {x}, {batch_shape(x)})[0];
   if (recording({&x})) {
-    const NDArray of_x = save_for_backward(x), of_y = save_for_backward(y);
-    record_op("det", y, {x}, {of_x, of_y}, [=](const NDArray& g) {
-      // The kernel does without the inverse, but has no gradient.
-      const NDArray slope =
-          differentiating_gradient()
-              ? with_ones(of_y, 2) * transposed(inverse(kDetTwice, of_x))
-              : push_linalg({.op = "det_backward", .kernel = "det_gradient"}, {of_x}, {of_x.shape()})[0];
-      return std::vector{with_ones(g, 2) * slope};
-    });
+    const NDArray of_x = save_for_backward(x);
+    record_op("det", y, {x}, {of_x},
+              [=](const NDArray& g) { return std::vector{with_ones(g, 2) * cofactors(of_x)}; });
   }
   return y;
 }

@@ -1,5 +1,7 @@
 // Functions of a whole matrix: powers, the exponential, rank and norms.
 #include <array>
+#include <bit>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
@@ -14,6 +16,7 @@
 #include <heddle/shape_ops.h>
 #include <heddle/statistics.h>
 
+#include "ops/elementwise_gradient.h"
 #include "ops/linalg.h"
 #include "registry/linalg_entries.h"
 #include "registry/operator_table.h"
@@ -27,12 +30,17 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::array<const char*, 8> kNorms = {"fro", "nuc", "1", "-1", "2", "-2", "inf", "-inf"};
 
-// The derivative of expm at x^T in the direction g: a block of the exponential of [[x^T, g], [0, x^T]].
+// The derivative of expm at x^T in the direction g: a block of the exponential of [[x^T, g], [0, x^T]]. It is proportional to g,
+// which is brought to a size that makes no difference to how the exponential is computed.
 NDArray expm_gradient(const NDArray& g, const NDArray& x) {
   const std::int64_t n = rows_of(x);
-  const NDArray back = transposed(x), nothing = zeros_like(x);
-  const NDArray blocks = concat({concat({back, g}, -1), concat({nothing, back}, -1)}, -2);
-  return slice(slice(expm(blocks), -1, {.begin = n}), -2, {.end = n});
+  if (n == 0) return zeros_like(x);
+  const NDArray largest = max(abs(g.detach()), {-2, -1}, true);
+  const NDArray size = where(isfinite(largest) && largest > 0, largest, 1);
+  const double share = 1.0 / static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(n)));
+  const NDArray back = transposed(x), nothing = zeros_like(x), direction = g / size * share;
+  const NDArray blocks = concat({concat({back, direction}, -1), concat({nothing, back}, -1)}, -2);
+  return slice(slice(expm(blocks), -1, {.begin = n}), -2, {.end = n}) * (size / share);
 }
 
 // The largest or smallest of the sizes that each matrix of x has along the last axis. The largest of none is 0, as a norm.
@@ -77,7 +85,11 @@ NDArray matrix_power(const NDArray& given, std::int64_t n, Where at) {
   const CallSite site(at);
   const NDArray floating = square_matrices("matrix_power", given);
   if (is_half(floating.dtype())) return cast(matrix_power(wide(floating), n), floating.dtype());
-  if (n == 0) return copy(broadcast_to(identity_like(given), given.shape()));
+  if (n == 0) {
+    NDArray y = copy(broadcast_to(identity_like(given), given.shape()));
+    record_constant("matrix_power", y, given);
+    return y;
+  }
   NDArray square = n < 0 ? inverse({.op = "matrix_power", .kernel = "inv"}, floating) : given, result;
   for (std::uint64_t rest = n < 0 ? -static_cast<std::uint64_t>(n) : static_cast<std::uint64_t>(n);;) {
     if (rest & 1) result = result.defined() ? matmul(result, square) : square;
@@ -103,9 +115,9 @@ NDArray expm(const NDArray& given, Where at) {
 
 NDArray matrix_rank(const NDArray& given, std::optional<double> rtol, Where at) {
   const CallSite site(at);
-  const NDArray x = wide(matrices("matrix_rank", given).detach());
-  const double share = relative_tolerance("matrix_rank", rtol, x);
-  const NDArray s = singular_values("matrix_rank", x);
+  const NDArray x = matrices("matrix_rank", given).detach();
+  const double share = relative_tolerance("matrix_rank", rtol, x, x.dtype());
+  const NDArray s = singular_values("matrix_rank", wide(x));
   return sum(s > slice(s, -1, {.end = 1}) * share, {-1});
 }
 

@@ -49,6 +49,10 @@ void for_each_matrix(const LinalgCall& call, double flops, const Body& body, con
   throw Error(std::string(call.op) + ": " + matrix + " " + explain(*wrong));
 }
 
+// What explains the infos of kernels without errors, and those of gesdd.
+inline std::string no_error(int) { return {}; }
+inline std::string no_singular_values(int) { return "has singular values that did not converge"; }
+
 // to (columns, rows) = from (rows, columns) transposed: row-major as column-major, and back.
 template <class T> void transpose_matrix(const T* from, std::int64_t rows, std::int64_t columns, T* to) {
   constexpr std::int64_t kBlock = 16;
