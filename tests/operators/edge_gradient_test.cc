@@ -112,6 +112,100 @@ TEST_CASE("ties of maximum and minimum, and NaN") {
   check_slopes([](const NDArray& x) { return min(x); }, {kInf, -kInf, -kInf}, {0, 0.5, 0.5});
 }
 
+TEST_CASE("where the result is NaN, the gradient goes to what is NaN") {
+  const auto beside = [](const std::vector<double>& other) {
+    return array(other, {static_cast<std::int64_t>(other.size())});
+  };
+  const NDArray b = beside({1, kNan, kNan});
+  const std::vector<double> a = {kNan, 1, kNan}, of_a = {1, 0, 0.5};
+  for (const auto& f : {maximum, minimum}) {
+    check_slopes([&](const NDArray& x) { return f(x, b.astype(x.dtype()), Where::current()); }, a, of_a);
+    check_slopes([&](const NDArray& x) { return f(b.astype(x.dtype()), x, Where::current()); }, a, of_a);
+    check_slopes([&](const NDArray& x) { return f(x, 1, Where::current()); }, {kNan}, {1});
+    check_slopes([&](const NDArray& x) { return f(x, kNan, Where::current()); }, {1, kNan}, {0, 0.5});
+  }
+  using Extreme = NDArray (*)(const NDArray&, Dims, bool, Where);
+  for (const Extreme f : {static_cast<Extreme>(max), static_cast<Extreme>(min)}) {
+    check_slopes([&](const NDArray& x) { return f(x, {}, false, Where::current()); }, {1, kNan, 2},
+                 {0, 1, 0});
+    check_slopes([&](const NDArray& x) { return f(x, {}, false, Where::current()); }, {kNan, 3, kNan},
+                 {0.5, 0, 0.5});
+  }
+  check_slopes([](const NDArray& x) { return sort(x); }, {kNan, 3}, {1, 1});
+  check_slopes([](const NDArray& x) { return median(x); }, {1, kNan, 2}, {0, 1, 0});
+  check_slopes([](const NDArray& x) { return slice(cummax(x), 0, {.begin = 2}); }, {1, kNan, 2}, {0, 1, 0});
+  for (const auto& f : {scatter_max, scatter_min}) {
+    const NDArray at = zeros({2}, DType::i64);
+    check_slopes(
+        [&](const NDArray& x) {
+          return f(slice(x, 0, {.end = 1}), at, slice(x, 0, {.begin = 1}), 0, Where::current());
+        },
+        {1, kNan, 2}, {0, 1, 0});
+  }
+  const NDArray identity = eye(1);
+  check_slopes(
+      [&](const NDArray& x) {
+        return linear(reshape(x, {1, 1}), identity.astype(x.dtype()), {}, {.relu = true});
+      },
+      {2}, {1});
+}
+
+TEST_CASE("a relu's gradient at NaN is the same in all operators, with and without create_graph") {
+  for (const bool create_graph : {false, true}) {
+    NDArray x = full({1, 1, 1, 1}, kNan);
+    set_requires_grad(x);
+    const auto slope = [&](const NDArray& y) {
+      return grad({sum(y)}, {x}, {.create_graph = create_graph})[0].item<float>();
+    };
+    CHECK(slope(relu(x)) == 1);
+    CHECK(slope(linear(x, ones({1, 1}), {}, {.relu = true})) == 1);
+    CHECK(slope(conv2d(x, ones({1, 1, 1, 1}), {}, {.relu = true})) == 1);
+  }
+}
+
+TEST_CASE("elements that a quantile lies between share its gradient, equal ones too") {
+  check_slopes([](const NDArray& x) { return median(x); }, {1, 5, 5, 9}, {0, 0.5, 0.5, 0});
+  check_slopes([](const NDArray& x) { return median(x); }, {1, 4, 6, 9}, {0, 0.5, 0.5, 0});
+  check_slopes([](const NDArray& x) { return quantile(x, 0.25); }, {3, 3, 7}, {0.5, 0.5, 0});
+  check_slopes([](const NDArray& x) { return median(x); }, {kInf, kInf}, {0.5, 0.5});
+  check_slopes([](const NDArray& x) { return median(x); }, {-kInf, kInf}, {0.5, 0.5});
+  check_slopes([](const NDArray& x) { return median(x); }, {5, 1, 3}, {0, 0, 1});
+  NDArray q = array<double>({0.25, 0.5});
+  set_requires_grad(q);
+  backward(sum(quantile(array<double>({1, 2, 4, 4}), q)));
+  CHECK(grad(q).to_vector<double>() == std::vector<double>{3, 6});
+}
+
+TEST_CASE("logsumexp of infinities") {
+  const auto f = [](const NDArray& x) { return logsumexp(x); };
+  check_slopes(f, {-kInf, -kInf}, {0, 0});
+  check_slopes(f, {-kInf, 1}, {0, 1});
+  check_slopes(f, {2, 2}, {0.5, 0.5});
+  check_slopes(f, {1000, 0}, {1, 0});
+  NDArray x = full({2, 2}, -kInf, DType::f64);
+  set_requires_grad(x);
+  const NDArray first = grad({sum(logsumexp(x, {1}))}, {x}, {.create_graph = true})[0];
+  CHECK(grad({sum(first)}, {x})[0].to_vector<double>() == std::vector<double>(4, 0));
+}
+
+TEST_CASE("norms of zeros have the gradient 0") {
+  for (const double p : {0.5, 1.0, 1.5, 2.0, 3.0, -1.0})
+    check_slopes([=](const NDArray& x) { return norm(x, p); }, {0, 0}, {0, 0});
+  check_slopes([](const NDArray& x) { return norm(x, 3); }, {0, 2}, {0, 1});
+}
+
+TEST_CASE("what is constant stays on the tape") {
+  check_slopes([](const NDArray& x) { return norm(x, 0); }, {1, 0}, {0, 0});
+  check_slopes([](const NDArray& x) { return matrix_power(outer(x, x), 0); }, {1, 2}, {0, 0});
+  check_slopes([](const NDArray& x) { return power(x, 0); }, {1, 0, 2}, {0, 0, 0});
+  check_slopes([](const NDArray& x) { return floor(x) + sign(x); }, {1, 0, 2}, {0, 0, 0});
+  check_slopes([](const NDArray& x) { return dropout(x, 1, default_generator(), true); }, {1, 2}, {0, 0});
+  NDArray x = eye(2, DType::f64);
+  set_requires_grad(x);
+  const NDArray first = grad({sum(matrix_power(x, 0) * x)}, {x}, {.create_graph = true})[0];
+  CHECK(grad({sum(first)}, {x})[0].to_vector<double>() == std::vector<double>(4, 0));
+}
+
 TEST_CASE("saturations of sigmoid, tanh and exp") {
   check_slopes([](const NDArray& x) { return sigmoid(x); }, {-kInf, -1000, 0, 1000, kInf, kNan},
                {0, 0, 0.25, 0, 0, kNan});

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
@@ -12,6 +14,8 @@
 #include <heddle/statistics.h>
 
 #include "autograd/operator.h"
+#include "ops/elementwise_gradient.h"
+#include "ops/elementwise_rule.h"
 #include "ops/reduction.h"
 #include "registry/operator_table.h"
 
@@ -67,26 +71,81 @@ NDArray shares_by_operators(const NDArray& x, const Dims& axes) {
   return transpose(reshape(others, lines.shape()), rows.back);
 }
 
+std::int64_t count_along(const NDArray& x, const Dims& axes) {
+  std::int64_t count = 1;
+  for (const std::int64_t axis : axes) count *= x.shape()[static_cast<int>(axis)];
+  return count;
+}
+
+// The root of the sum of squares, outside the tape; the axes are kept.
+NDArray length_along(const NDArray& x, const Dims& axes) { return push_reduce("norm", x, axes, x.dtype()); }
+
 // Its gradient at 0, where the square root has none, is 0.
 NDArray euclidean_norm(const NDArray& x, const Dims& given, bool keepdims) {
   const Dims axes = reduced_axes("norm", x, given);
-  const NDArray kept = sqrt(sum(square(x.detach()), axes, true));
+  const NDArray kept = length_along(x, axes);
   NDArray y = without_reduced(kept, x, axes, keepdims);
   if (recording({&x})) {
     const NDArray of_x = save_for_backward(x), of_y = save_for_backward(y);
     record_op("norm", y, {x}, {of_x, of_y}, [of_x, of_y, shape = kept.shape()](const NDArray& g) {
       const NDArray length = of_y.view_as(shape), flat = length == 0;
-      return std::vector{where(flat, 0, g.contiguous().view_as(shape) * of_x / where(flat, 1, length))};
+      return std::vector{where(flat, 0, g.contiguous().view_as(shape) * (of_x / where(flat, 1, length)))};
     });
   }
   return y;
 }
 
-// Its gradient at 0, a pole, is 0: there the variance, whose gradient is 0 too, would make NaN of it.
-NDArray flat_root(const NDArray& x) {
-  if (!recording({&x})) return sqrt(x);
-  const NDArray flat = x == 0;
-  return where(flat, 0, sqrt(where(flat, 1, x)));
+// The norm for other p. Powers are those of shares of the largest element, or for p < 0 of the smallest one, so that they stay in
+// the range. The gradient of an element that is 0, and of a norm that is 0, is 0.
+NDArray power_norm(const NDArray& x, double p, const Dims& given, bool keepdims) {
+  const Dims axes = reduced_axes("norm", x, given);
+  const NDArray sizes = abs(x.detach());
+  NDArray kept;
+  if (x.size() == 0) {
+    kept = power(sum(sizes, axes, true), 1 / p);
+  } else {
+    const NDArray extreme = p > 0 ? max(sizes, axes, true) : min(sizes, axes, true);
+    const NDArray scale = where(isfinite(extreme) && extreme > 0, extreme, 1);
+    kept = scale * power(sum(power(sizes / scale, p), axes, true), 1 / p);
+  }
+  NDArray y = without_reduced(kept, x, axes, keepdims);
+  if (recording({&x})) {
+    const NDArray of_x = save_for_backward(x), of_y = save_for_backward(y);
+    record_op("norm", y, {x}, {of_x, of_y}, [of_x, of_y, p, shape = kept.shape()](const NDArray& g) {
+      const NDArray length = of_y.view_as(shape), flat = of_x == 0 || length == 0;
+      const NDArray share = where(flat, 1, abs(of_x) / where(length == 0, 1, length));
+      return std::vector{where(flat, 0, g.contiguous().view_as(shape) * sign(of_x) * power(share, p - 1))};
+    });
+  }
+  return y;
+}
+
+// Half the distances from the mean, on the tape: the distances themselves may leave the range. They are their own gradient.
+NDArray half_deviations(const NDArray& x, const Dims& axes) {
+  const NDArray given = x.detach();
+  NDArray y = push_binary("half_difference", given, mean(given, axes, true), {x.dtype(), x.dtype()});
+  if (recording({&x}))
+    record_op("var", y, {x}, {}, [axes](const NDArray& g) { return std::vector{half_deviations(g, axes)}; });
+  return y;
+}
+
+// For half deviations d: 4 sum(d^2) / number. What is summed is f64; the squares of f64 may leave the range where the mean of them
+// does not.
+NDArray mean_square(const NDArray& d, const Dims& axes, double number) {
+  const NDArray squares = push_reduce("sum_of_squares", d, axes, DType::f64), y = squares / (number / 4);
+  if (d.dtype() == DType::f32) return cast(y, DType::f32);
+  return where(isinf(squares), square(length_along(d, axes) / (std::sqrt(number) / 2)), y);
+}
+
+// Its root.
+NDArray root_mean_square(const NDArray& d, const Dims& axes, double number) {
+  if (d.dtype() == DType::f64) return length_along(d, axes) / (std::sqrt(number) / 2);
+  return cast(sqrt(push_reduce("sum_of_squares", d, axes, DType::f64) / (number / 4)), DType::f32);
+}
+
+// n - correction; what is divided by it is infinite or NaN for corrections of n or more.
+double divisor_of(const NDArray& x, const Dims& axes, double correction) {
+  return std::max(0.0, static_cast<double>(count_along(x, axes)) - correction);
 }
 
 // The elements that are not NaN; `instead` for the others.
@@ -121,34 +180,64 @@ NDArray prod(const NDArray& x, Dims given, bool keepdims, Where where) {
   return y;
 }
 
-NDArray var(const NDArray& given, Dims axes, double correction, bool keepdims, Where where) {
+NDArray var(const NDArray& given, Dims given_axes, double correction, bool keepdims, Where where) {
   const CallSite site(where);
   const NDArray x = floating("var", given);
-  if (is_half(x.dtype())) return cast(var(wide(x), axes, correction, keepdims), x.dtype());
-  std::int64_t count = 1;
-  for (const std::int64_t axis : reduced_axes("var", x, axes)) count *= x.shape()[static_cast<int>(axis)];
-  const NDArray squares = sum(square(x - mean(x, axes, true)), axes, keepdims);
-  return squares / std::max(0.0, static_cast<double>(count) - correction);
+  if (is_half(x.dtype())) return cast(var(wide(x), given_axes, correction, keepdims), x.dtype());
+  const Dims axes = reduced_axes("var", x, given_axes);
+  const double number = divisor_of(x, axes, correction);
+  const NDArray kept = mean_square(half_deviations(x.detach(), axes), axes, number);
+  NDArray y = without_reduced(kept, x, axes, keepdims);
+  if (recording({&x})) {
+    const NDArray of_x = save_for_backward(x);
+    record_op("var", y, {x}, {of_x}, [of_x, axes, number, shape = kept.shape()](const NDArray& g) {
+      return std::vector{g.contiguous().view_as(shape) * (half_deviations(of_x, axes) * (4 / number))};
+    });
+  }
+  return y;
 }
 
-NDArray stddev(const NDArray& x, Dims axes, double correction, bool keepdims, Where where) {
+// Its gradient at 0, a pole, is 0.
+NDArray stddev(const NDArray& given, Dims given_axes, double correction, bool keepdims, Where where) {
   const CallSite site(where);
-  check_arrays("stddev", {&x});
-  if (is_half(x.dtype())) return cast(stddev(wide(x), axes, correction, keepdims), x.dtype());
-  return flat_root(ndarray_detail::in_name_of("stddev", [&] { return var(x, axes, correction, keepdims); }));
+  const NDArray x = floating("stddev", given);
+  if (is_half(x.dtype())) return cast(stddev(wide(x), given_axes, correction, keepdims), x.dtype());
+  const Dims axes = reduced_axes("stddev", x, given_axes);
+  const double number = divisor_of(x, axes, correction);
+  const NDArray kept = root_mean_square(half_deviations(x.detach(), axes), axes, number);
+  NDArray y = without_reduced(kept, x, axes, keepdims);
+  if (recording({&x})) {
+    const NDArray of_x = save_for_backward(x), of_y = save_for_backward(y);
+    record_op("stddev", y, {x}, {of_x, of_y}, [=, shape = kept.shape()](const NDArray& g) {
+      const NDArray deviation = of_y.view_as(shape), flat = deviation == 0;
+      const NDArray share = half_deviations(of_x, axes) / heddle::where(flat, 1, deviation);
+      return std::vector{heddle::where(flat, 0, g.contiguous().view_as(shape) * (share * (2 / number)))};
+    });
+  }
+  return y;
 }
 
-NDArray logsumexp(const NDArray& given, Dims axes, bool keepdims, Where where) {
+// Where all are -infinity, none has a part in the result, and the gradient is 0.
+NDArray logsumexp(const NDArray& given, Dims given_axes, bool keepdims, Where where) {
   const CallSite site(where);
   const NDArray x = floating("logsumexp", given);
-  if (is_half(x.dtype())) return cast(logsumexp(wide(x), axes, keepdims), x.dtype());
-  const Dims reduced = reduced_axes("logsumexp", x, axes);
-  if (x.size() == 0) return log(sum(exp(x), axes, keepdims));
+  if (is_half(x.dtype())) return cast(logsumexp(wide(x), given_axes, keepdims), x.dtype());
+  const Dims axes = reduced_axes("logsumexp", x, given_axes);
+  if (x.size() == 0) return log(sum(exp(x), given_axes, keepdims));
+  const NDArray source = x.detach(), largest = max(source, axes, true);
   // An infinite maximum would make NaN of infinity - infinity.
-  const NDArray largest = max(x.detach(), axes, true);
   const NDArray shift = heddle::where(isfinite(largest), largest, 0);
-  const NDArray kept = log(sum(exp(x - shift), axes, true)) + shift;
-  return keepdims ? kept : squeeze(kept, reduced);
+  const NDArray kept = log(sum(exp(source - shift), axes, true)) + shift;
+  NDArray y = without_reduced(kept, x, axes, keepdims);
+  if (recording({&x})) {
+    const NDArray of_x = save_for_backward(x), of_y = save_for_backward(y);
+    record_op("logsumexp", y, {x}, {of_x, of_y}, [of_x, of_y, shape = kept.shape()](const NDArray& g) {
+      const NDArray result = of_y.view_as(shape), nothing = result == -kInfinity;
+      const NDArray share = exp(of_x - heddle::where(nothing, 0, result));
+      return std::vector{g.contiguous().view_as(shape) * share};
+    });
+  }
+  return y;
 }
 
 NDArray norm(const NDArray& given, double p, Dims axes, bool keepdims, Where where) {
@@ -160,10 +249,14 @@ NDArray norm(const NDArray& given, double p, Dims axes, bool keepdims, Where whe
     // The largest of no elements is 0, as every norm of no elements is whose p is positive.
     if (p == kInfinity) return x.size() == 0 ? sum(abs(x), axes, keepdims) : max(abs(x), axes, keepdims);
     if (p == -kInfinity) return min(abs(x), axes, keepdims);
-    if (p == 0) return cast(count_nonzero(x, axes, keepdims), x.dtype());
+    if (p == 0) {
+      NDArray count = cast(count_nonzero(x, axes, keepdims), x.dtype());
+      record_constant("norm", count, x);
+      return count;
+    }
     if (p == 1) return sum(abs(x), axes, keepdims);
     if (p == 2) return euclidean_norm(x, axes, keepdims);
-    return power(sum(power(abs(x), p), axes, keepdims), 1 / p);
+    return power_norm(x, p, axes, keepdims);
   });
 }
 
@@ -194,7 +287,10 @@ NDArray nanmean(const NDArray& given, Dims axes, bool keepdims, Where where) {
   if (is_half(x.dtype())) return cast(nanmean(wide(x), axes, keepdims), x.dtype());
   return ndarray_detail::in_name_of("nanmean", [&] {
     const NDArray count = cast(sum(!isnan(x), axes, keepdims), x.dtype());
-    return sum(without_nan(x, 0), axes, keepdims) / count;
+    // A power of 2 as large as there are elements: the sum of shares stays in the range.
+    const std::int64_t most = std::max<std::int64_t>(1, count_along(x, reduced_axes("nanmean", x, axes)));
+    const auto parts = static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(most)));
+    return sum(without_nan(x, 0) / parts, axes, keepdims) / count * parts;
   });
 }
 

@@ -1,6 +1,9 @@
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
+#include <vector>
 
 #include "cpu/reduction/loops.h"
 #include "cpu/register.h"
@@ -26,9 +29,34 @@ struct Product : Sum {
   template <class P> static P join(P a, P b) { return a * b; }
 };
 
-struct Mean : Sum {
+// 2^power, by which elements are multiplied so that their sum, or that of their squares, stays in the range.
+constexpr double scale_of(int power) {
+  double scale = 1;
+  for (; power > 0; --power) scale *= 2;
+  for (; power < 0; ++power) scale /= 2;
+  return scale;
+}
+template <int power> inline constexpr double kScale = scale_of(power);
+
+template <int power> struct Mean : Sum {
+  template <class P, class T> static P take(T x) { return static_cast<P>(x) * kScale<power>; }
   template <class R, class P> static R finish(P total, std::int64_t count) {
-    return static_cast<R>(total / static_cast<P>(count));
+    return static_cast<R>(total / static_cast<P>(count) * kScale<-power>);
+  }
+};
+
+struct SumOfSquares : Sum {
+  template <class P, class T> static P take(T x) { return static_cast<P>(x) * static_cast<P>(x); }
+};
+
+// The root of the sum of squares.
+template <int power> struct Norm : Sum {
+  template <class P, class T> static P take(T x) {
+    const P scaled = static_cast<P>(x) * kScale<power>;
+    return scaled * scaled;
+  }
+  template <class R, class P> static R finish(P total, std::int64_t) {
+    return static_cast<R>(std::sqrt(total) * kScale<-power>);
   }
 };
 
@@ -77,9 +105,37 @@ template <class F> void sum_kernel(const NDArray& x, const NDArray& y, const Dim
   });
 }
 
+// Reduces f64 once more, with other loops, if there are results that `left` the range; the others stay.
+template <class Left>
+void reduce_again(const NDArray& x, const NDArray& y, const Dims& axes, const ReduceLoops& loops, Left left) {
+  double* results = y.data<double>();
+  const std::vector<double> before(results, results + y.size());
+  if (std::none_of(before.begin(), before.end(), left)) return;
+  reduce(x, y, axes, loops);
+  for (std::size_t i = 0; i < before.size(); ++i)
+    if (!left(before[i])) results[i] = before[i];
+}
+
+// Sums of f32 are f64: they stay in the range.
 void mean_kernel(const NDArray& x, const NDArray& y, const Dims& axes) {
-  reduce(x, y, axes,
-         x.dtype() == DType::f64 ? loops_of<Mean, double, double>() : loops_of<Mean, float, float>());
+  if (x.dtype() == DType::f32) return reduce(x, y, axes, loops_of<Mean<0>, float, float>());
+  reduce(x, y, axes, loops_of<Mean<0>, double, double>());
+  reduce_again(x, y, axes, loops_of<Mean<-64>, double, double>(),
+               [](double mean) { return !std::isfinite(mean); });
+}
+
+void sum_of_squares_kernel(const NDArray& x, const NDArray& y, const Dims& axes) {
+  if (x.dtype() == DType::f32) return reduce(x, y, axes, loops_of<SumOfSquares, float, double>());
+  reduce(x, y, axes, loops_of<SumOfSquares, double, double>());
+}
+
+void norm_kernel(const NDArray& x, const NDArray& y, const Dims& axes) {
+  if (x.dtype() == DType::f32) return reduce(x, y, axes, loops_of<Norm<0>, float, float>());
+  reduce(x, y, axes, loops_of<Norm<0>, double, double>());
+  reduce_again(x, y, axes, loops_of<Norm<-600>, double, double>(),
+               [](double norm) { return std::isinf(norm); });
+  reduce_again(x, y, axes, loops_of<Norm<600>, double, double>(),
+               [](double norm) { return norm < 0x1p-480; });
 }
 
 // bool is u8 here.
@@ -94,6 +150,8 @@ template <class F> void extreme_kernel(const NDArray& x, const NDArray& y, const
 void register_reduce(KernelTable& table) {
   table.add<ReduceKernel>("sum", DeviceKind::cpu, sum_kernel<Sum>);
   table.add<ReduceKernel>("mean", DeviceKind::cpu, mean_kernel);
+  table.add<ReduceKernel>("sum_of_squares", DeviceKind::cpu, sum_of_squares_kernel);
+  table.add<ReduceKernel>("norm", DeviceKind::cpu, norm_kernel);
   table.add<ReduceKernel>("prod", DeviceKind::cpu, sum_kernel<Product>);
   table.add<ReduceKernel>("max", DeviceKind::cpu, extreme_kernel<Max>);
   table.add<ReduceKernel>("min", DeviceKind::cpu, extreme_kernel<Min>);
