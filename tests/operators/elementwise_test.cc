@@ -46,7 +46,8 @@ TEST_CASE("a number beside an array takes its dtype where its kind allows") {
   CHECK((b + 1).dtype() == DType::i64);
   CHECK((b < 1).dtype() == DType::boolean);
   CHECK(where(b, 1, 2).dtype() == DType::i64);
-  CHECK(where(b, 1, 2.5).dtype() == DType::f64);
+  CHECK(where(b, 1, 2.5).dtype() == DType::f32);
+  CHECK((ones({2}) * where(b, 1.0, 0.0)).dtype() == DType::f32);
   CHECK(where(b, f, 2.5).dtype() == DType::f32);
 }
 

@@ -249,4 +249,52 @@ TEST_CASE("i8 wraps around, sums as i64, and refuses numbers beyond it") {
   CHECK_THROWS_AS(x - array<std::int8_t>({1, 2}), InvalidArgument);
 }
 
+TEST_CASE("halves are not rounded between the steps of one operator") {
+  const NDArray a = array<float>({100, 100, 100}), b = array<float>({100.125, 100, 100});
+  CHECK(numbers(cross(a.astype(DType::f16), b.astype(DType::f16))) == std::vector<float>{0, 12.5, -12.5});
+  for (const DType dtype : kHalves) {
+    const NDArray x = Generator(3).uniform({2, 3}, 90, 110, dtype),
+                  y = Generator(4).uniform({2, 3}, 90, 110, dtype);
+    check_same(cross(x, y), cross(wide(x), wide(y)).astype(dtype));
+    check_same(diff(x, 2), diff(wide(x), 2).astype(dtype));
+    check_same(kron(x, y), kron(wide(x), wide(y)).astype(dtype));
+    check_same(einsum("ij,ij,kj->i", {x, y, x}),
+               einsum("ij,ij,kj->i", {wide(x), wide(y), wide(x)}).astype(dtype));
+  }
+}
+
+TEST_CASE("gradients of elementwise operators on halves are those on f32, rounded once") {
+  const std::vector<Unary> unary = {atan, asinh, acosh, cbrt, rsqrt, reciprocal, tan, log2, sinh, sqrt};
+  const std::vector<Binary> binary = {multiply,  divide, power,     atan2,  hypot,
+                                      logaddexp, fmod,   remainder, maximum};
+  const auto check = [](const std::function<NDArray(const NDArray&)>& f, DType dtype, bool create_graph) {
+    NDArray x = leaf({1.25, 2.5, 3.75, 5}, dtype),
+            seed = array<float>({0.3F, 1.7F, 0.9F, 2.1F}).astype(dtype);
+    NDArray wide_x = wide(x).detach().copy();
+    set_requires_grad(wide_x);
+    const NDArray y = f(x);
+    const NDArray got = grad({y}, {x}, {.seeds = {seed}, .create_graph = create_graph})[0].detach();
+    const NDArray wanted = grad({f(wide_x)}, {wide_x}, {.seeds = {wide(seed)}})[0];
+    const std::vector<float> g = numbers(got), w = numbers(wanted);
+    // From the result, which was rounded, as many as three times.
+    const float share = (dtype == DType::f16 ? 0x1p-11F : 0x1p-8F) * 4;
+    for (std::size_t i = 0; i < g.size(); ++i)
+      if (std::abs(w[i]) > 1e-4F) CHECK(std::abs(g[i] - w[i]) <= share * std::abs(w[i]));
+  };
+  for (const DType dtype : kHalves) {
+    for (const bool create_graph : {false, true}) {
+      for (const Unary& f : unary)
+        check([&](const NDArray& x) { return f(x, Where::current()); }, dtype, create_graph);
+      for (const Binary& f : binary) {
+        check([&](const NDArray& x) { return f(x, 1.5, Where::current()); }, dtype, create_graph);
+        check([&](const NDArray& x) { return f(2.5, x, Where::current()); }, dtype, create_graph);
+      }
+    }
+  }
+  // The square of 300 is beyond f16.
+  NDArray x = leaf({300}, DType::f16);
+  backward(atan(x) * 1000);
+  CHECK(numbers(grad(x))[0] == doctest::Approx(1000 / 90001.0).epsilon(1e-3));
+}
+
 }  // namespace heddle

@@ -184,6 +184,8 @@ NDArray cross(const NDArray& a, const NDArray& b, int given, Where at) {
                             " and " + b.shape().to_string() + "; wanted size 3 in both");
     }
   }
+  if (const DType dtype = promote(a.dtype(), b.dtype()); is_half(dtype))
+    return cast(cross(cast(a, DType::f32), cast(b, DType::f32), given), dtype);
   const NDArray x = broadcast_to(a, shape), y = broadcast_to(b, shape);
   std::vector<NDArray> parts;
   for (std::int64_t i = 0; i < 3; ++i) {

@@ -125,6 +125,7 @@ NDArray diff(const NDArray& x, std::int64_t n, int given, Where where) {
   if (x.dtype() == DType::boolean) throw InvalidArgument("diff: dtype bool; wanted a number's");
   const int axis = ndarray_detail::axis_of("diff", given, x.shape());
   if (n == 0) return copy(x);
+  if (n > 1 && is_half(x.dtype())) return cast(diff(wide(x), n, given), x.dtype());
   NDArray y = x;
   for (std::int64_t i = 0; i < n && (i == 0 || y.shape()[axis] > 0); ++i)
     y = slice(y, axis, {.begin = 1}) - slice(y, axis, {.end = -1});

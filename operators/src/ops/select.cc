@@ -17,7 +17,7 @@ namespace {
 DType where_dtype(const Operand& a, const Operand& b) {
   if (a.is_array || b.is_array) return binary_dtypes("where", Family::arithmetic, a, b).result;
   if (a.scalar.is_boolean() && b.scalar.is_boolean()) return DType::boolean;
-  return a.scalar.is_integral() && b.scalar.is_integral() ? DType::i64 : DType::f64;
+  return a.scalar.is_integral() && b.scalar.is_integral() ? DType::i64 : DType::f32;
 }
 
 Shape where_shape(const NDArray& condition, const Operand& a, const Operand& b) {
