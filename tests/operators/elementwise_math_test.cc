@@ -146,4 +146,24 @@ TEST_CASE("dtypes that elementwise mathematics refuses") {
   CHECK(says([&] { nan_to_num(NDArray()); }) == "nan_to_num: an array is undefined");
 }
 
+TEST_CASE("the derivatives of lgamma beside their poles") {
+  const auto close = [](const NDArray& x, const std::vector<double>& expected) {
+    const std::vector<double> got = x.to_vector<double>();
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      CHECK(got[i] == doctest::Approx(expected[i]).epsilon(1e-7));
+  };
+  NDArray x = array<double>({-1e-20, 1e-20, -1e-10, -3 + 1e-10, -1e-120});
+  const double apart = x.to_vector<double>()[3] + 3;
+  close(digamma(x), {1e20, -1e20, 1e10, -1 / apart, 1e120});
+  set_requires_grad(x);
+  const NDArray first = grad({sum(digamma(x))}, {x}, {.create_graph = true})[0];
+  close(first.detach(), {1e40, 1e40, 1e20, 1 / (apart * apart), 1e240});
+  close(grad({sum(lgamma(x))}, {x})[0], {1e20, -1e20, 1e10, -1 / apart, 1e120});
+  NDArray y = array<double>({-1e-20, 1e-20, -1e-10});
+  set_requires_grad(y);
+  const NDArray second = grad({sum(lgamma(y))}, {y}, {.create_graph = true})[0];
+  const NDArray third = grad({sum(second)}, {y}, {.create_graph = true})[0];
+  close(grad({sum(third)}, {y})[0], {2e60, -2e60, 2e30});
+}
+
 }  // namespace heddle

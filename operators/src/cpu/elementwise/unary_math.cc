@@ -46,6 +46,9 @@ struct Lgamma {
   }
 };
 
+// The distance from the nearest integer, exactly: x - floor(x) loses the digits of a small negative x.
+double from_nearest(double x) { return x - std::nearbyint(x); }
+
 // The asymptotic series of Abramowitz and Stegun, 6.3.18, from 10 on; below, digamma(x) = digamma(x + 1) - 1 / x. Left of
 // 1/2 the reflection formula, 6.3.7.
 double digamma(double x) {
@@ -53,7 +56,7 @@ double digamma(double x) {
   double reflected = 0;
   if (x < 0.5) {
     if (x == std::floor(x)) return std::numeric_limits<double>::quiet_NaN();
-    reflected = -std::numbers::pi / std::tan(std::numbers::pi * (x - std::floor(x)));
+    reflected = -std::numbers::pi / std::tan(std::numbers::pi * from_nearest(x));
     x = 1 - x;
   }
   double below = 0;
@@ -71,8 +74,8 @@ double digamma(double x) {
 double trigamma(double x) {
   if (x < 0.5) {
     if (x == std::floor(x)) return std::numeric_limits<double>::infinity();
-    const double sine = std::sin(std::numbers::pi * (x - std::floor(x)));
-    return std::numbers::pi * std::numbers::pi / (sine * sine) - trigamma(1 - x);
+    const double root = std::numbers::pi / std::sin(std::numbers::pi * from_nearest(x));
+    return root * root - trigamma(1 - x);
   }
   double below = 0;
   for (; x < 10; ++x) below += 1 / (x * x);
@@ -88,9 +91,8 @@ double trigamma(double x) {
 double tetragamma(double x) {
   if (x < 0.5) {
     if (x == std::floor(x)) return std::numeric_limits<double>::quiet_NaN();
-    const double angle = std::numbers::pi * (x - std::floor(x)), sine = std::sin(angle);
-    const double cubed = std::numbers::pi * std::numbers::pi * std::numbers::pi;
-    return tetragamma(1 - x) - 2 * cubed * std::cos(angle) / (sine * sine * sine);
+    const double angle = std::numbers::pi * from_nearest(x), root = std::numbers::pi / std::sin(angle);
+    return tetragamma(1 - x) - 2 * std::cos(angle) * root * root * root;
   }
   double below = 0;
   for (; x < 12; ++x) below -= 2 / (x * x * x);
