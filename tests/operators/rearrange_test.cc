@@ -1,5 +1,6 @@
 // Parts, orders, repetition, padding and diagonals: gradients, views, refusals.
 #include <gradient_check.h>
+#include <limits>
 #include <message_of.h>
 #include <vector>
 
@@ -180,6 +181,21 @@ TEST_CASE("diagonals of arrays without elements") {
   CHECK(diagonal(zeros({5, 3, 0}), 3, 1, 0).shape() == Shape{0, 2});
   CHECK(diagonal(zeros({2, 5, 4, 0}), -1, 2, 0).shape() == Shape{5, 0, 2});
   CHECK(matrix_trace(zeros({0, 5, 5}), 1, 1, 2).shape() == Shape{0});
+}
+
+TEST_CASE("linspace from and to infinities, the largest numbers and integers") {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  CHECK(linspace(kInf, kInf, 4, true, DType::f64).to_vector<double>() == std::vector<double>(4, kInf));
+  CHECK(linspace(-kInf, -kInf, 2).to_vector<float>() ==
+        std::vector<float>(2, -std::numeric_limits<float>::infinity()));
+  CHECK(logspace(kInf, kInf, 3, true, 10, DType::f64).to_vector<double>() == std::vector<double>(3, kInf));
+  CHECK(linspace(-1.5e308, 1.5e308, 5, true, DType::f64).to_vector<double>() ==
+        std::vector<double>{-1.5e308, -0.75e308, 0, 0.75e308, 1.5e308});
+  // NumPy rounds down.
+  CHECK(linspace(0, -3, 50, true, DType::i64).to_vector<std::int64_t>()[17] == -2);
+  CHECK(linspace(-2, 2, 6, true, DType::i32).to_vector<std::int32_t>() ==
+        std::vector<std::int32_t>{-2, -2, -1, 0, 1, 2});
+  CHECK(linspace(-1, 0, 4, true, DType::f32).to_vector<float>()[1] == doctest::Approx(-2.0 / 3));
 }
 
 }  // namespace heddle

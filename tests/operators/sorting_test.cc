@@ -307,4 +307,20 @@ TEST_CASE("a histogram of halves counts by the edges that it returns") {
   }
 }
 
+TEST_CASE("searchsorted of u64 beside signed integers is exact") {
+  constexpr std::int64_t kHuge = std::int64_t{1} << 62;
+  const NDArray large =
+      array<std::uint64_t>({1, std::uint64_t{1} << 62, (std::uint64_t{1} << 62) + 1, ~std::uint64_t{0}});
+  const NDArray values =
+      array<std::int64_t>({-1, 0, 1, kHuge, kHuge + 1, std::numeric_limits<std::int64_t>::max()});
+  CHECK(searchsorted(large, values).to_vector<std::int64_t>() == std::vector<std::int64_t>{0, 0, 0, 1, 2, 3});
+  CHECK(searchsorted(large, values, true).to_vector<std::int64_t>() ==
+        std::vector<std::int64_t>{0, 0, 1, 2, 3, 3});
+  CHECK(searchsorted(values, large).to_vector<std::int64_t>() == std::vector<std::int64_t>{2, 3, 4, 6});
+  CHECK(searchsorted(values, large, true).to_vector<std::int64_t>() == std::vector<std::int64_t>{3, 4, 5, 6});
+  const NDArray narrow = array<std::int32_t>({-5, 7});
+  CHECK(searchsorted(narrow, large).to_vector<std::int64_t>() == std::vector<std::int64_t>{1, 2, 2, 2});
+  CHECK(searchsorted(large, narrow).to_vector<std::int64_t>() == std::vector<std::int64_t>{0, 1});
+}
+
 }  // namespace heddle

@@ -14,12 +14,17 @@ using namespace operators_detail;
 
 namespace {
 
-// Number i of linspace.
+// Number i of linspace. The distance of the largest numbers overflows; their shares do not.
 struct Steps {
   Steps(double first, double last, std::int64_t num, bool endpoint)
       : start(first), stop(last), count(num - endpoint), step((last - first) / static_cast<double>(count)) {}
   double operator()(std::int64_t i) const {
-    return i == 0 ? start : i == count ? stop : start + static_cast<double>(i) * step;
+    if (i == 0 || start == stop) return start;
+    if (i == count) return stop;
+    const auto at = static_cast<double>(i), number = static_cast<double>(count);
+    if (std::isinf(step)) return start * (1 - at / number) + stop * (at / number);
+    // As NumPy: the smallest steps are 0, but not all of them together.
+    return (step == 0 ? at / number * (stop - start) : at * step) + start;
   }
   double start, stop;
   std::int64_t count;  // of steps up to stop
@@ -46,7 +51,9 @@ template <class F> NDArray series(const char* op, std::int64_t num, DType dtype,
 NDArray linspace(double start, double stop, std::int64_t num, bool endpoint, DType dtype, Device device,
                  Where where) {
   const CallSite site(where);
-  return series("linspace", num, dtype, device, Steps(start, stop, num, endpoint));
+  const Steps steps(start, stop, num, endpoint);
+  if (is_floating(dtype)) return series("linspace", num, dtype, device, steps);
+  return series("linspace", num, dtype, device, [=](std::int64_t i) { return std::floor(steps(i)); });
 }
 
 NDArray logspace(double start, double stop, std::int64_t num, bool endpoint, double base, DType dtype,

@@ -96,6 +96,18 @@ NDArray push_edges(const NDArray& least, const NDArray& most, std::int64_t bins)
   return edges;
 }
 
+// No dtype holds both u64 and signed integers. What is negative is before any u64, what is above 2^63 - 1 behind any signed one.
+NDArray searchsorted_beside_u64(const NDArray& sorted, const NDArray& values, bool right) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  if (sorted.dtype() == DType::u64) {
+    const NDArray places = searchsorted(sorted, cast(maximum(values, 0), DType::u64), right);
+    return heddle::where(values < 0, 0, places);
+  }
+  const NDArray places =
+      searchsorted(cast(sorted, DType::i64), cast(minimum(values, kMost), DType::i64), right);
+  return heddle::where(values > kMost, sorted.size(), places);
+}
+
 }  // namespace
 
 NDArray searchsorted(const NDArray& given, const NDArray& wanted, bool right, Where where) {
@@ -104,6 +116,9 @@ NDArray searchsorted(const NDArray& given, const NDArray& wanted, bool right, Wh
   if (given.ndim() != 1)
     throw InvalidArgument("searchsorted: the sorted array has shape " + given.shape().to_string() +
                           "; wanted one axis");
+  const bool of_u64 = given.dtype() == DType::u64, for_u64 = wanted.dtype() == DType::u64;
+  if ((of_u64 && is_signed_integer(wanted.dtype())) || (for_u64 && is_signed_integer(given.dtype())))
+    return searchsorted_beside_u64(given.detach(), wanted.detach(), right);
   const DType dtype = promote(given.dtype(), wanted.dtype());
   const NDArray sorted = cast(given.detach(), dtype).contiguous(), values = cast(wanted.detach(), dtype);
   const NDArray y = make_result(wanted, wanted.shape(), DType::i64);
