@@ -176,4 +176,35 @@ TEST_CASE("the gradient of a bias keeps its digits over many rows") {
   }
 }
 
+TEST_CASE("products of one row or column, and sums of many products, keep their digits") {
+  // f32 counts to 2^24: after the first number no other one changes a sum, but the sums of many do.
+  constexpr std::int64_t kLong = 200000;
+  constexpr double kFirst = 0x1p24;
+  const auto near = [](const NDArray& x) { return max(abs(x - (kFirst + kLong - 1))).item<float>() <= 1100; };
+  const NDArray row = concat({full({1, 1}, kFirst), ones({1, kLong - 1})}, 1), one = ones({1, kLong});
+  for (const NDArray& a : {row, concat({row, row})}) {
+    for (const NDArray& b : {one, concat({one, one})}) {
+      CHECK(near(matmul(a, transpose(b))));
+      CHECK(near(matmul(a, transpose(b).contiguous())));
+      CHECK(near(matmul(transpose(transpose(a).contiguous()), transpose(b))));
+      CHECK(near(matmul(transpose(transpose(a).contiguous()), transpose(b).contiguous())));
+      CHECK(near(linear(a, b, {})));
+    }
+  }
+  NDArray weight = ones({1, 1});
+  set_requires_grad(weight);
+  backward(sum(matmul(reshape(row, {kLong, 1, 1}), weight)));
+  CHECK(near(grad(weight)));
+}
+
+TEST_CASE("a sum of many products of matrices is that of f64") {
+  const NDArray x = Generator(2).uniform({300, 40, 5}, -1, 1),
+                y = Generator(3).uniform({300, 40, 1100}, -1, 1);
+  NDArray weight = zeros({5, 1100});
+  set_requires_grad(weight);
+  backward(matmul(x, weight), y);
+  const NDArray exact = sum(matmul(transpose(x.astype(DType::f64), {0, 2, 1}), y.astype(DType::f64)), {0});
+  CHECK(max(abs(grad(weight) - exact)).item<double>() < 1e-4);
+}
+
 }  // namespace heddle

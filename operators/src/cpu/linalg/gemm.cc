@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cblas.h>
 #include <dnnl.h>
+#include <functional>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include <heddle/error.h>
 
@@ -56,6 +58,35 @@ void dot(std::int64_t k, const GemmOperand<T>& a, const GemmOperand<T>& b, T* c,
   *c = static_cast<T>(accumulate ? static_cast<double>(*c) + product : product);
 }
 
+void sgemm(std::int64_t m, std::int64_t n, std::int64_t k, GemmOperand<float> a, GemmOperand<float> b,
+           float* c, std::int64_t ldc, bool accumulate) {
+  const dnnl_status_t status =
+      dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', m, n, k, 1.0f, a.data, a.stride, b.data,
+                 b.stride, accumulate ? 1.0f : 0.0f, c, ldc);
+  if (status != dnnl_success)
+    throw Error("matmul: oneDNN's sgemm failed with status " + std::to_string(status));
+}
+
+// For few results, where oneDNN adds one product after the other to each: short sums by it, and those in f64.
+constexpr std::int64_t kShortSum = 1024, kFewResults = 4096;
+
+void sgemm_by_short_sums(std::int64_t m, std::int64_t n, std::int64_t k, GemmOperand<float> a,
+                         GemmOperand<float> b, float* c, std::int64_t ldc, bool accumulate) {
+  std::vector<float> part(static_cast<std::size_t>(m * n));
+  std::vector<double> sums(part.size(), 0);
+  for (std::int64_t begin = 0; begin < k; begin += kShortSum) {
+    sgemm(m, n, std::min(kShortSum, k - begin), a, b, part.data(), n, false);
+    std::transform(part.begin(), part.end(), sums.begin(), sums.begin(), std::plus<>());
+    a.data += kShortSum * (a.transposed ? a.stride : 1);
+    b.data += kShortSum * (b.transposed ? 1 : b.stride);
+  }
+  for (std::int64_t i = 0; i < m * n; ++i) {
+    float& result = c[i / n * ldc + i % n];
+    const double sum = sums[static_cast<std::size_t>(i)];
+    result = static_cast<float>(accumulate ? static_cast<double>(result) + sum : sum);
+  }
+}
+
 }  // namespace
 
 // oneDNN's sgemm, not the BLAS's: it has AVX-512 code for every machine that can run it.
@@ -68,11 +99,8 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, GemmOperand<float> a, 
   }
   if (m == 1 && n == 1) return dot(k, a, b, c, accumulate);
   OneLibraryThread one;
-  const dnnl_status_t status =
-      dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', m, n, k, 1.0f, a.data, a.stride, b.data,
-                 b.stride, accumulate ? 1.0f : 0.0f, c, ldc);
-  if (status != dnnl_success)
-    throw Error("matmul: oneDNN's sgemm failed with status " + std::to_string(status));
+  const bool few = m == 1 || n == 1 || m * n <= kFewResults;
+  (few && k > kShortSum ? sgemm_by_short_sums : sgemm)(m, n, k, a, b, c, ldc, accumulate);
 }
 
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, GemmOperand<double> a, GemmOperand<double> b,

@@ -1,6 +1,9 @@
 // Matrix products, cut into tiles that the workers share.
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <type_traits>
+#include <vector>
 
 #include <heddle/parallel.h>
 
@@ -16,6 +19,31 @@ using namespace cpu_kernels;
 
 constexpr std::int64_t kSumColumns = 256;  // that one task sums
 
+constexpr std::int64_t kShortSum = 64;  // products of matrices, as many of which f32 may add up
+
+// One tile of the sum of many products: short sums of them, and those in f64.
+void sum_tile(const MatmulProblem& problem, const GemmTiles& tiles, GemmTiles::Tile tile,
+              const MatmulProblem::Step* steps, const float* a, const float* b, float* y) {
+  const std::int64_t size = tile.rows * tile.columns;
+  std::vector<float> part(static_cast<std::size_t>(size));
+  std::vector<double> sums(part.size(), 0);
+  const GemmTiles::Tile alone{0, 0, tile.rows, tile.columns};
+  const std::int64_t down = tile.row * (problem.a.transposed ? 1 : problem.a.stride),
+                     across = tile.column * (problem.b.transposed ? problem.b.stride : 1);
+  for (std::int64_t begin = 0; begin < problem.terms; begin += kShortSum) {
+    for (std::int64_t i = begin; i < std::min(begin + kShortSum, problem.terms); ++i) {
+      gemm_tile<float>(tiles, alone, {a + steps[i].a + down, problem.a.stride, problem.a.transposed},
+                       {b + steps[i].b + across, problem.b.stride, problem.b.transposed}, part.data(),
+                       tile.columns, i > begin);
+    }
+    std::transform(part.begin(), part.end(), sums.begin(), sums.begin(), std::plus<>());
+  }
+  for (std::int64_t i = 0; i < size; ++i) {
+    y[(tile.row + i / tile.columns) * problem.n + tile.column + i % tile.columns] =
+        static_cast<float>(sums[static_cast<std::size_t>(i)]);
+  }
+}
+
 void matmul_kernel(const MatmulProblem& problem, const NDArray& a, const NDArray& b, const NDArray& y) {
   const GemmTiles tiles(problem.m, problem.n, problem.k);
   if (tiles.count() == 0 || problem.steps.empty()) return;
@@ -28,6 +56,14 @@ void matmul_kernel(const MatmulProblem& problem, const NDArray& a, const NDArray
     parallel_for(results * tiles.count(), grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t task = begin; task < end; ++task) {
         const std::int64_t result = task / tiles.count();
+        if constexpr (std::is_same_v<T, float>) {
+          if (problem.terms > kShortSum) {
+            sum_tile(problem, tiles, tiles[task % tiles.count()],
+                     problem.steps.data() + result * problem.terms, a_data, b_data,
+                     y_data + result * problem.m * problem.n);
+            continue;
+          }
+        }
         for (std::int64_t term = 0; term < problem.terms; ++term) {
           const auto& step = problem.steps[static_cast<std::size_t>(result * problem.terms + term)];
           gemm_tile<T>(tiles, tiles[task % tiles.count()],
