@@ -276,4 +276,52 @@ TEST_CASE("parameters out of their range are refused at the call, those in array
   CHECK(holds(fails(categorical(full({2}, std::nan("")))), "categorical: row 0 has the logit"));
 }
 
+TEST_CASE("large parameters") {
+  // The mean and the deviation of what is far apart from 0, by which the numbers are of the size of 1.
+  const auto check_moments = [](const NDArray& x, double expected_mean, double deviation) {
+    const NDArray scaled = (x.astype(DType::f64) - expected_mean) / deviation;
+    CAPTURE(expected_mean);
+    CHECK(std::abs(mean(scaled).item<double>()) < 5 / std::sqrt(static_cast<double>(kMany)));
+    CHECK(var(scaled).item<double>() == doctest::Approx(1).epsilon(0.06));
+  };
+  Generator from(21);
+  const Shape many{kMany};
+  for (const double n : {1e6, 1e12, 1e15}) {
+    for (const double p : {0.3, 0.5, 0.9, 100 / n})
+      check_moments(binomial(many, n, p, DType::i64, cpu(), from), n * p, std::sqrt(n * p * (1 - p)));
+  }
+  for (const double rate : {1e3, 1e9, 1e15, 1e18})
+    check_moments(poisson(many, rate, DType::f64, cpu(), from), rate, std::sqrt(rate));
+  for (const double k : {1e3, 1e15, 1e25}) {
+    check_moments(gamma(many, k, 2, DType::f64, cpu(), from), 2 * k, 2 * std::sqrt(k));
+    check_moments(beta(many, k, k, DType::f64, cpu(), from), 0.5, std::sqrt(1 / (8 * k + 4)));
+  }
+  CHECK(mean(gamma({100}, 1e308, 1, DType::f64, cpu(), from)).item<double>() == doctest::Approx(1e308));
+  CHECK(mean(beta({100}, 1e308, 1e308, DType::f64, cpu(), from)).item<double>() == doctest::Approx(0.5));
+  CHECK(mean(poisson({100}, 1e300, DType::f64, cpu(), from)).item<double>() == doctest::Approx(1e300));
+}
+
+TEST_CASE("a truncated normal distribution far from its mean") {
+  Generator from(22);
+  const auto drawn = [&](double mean, double deviation, double low, double high) {
+    return truncated_normal({kMany}, mean, deviation, low, high, DType::f64, cpu(), from);
+  };
+  CHECK(min(drawn(5, 1e-160, 0, 1)).item<double>() == 1);
+  CHECK(max(drawn(-5, 1e-160, 0, 1)).item<double>() == 0);
+  CHECK(min(drawn(5, 5e-324, -kInfinity, 1)).item<double>() == 1);
+  CHECK(max(drawn(-1e300, 1e-300, 3, kInfinity)).item<double>() == 3);
+  // Exponential beyond the nearer bound, and uniform where that hardly falls.
+  check_distribution((drawn(-1e10, 1, 0, 1) * 1e10), [](double x) { return 1 - std::exp(-x); });
+  check_distribution((1 - drawn(1e10, 1, -1, 1)) * 1e10, [](double x) { return 1 - std::exp(-x); });
+  check_distribution(drawn(-1e10, 1, 0, 1e-14) * 1e14, [](double x) { return x; });
+  check_distribution(drawn(-1e300, 1e200, 0, 1e-200) * 1e200, [](double x) { return x; });
+}
+
+TEST_CASE("small weights without replacement are weights") {
+  Generator from(23);
+  const NDArray w = broadcast_to(array<double>({0, 1e-310, 0, 3e-310}), {200, 4});
+  const NDArray chosen_ones = multinomial(w, 2, false, from);
+  CHECK(sum(chosen_ones % 2).item<std::int64_t>() == 400);
+}
+
 }  // namespace heddle

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -19,19 +20,53 @@ namespace {
 constexpr std::int64_t kGrain = 1024;
 using Sampler = double(ElementStream& stream, std::span<const double> parameters);
 
-double log_factorial(double n) {
-  int sign = 0;  // std::lgamma writes it to a variable that all threads share
-  return ::lgamma_r(n + 1, &sign);
+// log(n!) less Stirling's approximation of it, (n + 1/2) log(n) - n + log(2 pi) / 2, and n = 0 as if that were 0: its series from
+// 16 on (Loader 2000, "Fast and accurate computation of binomial probabilities").
+double stirling_error(double n) {
+  if (n == 0) return 0;
+  if (n < 16) {
+    int sign = 0;  // std::lgamma writes it to a variable that all threads share
+    return ::lgamma_r(n + 1, &sign) - (n + 0.5) * std::log(n) + n - std::log(2 * std::numbers::pi) / 2;
+  }
+  const double z = 1 / (n * n);
+  return (1.0 / 12 - z * (1.0 / 360 - z * (1.0 / 1260 - z * (1.0 / 1680 - z / 1188)))) / n;
+}
+
+// x log(x / mean) + mean - x, where x is near the mean, too: the terms of large numbers cancel (ibid.).
+double deviance(double x, double mean) {
+  const double ratio = (x - mean) / (x + mean);
+  if (!(std::abs(ratio) < 0.1)) return x == 0 ? mean : x * std::log(x / mean) + mean - x;
+  double sum = (x - mean) * ratio, power = 2 * x * ratio;
+  for (int odd = 3;; odd += 2) {
+    power *= ratio * ratio;
+    const double next = sum + power / odd;
+    if (next == sum) return sum;
+    sum = next;
+  }
+}
+
+double log_root(double n) { return n == 0 ? 0 : std::log(n) / 2; }
+
+// log(1 + t) - t + t^2 / 2 - t^3 / 3.
+double log1p_rest(double t) {
+  if (std::abs(t) > 0.1) return std::log1p(t) - t * (1 - t * (0.5 - t / 3));
+  double sum = 0, power = -t * t * t;
+  for (int n = 4;; ++n) {
+    power *= n == 4 ? t : -t;
+    const double next = sum + power / n;
+    if (next == sum) return sum;
+    sum = next;
+  }
 }
 
 // A gamma variate for a concentration of at least 1, by the method of Marsaglia and Tsang (2000).
 double large_gamma(ElementStream& stream, double concentration) {
   const double d = concentration - 1.0 / 3, c = 1 / std::sqrt(9 * d);
   for (;;) {
-    const double x = stream.normal(), root = 1 + c * x;
+    const double x = stream.normal(), step = c * x, root = 1 + step;
     if (root <= 0) continue;
-    const double v = root * root * root;
-    if (std::log(stream.positive()) < 0.5 * x * x + d - d * v + d * std::log(v)) return d * v;
+    // x^2 / 2 + d - d v + d log(v) for v = root^3, whose terms are as large as d.
+    if (std::log(stream.positive()) < d * (3 * log1p_rest(step))) return d * (root * root * root);
   }
 }
 
@@ -51,6 +86,10 @@ double sample_gamma(ElementStream& stream, std::span<const double> p) {
 }
 
 double sample_beta(ElementStream& stream, std::span<const double> p) {
+  if (p[0] >= 1 && p[1] >= 1) {
+    const double a = large_gamma(stream, p[0]), b = large_gamma(stream, p[1]);
+    return 1 / (1 + b / a);
+  }
   const double a = log_gamma(stream, p[0]), b = log_gamma(stream, p[1]);
   return 1 / (1 + std::exp(b - a));
 }
@@ -58,14 +97,15 @@ double sample_beta(ElementStream& stream, std::span<const double> p) {
 // Hoermann (1993), "The transformed rejection method for generating Poisson random variables".
 double large_poisson(ElementStream& stream, double rate) {
   const double b = 0.931 + 2.53 * std::sqrt(rate), a = -0.059 + 0.02483 * b;
-  const double inverse = 1.1239 + 1.1328 / (b - 3.4), sure = 0.9277 - 3.6224 / (b - 2),
-               log_rate = std::log(rate);
+  const double inverse = 1.1239 + 1.1328 / (b - 3.4), sure = 0.9277 - 3.6224 / (b - 2);
   for (;;) {
     const double u = stream.uniform() - 0.5, v = stream.positive(), us = 0.5 - std::abs(u);
     const double k = std::floor((2 * a / us + b) * u + rate + 0.43);
     if (us >= 0.07 && v <= sure) return k;
     if (k < 0 || (us < 0.013 && v > us)) continue;
-    if (std::log(v * inverse / (a / (us * us) + b)) <= k * log_rate - rate - log_factorial(k)) return k;
+    const double log_root_of_tau = k == 0 ? 0 : std::log(2 * std::numbers::pi) / 2;
+    const double log_probability = -deviance(k, rate) - stirling_error(k) - log_root(k) - log_root_of_tau;
+    if (std::log(v * inverse / (a / (us * us) + b)) <= log_probability) return k;
   }
 }
 
@@ -82,15 +122,19 @@ double large_binomial(ElementStream& stream, double n, double p) {
   const double deviation = std::sqrt(n * p * (1 - p)), b = 1.15 + 2.53 * deviation;
   const double a = -0.0873 + 0.0248 * b + 0.01 * p, sure = 0.92 - 4.2 / b,
                alpha = (2.83 + 5.1 / b) * deviation;
-  const double mode = std::floor((n + 1) * p), log_odds = std::log(p / (1 - p));
-  const double at_mode = log_factorial(mode) + log_factorial(n - mode);
+  // The logarithm of the probability, but for what all have.
+  const auto log_share = [=](double k) {
+    const double rest = n - k;
+    return -deviance(k, n * p) - deviance(rest, n * (1 - p)) - stirling_error(k) - stirling_error(rest) -
+           log_root(k) - log_root(rest) - (k == 0 || rest == 0 ? 0 : std::log(2 * std::numbers::pi) / 2);
+  };
+  const double at_mode = log_share(std::floor((n + 1) * p));
   for (;;) {
     const double u = stream.uniform() - 0.5, v = stream.positive(), us = 0.5 - std::abs(u);
     const double k = std::floor((2 * a / us + b) * u + n * p + 0.5);
     if (k < 0 || k > n) continue;
     if (us >= 0.07 && v <= sure) return k;
-    const double ratio = at_mode - log_factorial(k) - log_factorial(n - k) + (k - mode) * log_odds;
-    if (std::log(v * alpha / (a / (us * us) + b)) <= ratio) return k;
+    if (std::log(v * alpha / (a / (us * us) + b)) <= log_share(k) - at_mode) return k;
   }
 }
 
@@ -104,7 +148,7 @@ double sample_binomial(ElementStream& stream, std::span<const double> parameters
     const double scale = -1 / std::log1p(-p);
     for (double trial = 0;; ++successes) {
       trial += std::floor(stream.exponential() * scale) + 1;
-      if (trial > n) break;
+      if (!(trial <= n)) break;  // also NaN, of an infinite distance
     }
   }
   return parameters[1] > 0.5 ? n - successes : successes;
@@ -132,9 +176,18 @@ double standard_between(ElementStream& stream, double low, double high) {
   }
 }
 
+// Between 0 and `width`, with a density that falls exponentially.
+double falling(ElementStream& stream, double rate, double width) {
+  return -std::log1p(stream.uniform() * std::expm1(-rate * width)) / rate;
+}
+
+// Far from the mean, the distance from the nearer bound is exponential, but for parts of 1 / low^2.
 double sample_truncated_normal(ElementStream& stream, std::span<const double> p) {
+  constexpr double kFar = 1e8;
   const double mean = p[0], deviation = p[1], low = (p[2] - mean) / deviation,
                high = (p[3] - mean) / deviation;
+  if (low > kFar) return std::min(p[2] + falling(stream, low / deviation, p[3] - p[2]), p[3]);
+  if (high < -kFar) return std::max(p[3] - falling(stream, -high / deviation, p[3] - p[2]), p[2]);
   const bool mirrored = low + high < 0;
   const double x = mirrored ? -standard_between(stream, -high, -low) : standard_between(stream, low, high);
   return std::clamp(mean + deviation * x, p[2], p[3]);
@@ -267,11 +320,12 @@ void draw_with_replacement(DrawnRange range, const double* weights, std::int64_t
 void draw_without_replacement(DrawnRange range, const double* weights, std::int64_t n, std::int64_t row,
                               std::int64_t samples, std::int64_t* indices) {
   ElementStream stream(range, row * samples);
+  const double largest = *std::max_element(weights, weights + n);  // shares of it: the times stay finite
   std::vector<std::pair<double, std::int64_t>> times(static_cast<std::size_t>(n));
   for (std::int64_t c = 0; c < n; ++c) {
     const double time = stream.exponential();
     times[static_cast<std::size_t>(c)] = {
-        weights[c] > 0 ? time / weights[c] : std::numeric_limits<double>::infinity(), c};
+        weights[c] > 0 ? time / (weights[c] / largest) : std::numeric_limits<double>::infinity(), c};
   }
   std::partial_sort(times.begin(), times.begin() + samples, times.end());
   for (std::int64_t i = 0; i < samples; ++i) indices[i] = times[static_cast<std::size_t>(i)].second;
