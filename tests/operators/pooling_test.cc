@@ -1,11 +1,13 @@
 #include <cmath>
 #include <gradient_check.h>
 #include <limits>
+#include <message_of.h>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include <heddle/operator_registry.h>
 #include <heddle/ops.h>
 #include <heddle/random.h>
 
@@ -123,6 +125,17 @@ TEST_CASE("pooling refuses what it cannot do, at the call") {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   CHECK_THROWS_AS(max_pool2d(zeros({1, 1, 4, 4}), {.kernel = {kMost, 1}, .padding = {kMost / 2, 0}}),
                   InvalidArgument);
+}
+
+TEST_CASE("a stride of 0 is refused by name, where None is the window's size") {
+  const NDArray x = ones({1, 1, 4, 6});
+  for (const char* op : {"max_pool2d", "avg_pool2d"}) {
+    const auto pooled = [&](const Dims& stride) {
+      return test::message_of<InvalidArgument>([&] { call_operator(op, {x, 2}, {{"stride", stride}}); });
+    };
+    CHECK(pooled({0, 0}) == std::string(op) + ": stride 0; wanted at least 1");
+    CHECK(pooled({2, 0}) == std::string(op) + ": stride 0; wanted at least 1");
+  }
 }
 
 }  // namespace heddle

@@ -148,17 +148,25 @@ void operators_detail::register_pooling(OperatorTable& table) {
   const Argument padding = {"padding", Pair{0, 0}};
   const std::string of_window =
       " of each window of x (N, C, H, W). Windows are `stride` apart; None: their size.";
-  static constexpr Pair kAsLarge{0, 0};  // as the size of the windows
+  // None: the size of the windows, which is {0, 0} in Pool2dOptions. So what is given must not be 0.
+  static constexpr auto stride_of = [](const char* op, const std::optional<Pair>& given) {
+    for (const std::int64_t step : given.value_or(Pair{1, 1}))
+      if (step < 1)
+        throw InvalidArgument(std::string(op) + ": stride " + std::to_string(step) + "; wanted at least 1");
+    return given.value_or(Pair{0, 0});
+  };
   table.add("max_pool2d",
             +[](const NDArray& in, Pair kernel, std::optional<Pair> step, Pair pad, Where where) {
-              return max_pool2d(in, {.kernel = kernel, .stride = step.value_or(kAsLarge), .padding = pad},
-                                where);
+              const CallSite site(where);
+              return max_pool2d(
+                  in, {.kernel = kernel, .stride = stride_of("max_pool2d", step), .padding = pad}, where);
             },
             {"The largest element" + of_window, {x, size, stride, padding}, "that of x", kDifferentiable});
   table.add(
       "avg_pool2d",
       +[](const NDArray& in, Pair kernel, std::optional<Pair> step, Pair pad, bool count_pad, Where where) {
-        return avg_pool2d(in, {kernel, step.value_or(kAsLarge), pad, count_pad}, where);
+        const CallSite site(where);
+        return avg_pool2d(in, {kernel, stride_of("avg_pool2d", step), pad, count_pad}, where);
       },
       {"The mean" + of_window + " Padding counts as zeros if `count_include_pad`, else not at all.",
        {x, size, stride, padding, {"count_include_pad", true}},
