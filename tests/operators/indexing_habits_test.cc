@@ -83,7 +83,7 @@ TEST_CASE("keys take an axis each: numbers, ranges, new axes, and an ellipsis fo
                        InvalidArgument);
   CHECK_THROWS_WITH_AS(x(kEllipsis, 0, kEllipsis), "operator(): 1 keys and 2 ellipses for shape (2, 3, 4)",
                        InvalidArgument);
-  CHECK_THROWS_WITH_AS(x(0, 3), "operator(): index 3 is outside axis 0 of shape (3, 4)", InvalidArgument);
+  CHECK_THROWS_WITH_AS(x(0, 3), "operator(): index 3 is outside axis 1 of shape (2, 3, 4)", InvalidArgument);
 }
 
 TEST_CASE("gradients go through keys") {

@@ -1,6 +1,7 @@
 // Every operator called by its name gives what the plain call gives, and does what its description says.
 #include <algorithm>
 #include <functional>
+#include <message_of.h>
 #include <set>
 #include <string>
 #include <utility>
@@ -289,7 +290,7 @@ TEST_CASE("values of every kind in every place are taken or refused") {
           call_operator(op, values);
           ++taken;
         } catch (const InvalidArgument& error) {
-          CHECK(!error.message().empty());
+          CHECK_MESSAGE(error.message().starts_with(op.name + ": "), op.name, " says: ", error.message());
           ++refused;
         }
       }
@@ -298,4 +299,16 @@ TEST_CASE("values of every kind in every place are taken or refused") {
   test::finish_ops();  // ops may fail
   CHECK(taken > 200);
   CHECK(refused > 1000);
+}
+
+TEST_CASE("errors name the operator as it was called, not the function behind it") {
+  const NDArray x = ones({2, 3});
+  const auto says = [](const char* op, const OperatorValues& values) {
+    return test::message_of<InvalidArgument>([&] { call_operator(op, values); });
+  };
+  CHECK(says("std", {x, 2}).starts_with("std: axis 2"));
+  CHECK(says("add_", {x, ones({4})}).starts_with("add_: "));
+  CHECK(says("divide_", {ones({2}, DType::i64), 2}).starts_with("divide_: "));
+  CHECK(says("power_", {ones({2}, DType::i64), -1}).starts_with("power_: "));
+  CHECK(says("arange", {0, 5, 0}).starts_with("arange: "));
 }

@@ -170,7 +170,7 @@ TEST_CASE("a call by name refuses in the operator's words what the operator refu
   CHECK(refusal("reshape", {x, 4}) == "reshape: shape (2, 3) has 6 elements, (4,) does not");
   CHECK(refusal("add", {1, 2.5}) == "add: two scalars; wanted at least one array");
   CHECK(refusal("subtract_", {x, zeros({4})}) ==
-        "operator-=: shapes (2, 3) and (4,) do not broadcast together");
+        "subtract_: shapes (2, 3) and (4,) do not broadcast together");
 }
 
 TEST_CASE("a change in place is seen through the array that was given") {

@@ -153,12 +153,29 @@ NDArray NDArray::view(Shape shape, Strides strides, std::int64_t offset, Where w
   return result;
 }
 
+namespace {
+
+void check_index(const char* name, int axis, std::int64_t index, const Shape& shape) {
+  if (index >= -shape[axis] && index < shape[axis]) return;
+  throw InvalidIndex(std::string(name) + ": index " + std::to_string(index) + " is outside axis " +
+                     std::to_string(axis) + " of shape " + shape.to_string());
+}
+
+// Before an index takes its axis away: errors count axes as the caller does.
+void check_indices(std::span<const AxisKey> keys, const Shape& shape, int of_ellipsis) {
+  int axis = 0;
+  for (const AxisKey& key : keys) {
+    if (key.kind == AxisKey::Kind::index) check_index("operator()", axis, key.index, shape);
+    axis += key.kind == AxisKey::Kind::index || key.kind == AxisKey::Kind::range;
+    if (key.kind == AxisKey::Kind::ellipsis) axis += of_ellipsis;
+  }
+}
+
+}  // namespace
+
 NDArray NDArray::at_index(const char* name, int axis, std::int64_t index) const {
   const std::int64_t n = shape_[axis];
-  if (index < -n || index >= n) {
-    throw InvalidIndex(std::string(name) + ": index " + std::to_string(index) + " is outside axis " +
-                       std::to_string(axis) + " of shape " + shape_.to_string());
-  }
+  check_index(name, axis, index, shape_);
   const std::int64_t at = index < 0 ? index + n : index;
   Shape shape;
   Strides strides;
@@ -207,6 +224,7 @@ NDArray NDArray::keyed(std::span<const AxisKey> keys, Where where) const {
   if (used > axes || ellipses > 1)
     throw InvalidIndex("operator(): " + std::to_string(used) + " keys and " + std::to_string(ellipses) +
                        " ellipses for shape " + shape_.to_string());
+  check_indices(keys, shape_, axes - used);
   NDArray result = *this;
   int axis = 0;
   for (const AxisKey& key : keys) {

@@ -38,6 +38,10 @@ DType dtype_of_code(const heddle_dl_dtype& given) {
   for (const Coded& one : kCodes) {
     if (one.code == given.code && one.bits == given.bits && given.lanes == 1) return one.dtype;
   }
+  constexpr std::uint8_t kComplex = 5;  // DLPack's kDLComplex
+  if (given.code == kComplex && given.lanes == 1)
+    throw InvalidArgument("from_dlpack: there is no dtype for complex" + std::to_string(given.bits) +
+                          "; wanted real numbers");
   throw InvalidArgument("from_dlpack: there is no dtype for elements of code " + std::to_string(given.code) +
                         ", " + std::to_string(given.bits) + " bits and " + std::to_string(given.lanes) +
                         " lanes");

@@ -100,8 +100,9 @@ DType dtype_of_code(const std::string& text) {
   for (const Code& code : kCodes) {
     if (text == code.text) return code.dtype;
   }
-  throw Error("elements of type '" + text +
-              "', which is none of <f2 <f4 <f8 |i1 <i2 <i4 <i8 |u1 <u2 <u4 <u8 |b1");
+  const bool complex = text.size() > 1 && text[1] == 'c';
+  throw Error("elements of type '" + text + "'" + (complex ? ", complex numbers" : "") +
+              ", which is none of <f2 <f4 <f8 |i1 <i2 <i4 <i8 |u1 <u2 <u4 <u8 |b1");
 }
 
 template <class T> void set_once(std::optional<T>& slot, T value, const std::string& key) {

@@ -204,7 +204,8 @@ OperatorValues call_operator(const OperatorInfo& op, std::span<const OperatorVal
   const operators_detail::Values all = operators_detail::matched(op, values, named);
   OperatorValues results;
   const operators_detail::CheckedCall call(op, all, where, results);
-  op.code->call(op.code->function, call);
+  // What was called by one name may be a function of another: std is stddev.
+  ndarray_detail::in_name_of(op.name.c_str(), [&] { op.code->call(op.code->function, call); });
   return results;
 }
 
