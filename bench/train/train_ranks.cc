@@ -61,7 +61,7 @@ class InStepStore final : public KVStore {
   }
   RowSparse do_pull_rows(Key, const NDArray&) override { throw InvalidArgument("this store has no rows"); }
   void do_assign(Key key, const NDArray& value) override { own_->assign(key, value); }
-  void do_set_optimizer(const std::string& name, const OptimizerParams& params) override {
+  void do_set_optimizer(const std::string& name, const OptimizerParams& params, const std::string&) override {
     own_->set_optimizer(name, params);
   }
   void do_set_optimizer_state(const std::map<std::string, NDArray>& state) override {

@@ -94,8 +94,11 @@ heddle_status heddle_checkpoint_load(const char* path, const heddle_checkpoint* 
     const std::string file = text_of(path, kCall, "path");
     UsedCheckpoint what(checkpoint, kCall);
     std::shared_ptr<Archive> more;
-    if (checkpoint->more) more = *Borrowed<heddle_archive>(checkpoint->more, kCall);
     const EngineScope scope(*what.engine());
+    if (checkpoint->more) {
+      more = *Borrowed<heddle_archive>(checkpoint->more, kCall);
+      what->arrays = ArchiveContent(checkpoint->more, kCall).of_engine(*what.engine(), kCall);
+    }
     load_checkpoint(file, *what);
     for (std::size_t i = 0; i < checkpoint->counter_count; ++i)
       checkpoint->counters[i].value = what->counters.at(checkpoint->counters[i].name);

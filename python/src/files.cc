@@ -186,16 +186,19 @@ void write_checkpoint(nb::handle path, const std::vector<Parameter>& parameters,
   });
 }
 
-// Fills the parameters, the trainer, the generators and the dict of counters in place; returns arrays and notes.
+// Fills the parameters, the trainer, the generators, the dict of counters and arrays in place; returns all arrays and the notes.
 nb::tuple read_checkpoint(nb::handle path, const std::vector<Parameter>& parameters,
-                          const PythonTrainer* trainer, nb::dict generators, nb::dict counters) {
+                          const PythonTrainer* trainer, nb::dict generators, nb::dict counters,
+                          const Arrays& arrays) {
   auto owned =
       std::make_shared<OwnedCheckpoint>("load_checkpoint", parameters, trainer, generators, counters);
+  owned->checkpoint.arrays = arrays;
   interruptibly([file = path_of("load_checkpoint", path), owned, where = python_place()] {
     const auto locks = owned->lock();
     load_checkpoint(file, owned->checkpoint, where);
   });
-  for (const auto& [name, value] : owned->checkpoint.counters) counters[name.c_str()] = value;
+  for (const auto& [name, value] : owned->checkpoint.counters)
+    counters[nb::str(name.data(), name.size())] = value;
   return nb::make_tuple(owned->checkpoint.arrays, owned->checkpoint.notes);
 }
 
@@ -236,13 +239,12 @@ void bind_files(nb::module_& m) {
         "Everything that a training run needs to go on. Blocks.");
   m.def("load_checkpoint", &read_checkpoint, "path"_a, "parameters"_a = std::vector<Parameter>{},
         "trainer"_a = nb::none(), "generators"_a = nb::dict(), "counters"_a = nb::dict(),
+        "arrays"_a = Arrays{},
         nb::sig("def load_checkpoint(path: str | os.PathLike[str], parameters: Sequence[Parameter] = ..., "
-                "trainer: Trainer | "
-                "None = None, generators: dict[str, Generator] = ..., counters: dict[str, int] = ...) -> "
-                "tuple[dict[str, "
-                "NDArray], dict[str, str]]"),
-        "Fills parameters, trainer, generators and the dict of counters in place; returns the arrays and the "
-        "notes.");
+                "trainer: Trainer | None = None, generators: dict[str, Generator] = ..., counters: dict[str, "
+                "int] = ..., arrays: dict[str, NDArray] = ...) -> tuple[dict[str, NDArray], dict[str, str]]"),
+        "Fills parameters, trainer, generators, the dict of counters, and the arrays that have the saved "
+        "shape and dtype in place; returns all arrays and the notes.");
   m.def("save_residuals", &write_residuals, "path"_a, "trainer"_a,
         nb::sig("def save_residuals(path: str | os.PathLike[str], trainer: Trainer) -> None"),
         "What compression has left out, beside the checkpoint at `path`, before it is saved. All workers "

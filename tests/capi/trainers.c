@@ -219,6 +219,8 @@ static void load_elsewhere(heddle_engine* engine, const char* path, const heddle
   OK(heddle_generator_create(1, &other, NULL));
   OK(heddle_archive_create(&more, NULL));
   OK(heddle_archive_set_text(more, "stale", "1", NULL));
+  heddle_array* kept = new_leaf(engine);  // of the saved shape: it is filled
+  OK(heddle_archive_set(more, "best", kept, NULL));
   heddle_counter counters[] = {{"batch", 0}, {"hope", 0}};
   const heddle_named_generator generators[] = {{"dropout", generator}, {"data", other}};
   heddle_checkpoint checkpoint = {.struct_size = sizeof checkpoint,
@@ -243,6 +245,11 @@ static void load_elsewhere(heddle_engine* engine, const char* path, const heddle
   CHECK(strcmp(text, "2") == 0);
   IS(heddle_archive_text(more, "stale", &text, NULL), HEDDLE_INVALID_ARGUMENT);
   OK(heddle_archive_get(more, "best", &best, NULL));
+  float filled[2], loaded[2];
+  OK(heddle_array_read(kept, filled, sizeof filled, NULL));
+  OK(heddle_array_read(best, loaded, sizeof loaded, NULL));
+  CHECK(memcmp(filled, loaded, sizeof filled) == 0);
+  OK(heddle_array_destroy(kept));
   backward_from(weight);
   OK(heddle_trainer_step(trainer, 1, NULL));
   float values[2];

@@ -214,6 +214,23 @@ TEST_CASE("optimizers that differ are named with the ranks that have them") {
                       {"there is no optimizer 'sdg'"});
 }
 
+TEST_CASE(
+    "ranks that list their parameters in another order, or more than a message has room for, are told") {
+  const auto make = [](std::vector<Parameter> parameters) {
+    return [parameters](const auto& store, int rank) {
+      std::vector<Parameter> mine;
+      for (const Parameter& one : parameters) mine.push_back({one.name, leaf(one.value.shape())});
+      if (rank == kOdd) std::swap(mine[mine.size() - 2], mine.back());
+      Trainer trainer(mine, {.store = store});
+    };
+  };
+  expect_store_errors(
+      make({{"a", leaf({3})}, {"b", leaf({3})}}),
+      {"KVStore::set_optimizer: the ranks' list of weights differs: a f32 (3,), b f32 (3,) on "
+       "ranks 0, 2; b f32 (3,), a f32 (3,) on rank 1"});
+  expect_store_errors(make(make_parameters(200)), {"list of weights differs: weight0 f32 (4,), ", " ... ("});
+}
+
 TEST_CASE("after optimizers that differed a store goes on with what it had") {
   for (const Job& job : kJobs) {
     CAPTURE(job.backend);

@@ -237,3 +237,58 @@ TEST_CASE("two parameters of one name cannot be saved") {
                        "save_checkpoint: two parameters are called '0.weight'", InvalidArgument);
   CHECK_FALSE(std::filesystem::exists(path));
 }
+
+TEST_CASE("loading fills what the program has handles of: counters and arrays of the saved shape and dtype") {
+  const TemporaryFile file;
+  const NDArray mean = full({3}, 1.5), other = zeros({2}, DType::i64);
+  save_checkpoint(file.path, {.counters = {{"epoch", 5}},
+                              .arrays = {{"mean", mean}, {"curve", ones({4})}, {"new", other}}});
+  const NDArray running = zeros({3}), curve = zeros({2});
+  const NDArray part = running[Slice{0, 2}];
+  Checkpoint loaded{.counters = {{"epoch", 0}},
+                    .arrays = {{"mean", running}, {"curve", curve}, {"new", NDArray()}}};
+  const std::int64_t& epoch = loaded.counters["epoch"];
+  load_checkpoint(file.path, loaded);
+  CHECK(epoch == 5);
+  CHECK(running.to_vector<float>() == std::vector<float>{1.5, 1.5, 1.5});
+  CHECK(part.to_vector<float>() == std::vector<float>{1.5, 1.5});
+  CHECK(loaded.arrays.at("mean").storage() == running.storage());
+  CHECK(curve.to_vector<float>() == std::vector<float>{0, 0});
+  CHECK(loaded.arrays.at("curve").to_vector<float>() == std::vector<float>{1, 1, 1, 1});
+  CHECK(loaded.arrays.at("new").dtype() == DType::i64);
+
+  Checkpoint more{.counters = {{"epoch", 0}}, .arrays = {{"mean", zeros({3})}, {"variance", zeros({3})}}};
+  const NDArray before = more.arrays.at("mean");
+  CHECK(contains(message_of([&] { load_checkpoint(file.path, more); }), "has no array 'variance'"));
+  CHECK(before.to_vector<float>() == std::vector<float>{0, 0, 0});
+  CHECK(more.counters.at("epoch") == 0);
+}
+
+TEST_CASE("a run goes on from a checkpoint whose parameters were listed in another order") {
+  const TemporaryFile file;
+  const auto make = [](bool swapped) {
+    std::vector<Parameter> parameters;
+    for (const char* name : {"a", "b"}) {
+      NDArray value = ones({2});
+      set_requires_grad(value);
+      parameters.push_back({name, value});
+    }
+    if (swapped) std::swap(parameters[0], parameters[1]);
+    return parameters;
+  };
+  const TrainerOptions options{.optimizer = "adam", .params = {{"lr", 0.1}}};
+  const auto step = [](Trainer& trainer) {
+    for (const auto& [name, value] : trainer.parameters()) backward(sum(value * (name == "a" ? 1.0 : -3.0)));
+    trainer.step();
+  };
+  const std::vector<Parameter> saved = make(false), resumed = make(true);
+  Trainer first(saved, options), other(resumed, options);
+  step(first);
+  save_checkpoint(file.path, {.parameters = saved, .trainer = &first});
+  Checkpoint loaded{.parameters = resumed, .trainer = &other};
+  load_checkpoint(file.path, loaded);
+  step(first);
+  step(other);
+  CHECK(saved[0].value.to_vector<float>() == resumed[1].value.to_vector<float>());
+  CHECK(saved[1].value.to_vector<float>() == resumed[0].value.to_vector<float>());
+}

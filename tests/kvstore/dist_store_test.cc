@@ -134,8 +134,8 @@ TEST_CASE("dist store: a trainer learns what it learns in one process") {
     auto all = weight.to_vector<float>();
     all.push_back(bias.to_vector<float>()[0]);
     const auto state = trainer.state();
-    for (const float v : state.at("optimizer.0.velocity").to_vector<float>()) all.push_back(v);
-    all.push_back(static_cast<float>(state.at("optimizer.1.updates").item<std::int64_t>()));
+    for (const float v : state.at("state.weight.velocity").to_vector<float>()) all.push_back(v);
+    all.push_back(static_cast<float>(state.at("state.bias.updates").item<std::int64_t>()));
     return all;
   };
   const auto expected = weights(KVStore::create("local"), 0, 1);
@@ -408,4 +408,27 @@ TEST_CASE("dist store: what was pushed does not keep the connections") {
   // The engine lets go of the op after those that waited for it have been told.
   while (!weak.expired()) std::this_thread::yield();
   CHECK(weak.expired());
+}
+
+TEST_CASE("dist store: workers that list their parameters in another order all get an error that says so") {
+  for (const char* type : {"dist_sync", "dist_async", "dist_ssp:2"}) {
+    CAPTURE(type);
+    for (const bool other_shape : {false, true}) {
+      run_job({.workers = 3, .servers = 2, .type = type}, [&](KVStore& store) {
+        std::vector<Parameter> parameters;
+        for (const char* name : {"a", "b"}) {
+          NDArray value = ones(other_shape && store.rank() == 1 ? Shape{1, 3} : Shape{3});
+          set_requires_grad(value);
+          parameters.push_back({name, value});
+        }
+        if (store.rank() == 1 && !other_shape) std::swap(parameters[0], parameters[1]);
+        const std::shared_ptr<KVStore> shared(&store, [](KVStore*) {});
+        CHECK_THROWS_WITH_AS(
+            Trainer(parameters, {.store = shared}),
+            doctest::Contains("the weights of worker 0 differ from those of worker 1 in name, "
+                              "shape, dtype or order"),
+            StoreError);
+      });
+    }
+  }
 }

@@ -175,6 +175,26 @@ TEST_CASE("dist_sync with compression, saved and resumed, goes on to the last bi
   }
 }
 
+TEST_CASE("residuals of parameters in another order are refused, and what is said names both orders") {
+  const TemporaryDirectory folder;
+  const std::string path = folder.file("run");
+  on_ranks("2bit:0.5", [&](const std::shared_ptr<KVStore>& store) {
+    Run run(store, {20, 20});
+    run.go_on(1);
+    run.save(path);
+  });
+  on_ranks("2bit:0.5", [&](const std::shared_ptr<KVStore>& store) {
+    std::vector<Parameter> parameters = Run::make({20, 20});
+    std::swap(parameters[0], parameters[1]);
+    Trainer trainer(parameters, {.params = {{"lr", 0.05}, {"momentum", 0.9}}, .store = store});
+    Checkpoint loaded{.parameters = parameters, .trainer = &trainer};
+    const std::string message = message_of([&] { load_checkpoint(path, loaded); });
+    CAPTURE(message);
+    CHECK(contains(message, "weight0, weight1; now they are weight1, weight0"));
+    CHECK(trainer.steps() == 0);
+  });
+}
+
 TEST_CASE("residuals are this worker's own, and those of compressed pushes alone") {
   const Job job{.workers = 2, .compression = "2bit:0.5"};
   run_job(job, [](KVStore& store) {

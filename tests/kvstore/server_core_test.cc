@@ -158,6 +158,24 @@ TEST_CASE("server core: a state that is set twice, since its answer was lost, co
   CHECK(two.a.ask({.kind = Kind::get_state, .clock = 1}).second == state);
 }
 
+TEST_CASE("server core: workers whose weights are others are named; who does not say goes on") {
+  const auto ask = [](Two& two, std::uint64_t first, std::uint64_t second) {
+    const auto request = [](std::uint64_t weights) {
+      return Request{.kind = Kind::set_optimizer, .clock = weights, .text = "sgd lr=0.5"};
+    };
+    const std::uint64_t a = two.a.send(request(first)), b = two.b.send(request(second));
+    two.settle();
+    const Reply one = two.a.take(a).first, other = two.b.take(b).first;
+    CHECK(one.text == other.text);
+    return one.text;
+  };
+  Two two("sync");
+  CHECK(ask(two, 7, 8) ==
+        "the weights of worker 0 differ from those of worker 1 in name, shape, dtype or order");
+  CHECK(ask(two, 7, 0) == "");  // a worker of an earlier version
+  CHECK(ask(two, 7, 7) == "");
+}
+
 TEST_CASE("server core: workers that want different optimizers are told who wants which") {
   Two two("async");
   const std::uint64_t a = two.a.send(optimizer_of("sgd lr=0.5")), b = two.b.send(optimizer_of("sgd lr=0.25"));

@@ -214,7 +214,7 @@ TEST_CASE("a second trainer on a store is refused, and the first one keeps its o
   CHECK_THROWS_WITH_AS(Trainer({{"w", weight}}, options), "KVStore::init, key 0: the key exists already",
                        InvalidArgument);
   CHECK_THROWS_AS(Trainer({{"w", weight}}, {.optimizer = "magic", .store = store}), InvalidArgument);
-  CHECK(first.state().at("optimizer.0.velocity").to_vector<float>() == std::vector<float>{1, 1});
+  CHECK(first.state().at("state.w.velocity").to_vector<float>() == std::vector<float>{1, 1});
   CHECK_THROWS_WITH_AS(Trainer({{"w", NDArray()}}), "Trainer: parameter 'w' is an undefined array",
                        InvalidArgument);
 }
@@ -258,18 +258,100 @@ TEST_CASE("a trainer refuses state that is not of its parameters, and keeps its 
     }
     CHECK_THROWS_WITH_AS(trainer.set_state(state), message.c_str(), InvalidArgument);
     CHECK(trainer.steps() == 1);
-    CHECK(trainer.state().at("optimizer.0.mean").to_vector<float>() ==
-          good.at("optimizer.0.mean").to_vector<float>());
+    CHECK(trainer.state().at("state.first.mean").to_vector<float>() ==
+          good.at("state.first.mean").to_vector<float>());
   };
-  refuse("optimizer.0.mean", ones({5}), "optimizer adam: '0.mean' is f32 (5,), its weight f32 (2,)");
-  refuse("optimizer.1.mean", ones({3}), "optimizer adam: '1.mean' is f32 (3,), its weight f64 (3,)");
-  refuse("optimizer.1.variance", {}, "optimizer adam: '1.variance' is missing");
-  refuse("optimizer.1.updates", {},
-         "Trainer::set_state: 'optimizer.1.updates' is missing, of parameter 'second'");
+  refuse("state.first.mean", ones({5}), "optimizer adam: '0.mean' is f32 (5,), its weight f32 (2,)");
+  refuse("state.second.mean", ones({3}), "optimizer adam: '1.mean' is f32 (3,), its weight f64 (3,)");
+  refuse("state.second.variance", {}, "optimizer adam: '1.variance' is missing");
+  refuse("state.second.updates", {}, "Trainer::set_state: 'state.second.updates' is missing");
+  refuse("state.third.mean", ones({2}),
+         "Trainer::set_state: 'state.third.mean' is of no parameter of this trainer");
   refuse("optimizer.2.mean", ones({2}), "optimizer adam: '2.mean' is of no weight");
-  refuse("optimizer.0.velocity", ones({2}), "optimizer adam keeps no state called '0.velocity'");
-  refuse("optimizer.0.updates", array<std::int64_t>({-1}), "optimizer adam: '0.updates' is negative");
+  refuse("state.first.velocity", ones({2}), "optimizer adam keeps no state called '0.velocity'");
+  refuse("state.first.updates", array<std::int64_t>({-1}), "optimizer adam: '0.updates' is negative");
   trainer.set_state(good);
   trainer.set_state({{"steps", array<std::int64_t>({0})}});
   CHECK(trainer.steps() == 0);
+}
+
+TEST_CASE("a trainer's state is that of parameters by name, whatever their order") {
+  const auto leaf = [](NDArray value) {
+    set_requires_grad(value);
+    return value;
+  };
+  const NDArray a = leaf(ones({3})), b = leaf(ones({3}));
+  const TrainerOptions options{.params = {{"lr", 1}, {"momentum", 0.5}}};
+  Trainer first({{"a", a}, {"b", b}}, options);
+  backward(sum(a * 1) + sum(b * 10));
+  first.step();
+  const auto state = first.state();
+  CHECK(state.at("state.a.velocity").to_vector<float>() == std::vector<float>{1, 1, 1});
+  CHECK(state.at("state.b.velocity").to_vector<float>() == std::vector<float>{10, 10, 10});
+
+  const NDArray c = leaf(zeros({3})), d = leaf(zeros({3}));
+  Trainer other({{"b", d}, {"a", c}}, options);
+  other.set_state(state);
+  backward(sum(c * 0) + sum(d * 0));
+  other.step();
+  CHECK(c.to_vector<float>() == std::vector<float>{-0.5, -0.5, -0.5});
+  CHECK(d.to_vector<float>() == std::vector<float>{-5, -5, -5});
+
+  // as earlier versions saved it: by the places in the list
+  const NDArray e = leaf(zeros({3})), f = leaf(zeros({3}));
+  Trainer by_place({{"x", e}, {"y", f}}, options);
+  by_place.set_state({{"steps", state.at("steps")},
+                      {"optimizer.0.velocity", state.at("state.a.velocity")},
+                      {"optimizer.0.updates", state.at("state.a.updates")},
+                      {"optimizer.1.velocity", state.at("state.b.velocity")},
+                      {"optimizer.1.updates", state.at("state.b.updates")}});
+  CHECK(by_place.state().at("state.y.velocity").to_vector<float>() == std::vector<float>{10, 10, 10});
+}
+
+TEST_CASE("of parameters of one name, and names with dots and digits, each has its own state") {
+  std::vector<Parameter> parameters;
+  for (const char* name : {"w", "w", "0", "1.w", "w#2"}) {
+    NDArray value = zeros({1});
+    set_requires_grad(value);
+    parameters.push_back({name, value});
+  }
+  Trainer trainer(parameters, {.params = {{"momentum", 0.5}}});
+  for (std::size_t i = 0; i < parameters.size(); ++i) backward(sum(parameters[i].value * (i + 1)));
+  trainer.step();
+  const auto state = trainer.state();
+  const std::pair<const char*, float> wanted[] = {{"w", 1}, {"w#2", 2}, {"0", 3}, {"1.w", 4}, {"w#2#2", 5}};
+  for (const auto& [name, velocity] : wanted)
+    CHECK(state.at("state." + std::string(name) + ".velocity").to_vector<float>() ==
+          std::vector<float>{velocity});
+  trainer.set_state(state);
+  CHECK(trainer.state().size() == state.size());
+}
+
+TEST_CASE("what is stored beside a trainer's parameters keeps its own state") {
+  NDArray weight = ones({2});
+  set_requires_grad(weight);
+  const std::shared_ptr<KVStore> store = KVStore::create();
+  Trainer trainer({{"w", weight}}, {.params = {{"momentum", 0.5}}, .store = store});
+  store->init("extra", zeros({2}));
+  store->push("extra", ones({2}));
+  backward(sum(weight));
+  trainer.step();
+  const auto state = trainer.state();
+  CHECK(state.contains("optimizer.extra.velocity"));
+  trainer.set_state(state);
+  CHECK(trainer.state().at("optimizer.extra.velocity").to_vector<float>() == std::vector<float>{1, 1});
+}
+
+TEST_CASE("a replica with the parameters of the first one in another order is refused") {
+  std::vector<std::vector<Parameter>> replicas(2);
+  for (const char* name : {"a", "b"}) {
+    for (auto& replica : replicas) {
+      NDArray value = zeros({2});
+      set_requires_grad(value);
+      replica.push_back({name, value});
+    }
+  }
+  std::swap(replicas[1][0], replicas[1][1]);
+  CHECK_THROWS_WITH_AS(Trainer trainer(replicas),
+                       "Trainer: a replica has parameter 'b' where the first one has 'a'", InvalidArgument);
 }

@@ -363,6 +363,33 @@ def test_checkpoints(tmp_path):
         np.testing.assert_array_equal(a.value.numpy(), b.value.numpy())
 
 
+def test_loading_fills_arrays_of_the_saved_shape(tmp_path):
+    path = tmp_path / "run.safetensors"
+    heddle.save_checkpoint(path, arrays={"mean": heddle.full(3, 1.5), "curve": heddle.ones(4)})
+    running, curve = heddle.zeros(3), heddle.zeros(2)
+    arrays, _ = heddle.load_checkpoint(path, arrays={"mean": running, "curve": curve})
+    assert running.tolist() == [1.5] * 3 and curve.tolist() == [0, 0]
+    assert arrays["mean"].tolist() == [1.5] * 3 and arrays["curve"].tolist() == [1] * 4
+    with pytest.raises(heddle.Error, match="has no array 'variance'"):
+        heddle.load_checkpoint(path, arrays={"variance": heddle.zeros(3)})
+
+
+def test_state_is_that_of_parameters_by_name():
+    def run(names):
+        parameters = [heddle.Parameter(name, heddle.ones(2)) for name in names]
+        for parameter in parameters:
+            parameter.value.requires_grad = True
+        return parameters, heddle.Trainer(parameters, params={"momentum": 0.5})
+
+    parameters, trainer = run(["a", "b"])
+    (heddle.sum(parameters[0].value) + 10 * heddle.sum(parameters[1].value)).backward()
+    trainer.step()
+    state = trainer.state()
+    _, other = run(["b", "a"])
+    other.set_state(state)
+    assert other.state()["state.b.velocity"].tolist() == state["state.b.velocity"].tolist() == [10, 10]
+
+
 def test_weights_are_loaded_by_name():
     net = heddle.Sequential(heddle.Dense(2, 3), heddle.Dense(3, 1))
     weights = {parameter.name: heddle.ones(parameter.value.shape, dtype="f64") for parameter in net.parameters()}

@@ -17,9 +17,11 @@ struct Checkpoint {
   std::vector<Parameter> parameters{};             // filled in place
   Trainer* trainer = nullptr;                      // its optimizer's state and count of steps; may be null
   std::map<std::string, Generator*> generators{};  // seeds and positions
-  std::map<std::string, std::int64_t> counters{};  // epoch, step and the like
-  std::map<std::string, NDArray> arrays{};         // anything else; loading replaces these whole
-  std::map<std::string, std::string> notes{};      // settings of the run and the like; replaced whole too
+  std::map<std::string, std::int64_t> counters{};  // epoch, step and the like; filled in place
+  // Anything else, such as a layer's running statistics. An array of the saved shape and dtype is filled in place, another
+  // one or an undefined one is replaced by what was saved, and what was saved besides is added.
+  std::map<std::string, NDArray> arrays{};
+  std::map<std::string, std::string> notes{};  // settings of the run and the like; replaced whole
 };
 
 // Blocks until all arrays are there. Atomic, as save_safetensors is. Throws Error, and InvalidArgument if two
@@ -28,7 +30,8 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint, Wher
 
 // Blocks. Throws Error naming the file and what does not fit, or the array whose checksum is not that of its saving,
 // before anything is changed. A file without checksums, of earlier versions, is loaded too. Parameters, generators
-// and counters must be those that were saved, shapes and dtypes too. With a trainer of several ranks, all of them load.
+// and counters must be those that were saved, in any order, with their shapes and dtypes; arrays must be in the file. With a
+// trainer of several ranks, all of them load.
 void load_checkpoint(const std::string& path, Checkpoint& checkpoint, Where where = Where::current());
 
 // What compression has left out of pushes (KVStore::residuals), which each worker has for itself: a file of its own beside

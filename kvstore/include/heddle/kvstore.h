@@ -72,9 +72,11 @@ class KVStore {
 
   // Overwrites what is stored, whatever the optimizer; of several workers' values with that of rank 0.
   void assign(Key key, const NDArray& value, Where where = Where::current());
-  // All pushes from now on go through this optimizer (see create_optimizer), its state starting afresh. With several
-  // workers it waits for all; if they ask for different ones all throw InvalidArgument, and nothing is changed.
+  // All pushes from now on go through this optimizer (see create_optimizer), its state starting afresh. Several workers
+  // wait for each other; if they differ in it or in `weights`, what the keys are ("w f32 (3,), b f32 ()"), all throw.
   void set_optimizer(const std::string& name, const OptimizerParams& params = {},
+                     Where where = Where::current());
+  void set_optimizer(const std::string& name, const OptimizerParams& params, const std::string& weights,
                      Where where = Where::current());
 
   // Of the optimizer, for a checkpoint; empty without one. What an "allreduce" store has not sent yet, since nothing was
@@ -93,12 +95,11 @@ class KVStore {
   // What `read` returns, if set_residuals would take it. Throws what that would throw, or `read`, on all; changes nothing.
   std::map<std::string, NDArray> check_residuals(const ReadResiduals& read, Where where = Where::current());
 
-  // Removes the poison that failed ops left in what is stored and in the optimizer's state; the values are those before
-  // the first of these ops, for the ops skipped since changed nothing. Ops pushed later see them clean.
+  // Removes the poison of failed ops from what is stored and the optimizer's state: values are those before the first one.
   void clear_errors(Where where = Where::current());
 
-  // Memory from which this key's gradient is pushed without a copy, for lend_gradient_memory(): the same each time. A push of
-  // it leaves the sum there. Undefined where it would save nothing.
+  // Memory from which this key's gradient is pushed without a copy, for lend_gradient_memory(): the same each time. A push
+  // leaves the sum there. Undefined where it would save nothing.
   virtual NDArray gradient_memory(Key key) { return (void)key, NDArray(); }
 
   // Blocks until all workers have called it. Ops pushed after it see everything that any worker pushed before.
@@ -111,8 +112,7 @@ class KVStore {
   void broadcast(Key key, const NDArray& value, std::span<const NDArray> out, Where where = Where::current());
 
   // For many keys in one call, with one array each: as the calls above one key after the other. A dist store sends small
-  // values of keys that follow each other in one message, as one op, whose error is that of all of them. Lists of
-  // different lengths throw InvalidArgument.
+  // values of keys that follow each other in one message, as one op with one error. Lists of other lengths throw.
   void push(std::span<const Key> keys, std::span<const NDArray> values, const UpdateOptions& options = {},
             Where where = Where::current());
   void pull(std::span<const Key> keys, std::span<const NDArray> out, Where where = Where::current());
@@ -139,7 +139,8 @@ class KVStore {
   virtual void do_list(std::span<const Key> keys, std::span<const NDArray> values,
                        std::span<const NDArray> out, const UpdateOptions& options);
   virtual void do_assign(Key key, const NDArray& value) = 0;
-  virtual void do_set_optimizer(const std::string& name, const OptimizerParams& params) = 0;
+  virtual void do_set_optimizer(const std::string& name, const OptimizerParams& params,
+                                const std::string& weights) = 0;
   virtual void do_set_optimizer_state(const std::map<std::string, NDArray>& state) = 0;
   virtual std::map<std::string, NDArray> do_residuals() const { return {}; }
   virtual std::map<std::string, NDArray> do_set_residuals(const ReadResiduals& read, bool only_check);

@@ -51,9 +51,11 @@ class Trainer {
   // count, so training goes on as if the bad batch had never been. Blocks for the count of steps.
   void clear_errors(Where where = Where::current());
 
-  // For checkpoints: the optimizer's arrays and the count of steps. Setting it also takes the parameters' current
-  // values over into the store; blocks for the counts. Throws InvalidArgument, before anything is changed, saying which
-  // array is missing, is one too many or is not like its parameter.
+  // For checkpoints: the count of steps, "steps", and the optimizer's arrays by the parameters' names, as
+  // "state.0.weight.velocity" (of a second parameter of one name "state.0.weight#2.velocity"): the parameters of another run
+  // may be listed in another order. Setting it also takes the parameters' current values over into the store; blocks for
+  // the counts. Throws InvalidArgument, before anything is changed, saying which array is missing, is one too many or is
+  // not like its parameter. Takes what earlier versions saved by place, "optimizer.0.velocity", too.
   std::map<std::string, NDArray> state() const;
   void set_state(const std::map<std::string, NDArray>& state, Where where = Where::current());
 

@@ -107,8 +107,13 @@ void KVStore::assign(Key key, const NDArray& value, Where where) {
 }
 
 void KVStore::set_optimizer(const std::string& name, const OptimizerParams& params, Where where) {
+  set_optimizer(name, params, "", where);
+}
+
+void KVStore::set_optimizer(const std::string& name, const OptimizerParams& params,
+                            const std::string& weights, Where where) {
   const CallSite site(where);
-  do_set_optimizer(name, params);
+  do_set_optimizer(name, params, weights);
 }
 
 void KVStore::set_optimizer_state(const std::map<std::string, NDArray>& state, Where where) {

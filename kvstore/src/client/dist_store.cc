@@ -11,6 +11,7 @@
 #include <heddle/array_op.h>
 
 #include "client/answers.h"
+#include "stores/agreement.h"
 #include "stores/local_store.h"
 #include "wire/row_state.h"
 #include "wire/state_blob.h"
@@ -243,10 +244,12 @@ void DistStore::do_push_pull(Key key, std::span<const NDArray> values, std::span
   for (const NDArray& other : out.subspan(1)) pull_value(entry, other);
 }
 
-void DistStore::do_set_optimizer(const std::string& name, const OptimizerParams& params) {
+void DistStore::do_set_optimizer(const std::string& name, const OptimizerParams& params,
+                                 const std::string& weights) {
   const std::string text = kv_detail::update_rule_text(name, params);
   wait_for_ops();
-  call_all({.kind = Kind::set_optimizer, .text = text});
+  const std::uint64_t digest = weights.empty() ? 0 : digest_of(weights);
+  call_all({.kind = Kind::set_optimizer, .clock = digest, .text = text});
   const kv_detail::UpdateRule rule = kv_detail::parse_update_rule(text);
   optimizer_ = rule.kind == kv_detail::UpdateRule::Kind::optimizer ? create_optimizer(name, params) : nullptr;
 }

@@ -49,7 +49,8 @@ class DistStore final : public KVStore {
   void do_list(std::span<const Key> keys, std::span<const NDArray> values, std::span<const NDArray> out,
                const UpdateOptions& options) override;
   void do_assign(Key key, const NDArray& value) override;
-  void do_set_optimizer(const std::string& name, const OptimizerParams& params) override;
+  void do_set_optimizer(const std::string& name, const OptimizerParams& params,
+                        const std::string& weights) override;
   void do_set_optimizer_state(const std::map<std::string, NDArray>& state) override;
   std::map<std::string, NDArray> do_set_residuals(const ReadResiduals& read, bool only_check) override;
   void do_clear_errors() override;

@@ -53,8 +53,7 @@ class Job {
   void add_to(ServerStats& stats, Clock::time_point now) const;
   // Of a backup: makes a change that its primary has made. Throws MalformedMessage.
   void apply(const Record& record, std::size_t payload, Clock::time_point now);
-  // No worker is connected, and all have been heard just now.
-  void promoted(Clock::time_point now);
+  void promoted(Clock::time_point now);  // no worker is connected, and all have been heard just now
 
  private:
   friend class StateSaver;  // state_saver.h
@@ -134,6 +133,7 @@ class Job {
   std::vector<Worker> workers_;
   Required required_, pushing_;  // pushing_: those that do not wait for a collective, and may push meanwhile
   UpdateRule rule_;
+  std::uint64_t weights_ = 0;  // Request::clock of the last set_optimizer
   StateSizes state_sizes_{};
   std::vector<std::unique_ptr<StoredKey>> keys_;  // by number
   std::vector<StoredKey*> listed_{};              // at which something waits, and others

@@ -4,6 +4,13 @@
 #include "server/job.h"
 
 namespace heddle::kv_detail {
+namespace {
+
+const std::string kOtherWeights = " in name, shape, dtype or order";
+
+bool differ(std::uint64_t one, std::uint64_t other) { return one != 0 && other != 0 && one != other; }
+
+}  // namespace
 
 // A call that all workers make. A worker that asks again, since its connection was lost, gets the old answer.
 void Job::collective(std::uint32_t rank, const Request& request) {
@@ -20,8 +27,11 @@ void Job::collective(std::uint32_t rank, const Request& request) {
     worker.rejoined = false;
     worker.collective_done = request.number;
     worker.collective_failure.clear();
-    if (mine == request.text) return done(rank, request);
-    worker.collective_failure = "the job has the optimizer " + mine + ", this worker " + request.text;
+    if (mine != request.text)
+      worker.collective_failure = "the job has the optimizer " + mine + ", this worker " + request.text;
+    else if (differ(weights_, request.clock))
+      worker.collective_failure = "the job's weights differ from those of this worker" + kOtherWeights;
+    if (worker.collective_failure.empty()) return done(rank, request);
     return fail(rank, request, worker.collective_failure);
   }
   changed(rank, request);
@@ -49,10 +59,17 @@ std::string Job::perform_collective() {
   const auto text = [](const Request& request) {
     return (request.kind == Kind::barrier ? "barrier " : "set_optimizer ") + request.text;
   };
-  for (const auto& [rank, request] : collective_) {
-    if (request.kind == wanted.kind && request.text == wanted.text) continue;
-    return "the workers differ: worker " + std::to_string(first) + " has called " + text(wanted) +
-           ", worker " + std::to_string(rank) + " " + text(request);
+  auto known = collective_.end();
+  for (auto one = collective_.begin(); one != collective_.end(); ++one) {
+    const auto& [rank, request] = *one;
+    if (request.kind != wanted.kind || request.text != wanted.text)
+      return "the workers differ: worker " + std::to_string(first) + " has called " + text(wanted) +
+             ", worker " + std::to_string(rank) + " " + text(request);
+    if (request.clock == 0) continue;
+    if (known == collective_.end()) known = one;
+    if (differ(known->second.clock, request.clock))
+      return "the weights of worker " + std::to_string(known->first) + " differ from those of worker " +
+             std::to_string(rank) + kOtherWeights;
   }
   if (wanted.kind == Kind::barrier) return {};
   try {
@@ -60,6 +77,7 @@ std::string Job::perform_collective() {
   } catch (const InvalidArgument& error) {
     return error.what();
   }
+  weights_ = known == collective_.end() ? 0 : known->second.clock;
   state_sizes_.clear();
   for (const auto& key : keys_) {
     about_to_change(*key);

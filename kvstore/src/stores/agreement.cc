@@ -92,7 +92,22 @@ std::string ranks_with(const std::vector<std::string>& texts, const std::string&
 
 constexpr char kHas = '+', kRefuses = '-';
 
+// Of a longer text a digest stands for the rest, so that it differs from others that begin alike.
+std::string shortened(const std::string& text) {
+  if (text.size() <= static_cast<std::size_t>(kTextBytes)) return text;
+  char digits[16];
+  const auto [end, error] = std::to_chars(std::begin(digits), std::end(digits), digest_of(text), 16);
+  const std::string rest = " ... (" + std::string(digits, end) + ")";
+  return text.substr(0, static_cast<std::size_t>(kTextBytes) - rest.size()) + rest;
+}
+
 }  // namespace
+
+std::uint64_t digest_of(const std::string& text) {
+  std::uint64_t hash = 14695981039346656037u;
+  for (const char one : text) hash = (hash ^ static_cast<unsigned char>(one)) * 1099511628211u;
+  return hash == 0 ? 1 : hash;
+}
 
 std::string describe(const std::string& optimizer, const OptimizerParams& params) {
   std::string text = optimizer;
@@ -126,7 +141,7 @@ void agree(Communicator& ranks, const std::string& call, const std::string& subj
     refusal = std::current_exception();
     text = std::string(1, kRefuses) + "an exception that is no std::exception";
   }
-  text.resize(std::min(text.size(), static_cast<std::size_t>(kTextBytes)));
+  text = shortened(text);
   const std::vector<std::string> texts = exchange(ranks, call, text);
   if (refusal) std::rethrow_exception(refusal);
   for (std::size_t rank = 0; rank < texts.size(); ++rank) {

@@ -2,6 +2,7 @@
 // exchange of texts.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -10,6 +11,9 @@
 #include <heddle/optimizer.h>
 
 namespace heddle {
+
+// FNV-1a, and never 0.
+std::uint64_t digest_of(const std::string& text);
 
 // "sgd, lr 0.1, momentum 0.9": numbers have as many digits as tell them from all others.
 std::string describe(const std::string& optimizer, const OptimizerParams& params);

@@ -214,8 +214,10 @@ void AllReduceStore::do_assign(Key key, const NDArray& value) {
   ranks_->broadcast(local_.at("assign", key), 0);
 }
 
-void AllReduceStore::do_set_optimizer(const std::string& name, const OptimizerParams& params) {
+void AllReduceStore::do_set_optimizer(const std::string& name, const OptimizerParams& params,
+                                      const std::string& weights) {
   finish_all();
+  if (!weights.empty()) agree(*ranks_, "KVStore::set_optimizer", "list of weights", [&] { return weights; });
   std::unique_ptr<Optimizer> optimizer;
   agree(*ranks_, "KVStore::set_optimizer", "optimizer", [&] {
     optimizer = create_optimizer(name, params);

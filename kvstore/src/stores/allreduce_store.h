@@ -33,7 +33,8 @@ class AllReduceStore final : public KVStore {
   void do_push_rows(Key key, const RowSparse& value, const UpdateOptions& options) override;
   RowSparse do_pull_rows(Key key, const NDArray& rows) override;
   void do_assign(Key key, const NDArray& value) override;
-  void do_set_optimizer(const std::string& name, const OptimizerParams& params) override;
+  void do_set_optimizer(const std::string& name, const OptimizerParams& params,
+                        const std::string& weights) override;
   std::map<std::string, NDArray> optimizer_state() const override { return local_.optimizer_state(); }
   void do_set_optimizer_state(const std::map<std::string, NDArray>& state) override;
   std::map<std::string, NDArray> do_residuals() const override;

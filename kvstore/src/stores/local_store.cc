@@ -153,7 +153,8 @@ void LocalStore::do_assign(Key key, const NDArray& value) {
   here.assign(value.device() == here.device() ? value.detach() : value.detach().copy_to(here.device()));
 }
 
-void LocalStore::do_set_optimizer(const std::string& name, const OptimizerParams& params) {
+void LocalStore::do_set_optimizer(const std::string& name, const OptimizerParams& params,
+                                  const std::string&) {
   optimizer_ = create_optimizer(name, params);
 }
 

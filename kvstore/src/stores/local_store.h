@@ -19,7 +19,8 @@ class LocalStore : public KVStore {
   void do_push_rows(Key key, const RowSparse& value, const UpdateOptions& options) override;
   RowSparse do_pull_rows(Key key, const NDArray& rows) override;
   void do_assign(Key key, const NDArray& value) override;
-  void do_set_optimizer(const std::string& name, const OptimizerParams& params) override;
+  void do_set_optimizer(const std::string& name, const OptimizerParams& params,
+                        const std::string& weights) override;
   std::map<std::string, NDArray> optimizer_state() const override;
   void set_optimizer(std::unique_ptr<Optimizer> optimizer) { optimizer_ = std::move(optimizer); }
   // One like the store's with this state; changes nothing. Throws what set_optimizer_state throws.

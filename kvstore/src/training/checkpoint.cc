@@ -96,6 +96,26 @@ std::map<std::string, NDArray> matching_parameters(const Reader& reader,
   return saved;
 }
 
+void check_arrays(const Reader& reader, const std::map<std::string, NDArray>& arrays,
+                  const std::map<std::string, NDArray>& saved) {
+  for (const auto& [name, value] : arrays) {
+    if (!saved.contains(name)) reader.fail("has no array '" + name + "'");
+  }
+}
+
+// A handle that somebody else has too, such as a layer, shows what was saved.
+void fill_arrays(std::map<std::string, NDArray>& arrays, std::map<std::string, NDArray> saved) {
+  for (auto& [name, value] : saved) {
+    const auto mine = arrays.find(name);
+    if (mine == arrays.end() || !mine->second.defined() || mine->second.shape() != value.shape() ||
+        mine->second.dtype() != value.dtype())
+      continue;
+    mine->second.detach().assign(value);
+    value = mine->second;
+  }
+  arrays = std::move(saved);
+}
+
 // What this worker has of the checkpoint for itself. All workers learn here if it does not fit one of them.
 std::map<std::string, NDArray> checked_residuals(const std::string& path, Trainer& trainer,
                                                  const std::map<std::string, NDArray>& state,
@@ -108,9 +128,8 @@ std::map<std::string, NDArray> checked_residuals(const std::string& path, Traine
       workers == metadata.end() || workers->second == std::to_string(trainer.store().workers());
   const auto count = steps->second.item<std::int64_t>();
   try {
-    return trainer.store().check_residuals([&] {
-      return has_any ? load_residuals(path, count, trainer.store()) : std::map<std::string, NDArray>();
-    });
+    return trainer.store().check_residuals(
+        [&] { return has_any ? load_residuals(path, count, trainer) : std::map<std::string, NDArray>(); });
   } catch (const InvalidArgument& error) {
     fail(path, "does not fit with '" + residual_file(path, count, trainer.store()) + "': " + error.message() +
                    ". Without these files of all workers residuals begin at 0");
@@ -160,6 +179,8 @@ void load_checkpoint(const std::string& path, Checkpoint& checkpoint, Where wher
   for (const auto& [name, value] : checkpoint.counters) {
     counters[name] = reader.number<std::int64_t>(kCounter + name);
   }
+  std::map<std::string, NDArray> arrays = reader.arrays(kArray);
+  check_arrays(reader, checkpoint.arrays, arrays);
   std::map<std::string, NDArray> trainer = reader.arrays(kTrainer);
   std::map<std::string, NDArray> residuals;
   if (checkpoint.trainer) {
@@ -177,8 +198,8 @@ void load_checkpoint(const std::string& path, Checkpoint& checkpoint, Where wher
     checkpoint.trainer->store().set_residuals(residuals);
   }
   for (const auto& [name, generator] : checkpoint.generators) *generator = generators.at(name);
-  checkpoint.counters = std::move(counters);
-  checkpoint.arrays = reader.arrays(kArray);
+  for (auto& [name, value] : checkpoint.counters) value = counters.at(name);
+  fill_arrays(checkpoint.arrays, std::move(arrays));
   checkpoint.notes = notes_in(reader.metadata());
 }
 

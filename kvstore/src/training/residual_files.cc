@@ -15,7 +15,7 @@ namespace heddle {
 namespace {
 
 constexpr const char *kFormat = "format", *kFormatName = "heddle residuals 1";
-const std::string kMark = ".residuals-";
+const std::string kMark = ".residuals-", kParameters = "parameters";
 
 struct FileName {
   std::int64_t steps = 0;
@@ -86,6 +86,13 @@ void remove_others(const std::string& path, const FileName& mine) {
   for (const auto& one : old) std::filesystem::remove(one, error);
 }
 
+std::string names_of(const Trainer& trainer) {
+  std::string names;
+  for (const Parameter& parameter : trainer.parameters())
+    names += (names.empty() ? "" : ", ") + parameter.name;
+  return names;
+}
+
 }  // namespace
 
 std::string residual_file(const std::string& path, std::int64_t steps, const KVStore& store) {
@@ -93,14 +100,20 @@ std::string residual_file(const std::string& path, std::int64_t steps, const KVS
          std::to_string(store.workers());
 }
 
+// Residuals are kept by the keys, which are the parameters' places.
 std::map<std::string, NDArray> load_residuals(const std::string& path, std::int64_t steps,
-                                              const KVStore& store) {
+                                              const Trainer& trainer) {
+  const KVStore& store = trainer.store();
   const std::string file = residual_file(path, steps, store);
   std::error_code error;
   if (!std::filesystem::exists(file, error)) return {};
   Safetensors content = load_safetensors(file);
   if (content.metadata[kFormat] != kFormatName)
     throw Error("'" + file + "' has format '" + content.metadata[kFormat] + "', not '" + kFormatName + "'");
+  const auto saved = content.metadata.find(kParameters);
+  if (saved != content.metadata.end() && saved->second != names_of(trainer))
+    throw InvalidArgument("it was saved with other parameters, or in another order: " + saved->second +
+                          "; now they are " + names_of(trainer));
   return std::move(content.arrays);
 }
 
@@ -111,7 +124,8 @@ void save_residuals(const std::string& path, const Trainer& trainer, Where where
   const std::string file = residual_file(path, trainer.steps(), store);
   // Returns when all workers have written theirs. If one cannot, all throw: the others would wait for it else.
   store.check_residuals([&] {
-    Safetensors content{.arrays = store.residuals(), .metadata = {{kFormat, kFormatName}}};
+    Safetensors content{.arrays = store.residuals(),
+                        .metadata = {{kFormat, kFormatName}, {kParameters, names_of(trainer)}}};
     if (content.arrays.empty()) {
       std::error_code error;
       std::filesystem::remove(file, error);

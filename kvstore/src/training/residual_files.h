@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include <heddle/kvstore.h>
+#include <heddle/trainer.h>
 
 namespace heddle {
 
@@ -14,8 +14,9 @@ constexpr const char *kCheckpointSteps = "steps", *kCheckpointWorkers = "workers
 
 std::string residual_file(const std::string& path, std::int64_t steps, const KVStore& store);
 
-// This worker's for the checkpoint at `path`; empty: there is no such file. Throws Error for one that is damaged.
+// This worker's for the checkpoint at `path`; empty: there is no such file. Throws Error for one that is damaged,
+// InvalidArgument for one of parameters in another order.
 std::map<std::string, NDArray> load_residuals(const std::string& path, std::int64_t steps,
-                                              const KVStore& store);
+                                              const Trainer& trainer);
 
 }  // namespace heddle

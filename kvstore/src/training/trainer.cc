@@ -13,6 +13,9 @@ namespace heddle {
 namespace {
 
 constexpr const char* kSteps = "steps";
+// Of the optimizer's state, by the names of the parameters: "state.0.weight.velocity".
+const std::string kState = "state.";
+// The same by keys: of keys that are no parameter's, and as earlier versions wrote all of it.
 const std::string kOptimizer = "optimizer.";
 
 // A parameter in its storage: places count in elements, both inclusive.
@@ -83,6 +86,69 @@ void check_apart(const std::vector<Parameter>& parameters) {
   }
 }
 
+// Replicas may have names of their own, but not those of the first one in another order.
+void check_order(const std::vector<Parameter>& first, const std::vector<Parameter>& replica) {
+  std::unordered_set<std::string> names;
+  for (const Parameter& parameter : first) names.insert(parameter.name);
+  for (std::size_t i = 0; i < replica.size(); ++i) {
+    if (replica[i].name == first[i].name || !names.contains(replica[i].name)) continue;
+    throw InvalidArgument("Trainer: a replica has parameter '" + replica[i].name +
+                          "' where the first one has '" + first[i].name + "'");
+  }
+}
+
+// "weight f32 (3,), bias f32 ()": what the store's keys are.
+std::string describe(const std::vector<Parameter>& parameters) {
+  std::string text;
+  for (const auto& [name, value] : parameters) {
+    text +=
+        (text.empty() ? "" : ", ") + name + " " + name_of(value.dtype()) + " " + value.shape().to_string();
+  }
+  return text;
+}
+
+// "KEY.NAME" or "PARAMETER.NAME": keys and parameters may have dots, names of an optimizer's arrays have none.
+std::pair<std::string, std::string> split(const std::string& entry) {
+  const std::size_t dot = entry.rfind('.');
+  if (dot == std::string::npos) return {"", entry};
+  return {entry.substr(0, dot), entry.substr(dot + 1)};
+}
+
+// One a parameter. Of those of one name the second is called "name#2".
+std::vector<std::string> state_names(const std::vector<Parameter>& parameters) {
+  std::vector<std::string> names;
+  std::unordered_set<std::string> taken;
+  for (const Parameter& parameter : parameters) {
+    std::string name = parameter.name;
+    for (int number = 2; !taken.insert(name).second; ++number)
+      name = parameter.name + "#" + std::to_string(number);
+    names.push_back(name);
+  }
+  return names;
+}
+
+// The optimizer's part of a trainer's state, by the keys of the store.
+std::map<std::string, NDArray> by_key(const std::map<std::string, NDArray>& state,
+                                      const std::vector<std::string>& names) {
+  std::unordered_map<std::string, std::size_t> places;
+  for (std::size_t i = 0; i < names.size(); ++i) places.emplace(names[i], i);
+  std::map<std::string, NDArray> all;
+  for (const auto& [name, value] : state) {
+    if (name.starts_with(kState)) {
+      const auto [parameter, array] = split(name.substr(kState.size()));
+      const auto place = places.find(parameter);
+      if (place == places.end())
+        throw InvalidArgument("Trainer::set_state: '" + name + "' is of no parameter of this trainer");
+      all[std::to_string(place->second) + "." + array] = value;
+    } else if (name.starts_with(kOptimizer)) {
+      all[name.substr(kOptimizer.size())] = value;
+    } else if (name != kSteps) {
+      throw InvalidArgument("Trainer::set_state: what is '" + name + "'?");
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 Trainer::Trainer(std::vector<Parameter> parameters, TrainerOptions options, Where where)
@@ -105,6 +171,7 @@ void Trainer::check_replicas() const {
       throw InvalidArgument("Trainer: a replica has " + std::to_string(replica.size()) +
                             " parameters, the first one " + std::to_string(replicas_[0].size()));
     }
+    check_order(replicas_[0], replica);
     for (const Parameter& parameter : replica) {
       if (!parameter.value.defined())
         throw InvalidArgument("Trainer: parameter '" + parameter.name + "' is an undefined array");
@@ -126,7 +193,7 @@ void Trainer::init_store() {
       options_.store->broadcast(key, replicas_[0][i].value, values(i));
     }
   }
-  options_.store->set_optimizer(options_.optimizer, options_.params);
+  options_.store->set_optimizer(options_.optimizer, options_.params, describe(replicas_[0]));
   find_memory();
   for (const auto& replica : replicas_) {  // what another trainer has lent
     for (const Parameter& parameter : replica) lend_gradient_memory(parameter.value, {});
@@ -281,18 +348,25 @@ void Trainer::clear_errors(Where where) {
 std::map<std::string, NDArray> Trainer::state() const {
   EngineScope scope(replicas_[0][0].value.engine());
   std::map<std::string, NDArray> all{{kSteps, array({steps_})}};
-  for (const auto& [name, value] : options_.store->optimizer_state()) all[kOptimizer + name] = value;
+  const std::vector<std::string> names = state_names(replicas_[0]);
+  for (const auto& [entry, value] : options_.store->optimizer_state()) {
+    const auto [text, array] = split(entry);
+    const Key key(text);
+    const bool is_parameter =
+        key.is_number() && key.number() >= 0 && std::cmp_less(key.number(), names.size());
+    all[is_parameter ? kState + names[static_cast<std::size_t>(key.number())] + "." + array
+                     : kOptimizer + entry] = value;
+  }
   return all;
 }
 
 // Every step updates all parameters: there is state of each of them, or no step was done.
 void Trainer::check_complete(const std::map<std::string, NDArray>& optimizer, std::int64_t steps) const {
   if (optimizer.empty() && steps == 0) return;
-  for (std::size_t i = 0; i < replicas_[0].size(); ++i) {
-    const std::string name = std::to_string(i) + ".updates";
-    if (optimizer.contains(name)) continue;
-    throw InvalidArgument("Trainer::set_state: '" + kOptimizer + name + "' is missing, of parameter '" +
-                          replicas_[0][i].name + "'");
+  const std::vector<std::string> names = state_names(replicas_[0]);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (optimizer.contains(std::to_string(i) + ".updates")) continue;
+    throw InvalidArgument("Trainer::set_state: '" + kState + names[i] + ".updates' is missing");
   }
 }
 
@@ -300,12 +374,7 @@ void Trainer::set_state(const std::map<std::string, NDArray>& state, Where where
   const CallSite site(where);
   auto steps = state.find(kSteps);
   if (steps == state.end()) throw InvalidArgument("Trainer::set_state: 'steps' is missing");
-  std::map<std::string, NDArray> optimizer;
-  for (const auto& [name, value] : state) {
-    if (name == kSteps) continue;
-    if (!name.starts_with(kOptimizer)) throw InvalidArgument("Trainer::set_state: what is '" + name + "'?");
-    optimizer[name.substr(kOptimizer.size())] = value;
-  }
+  const std::map<std::string, NDArray> optimizer = by_key(state, state_names(replicas_[0]));
   if (!steps->second.defined()) throw InvalidArgument("Trainer::set_state: 'steps' is undefined");
   auto count = steps->second.item<std::int64_t>();
   if (count < 0) throw InvalidArgument("Trainer::set_state: steps is " + std::to_string(count));

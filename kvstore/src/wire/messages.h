@@ -80,6 +80,7 @@ struct Request {
       0;  // the server's number of the key. init: the rows of the value on all servers; 0: it has none
   std::uint64_t number = 0;
   // push: 1 for the worker's first of the key. pull: its pushes so far. init: the bytes of the value on all servers.
+  // set_optimizer: a digest of what the keys are, the same on all workers; 0: not known.
   std::uint64_t clock = 0;
   std::uint64_t offset = 0;  // of the payload in all bytes of the value
   // The size of the whole value on this server; of the payload if row_bytes is set or the push is compressed. A compressed

@@ -29,7 +29,8 @@ typedef struct heddle_checkpoint {
   size_t generator_count;
   heddle_counter* counters;  // epoch, step and the like; loading sets the values
   size_t counter_count;
-  heddle_archive* more;  // arrays and texts, the notes; loading replaces all that is in it
+  // Arrays and texts, the notes. Loading fills an array of the saved shape and dtype in place and replaces all else in it.
+  heddle_archive* more;
 } heddle_checkpoint;
 
 // Blocks until all arrays are there. Writes a temporary file and renames it.
