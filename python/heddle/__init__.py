@@ -48,6 +48,11 @@ class trace(_contextlib.ContextDecorator):  # noqa: N801 (used as a function)
     """Traces all engines of the process in the block, into a file for Perfetto and `heddle trace`."""
 
     def __init__(self, path: str | _os.PathLike[str]) -> None:
+        if hasattr(path, "ndim"):
+            raise TypeError(
+                f"trace: path is a {type(path).__name__}; want a str or a Path: trace() records what engines do, "
+                f"and matrix_trace(x) is the sum of a diagonal"
+            )
         if not isinstance(path, (str, _os.PathLike)):
             raise TypeError(f"trace: path is a {type(path).__name__}; want a str or a Path")
         self.path = path

@@ -905,9 +905,9 @@ def load_safetensors_metadata(path: str | os.PathLike[str]) -> dict[str, str]: .
 def save_checkpoint(path: str | os.PathLike[str], parameters: Sequence[Parameter] = ..., trainer: Trainer | None = None, generators: dict[str, Generator] = ..., counters: dict[str, int] = ..., arrays: dict[str, NDArray] = ..., notes: dict[str, str] = ...) -> None:
     """Everything that a training run needs to go on. Blocks."""
 
-def load_checkpoint(path: str | os.PathLike[str], parameters: Sequence[Parameter] = ..., trainer: Trainer | None = None, generators: dict[str, Generator] = ..., counters: dict[str, int] = ...) -> tuple[dict[str, NDArray], dict[str, str]]:
+def load_checkpoint(path: str | os.PathLike[str], parameters: Sequence[Parameter] = ..., trainer: Trainer | None = None, generators: dict[str, Generator] = ..., counters: dict[str, int] = ..., arrays: dict[str, NDArray] = ...) -> tuple[dict[str, NDArray], dict[str, str]]:
     """
-    Fills parameters, trainer, generators and the dict of counters in place; returns the arrays and the notes.
+    Fills parameters, trainer, generators, the dict of counters, and the arrays that have the saved shape and dtype in place; returns all arrays and the notes.
     """
 
 def save_residuals(path: str | os.PathLike[str], trainer: Trainer) -> None:

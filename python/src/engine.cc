@@ -76,8 +76,8 @@ EngineOptions options_of(std::optional<int> workers, std::optional<std::string> 
   return options;
 }
 
-// Pushes of the main thread that wait for room in a bounded engine.
-void look_for_signals_in_pushes() {
+// Pushes of the main thread that wait for room in a bounded engine, and operators that wait for arrays.
+void look_for_signals_in_waits() {
   if (!is_main_thread()) return;
   set_interrupt_check([] {
     const HoldGil gil;
@@ -92,7 +92,7 @@ PythonEngine make_engine(const EngineOptions& options) {
     made = new Engine(options);
   }
   engine_was_made();
-  look_for_signals_in_pushes();
+  look_for_signals_in_waits();
   std::shared_ptr<Engine> engine(made, destroy);
   std::erase_if(engines(), [](const std::weak_ptr<Engine>& old) { return old.expired(); });
   engines().push_back(engine);
@@ -390,7 +390,7 @@ void bind_engine(nb::module_& m) {
   bind_graphs(m);
   bind_completion(m);
   bind_engine_class(m);
-  look_for_signals_in_pushes();
+  look_for_signals_in_waits();
   m.def(
       "default_engine",
       [] {

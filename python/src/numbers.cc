@@ -68,6 +68,19 @@ nb::object float_of(PyObject* large) {
   return nb::steal(PyFloat_FromDouble(value));
 }
 
+// A list, a tuple, a text and the like, which know no arithmetic: Python would repeat or extend them by an array.
+bool is_plain_sequence(PyObject* object) {
+  PyTypeObject* const type = Py_TYPE(object);
+  return PyType_GetSlot(type, Py_sq_concat) && !PyType_GetSlot(type, Py_nb_multiply);
+}
+
+// What an operator has no operand for: Python asks the other object, or raises TypeError.
+PyObject* not_implemented(nb::handle other) {
+  if (is_plain_sequence(other.ptr()))
+    refuse_type(kOperand, other, "an array or a number: heddle.array(...) makes an array of a list");
+  return nb::borrow(Py_NotImplemented).release().ptr();
+}
+
 nb::object beside(PyObject* array, PyObject* other) { return operand_beside(array_in(array), other, false); }
 
 template <Binary function> PyObject* binary(PyObject* given_a, PyObject* given_b) {
@@ -75,7 +88,7 @@ template <Binary function> PyObject* binary(PyObject* given_a, PyObject* given_b
     const Where where = python_place();
     const nb::object a = beside(given_b, given_a), b = beside(given_a, given_b);
     const std::optional<Operand> x = to_operand(kOperand, a, where), y = to_operand(kOperand, b, where);
-    if (!x || !y) return nb::borrow(Py_NotImplemented).release().ptr();
+    if (!x || !y) return not_implemented(x ? b : a);
     return compute(function, *x, *y, where).release().ptr();
   });
 }
@@ -114,7 +127,7 @@ template <InPlace function> PyObject* in_place(PyObject* self, PyObject* other) 
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     const Where where = python_place();
     const std::optional<Operand> value = to_operand(kOperand, beside(self, other), where);
-    if (!value) return nb::borrow(Py_NotImplemented).release().ptr();
+    if (!value) return not_implemented(other);
     NDArray& x = *array_in(self);
     {
       const CallSite site(where);
@@ -133,6 +146,8 @@ PyObject* compare(PyObject* a, PyObject* given, int how) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     const nb::object other = operand_beside(array_in(a), given, true);
     PyObject* b = other.ptr();
+    const bool is_text = PyUnicode_Check(b) || PyBytes_Check(b);  // equal to no array, as to no number
+    if (is_text && (how == Py_EQ || how == Py_NE)) return nb::borrow(Py_NotImplemented).release().ptr();
     switch (how) {
       case Py_LT:
         return binary<less>(a, b);

@@ -2,6 +2,7 @@
 #include <cctype>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <string>
 
 #include <nanobind/stl/string.h>
@@ -50,6 +51,9 @@ DType dtype_named(ArgumentOf of, const std::string& name) {
   return at->second;
 }
 
+nb::object numpy_dtype() { return nb::module_::import_("numpy").attr("dtype"); }
+bool is_numpy_dtype(nb::handle object) { return nb::isinstance(object, numpy_dtype()); }
+
 Device device_named(ArgumentOf of, const std::string& name) {
   std::size_t end = 0;
   while (end < name.size() && (std::isalpha(static_cast<unsigned char>(name[end])) || name[end] == '_'))
@@ -82,12 +86,30 @@ DType to_dtype(ArgumentOf of, nb::handle object) {
   if (object.ptr() == reinterpret_cast<PyObject*>(&PyLong_Type)) return DType::i64;
   if (object.ptr() == reinterpret_cast<PyObject*>(&PyBool_Type)) return DType::boolean;
   // dtypes of NumPy and classes of its scalars
-  const nb::object numpy_dtype = nb::module_::import_("numpy").attr("dtype");
-  if (PyType_Check(object.ptr()) || nb::isinstance(object, numpy_dtype)) {
-    return dtype_named(of, text_of(numpy_dtype(object).attr("name")));
-  }
+  if (PyType_Check(object.ptr()) || is_numpy_dtype(object))
+    return dtype_named(of, text_of(numpy_dtype()(object).attr("name")));
   refuse_type(of, object, "a dtype, such as heddle.f32 or 'f32'");
 }
+
+namespace {
+
+// The dtype that `other` is or stands for; empty if it is none.
+std::optional<DType> dtype_in(nb::handle other) {
+  if (PyUnicode_Check(other.ptr())) {
+    const auto at = dtype_names().find(text_of(other));
+    return at == dtype_names().end() ? std::nullopt : std::optional(at->second);
+  }
+  const bool is_type = PyType_Check(other.ptr());
+  if (!is_type && !nb::isinstance<PythonDType>(other) && !is_numpy_dtype(other)) return std::nullopt;
+  try {
+    return to_dtype({"DType.__eq__", "other"}, other);
+  } catch (const InvalidArgument&) {
+  } catch (nb::python_error&) {  // a class that NumPy makes no dtype of
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 nb::object from_dtype(DType dtype) { return nb::borrow(dtype_objects[static_cast<int>(dtype)]); }
 
@@ -138,12 +160,7 @@ void bind_dtypes(nb::module_& m) {
       .def(
           "__eq__",
           [](const PythonDType& self, nb::handle other) -> nb::object {
-            if (nb::isinstance<PythonDType>(other))
-              return nb::bool_(nb::inst_ptr<PythonDType>(other)->value == self.value);
-            if (PyUnicode_Check(other.ptr())) {
-              const auto at = dtype_names().find(text_of(other));
-              return nb::bool_(at != dtype_names().end() && at->second == self.value);
-            }
+            if (const std::optional<DType> dtype = dtype_in(other)) return nb::bool_(*dtype == self.value);
             return nb::borrow(Py_NotImplemented);
           },
           nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
@@ -171,8 +188,14 @@ void bind_devices(nb::module_& m) {
       .def("__repr__", &Device::to_string)
       .def(
           "__eq__",
-          [](const Device& self, nb::handle other) {
-            return nb::isinstance<Device>(other) && *nb::inst_ptr<Device>(other) == self;
+          [](const Device& self, nb::handle other) -> nb::object {
+            const bool is_name = PyUnicode_Check(other.ptr());
+            if (!is_name && !nb::isinstance<Device>(other)) return nb::borrow(Py_NotImplemented);
+            try {
+              return nb::bool_(to_device({"Device.__eq__", "other"}, other) == self);
+            } catch (const InvalidArgument&) {
+              return nb::bool_(false);
+            }
           },
           nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const Device& self) { return static_cast<int>(self.kind) * 1000 + self.index; })

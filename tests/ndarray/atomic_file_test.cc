@@ -1,9 +1,12 @@
 // Files that are written at once or not at all, when their writers are killed.
+#include "files/atomic_file.h"
+
 #include <algorithm>
 #include <csignal>
 #include <files.h>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -13,9 +16,11 @@
 
 #include <doctest/doctest.h>
 
+#include <heddle/csv.h>
 #include <heddle/default_engine.h>
 #include <heddle/engine.h>
 #include <heddle/npy.h>
+#include <heddle/npz.h>
 #include <heddle/safetensors.h>
 
 using namespace heddle;
@@ -169,4 +174,76 @@ TEST_CASE("savers of one name at the same time remove nothing of each other") {
     CHECK(status == 0);
   }
   CHECK(names_in(directory) == Names{"state"});
+}
+
+namespace {
+
+mode_t mode_of(const std::string& path) {
+  struct stat status {};
+  REQUIRE(::stat(path.c_str(), &status) == 0);
+  return status.st_mode & 0777;
+}
+
+using Save = std::function<void(const std::string& path)>;
+const std::map<std::string, Save> kSaves = {
+    {"npy", [](const std::string& path) { save_npy(path, ones({2})); }},
+    {"npz",
+     [](const std::string& path) {
+       save_npz(path, {{"x", ones({2})}});
+     }},
+    {"empty npz", [](const std::string& path) { save_npz(path, {}); }},
+    {"csv", [](const std::string& path) { save_csv(path, ones({2})); }},
+    {"safetensors", [](const std::string& path) {
+       save_safetensors(path, {.arrays = {{"x", ones({2})}}, .metadata = {}});
+     }}};
+
+}  // namespace
+
+TEST_CASE("a file that is saved over another one keeps its permissions; a new one has those of the umask") {
+  for (const auto& [name, save] : kSaves) {
+    CAPTURE(name);
+    const TemporaryFile file;
+    const mode_t umask_before = ::umask(022);
+    save(file.path);
+    CHECK(mode_of(file.path) == 0644);
+    for (const mode_t mode : {0640U, 0600U, 0664U, 0755U}) {
+      REQUIRE(::chmod(file.path.c_str(), mode) == 0);
+      save(file.path);
+      CHECK(mode_of(file.path) == mode);
+    }
+    ::umask(umask_before);
+  }
+}
+
+TEST_CASE("a private file does not take over that others may read the one before") {
+  const TemporaryFile file;
+  write_file(file.path, "old");
+  REQUIRE(::chmod(file.path.c_str(), 0664) == 0);
+  AtomicFile secret(file.path, 0600);
+  secret.write("new", 3);
+  secret.commit();
+  CHECK(mode_of(file.path) == 0600);
+}
+
+TEST_CASE("a path with a zero byte is refused, and nothing is saved or read at the path before it") {
+  const TemporaryDirectory directory;
+  const std::string cut = directory.file("file"), path = cut + std::string(1, '\0') + "more";
+  const auto check = [&](const std::function<void()>& call) {
+    CHECK_THROWS_WITH_AS(call(),
+                         ("the path '" + cut + "' goes on behind a zero byte, which no path has").c_str(),
+                         InvalidArgument);
+  };
+  for (const auto& [name, save] : kSaves) {
+    CAPTURE(name);
+    check([&, &save = save] { save(path); });
+  }
+  CHECK(names_in(directory).empty());
+  write_file(cut, "x");
+  check([&] { load_npy(path); });
+  check([&] { map_npy(path); });
+  check([&] { load_npz(path); });
+  check([&] { load_csv(path); });
+  check([&] { load_safetensors(path); });
+  check([&] { map_safetensors(path); });
+  check([&] { load_safetensors_metadata(path); });
 }

@@ -70,6 +70,27 @@ TEST_CASE("Fortran order is converted, versions 1 to 3 are read") {
   }
 }
 
+TEST_CASE("headers of Python 2, and bytes with an order of their own, are read") {
+  const TemporaryFile file;
+  for (const char* shape : {"(3L,)", "(3L, 1L)", "(1, 3L)"}) {
+    write_file(file.path, file_of(dictionary("<f4", "False", shape), 0) + std::string(12, '\0'));
+    CHECK(load_npy(file.path).to_vector<float>() == std::vector<float>{0, 0, 0});
+  }
+  for (const char* order : {"|", "<", ">", "="}) {
+    for (const char* code : {"u1", "i1", "b1"}) {
+      write_file(file.path, file_of(dictionary(order + std::string(code), "False", "(2,)"), 2));
+      CHECK(load_npy(file.path).astype(DType::i64).to_vector<std::int64_t>() ==
+            std::vector<std::int64_t>{1, 1});
+    }
+  }
+  write_file(file.path, file_of(dictionary("=i2", "False", "(1,)"), 2));
+  CHECK(load_npy(file.path).to_vector<std::int16_t>() == std::vector<std::int16_t>{0x0101});
+  for (const char* code : {">f4", "|f4", "", "u1", "<u1x"}) {
+    write_file(file.path, file_of(dictionary(code, "False", "(1,)"), 4));
+    CHECK(problem_with(file.path).find("elements of type '" + std::string(code) + "'") != std::string::npos);
+  }
+}
+
 TEST_CASE("a bool in a file is true when its byte is not 0") {
   const TemporaryFile file;
   write_file(file.path, file_of(dictionary("|b1", "False", "(3,)"), 0) + std::string("\0\1\xff", 3));

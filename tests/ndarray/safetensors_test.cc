@@ -192,6 +192,31 @@ TEST_CASE("broken files are refused with their name and the reason") {
   CHECK(problem_with(file.directory.path.string()) != "no error");
 }
 
+TEST_CASE("a file of very many arrays is loaded in time that grows as they do") {
+  const TemporaryFile file;
+  constexpr int kArrays = 200'000;  // if each of them looked at all others, this would take half an hour
+  std::string header = "{\"__metadata__\":{\"by\":\"a test\"}";
+  for (int i = 0; i < kArrays; ++i) {
+    const std::string offset = std::to_string(i), end = std::to_string(i + 1);
+    header += ",\"layer." + offset + "\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[" + offset + "," +
+              end + "]}";
+  }
+  write_file(file.path, with_header(header + "}", kArrays));
+  CHECK(load_safetensors_metadata(file.path).at("by") == "a test");
+  const Safetensors mapped = map_safetensors(file.path);
+  CHECK(mapped.arrays.size() == kArrays);
+  CHECK(mapped.arrays.at("layer.777").shape() == Shape{1});
+}
+
+TEST_CASE("values that the format does not have are passed over, however deep") {
+  const TemporaryFile file;
+  const std::string deep = std::string(1000, '[') + "1" + std::string(1000, ']');
+  write_file(file.path, with_header("{\"x\":{\"more\":{\"a\":[{\"b\":{\"dtype\":1}}, 2],\"c\":" + deep +
+                                        "},\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}",
+                                    2));
+  CHECK(load_safetensors(file.path).arrays.at("x").shape() == Shape{2});
+}
+
 TEST_CASE("every truncation and every flipped bit is refused or read, never worse") {
   TemporaryFile file;
   save_safetensors(file.path, sample());

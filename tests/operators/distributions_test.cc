@@ -235,16 +235,16 @@ TEST_CASE("the same numbers on any number of workers, and none twice") {
 TEST_CASE("parameters out of their range are refused at the call, those in arrays by the op") {
   const auto says = [](const std::function<void()>& call) { return message_of<InvalidArgument>(call); };
   const NDArray none, x = ones({3});
-  CHECK(says([] { gamma({2}, 0); }) == "gamma: concentration is 0.000000; wanted more than 0");
-  CHECK(says([] { gamma({2}, 1, -1); }) == "gamma: scale is -1.000000; wanted 0 or more");
+  CHECK(says([] { gamma({2}, 0); }) == "gamma: concentration is 0; wanted more than 0");
+  CHECK(says([] { gamma({2}, 1, -1); }) == "gamma: scale is -1; wanted 0 or more");
   CHECK(says([] { beta({2}, 1, std::nan("")); }) == "beta: b is nan; wanted more than 0");
   CHECK(says([] { exponential({2}, kInfinity); }) == "exponential: scale is inf; wanted 0 or more");
   CHECK(says([] { exponential({2}, 1, DType::i32); }) ==
         "exponential: makes f32, f64, f16 and bf16, not i32");
-  CHECK(says([] { binomial({2}, 1.5, 0.5); }) == "binomial: n is 1.500000; wanted a whole number, 0 or more");
-  CHECK(says([] { binomial({2}, 1, 2); }) == "binomial: p is 2.000000; wanted 0 to 1");
+  CHECK(says([] { binomial({2}, 1.5, 0.5); }) == "binomial: n is 1.5; wanted a whole number, 0 or more");
+  CHECK(says([] { binomial({2}, 1, 2); }) == "binomial: p is 2; wanted 0 to 1");
   CHECK(says([] { truncated_normal({2}, 0, 1, 2, 2); }) ==
-        "truncated_normal: low is 2.000000 and high 2.000000; wanted low < high");
+        "truncated_normal: low is 2 and high 2; wanted low < high");
   CHECK(says([&] { poisson({2}, x); }) == "poisson: shapes (3,) and (2,) do not broadcast together");
   CHECK(says([&] { poisson({1}, x); }) == "poisson: rate has shape (3,); wanted one that broadcasts to (1,)");
   CHECK(says([&] { multinomial(x, 4); }) ==
@@ -254,7 +254,7 @@ TEST_CASE("parameters out of their range are refused at the call, those in array
   CHECK(says([&] { categorical(zeros({2}, DType::i32)); }) ==
         "categorical: dtype i32; wanted a floating one");
   CHECK(says([&] { choice(3, {4}, false); }) == "choice: shape (4,) of 3 entries without replacement");
-  CHECK(says([&] { choice(0.5, {4}); }) == "choice: x is 0.500000; wanted a whole number or an array");
+  CHECK(says([&] { choice(0.5, {4}); }) == "choice: x is 0.5; wanted a whole number or an array");
   CHECK(says([&] { choice(2, {4}, true, x); }) == "choice: p has shape (3,); wanted (2,)");
   CHECK(says([&] { choice(0, {1}); }) == "choice: nothing to choose from");
   CHECK(says([&] { shuffle(x, 1); }).starts_with("shuffle: axis 1"));
@@ -266,8 +266,7 @@ TEST_CASE("parameters out of their range are refused at the call, those in array
   const auto holds = [](const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos;
   };
-  CHECK(holds(fails(poisson({2, 3}, array<double>({1, -1, 2}))),
-              "poisson: rate is -1.000000 at position (0, 1)"));
+  CHECK(holds(fails(poisson({2, 3}, array<double>({1, -1, 2}))), "poisson: rate is -1 at position (0, 1)"));
   CHECK(holds(fails(multinomial(zeros({2, 3}), 1)),
               "multinomial: row 0 has 0 weights above 0; wanted at least 1"));
   CHECK(holds(fails(multinomial(array<float>({1, 0, -1}), 1)), "multinomial: row 0 has the weight -1"));

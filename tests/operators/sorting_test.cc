@@ -278,9 +278,9 @@ TEST_CASE("a histogram with one bound that all elements are beyond is an error t
     const EngineScope scope(engine);
     const NDArray x = arange(5, DType::f64);
     const NDArray above = histogram(x, 4, 10)[1], below = histogram(x, 4, {}, -3)[1];
-    CHECK(test::message_of([&] { above.wait(); }).find("histogram: low is 10.000000 and high 4.000000") !=
+    CHECK(test::message_of([&] { above.wait(); }).find("histogram: low is 10 and high 4") !=
           std::string::npos);
-    CHECK(test::message_of([&] { below.wait(); }).find("histogram: low is 0.000000 and high -3.000000") !=
+    CHECK(test::message_of([&] { below.wait(); }).find("histogram: low is 0 and high -3") !=
           std::string::npos);
     CHECK(histogram(x, 2, 4)[0].to_vector<std::int64_t>() == std::vector<std::int64_t>{0, 1});
     CHECK(histogram(zeros({0}), 2, 10)[0].to_vector<std::int64_t>() == std::vector<std::int64_t>{0, 0});

@@ -575,3 +575,72 @@ def test_lists_with_f64_arrays_are_f64():
     for given in [[third], [np.float32(third), 1.0], [heddle.array([third])], [np.array([1]), [0.5]], [np.float64(third)]]:
         assert heddle.array(given).dtype == heddle.f32
     assert heddle.array([np.array([third])], dtype="f32").dtype == heddle.f32
+
+
+def test_lists_and_texts_are_no_operands():
+    number, row = heddle.array(2), heddle.array([1, 2, 3])
+    repeated, extended = [1], [1]
+
+    def repeat():
+        nonlocal repeated
+        repeated *= number
+
+    def extend():
+        nonlocal extended
+        extended += row
+
+    class Mine(list):
+        pass
+
+    calls = [lambda: number * [1, 2], lambda: [1, 2] * number, lambda: (1, 2) * number, lambda: "ab" * number, lambda: number * b"ab"]
+    calls += [lambda: row + [1, 2, 3], lambda: row == [1, 2, 3], lambda: [1, 2, 3] == row, lambda: row != (1, 2, 3)]
+    calls += [lambda: row < [1, 2, 3], lambda: number * Mine([1]), lambda: row == Mine([1]), repeat, extend]
+    for call in calls:
+        with pytest.raises(TypeError, match=r"an operand is a \w+; want an array or a number"):
+            call()
+    assert repeated == extended == [1]
+    with pytest.raises(TypeError):
+        row += [1, 2, 3]
+    assert (row == heddle.array([1, 2, 3])).tolist() == [True] * 3
+
+    class Reflected:
+        def __rmul__(self, other):
+            return "theirs"
+
+        def __eq__(self, other):
+            return "theirs"
+
+    assert number * Reflected() == "theirs" and (number == Reflected()) == "theirs"
+    assert not row == "a" and row != "a" and not row == None and "%d" % number == "2"  # noqa: E711
+
+
+def test_dtypes_and_devices_equal_what_stands_for_them():
+    x = heddle.ones(2)
+    for same in (np.float32, np.dtype("f4"), "float32", "f32", float, heddle.float32):
+        assert x.dtype == same and same == x.dtype and not x.dtype != same
+    for other in (np.float64, np.dtype([("a", "i4")]), "no dtype", int, str, object, heddle.NDArray, None, 5):
+        assert x.dtype != other and other != x.dtype and not x.dtype == other
+    assert heddle.ones(1, dtype="i64").dtype == int and heddle.ones(1, dtype="bool").dtype == np.bool_
+    assert x.device == "cpu" and "cpu(0)" == x.device and x.device != "cpu(1)" and x.device != "no device"
+    assert x.device != None and not x.device == 0  # noqa: E711
+
+
+def test_a_mask_with_a_side_of_0_chooses_nothing():
+    for shape, sides in (((1,), (0,)), ((2, 3), (0, 3)), ((2, 3), (2, 0)), ((2, 3), (0, 0)), ((2, 3), (0,)), ((0, 3), (0, 3)), ((0, 3), (0,))):
+        theirs, mask = np.arange(np.prod(shape)).reshape(shape), np.zeros(sides, bool)
+        ours = heddle.array(theirs)
+        assert ours[heddle.array(mask)].shape == theirs[mask].shape
+        assert ours[..., heddle.array(mask)].shape == theirs[..., mask].shape if len(sides) == len(shape) else True
+        ours[heddle.array(mask)] = 5
+        ours[heddle.array(mask)] = heddle.zeros((0, *shape[len(sides) :]), dtype="i64")
+        np.testing.assert_array_equal(ours.numpy(), theirs)
+    for shape, sides in (((2, 3), (0, 4)), ((0, 3), (2, 0)), ((3,), (2,)), ((3,), (0, 0))):
+        with pytest.raises(IndexError):
+            heddle.zeros(shape)[heddle.zeros(sides, dtype="bool")]
+
+
+def test_trace_refuses_an_array_and_names_the_operator():
+    for x in (heddle.eye(2), np.eye(2)):
+        with pytest.raises(TypeError, match=r"matrix_trace\(x\) is the sum of a diagonal"):
+            heddle.trace(x)
+    assert heddle.matrix_trace(heddle.eye(2)).item() == 2

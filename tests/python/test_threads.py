@@ -222,6 +222,38 @@ def test_ctrl_c_ends_calls_that_block(run, tmp_path, program, bounds):
 
 
 @threaded
+@pytest.mark.parametrize(
+    "call",
+    [
+        "x[mask]",
+        "x[:, mask[0]]",
+        "x.__setitem__(mask, heddle.zeros(4))",
+        "heddle.masked_select(x, mask)",
+        "heddle.nonzero(x)",
+        "heddle.argwhere(x)",
+        "heddle.unique(x)",
+        "heddle.bincount(counts)",
+        "heddle.repeat(x, counts, 0)",
+        "heddle.split(x, counts)",
+        "x.wait()",
+        "x.tolist()",
+        "str(x)",
+    ],
+)
+def test_ctrl_c_ends_operators_that_wait_for_arrays(run, call):
+    program = (
+        "with engine:\n"
+        "    x, mask, counts = heddle.ones((2, 2)), heddle.ones((2, 2), dtype='bool'), heddle.ones(2, dtype='i64')\n"
+        "    engine.push(lambda: (begun.set(), go.wait()), mutate=[x, mask, counts]); begun.wait()\n"
+        f"    interrupts(lambda: {call})\n"
+        "    go.set()\n"
+        f"    {call}\n"
+    )
+    done = run("import sys, heddle\n" + INTERRUPTED.format(bounds="", program=program))
+    assert done.stdout.strip() == "interrupted", done.stdout + done.stderr
+
+
+@threaded
 def test_ctrl_c_ends_waits_for_a_store(run):
     # Two workers of one process: the other one never comes.
     done = run(

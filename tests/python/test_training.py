@@ -376,9 +376,10 @@ def test_loading_fills_arrays_of_the_saved_shape(tmp_path):
 
 def test_state_is_that_of_parameters_by_name():
     def run(names):
-        parameters = [heddle.Parameter(name, heddle.ones(2)) for name in names]
-        for parameter in parameters:
-            parameter.value.requires_grad = True
+        values = [heddle.ones(2) for _ in names]
+        for value in values:
+            value.requires_grad = True
+        parameters = [heddle.Parameter(name, value) for name, value in zip(names, values, strict=True)]
         return parameters, heddle.Trainer(parameters, params={"momentum": 0.5})
 
     parameters, trainer = run(["a", "b"])

@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -99,9 +98,11 @@ std::string tuning_to_text(const NetworkCost& network) {
   entries_of(copy, entries);
   std::string text;
   for (const Entry& entry : entries) {
-    char number[40];
-    std::snprintf(number, sizeof number, " %.9g\n", *entry.value / entry.unit);
-    text += entry.name + std::string(number);
+    char digits[32];
+    char* const end = std::to_chars(std::begin(digits), std::end(digits), *entry.value / entry.unit,
+                                    std::chars_format::general, 9)
+                          .ptr;
+    text += entry.name + (" " + std::string(std::begin(digits), end)) + "\n";
   }
   return text;
 }

@@ -5,6 +5,8 @@
 #include <poll.h>
 #include <random>
 
+#include <heddle/number_text.h>
+
 #include "bootstrap/rendezvous_socket.h"
 #include "bootstrap/rendezvous_wire.h"
 
@@ -27,10 +29,7 @@ int left_until(Clock::time_point deadline) {
 }
 
 std::string seconds(milliseconds time) {
-  std::string text = std::to_string(static_cast<double>(time.count()) / 1000);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.ends_with('.')) text.pop_back();
-  return text + " s";
+  return number_text(static_cast<double>(time.count()) / 1000) + " s";
 }
 
 std::string ranks(const std::vector<int>& list) {

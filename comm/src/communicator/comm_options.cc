@@ -125,9 +125,8 @@ std::string single_engine(const Engine& engine) {
   const std::string why = why_not_shared(engine);
   if (why.empty()) return kAnyEngine;
   static const std::uint64_t process = std::uint64_t{std::random_device{}()} << 32 | std::random_device{}();
-  std::ostringstream text;
-  text << process << "/" << getpid() << "/" << &engine << " " << why;
-  return text.str();
+  return std::to_string(process) + "/" + std::to_string(getpid()) + "/" +
+         std::to_string(reinterpret_cast<std::uintptr_t>(&engine)) + " " + why;
 }
 
 // The lines of all ranks' texts.

@@ -6,6 +6,7 @@
 #include <string>
 #include <unistd.h>
 
+#include <heddle/number_text.h>
 #include <heddle/usable_cores.h>
 
 #include "device/device_ranks.h"
@@ -43,11 +44,7 @@ void examine_cores(Findings& findings) {
   const UsableCores cores = usable_cores();
   std::string text =
       std::to_string(cores.by_affinity) + " of " + std::to_string(cores.online) + " by affinity";
-  if (cores.by_quota > 0) {
-    char number[32];
-    std::snprintf(number, sizeof number, "%.1f", cores.by_quota);
-    text += std::string(", ") + number + " by the control group";
-  }
+  if (cores.by_quota > 0) text += ", " + fixed_text(cores.by_quota, 1) + " by the control group";
   const bool fewer = cores.by_quota > 0 && cores.by_quota < cores.by_affinity;
   findings.push_back({fewer ? Level::note : Level::ok, "cores", text});
   std::error_code none;

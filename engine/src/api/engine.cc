@@ -12,6 +12,7 @@
 
 #include <heddle/call_site.h>
 #include <heddle/engine.h>
+#include <heddle/number_text.h>
 #include <heddle/parallel.h>
 #include <heddle/var_use.h>
 
@@ -191,11 +192,10 @@ void check_options(const EngineOptions& options) {
                           ", want 0 (one a usable core) to 1024");
   }
   if (!is_time(options.watchdog)) {
-    throw InvalidArgument("watchdog: got " + std::to_string(options.watchdog) +
-                          ", want 0 (off) to 1e9 seconds");
+    throw InvalidArgument("watchdog: got " + number_text(options.watchdog) + ", want 0 (off) to 1e9 seconds");
   }
   if (!is_time(options.spin)) {
-    throw InvalidArgument("spin: got " + std::to_string(options.spin) + ", want 0 to 1e9 seconds");
+    throw InvalidArgument("spin: got " + number_text(options.spin) + ", want 0 to 1e9 seconds");
   }
 }
 

@@ -1,14 +1,17 @@
+#include <chrono>
 #include <exception>
 #include <mutex>
 #include <string>
 
 #include <heddle/engine.h>
 #include <heddle/error.h>
+#include <heddle/interrupt_check.h>
 #include <heddle/var_use.h>
 
 #include "api/wait.h"
 #include "core/capture.h"
 #include "core/core.h"
+#include "core/op_scheduler.h"
 
 namespace heddle {
 
@@ -46,6 +49,14 @@ const std::atomic<Engine*>& engine_of(const Var& var) { return core_of(var, "eng
 void wait_on(const Var& var) {
   const WaitOutcome outcome = wait_for(core_of(var, "wait_on"), var, kNever);
   if (outcome.poison) std::rethrow_exception(outcome.poison->root->exception);
+}
+
+void wait_with_check(const Var& var) {
+  constexpr std::chrono::milliseconds kPause{50};
+  EngineCore* const core = core_of(var, "wait_with_check");
+  void (*const check)() = interrupt_check();
+  if (!check || core->current_op() || capturing()) return;
+  while (!wait_for(core, var, std::chrono::steady_clock::now() + kPause).over) check();
 }
 
 bool has_ended(const Engine& engine) { return !engine.core().is_open(); }

@@ -18,11 +18,13 @@ std::unique_ptr<Stream> OpScheduler::new_stream(Device device, Lane lane) {
 }
 
 namespace {
-thread_local void (*interrupt_check)() = nullptr;
+thread_local void (*check_of_thread)() = nullptr;
 }
 
+void (*interrupt_check())() { return check_of_thread; }
+
 void OpScheduler::await_budget(Budget& budget, std::size_t bytes) {
-  interrupt_check ? budget.acquire_interruptibly(bytes, interrupt_check) : budget.acquire(bytes);
+  check_of_thread ? budget.acquire_interruptibly(bytes, check_of_thread) : budget.acquire(bytes);
 }
 
 void OpScheduler::parallel(std::int64_t count, std::int64_t grain,
@@ -32,4 +34,4 @@ void OpScheduler::parallel(std::int64_t count, std::int64_t grain,
 
 }  // namespace heddle::detail
 
-void heddle::set_interrupt_check(void (*check)()) { heddle::detail::interrupt_check = check; }
+void heddle::set_interrupt_check(void (*check)()) { heddle::detail::check_of_thread = check; }

@@ -89,6 +89,8 @@ class OpScheduler {
   EngineCore& core_;  // owns this
 };
 
+void (*interrupt_check())();  // of the calling thread; null: it has none
+
 std::unique_ptr<OpScheduler> make_naive_scheduler(EngineCore& core);
 std::unique_ptr<OpScheduler> make_fuzz_scheduler(EngineCore& core);
 std::unique_ptr<OpScheduler> make_threaded_scheduler(

@@ -1,10 +1,11 @@
 #include "diagnostics/pending.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <iterator>
 #include <mutex>
 #include <utility>
+
+#include <heddle/number_text.h>
 
 #include "core/core.h"
 #include "stream/fence_set.h"
@@ -63,11 +64,7 @@ PendingState state_of_writer(const OpNode& op, const FenceSet* fences) {
 
 std::string ops_text(std::int64_t count) { return std::to_string(count) + (count == 1 ? " op" : " ops"); }
 
-std::string seconds_text(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f s", seconds);
-  return text;
-}
+std::string seconds_text(double seconds) { return fixed_text(seconds, 1) + " s"; }
 
 std::string state_text(const PendingOp& op) {
   const std::string lasted = op.seconds ? " for " + seconds_text(*op.seconds) : "";

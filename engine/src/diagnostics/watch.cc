@@ -6,6 +6,8 @@
 #include <unistd.h>
 #include <utility>
 
+#include <heddle/number_text.h>
+
 #include "base/log.h"
 #include "core/core.h"
 #include "diagnostics/pending.h"
@@ -117,9 +119,7 @@ void Watch::watch() {
 void Watch::report(double seconds) {
   const Pending pending(core_);
   if (pending.empty()) return;
-  char lasted[64];
-  std::snprintf(lasted, sizeof lasted, "heddle: no op has ended for %.1f s. ", seconds);
-  std::string text = lasted + pending.text();
+  std::string text = "heddle: no op has ended for " + fixed_text(seconds, 1) + " s. " + pending.text();
   text += write_file(dot_path_, pending.dot()) ? "as a graph: " + dot_path_
                                                : "the graph could not be written to " + dot_path_;
   log(text);

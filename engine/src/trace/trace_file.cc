@@ -66,6 +66,9 @@ std::uint64_t op_number(std::uint32_t engine, std::uint64_t sequence) {
 }
 
 int open_for_writing(const std::string& path) {
+  if (path.find('\0') != std::string::npos)  // the system would take what stands before it for the whole path
+    throw InvalidArgument("trace: the path '" + std::string(path.c_str()) +
+                          "' goes on behind a zero byte, which no path has");
   // Truncated only when it is locked: another process may be writing it.
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (file < 0) throw Error("trace: cannot write " + path + ": " + std::strerror(errno));

@@ -8,6 +8,7 @@
 #include <heddle/key.h>
 
 #include "client/placement.h"
+#include "files/path.h"
 
 namespace heddle::kv_detail {
 namespace {
@@ -36,6 +37,7 @@ void add(PlacementRule& rule, const std::string& entry, const std::string& where
 }
 
 void read_file(PlacementRule& rule, const std::string& path) {
+  ndarray_detail::check_path(path);
   std::ifstream file(path);
   if (!file) throw Error("the placement's file " + path + " cannot be read");
   int number = 0;

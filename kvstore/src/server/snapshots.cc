@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <unistd.h>
 #include <utility>
+
+#include <heddle/number_text.h>
 
 #include "server/keep_alive.h"
 #include "server/state_stream.h"
@@ -17,11 +18,7 @@ using Level = ServerEvent::Level;
 
 constexpr int kLeastPause = 10;  // times as long as it has kept the server's thread
 
-std::string seconds_text(double seconds) {
-  char text[32] = "";
-  std::snprintf(text, sizeof text, "%.3fs", seconds);
-  return text;
-}
+std::string seconds_text(double seconds) { return fixed_text(seconds, 3) + "s"; }
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include <heddle/number_text.h>
 #include <heddle/ops.h>
 
 #include "server/keep_alive.h"
@@ -37,8 +38,8 @@ bool rows_fit(const Push& a, const Push& b) {
 
 std::string describe(const Push& push) {
   if (push.overwrite) return "an assignment";
-  return "lr " + (std::isnan(push.lr) ? "of the optimizer" : std::to_string(push.lr)) + ", scale " +
-         std::to_string(push.scale) +
+  return "lr " + (std::isnan(push.lr) ? "of the optimizer" : number_text(push.lr)) + ", scale " +
+         number_text(push.scale) +
          (push.rows.defined() ? ", rows of " + std::to_string(push.value.shape()[1]) : "");
 }
 

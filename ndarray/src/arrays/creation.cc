@@ -7,6 +7,7 @@
 
 #include <heddle/array_op.h>
 #include <heddle/call_site.h>
+#include <heddle/number_text.h>
 #include <heddle/parallel.h>
 
 #include "arrays/new_array.h"
@@ -26,7 +27,7 @@ Wide wide(Scalar value) {
 
 std::string text_of(Scalar value) {
   if (value.is_huge()) return std::to_string(value.as<std::uint64_t>());
-  return value.is_integral() ? std::to_string(value.as<std::int64_t>()) : std::to_string(value.real());
+  return value.is_integral() ? std::to_string(value.as<std::int64_t>()) : number_text(value.real());
 }
 
 // How many numbers arange() makes.

@@ -13,6 +13,7 @@
 
 #include <heddle/call_site.h>
 #include <heddle/memory_report.h>
+#include <heddle/number_text.h>
 
 namespace heddle {
 namespace ndarray_detail {
@@ -120,9 +121,7 @@ std::string bytes_text(std::size_t bytes) {
   auto value = static_cast<double>(bytes);
   std::size_t unit = 0;
   for (; value >= 1024 && unit < std::size(kUnits) - 1; ++unit) value /= 1024;
-  char text[32] = "";
-  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
-  return text;
+  return fixed_text(value, unit == 0 ? 0 : 1) + " " + kUnits[unit];
 }
 
 std::string place_text(const std::source_location& where) {

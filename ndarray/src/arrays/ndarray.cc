@@ -1,4 +1,5 @@
 #include <heddle/array_op.h>
+#include <heddle/interrupt_check.h>
 #include <heddle/ndarray.h>
 #include <heddle/var_use.h>
 
@@ -169,6 +170,7 @@ void NDArray::fill_integer(std::int64_t value, Where where) const {
 
 void NDArray::wait() const {
   check_defined(*this, "wait");
+  wait_with_check(var());
   wait_on(var());
 }
 

@@ -5,6 +5,7 @@
 
 #include <heddle/array_op.h>
 #include <heddle/call_site.h>
+#include <heddle/interrupt_check.h>
 #include <heddle/var_use.h>
 
 namespace heddle::ndarray_detail {
@@ -12,6 +13,7 @@ namespace heddle::ndarray_detail {
 // Pushes fn as an op that reads array, and blocks until it is done; rethrows its error. Other threads may push ops that
 // overwrite the array meanwhile, since fn runs inside an op.
 template <class F> void read_now(const NDArray& array, const char* name, F&& fn) {
+  wait_with_check(array.var());
   Engine* const alive = array.storage()->engine_if_alive();
   if (!alive || has_ended(*alive)) {
     wait_on(array.var());

@@ -5,11 +5,13 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include <heddle/number_text.h>
+
 namespace heddle::ndarray_detail {
 
 namespace {
 
-// Parses "d.ddde+XX", as printf and to_chars write it.
+// Parses "d.ddde+XX", as to_chars writes it.
 Decimal parse_scientific(const std::string& text, bool negative) {
   Decimal decimal;
   decimal.negative = negative;
@@ -35,7 +37,10 @@ template <class T> Decimal shortest_of(T x) {
 }
 
 double value_of(const Decimal& decimal) {
-  return std::strtod(("0." + decimal.digits + "e" + std::to_string(decimal.point)).c_str(), nullptr);
+  const std::string text = "0." + decimal.digits + "e" + std::to_string(decimal.point);
+  double value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
 }
 
 template <class T> bool names(const Decimal& decimal, double size) {
@@ -81,15 +86,17 @@ Decimal shortest(Float16 x) { return shortest_half(x); }
 Decimal shortest(BFloat16 x) { return shortest_half(x); }
 
 Decimal rounded_scientific(double x, int places) {
-  char text[512];
-  std::snprintf(text, sizeof text, "%.*e", places, std::abs(x));
+  std::string text(static_cast<std::size_t>(places + 16), ' ');
+  const auto form = std::chars_format::scientific;
+  const char* const end =
+      std::to_chars(text.data(), text.data() + text.size(), std::abs(x), form, places).ptr;
+  text.resize(static_cast<std::size_t>(end - text.data()));
   return parse_scientific(text, std::signbit(x));
 }
 
 Decimal rounded_plain(double x, int places) {
-  char text[512];
-  std::snprintf(text, sizeof text, "%#.*f", places, std::abs(x));
-  const std::string plain = text;
+  std::string plain = fixed_text(std::abs(x), places);
+  if (places == 0) plain += '.';
   Decimal decimal;
   decimal.negative = std::signbit(x);
   decimal.point = static_cast<int>(plain.find('.'));

@@ -17,6 +17,7 @@
 #include <heddle/error.h>
 
 #include "files/crc32.h"
+#include "files/path.h"
 
 namespace heddle {
 namespace {
@@ -115,13 +116,28 @@ int create_temporary(const std::string& prefix, std::string& name, unsigned mode
   }
 }
 
+// Gives a file the permissions of the one that it replaces, but none of the user's own beyond `mode`. Where the group cannot be
+// kept, the new one may do what others may.
+void keep_permissions(const std::string& path, int file, unsigned mode) {
+  struct stat old {
+  }, made{};
+  if (::stat(path.c_str(), &old) != 0 || !S_ISREG(old.st_mode) || ::fstat(file, &made) != 0) return;
+  unsigned kept = old.st_mode & 0777;
+  if (mode != 0666) kept &= mode;
+  if (old.st_gid != made.st_gid && ::fchown(file, static_cast<uid_t>(-1), old.st_gid) != 0)
+    kept = (kept & ~070U) | (kept & 07U) << 3;
+  ::fchmod(file, kept);  // a file system without permissions refuses it
+}
+
 }  // namespace
 
 AtomicFile::AtomicFile(const std::string& path, unsigned mode) : path_(path) {
+  ndarray_detail::check_path(path);
   const std::string prefix = temporary_prefix(path);
   remove_abandoned(path, prefix);
   file_ = create_temporary(prefix, temporary_, mode);
   if (file_ < 0) fail("cannot be written");
+  keep_permissions(path, file_, mode);
 }
 
 AtomicFile::~AtomicFile() {

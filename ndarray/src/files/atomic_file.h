@@ -9,7 +9,7 @@ namespace heddle {
 // Writes to a temporary file in the same directory. commit() renames it to `path`; durable_commit() syncs it before, so
 // that it survives a power failure. Without either the temporary file is removed. The next AtomicFile of that path on
 // that host removes those of killed processes. Throws Error with the path and the system's message.
-// `mode` is that of a new file, less what the process's umask takes.
+// `mode` is that of a new file, less what the process's umask takes; one that is replaced leaves its permissions and group.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path, unsigned mode = 0666);

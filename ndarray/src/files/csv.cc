@@ -2,7 +2,9 @@
 #include <cctype>
 #include <cerrno>
 #include <charconv>
+#include <clocale>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <limits>
@@ -13,6 +15,7 @@
 #include <heddle/error.h>
 
 #include "files/atomic_file.h"
+#include "files/path.h"
 
 namespace heddle {
 
@@ -56,14 +59,19 @@ void split(std::string_view line, char delimiter, std::vector<std::string_view>&
   fields.push_back(trimmed(line));
 }
 
+// What a number that no double is near is in Python: infinity, or 0.
+double out_of_range(std::string_view text) {
+  static const locale_t c_locale = ::newlocale(LC_ALL_MASK, "C", nullptr);
+  return ::strtod_l(std::string(text).c_str(), nullptr, c_locale);
+}
+
 // False if the text is no number of type T. std::from_chars knows no "+".
 template <class T> bool parse(std::string_view text, T& value) {
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if constexpr (std::is_floating_point_v<T>) {
-    // Out of range: infinity, or 0, as in Python.
     if (error == std::errc::result_out_of_range && end == text.data() + text.size()) {
-      value = static_cast<T>(std::strtod(std::string(text).c_str(), nullptr));
+      value = out_of_range(text);
       return true;
     }
   }
@@ -178,6 +186,7 @@ NDArray load_csv(const std::string& path, const CsvOptions& options, Device devi
     throw InvalidArgument("load_csv: skip_lines is " + std::to_string(options.skip_lines) +
                           "; wanted 0 or more");
   check_delimiter("load_csv", options.delimiter);
+  ndarray_detail::check_path(path);
   std::ifstream in(path);
   if (!in) throw Error("file '" + path + "' cannot be opened: " + std::strerror(errno));
   Table table{path, options, {}, {}, 0, -1};

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <heddle/error.h>
+#include "files/path.h"
 
 namespace heddle::ndarray_detail {
 
@@ -20,6 +20,7 @@ namespace {
 }  // namespace
 
 MappedFile map_file(const std::string& path) {
+  check_path(path);
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) fail(path, "cannot be opened", errno);
   struct stat status;

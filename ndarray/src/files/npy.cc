@@ -12,6 +12,7 @@
 #include "files/mapped_file.h"
 #include "files/npy_header.h"
 #include "files/npy_reader.h"
+#include "files/path.h"
 
 namespace heddle {
 
@@ -28,6 +29,7 @@ constexpr std::size_t kMaxHeader = 64 * 1024;
 class InputFile final : public ByteSource {
  public:
   explicit InputFile(const std::string& path) : path_(path) {
+    check_path(path);
     file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file_ < 0) fail(std::string("cannot be opened: ") + std::strerror(errno));
     struct stat status;

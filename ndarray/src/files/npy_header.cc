@@ -89,6 +89,7 @@ class Reader {
       }
     }
     if (at_ == start) throw Error("no number at byte " + std::to_string(at_));
+    if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // a long of Python 2
     return value;
   }
 
@@ -96,9 +97,16 @@ class Reader {
   std::size_t at_ = 0;
 };
 
+// The byte order of a byte is written in several ways. '=' is that of this machine.
+bool names(const std::string& text, const char* code) {
+  const std::string_view orders = code[0] == '|' ? "|<>=" : "<=";
+  return !text.empty() && orders.find(text[0]) != std::string_view::npos &&
+         text.compare(1, text.npos, code + 1) == 0;
+}
+
 DType dtype_of_code(const std::string& text) {
   for (const Code& code : kCodes) {
-    if (text == code.text) return code.dtype;
+    if (names(text, code.text)) return code.dtype;
   }
   const bool complex = text.size() > 1 && text[1] == 'c';
   throw Error("elements of type '" + text + "'" + (complex ? ", complex numbers" : "") +

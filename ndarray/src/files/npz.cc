@@ -10,6 +10,7 @@
 
 #include "files/atomic_file.h"
 #include "files/npy_reader.h"
+#include "files/path.h"
 
 namespace heddle {
 
@@ -31,6 +32,7 @@ struct Discard {
 using Archive = std::unique_ptr<zip_t, Discard>;
 
 Archive open_archive(const std::string& path, int flags) {
+  check_path(path);
   int code = 0;
   Archive archive(zip_open(path.c_str(), flags, &code));
   if (archive) return archive;

@@ -3,11 +3,12 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <memory>
 #include <optional>
-#include <set>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "files/atomic_file.h"
 #include "files/crc32.h"
 #include "files/mapped_file.h"
+#include "files/path.h"
 
 namespace heddle {
 namespace {
@@ -222,26 +224,73 @@ Entry parse_entry(const std::string& path, const std::string& name, const json& 
   return entry;
 }
 
-json parse_header(const std::string& path, const std::string& text) {
-  if (text.empty() || text[0] != '{') fail(path, "the header does not begin with '{'");
-  std::set<std::string> names;
-  std::string repeated;
-  auto watch = [&](int depth, json::parse_event_t event, json& value) {
-    if (depth == 1 && event == json::parse_event_t::key && !names.insert(value.get<std::string>()).second) {
-      repeated = value.get<std::string>();
-    }
-    // No value of the format is nested deeper. Deeper ones are dropped, which bounds the memory for a hostile header.
-    return depth <= 4;
-  };
-  json header;
-  try {
-    header = json::parse(text, watch);
-  } catch (const json::exception& error) {
-    fail(path, std::string("the header is no JSON: ") + error.what());
+// Reads a header in one pass: makes JSON of the value of one name at a time and gives it away. nlohmann's own parser with a
+// callback looks at all names again after each of them.
+class HeaderHandler {
+ public:
+  using Take = std::function<void(const std::string& name, const json& value)>;
+
+  HeaderHandler(const std::string& path, const Take& take) : path_(path), take_(take) {}
+
+  bool null() { return add(nullptr); }
+  bool boolean(bool value) { return add(value); }
+  bool number_integer(json::number_integer_t value) { return add(value); }
+  bool number_unsigned(json::number_unsigned_t value) { return add(value); }
+  bool number_float(json::number_float_t value, const std::string&) { return add(value); }
+  bool string(std::string& value) { return add(std::move(value)); }
+  bool binary(json::binary_t&) { return true; }  // JSON has none
+  bool start_object(std::size_t) { return begin(json::object()); }
+  bool start_array(std::size_t) { return begin(json::array()); }
+  bool end_object() { return end(); }
+  bool end_array() { return end(); }
+  bool key(std::string& name) {
+    if (depth_ == 1 && !names_.insert(name).second) fail(path_, "the name '" + name + "' appears twice");
+    (depth_ == 1 ? name_ : inner_) = std::move(name);
+    return true;
   }
-  if (!header.is_object()) fail(path, "the header is no JSON object");
-  if (!repeated.empty()) fail(path, "the name '" + repeated + "' appears twice");
-  return header;
+  bool parse_error(std::size_t, const std::string&, const json::exception& error) {
+    fail(path_, std::string("the header is no JSON: ") + error.what());
+  }
+
+ private:
+  // What no value of the format is as deep as is dropped, which bounds the memory for a hostile header.
+  static constexpr int kDeepest = 4;
+
+  json* place(json value) {
+    if (open_.empty()) return &(value_ = std::move(value));
+    json& in = *open_.back();
+    if (in.is_object()) return &(in[inner_] = std::move(value));
+    in.push_back(std::move(value));
+    return &in.back();
+  }
+  bool add(json value) {
+    if (depth_ <= kDeepest) place(std::move(value));
+    if (depth_ == 1) take_(name_, value_);
+    return true;
+  }
+  bool begin(json value) {
+    if (++depth_ > 1 && depth_ <= kDeepest + 1) open_.push_back(place(std::move(value)));
+    return true;
+  }
+  bool end() {
+    if (--depth_ >= 1 && depth_ <= kDeepest) open_.pop_back();
+    if (depth_ == 1) take_(name_, value_);
+    return true;
+  }
+
+  const std::string& path_;
+  const Take& take_;
+  std::unordered_set<std::string> names_;
+  std::string name_, inner_;
+  json value_;
+  std::vector<json*> open_;  // objects and lists in each other, the outermost one first
+  int depth_ = 0;
+};
+
+void parse_header(const std::string& path, const std::string& text, const HeaderHandler::Take& take) {
+  if (text.empty() || text[0] != '{') fail(path, "the header does not begin with '{'");
+  HeaderHandler handler(path, take);
+  json::sax_parse(text, &handler);
 }
 
 Metadata parse_metadata(const std::string& path, const json& value) {
@@ -290,19 +339,18 @@ void check_cover(const std::string& path, std::vector<Entry>& entries, std::uint
 // An open file whose header has been read and checked.
 class Reader {
  public:
-  explicit Reader(const std::string& path) : path_(path), in_(path, std::ios::binary | std::ios::ate) {
+  explicit Reader(const std::string& path) : path_(path) {
+    ndarray_detail::check_path(path);
+    in_.open(path, std::ios::binary | std::ios::ate);
     if (!in_) fail(path_, std::string("cannot be opened: ") + std::strerror(errno));
     std::streamoff at_end = in_.tellg();
     if (at_end < 0) fail(path_, "is no regular file");
     std::string text = read_header(static_cast<std::uint64_t>(at_end));
-    const json header = parse_header(path_, text);
-    if (auto found = header.find(kMetadata); found != header.end()) {
-      metadata_ = parse_metadata(path_, *found);
-      checksums_ = take_checksums(path_, text, metadata_);
-    }
-    for (const auto& [name, value] : header.items()) {
-      if (name != kMetadata) entries_.push_back(parse_entry(path_, name, value));
-    }
+    parse_header(path_, text, [&](const std::string& name, const json& value) {
+      name == kMetadata ? void(metadata_ = parse_metadata(path_, value))
+                        : entries_.push_back(parse_entry(path_, name, value));
+    });
+    checksums_ = take_checksums(path_, text, metadata_);
     data_begin_ = sizeof(std::uint64_t) + text.size();
     check_cover(path_, entries_, static_cast<std::uint64_t>(at_end) - data_begin_);
   }

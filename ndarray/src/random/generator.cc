@@ -3,6 +3,7 @@
 #include <limits>
 
 #include <heddle/array_op.h>
+#include <heddle/number_text.h>
 #include <heddle/random.h>
 
 #include "arrays/new_array.h"
@@ -127,7 +128,7 @@ NDArray Generator::normal(Shape shape, double mean, double stddev, DType dtype, 
 NDArray Generator::bernoulli(Shape shape, double probability, DType dtype, Device device, Where where) {
   const CallSite site(where);
   if (!(probability >= 0 && probability <= 1)) {
-    throw InvalidArgument("bernoulli: wants a probability in [0, 1], not " + std::to_string(probability));
+    throw InvalidArgument("bernoulli: wants a probability in [0, 1], not " + number_text(probability));
   }
   NDArray result = ndarray_detail::new_array("bernoulli", shape, dtype, device);
   const ndarray_detail::PhiloxStream stream{seed_, take(result.size(), 1)};

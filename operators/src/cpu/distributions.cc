@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/number_text.h>
+
 #include "cpu/element_stream.h"
 #include "cpu/loops/chunks.h"
 #include "cpu/register.h"
@@ -208,7 +210,7 @@ void check(const DistributionCall& call, const DistributionParameter& parameter)
       }
       position = at.to_string();
     }
-    throw InvalidArgument(std::string(call.op) + ": " + parameter.name + " is " + std::to_string(values[i]) +
+    throw InvalidArgument(std::string(call.op) + ": " + parameter.name + " is " + number_text(values[i]) +
                           " at position " + position + ", out of its range");
   }
 }
@@ -263,7 +265,7 @@ void categorical_kernel(const char* op, DrawnRange range, const NDArray& x, bool
     double largest = -std::numeric_limits<double>::infinity();
     for (std::int64_t c = 0; c < n; ++c) {
       if (std::isnan(line[c]) || line[c] > std::numeric_limits<double>::max())
-        refuse_row(op, row, "has the logit " + std::to_string(line[c]));
+        refuse_row(op, row, "has the logit " + number_text(line[c]));
       largest = std::max(largest, line[c]);
     }
     if (std::isinf(largest)) refuse_row(op, row, "has no logit above -infinity");
@@ -291,7 +293,7 @@ std::int64_t check_weights(const char* op, std::int64_t row, const double* weigh
   double sum = 0;
   for (std::int64_t c = 0; c < n; ++c) {
     if (!(weights[c] >= 0) || std::isinf(weights[c]))
-      refuse_row(op, row, "has the weight " + std::to_string(weights[c]));
+      refuse_row(op, row, "has the weight " + number_text(weights[c]));
     above += weights[c] > 0;
     sum += weights[c];
   }

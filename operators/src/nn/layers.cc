@@ -8,6 +8,7 @@
 #include <heddle/embedding.h>
 #include <heddle/layers.h>
 #include <heddle/matmul.h>
+#include <heddle/number_text.h>
 #include <heddle/pooling.h>
 #include <heddle/shape_ops.h>
 
@@ -137,7 +138,7 @@ Embedding::Embedding(std::int64_t rows, std::int64_t features, EmbeddingLayerOpt
   check_positive("Embedding", "features", features);
   if (!(options.stddev >= 0 && std::isfinite(options.stddev))) {
     throw InvalidArgument("Embedding: stddev must be finite and not negative, not " +
-                          std::to_string(options.stddev));
+                          number_text(options.stddev));
   }
   weight_ = generator.normal({rows, features}, 0, options.stddev, DType::f32, options.device);
   set_requires_grad(weight_);
@@ -203,7 +204,7 @@ NDArray Flatten::forward(const NDArray& x) {
 Dropout::Dropout(double probability, Generator& generator)
     : probability_(probability), generator_(&generator) {
   if (probability >= 0 && probability < 1) return;
-  throw InvalidArgument("Dropout: the probability must be in [0, 1), not " + std::to_string(probability));
+  throw InvalidArgument("Dropout: the probability must be in [0, 1), not " + number_text(probability));
 }
 
 NDArray Dropout::forward(const NDArray& x) {
@@ -211,10 +212,7 @@ NDArray Dropout::forward(const NDArray& x) {
   return dropout(x, probability_, *generator_, training_);
 }
 
-std::string Dropout::to_string() const {
-  std::string number = std::to_string(probability_);
-  return "Dropout(" + number.substr(0, number.find_last_not_of('0') + 1) + ")";
-}
+std::string Dropout::to_string() const { return "Dropout(" + number_text(probability_) + ")"; }
 
 void operators_detail::register_layer_init(OperatorTable& table) {
   static constexpr const char* kInits[] = {"he", "xavier"};

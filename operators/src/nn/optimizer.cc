@@ -2,6 +2,7 @@
 #include <cmath>
 #include <utility>
 
+#include <heddle/number_text.h>
 #include <heddle/optimizer.h>
 
 #include "autograd/operator.h"
@@ -25,7 +26,7 @@ void check_range(const std::string& optimizer, const std::string& name, double v
                         (fraction            ? "in [0, 1)"
                          : name == "epsilon" ? "positive"
                                              : "finite and not negative") +
-                        ", not " + std::to_string(value));
+                        ", not " + number_text(value));
 }
 
 // Pushes an update: it reads the arrays that it mutates, too, and `grads`. fn gets the number of earlier updates.
@@ -234,7 +235,7 @@ void Optimizer::check_options(const UpdateOptions& options) const {
   check_range(name_, "lr", options.lr.value_or(param("lr")));
   if (!std::isfinite(options.grad_scale)) {
     throw InvalidArgument("optimizer " + name_ + ": grad_scale must be finite, not " +
-                          std::to_string(options.grad_scale));
+                          number_text(options.grad_scale));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <heddle/error.h>
+#include <heddle/number_text.h>
 #include <heddle/schedule.h>
 
 namespace heddle {
@@ -13,7 +14,7 @@ namespace {
 void check_rate(const char* schedule, const char* what, double value) {
   if (std::isfinite(value) && value >= 0) return;
   throw InvalidArgument(std::string(schedule) + ": " + what + " must be finite and not negative, not " +
-                        std::to_string(value));
+                        number_text(value));
 }
 
 void check_steps(const char* schedule, const char* what, std::int64_t steps) {

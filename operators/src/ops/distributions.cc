@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <heddle/distributions.h>
+#include <heddle/number_text.h>
 #include <heddle/shape_ops.h>
 
 #include "autograd/operator.h"
@@ -45,7 +46,7 @@ DistributionParameter prepared(const char* op, DistributionParameter parameter, 
   if (!parameter.value.is_array) {
     const double value = parameter.value.scalar.real();
     if (fits(parameter.range, value)) return parameter;
-    throw InvalidArgument(std::string(op) + ": " + parameter.name + " is " + std::to_string(value) +
+    throw InvalidArgument(std::string(op) + ": " + parameter.name + " is " + number_text(value) +
                           "; wanted " + wanted(parameter.range));
   }
   const NDArray array = parameter.value.array.detach();
@@ -172,11 +173,11 @@ NDArray truncated_normal(Shape shape, double mean, double stddev, double low, do
   const CallSite site(at);
   check_floating("truncated_normal", dtype);
   if (!(low < high)) {
-    throw InvalidArgument("truncated_normal: low is " + std::to_string(low) + " and high " +
-                          std::to_string(high) + "; wanted low < high");
+    throw InvalidArgument("truncated_normal: low is " + number_text(low) + " and high " + number_text(high) +
+                          "; wanted low < high");
   }
   if (!std::isfinite(mean))
-    throw InvalidArgument("truncated_normal: mean is " + std::to_string(mean) + "; wanted a finite one");
+    throw InvalidArgument("truncated_normal: mean is " + number_text(mean) + "; wanted a finite one");
   return drawn("truncated_normal", shape, dtype, device, from,
                {{"mean", ParameterRange::any, mean},
                 {"std", ParameterRange::positive, stddev},
@@ -209,7 +210,7 @@ NDArray choice(const Operand& x, Shape shape, bool replace, const NDArray& p, Ge
     return take(x.array.detach(), indices, 0);
   }
   if (!x.scalar.is_integral() || x.scalar.is_boolean())
-    throw InvalidArgument("choice: x is " + std::to_string(x.scalar.real()) +
+    throw InvalidArgument("choice: x is " + number_text(x.scalar.real()) +
                           "; wanted a whole number or an array");
   return chosen(x.scalar.as<std::int64_t>(), shape, replace, p, from, p.defined() ? p.device() : cpu());
 }

@@ -3,6 +3,7 @@
 
 #include <heddle/dropout.h>
 #include <heddle/elementwise.h>
+#include <heddle/number_text.h>
 #include <heddle/shape_ops.h>
 
 #include "autograd/operator.h"
@@ -25,7 +26,7 @@ NDArray dropout(const NDArray& x, double p, Generator& generator, bool training,
   const CallSite site(where);
   operators_detail::check_arrays("dropout", {&x});
   operators_detail::check_floating("dropout", x);
-  if (!(p >= 0 && p <= 1)) throw InvalidArgument("dropout: p is " + std::to_string(p) + "; wanted 0 to 1");
+  if (!(p >= 0 && p <= 1)) throw InvalidArgument("dropout: p is " + number_text(p) + "; wanted 0 to 1");
   if (!training || p == 0) return x;
   if (is_half(x.dtype())) return cast(dropout(operators_detail::wide(x), p, generator, training), x.dtype());
   EngineScope scope(x.engine());

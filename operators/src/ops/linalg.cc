@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <heddle/default_engine.h>
+#include <heddle/number_text.h>
 #include <heddle/rearrange.h>
 #include <heddle/shape_ops.h>
 
@@ -89,7 +90,7 @@ double epsilon_of(DType dtype) {
 
 double relative_tolerance(const char* op, const std::optional<double>& rtol, const NDArray& x, DType dtype) {
   if (rtol && !(*rtol >= 0))
-    throw InvalidArgument(std::string(op) + ": rtol is " + std::to_string(*rtol) + "; wanted 0 or more");
+    throw InvalidArgument(std::string(op) + ": rtol is " + number_text(*rtol) + "; wanted 0 or more");
   return rtol.value_or(static_cast<double>(std::max(rows_of(x), columns_of(x))) * epsilon_of(dtype));
 }
 

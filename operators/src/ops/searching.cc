@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <heddle/number_text.h>
 #include <heddle/reduce.h>
 #include <heddle/scatter.h>
 #include <heddle/shape_ops.h>
@@ -62,7 +63,7 @@ NDArray bound_of(const NDArray& x, std::optional<double> given, double otherwise
 }
 
 [[noreturn]] void refuse_order(double low, double high) {
-  throw InvalidArgument("histogram: low is " + std::to_string(low) + " and high " + std::to_string(high) +
+  throw InvalidArgument("histogram: low is " + number_text(low) + " and high " + number_text(high) +
                         "; wanted low <= high");
 }
 
@@ -71,7 +72,7 @@ NDArray bound_of(const NDArray& x, std::optional<double> given, double otherwise
 template <class T> void write_edges(T least, T most, T* edges, std::int64_t bins) {
   auto low = static_cast<double>(least), high = static_cast<double>(most);
   if (!std::isfinite(low) || !std::isfinite(high))
-    throw InvalidArgument("histogram: the bounds " + std::to_string(low) + " and " + std::to_string(high) +
+    throw InvalidArgument("histogram: the bounds " + number_text(low) + " and " + number_text(high) +
                           " are not finite");
   if (low > high) refuse_order(low, high);  // one is given, and all elements are beyond it
   if (low == high) low -= 0.5, high += 0.5;

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include <heddle/number_text.h>
+
 #include "autograd/operator.h"
 #include "kernels/elementwise_kernels.h"
 #include "ops/elementwise_rule.h"
@@ -101,8 +103,8 @@ NDArray clip(const NDArray& x, Scalar low, Scalar high, Where at) {
   if (narrow && low.is_huge()) weak_dtype("clip", x.dtype(), low);  // refuses it
   if (narrow && high.is_huge()) return clip(x, low, std::numeric_limits<std::int64_t>::max(), at);
   if (!(low.real() <= high.real())) {
-    throw InvalidArgument("clip: min is " + std::to_string(low.real()) + " and max " +
-                          std::to_string(high.real()) + "; wanted min <= max");
+    throw InvalidArgument("clip: min is " + number_text(low.real()) + " and max " + number_text(high.real()) +
+                          "; wanted min <= max");
   }
   const auto widened = [](DType dtype, Scalar bound) {
     if (bound.is_huge() && dtype == DType::u64) return dtype;

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include <heddle/elementwise_math.h>
+#include <heddle/number_text.h>
 #include <heddle/rearrange.h>
 #include <heddle/shape_ops.h>
 #include <heddle/sorting.h>
@@ -92,7 +93,7 @@ NDArray reduced_last(const char* op, const NDArray& x, const Dims& axes) {
 }
 
 [[noreturn]] void refuse_fraction(double q) {
-  throw InvalidArgument("quantile: q is " + std::to_string(q) + "; wanted 0 to 1");
+  throw InvalidArgument("quantile: q is " + number_text(q) + "; wanted 0 to 1");
 }
 
 // q (f64), whose values are known only when the op runs: one outside [0, 1] would choose a place outside the line, which take()

@@ -67,9 +67,10 @@ void give_axes_to_masks(NDArray& x, std::vector<IndexKey>& keys) {
   x = x.keyed(axes);
 }
 
+// A mask chooses nothing if one of its sides is 0, and that side need not be x's, as in NumPy.
 void check_mask(const NDArray& x, const NDArray& mask, int axis) {
   for (int d = 0; d < mask.ndim(); ++d) {
-    if (mask.shape()[d] == x.shape()[axis + d]) continue;
+    if (mask.shape()[d] == x.shape()[axis + d] || mask.shape()[d] == 0) continue;
     throw InvalidIndex(std::string(kName) + ": a mask of shape " + mask.shape().to_string() +
                        " for axes from " + std::to_string(axis) + " of an array of shape " +
                        x.shape().to_string() + "; wanted the same axes");
@@ -250,10 +251,11 @@ void write(const Choice& choice, const Operand& values) {
   choice.view.assign(changed);
 }
 
-// The mask, repeated along the axes that it has not, if it is the only key.
+// The mask, repeated along the axes that it has not, if it is the only key. Undefined for one without elements, too.
 NDArray only_mask(const NDArray& x, const std::vector<IndexKey>& keys) {
   if (keys.size() != 1 || !is_mask(keys[0])) return {};
   const NDArray& mask = keys[0].array;
+  if (mask.size() == 0 && x.size() > 0) return {};
   Shape shape = x.shape();
   bool fits = mask.ndim() <= x.ndim();
   for (int axis = 0; fits && axis < x.ndim(); ++axis) {
