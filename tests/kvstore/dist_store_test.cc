@@ -280,6 +280,20 @@ TEST_CASE("dist store: addresses that are none are refused") {
   }
 }
 
+TEST_CASE("dist store: a job's name that no server would take is refused at once") {
+  kv_detail::ClientOptions options;
+  options.servers = {"127.0.0.1:1"};
+  options.job = std::string(257, 'j');
+  CHECK_THROWS_WITH_AS(DistStore("dist_sync", options), "HEDDLE_JOB: a name of 257 bytes; wanted at most 256",
+                       InvalidArgument);
+  Job job{.workers = 1};
+  const Servers servers = start_servers(job);
+  options.job.pop_back();
+  options.servers = {servers[0]->server.address()};
+  DistStore longest("dist_sync", options);
+  CHECK(longest.workers() == 1);
+}
+
 TEST_CASE("dist store: misuse throws at the call") {
   run_job({.workers = 1}, [](KVStore& store) {
     store.init(5, zeros({3}));

@@ -125,6 +125,13 @@ TEST_CASE("a store says what is wrong at the call") {
       KVStore::create("dist"),
       doctest::Contains("KVStore::create: there is no type 'dist'; there are local, allreduce, dist_sync"),
       InvalidArgument);
+  for (const char* type : {"dist_sync", "dist_async", "dist_ssp:2"}) {
+    CHECK_THROWS_WITH_AS(KVStore::create(type, std::shared_ptr<Communicator>()),
+                         ("KVStore::create: a " + std::string(type) +
+                          " store has no communicator: its workers meet at its servers")
+                             .c_str(),
+                         InvalidArgument);
+  }
   auto store = KVStore::create();
   NDArray x = zeros({2});
   store->init(1, x);

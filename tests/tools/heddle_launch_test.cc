@@ -400,3 +400,19 @@ TEST_CASE("ranks stay on cores of their own, if there are as many") {
   CHECK(*own.begin() != *own.rbegin());
   CHECK(*all.begin() == *all.rbegin());
 }
+
+TEST_CASE("ranks of this host meet in a short path, however long that of temporary files is") {
+  const TemporaryDirectory directory;
+  const std::string folder = directory.file(std::string(150, 'f')), out = directory.file("out");
+  std::filesystem::create_directory(folder);
+  for (const std::string& temporary : {folder, folder + "/missing", std::string("/tmp")}) {
+    const std::string command =
+        "TMPDIR='" + temporary +
+        "' '" HEDDLE_PROGRAM "' launch -n 1 --no-prefix -- sh -c 'echo $HEDDLE_RENDEZVOUS' >'" + out + "'";
+    CHECK(std::system(command.c_str()) == 0);
+    const std::string place = heddle::test::read_file(out);
+    CAPTURE(place);
+    CHECK(place.starts_with("unix:/tmp/heddle-launch-"));
+    CHECK(place.size() < 112);
+  }
+}

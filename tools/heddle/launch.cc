@@ -1,12 +1,16 @@
 // heddle launch: starts the processes of a job, here or by ssh, and ends them together.
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <sys/un.h>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -38,16 +42,24 @@ struct Options {
 class SocketDirectory {
  public:
   SocketDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "heddle-launch-XXXXXX").string();
-    if (!::mkdtemp(pattern.data())) throw std::runtime_error("cannot make a directory like " + pattern);
+    std::error_code error;
+    const std::string folder = std::filesystem::temp_directory_path(error).string();
+    std::string pattern = folder + kPattern;
+    // The path of a unix socket is short.
+    if (error || pattern.size() + std::strlen(kSocket) >= sizeof sockaddr_un::sun_path)
+      pattern = std::string("/tmp") + kPattern;
+    if (!::mkdtemp(pattern.data()))
+      throw std::runtime_error("cannot make a directory like " + pattern + ": " + std::strerror(errno));
     path_ = pattern;
   }
   ~SocketDirectory() { remove_socket_directory(path_); }
   SocketDirectory(const SocketDirectory&) = delete;
   SocketDirectory& operator=(const SocketDirectory&) = delete;
   const std::string& path() const { return path_; }
+  std::string socket() const { return path_ + kSocket; }  // where the ranks meet
 
  private:
+  static constexpr const char *kPattern = "/heddle-launch-XXXXXX", *kSocket = "/job.sock";
   std::string path_;
 };
 
@@ -169,7 +181,7 @@ int run(const Options& options) {
       std::all_of(plan.begin(), plan.end(), [](const RankPlan& rank) { return rank.host.empty(); });
   block_signals();
   const SocketDirectory directory;
-  const std::string rendezvous = all_here ? "unix:" + directory.path() + "/job.sock" : tcp_rendezvous(plan);
+  const std::string rendezvous = all_here ? "unix:" + directory.socket() : tcp_rendezvous(plan);
   Guard guard(directory.path());
   const StoreServers servers = servers_of(options, directory.path());
   const auto program = [&, size = static_cast<int>(plan.size())](const RankPlan& rank, int restart) {

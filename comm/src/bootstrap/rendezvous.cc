@@ -126,11 +126,11 @@ class Root : public Rendezvous {
   void join() {
     deadline_ = Clock::now() + timeout_;
     std::unique_ptr<Listener> listener;
-    while (!(listener = Listener::open(place_))) {
-      if (left_until(deadline_) == 0) {
-        throw CommError("rank 0 cannot listen at " + place_.text + ": in " + seconds(timeout_) +
-                        " it was always in use by another process, or its name was unknown");
-      }
+    std::string why;
+    while (!(listener = Listener::open(place_, why))) {
+      if (left_until(deadline_) == 0)
+        throw CommError("rank 0 cannot listen at " + place_.text + ", tried for " + seconds(timeout_) + ": " +
+                        why);
       ::poll(nullptr, 0, kRetryMilliseconds);
     }
     while (!missing().empty()) step(listener.get(), nullptr, nullptr);
@@ -347,7 +347,7 @@ class Peer : public Rendezvous {
     const auto deadline = Clock::now() + timeout_;
     while (true) {
       if (left_until(deadline) == 0) throw_no_root();
-      root_ = connect_to(place_, left_until(deadline));
+      root_ = connect_to(place_, left_until(deadline), why_);
       if (root_ && await_accepted(deadline) && await_welcome()) break;
       ::poll(nullptr, 0, std::min(kRetryMilliseconds, left_until(deadline)));
     }
@@ -410,7 +410,7 @@ class Peer : public Rendezvous {
   }
 
   [[noreturn]] void throw_no_root() const {
-    const std::string problem = missing_directory(place_);
+    const std::string missing = missing_directory(place_), problem = missing.empty() ? why_ : missing;
     throw CommError("rank 0 of " + std::to_string(size_) + " has not come to " + place_.text + " in " +
                     seconds(timeout_) + (problem.empty() ? "" : ": " + problem));
   }
@@ -422,6 +422,7 @@ class Peer : public Rendezvous {
   std::uint32_t round_ = 0;
   Clock::time_point deadline_;
   std::unique_ptr<Channel> root_;
+  std::string why_;  // the last attempt to connect had no address
 };
 
 }  // namespace

@@ -43,10 +43,14 @@ Address unix_address(const std::string& path) {
   return address;
 }
 
-std::vector<Address> resolve(const std::string& host, const std::string& port) {
+// Empty, with a text that says why, if there is no such host.
+std::vector<Address> resolve(const std::string& host, const std::string& port, std::string& why) {
   addrinfo hints{}, *first = nullptr;
   hints.ai_socktype = SOCK_STREAM;
-  if (::getaddrinfo(host.c_str(), port.c_str(), &hints, &first) != 0) return {};
+  if (const int wrong = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &first); wrong != 0) {
+    why = "'" + host + "' is no host: " + lookup_error(wrong);
+    return {};
+  }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(first, ::freeaddrinfo);
   std::vector<Address> all;
   for (const addrinfo* one = first; one; one = one->ai_next) {
@@ -72,13 +76,15 @@ Security security_at(const RendezvousAddress& place, const Address& address) {
 }
 
 // Debian's /etc/hosts gives a host's own name a loopback address, which ranks on other hosts cannot reach.
-std::vector<Address> addresses_of(const RendezvousAddress& place) {
-  std::vector<Address> all = resolve(place.host, place.port);
+std::vector<Address> addresses_of(const RendezvousAddress& place, std::string& why) {
+  if (place.is_unix) return {unix_address(place.path)};
+  std::vector<Address> all = resolve(place.host, place.port, why);
   const bool named = place.host != "localhost" && !is_loopback_address(place.host);
   const bool reaches_only_here = !all.empty() && std::all_of(all.begin(), all.end(), [](const Address& one) {
     return is_loopback_address(text_of(one));
   });
-  if (named && place.several_hosts && reaches_only_here) all = resolve(choose_address("", false), place.port);
+  if (named && place.several_hosts && reaches_only_here)
+    all = resolve(choose_address("", false), place.port, why);
   for (const Address& one : all) security_at(place, one);  // throws for addresses that would need keys
   return all;
 }
@@ -163,9 +169,10 @@ std::string missing_directory(const RendezvousAddress& place) {
   return "there is no directory " + directory + ", where the ranks are to meet at " + place.text;
 }
 
-std::unique_ptr<Listener> Listener::open(const RendezvousAddress& place) {
+std::unique_ptr<Listener> Listener::open(const RendezvousAddress& place, std::string& why) {
   if (place.is_unix) prepare_directory(place);
-  std::vector<Address> all = place.is_unix ? std::vector{unix_address(place.path)} : addresses_of(place);
+  const std::vector<Address> all = addresses_of(place, why);
+  if (!all.empty()) why = "it is in use by another process";
   for (const Address& address : all) {
     Socket socket = stream_socket(address.family());
     const int on = 1;
@@ -200,13 +207,14 @@ Listener::~Listener() {
 
 std::unique_ptr<Channel> Listener::accept() {
   Socket socket = accept_from(socket_);
+  if (!socket) check_descriptors();
   if (!socket || (!path_.empty() && !same_user(socket))) return nullptr;
   return std::make_unique<Channel>(security_.accept(std::move(socket)));
 }
 
-std::unique_ptr<Channel> connect_to(const RendezvousAddress& place, int milliseconds) {
-  const auto all = place.is_unix ? std::vector{unix_address(place.path)} : addresses_of(place);
-  for (const Address& address : all) {
+std::unique_ptr<Channel> connect_to(const RendezvousAddress& place, int milliseconds, std::string& why) {
+  why.clear();
+  for (const Address& address : addresses_of(place, why)) {
     Socket socket = stream_socket(address.family());
     if (connect_within(socket, address, milliseconds) != 0) continue;
     if (place.is_unix && !same_user(socket)) {

@@ -29,8 +29,8 @@ std::string missing_directory(const RendezvousAddress& place);
 // A listening socket. The file of a unix socket is removed with it; a file that a dead job has left is replaced.
 class Listener {
  public:
-  // Null: another process listens there, or the host name is not known yet: try again. Throws CommError otherwise.
-  static std::unique_ptr<Listener> open(const RendezvousAddress& place);
+  // Null: another process listens there, or the host name is not known yet, as `why` says: try again. Throws CommError otherwise.
+  static std::unique_ptr<Listener> open(const RendezvousAddress& place, std::string& why);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
@@ -49,7 +49,8 @@ class Listener {
   struct stat file_ = {};  // the file at path_, so that no other file is removed
 };
 
-// Null: no process listens there yet. Waits `milliseconds` at most for a host without an answer. Throws as open().
-std::unique_ptr<Channel> connect_to(const RendezvousAddress& place, int milliseconds);
+// Null: no process listens there yet, or the host name is not known yet, which `why` says then. Waits `milliseconds` at most
+// for a host without an answer. Throws as open().
+std::unique_ptr<Channel> connect_to(const RendezvousAddress& place, int milliseconds, std::string& why);
 
 }  // namespace heddle::comm_detail

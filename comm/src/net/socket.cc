@@ -34,7 +34,7 @@ Addresses resolve(const std::string& address, std::uint16_t port) {
   addrinfo* list = nullptr;
   const int wrong = getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &list);
   if (wrong)
-    throw CommError("'" + address + "' is no address of a network interface: " + gai_strerror(wrong));
+    throw CommError("'" + address + "' is no address of a network interface: " + lookup_error(wrong));
   return Addresses(list);
 }
 
@@ -137,12 +137,18 @@ Socket accept_from(const Socket& listener) {
   return Socket(accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
 }
 
+void check_descriptors() {
+  if (errno == EMFILE || errno == ENFILE) throw CommError("a connection cannot be accepted: " + last_error());
+}
+
 void tune_for_data(const Socket& socket) { tune(socket); }
 
 void tune_for_control(const Socket& socket, unsigned lost_after_ms) {
   tune(socket);
   set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(lost_after_ms));
 }
+
+std::string lookup_error(int code) { return code == EAI_SYSTEM ? last_error() : gai_strerror(code); }
 
 std::string last_error() { return std::generic_category().message(errno); }
 

@@ -45,6 +45,8 @@ std::uint16_t port_of(const Socket& socket);
 Socket connect_to(const std::string& address, std::uint16_t port);
 // Empty if no connection is waiting, or it has failed already.
 Socket accept_from(const Socket& listener);
+// After accept_from() without a connection: throws CommError if there are too many open files.
+void check_descriptors();
 
 // Data may stay unread for as long as the peer computes. A control connection is always read, so it is closed when the
 // peer's kernel has acknowledged nothing for `lost_after_ms`: the host is lost.
@@ -53,5 +55,6 @@ void tune_for_control(const Socket& socket, unsigned lost_after_ms);
 
 // The message of errno.
 std::string last_error();
+std::string lookup_error(int code);  // what getaddrinfo() has returned
 
 }  // namespace heddle::comm_detail

@@ -118,6 +118,7 @@ class Builder {
       if (pending_.size() >= most) drop_oldest_unidentified();
       pending_.emplace_back().connection = security_.accept(std::move(socket));
     }
+    check_descriptors();
   }
 
   void drop_oldest_unidentified() {

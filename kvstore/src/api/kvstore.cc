@@ -48,6 +48,9 @@ std::unique_ptr<KVStore> KVStore::create(const std::string& type, std::shared_pt
   const CallSite site(where);
   if (type != "allreduce") {
     if (type == "local") throw InvalidArgument("KVStore::create: a local store has no communicator");
+    if (is_dist_type(type))
+      throw InvalidArgument("KVStore::create: a " + type +
+                            " store has no communicator: its workers meet at its servers");
     no_such_type(type);
   }
   if (!ranks) throw InvalidArgument("KVStore::create: the communicator is null");

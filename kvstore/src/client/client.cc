@@ -13,6 +13,7 @@
 #include "membership/etcd_finder.h"
 #include "transport/address.h"
 #include "wire/job_terms.h"
+#include "wire/protocol.h"
 
 namespace heddle::kv_detail {
 namespace {
@@ -34,6 +35,9 @@ std::string seconds_text(std::chrono::steady_clock::duration time) {
 }  // namespace
 
 Client::Client(ClientOptions options) : options_(std::move(options)), process_(getpid()) {
+  if (options_.job.size() > kMaxJobName)  // a server would take the hello for a stranger's
+    throw InvalidArgument("HEDDLE_JOB: a name of " + std::to_string(options_.job.size()) +
+                          " bytes; wanted at most " + std::to_string(kMaxJobName));
   std::random_device device;
   incarnation_ = std::uint64_t{device()} << 32 | device();
   transport_ = make_transport(options_.transport, *this);

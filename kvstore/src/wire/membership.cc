@@ -26,7 +26,7 @@ Enlist enlist_from(Reader& reader) {
   if (enlist.incarnation == 0) throw MalformedMessage("an incarnation is 0");
   enlist.cluster = reader.get<std::uint64_t>();
   enlist.version = reader.get<std::uint64_t>();
-  enlist.job = reader.get_text(kMaxName);
+  enlist.job = reader.get_text(kMaxJobName);
   enlist.address = reader.get_text(kMaxAddress);
   enlist.process = reader.get_text(kMaxName);
   // What follows belongs to later versions, which say so in `newest`.

@@ -33,7 +33,7 @@ Hello hello_from(Reader& reader) {
   Hello hello;
   hello.oldest = reader.get<std::uint16_t>();
   hello.newest = reader.get<std::uint16_t>();
-  hello.job = reader.get_text(kMaxName);
+  hello.job = reader.get_text(kMaxJobName);
   hello.consistency = reader.get_text(kMaxName);
   hello.rank = reader.get<std::uint32_t>();
   hello.workers = reader.get<std::uint32_t>();

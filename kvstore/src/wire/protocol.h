@@ -12,6 +12,8 @@
 
 namespace heddle::kv_detail {
 
+constexpr std::size_t kMaxJobName = 256;  // bytes
+
 constexpr std::uint16_t kProtocol = 2, kOldestProtocol = 1;
 constexpr std::uint16_t kProven = 2;  // from this version on primaries prove themselves
 

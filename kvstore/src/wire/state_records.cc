@@ -110,7 +110,7 @@ StateBegin begin_from(Reader& reader) {
 
 StateJob job_from(Reader& reader) {
   StateJob job;
-  job.name = reader.get_text(kMaxName);
+  job.name = reader.get_text(kMaxJobName);
   job.consistency = reader.get_text(kMaxName);
   job.rule = reader.get_text(kMaxText);
   job.incarnation = reader.get<std::uint64_t>();

@@ -8,6 +8,7 @@
 #include <functional>
 #include <random>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -436,7 +437,7 @@ TEST_CASE("a place where another job meets is not taken from it") {
   });
   CHECK(errors[0] == "");
   CHECK(errors[1] == "");
-  CHECK(holds(errors[2], "in use by another process"));
+  CHECK(holds(errors[2], "tried for 0.1 s: it is in use by another process"));
 }
 
 TEST_CASE("the directory that a job chooses for its socket is made, for the user alone") {
@@ -480,4 +481,33 @@ TEST_CASE("a place that is none is refused") {
   }
   CHECK_THROWS_AS(make_rendezvous(job(0, 2, "unix:/" + std::string(107, 'a')), kShort), InvalidArgument);
   CHECK_THROWS_AS(make_rendezvous(job(2, 2, "unix:/tmp/a"), kShort), InvalidArgument);
+}
+
+TEST_CASE("a host that there is not is told from a place that is taken, on both sides") {
+  const std::string host(70, 'x');  // longer than a part of a name may be: nobody has to be asked
+  const std::string place = "tcp:" + host + ":1";
+  const std::string expected = "'" + host + "' is no host: ";
+  const auto errors = together(2, [&](int rank) { make_rendezvous(job(rank, 2, place), kShort); });
+  CHECK(holds(errors[0], "rank 0 cannot listen at " + place + ", tried for 0.1 s: " + expected));
+  CHECK(holds(errors[1], "rank 0 of 2 has not come to " + place + " in 0.1 s: " + expected));
+}
+
+TEST_CASE("a rank 0 with too many open files says so") {
+  const Place place;
+  const pid_t rank0 = fork_to([&] {
+    const int next = ::dup(0);  // the lowest that is free: for the listener, and none for a connection
+    ::close(next);
+    const rlimit limit{static_cast<rlim_t>(next) + 1, static_cast<rlim_t>(next) + 1};
+    if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) throw std::runtime_error("no limit");
+    try {
+      make_rendezvous(job(0, 2, place.text), kLong);
+    } catch (const CommError& error) {
+      if (holds(error.what(), "a connection cannot be accepted: Too many open files")) return;
+    }
+    throw std::runtime_error("another error, or none");
+  });
+  const auto rank1 =
+      together(1, [&](int) { make_rendezvous(job(1, 2, place.text), std::chrono::seconds(1)); });
+  CHECK(rank1[0] != "");
+  CHECK(status_of(rank0) == 0);
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "server/http_client.h"
+#include "server/listen_problem.h"
 
 namespace heddle::tool {
 namespace {
@@ -95,8 +96,7 @@ std::unique_ptr<CivetServer> listen(const std::string& address, const AllPages& 
   try {
     return std::make_unique<CivetServer>(options, &ours, &pages);
   } catch (const CivetException&) {
-    throw std::runtime_error("cannot serve metrics at " + address +
-                             ": it is in use, or no address of this host");
+    throw std::runtime_error("cannot serve metrics at " + address + ": " + listen_problem(address));
   }
 }
 
