@@ -66,7 +66,7 @@ nb::object from_cpp(const std::exception_ptr& error) {
   } catch (const InvalidArgument& bad) {
     return made("InvalidArgument", bad.message());
   } catch (const OutOfMemory& memory) {
-    return made("OutOfMemory", memory.what());
+    return made("OutOfMemory", without_place(memory.what()));
   } catch (const Cancelled& cancelled) {
     return made(cancelled.why() == Cancelled::Why::overdue ? "DeadlineExceeded" : "Cancelled",
                 cancelled.what());
@@ -91,7 +91,7 @@ nb::object from_cpp(const std::exception_ptr& error) {
   } catch (const CommError& comm) {
     return made("CommError", comm.what());
   } catch (const Error& other) {
-    return made("Error", other.what());
+    return made("Error", without_place(other.what()));
   } catch (const std::bad_alloc& memory) {
     return nb::borrow(PyExc_MemoryError)(memory.what());
   } catch (const std::bad_cast&) {

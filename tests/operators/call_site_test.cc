@@ -530,3 +530,35 @@ TEST_CASE("each operator of statistics and scans names the line of its call") {
   check_site("cumprod", [&] { cumprod(x); });
   check_site("diff", [&] { diff(x); });
 }
+
+TEST_CASE("what an op throws about its values names the line in what(), and a report names it once") {
+  const auto check = [](const NDArray& y, Where where, const std::string& start) {
+    std::string text = "no error";
+    try {
+      y.wait();
+    } catch (const std::exception& error) {
+      text = error.what();
+    }
+    const std::string place = text_of(where);
+    CHECK(text.starts_with(start));
+    CHECK(text.ends_with("; called at " + place));
+    CHECK(without_place(text) ==
+          text.substr(0, text.size() - place.size() - std::string("; called at ").size()));
+    const ErrorReport report = y.engine().error_of(y.var());
+    CHECK(report.message() == without_place(text));
+    CHECK(report.to_string().find("called at") == std::string::npos);
+    CHECK(report.to_string().find(place) != std::string::npos);
+  };
+  on_every_scheduler_with_errors([&](Engine& engine) {
+    const EngineScope scope(engine);
+    const NDArray far = array<std::int64_t>({7});
+    const Where index = Where::current();
+    check(take(ones({3}), far, 0, index), index, "take: index 7");
+    const Where power_of = Where::current();
+    check(power(array<std::int64_t>({2}), array<std::int64_t>({-1}), power_of), power_of, "power: ");
+    const Where singular = Where::current();
+    check(cholesky(zeros({2, 2}), singular), singular, "cholesky: ");
+    const Where label = Where::current();
+    check(cross_entropy(ones({1, 3}), far, label), label, "cross_entropy: label 7");
+  });
+}

@@ -393,3 +393,29 @@ TEST_CASE("indices and labels are of any integer dtype") {
     CHECK(of(embedding(arange(3).view_as({3, 1}), at)) == Floats{2, 0});
   }
 }
+
+TEST_CASE("a mask with a side of 0 chooses nothing, as in NumPy") {
+  const auto mask = [](Shape shape) { return zeros(shape, DType::boolean); };
+  const NDArray x = arange(0, 6).view_as({2, 3});
+  for (const Shape& sides : {Shape{0, 3}, Shape{2, 0}, Shape{0, 0}}) {
+    const NDArray chosen = x[mask(sides)];
+    CHECK(chosen.shape() == Shape{0});
+    const NDArray rest = x(kEllipsis, mask(sides));
+    CHECK(rest.shape() == Shape{0});
+  }
+  const NDArray rows = x[mask({0})];
+  CHECK(rows.shape() == Shape{0, 3});
+  const NDArray columns = x(kAll, mask({0}));
+  CHECK(columns.shape() == Shape{2, 0});
+  NDArray y = x.copy();
+  y[mask({0})] = 5;
+  y[mask({2, 0})] = zeros({0});
+  CHECK(y.to_vector<float>() == x.to_vector<float>());
+  for (const Shape& sides : {Shape{0, 4}, Shape{3}, Shape{2, 3, 0}}) {
+    const auto read = [&] { return NDArray(x[mask(sides)]); };
+    CHECK_THROWS_AS(read(), InvalidIndex);
+  }
+  const NDArray none = zeros({0, 3});
+  const auto read_none = [&] { return NDArray(none[mask({2, 0})]); };
+  CHECK_THROWS_AS(read_none(), InvalidIndex);
+}

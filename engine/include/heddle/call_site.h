@@ -33,6 +33,8 @@ class [[nodiscard]] CallSite {
 
   // The place that counts now on the calling thread; outside of any library call, `otherwise`.
   static Where current(Where otherwise = Where::current()) noexcept;
+  // The same; in an op outside of any library call the place where the op was pushed. Line 0: neither.
+  static Where of_error() noexcept;
   // The CallSite that counts now on the calling thread; null outside of any library call.
   static const CallSite* counting() noexcept;
 

@@ -1,6 +1,7 @@
 #include <heddle/call_site.h>
 
 #include "core/thread_state.h"
+#include "op/op_node.h"
 
 namespace heddle {
 
@@ -24,6 +25,14 @@ const CallSite* CallSite::counting() noexcept {
 Where CallSite::current(Where otherwise) noexcept {
   const CallSite* const site = counting();
   return site ? site->where_ : otherwise;
+}
+
+Where CallSite::of_error() noexcept {
+  if (const CallSite* const site = counting()) return site->where_;
+  for (const detail::ThreadState* frame = &detail::this_thread_state; frame; frame = frame->outer) {
+    if (frame->op) return frame->op->where;
+  }
+  return Where();
 }
 
 // The address of an op alone does not tell: a thread can be in one op twice, for that of a graph's launch stands for its ops.

@@ -9,6 +9,8 @@
 namespace heddle {
 namespace {
 
+constexpr const char* kCalledAt = "; called at ";
+
 std::string join(const std::vector<ErrorReport>& reports, std::size_t more) {
   const std::size_t all = reports.size() + more;
   std::string text = std::to_string(all) + (all == 1 ? " op failed:" : " ops failed:");
@@ -29,25 +31,37 @@ std::string current_type_name() {
   return "an exception of type " + std::string(status == 0 ? name.get() : type->name());
 }
 
-std::string with_place(const std::string& message, const std::source_location& where) {
-  if (where.line() == 0) return message;
-  return message + "; called at " + where.file_name() + ":" + std::to_string(where.line());
+std::string place_text(const std::source_location& where) {
+  if (where.line() == 0) return "";
+  return kCalledAt + (where.file_name() + (":" + std::to_string(where.line())));
 }
 
 }  // namespace
 
+std::string with_place(const std::string& message) { return message + place_text(CallSite::of_error()); }
+
+std::string without_place(const std::string& text) {
+  const std::size_t place = text.rfind(kCalledAt), colon = text.rfind(':');
+  const bool has_place = place != std::string::npos && colon > place && colon + 1 < text.size() &&
+                         text.find_first_not_of("0123456789", colon + 1) == std::string::npos;
+  return has_place ? text.substr(0, place) : text;
+}
+
 InvalidArgument::InvalidArgument(const std::string& message)
-    : InvalidArgument(message, CallSite::current(std::source_location())) {}
+    : InvalidArgument(message, CallSite::of_error()) {}
 
 InvalidArgument::InvalidArgument(const std::string& message, std::source_location where)
-    : Error(with_place(message, where)), length_(message.size()), where_(where) {}
+    : Error(message + place_text(where)), length_(message.size()), where_(where) {}
 
 std::string ErrorReport::message() const {
   if (!exception) return "no error";
   try {
     std::rethrow_exception(exception);
   } catch (const std::exception& error) {
-    return error.what();
+    std::string text = error.what();
+    const std::string place = place_text(where);
+    if (!place.empty() && text.ends_with(place)) text.resize(text.size() - place.size());
+    return text;
   } catch (...) {
     return current_type_name();
   }

@@ -65,8 +65,7 @@ class KVStore {
             Where where = Where::current());
 
   // What these rows have: out[i], of (rows, d...), becomes row rows[i] of what is stored, which has a floating dtype. Between
-  // processes only these rows travel, each once. rows: one axis, i32 or i64, in any order, each any number of times; a row
-  // that there is not is an op error.
+  // processes only these travel, each once. rows: one axis, i32 or i64, any order, also repeated; an unknown one is an op error.
   void pull_rows(Key key, const NDArray& rows, const NDArray& out, Where where = Where::current());
   RowSparse pull_rows(Key key, const NDArray& rows, Where where = Where::current());
 

@@ -73,7 +73,7 @@ Address address_to_connect_to(const std::string& text) {
   addrinfo hints{}, *first = nullptr;
   hints.ai_socktype = SOCK_STREAM;
   const int wrong = getaddrinfo(address.host.c_str(), nullptr, &hints, &first);
-  if (wrong) throw CommError("'" + address.host + "' is no host: " + gai_strerror(wrong));
+  if (wrong) throw CommError("'" + address.host + "' is no host: " + comm_detail::lookup_error(wrong));
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(first, freeaddrinfo);
   char number[NI_MAXHOST];
   if (getnameinfo(first->ai_addr, first->ai_addrlen, number, sizeof number, nullptr, 0, NI_NUMERICHOST) != 0)

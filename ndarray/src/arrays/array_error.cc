@@ -17,7 +17,7 @@ std::string out_of_memory_text(const std::string& asker, std::size_t bytes) {
 }  // namespace
 
 OutOfMemory::OutOfMemory(const std::string& asker, std::size_t bytes)
-    : text_(out_of_memory_text(asker, bytes)), bytes_(bytes) {}
+    : text_(with_place(out_of_memory_text(asker, bytes))), bytes_(bytes) {}
 
 namespace ndarray_detail {
 

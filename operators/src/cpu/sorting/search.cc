@@ -75,7 +75,8 @@ void bincount_kernel(const NDArray& x, const NDArray& y) {
   const std::int64_t bound = y.size();
   std::fill_n(to, bound, 0);
   for (std::int64_t i = 0; i < x.size(); ++i) {
-    if (from[i] < 0 || from[i] >= bound) throw Error("bincount: x has changed since its range was looked at");
+    if (from[i] < 0 || from[i] >= bound)
+      throw Error(with_place("bincount: x has changed since its range was looked at"));
     ++to[from[i]];
   }
 }
