@@ -91,7 +91,7 @@ nb::object from_cpp(const std::exception_ptr& error) {
   } catch (const CommError& comm) {
     return made("CommError", comm.what());
   } catch (const Error& other) {
-    return made("Error", without_place(other.what()));
+    return made("Error", other.what());
   } catch (const std::bad_alloc& memory) {
     return nb::borrow(PyExc_MemoryError)(memory.what());
   } catch (const std::bad_cast&) {

@@ -211,20 +211,29 @@ TEST_CASE("parts that contradict each other are errors of the ops that read them
     const std::string rise = "; wanted are rising ones";
     CHECK(to_dense(made({1, 3, 0}, 2)).to_vector<float>() == Values{0, 1, 0, 1, 0});
     CHECK_THROWS_WITH(to_dense(made({0, 1}, 3)).wait(),
-                      "add_rows: a row-sparse array has 3 rows and room for 2");
-    CHECK_THROWS_WITH(made({0, 1}, -1).trimmed(), "trimmed: a row-sparse array has -1 rows and room for 2");
-    CHECK_THROWS_WITH(made({0, 1}, 3).trimmed(), "trimmed: a row-sparse array has 3 rows and room for 2");
-    CHECK_THROWS_WITH(sum({made({0, 1}, -1)}).wait(), "sum: a row-sparse array has -1 rows and room for 2");
-    CHECK_THROWS_WITH(retain(made({2, 2}, 2), list({2})).wait(),
-                      ("retain: a row-sparse array of 5 rows has row 2 behind row 2" + rise).c_str());
-    CHECK_THROWS_WITH(to_dense(made({0, 5}, 2)).wait(),
-                      ("add_rows: a row-sparse array of 5 rows has row 5 behind row 0" + rise).c_str());
-    CHECK_THROWS_WITH(to_dense(made({-1}, 1)).wait(),
-                      ("add_rows: a row-sparse array of 5 rows has row -1 behind row -1" + rise).c_str());
+                      doctest::Contains("add_rows: a row-sparse array has 3 rows and room for 2"));
+    CHECK_THROWS_WITH(made({0, 1}, -1).trimmed(),
+                      doctest::Contains("trimmed: a row-sparse array has -1 rows and room for 2"));
+    CHECK_THROWS_WITH(made({0, 1}, 3).trimmed(),
+                      doctest::Contains("trimmed: a row-sparse array has 3 rows and room for 2"));
+    CHECK_THROWS_WITH(sum({made({0, 1}, -1)}).wait(),
+                      doctest::Contains("sum: a row-sparse array has -1 rows and room for 2"));
+    CHECK_THROWS_WITH(
+        retain(made({2, 2}, 2), list({2})).wait(),
+        doctest::Contains(("retain: a row-sparse array of 5 rows has row 2 behind row 2" + rise).c_str()));
+    CHECK_THROWS_WITH(
+        to_dense(made({0, 5}, 2)).wait(),
+        doctest::Contains(("add_rows: a row-sparse array of 5 rows has row 5 behind row 0" + rise).c_str()));
+    CHECK_THROWS_WITH(
+        to_dense(made({-1}, 1)).wait(),
+        doctest::Contains(
+            ("add_rows: a row-sparse array of 5 rows has row -1 behind row -1" + rise).c_str()));
     NDArray weight = ones({5, 1});
     for (const char* name : {"sgd", "adam"}) create_optimizer(name)->update(0, weight, made({4, 1}, 2));
-    CHECK_THROWS_WITH(weight.wait(),
-                      ("sgd_update: a row-sparse array of 5 rows has row 1 behind row 4" + rise).c_str());
+    CHECK_THROWS_WITH(
+        weight.wait(),
+        doctest::Contains(
+            ("sgd_update: a row-sparse array of 5 rows has row 1 behind row 4" + rise).c_str()));
   });
 }
 

@@ -10,6 +10,7 @@
 
 #include <doctest/doctest.h>
 
+#include <heddle/number_text.h>
 #include <heddle/ops.h>
 #include <heddle/random.h>
 
@@ -267,7 +268,7 @@ TEST_CASE("an array of fractions with one outside 0 to 1 is an error of quantile
       const NDArray y = quantile(x, array<double>({0.5, q}));
       const std::string message = test::message_of([&] { y.wait(); });
       CAPTURE(message);
-      CHECK(message.find("quantile: q is " + std::to_string(q) + "; wanted 0 to 1") != std::string::npos);
+      CHECK(message.find("quantile: q is " + number_text(q) + "; wanted 0 to 1") != std::string::npos);
     }
     CHECK(quantile(x, array<double>({0, 0.5, 1})).to_vector<double>() == std::vector<double>{0, 2, 4});
   });

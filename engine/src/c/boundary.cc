@@ -39,7 +39,7 @@ void set_place(ErrorData& data, const std::source_location& where) {
 ErrorPtr describe_exception(const std::exception& error) {
   auto data = std::make_shared<ErrorData>();
   data->code = status_of(error);
-  data->message = without_place(error.what());
+  data->message = data->code == HEDDLE_OUT_OF_MEMORY ? without_place(error.what()) : error.what();
   if (const auto* argument = dynamic_cast<const InvalidArgument*>(&error)) {
     data->message = argument->message();
     set_place(*data, argument->where());
