@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -25,7 +26,7 @@ class Backup : public Transport, public ShardOwner {
   std::string listen(const std::string& address) override { return address; }
   Peer connect(const std::string&) override { return 0; }
   void send(Peer peer, Message message) override {
-    if (peer == kWorker) return;
+    if (peer == kWorker) return void(++told);
     const ReplicaMessage decoded = decode_replica_message(message.head);
     sent.push_back(decoded.kind);
     if (decoded.kind == ReplicaKind::state_end) state_of = decoded.number;
@@ -42,13 +43,15 @@ class Backup : public Transport, public ShardOwner {
   std::uint64_t secret() const override { return 2; }
   const std::shared_ptr<std::uint64_t>& memory_used() const override { return memory_used_; }
   Peer connect_to_backup(std::uint32_t, const std::string&) override { return ++connections; }
-  void synced(std::uint32_t, std::uint64_t) override {}
-  void backup_lost(std::uint32_t, std::uint64_t) override {}
+  void synced(std::uint32_t, std::uint64_t copy) override { reported.push_back(copy); }
+  void backup_lost(std::uint32_t, std::uint64_t copy) override { lost.push_back(copy); }
   void log(ServerEvent::Level, const char* name, std::vector<std::pair<std::string, std::string>>) override {
     events.push_back(name);
   }
 
   std::vector<ReplicaKind> sent;
+  std::vector<std::uint64_t> reported, lost;  // copies
+  int told = 0;                               // what the worker was told
   std::vector<std::string> events;
   std::uint64_t state_of = ~0ull;  // the record that the state has
   std::size_t waiting = 0;         // bytes
@@ -75,12 +78,12 @@ struct Primary {
       send({.kind = Kind::init, .has_value = true, .text = "key" + std::to_string(key)});
     core.take_outbox();
     sender.set_backup(1, {.exists = true, .address = "a:1"}, now);
-    sender.connected(now);
+    sender.connected(backup.connections);
     answer(ReplicaKind::welcome);
     if (keys == 0) answer(ReplicaKind::applied);
   }
   void answer(ReplicaKind kind, std::uint64_t number = 0) {
-    sender.received({.kind = kind, .epoch = 1, .number = number}, now);
+    sender.received(backup.connections, {.kind = kind, .epoch = 1, .number = number}, now);
   }
   // A request with a value, from the worker.
   void send(Request request) {
@@ -213,4 +216,62 @@ TEST_CASE("replica sender: what the backup has not confirmed counts for the memo
   CHECK(primary.push(0) == Kind::done);
   primary.sender.set_backup(2, {}, primary.now);  // there is none any longer
   CHECK(primary.used() == before);
+}
+
+TEST_CASE(
+    "replica sender: workers are told nothing before the backup has it, and a learner that is complete") {
+  Primary primary(1);
+  while (primary.sender.has_more()) primary.sender.go_on(primary.now);
+  primary.answer(ReplicaKind::applied);
+  REQUIRE(primary.sender.is_synced());
+  const Peer backup = primary.backup.connections;
+  primary.sender.set_learner(2, {.exists = true, .address = "b:1", .learner = true}, primary.now);
+  const Peer learner = primary.backup.connections;
+  REQUIRE(learner != backup);
+  const auto answer = [&](Peer peer, ReplicaKind kind, std::uint64_t number = 0) {
+    primary.sender.received(peer, {.kind = kind, .number = number}, primary.now);
+  };
+  const auto told = [&] {
+    for (const Peer peer : {backup, learner})
+      answer(peer, ReplicaKind::beat, static_cast<std::uint64_t>(primary.now.time_since_epoch().count()));
+    return std::exchange(primary.backup.told, 0);
+  };
+  told();
+  primary.sender.connected(learner);
+  answer(learner, ReplicaKind::welcome);
+  CHECK(primary.push(0) == Kind::done);
+  CHECK(told() == 0);
+  answer(backup, ReplicaKind::applied, 1);
+  CHECK(told() == 1);  // the learner is not complete
+  while (primary.sender.has_more()) primary.sender.go_on(primary.now);
+  answer(learner, ReplicaKind::applied, 0);
+  answer(learner, ReplicaKind::applied, 1);
+  CHECK(primary.backup.reported == std::vector<std::uint64_t>{1, 2});
+  CHECK(primary.push(0) == Kind::done);
+  answer(backup, ReplicaKind::applied, 2);
+  CHECK(told() == 0);
+  answer(learner, ReplicaKind::applied, 2);
+  CHECK(told() == 1);
+  CHECK(primary.sender.log_bytes() == 0);
+  SUBCASE("it becomes the backup as it is") {
+    const auto sent = primary.backup.sent.size();
+    primary.sender.set_backup(2, {.exists = true, .address = "b:1"}, primary.now);
+    CHECK(primary.sender.is_synced());
+    CHECK(primary.sender.owns(learner));
+    CHECK_FALSE(primary.sender.owns(backup));
+    CHECK(primary.backup.sent.size() == sent);
+    CHECK(primary.push(0) == Kind::done);
+    answer(learner, ReplicaKind::applied, 3);
+    CHECK(told() == 1);
+  }
+  SUBCASE("its connection ends: another copy is to be made") {
+    primary.sender.disconnected(learner, "cut", primary.now);
+    CHECK(primary.backup.lost == std::vector<std::uint64_t>{2});
+    CHECK(primary.push(0) == Kind::done);
+    answer(backup, ReplicaKind::applied, 3);
+    CHECK(told() == 0);
+    primary.sender.set_learner(0, {}, primary.now);
+    CHECK(told() == 1);
+    CHECK(primary.sender.is_synced());
+  }
 }

@@ -139,6 +139,36 @@ TEST_CASE("replication: a primary that hands its shard over has the state until 
   CHECK_FALSE(cluster.worker(0).has_lost());
 }
 
+// The part of a server that comes back is on two others. Its primary dies so many steps after the scheduler has begun to move it.
+TEST_CASE("replication: a part that goes home has two complete copies at each moment") {
+  int learners = 0;
+  for (int steps = 0; steps < 400; steps += test::kSanitized ? 40 : 4) {
+    CAPTURE(steps);
+    Plan plan{.servers = 3, .workers = 1, .replicas = 2, .rounds = 900, .consistency = "async"};
+    plan.keys = {{.shard = 0}, {.shard = 0}, {.shard = 0}};
+    plan.groups = {{0}, {1}, {2}};
+    plan.most_pause = 50ms;
+    plan.keys_at_once = 1;
+    Cluster cluster(plan, 1);
+    const auto shard = [&] { return cluster.decided().views.shards[0]; };
+    cluster.pass(1s);
+    cluster.kill_server(0, 1s);
+    while (shard().learner == 0 && !shard().handover) cluster.step();
+    learners += shard().learner != 0;
+    for (int i = 0; i < steps; ++i) cluster.step();
+    for (std::size_t slot = 0; slot < 3; ++slot) {
+      if (cluster.server(slot).node().incarnation() != shard().primary) continue;
+      cluster.kill_server(slot, 30s);
+      break;
+    }
+    cluster.pass(10s);
+    CHECK_FALSE(cluster.worker(0).has_lost());
+    CHECK(cluster.counts.decisions.lost == 0);
+    CHECK(cluster.scheduler().stats().shards[0].primary >= 0);
+  }
+  CHECK(learners > 0);
+}
+
 TEST_CASE(
     "replication: a server is ready when it serves its own part and all copies that it knows of are "
     "complete") {

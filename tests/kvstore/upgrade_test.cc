@@ -89,7 +89,7 @@ TEST_CASE("upgrade: the version is the newest that both sides speak") {
   CHECK(common_version({3, 4}, {1, 2}) == 0);
   CHECK(common_version({1, 1}, {2, 3}) == 0);
   CHECK(kv_detail::versions_up_to(0).newest == kProtocol);
-  CHECK_THROWS_WITH_AS(Server({.protocol = 9}), "protocol is 9, want 1 to 2, or 0 for the newest",
+  CHECK_THROWS_WITH_AS(Server({.protocol = 9}), "protocol is 9, want 1 to 3, or 0 for the newest",
                        InvalidArgument);
   CHECK_THROWS_AS(StoreScheduler({.protocol = -1}), InvalidArgument);
 }
@@ -124,7 +124,7 @@ TEST_CASE("upgrade: a server that answers in a version which the worker does not
   kv_detail::Client client(options);
   CHECK(message_of<StoreError>([&] {
           client.call(0, {.request = {.kind = kv_detail::Kind::barrier}});
-        }).ends_with("it speaks version 9 of the protocol, this worker 1 to 2"));
+        }).ends_with("it speaks version 9 of the protocol, this worker 1 to 3"));
 }
 
 // Two servers with copies of each other's parts; one of them ends, and the other one goes on with what it has got.
@@ -133,7 +133,8 @@ TEST_CASE("upgrade: a server of a version takes over what one of the other versi
     int scheduler, ends, stays, worker;
   };
   for (const char* const transport : kTransports) {
-    for (const Mix& mix : {Mix{0, 0, kOlder, 0}, Mix{0, kOlder, 0, kOlder}, Mix{kOlder, 0, kOlder, 0}}) {
+    for (const Mix& mix : {Mix{0, 0, kOlder, 0}, Mix{0, kOlder, 0, kOlder}, Mix{kOlder, 0, kOlder, 0},
+                           Mix{0, kOldestProtocol, 0, 0}}) {
       CAPTURE(std::string(transport));
       CAPTURE(mix.scheduler);
       CAPTURE(mix.ends);

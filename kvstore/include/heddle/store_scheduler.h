@@ -41,8 +41,8 @@ struct StoreSchedulerOptions {
 // The servers that keep one part of the keys.
 struct ShardPlace {
   std::uint64_t epoch = 0;
-  int primary = -1,
-      backup = -1;      // numbers of servers; -1: none, or a process whose number another one has taken
+  // Numbers of servers; -1: none, or one that is gone. A learner gets a copy while the backup still has its own.
+  int primary = -1, backup = -1, learner = -1;
   bool synced = false;  // the backup has all state
   int copies = 0;       // complete ones, on servers that are connected
 };

@@ -478,6 +478,7 @@ void SchedulerCore::log_change(const ViewChange& change) {
        {"epoch", std::to_string(change.after.epoch)},
        {"primary", server_text(change.after.primary)},
        {"backup", server_text(change.after.backup)},
+       {"learner", server_text(change.after.learner)},
        {"primary_before", server_text(change.before.primary)}});
 }
 
@@ -559,9 +560,10 @@ StoreSchedulerStats SchedulerCore::stats() const {
   stats.handed_back = handed_back_;
   stats.lost = lost_;
   stats.refused = refused_;
+  // Of a process that is gone: none.
   const auto number_of = [this](std::uint64_t incarnation) {
     const ServerInfo* const server = find_server(views(), incarnation);
-    return server ? static_cast<int>(server->number) : -1;
+    return server && !servers_[server->number].gone ? static_cast<int>(server->number) : -1;
   };
   const auto is_here = [this](std::uint64_t incarnation) {
     return incarnation != 0 && std::any_of(servers_.begin(), servers_.end(), [&](const Process& one) {
@@ -574,6 +576,7 @@ StoreSchedulerStats SchedulerCore::stats() const {
     stats.shards.push_back({.epoch = view.epoch,
                             .primary = number_of(view.primary),
                             .backup = number_of(view.backup),
+                            .learner = number_of(view.learner),
                             .synced = synced,
                             .copies = is_here(view.primary) + (synced && is_here(view.backup))});
   }

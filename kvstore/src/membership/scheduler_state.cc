@@ -16,8 +16,9 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x6468637365646468;       // "hddeschd"
-constexpr std::uint32_t kVersion = 2, kOldestVersion = 1;  // 1: without secret and protocols
+constexpr std::uint64_t kMagic = 0x6468637365646468;  // "hddeschd"
+constexpr std::uint32_t kVersion = 3,
+                        kOldestVersion = 1;  // 1: without secret and protocols; 2: without learners
 constexpr std::size_t kMostBytes = 1 << 20;
 
 }  // namespace
@@ -32,6 +33,7 @@ std::vector<std::byte> encode(const SchedulerState& state) {
     body.put(shard < state.synced.size() ? state.synced[shard] : std::uint64_t{0});
   body.put(state.secret);
   put_protocols(body, state.views);
+  put_learners(body, state.views);
   const std::vector<std::byte> bytes = body.take();
   Writer writer;
   writer.put(kMagic);
@@ -61,6 +63,7 @@ SchedulerState decode_scheduler_state(std::span<const std::byte> bytes) {
     state.secret = reader.get<std::uint64_t>();
     protocols_from(reader, state.views);
   }
+  if (version > 2) learners_from(reader, state.views);
   reader.end();
   const std::size_t shards = state.views.shards.size();
   if (shards != (state.views.version > 0 ? state.servers : 0) || state.views.servers.size() > state.servers)

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "wire/protocol.h"
+
 namespace heddle::kv_detail {
 namespace {
 
@@ -34,23 +36,29 @@ ViewRules::ViewRules(std::uint32_t servers, std::uint32_t replicas, Views views,
   }
 }
 
-bool ViewRules::report_synced(std::uint32_t shard, std::uint64_t epoch, std::uint64_t reporter) {
-  if (!has_begun() || shard >= servers_) return false;
+bool ViewRules::report_synced(std::uint32_t shard, std::uint64_t copy, std::uint64_t reporter) {
+  if (!has_begun() || shard >= servers_ || views_.shards[shard].primary != reporter) return false;
   const ShardView& view = views_.shards[shard];
-  if (view.epoch != epoch || view.primary != reporter || view.backup == 0) return false;
-  if (notes_[shard].synced || notes_[shard].lost) return false;
-  notes_[shard].synced = true;
+  Note& note = notes_[shard];
+  if (view.learner != 0 && view.learner_copy == copy) note.learner_synced = !note.learner_lost;
+  if (view.backup == 0 || copy_of(view) != copy || note.synced || note.lost) return false;
+  note.synced = true;
   // The step is done: a shard that is home may have others move.
-  notes_[shard].moves_home = notes_[shard].moves_home && notes_[shard].primary_number != shard;
+  note.moves_home = note.moves_home && note.primary_number != shard;
   return true;
 }
 
-bool ViewRules::report_lost(std::uint32_t shard, std::uint64_t epoch, std::uint64_t reporter) {
-  if (!has_begun() || shard >= servers_) return false;
+bool ViewRules::report_lost(std::uint32_t shard, std::uint64_t copy, std::uint64_t reporter) {
+  if (!has_begun() || shard >= servers_ || views_.shards[shard].primary != reporter) return false;
   const ShardView& view = views_.shards[shard];
-  if (view.epoch != epoch || view.primary != reporter || view.backup == 0) return false;
-  notes_[shard].synced = false;
-  return !std::exchange(notes_[shard].lost, true);
+  Note& note = notes_[shard];
+  if (view.learner != 0 && view.learner_copy == copy) {
+    note.learner_synced = false;
+    return !std::exchange(note.learner_lost, true);
+  }
+  if (view.backup == 0 || copy_of(view) != copy) return false;
+  note.synced = false;
+  return !std::exchange(note.lost, true);
 }
 
 std::vector<std::uint64_t> ViewRules::synced() const {
@@ -74,7 +82,9 @@ std::vector<ViewChange> ViewRules::update(const Servers& servers, std::vector<Se
     while (step(shard, servers, changes)) continue;
   }
   if (!changes.empty() || other_servers) ++views_.version;
-  for (const ViewChange& one : changes) notes_[one.shard].version = views_.version;
+  for (const ViewChange& one : changes) {
+    if (one.after.epoch != one.before.epoch) notes_[one.shard].version = views_.version;
+  }
   return changes;
 }
 
@@ -98,16 +108,27 @@ bool ViewRules::step(std::uint32_t shard, const Servers& servers, std::vector<Vi
   if (!is_here(primary)) return replace_primary(shard, servers, changes);
   // A primary that begins anew must not be shown a later epoch first, which would not say so.
   if (view.fresh && primary->version < notes_[shard].version) return false;
-  if (view.backup != 0 && (notes_[shard].lost || !is_here(find(servers, view.backup)))) {
-    change(shard, {.primary = view.primary}, ViewChange::Why::backup_gone, changes);
-    return true;
-  }
-  if (let_leave(shard, servers, changes)) return true;
+  if (drop_gone(shard, servers, changes) || let_leave(shard, servers, changes)) return true;
   if (replicas_ < 2) return false;
   return view.backup == 0 ? add_backup(shard, servers, changes) : move_home(shard, servers, changes);
 }
 
-// A server that leaves is the primary until a backup that stays has all. Two that leave at one time keep what they have.
+// Of those that have copies.
+bool ViewRules::drop_gone(std::uint32_t shard, const Servers& servers, std::vector<ViewChange>& changes) {
+  const ShardView& view = views_.shards[shard];
+  const Note& note = notes_[shard];
+  const ServerPresence* learner = find(servers, view.learner);
+  if (view.learner != 0 && (note.learner_lost || !is_here(learner) || learner->leaving)) {
+    set_learner(shard, 0, changes);
+    return true;
+  }
+  if (view.backup == 0 || (!note.lost && is_here(find(servers, view.backup)))) return false;
+  replace_backup(shard, changes);
+  return true;
+}
+
+// A server that leaves is the primary until one that stays has all. Two that leave at one time, without a third one that stays,
+// keep what they have.
 bool ViewRules::let_leave(std::uint32_t shard, const Servers& servers, std::vector<ViewChange>& changes) {
   const ShardView& view = views_.shards[shard];
   const ServerPresence *const primary = find(servers, view.primary), *const backup =
@@ -117,8 +138,30 @@ bool ViewRules::let_leave(std::uint32_t shard, const Servers& servers, std::vect
     change(shard, {.primary = view.backup}, ViewChange::Why::handed_over, changes);
     return true;
   }
-  if (!backup->leaving || primary->leaving) return false;
-  change(shard, {.primary = view.primary}, ViewChange::Why::backup_gone, changes);
+  if (primary->leaving && notes_[shard].learner_synced && stays(find(servers, view.learner))) {
+    change(shard, {.primary = view.learner}, ViewChange::Why::handed_over, changes);
+    return true;
+  }
+  return backup->leaving && replace_leaving(shard, servers, changes);
+}
+
+// A backup that leaves keeps its copy until another server has one, if there is such a server.
+bool ViewRules::replace_leaving(std::uint32_t shard, const Servers& servers,
+                                std::vector<ViewChange>& changes) {
+  const ShardView& view = views_.shards[shard];
+  const bool primary_leaves = find(servers, view.primary)->leaving;
+  if (view.learner != 0) {
+    if (primary_leaves || !notes_[shard].learner_synced) return false;
+    replace_backup(shard, changes);
+    return true;
+  }
+  const std::uint64_t next = best_backup(shard, servers);
+  if (next != 0 && notes_[shard].synced && can_learn(view.primary, next)) {
+    set_learner(shard, next, changes);
+    return true;
+  }
+  if (primary_leaves) return false;
+  replace_backup(shard, changes);
   return true;
 }
 
@@ -131,8 +174,15 @@ bool ViewRules::replace_primary(std::uint32_t shard, const Servers& servers,
     change(shard, {.primary = view.backup}, ViewChange::Why::failover, changes);
     return true;
   }
-  // Either of them has all state, and may have lost no more than its connection.
-  if (may_return(find(servers, view.primary)) || (synced && may_return(backup))) return false;
+  const ServerPresence* learner = find(servers, view.learner);
+  if (notes_[shard].learner_synced && learner && learner->connected) {
+    change(shard, {.primary = view.learner}, ViewChange::Why::failover, changes);
+    return true;
+  }
+  // Each of them has all state, and may have lost no more than its connection.
+  if (may_return(find(servers, view.primary)) || (synced && may_return(backup)) ||
+      (notes_[shard].learner_synced && may_return(learner)))
+    return false;
   const ServerPresence* next = successor(shard, servers);
   if (!next) return false;
   change(shard, {.primary = next->incarnation, .fresh = true}, ViewChange::Why::lost, changes);
@@ -176,22 +226,31 @@ std::uint64_t ViewRules::best_backup(std::uint32_t shard, const Servers& servers
   return best;
 }
 
-// A server that has come back gets the shard of its number: first as its backup, then as its primary. While the primary may
-// be about to be gone, a backup that has all is not given up for one that has nothing yet.
+// A server that has come back gets the shard of its number: first a copy of it, then as its primary. A backup that has all is
+// not given up meanwhile.
 bool ViewRules::move_home(std::uint32_t shard, const Servers& servers, std::vector<ViewChange>& changes) {
-  const ShardView view = views_.shards[shard];
+  const ShardView& view = views_.shards[shard];
   const ServerPresence& home = servers[shard];
   if (!stays(&home) || home.incarnation == view.primary || !notes_[shard].synced) return false;
   const ServerPresence* primary = find(servers, view.primary);
   if (!primary || !primary->connected) return false;
   const bool mine = notes_[shard].moves_home;
   if (!mine && (is_moving(home.incarnation) || is_moving(view.primary))) return false;
-  if (view.backup == home.incarnation) {
-    change(shard, {.primary = home.incarnation, .backup = view.primary, .handover = true},
-           ViewChange::Why::handed_back, changes);
-  } else {
-    change(shard, {.primary = view.primary, .backup = home.incarnation}, ViewChange::Why::backup_added,
+  return go_home(shard, servers, changes);
+}
+
+bool ViewRules::go_home(std::uint32_t shard, const Servers& servers, std::vector<ViewChange>& changes) {
+  const ShardView view = views_.shards[shard];
+  const std::uint64_t home = servers[shard].incarnation;
+  if (view.backup == home || (view.learner == home && notes_[shard].learner_synced)) {
+    change(shard, {.primary = home, .backup = view.primary, .handover = true}, ViewChange::Why::handed_back,
            changes);
+  } else if (view.learner != 0) {
+    return false;
+  } else if (can_learn(view.primary, home)) {
+    set_learner(shard, home, changes);
+  } else {
+    change(shard, {.primary = view.primary, .backup = home}, ViewChange::Why::backup_added, changes);
   }
   notes_[shard].moves_home = true;
   return true;
@@ -201,26 +260,56 @@ bool ViewRules::move_home(std::uint32_t shard, const Servers& servers, std::vect
 bool ViewRules::is_moving(std::uint64_t incarnation) const {
   for (std::uint32_t shard = 0; shard < servers_; ++shard) {
     const ShardView& view = views_.shards[shard];
-    if (notes_[shard].moves_home && (view.primary == incarnation || view.backup == incarnation)) return true;
+    const bool part =
+        view.primary == incarnation || view.backup == incarnation || view.learner == incarnation;
+    if (notes_[shard].moves_home && part) return true;
   }
   return false;
+}
+
+// Both know what a learner is.
+bool ViewRules::can_learn(std::uint64_t primary, std::uint64_t learner) const {
+  const ServerInfo *const from = find_server(views_, primary), *const to = find_server(views_, learner);
+  return from && to && std::min(from->protocol, to->protocol) >= kLearners;
 }
 
 std::size_t ViewRules::load(std::uint64_t incarnation) const {
   return static_cast<std::size_t>(
       std::count_if(views_.shards.begin(), views_.shards.end(), [incarnation](const ShardView& view) {
-        return view.primary == incarnation || view.backup == incarnation;
+        return view.primary == incarnation || view.backup == incarnation || view.learner == incarnation;
       }));
+}
+
+// By the learner, if there is one, whose copy goes on.
+void ViewRules::replace_backup(std::uint32_t shard, std::vector<ViewChange>& changes) {
+  const ShardView view = views_.shards[shard];
+  const bool synced = notes_[shard].learner_synced;
+  ShardView after{.primary = view.primary, .backup = view.learner};
+  if (view.learner != 0) after.copy = view.learner_copy;
+  change(shard, after, ViewChange::Why::backup_gone, changes);
+  notes_[shard].synced = synced;
+}
+
+// 0: none. The epoch stays: what the primary and its backup are to each other does not change.
+void ViewRules::set_learner(std::uint32_t shard, std::uint64_t learner, std::vector<ViewChange>& changes) {
+  ShardView& view = views_.shards[shard];
+  const ShardView before = view;
+  view.learner = learner;
+  if (learner != 0) view.learner_copy = std::max(view.epoch, view.learner_copy) + 1;
+  changes.push_back(
+      {learner != 0 ? ViewChange::Why::learner_added : ViewChange::Why::learner_gone, shard, before, view});
+  Note& note = notes_[shard];
+  note.learner_synced = note.learner_lost = note.moves_home = false;
 }
 
 void ViewRules::change(std::uint32_t shard, ShardView after, ViewChange::Why why,
                        std::vector<ViewChange>& changes) {
   ShardView& view = views_.shards[shard];
-  after.epoch = view.epoch + 1;
+  after.epoch = std::max(view.epoch, view.learner_copy) + 1;
   changes.push_back({why, shard, view, after});
   view = after;
   Note& note = notes_[shard];
-  note.synced = note.lost = note.moves_home = false;
+  note.synced = note.lost = note.learner_synced = note.learner_lost = note.moves_home = false;
   if (const ServerInfo* primary = find_server(views_, after.primary)) note.primary_number = primary->number;
 }
 
@@ -240,6 +329,10 @@ std::string name_of(ViewChange::Why why) {
       return "shard_handed_back";
     case ViewChange::Why::lost:
       return "shard_lost";
+    case ViewChange::Why::learner_added:
+      return "learner_added";
+    case ViewChange::Why::learner_gone:
+      return "learner_gone";
   }
   return "shard_changed";
 }

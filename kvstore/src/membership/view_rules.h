@@ -2,9 +2,10 @@
 //
 //   - The epoch of a shard grows with each change of the shard, and so does the version of the views with each change.
 //   - In each epoch a shard has one primary, which is decided once.
-//   - A primary is followed by another process only if that one is its backup, and has all state in exactly this epoch: the
-//     primary has reported so, or the two have just changed places (handover). Or else the shard begins anew (fresh). So no
-//     push that a server has acknowledged is lost unnoticed.
+//   - A primary is followed by another process only if that one is its backup or learner, and has all state in exactly this
+//     epoch: the primary has reported so, or the two have just changed places (handover). Or else the shard begins anew (fresh).
+//     So no push that a server has acknowledged is lost unnoticed.
+//   - A backup that has all is not given up for one that has not: who is to follow it is a learner first.
 //   - A primary that begins a shard anew is told so before anything else about the shard changes under it.
 #pragma once
 
@@ -34,7 +35,9 @@ struct ViewChange {
     backup_added,
     handed_over,
     handed_back,
-    lost
+    lost,
+    learner_added,
+    learner_gone
   };
   Why why;
   std::uint32_t shard;
@@ -54,11 +57,11 @@ class ViewRules {
       const;  // by shard: the epoch, if the backup has all state in it, else 0
   void set_replicas(std::uint32_t replicas) { replicas_ = replicas; }
 
-  // A process says that the backup of this epoch has all state of the shard. True if it is the shard's primary, and the news
-  // is to be saved: whoever knows of it may be gone when it is needed.
-  bool report_synced(std::uint32_t shard, std::uint64_t epoch, std::uint64_t reporter);
-  // The same: the backup of this epoch has lost the state, and its copy is to begin anew. True: the views are to be updated.
-  bool report_lost(std::uint32_t shard, std::uint64_t epoch, std::uint64_t reporter);
+  // A process says that the backup, or learner, whose copy has this number has all state of the shard. True if it is the shard's
+  // primary, and the news of its backup is to be saved: whoever knows of it may be gone when it is needed.
+  bool report_synced(std::uint32_t shard, std::uint64_t copy, std::uint64_t reporter);
+  // The same: it has lost the state, and its copy is to begin anew. True: the views are to be updated.
+  bool report_lost(std::uint32_t shard, std::uint64_t copy, std::uint64_t reporter);
   // The first views, once all servers have come; then all changes that `servers`, by number, and reports ask for. The
   // version has grown if anything has changed. To be called again whenever one of these changes.
   std::vector<ViewChange> update(const std::vector<ServerPresence>& servers, std::vector<ServerInfo> infos);
@@ -66,8 +69,9 @@ class ViewRules {
  private:
   using Servers = std::vector<ServerPresence>;
   struct Note {
-    bool synced = false;        // the backup, in this epoch
-    bool lost = false;          // the backup has lost the state of this epoch
+    bool synced = false;                                // the backup, in this epoch
+    bool lost = false;                                  // the backup has lost the state of this epoch
+    bool learner_synced = false, learner_lost = false;  // the same
     bool moves_home = false;    // this epoch is a step on the way back to the server of the shard's number
     std::uint64_t version = 0;  // of the views that this epoch was new in
     std::uint32_t primary_number{};  // of the primary, which another process may have taken since
@@ -77,11 +81,17 @@ class ViewRules {
   bool replace_primary(std::uint32_t shard, const Servers& servers, std::vector<ViewChange>& changes);
   bool add_backup(std::uint32_t shard, const Servers& servers, std::vector<ViewChange>& changes);
   bool let_leave(std::uint32_t shard, const Servers& servers, std::vector<ViewChange>& changes);
+  bool drop_gone(std::uint32_t shard, const Servers& servers, std::vector<ViewChange>& changes);
+  bool replace_leaving(std::uint32_t shard, const Servers& servers, std::vector<ViewChange>& changes);
   bool move_home(std::uint32_t shard, const Servers& servers, std::vector<ViewChange>& changes);
+  bool go_home(std::uint32_t shard, const Servers& servers, std::vector<ViewChange>& changes);
   bool is_moving(std::uint64_t incarnation) const;
+  bool can_learn(std::uint64_t primary, std::uint64_t learner) const;
   std::uint64_t best_backup(std::uint32_t shard, const Servers& servers) const;
   const ServerPresence* successor(std::uint32_t shard, const Servers& servers) const;
   std::size_t load(std::uint64_t incarnation) const;
+  void replace_backup(std::uint32_t shard, std::vector<ViewChange>& changes);
+  void set_learner(std::uint32_t shard, std::uint64_t learner, std::vector<ViewChange>& changes);
   void change(std::uint32_t shard, ShardView after, ViewChange::Why why, std::vector<ViewChange>& changes);
 
   const std::uint32_t servers_;

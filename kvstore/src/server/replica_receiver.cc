@@ -9,7 +9,7 @@ void ReplicaReceiver::disconnect() {
 }
 
 void ReplicaReceiver::answer(ReplicaKind kind, std::uint64_t number) {
-  const ReplicaMessage message{.kind = kind, .shard = shard_, .epoch = epoch_, .log = log_, .number = number};
+  const ReplicaMessage message{.kind = kind, .shard = shard_, .epoch = copy_, .log = log_, .number = number};
   owner_.transport().send(peer_, {encode(message)});
 }
 

@@ -13,15 +13,15 @@ namespace heddle::kv_detail {
 
 class ReplicaReceiver {
  public:
-  // `former`: the state of a primary that hands over; it is kept until there is a newer one.
-  ReplicaReceiver(ShardOwner& owner, std::uint32_t shard, std::uint64_t epoch,
+  // `copy`: its number, see ShardView. `former`: the state of a primary that hands over; it is kept until there is a newer one.
+  ReplicaReceiver(ShardOwner& owner, std::uint32_t shard, std::uint64_t copy,
                   std::unique_ptr<ServerCore> former)
-      : owner_(owner), shard_(shard), epoch_(epoch), former_(std::move(former)) {}
+      : owner_(owner), shard_(shard), copy_(copy), former_(std::move(former)) {}
   ~ReplicaReceiver() { disconnect(); }
   ReplicaReceiver(const ReplicaReceiver&) = delete;
   ReplicaReceiver& operator=(const ReplicaReceiver&) = delete;
 
-  // A primary of this epoch has come.
+  // The primary, to make this copy.
   void greeted(Peer peer, const ReplicaMessage& hello);
   void disconnected() { peer_ = 0; }
   // As in Receiver. A change that cannot be made here leaves the state behind that of the primary, which does not know of it:
@@ -30,7 +30,9 @@ class ReplicaReceiver {
   void received(const ReplicaMessage& message, std::span<const std::byte> payload, Clock::time_point now);
 
   Peer peer() const { return peer_; }
+  std::uint64_t copy() const { return copy_; }
   bool is_complete() const { return complete_ || former_; }
+  bool has_jobs() const { return complete_ ? core_->has_jobs() : former_ && former_->has_jobs(); }
   // No other primary of this epoch answers from then on.
   Clock::time_point end_of_lease() const { return lease_end_; }
   std::unique_ptr<ServerCore> take_core() { return std::move(complete_ ? core_ : former_); }
@@ -43,7 +45,7 @@ class ReplicaReceiver {
 
   ShardOwner& owner_;
   const std::uint32_t shard_;
-  const std::uint64_t epoch_;
+  const std::uint64_t copy_;
   Peer peer_ = 0;
   std::unique_ptr<ServerCore> former_;
   std::unique_ptr<ServerCore> core_{};

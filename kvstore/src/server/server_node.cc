@@ -92,7 +92,7 @@ void ServerNode::connected(Peer peer, const std::string& key, Clock::time_point 
   const auto [entry, fresh] = sessions_.try_emplace(peer);
   entry->second.key = key;
   entry->second.since = now;
-  if (!fresh) shards_[entry->second.shard]->connected(peer, now);
+  if (!fresh) shards_[entry->second.shard]->connected(peer);
 }
 
 void ServerNode::disconnected(Peer peer, const std::string& why, Clock::time_point now) {
@@ -271,9 +271,10 @@ void ServerNode::finish_snapshots() {
   for (const auto& shard : shards_) shard->finish_snapshot();
 }
 
+// A complete copy stays until the scheduler needs it no longer.
 bool ServerNode::is_drained() const {
   return draining_ && std::all_of(shards_.begin(), shards_.end(), [](const auto& shard) {
-           return !shard->core() || !shard->core()->has_jobs();
+           return (!shard->core() || !shard->core()->has_jobs()) && !shard->keeps_copy();
          });
 }
 

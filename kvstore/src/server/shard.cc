@@ -22,10 +22,7 @@ void Shard::set_view(const ShardView& view, const Views& views, Clock::time_poin
                                                                         find_server(views, view.backup);
   primary_protocol_ = first ? first->protocol : kOldestProtocol;
   backup_.protocol = second ? second->protocol : kOldestProtocol;
-  if (view.epoch == epoch_) {  // a scheduler that was started anew may have learnt what servers speak
-    if (sender_) sender_->set_protocol(backup_.protocol);
-    return;
-  }
+  if (view.epoch == epoch_) return keep_role(view, views, now);
   epoch_ = view.epoch;
   primary_ = view.primary;
   refused_.clear();
@@ -35,29 +32,47 @@ void Shard::set_view(const ShardView& view, const Views& views, Clock::time_poin
     stop_serving();  // what this process has of the shard was given up
     receiver_ = nullptr;
     begin(std::make_unique<ServerCore>(core_options(owner_, number_), random_number(), owner_.memory_used()),
-          now, true);
+          view, now);
   } else if (primary && receiver_ && receiver_->is_complete()) {
-    take_over(now);
+    take_over(view, now);
   } else if (primary && core_) {
-    sender_->set_backup(epoch_, backup_, now);
+    sender_->set_backup(copy_of(view), backup_, now);
   } else {
     std::unique_ptr<ServerCore> former = stop_serving();
-    receiver_ = nullptr;
     if (!view.handover) former = nullptr;
-    if (view.backup == owner_.incarnation())
-      receiver_ = std::make_unique<ReplicaReceiver>(owner_, number_, epoch_, std::move(former));
+    set_receiver(view, std::move(former));
     if (primary)
       owner_.log(ServerEvent::Level::error, "state_missing",
                  {{"shard", std::to_string(number_)}, {"epoch", std::to_string(epoch_)}});
   }
+  keep_role(view, views, now);
+}
+
+// Within an epoch learners come and go. A scheduler that was started anew may have learnt what servers speak.
+void Shard::keep_role(const ShardView& view, const Views& views, Clock::time_point now) {
+  if (!sender_) return set_receiver(view, nullptr);
+  const ServerInfo* const learner = find_server(views, view.learner);
+  const std::uint16_t protocol = learner ? learner->protocol : kOldestProtocol;
+  sender_->set_protocols(backup_.protocol, protocol);
+  sender_->set_learner(learner ? view.learner_copy : 0,
+                       {true, learner ? learner->address : "", false, protocol, true}, now);
+}
+
+// A learner that becomes the backup goes on with its copy.
+void Shard::set_receiver(const ShardView& view, std::unique_ptr<ServerCore> former) {
+  const std::uint64_t me = owner_.incarnation();
+  const std::uint64_t copy = view.backup == me ? copy_of(view) : view.learner == me ? view.learner_copy : 0;
+  if (receiver_ && receiver_->copy() == copy) return;
+  receiver_ = nullptr;
+  if (copy != 0) receiver_ = std::make_unique<ReplicaReceiver>(owner_, number_, copy, std::move(former));
 }
 
 // A primary that begins the shard goes on with a snapshot of it.
-void Shard::begin(std::unique_ptr<ServerCore> core, Clock::time_point now, bool fresh) {
+void Shard::begin(std::unique_ptr<ServerCore> core, const ShardView& view, Clock::time_point now) {
   core_ = std::move(core);
-  keep_snapshots(fresh);
+  keep_snapshots(view.fresh);
   sender_ = std::make_unique<ReplicaSender>(owner_, *core_, number_, random_number());
-  sender_->set_backup(epoch_, backup_, now);
+  sender_->set_backup(copy_of(view), backup_, now);
   owner_.log(
       ServerEvent::Level::info, "primary",
       {{"shard", std::to_string(number_)}, {"epoch", std::to_string(epoch_)}, {"backup", backup_.address}});
@@ -108,13 +123,13 @@ void Shard::add_snapshots_to(SnapshotStats& stats, Clock::time_point now) const 
   stats.seconds = std::max(stats.seconds, mine.seconds);
 }
 
-void Shard::take_over(Clock::time_point now) {
+void Shard::take_over(const ShardView& view, Clock::time_point now) {
   serves_from_ = receiver_->end_of_lease();
   std::unique_ptr<ServerCore> core = receiver_->take_core();
   receiver_ = nullptr;
   core->promote(std::max(now, serves_from_));
   core->record_changes(false);
-  begin(std::move(core), now, false);
+  begin(std::move(core), view, now);
 }
 
 // Returns what it had.
@@ -146,7 +161,8 @@ std::string Shard::reason_not_to_serve(Clock::time_point now) const {
 std::string Shard::reason_not_complete(bool copied) const {
   const std::string me = "shard " + std::to_string(number_);
   if (copied && !backup_.exists) return me + " has no backup";
-  const bool copying = (core_ && backup_.exists && !is_synced()) || (receiver_ && !receiver_->is_complete());
+  const bool copying = (core_ && backup_.exists && (!is_synced() || sender_->has_learner())) ||
+                       (receiver_ && !receiver_->is_complete());
   return copying ? "the copy of " + me + " is not complete" : "";
 }
 
@@ -200,7 +216,7 @@ std::string Shard::objection(const ReplicaMessage& hello) const {
 }
 
 void Shard::primary_greeted(Peer peer, const ReplicaMessage& hello) {
-  if (hello.epoch == epoch_ && receiver_) {
+  if (receiver_ && hello.epoch == receiver_->copy()) {
     const std::string why = objection(hello);
     if (why.empty()) return receiver_->greeted(peer, hello);
     if (std::exchange(refused_, why) != why)
@@ -211,12 +227,12 @@ void Shard::primary_greeted(Peer peer, const ReplicaMessage& hello) {
   owner_.transport().send(peer, {encode(refused)});
 }
 
-void Shard::connected(Peer peer, Clock::time_point now) {
-  if (sender_ && sender_->peer() == peer) sender_->connected(now);
+void Shard::connected(Peer peer) {
+  if (sender_ && sender_->owns(peer)) sender_->connected(peer);
 }
 
 void Shard::disconnected(Peer peer, const std::string& why, Clock::time_point now) {
-  if (sender_ && sender_->peer() == peer) sender_->disconnected(why, now);
+  if (sender_ && sender_->owns(peer)) sender_->disconnected(peer, why, now);
   if (receiver_ && receiver_->peer() == peer) receiver_->disconnected();
 }
 
@@ -228,8 +244,7 @@ std::span<std::byte> Shard::memory_for(Peer peer, const ReplicaMessage& message,
 void Shard::received(Peer peer, const ReplicaMessage& message, std::span<const std::byte> payload,
                      Clock::time_point now) {
   if (receiver_ && receiver_->peer() == peer) return receiver_->received(message, payload, now);
-  if (!sender_ || sender_->peer() != peer) return;
-  sender_->received(message, now);
+  if (sender_ && sender_->owns(peer)) sender_->received(peer, message, now);
 }
 
 }  // namespace heddle::kv_detail

@@ -33,8 +33,9 @@ class Shard {
   std::uint64_t epoch() const { return epoch_; }
   bool is_primary() const { return core_ != nullptr; }
   bool is_backup() const { return receiver_ != nullptr; }
+  bool keeps_copy() const { return receiver_ && receiver_->has_jobs(); }  // complete, of what workers use
   bool has_backup() const { return sender_ && backup_.exists; }
-  bool is_synced() const { return sender_ && sender_->is_synced(); }
+  bool is_synced() const { return sender_ && sender_->is_synced(); }  // the backup
   std::uint64_t log_bytes() const { return sender_ ? sender_->log_bytes() : 0; }
   // Empty: workers are served. Else why not, for those that ask.
   std::string reason_not_to_serve(Clock::time_point now) const;
@@ -50,19 +51,21 @@ class Shard {
 
   // Somebody says hello to this server as the primary.
   void primary_greeted(Peer peer, const ReplicaMessage& hello);
-  // The connection to its backup, or from its primary. What comes from other peers is ignored.
-  void connected(Peer peer, Clock::time_point now);
+  // The connections to its copies, or from its primary. What comes from other peers is ignored.
+  void connected(Peer peer);
   void disconnected(Peer peer, const std::string& why, Clock::time_point now);
   std::span<std::byte> memory_for(Peer peer, const ReplicaMessage& message, std::size_t bytes);
   void received(Peer peer, const ReplicaMessage& message, std::span<const std::byte> payload,
                 Clock::time_point now);
 
  private:
+  void keep_role(const ShardView& view, const Views& views, Clock::time_point now);
+  void set_receiver(const ShardView& view, std::unique_ptr<ServerCore> former);
   std::string objection(const ReplicaMessage& hello) const;
-  void begin(std::unique_ptr<ServerCore> core, Clock::time_point now, bool fresh);
+  void begin(std::unique_ptr<ServerCore> core, const ShardView& view, Clock::time_point now);
   void keep_snapshots(bool restores);
   void end_retired();
-  void take_over(Clock::time_point now);
+  void take_over(const ShardView& view, Clock::time_point now);
   std::unique_ptr<ServerCore> stop_serving();
 
   ShardOwner& owner_;
@@ -79,7 +82,7 @@ class Shard {
   bool keep_failed_ = false;                // to begin them, as an event has said
   Clock::time_point next_keep_{};           // when that is tried again
   std::unique_ptr<ReplicaSender> sender_{};
-  std::unique_ptr<ReplicaReceiver> receiver_{};  // of a backup
+  std::unique_ptr<ReplicaReceiver> receiver_{};  // of a backup or a learner
 };
 
 }  // namespace heddle::kv_detail

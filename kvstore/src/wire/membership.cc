@@ -61,6 +61,17 @@ Views views_of_speakers_from(Reader& reader) {
   return views;
 }
 
+Views views_with_learners_from(Reader& reader) {
+  Views views = views_of_speakers_from(reader);
+  learners_from(reader, views);
+  return views;
+}
+
+MembershipKind kind_of_views(std::uint16_t protocol) {
+  if (protocol >= kLearners) return MembershipKind::views_with_learners;
+  return protocol >= kProven ? MembershipKind::views_of_speakers : MembershipKind::views;
+}
+
 Registered registered_from(Reader& reader) {
   Registered registered;
   registered.protocol = reader.get<std::uint16_t>();
@@ -172,9 +183,10 @@ std::vector<std::byte> encode(const Refused& refused) {
 
 std::vector<std::byte> encode(const Views& views, std::uint16_t protocol) {
   Writer writer;
-  writer.put(protocol >= kProven ? MembershipKind::views_of_speakers : MembershipKind::views);
+  writer.put(kind_of_views(protocol));
   put(writer, views);
   if (protocol >= kProven) put_protocols(writer, views);
+  if (protocol >= kLearners) put_learners(writer, views);
   return writer.take();
 }
 
@@ -203,6 +215,7 @@ FromScheduler decode_from_scheduler(std::span<const std::byte> head) {
   if (kind == MembershipKind::refused) return ended(refused_from(reader), reader);
   if (kind == MembershipKind::views) return ended(views_from(reader), reader);
   if (kind == MembershipKind::views_of_speakers) return ended(views_of_speakers_from(reader), reader);
+  if (kind == MembershipKind::views_with_learners) return ended(views_with_learners_from(reader), reader);
   if (kind == MembershipKind::status) return ended(status_from(reader), reader);
   refuse(kind);
 }

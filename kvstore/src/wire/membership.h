@@ -28,7 +28,8 @@ enum class MembershipKind : std::uint8_t {
   views,
   status,
   backup_lost,  // from version 2 on, as the next
-  views_of_speakers
+  views_of_speakers,
+  views_with_learners  // from version 3 on
 };
 
 enum class Role : std::uint8_t { server = 1, worker };
@@ -51,7 +52,7 @@ struct Enlist {
 
 struct Synced {
   std::uint32_t shard = 0;
-  std::uint64_t epoch = 0;
+  std::uint64_t epoch = 0;  // or the number of a copy
 };
 
 struct Heartbeat {
@@ -60,7 +61,7 @@ struct Heartbeat {
   bool leaving = false;          // servers: another one shall have what this one has
 };
 
-// The backup of this epoch has not the state that it had confirmed: its copy is to begin anew. Servers say it with each
+// The backup of this epoch, or the copy of this number, has not the state that it had confirmed: its copy is to begin anew. Servers say it with each
 // heartbeat until there is another epoch.
 struct BackupLost {
   std::uint32_t shard = 0;

@@ -1,7 +1,8 @@
-// The version of what workers, servers and the scheduler say to each other. A process understands this version and the one
+// The version of what workers, servers and the scheduler say to each other. A process understands this version and those
 // before, and speaks the newest that the other side understands, too.
 //
-// 1: the first. 2: a server that says hello to a backup proves that it is the primary of the scheduler's view.
+// 1: the first. 2: a server that says hello to a backup proves that it is the primary of the scheduler's view. 3: views have
+// learners.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +15,9 @@ namespace heddle::kv_detail {
 
 constexpr std::size_t kMaxJobName = 256;  // bytes
 
-constexpr std::uint16_t kProtocol = 2, kOldestProtocol = 1;
-constexpr std::uint16_t kProven = 2;  // from this version on primaries prove themselves
+constexpr std::uint16_t kProtocol = 3, kOldestProtocol = 1;
+constexpr std::uint16_t kProven = 2;    // from this version on primaries prove themselves
+constexpr std::uint16_t kLearners = 3;  // and servers know what a learner is
 
 struct Versions {
   std::uint16_t oldest = kOldestProtocol, newest = kProtocol;

@@ -74,4 +74,20 @@ void protocols_from(Reader& reader, Views& views) {
   for (ServerInfo& one : views.servers) one.protocol = reader.get<std::uint16_t>();
 }
 
+void put_learners(Writer& writer, const Views& views) {
+  for (const ShardView& one : views.shards) {
+    writer.put(one.copy);
+    writer.put(one.learner);
+    writer.put(one.learner_copy);
+  }
+}
+
+void learners_from(Reader& reader, Views& views) {
+  for (ShardView& one : views.shards) {
+    one.copy = reader.get<std::uint64_t>();
+    one.learner = reader.get<std::uint64_t>();
+    one.learner_copy = reader.get<std::uint64_t>();
+  }
+}
+
 }  // namespace heddle::kv_detail

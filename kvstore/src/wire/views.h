@@ -33,6 +33,13 @@ struct ShardView {
   // The two have changed places. Workers are told nothing in this epoch before the backup has all, so the backup, which was
   // the primary and keeps its state until then, may become it again.
   bool handover = false;
+  // The number of the backup's copy, of which the two speak with each other; 0: the epoch. Each copy of a shard has another number,
+  // and no epoch that follows has it.
+  std::uint64_t copy = 0;
+  // The incarnation of a process that gets a copy while the backup still has its own; 0: none. A learner takes part in no
+  // decision before its copy is complete. It may come and go within an epoch.
+  std::uint64_t learner = 0;
+  std::uint64_t learner_copy = 0;  // the number of its copy, or of the last learner's
   bool operator==(const ShardView&) const = default;
 };
 
@@ -43,6 +50,8 @@ struct Views {
   bool operator==(const Views&) const = default;
 };
 
+inline std::uint64_t copy_of(const ShardView& view) { return view.copy != 0 ? view.copy : view.epoch; }
+
 // The process of that incarnation; null: another one has taken its number.
 const ServerInfo* find_server(const Views& views, std::uint64_t incarnation);
 
@@ -51,5 +60,8 @@ Views views_from(Reader& reader);  // throws MalformedMessage
 // What servers speak, which version 1 does not know.
 void put_protocols(Writer& writer, const Views& views);
 void protocols_from(Reader& reader, Views& views);  // throws MalformedMessage
+// Numbers of copies and learners, which versions before 3 do not know.
+void put_learners(Writer& writer, const Views& views);
+void learners_from(Reader& reader, Views& views);  // throws MalformedMessage
 
 }  // namespace heddle::kv_detail

@@ -125,7 +125,7 @@ class Machine {
       CHECK(sent_views.try_emplace(views->version, *views).first->second == *views);
       newest_sent = std::max(newest_sent, views->version);
       for (std::uint32_t shard = 0; shard < views->shards.size(); ++shard) {
-        const ShardView& view = views->shards[shard];
+        const ShardView view = test::without_learner(views->shards[shard]);
         CHECK(sent_shards.try_emplace({shard, view.epoch}, view).first->second == view);
       }
     }
@@ -243,7 +243,8 @@ class Machine {
   std::vector<ServerProcess*> latest;  // by number
   std::deque<Wire> wires;
   std::uint64_t last_number = 0;
-  std::set<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>> reports;  // shard, epoch, who has all
+  std::set<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>>
+      reports;  // shard, number of the copy, who has all
   std::map<std::uint64_t, Views> sent_views;
   std::map<std::pair<std::uint32_t, std::uint64_t>, ShardView> sent_shards;
   std::uint64_t newest_sent = 0;
@@ -309,8 +310,11 @@ void ServerProcess::report_all() {
   for (std::uint32_t shard = 0; shard < views.shards.size(); ++shard) {
     const ShardView& view = views.shards[shard];
     if (view.primary != incarnation || view.backup == 0) continue;
-    machine.reports.insert({shard, view.epoch, view.backup});
-    member.report_synced(shard, view.epoch);
+    machine.reports.insert({shard, copy_of(view), view.backup});
+    member.report_synced(shard, copy_of(view));
+    if (view.learner == 0) continue;
+    machine.reports.insert({shard, view.learner_copy, view.learner});
+    member.report_synced(shard, view.learner_copy);
   }
 }
 

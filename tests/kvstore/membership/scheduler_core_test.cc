@@ -161,8 +161,9 @@ TEST_CASE(
   world.pass(200ms);
   CHECK(world.shard(1).backup == world.a->incarnation);  // which is not complete yet
   world.sync();
-  CHECK(world.shard(1) == ShardView{4, world.c->incarnation, back.incarnation, false});
-  CHECK(world.shard(1).backup == back.incarnation);
+  CHECK(without_learner(world.shard(1)) == ShardView{3, world.c->incarnation, world.a->incarnation, false});
+  CHECK(world.shard(1).learner == back.incarnation);  // while the backup has all
+  CHECK(world.core->stats().shards[1].copies == 2);
   world.sync();
   CHECK(world.shard(1) == ShardView{5, back.incarnation, world.c->incarnation, false, true});
   world.sync();
@@ -202,9 +203,12 @@ TEST_CASE(
   world.b->member.leave();
   world.pass(200ms);
   CHECK(world.shard(1) == ShardView{3, world.c->incarnation, world.a->incarnation, false});
-  CHECK(world.shard(0) == ShardView{3, world.a->incarnation, world.c->incarnation, false});
+  CHECK(without_learner(world.shard(0)) == ShardView{1, world.a->incarnation, world.b->incarnation, true});
+  CHECK(world.shard(0).learner == world.c->incarnation);  // b keeps its copy until c has one
   CHECK(world.has_event("shard_handed_over"));
   world.sync();
+  CHECK(world.shard(0).backup == world.c->incarnation);
+  CHECK(world.core->stats().shards[0].synced);
   world.pass(1s);
   CHECK(world.shard(1).primary == world.c->incarnation);  // it does not go home to who leaves
   world.b->member.depart();
@@ -216,6 +220,87 @@ TEST_CASE(
   CHECK(world.shard(1).primary == next.incarnation);
   CHECK(world.core->stats().lost == 0);
   CHECK(world.core->stats().failovers == 0);
+}
+
+TEST_CASE("scheduler: a complete backup is kept until the server that comes back has all") {
+  for (const bool reported : {false, true}) {
+    Three world;
+    world.kill(*world.a);
+    world.pass(1s);
+    world.sync();
+    REQUIRE(world.shard(0).primary == world.b->incarnation);
+    REQUIRE(world.shard(0).backup == world.c->incarnation);
+    const Node& back = world.start_server(0);
+    world.pass(100ms);
+    REQUIRE(world.shard(0).learner == back.incarnation);
+    CHECK(world.core->stats().shards[0].copies == 2);
+    if (reported) world.b->report_all(), world.pass(30ms);
+    world.kill(*world.b);
+    world.pass(5s);
+    CHECK(world.shard(0).primary == (reported ? back.incarnation : world.c->incarnation));
+    CHECK(world.core->stats().lost == 0);
+  }
+}
+
+TEST_CASE("scheduler: a learner that is gone, or has lost what it had, begins anew, and the backup stays") {
+  Three world;
+  world.kill(*world.a);
+  world.pass(1s);
+  world.sync();
+  Node& back = world.start_server(0);
+  world.pass(100ms);
+  const ShardView before = world.shard(0);
+  REQUIRE(before.learner == back.incarnation);
+  world.b->report_all();
+  world.b->member.report_lost(0, before.learner_copy);
+  world.pass(100ms);
+  CHECK(without_learner(world.shard(0)) == without_learner(before));
+  CHECK(world.shard(0).learner == back.incarnation);
+  CHECK(world.shard(0).learner_copy > before.learner_copy);
+  world.kill(back);
+  world.pass(1s);
+  CHECK(without_learner(world.shard(0)) == without_learner(before));
+  CHECK(world.shard(0).learner == 0);
+  // A backup that is gone gives way to the learner, whose copy goes on.
+  Node& again = world.start_server(0);
+  world.pass(100ms);
+  const std::uint64_t copy = world.shard(0).learner_copy;
+  world.kill(*world.c);
+  world.pass(1s);
+  CHECK(world.shard(0).backup == again.incarnation);
+  CHECK(copy_of(world.shard(0)) == copy);
+  CHECK_FALSE(world.core->stats().shards[0].synced);
+  world.b->report_all();
+  world.pass(100ms);
+  CHECK(world.core->stats().lost == 0);
+  CHECK(world.shard(0).primary == again.incarnation);
+}
+
+TEST_CASE("scheduler: a shard of servers that leave goes to the one that stays") {
+  Three world;
+  world.b->member.leave(), world.c->member.leave();
+  world.pass(1s);
+  CHECK(world.shard(1).primary == world.b->incarnation);
+  CHECK(world.shard(1).learner == world.a->incarnation);
+  world.sync();
+  world.sync();
+  for (std::uint32_t shard = 0; shard < 3; ++shard) CHECK(world.shard(shard).primary == world.a->incarnation);
+  world.b->member.depart(), world.c->member.depart();
+  world.pass(1s);
+  CHECK(world.core->stats().lost == 0);
+}
+
+TEST_CASE(
+    "scheduler: a shard whose primary is gone, and nobody has a copy, has no primary in the statistics") {
+  World world({.servers = 2});
+  Node& a = world.start_server(0, 1);
+  world.start_server(1, 1);
+  world.pass(200ms);
+  CHECK(world.core->stats().shards[0].primary == 0);
+  world.kill(a);
+  world.pass(1s);
+  CHECK(world.core->stats().shards[0].primary == -1);
+  CHECK(world.core->stats().shards[0].copies == 0);
 }
 
 TEST_CASE("scheduler: a server that leaves keeps its shard until its backup is complete") {

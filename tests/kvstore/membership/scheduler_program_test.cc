@@ -133,17 +133,23 @@ class Program {
       if (shard >= seen_.shards.size()) continue;
       const ShardView& before = seen_.shards[shard];
       if (now == before) continue;
-      CHECK(now.epoch > before.epoch);
+      CHECK((now.epoch > before.epoch || without_learner(now) == without_learner(before)));
+      CHECK(now.epoch >= before.epoch);
+      CHECK(now.learner_copy != now.epoch);
       CHECK(views.version > seen_.version);
       if (now.primary != before.primary) check_successor(static_cast<std::uint32_t>(shard), before, now);
+      // No single step gives up a backup for another process that is no learner. A learner's number is an epoch.
+      if (now.epoch == before.epoch + 1 && now.primary == before.primary && before.backup != 0)
+        CHECK(now.backup == 0);
     }
     seen_ = views;
   }
 
   void check_successor(std::uint32_t shard, const ShardView& before, const ShardView& now) {
     if (!now.fresh) {
-      CHECK(now.primary == before.backup);
-      CHECK((before.handover || world_.reports.contains({shard, before.epoch, before.backup})));
+      CHECK((now.primary == before.backup || now.primary == before.learner));
+      const std::uint64_t copy = now.primary == before.backup ? copy_of(before) : before.learner_copy;
+      CHECK((before.handover || world_.reports.contains({shard, copy, now.primary})));
       if (now.handover) CHECK(now.backup == before.primary);
       return;
     }

@@ -58,8 +58,11 @@ void Node::report_all() {
   for (std::uint32_t shard = 0; shard < views.shards.size(); ++shard) {
     const ShardView& view = views.shards[shard];
     if (view.primary != incarnation || view.backup == 0) continue;
-    world.reports.insert({shard, view.epoch, view.backup});
-    member.report_synced(shard, view.epoch);
+    world.reports.insert({shard, copy_of(view), view.backup});
+    member.report_synced(shard, copy_of(view));
+    if (view.learner == 0) continue;
+    world.reports.insert({shard, view.learner_copy, view.learner});
+    member.report_synced(shard, view.learner_copy);
   }
 }
 
@@ -131,7 +134,7 @@ void World::deliver(std::size_t stop_before) {
       CHECK(views->version <= disk->views.version);
       if (views->version == disk->views.version) CHECK(disk->views == *views);
       for (std::uint32_t shard = 0; shard < views->shards.size(); ++shard) {
-        const ShardView& view = views->shards[shard];
+        const ShardView view = without_learner(views->shards[shard]);
         CHECK(sent_views.try_emplace({shard, view.epoch}, view).first->second == view);
       }
     }

@@ -90,7 +90,7 @@ class World {
   std::deque<Wire> wires;
   bool up = true;  // the scheduler
   std::vector<ServerEvent> events;
-  // Which backup has all: shard, epoch, incarnation.
+  // Which copy has all: shard, its number, incarnation.
   std::set<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>> reports;
   // Whatever a process was told: by shard and epoch. An epoch is decided once.
   std::map<std::pair<std::uint32_t, std::uint64_t>, kv_detail::ShardView> sent_views;
@@ -104,10 +104,16 @@ class World {
 };
 
 // Checks what a server needs to be true of what it is told: it becomes the primary of a shard only if it begins anew, or has all
-// state, which `reports` (shard, epoch, incarnation) and `held` say. seen: the newest views so far.
+// state, which `reports` (shard, number of the copy, incarnation) and `held` say. seen: the newest views so far.
 void check_views(const kv_detail::Views& views, std::uint64_t incarnation,
                  const std::set<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>>& reports,
                  kv_detail::Views& seen, std::set<std::uint32_t>& held);
+
+// What does not change within an epoch: learners come and go.
+inline kv_detail::ShardView without_learner(kv_detail::ShardView view) {
+  view.learner = view.learner_copy = 0;
+  return view;
+}
 
 inline std::string field(const ServerEvent& event, const std::string& name) {
   for (const auto& [key, value] : event.fields) {

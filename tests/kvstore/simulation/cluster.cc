@@ -218,7 +218,8 @@ bool Cluster::all_synced() const {
   for (std::uint32_t shard = 0; shard < state.views.shards.size(); ++shard) {
     const ShardView& view = state.views.shards[shard];
     if (state.synced[shard] != view.epoch && !view.handover) return false;
-    // Else the scheduler is about to replace the backup, which for a while leaves one copy.
+    // Else a scheduler whose servers know no learners is about to replace the backup, which for a while leaves one copy.
+    if (!plan_.mixed_versions) continue;
     const bool near_home =
         std::any_of(state.views.servers.begin(), state.views.servers.end(), [&](const ServerInfo& one) {
           return one.number == shard && (one.incarnation == view.primary || one.incarnation == view.backup);

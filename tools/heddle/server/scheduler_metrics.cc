@@ -72,8 +72,10 @@ std::string scheduler_metrics_text(const Stats& stats, const std::string& addres
       "Complete copies of a part of the keys on servers that are connected, the primary's included.",
       kGauge,
       {}};
-  MetricFamily primaries{
-      "heddle_scheduler_shard_primary", "The number of the server that keeps it; -1: none.", kGauge, {}};
+  MetricFamily primaries{"heddle_scheduler_shard_primary",
+                         "The number of the server that keeps it; -1: none, or it is gone.",
+                         kGauge,
+                         {}};
   for (std::size_t shard = 0; shard < stats.shards.size(); ++shard) {
     const ShardPlace& one = stats.shards[shard];
     const std::vector<ClientMetric::Label> label = {{"shard", std::to_string(shard)}};
