@@ -21,7 +21,8 @@ namespace {
 constexpr std::chrono::milliseconds kPoll{100}, kLongestPause{1000}, kPing{1000};
 // Between two looks of the client's own thread while waiting threads do the work.
 constexpr std::chrono::microseconds kRest{300};
-constexpr int kFirst = std::numeric_limits<int>::max();  // a priority
+constexpr int kFirst = std::numeric_limits<int>::max(),
+              kLast = std::numeric_limits<int>::min();  // priorities
 constexpr int kMostIdle = 2;  // looks or spins in vain, after which one leaves the work to the other
 
 bool is_push(const Call& call) {
@@ -366,10 +367,13 @@ void Client::ping(Link& link, Clock::time_point now) {
     lost(link, "it has been silent for " + seconds_text(now - link.last_heard));
     link.lost_since = link.last_heard;
   } else if (now - link.last_ping >= interval) {
-    link.last_ping = now;
-    // Before the pieces of values that wait to be sent.
-    transport_->send(link.peer, {encode(Request{.kind = Kind::ping, .number = kPingNumber}), {}, kFirst});
+    send_ping(link, now, kFirst);  // before the pieces of values that wait to be sent
   }
+}
+
+void Client::send_ping(Link& link, Clock::time_point now, int priority) {
+  link.last_ping = now;
+  transport_->send(link.peer, {encode(Request{.kind = Kind::ping, .number = kPingNumber}), {}, priority});
 }
 
 Client::Link* Client::link_of(Peer peer) {
@@ -442,8 +446,11 @@ void Client::greeted(Link& link, const Welcome& welcome) {
   link.incarnation = welcome.incarnation;
   link.state = State::greeted;
   link.answered = false;
-  link.last_heard = link.last_ping = Clock::now();
+  link.last_heard = Clock::now();
   link.calls.each([&](std::uint64_t number, const Call& call) { send(link, number, call); });
+  // Shows at once that the server answers, though there are no calls, or only ones that wait for other workers. It goes behind the
+  // calls: a server that ends the connection because of one of them has answered nothing.
+  send_ping(link, link.last_heard, kLast);
 }
 
 // Refused for good, or only until the former process of this rank is gone.

@@ -67,7 +67,7 @@ class Client final : public ProgressSource, Receiver {
     std::string address;
     State state = State::waiting;
     Peer peer = 0;
-    bool answered = false;          // a request, on this connection
+    bool answered = false;          // a request or a ping, on this connection
     std::uint64_t incarnation = 0;  // of the server's state; 0: not known yet
     Clock::time_point lost_since{}, next_try{}, last_heard{}, last_ping{};
     std::chrono::milliseconds pause{10};  // between attempts to connect
@@ -98,6 +98,7 @@ class Client final : public ProgressSource, Receiver {
   void fail_waiting();
   void connect_where_needed(Clock::time_point now);
   void ping(Link& link, Clock::time_point now);
+  void send_ping(Link& link, Clock::time_point now, int priority);
   void greeted(Link& link, const Welcome& welcome);
   void refused(Link& link, const Reply& reply);
   void lost(Link& link, const std::string& why);

@@ -1,0 +1,102 @@
+// When a worker takes a server for lost, and a worker that has left its job.
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/store_error.h>
+
+#include "client/client.h"
+#include "recording_server.h"
+
+using namespace heddle;
+using namespace heddle::kv_detail;
+using namespace std::chrono_literals;
+
+namespace {
+
+// Lets the worker in, and ends each connection 30 ms later, until so much time has passed.
+class RestlessServer final : Receiver {
+ public:
+  RestlessServer(bool answers, Clock::duration restless)
+      : answers_(answers),
+        rests_at_(Clock::now() + restless),
+        transport_(make_transport({}, *this)),
+        address(transport_->listen("127.0.0.1:0")),
+        thread_([this] { serve(); }) {}
+  ~RestlessServer() override {
+    stopping_.store(true);
+    transport_->wake();
+    thread_.join();
+  }
+
+ private:
+  void connected(Peer, const std::string&) override {}
+  void disconnected(Peer peer, const std::string&) override { since_.erase(peer); }
+  std::span<std::byte> memory_for(Peer, std::span<const std::byte>, std::size_t) override { return {}; }
+  void received(Peer peer, std::span<const std::byte> head, std::span<std::byte> payload) override {
+    const auto message = decode_from_worker(head, payload.size());
+    if (std::get_if<Hello>(&message)) {
+      since_[peer] = Clock::now();
+      return transport_->send(peer, {encode(Welcome{.incarnation = 1})});
+    }
+    const auto& request = std::get<Request>(message);
+    const bool rests = Clock::now() >= rests_at_;
+    if (rests || (answers_ && request.kind == Kind::ping))
+      transport_->send(peer, {encode(Reply{.kind = Kind::done, .number = request.number})});
+  }
+  void serve() {
+    while (!stopping_.load()) {
+      transport_->poll(1ms);
+      const auto now = Clock::now();
+      std::vector<Peer> old;
+      for (const auto& [peer, since] : since_) {
+        if (now < rests_at_ && now - since > 30ms) old.push_back(peer);
+      }
+      for (const Peer peer : old) since_.erase(peer), transport_->close(peer);
+    }
+  }
+
+  const bool answers_;
+  const Clock::time_point rests_at_;
+  std::map<Peer, Clock::time_point> since_;
+  std::unique_ptr<Transport> transport_;
+  std::atomic<bool> stopping_{false};
+
+ public:
+  const std::string address;
+
+ private:
+  std::thread thread_;
+};
+
+}  // namespace
+
+// As servers that are restarted one after the other, for longer than the timeout.
+TEST_CASE("client: a server whose connections end soon is there as long as it answers on each") {
+  const RestlessServer server(true, 3500ms);
+  Client client({.servers = {server.address}, .timeout = 1500ms});
+  CHECK(client.call(0, {.request = {.kind = Kind::barrier}}).kind == Kind::done);
+  CHECK_FALSE(client.has_failed());
+}
+
+TEST_CASE("client: a server that lets the worker in and ends the connection each time is lost") {
+  const RestlessServer server(false, 1h);
+  Client client({.servers = {server.address}, .timeout = 500ms});
+  CHECK_THROWS_AS(client.call(0, {.request = {.kind = Kind::barrier}}), StoreError);
+}
+
+TEST_CASE("client: who has left its job begins none of that name again") {
+  test::RecordingServer server;
+  Client client({.servers = {server.address}});
+  client.call(0, {.request = {.kind = Kind::barrier}});
+  client.leave(60s);
+  CHECK_THROWS_WITH_AS(client.call(0, {.request = {.kind = Kind::barrier}}),
+                       "server 0: this worker has left its job", StoreError);
+  CHECK_FALSE(client.has_failed());
+}
