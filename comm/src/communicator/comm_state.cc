@@ -14,6 +14,7 @@
 #include <heddle/array_op.h>
 #include <heddle/check.h>
 #include <heddle/graph.h>
+#include <heddle/var_use.h>
 
 #include "communicator/call_tags.h"
 #include "communicator/traced_name.h"
@@ -71,8 +72,7 @@ struct MarkCallReady {
 };
 
 CommState::CommState(Engine& engine, std::unique_ptr<Backend> backend, const BackendOptions& options)
-    : engine_(&engine),
-      backend_(std::move(backend)),
+    : backend_(std::move(backend)),
       options_(options),
       process_(this_process()),
       calls_var_(engine.new_var()),
@@ -129,18 +129,23 @@ void CommState::push(const std::shared_ptr<Call>& call, std::source_location whe
   bool enqueued = queue_.add(call, captured);
   try {
     if (!enqueued) {
-      engine_->push(EnqueueCall{shared_from_this(), call, captured},
+      engine().push(EnqueueCall{shared_from_this(), call, captured},
                     {.mutate = {order_}, .name = "collective_order", .priority = kMostPriority}, where);
       enqueued = true;
     }
     being_pushed = call.get();
-    engine_->push_async(std::move(mark_ready), access, where);
+    engine().push_async(std::move(mark_ready), access, where);
     being_pushed = nullptr;
   } catch (...) {
     being_pushed = nullptr;
     if (!captured) queue_.cancel(call, enqueued);
     throw;
   }
+}
+
+Engine& CommState::engine() const {
+  if (Engine* const engine = engine_of(order_).load()) return *engine;
+  throw Error("the engine of the communicator is destroyed");
 }
 
 void CommState::progress_until(const Var& var, const std::atomic<std::uint32_t>& over) noexcept {
@@ -167,11 +172,11 @@ void CommState::run_now(Collective& what, std::source_location where) {
   if (!inside_op && queue_.begin_direct_call()) return run_directly(what);
   auto call = std::make_shared<Call>();
   call->what = what;
-  call->result = engine_->new_var();
+  call->result = engine().new_var();
   push(call, where);
   try {
     if (inside_op) wait_for_calls(where);
-    engine_->wait(call->result);
+    engine().wait(call->result);
   } catch (...) {
     queue_.abandon(*call);
     throw;
@@ -179,14 +184,14 @@ void CommState::run_now(Collective& what, std::source_location where) {
 }
 
 void CommState::wait_for_calls(std::source_location where) {
-  engine_->push([] {}, {.mutate = {calls_var_}, .name = "collectives_done"}, where);
-  engine_->wait(calls_var_);
+  engine().push([] {}, {.mutate = {calls_var_}, .name = "collectives_done"}, where);
+  engine().wait(calls_var_);
 }
 
 void CommState::wait(std::source_location where) {
   check_process();
   wait_for_calls(where);
-  engine_->wait(outcome_);
+  engine().wait(outcome_);
 }
 
 namespace {
@@ -258,7 +263,7 @@ void CommState::wait_in_close(std::chrono::steady_clock::time_point deadline) {
       end_calls_by(deadline);
       ended->set();
     });
-    run_ops_until(*engine_, ended);
+    if (Engine* const engine = engine_of(order_).load()) run_ops_until(*engine, ended);
     timer.join();
   } catch (const std::system_error&) {  // no thread could be started
     end_calls_by(deadline);

@@ -26,7 +26,7 @@ class CommState final : public ProgressSource, public std::enable_shared_from_th
                                          const BackendOptions& options);
   ~CommState() override;
 
-  Engine& engine() const { return *engine_; }
+  Engine& engine() const;  // throws Error once it is destroyed
   Backend& backend() const { return *backend_; }
   const BackendOptions& options() const { return options_; }
   const Var& var() const { return calls_var_; }
@@ -61,7 +61,6 @@ class CommState final : public ProgressSource, public std::enable_shared_from_th
   void wait_in_close(std::chrono::steady_clock::time_point deadline);
   void end_calls_by(std::chrono::steady_clock::time_point deadline);
 
-  Engine* const engine_;
   std::unique_ptr<Backend> backend_;
   const BackendOptions options_;
   const int process_;

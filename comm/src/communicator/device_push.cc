@@ -70,12 +70,12 @@ void CommState::push_on_device(Collective what, const NDArray& in, const NDArray
   if (out.defined()) call->out = out.detach();
   Access access = access_of(call->what, in, out, outcome_);
   access.mutate.add(calls_var_);
-  Stream& stream = engine_->stream(backend_->stream_calls()->device(), Lane::communication);
-  std::call_once(device_order_made_, [&] { device_order_ = order_of(*engine_, stream); });
+  Stream& stream = engine().stream(backend_->stream_calls()->device(), Lane::communication);
+  std::call_once(device_order_made_, [&] { device_order_ = order_of(engine(), stream); });
   access.mutate.add(*device_order_);
   queue_.begin_device_call();
   try {
-    engine_->push_on(stream, DeviceOp{shared_from_this(), std::move(call)}, access, where);
+    engine().push_on(stream, DeviceOp{shared_from_this(), std::move(call)}, access, where);
   } catch (...) {
     queue_.end_device_call();
     throw;

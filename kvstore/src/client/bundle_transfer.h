@@ -36,6 +36,9 @@ class BundleTransfer {
       : client_(std::move(client)), keys_(std::move(keys)), push_(push) {}
 
   const std::vector<BundledKey>& keys() const { return keys_; }
+  std::shared_ptr<BundleTransfer> again() const {  // the same, not started
+    return std::make_shared<BundleTransfer>(client_, keys_, push_);
+  }
   // Ends the op when all is answered, or at once if it cannot begin.
   void start(const std::shared_ptr<BundleTransfer>& self, Completion done);
 
@@ -67,7 +70,11 @@ class BundleTransfer {
 struct StartBundle {
   static constexpr bool immediate = true;
   std::shared_ptr<BundleTransfer> transfer;
-  void operator()(RunContext&, Completion done) const { transfer->start(transfer, std::move(done)); }
+  bool repeats = false;  // the op is one of a graph
+  void operator()(RunContext&, Completion done) const {
+    const std::shared_ptr<BundleTransfer> now = repeats ? transfer->again() : transfer;
+    now->start(now, std::move(done));
+  }
 };
 
 }  // namespace heddle

@@ -16,7 +16,7 @@ using kv_detail::Request;
 
 // Small values gain nothing: they travel with others in one message.
 void DistStore::set_codecs(StoreKey& entry) const {
-  const EngineScope scope(engine_);
+  const EngineScope scope(engine());
   const bool gains = entry.bytes() > BundleTransfer::kMostBytes && entry.dtype == DType::f32;
   if (gains && codecs_.push) {
     entry.codec = codecs_.push;
@@ -38,7 +38,7 @@ void DistStore::set_codecs(StoreKey& entry) const {
 NDArray DistStore::compressed(const Entries& entry, const NDArray& value, Request& request) const {
   NDArray flat = value.contiguous();
   if (!entry->codec) return flat;
-  const EngineScope scope(engine_);
+  const EngineScope scope(engine());
   const StoreKeyPart& last = entry->parts.back();
   const NDArray bytes({static_cast<std::int64_t>(last.sent_offset + last.sent_bytes)}, DType::u8);
   const NDArray scratch(flat.shape());
@@ -89,14 +89,14 @@ struct DistStore::Pulled {
 
 // If this fails after a server has answered, this worker has not what the server thinks: it asks for all then.
 void DistStore::pull_compressed(const Entries& entry, const NDArray& out) {
-  const EngineScope scope(engine_);
+  const EngineScope scope(engine());
   const auto pulled = std::make_shared<Pulled>();
   pulled->bytes = NDArray({static_cast<std::int64_t>(entry->bytes())}, DType::u8);
   Access access = array_access("kvstore_pull", {}, {&pulled->bytes, 1});
   access.read.add(order_);
   access.read.add(entry->var);
   access.mutate.add(entry->pulled.var());
-  engine_.push_async(
+  engine().push_async(
       [client = client_, entry, pulled](RunContext&, Completion done) {
         if (!entry->is_known()) return done.fail(not_initialised(entry->name));
         pulled->parts.resize(entry->parts.size());

@@ -53,7 +53,7 @@ void DistStore::do_push_rows(Key key, const RowSparse& value, const UpdateOption
   const Entries& entry = entry_of("push", key);
   check_rows_like("push", key, value, entry->shape, entry->dtype);
   check_parts("push", key, *entry);
-  check_engine("push", key, value.values(), engine_);
+  check_engine("push", key, value.values(), engine());
   if (optimizer_) optimizer_->check(key, NDArray(entry->shape, entry->dtype), options);
   Request request{.kind = Kind::push,
                   .dtype = entry->dtype,
@@ -72,7 +72,7 @@ void DistStore::do_push_rows(Key key, const RowSparse& value, const UpdateOption
   access.read.add(entry->var);  // its errors stay
   access.mutate.add(entry->var);
   access.name = "kvstore_push_rows";
-  engine_.push_async(
+  engine().push_async(
       [client = client_, entry, rows, request, who = who_says("push", key)](RunContext&,
                                                                             Completion completion) {
         try {
@@ -113,8 +113,8 @@ void DistStore::send_rows(kv_detail::Client& client, const Entries& entry, Numbe
 RowSparse DistStore::do_pull_rows(Key key, const NDArray& rows) {
   const Entries& entry = entry_of("pull_rows", key);
   check_parts("pull_rows", key, *entry);
-  check_engine("pull_rows", key, rows, engine_);
-  const EngineScope scope(engine_);
+  check_engine("pull_rows", key, rows, engine());
+  const EngineScope scope(engine());
   const NDArray list = rows.device() == cpu() ? rows.detach().contiguous() : rows.detach().copy_to(cpu());
   if (entry->bytes() == 0) return retain(NDArray(entry->shape, entry->dtype), list);
   Shape room = entry->shape;
@@ -126,7 +126,7 @@ RowSparse DistStore::do_pull_rows(Key key, const NDArray& rows) {
   access.read.add(order_);
   access.read.add(entry->var);
   access.name = "kvstore_pull_rows";
-  engine_.push_async(
+  engine().push_async(
       [client = client_, entry, list, found, who = who_says("pull_rows", key)](RunContext&,
                                                                                Completion completion) {
         try {

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include <heddle/array_op.h>
+#include <heddle/graph.h>
+#include <heddle/var_use.h>
 
 #include "client/answers.h"
 #include "stores/agreement.h"
@@ -45,14 +47,18 @@ void end_client(Client* client) {
 DistStore::DistStore(std::string type, const kv_detail::ClientOptions& options, Codecs codecs)
     : type_(std::move(type)),
       codecs_(std::move(codecs)),
-      engine_(current_engine()),
       client_(new Client(options), end_client),
       placer_(options.placement, static_cast<int>(client_->servers())),
-      inits_(engine_.new_var()),
-      order_(engine_.new_var()),
+      inits_(current_engine().new_var()),
+      order_(current_engine().new_var()),
       exceptions_(std::uncaught_exceptions()) {
-  engine_.add_progress_source(client_);
+  engine().add_progress_source(client_);
   call_all({.kind = Kind::ping});  // answered once the server has let this worker in
+}
+
+Engine& DistStore::engine() const {
+  if (Engine* const engine = engine_of(order_).load()) return *engine;
+  throw Error("KVStore: the engine of the store is destroyed");
 }
 
 // Without an error all that was pushed and pulled is completed. After one, other workers may wait for pushes that do not come,
@@ -61,7 +67,7 @@ DistStore::~DistStore() {
   if (!client_->in_child() && (std::uncaught_exceptions() > exceptions_ || client_->has_failed()))
     client_->give_up_waiting("the store was closed after an error, while this waited for other workers");
   try {
-    wait_for_ops();
+    if (engine_of(order_).load()) wait_for_ops();  // else the engine has ended all ops
   } catch (const std::exception&) {
     return;  // inside an op that ops of this store need: the last of them closes the connections
   }
@@ -69,8 +75,8 @@ DistStore::~DistStore() {
 }
 
 void DistStore::wait_for_ops() const {
-  engine_.push([] {}, {.mutate = {order_}, .name = "kvstore_wait"}, CallSite::current());
-  engine_.wait(order_);
+  engine().push([] {}, {.mutate = {order_}, .name = "kvstore_wait"}, CallSite::current());
+  engine().wait(order_);
 }
 
 void DistStore::call_all(const Request& request) const {
@@ -114,7 +120,7 @@ const DistStore::Entries& DistStore::checked(const char* call, Key key,
       throw InvalidArgument(who_says(call, key) + "got " + describe(array) + ", stored is " +
                             name_of(entry.dtype) + (" " + entry.shape.to_string()));
     }
-    check_engine(call, key, array, engine_);
+    check_engine(call, key, array, engine());
   }
   return found;
 }
@@ -130,7 +136,9 @@ std::vector<StoreKeyPart> DistStore::place(const StoreKey& entry) {
 void DistStore::do_init(Key key, const NDArray& value) {
   if (!value.defined()) throw InvalidArgument(who_says("init", key) + "the value is undefined");
   if (entries_.contains(key)) throw InvalidArgument(who_says("init", key) + "the key exists already");
-  check_engine("init", key, value, engine_);
+  if (is_capturing())
+    throw Error(who_says("init", key) + "a key is initialised once, outside of the capture of a graph");
+  check_engine("init", key, value, engine());
   auto entry = std::make_shared<StoreKey>();
   entry->name = key.text();
   entry->shape = value.shape();
@@ -139,7 +147,7 @@ void DistStore::do_init(Key key, const NDArray& value) {
   entry->row_bytes = has_rows ? entry->bytes() / static_cast<std::size_t>(value.shape()[0]) : 0;
   // The first layers, which come first, are needed first.
   entry->priority = -static_cast<std::int32_t>(std::min<std::size_t>(entries_.size(), 1 << 30));
-  entry->var = engine_.new_var();
+  entry->var = engine().new_var();
   entry->parts = place(*entry);
   set_codecs(*entry);
   entries_[key] = entry;
@@ -162,9 +170,9 @@ void DistStore::push_value(const char* name, const Entries& entry, const NDArray
     access.mutate.add(inits_);
   }
   access.name = name;
-  StartTransfer op{std::make_shared<Transfer>(client_, entry)};
+  StartTransfer op{std::make_shared<Transfer>(client_, entry), is_capturing()};
   op.transfer->push(request, is_push || request.has_value ? flat : NDArray());
-  engine_.push_async(std::move(op), access, CallSite::current());
+  engine().push_async(std::move(op), access, CallSite::current());
 }
 
 Request DistStore::push_request(Key key, const StoreKey& entry, const UpdateOptions& options) const {
@@ -208,9 +216,9 @@ void DistStore::pull_value(const Entries& entry, const NDArray& out) {
   access.read.add(order_);
   access.read.add(entry->var);
   access.name = "kvstore_pull";
-  StartTransfer op{std::make_shared<Transfer>(client_, entry)};
+  StartTransfer op{std::make_shared<Transfer>(client_, entry), is_capturing()};
   op.transfer->pull(memory);
-  engine_.push_async(std::move(op), access, CallSite::current());
+  engine().push_async(std::move(op), access, CallSite::current());
   if (memory.storage() != out.storage()) out.assign(memory);
 }
 
@@ -228,10 +236,10 @@ void DistStore::push_and_pull(const Entries& entry, const NDArray& value, const 
   access.read.add(entry->var);  // its errors stay
   access.mutate.add(entry->var);
   access.name = "kvstore_push_pull";
-  StartTransfer op{std::make_shared<Transfer>(client_, entry)};
+  StartTransfer op{std::make_shared<Transfer>(client_, entry), is_capturing()};
   op.transfer->push(request, flat);
   op.transfer->pull(memory);
-  engine_.push_async(std::move(op), access, CallSite::current());
+  engine().push_async(std::move(op), access, CallSite::current());
   if (memory.storage() != out.storage()) out.assign(memory);
 }
 
@@ -255,7 +263,7 @@ void DistStore::do_set_optimizer(const std::string& name, const OptimizerParams&
 }
 
 void DistStore::do_barrier() {
-  engine_.push_async(
+  engine().push_async(
       [client = client_](RunContext&, Completion completion) {
         // All servers: each must know that this worker pushes nothing meanwhile.
         auto answers = std::make_shared<Answers>(std::move(completion), client->servers());
@@ -266,15 +274,15 @@ void DistStore::do_barrier() {
         }
       },
       {.mutate = {order_}, .name = "kvstore_barrier"}, CallSite::current());
-  engine_.wait(order_);
+  engine().wait(order_);
 }
 
 void DistStore::do_clear_errors() {
-  engine_.clear_error(order_, CallSite::current());
+  engine().clear_error(order_, CallSite::current());
   for (const auto& [key, entry] : entries_) {
-    engine_.clear_error(entry->var, CallSite::current());
-    if (entry->codec) engine_.clear_error(entry->residual.var(), CallSite::current());
-    if (entry->pull_codec) engine_.clear_error(entry->pulled.var(), CallSite::current());
+    engine().clear_error(entry->var, CallSite::current());
+    if (entry->codec) engine().clear_error(entry->residual.var(), CallSite::current());
+    if (entry->pull_codec) engine().clear_error(entry->pulled.var(), CallSite::current());
   }
   wait_for_ops();
   call_all({.kind = Kind::clear_errors});
@@ -319,7 +327,7 @@ std::map<std::string, NDArray> DistStore::state_of(const StoreKey& entry) const 
 }
 
 std::map<std::string, NDArray> DistStore::optimizer_state() const {
-  const EngineScope scope(engine_);
+  const EngineScope scope(engine());
   wait_for_ops();
   std::map<std::string, NDArray> all;
   for (const auto& [key, entry] : entries_) {
@@ -358,7 +366,7 @@ void DistStore::check_state(const std::map<std::string, NDArray>& state) const {
   if (!optimizer_ && !state.empty())
     throw InvalidArgument("KVStore::set_optimizer_state: there is no optimizer");
   if (!optimizer_) return;
-  const EngineScope scope(engine_);
+  const EngineScope scope(engine());
   Optimizer::Weights weights;
   for (const auto& [key, entry] : entries_) weights[key] = NDArray(entry->shape, entry->dtype);
   create_optimizer(optimizer_->name(), optimizer_->params())->set_state(state, weights);

@@ -85,6 +85,7 @@ class DistStore final : public KVStore {
                          const RowSparse& found, Completion& completion);
   void check_residuals_of(const std::map<std::string, NDArray>& residuals) const;
   void check_together(const std::function<void()>& mine) const;
+  Engine& engine() const;  // throws Error once it is destroyed
   void call_all(const kv_detail::Request& request) const;
   void wait_for_ops() const;
   void check_state(const std::map<std::string, NDArray>& state) const;
@@ -93,7 +94,6 @@ class DistStore final : public KVStore {
 
   const std::string type_;
   const Codecs codecs_;
-  Engine& engine_;
   std::shared_ptr<kv_detail::Client> client_;
   kv_detail::Placer placer_;
   const Var

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <heddle/array_op.h>
+#include <heddle/graph.h>
 
 #include "client/bundle_transfer.h"
 #include "client/dist_store.h"
@@ -80,7 +81,7 @@ void DistStore::send_bundle(std::vector<BundledKey> keys, const Request* push,
   }
   const auto transfer =
       std::make_shared<BundleTransfer>(client_, std::move(keys), push ? std::optional(*push) : std::nullopt);
-  engine_.push_async(StartBundle{transfer}, access, CallSite::current());
+  engine().push_async(StartBundle{transfer, is_capturing()}, access, CallSite::current());
   for (std::size_t i = 0; i < outs.size(); ++i) {
     if (memory[i].storage() != outs[i].storage()) outs[i].assign(memory[i]);
   }

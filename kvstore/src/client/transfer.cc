@@ -23,6 +23,14 @@ void Transfer::push(const Request& request, NDArray value) {
 
 void Transfer::pull(NDArray to) { out_ = std::move(to); }
 
+std::shared_ptr<Transfer> Transfer::again() const {
+  auto copy = std::make_shared<Transfer>(client_, key_);
+  copy->request_ = request_;
+  copy->value_ = value_;
+  copy->out_ = out_;
+  return copy;
+}
+
 void Transfer::start(const std::shared_ptr<Transfer>& self, Completion done) {
   if (!key_->is_known() && !(request_ && request_->kind == Kind::init))
     return done.fail(not_initialised(key_->name));

@@ -16,7 +16,7 @@
 
 namespace heddle {
 
-// Made when the op is pushed, and shared by the op and its calls. A pull is sent right behind the push of its key: the
+// Made when the op is pushed, and shared by the op and its calls; of an op of a graph, with each launch. A pull is sent right behind the push of its key: the
 // server answers the requests of a connection in order, so it does not wait for the push to be acknowledged.
 class Transfer {
  public:
@@ -27,6 +27,7 @@ class Transfer {
   // pull().
   void push(const kv_detail::Request& request, NDArray value);
   void pull(NDArray to);
+  std::shared_ptr<Transfer> again() const;  // the same, not started
   const StoreKey& key() const { return *key_; }
 
   // Ends the op when all is answered, or at once if it cannot begin.
@@ -51,7 +52,11 @@ class Transfer {
 struct StartTransfer {
   static constexpr bool immediate = true;
   std::shared_ptr<Transfer> transfer;
-  void operator()(RunContext&, Completion done) const { transfer->start(transfer, std::move(done)); }
+  bool repeats = false;  // the op is one of a graph
+  void operator()(RunContext&, Completion done) const {
+    const std::shared_ptr<Transfer> now = repeats ? transfer->again() : transfer;
+    now->start(now, std::move(done));
+  }
 };
 
 // What an op fails with whose key has no number on its servers.

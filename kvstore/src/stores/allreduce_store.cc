@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <heddle/call_tag.h>
+#include <heddle/graph.h>
 
 #include "stores/agreement.h"
 #include "stores/row_values.h"
@@ -117,6 +118,29 @@ NDArray AllReduceStore::room_for(const NDArray& value) {
 }
 
 void AllReduceStore::do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) {
+  check_capture("push");
+  add(key, values, options);
+  if (is_capturing()) finish_all();
+}
+
+void AllReduceStore::do_list(std::span<const Key> keys, std::span<const NDArray> values,
+                             std::span<const NDArray> out, const UpdateOptions& options) {
+  check_capture(values.empty() ? "pull" : "push");
+  for (std::size_t i = 0; i < values.size(); ++i) add(keys[i], values.subspan(i, 1), options);
+  if (is_capturing()) finish_all();
+  for (std::size_t i = out.size(); i-- > 0;) do_pull(keys[i], out.subspan(i, 1));
+}
+
+// What a capture pushes is reduced in it, with each launch; what was pushed before would be reduced with each launch, too.
+void AllReduceStore::check_capture(const char* call) const {
+  const bool waits = current_ < buckets_.size() && !buckets_[current_].entries.empty();
+  if (waits && is_capturing())
+    throw Error(
+        "KVStore::" + std::string(call) +
+        ": what was pushed before the capture is not reduced yet; pull, or call barrier(), before it");
+}
+
+void AllReduceStore::add(Key key, std::span<const NDArray> values, const UpdateOptions& options) {
   const NDArray& value = local_.checked_push(key, values, options);
   const NDArray sum = push_sum(values, value.device());
   if (goes_alone(value)) return push_alone(key, sum, options);
@@ -172,6 +196,7 @@ std::int64_t AllReduceStore::most_rows(const RowSparse& value) const {
 
 // The ranks' rows are gathered in memory that has room for the most of any rank, and added in the order of the ranks.
 void AllReduceStore::do_push_rows(Key key, const RowSparse& value, const UpdateOptions& options) {
+  check_capture("push");
   const NDArray& here = local_.checked_push(key, value, options);
   const auto is_of_key = [&](const Entry& entry) { return entry.key == key; };
   if (current_ < buckets_.size()) {
@@ -196,18 +221,21 @@ void AllReduceStore::do_push_rows(Key key, const RowSparse& value, const UpdateO
 
 RowSparse AllReduceStore::do_pull_rows(Key key, const NDArray& rows) {
   local_.at("pull_rows", key);
+  check_capture("pull_rows");
   finish_all();
   return local_.pull_rows(key, rows);
 }
 
 void AllReduceStore::do_pull(Key key, std::span<const NDArray> out) {
   local_.checked_pull(key, out);
+  check_capture("pull");
   finish_all();
   local_.pull(key, out);
 }
 
 void AllReduceStore::do_assign(Key key, const NDArray& value) {
   local_.checked_assign(key, value);
+  check_capture("assign");
   finish_all();
   local_.assign(key, value);
   const CallTag tag(*ranks_, "assign of " + text_of(key));

@@ -32,6 +32,8 @@ class AllReduceStore final : public KVStore {
   void do_pull(Key key, std::span<const NDArray> out) override;
   void do_push_rows(Key key, const RowSparse& value, const UpdateOptions& options) override;
   RowSparse do_pull_rows(Key key, const NDArray& rows) override;
+  void do_list(std::span<const Key> keys, std::span<const NDArray> values, std::span<const NDArray> out,
+               const UpdateOptions& options) override;
   void do_assign(Key key, const NDArray& value) override;
   void do_set_optimizer(const std::string& name, const OptimizerParams& params,
                         const std::string& weights) override;
@@ -62,6 +64,8 @@ class AllReduceStore final : public KVStore {
   };
   using Buckets = std::map<std::size_t, Bucket>;  // by their place in buckets_
   Buckets buckets_with(const std::map<std::string, NDArray>& residuals) const;
+  void check_capture(const char* call) const;
+  void add(Key key, std::span<const NDArray> values, const UpdateOptions& options);  // to a bucket
   bool goes_alone(const NDArray& value) const;
   const NDArray& memory_of(std::map<Key, NDArray>& all, Key key, const NDArray& value) const;
   void push_alone(Key key, const NDArray& sum, const UpdateOptions& options);
