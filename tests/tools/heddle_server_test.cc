@@ -235,3 +235,23 @@ TEST_CASE("metrics that cannot be served say whether the port is taken or the ho
   CHECK(taken.status != 0);
   CHECK(holds(taken.out + taken.error, "Cannot assign requested address"));
 }
+
+TEST_CASE(
+    "heddle server: settings with which it cannot start are found by --check-config, and are no reason to "
+    "start again") {
+  for (const std::string role : {"server", "scheduler"}) {
+    const std::string command = role + " --metrics off --listen nosuchinterface:9463";
+    const Outcome checked = run_heddle(command + " --check-config");
+    CHECK(checked.status == 2);
+    CHECK(holds(checked.error, "listen: "));
+    CHECK(holds(checked.error, "nosuchinterface"));
+    const Outcome started = run_heddle(command);
+    CHECK(started.status == 2);
+    CHECK(holds(started.error, "event=failed"));
+    CHECK(run_heddle(role + " --check-config").status == 0);
+  }
+  // The port of another process may be free soon.
+  RunningServer first({});
+  const std::string address = first.event("started")["address"];
+  CHECK(run_heddle("server --metrics off --listen " + address).status == 1);
+}

@@ -41,10 +41,10 @@ struct StoreSchedulerOptions {
 // The servers that keep one part of the keys.
 struct ShardPlace {
   std::uint64_t epoch = 0;
-  // Numbers of servers; -1: none, or one that is gone. A learner gets a copy while the backup still has its own.
-  int primary = -1, backup = -1, learner = -1;
-  bool synced = false;  // the backup has all state
-  int copies = 0;       // complete ones, on servers that are connected
+  int primary = -1, backup = -1;  // numbers of servers; -1: none, or one that is gone
+  bool synced = false;            // the backup has all state
+  int copies = 0;                 // complete ones, on servers that are connected
+  int learner = -1;               // gets a copy while the backup still has its own
 };
 
 struct StoreSchedulerStats {

@@ -576,9 +576,9 @@ StoreSchedulerStats SchedulerCore::stats() const {
     stats.shards.push_back({.epoch = view.epoch,
                             .primary = number_of(view.primary),
                             .backup = number_of(view.backup),
-                            .learner = number_of(view.learner),
                             .synced = synced,
-                            .copies = is_here(view.primary) + (synced && is_here(view.backup))});
+                            .copies = is_here(view.primary) + (synced && is_here(view.backup)),
+                            .learner = number_of(view.learner)});
   }
   return stats;
 }

@@ -1,10 +1,10 @@
 #include "transport/key_watch.h"
 
-#include <cstdio>
 #include <exception>
 #include <sys/stat.h>
 
 #include <heddle/comm_keys.h>
+#include <heddle/log.h>
 
 namespace heddle::kv_detail {
 namespace {
@@ -46,7 +46,7 @@ std::optional<comm_detail::KeyFiles> KeyWatch::changed() {
   } catch (const std::exception& error) {
     why = error.what();
   }
-  std::fprintf(stderr, "heddle: %s; the keys that were read before stay in force\n", why.c_str());
+  write_log(why + "; the keys that were read before stay in force");
   return std::nullopt;
 }
 

@@ -4,15 +4,20 @@
 #include <chrono>
 #include <fcntl.h>
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <heddle/log.h>
+
 #include "files.h"
+#include "transport/key_watch.h"
 
 using namespace heddle;
 using namespace heddle::tool;
@@ -164,4 +169,23 @@ TEST_CASE("log: names of levels and formats") {
   CHECK(log_format_from("json") == LogFormat::json);
   CHECK_THROWS_WITH_AS(log_format_from("xml"), "'xml': want logfmt or json", std::runtime_error);
   CHECK_THROWS_AS(Log({.file = "/nowhere/at/all"}), std::runtime_error);
+}
+
+TEST_CASE("log: what the library has to say is an event, as a key file that is wrong") {
+  const TemporaryDirectory directory;
+  const std::string file = directory.file("log");
+  Log log({.format = LogFormat::json, .file = file});
+  {
+    const LibraryLog library(log);
+    kv_detail::KeyWatch watch(directory.path.string());
+    { std::ofstream(directory.file("comm.allowed")) << "no key\n"; }
+    while (read_file(file).empty()) {
+      CHECK_FALSE(watch.changed());
+      std::this_thread::yield();  // it looks each second
+    }
+  }
+  const auto line = nlohmann::json::parse(read_file(file));
+  CHECK(line["event"] == "message");
+  CHECK(line["level"] == "warning");
+  CHECK(line["text"].get<std::string>().find("stay in force") != std::string::npos);
 }

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <fcntl.h>
 #include <memory>
 #include <random>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <thread>
@@ -21,6 +23,7 @@
 
 #include "arguments.h"
 #include "files.h"
+#include "net/socket.h"
 #include "server/hand_made.h"
 #include "server/http_client.h"
 #include "server/http_server.h"
@@ -55,26 +58,35 @@ std::string bad_metrics(const std::string& text) {
 constexpr std::chrono::seconds kTimeout{10};
 constexpr int kRounds = test::kSanitized ? 600 : 3000;  // of a server whose answers are faulty
 
-// What comes back for these bytes; "" if there is nobody, or no answer within seconds: the library leaves a connection open, and
-// forgets it, that it has accepted while it ends.
-std::string answer_to(const std::string& address, const std::string& bytes) {
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+// What comes back for these bytes; "" if there is nobody, or no answer within seconds.
+std::string answer_on(const comm_detail::Socket& socket, const std::string& address,
+                      const std::string& bytes) {
   const timeval limit{.tv_sec = 5, .tv_usec = 0};
-  ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  ::setsockopt(socket.fd(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   to.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
   std::string answer;
-  if (::connect(socket, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0) {
-    (void)!::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    ::shutdown(socket, SHUT_WR);
+  if (::connect(socket.fd(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0) {
+    (void)!::send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (!bytes.empty()) ::shutdown(socket.fd(), SHUT_WR);
     char part[4096];
-    for (ssize_t count; (count = ::recv(socket, part, sizeof part, 0)) > 0;)
+    for (ssize_t count; !bytes.empty() && (count = ::recv(socket.fd(), part, sizeof part, 0)) > 0;)
       answer.append(part, static_cast<std::size_t>(count));
   }
-  ::close(socket);
   return answer;
+}
+
+std::string answer_to(const std::string& address, const std::string& bytes) {
+  return answer_on(comm_detail::Socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), address, bytes);
+}
+
+// A connection on which nothing has been sent.
+comm_detail::Socket connected_to(const std::string& address) {
+  comm_detail::Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  answer_on(socket, address, "");
+  return socket;
 }
 
 }  // namespace
@@ -335,6 +347,73 @@ TEST_CASE("pages: a server that cannot answer is an error of that request") {
   CHECK(http_get(pages.address(), "/metrics", kTimeout).status == 500);
   CHECK(http_get(pages.address(), "/healthz", kTimeout).text == "gone\n");
   CHECK(http_get(pages.address(), "/livez", kTimeout).status == 500);
+}
+
+// A liveness probe would have a healthy server ended.
+TEST_CASE("pages: connections that are idle, or send half a request, keep nobody from an answer") {
+  const Pages pages("127.0.0.1:0",
+                    {.metrics = [] { return std::string("m\n"); }, .ready = [] { return true; }});
+  std::vector<comm_detail::Socket> idle;
+  for (int i = 0; i < 200; ++i) {
+    idle.push_back(connected_to(pages.address()));
+    REQUIRE(idle.back());
+    const std::string half = "GET /livez HTTP/1.1\r\nX: a";
+    if (i % 2 == 0) CHECK(::send(idle.back().fd(), half.data(), half.size(), MSG_NOSIGNAL) > 0);
+    if (i % 20 == 0) CHECK(http_get(pages.address(), "/livez", kTimeout).status == 200);
+  }
+  for (const char* const page : {"/livez", "/readyz", "/metrics"})
+    CHECK(http_get(pages.address(), page, kTimeout).status == 200);
+  // The first ones have given way to later ones.
+  char byte = 0;
+  CHECK(::recv(idle.front().fd(), &byte, 1, 0) <= 0);
+}
+
+TEST_CASE("pages: a request may come in pieces, and the answer be read slowly") {
+  const std::string text(4'000'000, 'm');
+  const Pages pages("127.0.0.1:0", {.metrics = [&] { return text; }, .ready = [] { return true; }});
+  const comm_detail::Socket slow = connected_to(pages.address());
+  for (const char one : std::string("GET /metrics?a=b HTTP/1.1\r\nHost: a\r\n\r\n"))
+    CHECK(::send(slow.fd(), &one, 1, MSG_NOSIGNAL) == 1);
+  CHECK(http_get(pages.address(), "/livez", kTimeout).status == 200);
+  std::string answer;
+  char part[10'000];
+  for (ssize_t count; (count = ::recv(slow.fd(), part, sizeof part, 0)) > 0;)
+    answer.append(part, static_cast<std::size_t>(count));
+  CHECK(answer.ends_with("\r\n\r\n" + text));
+}
+
+TEST_CASE("pages: without descriptors for anything else the probes are answered") {
+  const Pages pages("127.0.0.1:0",
+                    {.metrics = [] { return std::string("m\n"); }, .ready = [] { return true; }});
+  const comm_detail::Socket client = connected_to(pages.address());  // is accepted beside the next one
+  CHECK(http_get(pages.address(), "/livez", kTimeout).status == 200);
+  const comm_detail::Socket probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  std::vector<comm_detail::Socket> all;
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const rlimit few{.rlim_cur = std::min<rlim_t>(before.rlim_cur, 256), .rlim_max = before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
+  for (int fd = 0; (fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;) all.emplace_back(fd);
+  const std::string answer = answer_on(probe, pages.address(), "GET /livez HTTP/1.1\r\n\r\n");
+  all.clear();
+  CHECK(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK(answer.find("200 OK") != std::string::npos);
+}
+
+TEST_CASE("pages: they are served at IPv6 addresses and at all of the host, too") {
+  const PageHandlers handlers{.metrics = [] { return std::string("m\n"); }, .ready = [] { return true; }};
+  const Pages everywhere("0.0.0.0:0", handlers);
+  const std::string port = everywhere.address().substr(everywhere.address().rfind(':'));
+  CHECK(http_get("127.0.0.1" + port, "/livez", kTimeout).status == 200);
+  std::unique_ptr<Pages> six;
+  try {
+    six = std::make_unique<Pages>("[::1]:0", handlers);
+  } catch (const std::runtime_error& error) {  // a host without IPv6
+    CHECK(std::string(error.what()).find("ddress") != std::string::npos);
+    return;
+  }
+  CHECK(six->address().starts_with("[::1]:"));
+  CHECK(http_get(six->address(), "/livez", kTimeout).status == 200);
 }
 
 TEST_CASE("pages: an address that is in use is named") {

@@ -1,22 +1,40 @@
 #include "http_server.h"
 
-#include <CivetServer.h>
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <exception>
-#include <functional>
-#include <future>
+#include <fcntl.h>
+#include <list>
 #include <map>
+#include <memory>
+#include <netdb.h>
+#include <poll.h>
 #include <stdexcept>
+#include <sys/socket.h>
+#include <thread>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
-#include "server/http_client.h"
-#include "server/listen_problem.h"
+#include <netinet/in.h>
+
+#include "net/socket.h"
+#include "transport/address.h"
 
 namespace heddle::tool {
 namespace {
 
 using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+using comm_detail::Socket;
+
+constexpr std::size_t kMostConnections = 64, kMostOfOneHost = 32, kMostHead = 8192;
+// To send a request, to read the answer, and to end the connection behind it.
+constexpr std::chrono::seconds kRequestLimit{5}, kAnswerLimit{30}, kEndLimit{1};
+constexpr std::chrono::milliseconds kAcceptAgain{100};  // when there are no descriptors left
 
 struct Answer {
   int status = 200;
@@ -27,85 +45,201 @@ struct Answer {
 constexpr const char* kPlain = "text/plain; charset=utf-8";
 constexpr const char* kMetrics = "text/plain; version=0.0.4; charset=utf-8";
 
-void send(mg_connection* connection, const Answer& answer, bool with_text) {
-  const std::string head = "HTTP/1.1 " + std::to_string(answer.status) + " " + answer.reason +
-                           "\r\nContent-Type: " + answer.type +
-                           "\r\nContent-Length: " + std::to_string(answer.text.size()) +
-                           "\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n";
-  mg_write(connection, head.data(), head.size());
-  if (with_text) mg_write(connection, answer.text.data(), answer.text.size());
+std::string wire_text(const Answer& answer, bool with_text) {
+  return "HTTP/1.1 " + std::to_string(answer.status) + " " + answer.reason +
+         "\r\nContent-Type: " + answer.type + "\r\nContent-Length: " + std::to_string(answer.text.size()) +
+         "\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n" + (with_text ? answer.text : "");
 }
 
-// The library would answer other methods, and errors, by functions that need more stack than its threads have. So this one is
-// asked first, also while the server is being made.
-class AllPages {
- public:
-  explicit AllPages(std::map<std::string, std::function<Answer()>> pages) : pages_(std::move(pages)) {}
+using PageMap = std::map<std::string, std::function<Answer()>>;
 
-  void respond(mg_connection* connection) const {
-    const mg_request_info* request = mg_get_request_info(connection);
-    const std::string method = request && request->request_method ? request->request_method : "";
-    if (method != "GET" && method != "HEAD")
-      return send(connection, {405, "Method Not Allowed", kPlain, "only GET and HEAD\n"}, true);
-    send(connection, answered(request->local_uri ? request->local_uri : ""), method == "GET");
-  }
-
- private:
-  // On a thread of its own, for the same reason.
-  Answer answered(const std::string& path) const {
-    const auto page = pages_.find(path);
-    if (page == pages_.end())
-      return {404, "Not Found", kPlain, "there is /metrics, /healthz, /readyz and /livez\n"};
-    try {
-      return std::async(std::launch::async, page->second).get();
-    } catch (const std::exception& error) {
-      return {500, "Internal Server Error", kPlain, std::string(error.what()) + "\n"};
-    }
-  }
-
-  const std::map<std::string, std::function<Answer()>> pages_;
-};
-
-int respond(mg_connection* connection) {
-  const auto* const server = static_cast<const CivetServer*>(mg_get_user_data(mg_get_context(connection)));
-  static_cast<const AllPages*>(server->getUserContext())->respond(connection);
-  return 200;  // any number but 0: the request has been answered
-}
-
-int refuse(mg_connection* connection, int status, const char*) {
-  send(connection, {status, "Error", kPlain, "not a request that is answered here\n"}, true);
-  return 0;  // the error has been told
-}
-
-// The library would write its log to stderr, between the lines of ours.
-int be_silent(const mg_connection*, const char*) { return 1; }
-
-CivetCallbacks callbacks() {
-  CivetCallbacks result;
-  result.log_message = &be_silent;
-  result.begin_request = &respond;
-  result.http_error = &refuse;
-  return result;
-}
-
-std::unique_ptr<CivetServer> listen(const std::string& address, const AllPages& pages) {
-  const std::vector<std::string> options = {
-      "listening_ports",   address, "num_threads",      "2",    "request_timeout_ms",       "10000",
-      "enable_keep_alive", "no",    "max_request_size", "8192", "enable_directory_listing", "no"};
-  const CivetCallbacks ours = callbacks();
+Answer page_at(const PageMap& pages, const std::string& path) {
+  const auto page = pages.find(path);
+  if (page == pages.end())
+    return {404, "Not Found", kPlain, "there is /metrics, /healthz, /readyz and /livez\n"};
   try {
-    return std::make_unique<CivetServer>(options, &ours, &pages);
-  } catch (const CivetException&) {
-    throw std::runtime_error("cannot serve metrics at " + address + ": " + listen_problem(address));
+    return page->second();
+  } catch (const std::exception& error) {
+    return {500, "Internal Server Error", kPlain, std::string(error.what()) + "\n"};
   }
 }
+
+// `head`: up to the empty line.
+std::string answer_for(const PageMap& pages, const std::string& head) {
+  const std::string line = head.substr(0, head.find("\r\n"));
+  const auto first = line.find(' '), last = line.rfind(' ');
+  if (first == std::string::npos || first == last || line.find("HTTP/1.", last) != last + 1)
+    return wire_text({400, "Bad Request", kPlain, "not a request that is answered here\n"}, true);
+  const std::string method = line.substr(0, first);
+  if (method != "GET" && method != "HEAD")
+    return wire_text({405, "Method Not Allowed", kPlain, "only GET and HEAD\n"}, true);
+  const std::string target = line.substr(first + 1, last - first - 1);
+  return wire_text(page_at(pages, target.substr(0, target.find('?'))), method == "GET");
+}
+
+// The address of the host, without its port.
+std::string host_of(const sockaddr_storage& from) {
+  if (from.ss_family == AF_INET) {
+    const auto& address = reinterpret_cast<const sockaddr_in&>(from).sin_addr;
+    return {reinterpret_cast<const char*>(&address), sizeof address};
+  }
+  const auto& address = reinterpret_cast<const sockaddr_in6&>(from).sin6_addr;
+  return {reinterpret_cast<const char*>(&address), sizeof address};
+}
+
+[[noreturn]] void refuse(const std::string& address, const std::string& why) {
+  throw std::runtime_error("cannot serve metrics at " + address + ": " + why);
+}
+
+Socket listen_at(const std::string& text) {
+  const kv_detail::Address address = kv_detail::parse_address(text);
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  hints.ai_socktype = SOCK_STREAM;
+  const std::string port = std::to_string(address.port);
+  if (const int error = ::getaddrinfo(address.host.c_str(), port.c_str(), &hints, &found); error != 0)
+    refuse(text, "'" + address.host + "' is no host: " + (error == EAI_SYSTEM ? std::strerror(errno) : ::gai_strerror(error)));
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(found, &::freeaddrinfo);
+  int error = 0;
+  for (const addrinfo* one = found; one; one = one->ai_next) {
+    Socket socket(::socket(one->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    const int on = 1;
+    if (socket) ::setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (socket && ::bind(socket.fd(), one->ai_addr, one->ai_addrlen) == 0 && ::listen(socket.fd(), 128) == 0)
+      return socket;
+    error = errno;
+  }
+  refuse(text, std::strerror(error));
+}
+
+struct Connection {
+  Socket socket;
+  std::string host;
+  Clock::time_point deadline;
+  std::string request{}, answer{};
+  std::size_t sent = 0;
+  bool ends = false;  // all is sent: what comes still is read, or the system would take the answer back
+
+  short events() const { return !answer.empty() && !ends ? POLLOUT : POLLIN; }
+};
 
 }  // namespace
 
+// One thread does everything, with a bounded number of connections: an old one that has sent no request yet gives way to a new one.
 struct Pages::Impl {
-  AllPages pages;
-  std::unique_ptr<CivetServer> server;
+  Impl(const std::string& at, PageMap map) : pages(std::move(map)), listener(listen_at(at)) {
+    address = at.substr(0, at.rfind(':') + 1) + std::to_string(comm_detail::port_of(listener));
+    thread = std::thread([this] { serve(); });
+  }
+  ~Impl() {
+    stopping = true;
+    wake.signal();
+    thread.join();
+  }
+
+  void serve() {
+    while (!stopping) {
+      std::vector<pollfd> polled{{wake.fd(), POLLIN, 0}};
+      const auto now = Clock::now();
+      polled.push_back({now >= accept_from ? listener.fd() : -1, POLLIN, 0});
+      for (const Connection& one : connections) polled.push_back({one.socket.fd(), one.events(), 0});
+      if (::poll(polled.data(), polled.size(), wait_for(now)) < 0) continue;
+      std::size_t i = 2;
+      for (auto one = connections.begin(); one != connections.end() && !stopping; ++i) {
+        const bool stays = polled[i].revents == 0 || go_on(*one);
+        one = stays && Clock::now() < one->deadline ? std::next(one) : connections.erase(one);
+      }
+      if (polled[1].revents != 0) accept_all();
+    }
+  }
+
+  int wait_for(Clock::time_point now) const {
+    auto next = now >= accept_from ? now + 1h : accept_from;
+    for (const Connection& one : connections) next = std::min(next, one.deadline);
+    return static_cast<int>(
+        std::chrono::ceil<std::chrono::milliseconds>(std::max(next - now, Clock::duration(0))).count());
+  }
+
+  // A descriptor is kept, so that probes are answered when the process has no others left.
+  void accept_all() {
+    for (std::size_t i = 0; i < kMostConnections; ++i) {
+      sockaddr_storage from{};
+      socklen_t bytes = sizeof from;
+      Socket socket(
+          ::accept4(listener.fd(), reinterpret_cast<sockaddr*>(&from), &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      if (!socket && (errno == EMFILE || errno == ENFILE) && spare) {
+        spare.close();
+        continue;
+      }
+      if (!socket) {
+        if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
+          accept_from = Clock::now() + kAcceptAgain;
+        break;
+      }
+      make_room(host_of(from));
+      connections.push_back({std::move(socket), host_of(from), Clock::now() + kRequestLimit});
+    }
+    if (!spare) spare = Socket(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  }
+
+  void make_room(const std::string& host) {
+    const auto is_of = [&](const Connection& one) { return one.host == host; };
+    if (static_cast<std::size_t>(std::count_if(connections.begin(), connections.end(), is_of)) >=
+        kMostOfOneHost)
+      connections.erase(std::find_if(connections.begin(), connections.end(), is_of));
+    if (connections.size() >= kMostConnections) connections.pop_front();
+  }
+
+  // False: it is over.
+  bool go_on(Connection& one) {
+    if (one.ends) return drain(one);
+    if (one.answer.empty() && !read(one)) return false;
+    return one.answer.empty() || write(one);
+  }
+
+  bool read(Connection& one) {
+    char part[4096];
+    const ssize_t count = ::recv(one.socket.fd(), part, sizeof part, 0);
+    if (count < 0) return errno == EAGAIN || errno == EINTR;
+    if (count == 0) return false;
+    one.request.append(part, static_cast<std::size_t>(count));
+    const auto end = one.request.find("\r\n\r\n");
+    if (end != std::string::npos)
+      one.answer = answer_for(pages, one.request.substr(0, end));
+    else if (one.request.size() >= kMostHead)
+      one.answer =
+          wire_text({431, "Request Header Fields Too Large", kPlain, "the request is too long\n"}, true);
+    if (!one.answer.empty()) one.deadline = Clock::now() + kAnswerLimit;
+    return true;
+  }
+
+  bool write(Connection& one) {
+    const ssize_t count =
+        ::send(one.socket.fd(), one.answer.data() + one.sent, one.answer.size() - one.sent, MSG_NOSIGNAL);
+    if (count < 0) return errno == EAGAIN || errno == EINTR;
+    one.sent += static_cast<std::size_t>(count);
+    if (one.sent < one.answer.size()) return true;
+    one.ends = true;
+    one.deadline = Clock::now() + kEndLimit;
+    ::shutdown(one.socket.fd(), SHUT_WR);
+    return drain(one);
+  }
+
+  static bool drain(const Connection& one) {
+    char part[4096];
+    const ssize_t count = ::recv(one.socket.fd(), part, sizeof part, 0);
+    return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
+  }
+
+  const PageMap pages;
+  const Socket listener;
+  comm_detail::EventFd wake;
+  Socket spare{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
+  std::atomic<bool> stopping = false;
+  std::list<Connection> connections;  // the oldest first
+  Clock::time_point accept_from{};
   std::string address;
+  std::thread thread;  // last: it uses the members above
 };
 
 Pages::Pages(const std::string& address, PageHandlers handlers) {
@@ -123,26 +257,12 @@ Pages::Pages(const std::string& address, PageHandlers handlers) {
     ready();
     return Answer{200, "OK", kPlain, "ok\n"};
   };
-  std::map<std::string, std::function<Answer()>> pages{
-      {"/metrics", metrics}, {"/healthz", healthz}, {"/livez", livez}, {"/readyz", healthz}};
+  PageMap pages{{"/metrics", metrics}, {"/healthz", healthz}, {"/livez", livez}, {"/readyz", healthz}};
   if (handlers.not_ready) pages["/readyz"] = readyz;
-  impl_.reset(new Impl{AllPages(std::move(pages)), {}, {}});
-  impl_->server = listen(address, impl_->pages);
-  const std::vector<int> ports = impl_->server->getListeningPorts();
-  impl_->address =
-      address.substr(0, address.rfind(':') + 1) + std::to_string(ports.empty() ? 0 : ports.front());
+  impl_ = std::make_unique<Impl>(address, std::move(pages));
 }
 
-// Without a connection the library finds out only after two seconds that it shall end.
-Pages::~Pages() {
-  std::future<void> closed = std::async(std::launch::async, [this] { impl_->server->close(); });
-  while (closed.wait_for(10ms) != std::future_status::ready) {
-    try {
-      http_get(impl_->address, "/", 100ms);
-    } catch (const std::exception&) {  // there is nobody left to answer
-    }
-  }
-}
+Pages::~Pages() = default;
 
 const std::string& Pages::address() const { return impl_->address; }
 

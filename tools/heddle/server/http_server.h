@@ -8,7 +8,7 @@
 namespace heddle::tool {
 
 struct PageHandlers {
-  // The text of /metrics. Called on threads of its own, two at a time; what it throws is answered with 500.
+  // The text of /metrics. Called on the one thread of the pages, as the others are; what it throws is answered with 500.
   std::function<std::string()> metrics;
   // Whether the server takes workers: /healthz says 200 "ok", else 503 "draining". /livez says 200 in both cases, once
   // this function has returned: a server that drains is well, and nobody should start it again.

@@ -14,6 +14,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <heddle/log.h>
+
 namespace heddle::tool {
 namespace {
 
@@ -197,5 +199,13 @@ bool Log::reopen() noexcept {
   descriptor_ = next;
   return true;
 }
+
+LibraryLog::LibraryLog(Log& log) {
+  set_log([&log](std::string_view text) {
+    log.write({ServerEvent::Level::warning, "message", {{"text", std::string(text)}}});
+  });
+}
+
+LibraryLog::~LibraryLog() { set_log({}); }
 
 }  // namespace heddle::tool

@@ -53,4 +53,13 @@ class Log {
   bool cut_ = false;      // the last that was written has no end
 };
 
+// As long as it lives, what the library has to say becomes events `message`, so that all lines are of one format.
+class LibraryLog {
+ public:
+  explicit LibraryLog(Log& log);
+  ~LibraryLog();
+  LibraryLog(const LibraryLog&) = delete;
+  LibraryLog& operator=(const LibraryLog&) = delete;
+};
+
 }  // namespace heddle::tool

@@ -13,6 +13,7 @@
 #include "server/metrics.h"
 #include "server/notify.h"
 #include "server/signals.h"
+#include "server/start_check.h"
 
 namespace heddle::tool {
 namespace {
@@ -99,6 +100,7 @@ class Service {
 int serve(const ServerSettings& settings) {
   block_server_signals();  // before there are threads of ours
   Log log(settings.log);
+  const LibraryLog library(log);
   // The memory that is kept for reuse comes on top of the limit.
   if (settings.server.memory_limit != 0) cpu_allocator_cache_limit(settings.server.memory_limit / 16);
   try {
@@ -106,7 +108,9 @@ int serve(const ServerSettings& settings) {
     return service.run();
   } catch (const std::exception& error) {
     log.write({Level::error, "failed", {{"reason", error.what()}}});
-    return 1;
+    const auto& options = settings.server;
+    // 2: another start would find the same.
+    return why_not_served(options.listen, options.transport, options.keys).empty() ? 1 : 2;
   }
 }
 

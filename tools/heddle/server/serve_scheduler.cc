@@ -10,6 +10,7 @@
 #include "server/scheduler_metrics.h"
 #include "server/serve.h"
 #include "server/signals.h"
+#include "server/start_check.h"
 
 namespace heddle::tool {
 namespace {
@@ -85,12 +86,15 @@ class SchedulerService {
 int serve_scheduler(const ServerSettings& settings) {
   block_server_signals();  // before there are threads of ours
   Log log(settings.log);
+  const LibraryLog library(log);
   try {
     SchedulerService service(settings, log);
     return service.run();
   } catch (const std::exception& error) {
     log.write({Level::error, "failed", {{"reason", error.what()}}});
-    return 1;
+    const auto& options = settings.scheduler;
+    // 2: another start would find the same.
+    return why_not_served(options.listen, options.transport, options.keys).empty() ? 1 : 2;
   }
 }
 

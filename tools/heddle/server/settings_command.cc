@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <stdexcept>
 
+#include "server/start_check.h"
+
 namespace heddle::tool {
 namespace {
 
@@ -50,10 +52,21 @@ FoundSettings SettingsCommand::found() const {
   }
 }
 
+// A start finds it, too, but only a start does.
+void SettingsCommand::check_start(FoundSettings& all) const {
+  const bool scheduler = &table_ == &scheduler_table();
+  const ServerOptions& server = all.settings.server;
+  const StoreSchedulerOptions& other = all.settings.scheduler;
+  const std::string why = scheduler ? why_not_served(other.listen, other.transport, other.keys)
+                                    : why_not_served(server.listen, server.transport, server.keys);
+  if (!why.empty()) all.problems.push_back("listen: " + why);
+}
+
 int SettingsCommand::run(const std::function<int(const ServerSettings&)>& act) const {
   FoundSettings all = found();
   all.settings.notes = all.notes;
   if (check_) {
+    if (all.problems.empty()) check_start(all);
     std::fputs(settings_table(all).c_str(), stdout);
     for (const std::string& note : all.notes) std::printf("note: %s\n", note.c_str());
   }

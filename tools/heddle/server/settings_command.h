@@ -29,6 +29,7 @@ class SettingsCommand {
  private:
   std::string config_file() const;
   FoundSettings found() const;
+  void check_start(FoundSettings& all) const;
 
   const SettingsTable& table_;
   LauncherSettings (*launcher_)(const Lookup& lookup);
