@@ -326,7 +326,7 @@ TEST_CASE("server core: who does not fit the job, the server or the protocol is 
   CHECK(has(refusal(hello), "worker 7 of 2"));
   hello = hello_of(0, 2, "sync");
   hello.oldest = hello.newest = kProtocol + 1;
-  CHECK(has(refusal(hello), "the worker speaks versions 3 to 3 of the protocol, this server 1 to 2"));
+  CHECK(has(refusal(hello), "the worker speaks versions 4 to 4 of the protocol, this server 1 to 3"));
   hello = hello_of(0, 2, "sync");
   hello.servers = 3;
   CHECK(has(refusal(hello), "number 0 of 3; it is number 0 of 1"));
@@ -597,4 +597,24 @@ TEST_CASE("server core: a record of a worker that there is not is refused, with 
                       .request = {.kind = Kind::push, .clock = 1, .bytes = 8}};
   CHECK_THROWS_AS(host.core.memory_for(record, 8), MalformedMessage);
   CHECK_THROWS_AS(host.core.apply(record, 8, host.now), MalformedMessage);
+}
+
+TEST_CASE("server core: ranks that never come are named after 5 s, and shown") {
+  Host host;
+  Link first(host, hello_of(0, 4, "sync"));
+  first.settle();
+  const auto said = [&] { return std::count(host.events.begin(), host.events.end(), "workers_missing"); };
+  host.tick(4s);
+  CHECK(said() == 0);
+  CHECK(host.core.stats(host.now).workers.size() == 1);
+  host.tick(2s);
+  CHECK(said() == 1);
+  CHECK(host.core.stats(host.now).workers.size() == 4);
+  CHECK_FALSE(host.core.stats(host.now).workers[2].connected);
+  host.tick(5s);
+  CHECK(said() == 1);
+  first.settle();
+  for (std::uint32_t rank = 1; rank < 4; ++rank) Link(host, hello_of(rank, 4, "sync")).settle();
+  host.tick(15s);
+  CHECK(said() == 1);
 }

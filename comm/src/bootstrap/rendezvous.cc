@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <random>
 
+#include <heddle/log.h>
 #include <heddle/number_text.h>
 
 #include "bootstrap/rendezvous_socket.h"
@@ -20,6 +21,8 @@ constexpr milliseconds kHelloTimeout{2000};   // after which a connection withou
 constexpr milliseconds kFailureTimeout{200};  // for sending a failure to all ranks
 // Rank 0's timeout ends first, by this much: it knows which ranks are missing.
 constexpr milliseconds kPeerGrace{1000};
+// After which somebody who waits for others says so, first and again.
+constexpr milliseconds kFirstNotice{5000}, kNoticeAgain{15'000};
 constexpr std::size_t kMaxUnidentified = 128;
 constexpr int kRetryMilliseconds = 20;
 
@@ -150,6 +153,16 @@ class Root : public Rendezvous {
     return list;
   }
 
+  // The others wait for it, too, and do not know for whom.
+  void say_who_is_missing() {
+    const auto now = Clock::now();
+    if (now < next_notice_ || missing().empty()) return;
+    next_notice_ = now + kNoticeAgain;
+    const auto waited = std::chrono::duration_cast<milliseconds>(now - begun_);
+    write_log("heddle: rank 0 has waited for " + seconds(waited) + " at " + place_.text + " for " +
+              ranks(missing()) + " of " + std::to_string(size_) + refused_);
+  }
+
   // Waits until something has been received from any connection, and handles it.
   void step(Listener* listener, std::vector<bool>* received, std::vector<std::string>* texts) {
     Poll poll;
@@ -162,7 +175,8 @@ class Root : public Rendezvous {
       until = std::min(until, one.deadline);
     }
     if (listener) poll.polled.push_back({listener->socket(), POLLIN, 0});
-    poll.until(until);
+    poll.until(listener ? std::min(until, next_notice_) : until);
+    if (listener) say_who_is_missing();
     receive_from_ranks(listener != nullptr, received, texts);
     if (listener) identify(*listener);
     if (left_until(deadline_) == 0) throw_late(received);
@@ -221,6 +235,7 @@ class Root : public Rendezvous {
       const std::string refusal = reason_against(frame->header);
       one.channel->post(header(refusal.empty() ? FrameType::accepted : FrameType::failure, -1), refusal);
       one.channel->flush();
+      if (!refusal.empty()) refused_ = "; one that came was refused: " + refusal;
       if (refusal.empty()) others_[at(frame->header.rank)] = std::move(one.channel);
     } catch (const BadFrame&) {
       // the connection is not of a rank of this job, and is closed
@@ -306,7 +321,9 @@ class Root : public Rendezvous {
   std::vector<std::unique_ptr<Channel>> others_;  // by rank; null: rank 0 itself, or has not connected
   std::deque<Unidentified> unidentified_;         // connections whose hello has not come, oldest first
   std::string broken_;                            // why the rendezvous has failed
-  std::string refused_;                           // why the last connection was refused
+  const Clock::time_point begun_ = Clock::now();
+  Clock::time_point next_notice_ = begun_ + kFirstNotice;
+  std::string refused_;  // why the last connection was refused
 };
 
 // A rank other than 0.
@@ -345,8 +362,16 @@ class Peer : public Rendezvous {
   // `welcome` was one to a process of rank 0 that may be started again. The rank tries again in both cases.
   void join() {
     const auto deadline = Clock::now() + timeout_;
+    const auto begun = Clock::now();
+    auto next_notice = begun + kFirstNotice;
     while (true) {
       if (left_until(deadline) == 0) throw_no_root();
+      if (const auto now = Clock::now(); now >= next_notice) {
+        next_notice = now + kNoticeAgain;
+        write_log("heddle: rank " + std::to_string(rank_) + " has waited for " +
+                  seconds(std::chrono::duration_cast<milliseconds>(now - begun)) + " for rank 0 of " +
+                  std::to_string(size_) + ", which has not come to " + place_.text);
+      }
       root_ = connect_to(place_, left_until(deadline), why_);
       if (root_ && await_accepted(deadline) && await_welcome()) break;
       ::poll(nullptr, 0, std::min(kRetryMilliseconds, left_until(deadline)));

@@ -9,6 +9,9 @@
 namespace heddle::kv_detail {
 namespace {
 
+// After which it is said which ranks have never come, first and again; how many are named.
+constexpr std::chrono::seconds kOverdue{5}, kOverdueAgain{15};
+constexpr std::size_t kMostNames = 16;
 // The state of an optimizer: a few arrays like the value, and counts.
 constexpr std::uint64_t kMostStates = 8, kStateHeads = 64 << 10;
 
@@ -49,6 +52,8 @@ Job::Job(const Hello& hello, std::uint64_t incarnation, MemoryLimits limits, std
       changes_(changes),
       memory_(limits, used, counters, changes),
       workers_(hello.workers),
+      begun_(now),
+      overdue_after_(kOverdue),
       required_(hello.workers, true),
       pushing_(required_) {
   memory_.use_overhead(overhead(hello.workers));
@@ -158,6 +163,19 @@ std::vector<Peer> Job::drop_silent(Clock::time_point now, std::chrono::milliseco
   return silent;
 }
 
+std::string Job::take_overdue(Clock::time_point now) {
+  if (now - begun_ < overdue_after_) return {};
+  overdue_after_ = now - begun_ + kOverdueAgain;
+  std::string text;
+  std::size_t names = 0;
+  for (std::uint32_t rank = 0; rank < workers_.size(); ++rank) {
+    if (workers_[rank].greeted || workers_[rank].dropped || ++names > kMostNames) continue;
+    text += (names == 1 ? "" : ", ") + std::to_string(rank);
+  }
+  if (names > kMostNames) text += " and " + std::to_string(names - kMostNames) + " more";
+  return text;
+}
+
 void Job::drop(std::uint32_t rank) {
   changes_.add({.kind = Record::Kind::drop, .job = name_, .rank = rank});
   Worker& worker = workers_[rank];
@@ -172,6 +190,7 @@ void Job::drop(std::uint32_t rank) {
 
 void Job::paused(Clock::duration time) {
   for (Worker& worker : workers_) worker.last_seen += time;
+  begun_ += time;
 }
 
 bool Job::is_over() const {
@@ -559,7 +578,7 @@ void Job::add_to(ServerStats& stats, Clock::time_point now) const {
   stats.keys += keys_.size();
   memory_.add_to(stats);
   for (const Worker& one : workers_) {
-    if (!one.greeted) continue;
+    if (!one.greeted && (one.dropped || now - begun_ < kOverdue)) continue;
     WorkerStats worker = one.stats;
     worker.silent = std::chrono::duration<double>(now - one.last_seen).count();
     worker.pulls_waiting += one.waiting;

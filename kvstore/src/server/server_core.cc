@@ -183,6 +183,9 @@ void ServerCore::tick(Clock::time_point now) {
            {"worker", std::to_string(rank)},
            {"after", duration_text(now - job.workers()[rank].last_seen)}});
     }
+    if (const std::string missing = changes_.following ? "" : job.take_overdue(now); !missing.empty())
+      log(ServerEvent::Level::warning, "workers_missing",
+          {{"job", job.name()}, {"workers", missing}, {"of", std::to_string(job.workers().size())}});
     entry = job.is_over() ? end_job(entry) : std::next(entry);
   }
 }

@@ -46,7 +46,7 @@ std::optional<comm_detail::KeyFiles> KeyWatch::changed() {
   } catch (const std::exception& error) {
     why = error.what();
   }
-  write_log(why + "; the keys that were read before stay in force");
+  write_log("heddle: " + why + "; the keys that were read before stay in force");
   return std::nullopt;
 }
 

@@ -545,7 +545,11 @@ void NetTransport::accept_from(const Listener& listener) {
 
 void NetTransport::accept_one(NewConnection fresh) {
   if (accepted_ >= options_.max_connections) drop_oldest_unauthenticated();
-  if (accepted_ >= options_.max_connections) return;  // and so closes it
+  if (accepted_ >= options_.max_connections) {  // the connection is closed
+    ++strangers_.refused;
+    strangers_.last = other_side(fresh.connection->socket()) + ": there are max-connections already";
+    return;
+  }
   if (deadlines_.size() >= kMostUnauthenticated) drop_oldest_unauthenticated();
   NetPeer& peer = add(false);
   try {
@@ -558,7 +562,11 @@ void NetTransport::accept_one(NewConnection fresh) {
 // Otherwise the connection would stay in the backlog, and the listener be ready all the time.
 void NetTransport::make_room_for_a_descriptor(const Listener& listener) {
   spare_.close();
-  { const Socket refused = comm_detail::accept_from(listener.socket); }
+  if (const Socket refused = comm_detail::accept_from(listener.socket)) {
+    ++strangers_.refused;
+    strangers_.last =
+        other_side(refused) + ": there are no descriptors left (ulimit -n, or LimitNOFILE of systemd)";
+  }
   spare_ = Socket(open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 

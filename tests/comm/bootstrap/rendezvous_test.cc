@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <mutex>
 #include <random>
 #include <signal.h>
 #include <sys/resource.h>
@@ -20,6 +21,7 @@
 #include <netinet/in.h>
 
 #include <heddle/comm_error.h>
+#include <heddle/log.h>
 
 #include "bootstrap/rendezvous_wire.h"
 #include "files.h"
@@ -290,6 +292,39 @@ TEST_CASE("who does not come in time is named to those who have") {
     if (rank == 1) make_rendezvous(job(1, 2, place.text), kShort);
   });
   CHECK(holds(without_root[1], "rank 0 of 2 has not come"));
+}
+
+TEST_CASE("a rank that waits says for whom, and why one was refused") {
+  std::mutex mutex;
+  std::string log;
+  std::atomic<bool> root_said{false}, peer_said{false};
+  set_log([&](std::string_view text) {
+    const std::lock_guard lock(mutex);
+    log += std::string(text) + "\n";
+    root_said = root_said || holds(log, "rank 0 has waited for ");
+    peer_said = peer_said || holds(log, "rank 1 has waited for ");
+  });
+  const std::string place = tcp_place(), other = tcp_place();
+  std::thread late_root([&] {
+    while (!peer_said) std::this_thread::yield();
+    make_rendezvous(job(0, 2, other), kLong);
+  });
+  std::thread root([&] { make_rendezvous(job(0, 2, place), kLong); });
+  std::thread peer([&] { make_rendezvous(job(1, 2, other), kLong); });
+  std::string refused;
+  while (refused.empty()) {
+    try {
+      make_rendezvous(job(1, 3, place), kLong);
+    } catch (const CommError& error) {
+      refused = error.what();
+    }
+  }
+  while (!root_said) std::this_thread::yield();
+  make_rendezvous(job(1, 2, place), kLong);
+  for (std::thread* const thread : {&root, &peer, &late_root}) thread->join();
+  set_log({});
+  CHECK(holds(log, " at " + place + " for rank 1 of 2; one that came was refused: rank 0's job"));
+  CHECK(holds(log, " for rank 0 of 2, which has not come to " + other));
 }
 
 TEST_CASE("who does not gather in time is named to those who do") {
