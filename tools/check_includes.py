@@ -80,7 +80,8 @@ LENT = {
     ("kvstore", "net"): "comm",
     ("kvstore", "files"): "ndarray",
     ("capi", "c"): "engine",
-    **{("tools", layer): "kvstore" for layer in ("client", "snapshot")},
+    **{("tools", layer): "kvstore" for layer in ("client", "snapshot", "transport")},
+    ("tools", "net"): "comm",
     **{("bench", layer): "kvstore" for layer in ("client", "transport", "wire")},
 }
 GUESTS = ["python", "examples", "bench", "tools", "tests"]  # may include every module's public headers

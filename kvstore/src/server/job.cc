@@ -52,8 +52,7 @@ Job::Job(const Hello& hello, std::uint64_t incarnation, MemoryLimits limits, std
       changes_(changes),
       memory_(limits, used, counters, changes),
       workers_(hello.workers),
-      begun_(now),
-      overdue_after_(kOverdue),
+      overdue_{now, kOverdue},
       required_(hello.workers, true),
       pushing_(required_) {
   memory_.use_overhead(overhead(hello.workers));
@@ -164,8 +163,8 @@ std::vector<Peer> Job::drop_silent(Clock::time_point now, std::chrono::milliseco
 }
 
 std::string Job::take_overdue(Clock::time_point now) {
-  if (now - begun_ < overdue_after_) return {};
-  overdue_after_ = now - begun_ + kOverdueAgain;
+  if (now - overdue_.begun < overdue_.after) return {};
+  overdue_.after = now - overdue_.begun + kOverdueAgain;
   std::string text;
   std::size_t names = 0;
   for (std::uint32_t rank = 0; rank < workers_.size(); ++rank) {
@@ -190,7 +189,7 @@ void Job::drop(std::uint32_t rank) {
 
 void Job::paused(Clock::duration time) {
   for (Worker& worker : workers_) worker.last_seen += time;
-  begun_ += time;
+  overdue_.begun += time;
 }
 
 bool Job::is_over() const {
@@ -578,7 +577,7 @@ void Job::add_to(ServerStats& stats, Clock::time_point now) const {
   stats.keys += keys_.size();
   memory_.add_to(stats);
   for (const Worker& one : workers_) {
-    if (!one.greeted && (one.dropped || now - begun_ < kOverdue)) continue;
+    if (!one.greeted && (one.dropped || now - overdue_.begun < kOverdue)) continue;
     WorkerStats worker = one.stats;
     worker.silent = std::chrono::duration<double>(now - one.last_seen).count();
     worker.pulls_waiting += one.waiting;

@@ -42,9 +42,8 @@ class Job {
   // Returns the connections of those that are silent, which are to be closed.
   std::vector<Peer> drop_silent(Clock::time_point now, std::chrono::milliseconds worker_timeout);
   void paused(Clock::duration time);
-  // The ranks that have never come, when it is time to say so: 5 s after the job has begun, and then each 15 s. Empty: none.
-  std::string take_overdue(Clock::time_point now);
-  bool is_over() const;  // all workers have left or were dropped
+  std::string take_overdue(Clock::time_point now);  // ranks that have never come, after 5 s, then each 15 s
+  bool is_over() const;                             // all workers have left or were dropped
 
   // memory_for() returns the memory that the payload of a request is received into; empty: the payload is not wanted.
   // Both functions throw MalformedMessage.
@@ -133,8 +132,7 @@ class Job {
   Changes& changes_;
   JobMemory memory_;
   std::vector<Worker> workers_;
-  Clock::time_point begun_;  // see take_overdue()
-  Clock::duration overdue_after_;
+  Overdue overdue_;
   Required required_, pushing_;  // pushing_: those that do not wait for a collective, and may push meanwhile
   UpdateRule rule_;
   std::uint64_t weights_ = 0;  // Request::clock of the last set_optimizer

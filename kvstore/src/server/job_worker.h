@@ -22,6 +22,12 @@ struct Bundle {
   std::string why{};                 // the first that does not
 };
 
+// When it is said which workers have never come.
+struct Overdue {
+  Clock::time_point begun;  // the job
+  Clock::duration after;
+};
+
 struct JobWorker {
   Peer peer = 0;  // 0: not connected
   std::uint64_t incarnation = 0;

@@ -23,7 +23,6 @@
 
 #include "arguments.h"
 #include "files.h"
-#include "net/socket.h"
 #include "server/hand_made.h"
 #include "server/http_client.h"
 #include "server/http_server.h"
@@ -58,9 +57,26 @@ std::string bad_metrics(const std::string& text) {
 constexpr std::chrono::seconds kTimeout{10};
 constexpr int kRounds = test::kSanitized ? 600 : 3000;  // of a server whose answers are faulty
 
+struct Close {
+  void operator()(const int* fd) const {
+    ::close(*fd);
+    delete fd;
+  }
+};
+
+// Owns a file descriptor.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(new int(fd)) {}
+  int fd() const { return *fd_; }
+  explicit operator bool() const { return *fd_ >= 0; }
+
+ private:
+  std::unique_ptr<int, Close> fd_;
+};
+
 // What comes back for these bytes; "" if there is nobody, or no answer within seconds.
-std::string answer_on(const comm_detail::Socket& socket, const std::string& address,
-                      const std::string& bytes) {
+std::string answer_on(const Descriptor& socket, const std::string& address, const std::string& bytes) {
   const timeval limit{.tv_sec = 5, .tv_usec = 0};
   ::setsockopt(socket.fd(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   sockaddr_in to{};
@@ -79,12 +95,12 @@ std::string answer_on(const comm_detail::Socket& socket, const std::string& addr
 }
 
 std::string answer_to(const std::string& address, const std::string& bytes) {
-  return answer_on(comm_detail::Socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), address, bytes);
+  return answer_on(Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), address, bytes);
 }
 
 // A connection on which nothing has been sent.
-comm_detail::Socket connected_to(const std::string& address) {
-  comm_detail::Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+Descriptor connected_to(const std::string& address) {
+  Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   answer_on(socket, address, "");
   return socket;
 }
@@ -353,7 +369,7 @@ TEST_CASE("pages: a server that cannot answer is an error of that request") {
 TEST_CASE("pages: connections that are idle, or send half a request, keep nobody from an answer") {
   const Pages pages("127.0.0.1:0",
                     {.metrics = [] { return std::string("m\n"); }, .ready = [] { return true; }});
-  std::vector<comm_detail::Socket> idle;
+  std::vector<Descriptor> idle;
   for (int i = 0; i < 200; ++i) {
     idle.push_back(connected_to(pages.address()));
     REQUIRE(idle.back());
@@ -371,7 +387,7 @@ TEST_CASE("pages: connections that are idle, or send half a request, keep nobody
 TEST_CASE("pages: a request may come in pieces, and the answer be read slowly") {
   const std::string text(4'000'000, 'm');
   const Pages pages("127.0.0.1:0", {.metrics = [&] { return text; }, .ready = [] { return true; }});
-  const comm_detail::Socket slow = connected_to(pages.address());
+  const Descriptor slow = connected_to(pages.address());
   for (const char one : std::string("GET /metrics?a=b HTTP/1.1\r\nHost: a\r\n\r\n"))
     CHECK(::send(slow.fd(), &one, 1, MSG_NOSIGNAL) == 1);
   CHECK(http_get(pages.address(), "/livez", kTimeout).status == 200);
@@ -385,10 +401,10 @@ TEST_CASE("pages: a request may come in pieces, and the answer be read slowly") 
 TEST_CASE("pages: without descriptors for anything else the probes are answered") {
   const Pages pages("127.0.0.1:0",
                     {.metrics = [] { return std::string("m\n"); }, .ready = [] { return true; }});
-  const comm_detail::Socket client = connected_to(pages.address());  // is accepted beside the next one
+  const Descriptor client = connected_to(pages.address());  // is accepted beside the next one
   CHECK(http_get(pages.address(), "/livez", kTimeout).status == 200);
-  const comm_detail::Socket probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  std::vector<comm_detail::Socket> all;
+  const Descriptor probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  std::vector<Descriptor> all;
   rlimit before{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
   const rlimit few{.rlim_cur = std::min<rlim_t>(before.rlim_cur, 256), .rlim_max = before.rlim_max};
