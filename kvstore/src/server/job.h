@@ -45,8 +45,7 @@ class Job {
   std::string take_overdue(Clock::time_point now);  // ranks that have never come, after 5 s, then each 15 s
   bool is_over() const;                             // all workers have left or were dropped
 
-  // memory_for() returns the memory that the payload of a request is received into; empty: the payload is not wanted.
-  // Both functions throw MalformedMessage.
+  // The memory that the payload of a request is received into; empty: it is not wanted. Both throw MalformedMessage.
   std::span<std::byte> memory_for(std::uint32_t rank, const Request& request, std::size_t bytes);
   void received(std::uint32_t rank, const Request& request, std::size_t payload, Clock::time_point now);
 
