@@ -7,8 +7,8 @@
 A step begins with an op called OP and ends with the next one; each rank has its own. Without --step it is the one of
 median length. The picture in README.md:
 
-  HEDDLE_TRACE=%r.json heddle launch -n 2 -- train_fashion_mnist --kvstore allreduce --epochs 1 --limit 6000
-  tools/trace_picture.py 0.json 1.json --out docs/pictures/overlap.svg
+  HEDDLE_TRACE=%r.json heddle launch -n 2 -- train_fashion_mnist --kvstore allreduce --epochs 1 --limit 20000
+  tools/trace_picture.py 0.json 1.json --out docs/pictures/overlap.svg --step 34
 """
 import argparse
 import json
@@ -17,9 +17,9 @@ from html import escape
 from typing import NamedTuple
 
 WIDTH, LEFT, RIGHT = 960, 128, 20          # pixels
-COMPUTE, ROW, HEADING, GAP = 58, 18, 74, 22  # heights: of a lane of ops, a row of collectives, the title, between ranks
-LETTER = 5.7                                # width of a letter of the small font
-COLORS = {"forward": "#4f86c6", "backward": "#2a9d8f", "update": "#8367c7", "hidden": "#f4b860", "exposed": "#d1495b"}
+COMPUTE, ROW, HEADING, GAP = 86, 18, 74, 22  # heights: of a lane of ops, a row of collectives, the title, between ranks
+LETTER = 6.0                                # width of a letter of the small font
+COLORS = {"forward": "#4f86c6", "backward": "#2a9d8f", "update": "#8367c7", "hidden": "#f4b860", "exposed": "#e06c75"}
 LEGEND = [("forward", "forward"), ("backward", "backward"), ("update", "update"),
           ("hidden", "communication, hidden"), ("exposed", "not hidden")]
 
@@ -140,7 +140,7 @@ def draw_ops(picture, ops, top):
         short = op.name.replace("_backward", "")
         style = 'fill="#fff" text-anchor="middle"'
         if width > 11 and len(short) * LETTER > width - 6:
-            picture.text(left + width / 2 + 3.2, top + COMPUTE / 2, short[:10], style, rotated=True)
+            picture.text(left + width / 2 + 3.5, top + COMPUTE / 2, short[:14], style + ' font-size="10"', rotated=True)
         elif width > 11:
             fits = op.name if len(op.name) * LETTER < width - 6 else short
             picture.text(left + width / 2, top + COMPUTE / 2 + 4, fits, style)
@@ -153,8 +153,8 @@ def rows(picture, collectives):
         box = picture.clipped(op.start, op.end)
         if not box:
             continue
-        needs = max(box[1], len(readable(op.name)) * LETTER + box[1] + 10)
-        right = box[0] + needs
+        name = len(readable(op.name)) * LETTER + 8
+        right = box[0] + box[1] + (0 if name < box[1] else name + 5)
         row = next((index for index, end in enumerate(filled) if end < box[0]), len(filled))
         filled[row:row + 1] = [right]
         yield op, row, box
@@ -176,7 +176,7 @@ def draw_collectives(picture, rank, top):
                 inside = min(end, picture.end) - max(start, picture.start)
                 total, hidden = total + inside, hidden + inside * is_hidden
         name, after = readable(op.name), left + width + 5
-        if len(name) * LETTER < width - 8:
+        if len(name) * LETTER + 8 < width:
             picture.text(left + width / 2, y + 10.5, name, 'fill="#333" text-anchor="middle"')
         elif after + len(name) * LETTER < WIDTH - RIGHT:
             picture.text(after, y + 10.5, name, 'fill="#555"')
@@ -211,7 +211,7 @@ def draw(ranks, window, title):
         picture.text(20, middle + 14, "computation", 'fill="#666"')
         if hidden is not None:
             picture.text(20, top + COMPUTE + 23, "communication,", 'fill="#666"')
-            picture.text(20, top + COMPUTE + 37, f"{hidden:.0%} hidden", 'fill="#666"')
+            picture.text(20, top + COMPUTE + 37, f"{100 * hidden:.0f} % hidden", 'fill="#666"')
         top += COMPUTE + 12 + max(used, 2) * ROW + GAP
     bottom = top - GAP + 6
     draw_axis(picture, HEADING - 6, bottom)
@@ -220,11 +220,11 @@ def draw(ranks, window, title):
     for name, words in LEGEND:
         picture.rectangle(x, 44, 12, 12, COLORS[name])
         picture.text(x + 17, 54, words, 'fill="#444"')
-        x += len(words) * 6 + 42
+        x += len(words) * 6.4 + 42
     height = bottom + 30
     return "\n".join([
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
-        'font-family="Helvetica, Arial, \'DejaVu Sans\', sans-serif" font-size="10.5">',
+        'font-family="Helvetica, Arial, \'DejaVu Sans\', sans-serif" font-size="11.5">',
         f'<rect x="0.5" y="0.5" width="{WIDTH - 1}" height="{height - 1}" rx="6" fill="#fff" stroke="#d8dce1"/>',
         *picture.body, "</svg>"]) + "\n"
 
@@ -238,7 +238,7 @@ def self_test():
     assert [kind(op) for op in ops if not op.collective] == ["forward", "backward", "update", "forward"]
     assert [readable(f"send {size} B") for size in (7, 80936, 1605632)] == ["send 7 B", "send 81 kB", "send 1.6 MB"]
     picture = draw([Rank("rank 0", ops)], (0, 100), "a < b")
-    assert "67% hidden" in picture and "a &lt; b" in picture and "all_reduce 1.6 MB" in picture, picture
+    assert "67 % hidden" in picture and "a &lt; b" in picture and "all_reduce 1.6 MB" in picture, picture
     print("a trace of five ops is drawn as it should be")
 
 
