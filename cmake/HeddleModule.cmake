@@ -94,23 +94,11 @@ function(heddle_remember_module name)
   endforeach()
 endfunction()
 
-# Files are compiled six at a time: a quarter less work, and more of it again after each change.
-option(HEDDLE_UNITY "Compile several files of a module as one" OFF)
-
-# heddle_unity(TARGET [sources...]): with HEDDLE_UNITY its files are compiled so. Files that share a name with another one of the
-# target, in their unnamed namespaces, are named here, and compiled alone.
-function(heddle_unity target)
-  if(HEDDLE_UNITY)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
-    set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  endif()
-endfunction()
-
-# heddle_module(NAME SOURCES ... HEADERS ... [USES modules and public libraries] [PRIVATE_USES libraries] [ALONE sources])
+# heddle_module(NAME SOURCES ... HEADERS ... [USES modules and public libraries] [PRIVATE_USES libraries])
 # One module, one library: heddle_NAME here, heddle::NAME for users. Name libraries by their imported targets
-# (TBB::tbb), so that users of an installed Heddle get the packages that these come from. ALONE: see heddle_unity.
+# (TBB::tbb), so that users of an installed Heddle get the packages that these come from.
 function(heddle_module name)
-  cmake_parse_arguments(MODULE "" "" "SOURCES;HEADERS;USES;PRIVATE_USES;ALONE" ${ARGN})
+  cmake_parse_arguments(MODULE "" "" "SOURCES;HEADERS;USES;PRIVATE_USES" ${ARGN})
   set(target heddle_${name})
   add_library(${target} ${MODULE_SOURCES})
   add_library(heddle::${name} ALIAS ${target})
@@ -121,7 +109,6 @@ function(heddle_module name)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON
                                              VERIFY_INTERFACE_HEADER_SETS ${PROJECT_IS_TOP_LEVEL})
   target_precompile_headers(${target} REUSE_FROM heddle_precompiled_module)
-  heddle_unity(${target} ${MODULE_ALONE})
   heddle_remember_module(${name} ${MODULE_USES} ${MODULE_PRIVATE_USES})
   install(TARGETS ${target} EXPORT heddle_${name} FILE_SET HEADERS)
 endfunction()

@@ -100,7 +100,8 @@ class FlowGraphWaits : public WaitPeer {
       });
       std::vector<std::unique_ptr<tbb::flow::continue_node<Message>>> parts;
       for (long& cell : made) {
-        parts.push_back(std::make_unique<tbb::flow::continue_node<Message>>(graph, [&cell](const Message&) { ++cell; }));
+        parts.push_back(
+            std::make_unique<tbb::flow::continue_node<Message>>(graph, [&cell](const Message&) { ++cell; }));
         tbb::flow::make_edge(*parts.back(), join);
       }
       const double start = now();
@@ -124,7 +125,9 @@ class FlowGraphWaits : public WaitPeer {
 
 }  // namespace
 
-std::unique_ptr<WaitPeer> tbb_flow_graph_waits(int workers) { return std::make_unique<FlowGraphWaits>(workers); }
+std::unique_ptr<WaitPeer> tbb_flow_graph_waits(int workers) {
+  return std::make_unique<FlowGraphWaits>(workers);
+}
 
 std::unique_ptr<WaitPeer> tbb_waits(int workers) { return std::make_unique<TbbWaits>(workers); }
 

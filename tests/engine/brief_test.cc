@@ -46,10 +46,12 @@ TEST_CASE("brief: not while all workers run other ops") {
   Engine engine({.scheduler = Scheduler::threaded, .workers = 1});
   const Var busy = engine.new_var(), free = engine.new_var();
   std::promise<void> started, release;
-  engine.push([&] {
-    started.set_value();
-    release.get_future().wait();
-  }, {.mutate = {busy}});
+  engine.push(
+      [&] {
+        started.set_value();
+        release.get_future().wait();
+      },
+      {.mutate = {busy}});
   started.get_future().wait();
   std::atomic<bool> ran{false};
   engine.push([&] { ran = true; }, {.mutate = {free}, .brief = true});
@@ -89,9 +91,11 @@ TEST_CASE("brief: pushed by ops, by many threads, beside wait_all") {
           engine.push([&mine] { ++mine; }, {.mutate = {own}, .brief = true});
           engine.push([&total] { ++total; }, {.mutate = {shared}, .brief = i % 2 == 0});
           if (i % 50 == 0) {
-            engine.push([&engine, &total, &shared] {
-              engine.push([&total] { ++total; }, {.mutate = {shared}, .brief = true});
-            }, {.mutate = {own}});
+            engine.push(
+                [&engine, &total, &shared] {
+                  engine.push([&total] { ++total; }, {.mutate = {shared}, .brief = true});
+                },
+                {.mutate = {own}});
           }
           if (i % 100 == thread) engine.wait_all();
           if (i % 7 == 0) {

@@ -32,14 +32,17 @@ struct Accesses {
 std::vector<Accesses> random_accesses(std::mt19937_64& random, int ops, int vars) {
   std::vector<Accesses> program(static_cast<std::size_t>(ops));
   for (Accesses& op : program) {
-    for (std::size_t i = random() % 3; i > 0; --i) op.reads.push_back(static_cast<int>(random() % static_cast<unsigned>(vars)));
+    for (std::size_t i = random() % 3; i > 0; --i)
+      op.reads.push_back(static_cast<int>(random() % static_cast<unsigned>(vars)));
     for (std::size_t i = random() % 2 + (op.reads.empty() ? 1 : 0); i > 0; --i)
       op.mutates.push_back(static_cast<int>(random() % static_cast<unsigned>(vars)));
   }
   return program;
 }
 
-bool contains(const std::vector<int>& list, int value) { return std::find(list.begin(), list.end(), value) != list.end(); }
+bool contains(const std::vector<int>& list, int value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
 
 bool conflict(const Accesses& a, const Accesses& b) {
   for (int var : a.mutates) {
@@ -80,10 +83,12 @@ struct Holder {
   std::atomic<detail::OpNode*> op{nullptr};
   std::atomic<bool> go{false};
   Holder(Engine& engine, const Access& access) {
-    engine.push([this, &engine] {
-      op = engine.core().current_op();
-      while (!go) std::this_thread::yield();
-    }, access);
+    engine.push(
+        [this, &engine] {
+          op = engine.core().current_op();
+          while (!go) std::this_thread::yield();
+        },
+        access);
     while (!op) std::this_thread::yield();
   }
   ~Holder() { go = true; }
@@ -145,7 +150,9 @@ TEST_CASE("the search gives up where too much is queued, and finds a near way am
   CHECK_FALSE(NeedSearch(*vars[1001].state()).needs(*first.op));
 }
 
-TEST_CASE("a thread that waits runs no op that its wait does not need, which may lock what that thread has locked") {
+TEST_CASE(
+    "a thread that waits runs no op that its wait does not need, which may lock what that thread has "
+    "locked") {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     std::mt19937_64 random(seed);
     constexpr int kVars = 5;
@@ -159,12 +166,14 @@ TEST_CASE("a thread that waits runs no op that its wait does not need, which may
     std::vector<std::set<std::size_t>> needed;
     for (int var = 0; var < kVars; ++var) needed.push_back(needed_by(program, var));
     for (std::size_t i = 0; i < program.size(); ++i) {
-      engine.push([&, i] {
-        if (std::this_thread::get_id() != waiting) return;
-        const int var = waits_for;
-        if (var == kAny) return;
-        if (var < 0 || !needed[static_cast<std::size_t>(var)].contains(i)) ++wrong;
-      }, access_of(program[i], vars));
+      engine.push(
+          [&, i] {
+            if (std::this_thread::get_id() != waiting) return;
+            const int var = waits_for;
+            if (var == kAny) return;
+            if (var < 0 || !needed[static_cast<std::size_t>(var)].contains(i)) ++wrong;
+          },
+          access_of(program[i], vars));
     }
     for (std::size_t round = 0; round < kVars; ++round) {
       const std::size_t var = (round + seed) % kVars;
@@ -185,18 +194,22 @@ TEST_CASE("an op that waits under a lock is not interrupted by a sibling that ta
     std::mutex mutex;
     int ran = 0;
     for (int round = 0; round < 300; ++round) {
-      engine.push([&] {
-        engine.push([&] {
-          const std::lock_guard guard(mutex);
-          ++ran;
-        }, {.mutate = {vars[1]}});
-        engine.push([] {}, {.mutate = {vars[2]}});
-        {
-          const std::lock_guard guard(mutex);
-          engine.wait(vars[2]);
-        }
-        engine.wait(vars[1]);
-      }, {.mutate = {vars[0]}});
+      engine.push(
+          [&] {
+            engine.push(
+                [&] {
+                  const std::lock_guard guard(mutex);
+                  ++ran;
+                },
+                {.mutate = {vars[1]}});
+            engine.push([] {}, {.mutate = {vars[2]}});
+            {
+              const std::lock_guard guard(mutex);
+              engine.wait(vars[2]);
+            }
+            engine.wait(vars[1]);
+          },
+          {.mutate = {vars[0]}});
       if (round % 3 == 0) engine.wait(vars[0]);
     }
     engine.wait_all();
@@ -229,13 +242,16 @@ TEST_CASE("steps of many ops and one wait, from several threads at once") {
         std::vector<long> made(kOps);
         long sum = 0;
         for (long step = 1; step <= kSteps; ++step) {
-          for (std::size_t i = 0; i < kOps; ++i) engine.push([&made, i] { ++made[i]; }, {.mutate = {parts[i]}});
+          for (std::size_t i = 0; i < kOps; ++i)
+            engine.push([&made, i] { ++made[i]; }, {.mutate = {parts[i]}});
           Access join{.mutate = {joined}};
           for (const Var& part : parts) join.read.add(part);
-          engine.push([&] {
-            sum = 0;
-            for (long part : made) sum += part;
-          }, join);
+          engine.push(
+              [&] {
+                sum = 0;
+                for (long part : made) sum += part;
+              },
+              join);
           engine.wait(joined);
           right += sum == step * kOps;
         }

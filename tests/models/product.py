@@ -11,9 +11,8 @@ from pathlib import Path
 
 # file: [(pattern, replacement)], each to be found exactly once
 SMALLER = {
-    "threaded.h": [(r"kEnterBatch = 64\b", "kEnterBatch = 2")],
     "threaded.cc": [(r"kTick = 16\b", "kTick = 2")],
-    "worker.h": [(r"kFairness = 64\b", "kFairness = 4")],
+    "worker.h": [(r"kFairness = 64\b", "kFairness = 4"), (r"kEnterBatch = 64\b", "kEnterBatch = 2")],
     "threaded_search.cc": [
         (r"kSearchLooks = 50\b", "kSearchLooks = 2"),
         (r"kFewLooks = 4\b", "kFewLooks = 1"),

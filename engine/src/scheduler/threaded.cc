@@ -91,7 +91,8 @@ void ThreadedScheduler::submit(OpNode* op) {
 // Enters op, if all that was pushed before is entered, and runs it on the calling thread if nothing has to end before it. False, with
 // nothing done, where that is not known at once, or no slot is free. A push inside an op has a parent, which counts its children.
 bool ThreadedScheduler::run_brief(OpNode* op) {
-  if (op->extra || this_thread_state.core || stopping_ || !submissions_.empty() || pool_.slot_wanted()) return false;
+  if (op->extra || this_thread_state.core || stopping_ || !submissions_.empty() || pool_.slot_wanted())
+    return false;
   Worker self;
   if (!take_slot(self)) return false;
   bool is_ready = false, entered = false;

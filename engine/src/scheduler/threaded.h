@@ -19,8 +19,6 @@
 
 namespace heddle::detail {
 
-constexpr int kEnterBatch = 64;  // submissions entered under one lock
-
 class ThreadedScheduler final : public OpScheduler {
  public:
   explicit ThreadedScheduler(EngineCore& core);
@@ -56,11 +54,7 @@ class ThreadedScheduler final : public OpScheduler {
 
  private:
   template <class> friend class WorkerScopeOf;
-  // The calling thread's Worker, null if it runs no op of this engine or has no slot.
-  Worker* this_worker() const {
-    Worker* worker = worker_context.scheduler == this ? worker_context.worker : nullptr;
-    return worker && worker->slot ? worker : nullptr;
-  }
+  Worker* this_worker() const { return worker_context.with_slot(this); }
   void made_ready(OpNode* op, ReadyList& ready) noexcept override;
   [[gnu::cold]] void start_now(OpNode* op) noexcept;
 
@@ -77,12 +71,8 @@ class ThreadedScheduler final : public OpScheduler {
   void tick(Worker& self);
   void consider_exclusive(Worker& self, std::uint32_t each);
 
-  // threaded_search.cc: which thread looks for work, where and for how long
-  // Called after work was made visible, or a slot was released, and a full fence: wakes a worker unless one searches. Without
-  // a free slot no other worker could run anything, and a thread that releases its slot looks for work itself.
-  void wake_one() {
-    if (slots_.any_free()) idle_workers_.notify();
-  }
+  // threaded_search.cc: which thread looks for work, where and for how long. wake_one() follows a full fence.
+  void wake_one() { slots_.any_free() ? idle_workers_.notify() : void(); }
   bool take_slot(Worker& self);
   void release_slot(Worker& self);
   void work();
@@ -110,7 +100,6 @@ class ThreadedScheduler final : public OpScheduler {
   bool has_ready() const;
   bool is_open() const;
   bool can_work() const;
-  static void learn_patience(Worker& self, std::uint64_t parked_for);
   MonitorResult monitor_once(std::uint64_t& progress, int& idle);
 
   // threaded_wait.cc

@@ -324,7 +324,7 @@ MonitorResult ThreadedScheduler::monitor_once(std::uint64_t& progress, int& idle
 // A worker searches before it parks if work comes soon after it has parked. Where work is rare a search is in vain. Beside other
 // programs it does harm: the worker's time slice ends while it searches, and then the next op waits for a searcher that waits
 // for its core, while a parked thread would be given the core at once.
-void ThreadedScheduler::learn_patience(Worker& self, std::uint64_t parked_for) {
+static void learn_patience(Worker& self, std::uint64_t parked_for) {
   self.patience =
       parked_for < kSearchTime ? std::min(self.patience + 2, kMostPatience) : std::max(self.patience - 1, 0);
 }

@@ -12,6 +12,7 @@ namespace heddle::detail {
 
 // Ops after which a worker looks at the queues of others before its own.
 constexpr std::uint32_t kFairness = 64;
+constexpr int kEnterBatch = 64;  // submissions entered under one lock
 
 // A thread that runs ops: one of the thread pool, or one that waits and helps meanwhile.
 struct Worker {
@@ -41,6 +42,10 @@ template <class Scheduler> struct WorkerContext {
   const Scheduler* scheduler = nullptr;
   Worker* worker = nullptr;
   ReadyList* starting = nullptr;  // immediate ops that it is about to start
+  // The worker, if the thread runs an op of that engine and has a slot.
+  Worker* with_slot(const Scheduler* of) const {
+    return scheduler == of && worker && worker->slot ? worker : nullptr;
+  }
 };
 
 // While one lives, the calling thread is that worker of that engine.

@@ -15,8 +15,10 @@ namespace heddle {
 // bumps the versions of the written storages. Throws InvalidArgument if the arrays belong to several engines.
 Access array_access(const char* name, std::span<const NDArray> reads, std::span<const NDArray> writes);
 
+namespace ndarray_detail {
 // Whether a loop over the elements of these arrays takes about a microsecond at most.
 bool is_brief(std::span<const NDArray> arrays);
+}  // namespace ndarray_detail
 
 // How long an op takes: unknown, or about as long as a loop over the elements of its arrays. Few elements make it Access::brief.
 enum class OpCost { unknown, per_element };
@@ -26,11 +28,12 @@ enum class OpCost { unknown, per_element };
 // to the arrays' engine; throws InvalidArgument as array_access does. The op names the place of the outermost library
 // call (call_site.h) or, outside of any, `where`.
 template <class F>
-void array_push(const char* name, OpCost cost, std::initializer_list<NDArray> reads, std::initializer_list<NDArray> writes,
-                F&& fn, Where where = Where::current()) {
+void array_push(const char* name, OpCost cost, std::initializer_list<NDArray> reads,
+                std::initializer_list<NDArray> writes, F&& fn, Where where = Where::current()) {
   const std::span<const NDArray> sources(reads.begin(), reads.size()), targets(writes.begin(), writes.size());
   Access access = array_access(name, sources, targets);
-  access.brief = cost == OpCost::per_element && is_brief(sources) && is_brief(targets);
+  access.brief =
+      cost == OpCost::per_element && ndarray_detail::is_brief(sources) && ndarray_detail::is_brief(targets);
   Engine& engine = writes.size()  ? writes.begin()->engine()
                    : reads.size() ? reads.begin()->engine()
                                   : current_engine();

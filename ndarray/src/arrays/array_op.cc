@@ -27,7 +27,7 @@ void count_change(const std::shared_ptr<Storage>& storage) {
 }  // namespace
 
 // Handing an op to another core costs some 200 ns, and the wake-up of a thread more: measured with `add` and `sum`, docs/operators_speed.md.
-bool is_brief(std::span<const NDArray> arrays) {
+bool ndarray_detail::is_brief(std::span<const NDArray> arrays) {
   constexpr std::int64_t kMostElements = 1024;
   for (const NDArray& array : arrays) {
     if (array.size() > kMostElements) return false;

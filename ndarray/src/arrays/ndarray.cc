@@ -28,10 +28,11 @@ NDArray new_beside(const NDArray& like, DType dtype, Device device) {
 }
 
 void push_copy(const char* name, const NDArray& source, const NDArray& target) {
-  array_push(name, OpCost::per_element, {source}, {target}, [source = source.detach(), target = target.detach()] {
-    ndarray_detail::strided_copy(target.shape(), ndarray_detail::target_of(target),
-                                 ndarray_detail::source_of(source));
-  });
+  array_push(name, OpCost::per_element, {source}, {target},
+             [source = source.detach(), target = target.detach()] {
+               ndarray_detail::strided_copy(target.shape(), ndarray_detail::target_of(target),
+                                            ndarray_detail::source_of(source));
+             });
 }
 
 void check_defined(const NDArray& array, const char* name) {

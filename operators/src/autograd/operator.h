@@ -66,7 +66,8 @@ void push_op(const char* name, std::span<const NDArray> reads, std::span<const N
   Engine& engine = writes.empty() ? reads.front().engine() : writes.front().engine();
   Access access = array_access(name, reads, writes);
   access.priority = priority;
-  if (cost == OpCost::per_element) access.brief = is_brief(reads) && is_brief(writes);
+  if (cost == OpCost::per_element)
+    access.brief = ndarray_detail::is_brief(reads) && ndarray_detail::is_brief(writes);
   engine.push(std::forward<F>(fn), access, CallSite::current());
 }
 

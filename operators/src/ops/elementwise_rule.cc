@@ -117,7 +117,8 @@ void push_binary_into(const char* op, const Operand& a, const Operand& b, DType 
   const Operand left = prepared(a, compute, y.shape()), right = prepared(b, compute, y.shape());
   add_reads(reads, left);
   add_reads(reads, right);
-  push_op(op, reads, {&y, 1}, [=, target = y.detach()] { kernel(left, right, target); }, 0, OpCost::per_element);
+  push_op(
+      op, reads, {&y, 1}, [=, target = y.detach()] { kernel(left, right, target); }, 0, OpCost::per_element);
 }
 
 NDArray push_binary(const char* op, const Operand& a, const Operand& b, Dtypes dtypes) {

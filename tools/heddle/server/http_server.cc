@@ -98,7 +98,8 @@ Socket listen_at(const std::string& text) {
   hints.ai_socktype = SOCK_STREAM;
   const std::string port = std::to_string(address.port);
   if (const int error = ::getaddrinfo(address.host.c_str(), port.c_str(), &hints, &found); error != 0)
-    refuse(text, "'" + address.host + "' is no host: " + (error == EAI_SYSTEM ? std::strerror(errno) : ::gai_strerror(error)));
+    refuse(text, "'" + address.host +
+                     "' is no host: " + (error == EAI_SYSTEM ? std::strerror(errno) : ::gai_strerror(error)));
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(found, &::freeaddrinfo);
   int error = 0;
   for (const addrinfo* one = found; one; one = one->ai_next) {

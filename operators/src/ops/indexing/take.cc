@@ -49,7 +49,8 @@ NDArray operators_detail::taken(const char* op, const NDArray& x, const NDArray&
   const NDArray source = x.detach().contiguous(), at = indices.detach();
   NDArray y = make_result(x, taken_shape(op, x.shape(), indices.shape(), axis), x.dtype());
   auto* kernel = kernel_for<TakeKernel>("take", x);
-  array_push(op, OpCost::per_element, {source, at}, {y}, [=, y = y.detach()] { kernel(op, source, at, y, axis); });
+  array_push(op, OpCost::per_element, {source, at}, {y},
+             [=, y = y.detach()] { kernel(op, source, at, y, axis); });
   if (recording({&x})) {
     record_part(
         op, y, x, {at}, [at, axis](const NDArray& g, const NDArray& whole) { add_taken(g, at, whole, axis); },
