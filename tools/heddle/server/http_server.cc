@@ -31,7 +31,9 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using comm_detail::Socket;
 
-constexpr std::size_t kMostConnections = 64, kMostOfOneHost = 32, kMostHead = 8192;
+constexpr std::size_t kMostConnections = 64, kMostHead = 8192;
+// A connection is not given up for another one before it has had time to ask.
+constexpr std::chrono::milliseconds kTimeToAsk{100};
 // To send a request, to read the answer, and to end the connection behind it.
 constexpr std::chrono::seconds kRequestLimit{5}, kAnswerLimit{30}, kEndLimit{1};
 constexpr std::chrono::milliseconds kAcceptAgain{100};  // when there are no descriptors left
@@ -116,7 +118,7 @@ Socket listen_at(const std::string& text) {
 struct Connection {
   Socket socket;
   std::string host;
-  Clock::time_point deadline;
+  Clock::time_point since, deadline;
   std::string request{}, answer{};
   std::size_t sent = 0;
   bool ends = false;  // all is sent: what comes still is read, or the system would take the answer back
@@ -126,7 +128,7 @@ struct Connection {
 
 }  // namespace
 
-// One thread does everything, with a bounded number of connections: an old one that has sent no request yet gives way to a new one.
+// One thread does everything, with a bounded number of connections: the oldest gives way to a new one.
 struct Pages::Impl {
   Impl(const std::string& at, PageMap map) : pages(std::move(map)), listener(listen_at(at)) {
     address = at.substr(0, at.rfind(':') + 1) + std::to_string(comm_detail::port_of(listener));
@@ -163,7 +165,7 @@ struct Pages::Impl {
 
   // A descriptor is kept, so that probes are answered when the process has no others left.
   void accept_all() {
-    for (std::size_t i = 0; i < kMostConnections; ++i) {
+    for (std::size_t i = 0; i < kMostConnections && make_room(); ++i) {
       sockaddr_storage from{};
       socklen_t bytes = sizeof from;
       Socket socket(
@@ -177,18 +179,24 @@ struct Pages::Impl {
           accept_from = Clock::now() + kAcceptAgain;
         break;
       }
-      make_room(host_of(from));
-      connections.push_back({std::move(socket), host_of(from), Clock::now() + kRequestLimit});
+      connections.push_back({std::move(socket), host_of(from), Clock::now(), Clock::now() + kRequestLimit});
     }
     if (!spare) spare = Socket(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   }
 
-  void make_room(const std::string& host) {
-    const auto is_of = [&](const Connection& one) { return one.host == host; };
-    if (static_cast<std::size_t>(std::count_if(connections.begin(), connections.end(), is_of)) >=
-        kMostOfOneHost)
-      connections.erase(std::find_if(connections.begin(), connections.end(), is_of));
-    if (connections.size() >= kMostConnections) connections.pop_front();
+  // The oldest one of the host that has the most gives way. False: it has just come.
+  bool make_room() {
+    if (connections.size() < kMostConnections) return true;
+    std::map<std::string, std::size_t> count;
+    for (const Connection& one : connections) ++count[one.host];
+    const auto most = std::max_element(count.begin(), count.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto oldest = std::find_if(connections.begin(), connections.end(),
+                                     [&](const Connection& one) { return one.host == most->first; });
+    accept_from = oldest->since + kTimeToAsk;
+    if (Clock::now() < accept_from) return false;
+    connections.erase(oldest);
+    return true;
   }
 
   // False: it is over.
