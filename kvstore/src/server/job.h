@@ -38,8 +38,7 @@ class Job {
   // The worker's former peer, which is to be closed; 0: none.
   Peer join(const Hello& hello, Peer peer, Clock::time_point now);
   void disconnected(std::uint32_t rank, Clock::time_point now);
-  // Drops workers that have been gone or silent for so long; those that have not come yet, only if nobody is left.
-  // Returns the connections of those that are silent, which are to be closed.
+  // Drops workers that have been gone or silent for so long; those that never came, if nobody is left. Returns the silent ones, to be closed.
   std::vector<Peer> drop_silent(Clock::time_point now, std::chrono::milliseconds worker_timeout);
   void paused(Clock::duration time);
   std::string take_overdue(Clock::time_point now);  // ranks that have never come, after 5 s, then each 15 s
