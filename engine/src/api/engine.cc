@@ -355,6 +355,22 @@ std::shared_ptr<const Failure> wait_in_child(VarState& var) {
   return poison;
 }
 
+// By an op that is queued on the var in this thread's stead.
+WaitOutcome wait_by_op(EngineCore* core, const Var& var, Deadline deadline, std::uint64_t& released_by) {
+  auto state = std::make_shared<WaitState>();  // first: what throws behind it would leave the op to nobody
+  OpNode* op = wait_op(core, var);
+  op->extra->wait = state;
+  if (deadline == kNever) {
+    core->scheduler().wait(op);
+  } else if (!core->scheduler().wait_until(op, deadline)) {
+    return {};
+  }
+  released_by = state->released_by;
+  // Moved out of the state, which the thread that ended the wait may still hold: ErrorLog takes an error with a second
+  // reference for one that poisons a var.
+  return {true, std::move(state->poison)};
+}
+
 }  // namespace
 
 detail::WaitOutcome detail::wait_for(EngineCore* core, const Var& var, Deadline deadline) {
@@ -362,28 +378,13 @@ detail::WaitOutcome detail::wait_for(EngineCore* core, const Var& var, Deadline 
   if (core->forked() && var && var.state()->core == core) return {true, wait_in_child(*var.state())};
   StreamOps::check_may_wait();
   check_var(var, core, "wait");
-  WaitOutcome outcome;
-  if (deadline == kNever && core->scheduler().help_until_over(*var.state(), outcome.poison)) {
-    outcome.over = true;
-    if (outcome.poison) outcome.poison->root->seen = true;
-    return outcome;
-  }
-  auto state = std::make_shared<WaitState>();  // first: what throws behind it would leave the op to nobody
-  OpNode* op = wait_op(core, var);
-  op->extra->wait = state;
   const trace::Tick start = trace::on() ? trace::now() : 0;
-  bool over = true;
-  if (deadline == kNever) {
-    core->scheduler().wait(op);
-  } else {
-    over = core->scheduler().wait_until(op, deadline);
-  }
+  std::uint64_t released_by = trace::kNone;
+  WaitOutcome outcome;
+  if (deadline == kNever) outcome.over = core->scheduler().help_until_over(*var.state(), outcome.poison);
+  if (!outcome.over) outcome = wait_by_op(core, var, deadline, released_by);
   if (start) [[unlikely]]
-    trace::waited("wait", core->trace_number, over ? state->released_by : trace::kNone, start, trace::now());
-  if (!over) return {};
-  // Moved out of the state, which the thread that ended the wait may still hold: ErrorLog takes an error with a second
-  // reference for one that poisons a var.
-  outcome = {true, std::move(state->poison)};
+    trace::waited("wait", core->trace_number, released_by, start, trace::now());
   if (outcome.poison) outcome.poison->root->seen = true;
   return outcome;
 }

@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kWaitSpins = 100;  // looks at a WaitState before the waiting thread blocks
 constexpr int kSpinsBetweenLooks = 25;
+constexpr int kMostRounds = 64;  // batches that a wait enters before it makes an op of its own
 // A thread that waits inside an op runs others on top of it, up to so many on its stack, or more while they take less of it.
 constexpr int kDeepest = 16;
 constexpr std::ptrdiff_t kMostStack = std::ptrdiff_t{256} << 10;
@@ -134,8 +135,11 @@ void ThreadedScheduler::run_needed(OpNode* op, NeedSearch& needed, Worker& self)
 // the waiting thread holds. False if nothing is left that this thread could run.
 bool ThreadedScheduler::help_once(NeedSearch& needed, Worker& self) {
   ReadyList ready;
-  const int entered = enter_batch(ready);
-  if (entered < kEnterBatch && !needed.limited()) needed.limit(sequence_.load(std::memory_order_relaxed));
+  int entered = 0;
+  if (!needed.limited()) {  // else all that was pushed before the wait is entered
+    entered = enter_batch(ready);
+    if (entered < kEnterBatch && all_entered()) needed.limit(sequence_.load(std::memory_order_relaxed));
+  }
   if (!ready.empty()) self.slot->queue.push_front(ready);
   OpNode* op = find_needed(needed, self);
   if (!self.slot->queue.empty()) wake_one();  // the rest is for other workers, or for the next round here
@@ -177,7 +181,9 @@ bool ThreadedScheduler::help_until_over(VarState& var, std::shared_ptr<const Fai
   if (at_rest(var, poison)) return true;
   if (stopping_ || var.fences.load(std::memory_order_acquire)) return false;
   NeedSearch needed(var);
-  help(needed, [] { return false; });
+  int rounds = 0;
+  // Other threads may push without end.
+  help(needed, [&] { return !needed.limited() && ++rounds > kMostRounds; });
   return at_rest(var, poison);
 }
 
