@@ -102,13 +102,13 @@ class ThreadedScheduler final : public OpScheduler {
   bool can_work() const;
   MonitorResult monitor_once(std::uint64_t& progress, int& idle);
 
-  // threaded_wait.cc
-  bool at_rest(VarState& var, std::shared_ptr<const Failure>& poison);
+  bool at_rest(VarState& var, std::shared_ptr<const Failure>& poison);  // this and more: threaded_wait.cc
   template <class Over> void help(NeedSearch& needed, Over over);
   bool help_once(NeedSearch& needed, Worker& self);
   OpNode* take_needed(ReadyQueue& queue, NeedSearch& needed);
   OpNode* find_needed(NeedSearch& needed, Worker& self);
   void run_needed(OpNode* op, NeedSearch& needed, Worker& self);
+  void enter_up_to(const WaitState& state);
   void wait_inside(WaitState& state, OpNode& current, Deadline deadline = kNever);
   bool find_deadlock(WaitSearch& search, WaitState& state, Deadline deadline);
   void ask_progress_sources(VarState* var, const std::atomic<std::uint32_t>& over);

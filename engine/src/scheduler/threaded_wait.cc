@@ -207,6 +207,11 @@ void ThreadedScheduler::wait(OpNode* wait_op) {
   const auto over = [&] { return state->done.load(std::memory_order_acquire) != 0; };
   NeedSearch needed(var);
   help(needed, over);
+  // What this op pushed may not be entered yet, where another thread was entering.
+  if (current && !over() && !needed.limited()) {
+    enter_up_to(*state);
+    help(needed, over);
+  }
   ask_progress_sources(&var, state->done);
   if (!over()) wake_one();
   for (int spins = 1; spins <= kWaitSpins; ++spins) {
@@ -241,12 +246,16 @@ bool ThreadedScheduler::wait_until(OpNode* wait_op, Deadline deadline) {
   return state->done.load(std::memory_order_acquire) != 0;
 }
 
-void ThreadedScheduler::wait_inside(WaitState& state, OpNode& current, Deadline deadline) {
+void ThreadedScheduler::enter_up_to(const WaitState& state) {
   while (!state.entered.load(std::memory_order_acquire)) {
     ReadyList ready;
     enter_batch(ready);
     schedule(ready);
   }
+}
+
+void ThreadedScheduler::wait_inside(WaitState& state, OpNode& current, Deadline deadline) {
+  enter_up_to(state);
   try {
     WaitSearch search(state, current, core_.waits);
     std::optional<bool> deadlock = search.look(kFirstSteps, WaitSearch::IfFound::give_up);
