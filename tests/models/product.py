@@ -15,7 +15,6 @@ SMALLER = {
     "worker.h": [(r"kFairness = 64\b", "kFairness = 4"), (r"kEnterBatch = 64\b", "kEnterBatch = 2")],
     "threaded_search.cc": [
         (r"kSearchLooks = 50\b", "kSearchLooks = 2"),
-        (r"kFewLooks = 4\b", "kFewLooks = 1"),
         (r"kMostPauses = 32\b", "kMostPauses = 1"),
         (r"kMostLookInterval = 64\b", "kMostLookInterval = 2"),
         (r"kFailedLooks = 8\b", "kFailedLooks = 2"),

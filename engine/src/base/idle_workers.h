@@ -113,6 +113,7 @@ class IdleWorkers {
       how = WakeOn::any_core;
     parked.woken_on_ = how;
     parked.woken_at_ = start;
+    parked.waker_core_ = this_core();
     // Not under the lock: a thread that wakes on the waker's core runs at once, and would find the lock taken.
     lock.unlock();
     parked.wake_.notify_one();

@@ -12,9 +12,10 @@ namespace heddle::detail {
 
 class ParkedThread {
  public:
-  std::uint64_t woken_at() const {
-    return woken_at_;
-  }  // nanoseconds; 0: not by a waker. For the thread itself.
+  // For the thread itself, once it is awake: a waker has woken it, and on the waker's own core.
+  bool woken_beside_waker() const {
+    return woken_at_ > 0 && waker_core_ != kNoCore && waker_core_ == this_core();
+  }
 
  private:
   friend class IdleWorkers;
@@ -22,7 +23,8 @@ class ParkedThread {
   const pid_t thread_ = gettid();
   // Guarded by IdleWorkers::mutex_:
   bool woken_ = false, become_monitor_ = false;
-  std::uint64_t woken_at_ = 0;
+  std::uint64_t woken_at_ = 0;  // nanoseconds; 0: not by a waker
+  int waker_core_ = kNoCore;
   WakeOn woken_on_ = WakeOn::any_core;
   cpu_set_t affinity_;  // what it was, if the waker's core was excluded until the thread runs again
 };

@@ -335,6 +335,10 @@ void ThreadedScheduler::tick(Worker& self) {
     check_quiescence();
   }
   const std::uint64_t now = nanoseconds();
+  if (self.move_at > 0 && now >= self.move_at) [[unlikely]] {
+    self.move_at = 0;
+    change_core();
+  }
   const auto each = static_cast<std::uint32_t>((now - std::exchange(self.last_tick, now)) / kTick);
   self.slot->nanoseconds.store(each, std::memory_order_relaxed);
   if (!is_exclusive(self)) {

@@ -9,15 +9,13 @@
 namespace heddle::detail {
 namespace {
 
-constexpr std::size_t kBatch = 16;  // ops taken at once from a queue that other workers use too
-constexpr int kSearchLooks = 50;    // looks for work before a worker parks: 30 to 60 microseconds in all
-constexpr int kFewLooks = 4;        // those of a worker whose searches are in vain
-constexpr std::uint64_t kSearchTime =
-    60'000;  // nanoseconds: work that came so soon would have been found by searching
-constexpr int kMostPatience = 8;
+constexpr std::size_t kBatch = 16;     // ops taken at once from a queue that other workers use too
+constexpr int kSearchLooks = 50;       // looks for work before a worker parks: 30 to 60 microseconds in all
 constexpr int kMostPauses = 32;        // pause instructions between two looks
 constexpr int kMostLookInterval = 64;  // pauses between two looks at the submissions
 constexpr int kSpinPauses = 2;         // between two looks of a worker that spins, see EngineOptions::spin
+constexpr std::uint64_t kBesideWaker =
+    50'000;                      // nanoseconds of work after which a worker leaves its waker's core
 constexpr int kFailedLooks = 8;  // looks that found work and did not get it, after which the thread yields
 constexpr int kIdleRounds = 20;  // milliseconds without work before the monitor parks
 
@@ -152,8 +150,7 @@ void ThreadedScheduler::let_time_pass(int pauses) const {
 OpNode* ThreadedScheduler::search(Worker& self) {
   int failed_looks = 0;
   int look_interval = 1, since_look = 1;  // between looks at the submissions, in pauses
-  const int most_looks = !self.pooled || self.patience > 0 || is_exclusive(self) ? kSearchLooks : kFewLooks;
-  for (int looks = 0; looks < most_looks && !stopping_; ++looks) {
+  for (int looks = 0; looks < kSearchLooks && !stopping_; ++looks) {
     if (self.done_helping ||
         (self.stop_signal && self.stop_signal->load(std::memory_order_relaxed) != self.stop_signal_value))
       break;
@@ -321,14 +318,6 @@ MonitorResult ThreadedScheduler::monitor_once(std::uint64_t& progress, int& idle
   return MonitorResult::park;
 }
 
-// A worker searches before it parks if work comes soon after it has parked. Where work is rare a search is in vain. Beside other
-// programs it does harm: the worker's time slice ends while it searches, and then the next op waits for a searcher that waits
-// for its core, while a parked thread would be given the core at once.
-static void learn_patience(Worker& self, std::uint64_t parked_for) {
-  self.patience =
-      parked_for < kSearchTime ? std::min(self.patience + 2, kMostPatience) : std::max(self.patience - 1, 0);
-}
-
 void ThreadedScheduler::work() {
   Worker self{.pooled = true};
   ParkedThread& parked = idle_workers_.add_thread();
@@ -340,10 +329,9 @@ void ThreadedScheduler::work() {
     check_quiescence();
     std::uint64_t progress = 0;
     int idle = 0;
-    const std::uint64_t start = nanoseconds();
     idle_workers_.park(
         parked, [this] { return can_work(); }, [&] { return monitor_once(progress, idle); });
-    if (parked.woken_at() > 0) learn_patience(self, parked.woken_at() - start);
+    self.move_at = parked.woken_beside_waker() ? nanoseconds() + kBesideWaker : 0;
   }
 }
 

@@ -32,6 +32,8 @@ struct Worker {
   int trial_delay = 0;     // ticks until it tries again to be the exclusive worker
   std::uint32_t shared_op_time = 0;  // nanoseconds an op took all workers together, before one was exclusive
   std::uint64_t last_tick = 0;       // nanoseconds
+  std::uint64_t move_at =
+      0;  // nanoseconds: it shares the core of its waker, and leaves it if it has work then; 0: it does not
   // If not null: the thread stops looking for work when *stop_signal is no longer stop_signal_value.
   const std::atomic<std::uint32_t>* stop_signal = nullptr;
   std::uint32_t stop_signal_value = 0;
