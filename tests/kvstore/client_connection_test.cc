@@ -77,7 +77,7 @@ class RestlessServer final : Receiver {
 
 }  // namespace
 
-// As servers that are restarted one after the other, for longer than the timeout.
+// Servers are restarted one after the other, for longer than the timeout.
 TEST_CASE("client: a server whose connections end soon is there as long as it answers on each") {
   const RestlessServer server(true, 3500ms);
   Client client({.servers = {server.address}, .timeout = 1500ms});

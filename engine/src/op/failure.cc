@@ -20,7 +20,7 @@ ErrorReport describe_root(const FailureRoot& root) { return {root.exception, roo
 // Bounds the memory that errors take in a program that never waits for them.
 constexpr std::size_t kMostUnseen = 1000;
 
-// Where the Failure that the calling thread frees next leaves its cause; null: it frees the cause itself.
+// A Failure that this thread frees leaves its cause here, for a loop to free; null: it frees the cause itself.
 constinit thread_local FailurePtr* left_over = nullptr;
 
 }  // namespace

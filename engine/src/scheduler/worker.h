@@ -25,7 +25,6 @@ struct Worker {
   bool look_outside = false;     // the next search begins with the queues of others, not with its own
   bool done_helping = false;     // of a thread in wait_all: the ops that are left were pushed after its call
   bool has_spun = false;         // for as long as EngineOptions::spin says, without a new op
-  int patience = 2;              // more than 0: it looks for work for a while before it parks
   std::uint8_t epoch = 0;  // of the op that ended last; of a thread in wait_all: the one that it waits for
   std::uint32_t ops = 0;   // run so far
   int slow_ticks = 0;      // ticks in a row in which its ops were too long for an exclusive worker

@@ -14,7 +14,7 @@
 
 namespace heddle::kv_detail {
 
-// Of a primary's changes. Records are numbered from 1 on, for all copies alike.
+// Numbers of a primary's changes: records count from 1 on, for all copies alike.
 struct ReplicaLog {
   std::uint64_t number = 0;  // random
   std::uint64_t last = 0;    // record

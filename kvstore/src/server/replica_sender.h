@@ -29,7 +29,7 @@ class ReplicaSender {
   void take(Outbox& outbox, Clock::time_point now);
   void tick(Clock::time_point now);
 
-  // Of a connection to one of the copies.
+  // The state of a connection to one of the copies.
   bool owns(Peer peer) const { return link_of(peer) != nullptr; }
   void connected(Peer peer);
   void disconnected(Peer peer, const std::string& why, Clock::time_point now);

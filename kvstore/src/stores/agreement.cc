@@ -92,7 +92,7 @@ std::string ranks_with(const std::vector<std::string>& texts, const std::string&
 
 constexpr char kHas = '+', kRefuses = '-';
 
-// Of a longer text a digest stands for the rest, so that it differs from others that begin alike.
+// A text that is too long ends in a digest of its rest: it differs from others that begin alike.
 std::string shortened(const std::string& text) {
   if (text.size() <= static_cast<std::size_t>(kTextBytes)) return text;
   char digits[16];

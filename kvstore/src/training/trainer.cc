@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kSteps = "steps";
 // Of the optimizer's state, by the names of the parameters: "state.0.weight.velocity".
 const std::string kState = "state.";
-// The same by keys: of keys that are no parameter's, and as earlier versions wrote all of it.
+// Names of state by the store's keys: for keys that are no parameter's, and as earlier versions wrote all state.
 const std::string kOptimizer = "optimizer.";
 
 // A parameter in its storage: places count in elements, both inclusive.

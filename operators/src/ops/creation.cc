@@ -23,7 +23,7 @@ struct Steps {
     if (i == count) return stop;
     const auto at = static_cast<double>(i), number = static_cast<double>(count);
     if (std::isinf(step)) return start * (1 - at / number) + stop * (at / number);
-    // As NumPy: the smallest steps are 0, but not all of them together.
+    // The smallest steps round to 0, all of them together do not; NumPy computes so too.
     return (step == 0 ? at / number * (stop - start) : at * step) + start;
   }
   double start, stop;

@@ -86,7 +86,7 @@ class Exponential {
     return largest;
   }
 
-  // Of the exponential of a triangular matrix the diagonal and that beside it are known; squaring loses their digits.
+  // A triangular matrix: the diagonal of its exponential and the one beside it are known; squaring loses their digits.
   void keep_diagonals() {
     for (std::int64_t i = 0; i < n_; ++i) {
       diagonal_.push_back(input()[i * (n_ + 1)]);
