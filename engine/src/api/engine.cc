@@ -257,7 +257,7 @@ detail::NewOp Engine::begin_push(const OpTable* table, std::size_t closure_bytes
   op->table = table;
   op->name = access.name;
   op->where = where;
-  op->brief = access.brief;
+  if (access.brief) op->flags |= OpNode::kBrief;
   return {op, op->place()};
 }
 
@@ -312,7 +312,7 @@ OpNode* Engine::make_op(const PreparedOp& prepared) {
     access->op = op;
   }
   retain(state);
-  op->prepared = true;
+  op->flags |= OpNode::kPrepared;
   ::new (op->place()) PreparedState*(state);
   op->table = state->table;
   op->name = state->name;

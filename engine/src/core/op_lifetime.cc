@@ -15,7 +15,7 @@ OpNode* allocate_op(EngineCore* core, std::size_t accesses, std::size_t closure_
   const std::size_t bytes = closure_at + closure_bytes;
   auto* memory = static_cast<std::byte*>(op_allocate(bytes));
   auto* op = ::new (memory) OpNode;
-  op->alone = bytes > kLargestOp;
+  if (bytes > kLargestOp) op->flags = OpNode::kAlone;
   op->closure_at = static_cast<std::uint32_t>(closure_at);
   if (extra) {
     op->extra = ::new (memory + extra_at) OpExtra;
@@ -25,7 +25,7 @@ OpNode* allocate_op(EngineCore* core, std::size_t accesses, std::size_t closure_
 }
 
 void* closure_of(OpNode* op) noexcept {
-  return op->prepared ? (*static_cast<PreparedState**>(op->place()))->closure : op->place();
+  return op->has(OpNode::kPrepared) ? (*static_cast<PreparedState**>(op->place()))->closure : op->place();
 }
 
 void tell_skipped(OpNode* op, const Failure& why) noexcept {
@@ -33,7 +33,7 @@ void tell_skipped(OpNode* op, const Failure& why) noexcept {
 }
 
 void destroy_closure(OpNode* op) noexcept {
-  if (op->prepared) {
+  if (op->has(OpNode::kPrepared)) {
     release(*static_cast<PreparedState**>(op->place()));
   } else if (op->table && op->table->destroy) {
     op->table->destroy(op->place());
@@ -49,7 +49,7 @@ void free_op(OpNode* op) noexcept {
     }
     extra->~OpExtra();
   }
-  op_free(op, op->closure_at, op->alone);
+  op_free(op, op->closure_at, op->has(OpNode::kAlone));
 }
 
 }  // namespace heddle::detail
