@@ -269,7 +269,7 @@ int run(Arguments arguments) {
 void add_comm_options(heddle::command_line::Command& app, Arguments& arguments) {
   CommSetting& setting = arguments.setting;
   add_run_options(app, arguments.options);
-  app.add_option("-n,--ranks", setting.ranks, "processes of every subject").show_default().range(1, 64);
+  app.add_option("-n,--ranks", setting.ranks, "processes of every subject").show_default().range(1, 256);
   app.add_option("--sizes", arguments.sizes,
                  "bytes, with K, M or G; default 4,1K,64K,1M,16M,64M, with --quick to 1M")
       .delimiter(',');

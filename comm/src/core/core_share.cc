@@ -16,9 +16,10 @@ constexpr std::chrono::milliseconds kMinInterval{2};
 
 }  // namespace
 
-void CoreShare::yield() {
+void CoreShare::yield(bool may_move) {
   const auto before = Clock::now();
   sched_yield();
+  if (!may_move) return;
   const auto after = Clock::now();
   if (after - before < kOtherThreadRan || after - left_ < kMinInterval) return;
   left_ = after;

@@ -11,7 +11,8 @@ namespace heddle::comm_detail {
 // One thread at a time.
 class CoreShare {
  public:
-  void yield();
+  // Without may_move, the thread stays: where there are more ranks than cores, none is left by all others.
+  void yield(bool may_move);
 
  private:
   std::chrono::steady_clock::time_point left_{};  // when the thread was last moved

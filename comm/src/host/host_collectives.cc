@@ -42,7 +42,10 @@ HostCollectives::HostCollectives(HostGroup& group, const PeerMemory& peer_memory
   scratch_.resize((std::bit_width(static_cast<unsigned>(ranks_)) + 2u) * kBlock);
 }
 
-void HostCollectives::step() { group_.publish(group_.mine().phase, ++steps_); }
+void HostCollectives::step() {
+  ++steps_;
+  group_.publish_to_all([](RankBlock& block) -> Counter& { return block.phase; }, steps_, steps_);
+}
 
 void HostCollectives::all_have_done(std::uint64_t steps) {
   for (int other = 0; other < ranks_; ++other) {
@@ -72,7 +75,9 @@ void HostCollectives::arrive(const Collective& call, const std::byte* small, std
   } else {
     copy_bytes(bytes <= kInline ? here.payload : rank_block.small[sequence % 2], small, bytes);
   }
-  group_.publish(here.ticket, 2 * sequence + call.record.failed);
+  group_.publish_to_all(
+      [sequence](RankBlock& block) -> Counter& { return block.arrivals[sequence % 2].ticket; },
+      2 * sequence + call.record.failed, 2 * sequence);
 }
 
 // Blocks until all ranks have arrived. Throws if they have not all called the same, or if one has no data to send.

@@ -116,7 +116,7 @@ bool HostGroup::spin(const Alternatives& alternatives) {
       if (oversubscribed_) break;
       __builtin_ia32_pause();
     }
-    oversubscribed_ ? static_cast<void>(sched_yield()) : core_.yield();
+    core_.yield(!oversubscribed_);
   } while (Clock::now() < end);
   return false;
 }

@@ -20,8 +20,10 @@ constexpr std::chrono::milliseconds kSchedulingDelay{40};
 
 std::string name(int rank) { return "rank " + std::to_string(rank); }
 
-std::chrono::milliseconds heartbeat_interval(std::chrono::milliseconds timeout) {
-  return std::clamp<std::chrono::milliseconds>(timeout / 8, 1ms, 250ms);
+// Each rank sends one to each other rank: with many ranks on few cores, four a second would take all of the time.
+std::chrono::milliseconds heartbeat_interval(std::chrono::milliseconds timeout, std::size_t ranks) {
+  const std::chrono::milliseconds longest = std::max<std::chrono::milliseconds>(250ms, 8ms * ranks);
+  return std::clamp<std::chrono::milliseconds>(timeout / 8, 1ms, longest);
 }
 
 }  // namespace
@@ -52,7 +54,7 @@ void ControlThread::run() {
     send_pending();
     if (Clock::now() >= next_heartbeat) {
       send_to_all({});
-      next_heartbeat = Clock::now() + heartbeat_interval(self_.timeout);
+      next_heartbeat = Clock::now() + heartbeat_interval(self_.timeout, peers_.size());
     }
     await_events(next_heartbeat);
     check_heartbeats();
@@ -208,10 +210,10 @@ void ControlThread::wait() {
   changed_.wait_for(lock, kMaxWait);
 }
 
-void ControlThread::announce_calls(std::span<const CallRecord> calls) {
+void ControlThread::announce_calls(std::span<const CallRecord> calls, int to) {
   {
     const std::lock_guard lock(mutex_);
-    pending_calls_.insert(pending_calls_.end(), calls.begin(), calls.end());
+    for (const CallRecord& call : calls) pending_calls_.emplace_back(call, to);
   }
   fault_state_.control_thread_event().signal();
 }
@@ -239,7 +241,7 @@ void ControlThread::send_pending() {
   ControlFrame survivor, call;
   survivor.kind = FrameKind::survivor;
   call.kind = FrameKind::call;
-  std::vector<CallRecord> calls;
+  std::vector<std::pair<CallRecord, int>> calls;
   bool search = false;
   {
     const std::lock_guard lock(mutex_);
@@ -248,9 +250,9 @@ void ControlThread::send_pending() {
     search = std::exchange(pending_search_, false);
   }
   if (search) send_probes(detectors_.deadlocks.start());
-  for (const CallRecord& one : calls) {
+  for (const auto& [one, to] : calls) {
     call.call = one;
-    send_to_all(call);
+    to == kAllRanks ? send_to_all(call) : send(peers_[static_cast<std::size_t>(to)], call);
   }
   if (!survivor.survivor_message.empty()) send_to_all(survivor);
 }

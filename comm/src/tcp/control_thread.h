@@ -39,6 +39,7 @@ class ControlThread final : public ControlChannel {
     CallWatch& calls;
     DeadlockSearch& deadlocks;
   };
+  static constexpr int kAllRanks = -1;
   // `connections`, by rank; null where there is none. `fault_state` and `detectors` outlive the control thread.
   ControlThread(const Self& self, std::vector<std::unique_ptr<Connection>> connections,
                 FaultState& fault_state, Detectors detectors);
@@ -50,8 +51,8 @@ class ControlThread final : public ControlChannel {
   // Limits the destructor's wait, except for a quarter of a second for the leave message. Called before it.
   void leave_before(std::chrono::steady_clock::time_point end) noexcept { leaves_before_ = end; }
 
-  // Any thread. Tells the other ranks that this one waits in these calls: see CallWatch.
-  void announce_calls(std::span<const CallRecord> calls);
+  // Any thread. Tells rank `to`, or all other ranks, that this one waits in these calls: see CallWatch.
+  void announce_calls(std::span<const CallRecord> calls, int to = kAllRanks);
   // Any thread. Searches for a deadlock that this rank's wait is part of: see DeadlockSearch.
   void start_deadlock_search();
   int rank() const override { return self_.rank; }
@@ -103,9 +104,9 @@ class ControlThread final : public ControlChannel {
   };
   std::mutex mutex_;  // guards the five below; nothing is locked under it
   std::condition_variable changed_;
-  std::vector<PeerState> states_;  // by rank
-  std::string pending_message_;    // to be sent to all, like pending_calls_
-  std::vector<CallRecord> pending_calls_;
+  std::vector<PeerState> states_;                          // by rank
+  std::string pending_message_;                            // to be sent to all
+  std::vector<std::pair<CallRecord, int>> pending_calls_;  // with the rank to tell, or kAllRanks
   bool pending_search_ = false;
   std::thread thread_;  // last: it uses all of the above
 };

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/usable_cores.h>
+
 #include "core/core_share.h"
 #include "core/mismatch.h"
 #include "tcp/control_thread.h"
@@ -40,6 +42,7 @@ class TcpTransport final : public MeshTransport {
         key_(mesh.key),
         options_(options),
         hosts_(std::move(hosts)),
+        oversubscribed_(more_ranks_than_cores()),
         fault_state_(static_cast<int>(mesh.links.size())),
         watch_(mesh.rank, static_cast<int>(mesh.links.size())),
         counts_(mesh.links.size()),
@@ -75,7 +78,6 @@ class TcpTransport final : public MeshTransport {
     call_ = call;
     members_.assign(members.begin(), members.end());
     if (members.empty()) members_.assign(1, call);
-    announced_ = false;
     missing_ = {};
     if (call.failed) missing_ = {rank_, failure};
     for (const CallRecord& member : members_) begin_call(member);
@@ -129,6 +131,10 @@ class TcpTransport final : public MeshTransport {
     Missing missing;
   };
 
+  bool more_ranks_than_cores() const {
+    const int here = hosts_[static_cast<std::size_t>(rank_)];
+    return std::count(hosts_.begin(), hosts_.end(), here) > usable_cores().count();
+  }
   Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
   MessageCounts& counts(int rank) { return counts_[static_cast<std::size_t>(rank)]; }
 
@@ -155,7 +161,7 @@ class TcpTransport final : public MeshTransport {
       } else if (Clock::now() >= spin_until) {
         sleep(out.done() ? -1 : transfer.to, in.done() ? -1 : transfer.from, in.header_complete(), wait);
       } else {
-        core_.yield();
+        core_.yield(!oversubscribed_);
       }
     }
   }
@@ -239,6 +245,7 @@ class TcpTransport final : public MeshTransport {
   struct Wait {
     std::optional<Clock::time_point> next_search{};  // for mismatches and deadlocks
     std::chrono::milliseconds interval = CallWatch::kAnnounceAfter;
+    bool announced = false;  // the ranks that are waited for have been told of the call
   };
 
   // Blocks until the transfer can go on or the control thread has signalled a failure. -1: no message to or from a
@@ -264,7 +271,7 @@ class TcpTransport final : public MeshTransport {
     for (;;) {
       ready = poll(polled.data(), polled.size(), poll_timeout(bounded, wait));
       if (ready != 0 || bounded) break;
-      search(wait);
+      search(to, from, wait);
     }
     deadlock_search_.end_sleep();
     if (ready == 0 && bounded) fail(left_failure(from));
@@ -277,12 +284,17 @@ class TcpTransport final : public MeshTransport {
   }
 
   // Searches for the reason of a long wait, while this rank counts as asleep. A search that finds nothing gives no
-  // answer, and a deadlock may arise after it, so it is repeated.
-  void search(Wait& wait) {
+  // answer, and a deadlock may arise after it, so it is repeated. The call is compared by the ranks that are waited for: of the
+  // ranks that wait for each other, the last one waits for a rank that has made another call, if there is one. Told to all, n ranks
+  // on few cores would spend their time on n * n messages a call.
+  void search(int to, int from, Wait& wait) {
     wait.interval = std::min(2 * wait.interval, kMaxSearchInterval);
     wait.next_search = Clock::now() + wait.interval;
-    if (is_collective_call(call_) && !std::exchange(announced_, true))
-      control_thread_->announce_calls(members_);
+    if (is_collective_call(call_) && !std::exchange(wait.announced, true)) {
+      for (const int other : {to, to == from ? -1 : from}) {
+        if (other >= 0) control_thread_->announce_calls(members_, other);
+      }
+    }
     control_thread_->start_deadlock_search();
   }
 
@@ -312,10 +324,10 @@ class TcpTransport final : public MeshTransport {
   const Key key_;
   const TcpOptions options_;
   const std::vector<int> hosts_;  // by rank
+  const bool oversubscribed_;     // this host has more ranks than cores
   CoreShare core_;
   CallRecord call_;
   std::vector<CallRecord> members_;  // the calls that are fused into call_; call_ itself if there are none
-  bool announced_ = false;           // the other ranks have been told that this one waits in call_
   Missing missing_;                  // of call_
   FaultState fault_state_;
   CallWatch watch_;

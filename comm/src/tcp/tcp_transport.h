@@ -25,8 +25,7 @@ struct TcpOptions {
   // In jobs of several hosts, ranks on one host with equal names share memory; see neighbours.h.
   std::string host{};
   std::chrono::milliseconds timeout{10000};
-  // How long a transfer spins before it sleeps: waking a thread takes longer than a small message. 0 if there are fewer
-  // cores than ranks.
+  // How long a transfer spins before it sleeps: waking a thread takes longer than a small message.
   std::chrono::microseconds spin{50};
   Security security{};
   std::string name = "tcp";
