@@ -375,6 +375,11 @@ TEST_CASE("a watch compares calls of one number, whoever comes to it first, and 
   const auto late = watch.announced(1, call(Kind::all_gather, 2));
   REQUIRE(late);
   CHECK(late->rank == 1);
+  CHECK_FALSE(watch.announced(1, call(Kind::barrier, 5)));
+  const auto between_others = watch.announced(2, call(Kind::all_gather, 5));
+  REQUIRE(between_others);
+  CHECK(between_others->text.find("rank 1 called barrier #5; rank 2 called all_gather #5") !=
+        std::string::npos);
   for (std::uint64_t i = 4; i < 2000; ++i) CHECK_FALSE(watch.begin(call(Kind::barrier, i)));
   CHECK_FALSE(watch.announced(1, call(Kind::all_gather, 2)));  // too long ago
 }

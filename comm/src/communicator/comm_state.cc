@@ -80,7 +80,7 @@ CommState::CommState(Engine& engine, std::unique_ptr<Backend> backend, const Bac
       outcome_(engine.new_var()),
       queue_(calls_var_, *backend_, options_.fusion),
       runner_(*backend_),
-      progress_thread_(queue_, runner_) {}
+      progress_thread_(queue_, runner_, backend_->ranks_here()) {}
 
 std::shared_ptr<CommState> CommState::make(Engine& engine, std::unique_ptr<Backend> backend,
                                            const BackendOptions& options) {

@@ -1,5 +1,6 @@
 #include "communicator/progress_thread.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <span>
@@ -7,6 +8,8 @@
 #include <vector>
 
 #include <heddle/usable_cores.h>
+
+#include "core/core_share.h"
 
 namespace heddle::comm_detail {
 namespace {
@@ -16,8 +19,15 @@ using std::chrono::microseconds;
 constexpr microseconds kSpinTime{50};
 constexpr int kPollAfter = 3;      // calls that waiting threads have run in a row
 constexpr int kMaxIdlePolls = 10;  // in a row, after which the thread waits to be notified again
-// On a single core each poll takes the core for 10 us from the thread that computes or runs calls.
-constexpr microseconds kPollInterval{200}, kPollIntervalOnOneCore{3000};
+// On a core that it shares with others, each poll takes it for 10 us from a thread that computes or runs calls.
+constexpr microseconds kPollInterval{200}, kPollIntervalOnSharedCore{3000};
+
+microseconds poll_interval(int ranks_here) {
+  const UsableCores cores = usable_cores();
+  if (ranks_share_cores(ranks_here))
+    return std::max(kPollIntervalOnSharedCore, kPollInterval * (ranks_here / cores.count()));
+  return cores.by_affinity == 1 ? kPollIntervalOnSharedCore : kPollInterval;
+}
 
 // Ends the call's op. A call whose op was skipped has none to end.
 void complete(Call& call, const std::exception_ptr& error) {
@@ -28,10 +38,10 @@ void complete(Call& call, const std::exception_ptr& error) {
 
 }  // namespace
 
-ProgressThread::ProgressThread(CallQueue& queue, CallRunner& runner)
+ProgressThread::ProgressThread(CallQueue& queue, CallRunner& runner, int ranks_here)
     : queue_(queue),
       runner_(runner),
-      poll_interval_(usable_cores().by_affinity == 1 ? kPollIntervalOnOneCore : kPollInterval),
+      poll_interval_(poll_interval(ranks_here)),
       destroyed_(std::make_exception_ptr(
           CommAborted("the communicator was destroyed before this call could begin"))),
       thread_([this] { loop(); }) {}

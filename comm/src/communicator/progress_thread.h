@@ -20,8 +20,8 @@ namespace heddle::comm_detail {
 
 class ProgressThread {
  public:
-  // Starts the thread. Queue and runner outlive it.
-  ProgressThread(CallQueue& queue, CallRunner& runner);
+  // Starts the thread. Queue and runner outlive it. `ranks_here`: on this host.
+  ProgressThread(CallQueue& queue, CallRunner& runner, int ranks_here);
   // Waits for the thread. It ends when the queue is closed, and all calls have ended or the queue has timed out.
   void join();
   bool joined() const { return !thread_.joinable(); }

@@ -30,6 +30,7 @@ class Backend {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual std::string name() const = 0;
+  virtual int ranks_here() const { return size(); }  // on this rank's host
 
   // Runs the call to its end. One thread at a time. Throws CommError. The back end stays usable after a RemoteFailure,
   // and is aborted by all other errors. With record.failed, this rank only tells the others that it has no data, and

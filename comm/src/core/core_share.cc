@@ -16,6 +16,11 @@ constexpr std::chrono::milliseconds kMinInterval{2};
 
 }  // namespace
 
+bool ranks_share_cores(int ranks_here) {
+  const UsableCores cores = usable_cores();
+  return ranks_here > cores.count() && static_cast<long>(ranks_here) * cores.by_affinity > cores.online;
+}
+
 void CoreShare::yield(bool may_move) {
   const auto before = Clock::now();
   sched_yield();

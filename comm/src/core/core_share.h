@@ -8,6 +8,9 @@
 
 namespace heddle::comm_detail {
 
+// The host has fewer cores than ranks, and this rank is not bound to cores of its own.
+bool ranks_share_cores(int ranks_here);
+
 // One thread at a time.
 class CoreShare {
  public:

@@ -9,7 +9,7 @@
 namespace heddle::comm_detail {
 
 CallWatch::CallWatch(int rank, int size)
-    : rank_(rank), begun_(kKept), others_(static_cast<std::size_t>(size)), ahead_(others_.size()) {}
+    : rank_(rank), begun_(kKept), others_(static_cast<std::size_t>(size)) {}
 
 // Device libraries do not compare the calls of the ranks: calls that differed but had equal sizes show in the history
 // only.
@@ -17,10 +17,10 @@ bool CallWatch::same(const CallRecord& theirs, const CallRecord& mine) {
   return theirs.agreement == mine.agreement && theirs.history == mine.history;
 }
 
-Failure CallWatch::differ(int rank, const CallRecord& theirs, const CallRecord& mine) const {
-  std::string text = different_calls({rank_, mine}, {rank, theirs});
-  if (theirs.agreement == mine.agreement) text += ", but something else before";
-  return {Failure::Type::mismatch, rank, std::move(text)};
+Failure CallWatch::differ(const Announced& one, const Announced& other) {
+  std::string text = different_calls({one.rank, one.call}, {other.rank, other.call});
+  if (one.call.agreement == other.call.agreement) text += ", but something else before";
+  return {Failure::Type::mismatch, other.rank, std::move(text)};
 }
 
 std::optional<Failure> CallWatch::begin(const CallRecord& call) {
@@ -28,14 +28,11 @@ std::optional<Failure> CallWatch::begin(const CallRecord& call) {
   const std::lock_guard lock(mutex_);
   begun_[call.sequence % kKept] = call;
   latest_ = call.sequence;
-  for (std::size_t rank = 0; rank < ahead_.size(); ++rank) {
-    const auto& other = ahead_[rank];
-    if (!other || other->sequence > latest_) continue;
-    if (other->sequence == latest_ && !same(*other, call))
-      return differ(static_cast<int>(rank), *other, call);
-    ahead_[rank].reset();
+  std::optional<Failure> failure;
+  for (auto at = ahead_.begin(); at != ahead_.end() && at->first <= latest_; at = ahead_.erase(at)) {
+    if (at->first == latest_ && !same(at->second.call, call)) failure = differ({rank_, call}, at->second);
   }
-  return std::nullopt;
+  return failure;
 }
 
 std::optional<Failure> CallWatch::announced(int rank, const CallRecord& call) {
@@ -44,12 +41,14 @@ std::optional<Failure> CallWatch::announced(int rank, const CallRecord& call) {
   std::uint64_t& latest = others_[static_cast<std::size_t>(rank)];
   latest = std::max(latest, call.sequence);
   if (call.sequence > latest_) {
-    ahead_[static_cast<std::size_t>(rank)] = call;
-    return std::nullopt;
+    if (ahead_.size() >= kKept && !ahead_.contains(call.sequence)) return std::nullopt;
+    const auto [at, is_first] = ahead_.try_emplace(call.sequence, rank, call);
+    if (is_first || same(at->second.call, call)) return std::nullopt;
+    return differ(at->second, {rank, call});
   }
   const CallRecord& mine = begun_[call.sequence % kKept];
   if (mine.sequence != call.sequence || same(call, mine)) return std::nullopt;
-  return differ(rank, call, mine);
+  return differ({rank_, mine}, {rank, call});
 }
 
 std::uint64_t CallWatch::latest_announced(int rank) {

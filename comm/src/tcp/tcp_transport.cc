@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/usable_cores.h>
-
 #include "core/core_share.h"
 #include "core/mismatch.h"
 #include "tcp/control_thread.h"
@@ -133,7 +131,7 @@ class TcpTransport final : public MeshTransport {
 
   bool more_ranks_than_cores() const {
     const int here = hosts_[static_cast<std::size_t>(rank_)];
-    return std::count(hosts_.begin(), hosts_.end(), here) > usable_cores().count();
+    return ranks_share_cores(static_cast<int>(std::count(hosts_.begin(), hosts_.end(), here)));
   }
   Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
   MessageCounts& counts(int rank) { return counts_[static_cast<std::size_t>(rank)]; }
@@ -284,18 +282,21 @@ class TcpTransport final : public MeshTransport {
   }
 
   // Searches for the reason of a long wait, while this rank counts as asleep. A search that finds nothing gives no
-  // answer, and a deadlock may arise after it, so it is repeated. The call is compared by the ranks that are waited for: of the
-  // ranks that wait for each other, the last one waits for a rank that has made another call, if there is one. Told to all, n ranks
-  // on few cores would spend their time on n * n messages a call.
+  // answer, and a deadlock may arise after it, so it is repeated.
   void search(int to, int from, Wait& wait) {
     wait.interval = std::min(2 * wait.interval, kMaxSearchInterval);
     wait.next_search = Clock::now() + wait.interval;
-    if (is_collective_call(call_) && !std::exchange(wait.announced, true)) {
-      for (const int other : {to, to == from ? -1 : from}) {
-        if (other >= 0) control_thread_->announce_calls(members_, other);
+    if (!std::exchange(wait.announced, true)) announce_members(to, from);
+    control_thread_->start_deadlock_search();
+  }
+
+  void announce_members(int to, int from) {
+    for (const CallRecord& member : members_) {
+      if (!is_collective_call(member)) continue;
+      for (const int other : ranks_to_tell(member, size(), to, from)) {
+        if (other >= 0 && other != rank_) control_thread_->announce_calls({&member, 1}, other);
       }
     }
-    control_thread_->start_deadlock_search();
   }
 
   Failure left_failure(int rank) const {

@@ -75,9 +75,10 @@ class Net {
       if (other != rank) later(kDetection, [this, other, failure] { fail(other, failure); });
     }
   }
-  void tell(int rank, const CallRecord& call) {
-    for (int other = 0; other < size; ++other) {
-      if (other == rank) continue;
+  // `to`, `from`: the ranks that the call waits for.
+  void tell(int rank, const CallRecord& call, int to, int from) {
+    for (const int other : ranks_to_tell(call, size, to, from)) {
+      if (other == rank || other < 0) continue;
       later(kMaxDelay, [this, other, rank, call] {
         if (auto mismatch = watches[at(other)].announced(rank, call)) fail(other, *mismatch);
       });
@@ -161,7 +162,6 @@ class SimulatedTransport final : public Transport {
   const std::vector<int>& hosts() const override { return net_.hosts; }
   void begin(const CallRecord& call, const std::string& failure, std::span<const CallRecord>) override {
     call_ = call;
-    told_ = false;
     missing_ = call.failed ? Missing{rank_, failure} : Missing{};
     if (auto mismatch = net_.watches[at(rank_)].begin(call)) net_.fail(rank_, *mismatch);
   }
@@ -180,25 +180,30 @@ class SimulatedTransport final : public Transport {
     if (transfer.to >= 0)
       out = OutgoingMessage(call_, transfer.out, missing_, sent_[at(transfer.to)]++, kKey);
     if (transfer.from >= 0) in = IncomingMessage(transfer, size_of(call_.dtype), pieces_);
+    told_ = false;
     while (true) {
       const bool sent = !out.done() && out.step(links_[at(transfer.to)]) == Step::Outcome::moved;
       const bool received = !in.done() && receive(transfer.from, in);
       if (out.done() && in.done()) break;
       raise_if_failed();
-      if (!sent && !received) wait();
+      if (!sent && !received) {
+        wait(out.done() ? -1 : transfer.to, in.done() ? -1 : transfer.from);
+      } else {
+        told_ = false;
+      }
     }
     if (missing_.rank < 0) missing_ = in.missing();
   }
 
  private:
   // As TcpTransport::sleep.
-  void wait() {
+  void wait(int to, int from) {
     if (told_) return net_.simulation.sleep();
     const Time until = net_.simulation.now() + CallWatch::kAnnounceAfter;
     net_.simulation.sleep_until(until);
     if (net_.simulation.now() < until) return;
     told_ = true;
-    net_.tell(rank_, call_);
+    net_.tell(rank_, call_, to, from);
   }
 
   void raise_if_failed() const {
