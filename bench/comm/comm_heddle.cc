@@ -111,7 +111,8 @@ class Heddle : public CommLibrary {
       return apart(task.count, task.count,
                    [this](const NDArray& in, const NDArray& out) { comm_->all_to_all(in, out); });
     }
-    if (what == "barrier") return {nullptr, nullptr, [this] {
+    if (what == "barrier")
+      return {nullptr, nullptr, [this] {
                 comm_->barrier();
                 comm_->wait();
               }};

@@ -9,8 +9,6 @@
 namespace heddle::detail {
 
 std::optional<int> cores_by_affinity() { return std::nullopt; }
-bool exclude_core(pid_t, int, cpu_set_t&) noexcept { return false; }
-void restore_affinity(const cpu_set_t&) noexcept {}
 
 }  // namespace heddle::detail
 

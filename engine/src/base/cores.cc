@@ -16,22 +16,19 @@ std::optional<int> cores_by_affinity() {
   return std::nullopt;
 }
 
-bool exclude_core(pid_t thread, int core, cpu_set_t& before) noexcept {
-  if (core < 0 || core >= CPU_SETSIZE || sched_getaffinity(thread, sizeof before, &before) != 0) return false;
-  cpu_set_t others = before;
-  CPU_CLR(static_cast<unsigned>(core), &others);
-  return CPU_COUNT(&others) > 0 && sched_setaffinity(thread, sizeof others, &others) == 0;
-}
-
-void restore_affinity(const cpu_set_t& before) noexcept { sched_setaffinity(0, sizeof before, &before); }
-
 }  // namespace heddle::detail
 
 namespace heddle {
 
+// Takes the core out of the thread's affinity, which moves it, and puts it back.
 void change_core() noexcept {
   cpu_set_t before;
-  if (detail::exclude_core(0, detail::this_core(), before)) detail::restore_affinity(before);
+  const int core = detail::this_core();
+  if (core < 0 || core >= CPU_SETSIZE || sched_getaffinity(0, sizeof before, &before) != 0) return;
+  cpu_set_t others = before;
+  CPU_CLR(static_cast<unsigned>(core), &others);
+  if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0) return;
+  sched_setaffinity(0, sizeof before, &before);
 }
 
 }  // namespace heddle

@@ -7,7 +7,6 @@
 
 #include <optional>
 #include <sched.h>
-#include <sys/types.h>
 
 namespace heddle::detail {
 
@@ -17,12 +16,5 @@ constexpr int kNoCore = -1;
 std::optional<int> cores_by_affinity();
 
 inline int this_core() noexcept { return sched_getcpu(); }
-
-// Takes `core` out of a thread's affinity, which moves the thread if it runs there; `before` becomes the affinity until
-// now. False, with nothing changed, if the thread may run on no other core.
-bool exclude_core(pid_t thread, int core, cpu_set_t& before) noexcept;
-
-// Gives the calling thread the affinity that exclude_core() returned in `before`.
-void restore_affinity(const cpu_set_t& before) noexcept;
 
 }  // namespace heddle::detail

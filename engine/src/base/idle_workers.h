@@ -19,11 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/usable_cores.h>
-
-#include "base/clock.h"
 #include "base/parked_thread.h"
-#include "base/wake_policy.h"
 
 namespace heddle::detail {
 
@@ -51,7 +47,7 @@ class IdleWorkers {
   template <class HasWork, class Check> void park(ParkedThread& self, HasWork has_work, Check check) {
     std::unique_lock lock(mutex_);
     self.woken_ = false;
-    self.woken_at_ = 0;
+    self.waker_core_ = kNoCore;
     parked_.push_back(&self);
     parked_count_.fetch_add(1, std::memory_order_seq_cst);
     lock.unlock();
@@ -63,8 +59,6 @@ class IdleWorkers {
       if (std::exchange(self.become_monitor_, false) && !monitor_) monitor(self, lock, check);
       self.wake_.wait(lock, [&] { return self.woken_ || self.become_monitor_; });
     }
-    lock.unlock();
-    note_wake(self);
   }
 
   // Makes one of the parked threads the monitor if none is: from here on a searcher may be held up.
@@ -103,26 +97,16 @@ class IdleWorkers {
     begin_search();
     self.woken_ = true;
   }
+  // The system says on which core the thread wakes up. To exclude the waker's core takes two system calls, and beside other programs
+  // the thread then waits for a time slice of the other core: some milliseconds, where it otherwise runs after microseconds.
   void wake_one() {
     std::unique_lock lock(mutex_);
     if (parked_.empty() || searchers_.load(std::memory_order_seq_cst) != 0) return;
     ParkedThread& parked = unpark_last();
-    const std::uint64_t start = nanoseconds();
-    WakeOn how = wake_policy_.choose();
-    if (how == WakeOn::other_core && !exclude_core(parked.thread_, this_core(), parked.affinity_))
-      how = WakeOn::any_core;
-    parked.woken_on_ = how;
-    parked.woken_at_ = start;
     parked.waker_core_ = this_core();
     // Not under the lock: a thread that wakes on the waker's core runs at once, and would find the lock taken.
     lock.unlock();
     parked.wake_.notify_one();
-    wake_policy_.waker_held_up(how, nanoseconds() - start);
-  }
-  void note_wake(ParkedThread& self) {
-    if (self.woken_at_ == 0) return;
-    if (self.woken_on_ == WakeOn::other_core) restore_affinity(self.affinity_);
-    wake_policy_.woken_after(self.woken_on_, nanoseconds() - self.woken_at_);
   }
   // The thread counts as a searcher from here on: the next pushes wake no other one while it is on its way.
   ParkedThread& unpark_last() {
@@ -137,7 +121,6 @@ class IdleWorkers {
   // Every push reads these; a thread that runs out of work writes them.
   alignas(64) std::atomic<int> searchers_{0};
   std::atomic<int> parked_count_{0};
-  WakePolicy wake_policy_;
   alignas(64) std::mutex mutex_;       // guards all below
   std::vector<ParkedThread*> parked_;  // the cache of the last one is the warmest
   std::deque<ParkedThread> threads_;
