@@ -51,10 +51,11 @@ class HostGroup {
   template <class CounterOf>
   void publish_to_all(const CounterOf& counter_of, std::uint64_t value, std::uint64_t target) {
     announce(counter_of(mine()), value);
-    if (!all_have(counter_of, target)) return;
     for (int other = 0; other < size(); ++other) {
-      if (other != rank_) wake_if_sleeping(other);
+      const Counter& counter = counter_of(segment_.rank_block(other));
+      if (counter.load(std::memory_order_seq_cst) < target) return;  // not the last one
     }
+    for (int other = 0; other < size(); ++other) wake_if_sleeping(other);
   }
   // Stores a larger value into a counter of this rank, and wakes rank `other` if it sleeps.
   void publish_to(int other, Counter& counter, std::uint64_t value) {
@@ -111,13 +112,6 @@ class HostGroup {
  private:
   // seq_cst, like the load of Awaited::reached and the accesses to `sleeping`: either the rank that sleeps sees the new
   // value of the counter, or this rank sees that it has to wake that rank.
-  template <class CounterOf> bool all_have(const CounterOf& counter_of, std::uint64_t target) const {
-    for (int other = 0; other < size(); ++other) {
-      const Counter& counter = counter_of(segment_.rank_block(other));
-      if (other != rank_ && counter.load(std::memory_order_seq_cst) < target) return false;
-    }
-    return true;
-  }
   static void announce(Counter& counter, std::uint64_t value) {
     counter.store(value, std::memory_order_seq_cst);
   }

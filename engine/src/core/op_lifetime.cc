@@ -25,7 +25,7 @@ OpNode* allocate_op(EngineCore* core, std::size_t accesses, std::size_t closure_
 }
 
 void* closure_of(OpNode* op) noexcept {
-  return op->has(OpNode::kPrepared) ? (*static_cast<PreparedState**>(op->place()))->closure : op->place();
+  return op->flags & OpNode::kPrepared ? (*static_cast<PreparedState**>(op->place()))->closure : op->place();
 }
 
 void tell_skipped(OpNode* op, const Failure& why) noexcept {
@@ -33,7 +33,7 @@ void tell_skipped(OpNode* op, const Failure& why) noexcept {
 }
 
 void destroy_closure(OpNode* op) noexcept {
-  if (op->has(OpNode::kPrepared)) {
+  if (op->flags & OpNode::kPrepared) {
     release(*static_cast<PreparedState**>(op->place()));
   } else if (op->table && op->table->destroy) {
     op->table->destroy(op->place());
@@ -49,7 +49,7 @@ void free_op(OpNode* op) noexcept {
     }
     extra->~OpExtra();
   }
-  op_free(op, op->closure_at, op->has(OpNode::kAlone));
+  op_free(op, op->closure_at, op->flags & OpNode::kAlone);
 }
 
 }  // namespace heddle::detail

@@ -59,12 +59,9 @@ struct OpExtra {
 // One cache line. `next` and `kind` are QueueNode's.
 struct OpNode : QueueNode {
   OpNode() : QueueNode(OpKind::user) {}
-  // Flags. No bit-fields: to initialize one, the compiler reads its byte, and the line of a new op lies in the cache of the core that
-  // ran the last op there. The push would wait for that read; it does not wait for writes.
-  static constexpr std::uint8_t kPrepared =
-      1;  // in place of the closure is a PreparedState*, with one reference
-  static constexpr std::uint8_t kAlone = 2;  // in a block of its own, see op_memory.h
-  static constexpr std::uint8_t kBrief = 4;  // see Access::brief
+  // Flags: in place of the closure is a PreparedState*, with one reference; in a block of its own, see op_memory.h; see Access::brief.
+  // Not bit-fields, which are initialized by reading their byte: it lies in the cache of the core that ran the last op there.
+  static constexpr std::uint8_t kPrepared = 1, kAlone = 2, kBrief = 4;
   std::uint8_t flags = 0;
   static constexpr std::uint8_t kEpochOfEntry = 2;
   std::uint8_t epoch = 0;  // of wait_all: 0 or 1, or kEpochOfEntry until then
@@ -86,7 +83,6 @@ struct OpNode : QueueNode {
   std::uint64_t released_by() const {
     return access_count > 0 && accesses()[0].released_by ? accesses()[0].released_by - 1 : trace::kNone;
   }
-  bool has(std::uint8_t flag) const { return (flags & flag) != 0; }
   std::uint64_t numbers() const { return extra ? extra->numbers : 1; }
   const GroupState* group() const { return extra ? extra->push_options.group.get() : nullptr; }
   std::int32_t priority() const { return extra ? extra->push_options.priority : 0; }

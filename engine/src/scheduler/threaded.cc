@@ -84,7 +84,7 @@ inline const OpNode* ThreadedScheduler::submit_one(OpNode* op) {
 void ThreadedScheduler::submit(OpNode* op) {
   if (op->immediate()) [[unlikely]]
     return submit_immediate(op);
-  if (op->has(OpNode::kBrief) && run_brief(op)) return;
+  if ((op->flags & OpNode::kBrief) && run_brief(op)) return;
   after_submit(submit_one(op));
 }
 
