@@ -505,7 +505,6 @@ std::optional<NDArray> floats_in(nb::handle object, DType dtype) {
   if (!is_list && !PyTuple_CheckExact(object.ptr())) return std::nullopt;
   if (dtype != DType::f32 && dtype != DType::f64) return std::nullopt;
   const Py_ssize_t count = PySequence_Size(object.ptr());
-  if (count == 0) return std::nullopt;
   std::vector<double> values(static_cast<std::size_t>(count));
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyObject* one = is_list ? PyList_GetItem(object.ptr(), i) : PyTuple_GetItem(object.ptr(), i);
