@@ -1,4 +1,5 @@
 // What happens when ranks do not do the same.
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <mutex>
@@ -349,6 +350,28 @@ TEST_CASE(
     CHECK(kind_of(outcome) == "CommMismatch");
     CHECK(text_of(outcome).find("barrier #1") != std::string::npos);
     CHECK(text_of(outcome).find("all_reduce #1") != std::string::npos);
+  }
+}
+
+TEST_CASE("ranks announce a call to those that they wait for and to one that is the same for all") {
+  comm_detail::CallRecord call;
+  for (const int size : {2, 3, 8}) {
+    for (call.sequence = 1; call.sequence < 20; ++call.sequence) {
+      const int for_all = static_cast<int>(call.sequence) % size;
+      for (int to = -1; to < size; ++to) {
+        for (int from = -1; from < size; ++from) {
+          auto told = comm_detail::ranks_to_tell(call, size, to, from);
+          std::vector<int> wanted{for_all};
+          if (to >= 0) wanted.push_back(to);
+          if (from >= 0) wanted.push_back(from);
+          std::sort(wanted.begin(), wanted.end());
+          wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+          std::sort(told.begin(), told.end());
+          CHECK(std::vector<int>(std::find_if(told.begin(), told.end(), [](int rank) { return rank >= 0; }),
+                                 told.end()) == wanted);
+        }
+      }
+    }
   }
 }
 
