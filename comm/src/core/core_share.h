@@ -14,7 +14,7 @@ bool ranks_share_cores(int ranks_here);
 // One thread at a time.
 class CoreShare {
  public:
-  // Without may_move, the thread stays: where there are more ranks than cores, none is left by all others.
+  // Without may_move the thread stays on its core. To move is of no use where ranks share cores: no core is idle.
   void yield(bool may_move);
 
  private:

@@ -1,7 +1,5 @@
 #include "tcp/tcp_backend.h"
 
-#include <algorithm>
-
 #include "algorithms/tuning.h"
 #include "bootstrap/host_id.h"
 #include "net/interfaces.h"
@@ -42,11 +40,6 @@ TcpBackend::TcpBackend(TcpParts parts, const BackendOptions& options)
       numbers_(transport_->size(), parts.epoch, options.algorithm),
       algorithm_(options.algorithm),
       survivors_(transport_->control_channel(), options.timeout, parts.epoch + 1) {}
-
-int TcpBackend::ranks_here() const {
-  const std::vector<int>& hosts = transport_->hosts();
-  return static_cast<int>(std::count(hosts.begin(), hosts.end(), hosts[static_cast<std::size_t>(rank())]));
-}
 
 void TcpBackend::run(Collective& call) {
   numbers_.number(call);

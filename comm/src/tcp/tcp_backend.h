@@ -25,7 +25,7 @@ class TcpBackend : public Backend {
 
   int rank() const override { return transport_->rank(); }
   int size() const override { return transport_->size(); }
-  int ranks_here() const override;
+  int ranks_here() const override { return transport_->ranks_here(); }
   std::string name() const override { return transport_->name(); }
   void abort(const std::string& why) noexcept override { transport_->abort(why); }
   void leave_before(std::chrono::steady_clock::time_point end) noexcept override {

@@ -40,7 +40,7 @@ class TcpTransport final : public MeshTransport {
         key_(mesh.key),
         options_(options),
         hosts_(std::move(hosts)),
-        oversubscribed_(more_ranks_than_cores()),
+        oversubscribed_(ranks_share_cores(ranks_here())),
         fault_state_(static_cast<int>(mesh.links.size())),
         watch_(mesh.rank, static_cast<int>(mesh.links.size())),
         counts_(mesh.links.size()),
@@ -69,6 +69,10 @@ class TcpTransport final : public MeshTransport {
   int size() const override { return static_cast<int>(peers_.size()); }
   std::string name() const override { return options_.name; }
   const std::vector<int>& hosts() const override { return hosts_; }
+  int ranks_here() const override {
+    const int here = hosts_[static_cast<std::size_t>(rank_)];
+    return static_cast<int>(std::count(hosts_.begin(), hosts_.end(), here));
+  }
   ControlChannel& control_channel() override { return *control_thread_; }
 
   void begin(const CallRecord& call, const std::string& failure,
@@ -129,10 +133,6 @@ class TcpTransport final : public MeshTransport {
     Missing missing;
   };
 
-  bool more_ranks_than_cores() const {
-    const int here = hosts_[static_cast<std::size_t>(rank_)];
-    return ranks_share_cores(static_cast<int>(std::count(hosts_.begin(), hosts_.end(), here)));
-  }
   Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
   MessageCounts& counts(int rank) { return counts_[static_cast<std::size_t>(rank)]; }
 
@@ -325,7 +325,7 @@ class TcpTransport final : public MeshTransport {
   const Key key_;
   const TcpOptions options_;
   const std::vector<int> hosts_;  // by rank
-  const bool oversubscribed_;     // this host has more ranks than cores
+  const bool oversubscribed_;     // see ranks_share_cores
   CoreShare core_;
   CallRecord call_;
   std::vector<CallRecord> members_;  // the calls that are fused into call_; call_ itself if there are none

@@ -34,6 +34,7 @@ struct TcpOptions {
 
 class MeshTransport : public Transport {
  public:
+  virtual int ranks_here() const = 0;             // on this rank's host
   virtual ControlChannel& control_channel() = 0;  // over the control connections, which outlive a failure
 
   // The control plane alone, for calls whose data do not use this transport; see FaultState and CallWatch. Any thread.
