@@ -199,7 +199,9 @@ void StreamOps::issue(OpNode* op, int worker) noexcept {
           RunContext context{op->name, worker, op->sequence, op->group()};
           op->table->run(closure_of(op), context, op);
         },
-        [this, op](std::exception_ptr own, const std::vector<FailurePtr>& inherited) {
+        [this, op, start](std::exception_ptr own, const std::vector<FailurePtr>& inherited) {
+          if (start) [[unlikely]]  // here, since ops after it may begin as soon as the fence is done
+            op->extra->on->trace_done(*op, core_.trace_number, start);
           return outcome(op, std::move(own), inherited);
         });
   } catch (...) {  // nothing was enqueued
@@ -217,9 +219,7 @@ void StreamOps::issue(OpNode* op, int worker) noexcept {
   add_fence(*op, fence);
   if (OpObserver* observer = core_.observer()) observer->returned(*op);
   core_.scheduler().issued(op);
-  when_done(std::move(fence), [this, op, start] {
-    if (start) [[unlikely]]
-      op->extra->on->trace_done(*op, core_.trace_number, start);
+  when_done(std::move(fence), [this, op] {
     if (OpObserver* observer = core_.observer()) observer->completed(*op);
     core_.budget.release(*op);
     core_.scheduler().stream_work_done(op);

@@ -64,7 +64,9 @@ std::vector<float> of(std::size_t count, double value) {
 void on_gpus(const std::function<void(Communicator&)>& body) {
   const TemporaryDirectory directory;
   const int size = gpu_count();
-  MESSAGE(size << (size == 1 ? " rank, NCCL " : " ranks, NCCL ") << comm_detail::nccl()->version());
+  const std::string ranks = std::to_string(size) + (size == 1 ? " rank, NCCL " : " ranks, NCCL ");
+  const std::string said = ranks + comm_detail::nccl()->version();
+  MESSAGE(said);
   const Outcomes outcomes = on_threads(size, [&](int rank) {
     Engine engine;
     const EngineScope scope(engine);
