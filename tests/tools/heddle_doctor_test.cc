@@ -31,9 +31,10 @@ TEST_CASE("without a launcher there is a job of one, and everything is looked at
   CHECK(outcome.status == 0);
   CHECK_FALSE(holds(outcome.out, "PROBLEM"));
   CHECK(holds(outcome.out, "rank 0 of 1, because no launcher's variables are set"));
-  for (const char* subject : {"host name", "interface", "tcp", "security", "ports", "HEDDLE_COMM", "engine",
-                              "congestion", "shared memory", "death of peers", "/dev/shm", "memlock", "cores",
-                              "NUMA", "MPI", "Slurm", "ssh", "CUDA", "NCCL"}) {
+  for (const char* subject : {"host name",   "interface", "tcp",        "security",      "ports",
+                              "HEDDLE_COMM", "engine",    "congestion", "shared memory", "death of peers",
+                              "/dev/shm",    "memlock",   "cores",      "NUMA",          "MPI",
+                              "Slurm",       "ssh",       "CUDA",       "NCCL",          "linear algebra"}) {
     CAPTURE(subject);
     CHECK(holds(outcome.out, " " + std::string(subject) + " "));
   }
@@ -49,6 +50,16 @@ TEST_CASE("it says what would be chosen, and why") {
   CHECK(rank.status == 0);
   CHECK(holds(rank.out,
               "rank 1 of 2, number 1 of 2 on this host, says torchrun; they meet at unix:/tmp/heddle-"));
+}
+
+TEST_CASE("OpenBLAS with code for an old CPU is a note that names the variable") {
+  const Outcome old = doctor("OPENBLAS_CORETYPE=Prescott");
+  CHECK(old.status == 0);
+  if (holds(old.out, "another BLAS") || !__builtin_cpu_supports("avx2")) return;
+  CHECK(holds(old.out, "OpenBLAS takes this CPU for Prescott"));
+  CHECK(holds(old.out, "with OPENBLAS_CORETYPE="));
+  const Outcome chosen = doctor("OPENBLAS_CORETYPE=Haswell");
+  CHECK(holds(chosen.out, "OpenBLAS with its code for Haswell"));
 }
 
 TEST_CASE("what would stop a job is a problem, and the exit code 1") {
