@@ -14,8 +14,8 @@ constexpr int kSearchLooks = 50;       // looks for work before a worker parks: 
 constexpr int kMostPauses = 32;        // pause instructions between two looks
 constexpr int kMostLookInterval = 64;  // pauses between two looks at the submissions
 constexpr int kSpinPauses = 2;         // between two looks of a worker that spins, see EngineOptions::spin
-// Nanoseconds of work after which a worker leaves its waker's core.
-constexpr std::uint64_t kBesideWaker = 50'000;
+// Nanoseconds of work after which a worker leaves its waker's core: longer than a small op, since a move costs two system calls.
+constexpr std::uint64_t kBesideWaker = 5'000;
 constexpr int kFailedLooks = 8;  // looks that found work and did not get it, after which the thread yields
 constexpr int kIdleRounds = 20;  // milliseconds without work before the monitor parks
 
