@@ -18,7 +18,8 @@ constexpr std::int64_t kHuge = std::int64_t{1} << 62;
 TEST_CASE("errors of views name the member and the shape") {
   const NDArray a = zeros({2, 3});
   CHECK(refusal([&] { zeros({})[0]; }) == "operator[]: an array of shape () has no axis to index");
-  CHECK(refusal([&] { a[2]; }) == "operator[]: index 2 is outside axis 0 of shape (2, 3)");
+  CHECK(refusal([&] { a[2]; }) ==
+        "operator[]: index 2 is out of range for axis 0 of size 2, in shape (2, 3)");
   CHECK(refusal([&] { a.slice(2, {}); }) ==
         "slice: axis 2 of an array of shape (2, 3), which has 2 dimensions");
   CHECK(refusal([&] { a.slice(0, {.step = 0}); }) == "slice: the step must not be 0");

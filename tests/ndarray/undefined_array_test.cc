@@ -20,7 +20,9 @@ using Calls = std::vector<std::pair<std::string, std::function<void()>>>;
 
 void check_refused(const Calls& calls) {
   for (const auto& [name, call] : calls) {
-    CHECK(test::message_of<InvalidArgument>(call) == name + ": an array is undefined");
+    CHECK(test::message_of<InvalidArgument>(call) ==
+          name +
+              ": an array is undefined: made without a shape, moved from, or a gradient before backward()");
   }
 }
 

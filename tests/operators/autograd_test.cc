@@ -210,9 +210,11 @@ TEST_CASE("backward checks root and seed at the call") {
   CHECK_THROWS_WITH_AS(backward(x * 2, zeros({3}, DType::f64)),
                        "backward: seed is f64(3,) where root is f64(2,)", InvalidArgument);
   CHECK_THROWS_AS(backward(x * 2, zeros({2}, DType::f32)), InvalidArgument);
-  CHECK_THROWS_WITH_AS(backward(x.detach()),
-                       "backward: root was not computed from an array that requires a gradient",
-                       InvalidArgument);
+  CHECK_THROWS_WITH_AS(
+      backward(x.detach()),
+      "backward: root was not computed from an array that requires a gradient; call set_requires_grad(x) "
+      "before it is computed from x, outside of NoGrad",
+      InvalidArgument);
   CHECK_THROWS_AS(backward(NDArray()), InvalidArgument);
   CHECK_FALSE(grad(x).defined());
 }
@@ -282,7 +284,7 @@ TEST_CASE("changes in place of what requires a gradient are refused while record
   CHECK_THROWS_AS(y *= x, Error);
   NDArray z = x * 2;
   CHECK_THROWS_WITH_AS(z -= y,
-                       "operator-=: an array requires a gradient, and the tape does not follow changes in "
+                       "subtract_: an array requires a gradient, and the tape does not follow changes in "
                        "place; make a new array, "
                        "detach() it or use NoGrad",
                        Error);

@@ -169,7 +169,8 @@ TEST_CASE("conv2d refuses what it cannot do, at the call") {
         "conv2d: dtype i32; wanted a floating one");
   CHECK(refusal(x, zeros({6, 4, 3, 3}, DType::f64)) ==
         "conv2d: x is f32 and weight f64; wanted one dtype for x, weight and bias");
-  CHECK(refusal(NDArray(), weight) == "conv2d: an array is undefined");
+  CHECK(refusal(NDArray(), weight) ==
+        "conv2d: an array is undefined: made without a shape, moved from, or a gradient before backward()");
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   const NDArray one = zeros({1, 1, 5, 5}), spot = zeros({1, 1, 2, 2});
   CHECK_THROWS_AS(conv2d(one, spot, {}, {.padding = {kMost, kMost}}), InvalidArgument);

@@ -104,7 +104,10 @@ TEST_CASE("bad operands are found at the call") {
   const NDArray a = zeros({2, 3}), b = zeros({4});
   CHECK_THROWS_AS(a + b, InvalidArgument);
   CHECK_THROWS_WITH_AS(add(1, 2), "add: two scalars; wanted at least one array", InvalidArgument);
-  CHECK_THROWS_WITH_AS(add(a, kNone), "add: an array is undefined", InvalidArgument);
+  CHECK_THROWS_WITH_AS(
+      add(a, kNone),
+      "add: an array is undefined: made without a shape, moved from, or a gradient before backward()",
+      InvalidArgument);
   CHECK_THROWS_AS(add(kNone, 1), InvalidArgument);
   CHECK_THROWS_AS(relu(kNone), InvalidArgument);
   CHECK_THROWS_WITH_AS(a + zeros({2, 3}, DType::f32, cpu(1)),
@@ -177,9 +180,9 @@ TEST_CASE("the other changes in place") {
   bits[bits > 2] %= 3;
   CHECK(bits.to_vector<std::int32_t>() == Ints{2, 1, 2});
   CHECK_THROWS_WITH_AS(power_(x, -1), "power_: an integer to a negative integer power: -1", InvalidArgument);
-  CHECK_THROWS_WITH_AS(zeros({2}) &= 1, "operator&=: dtype f32; wanted an integer's or bool",
+  CHECK_THROWS_WITH_AS(zeros({2}) &= 1, "bitwise_and_: dtype f32; wanted an integer's or bool",
                        InvalidArgument);
-  CHECK_THROWS_WITH_AS(x %= 0.5, "operator%=: a result of dtype f64 does not fit i32", InvalidArgument);
+  CHECK_THROWS_WITH_AS(x %= 0.5, "remainder_: a result of dtype f64 does not fit i32", InvalidArgument);
 }
 
 TEST_CASE("changes in place read what they overwrite as it was") {
@@ -198,14 +201,13 @@ TEST_CASE("changes in place read what they overwrite as it was") {
 TEST_CASE("a change in place that cannot be is found at the call") {
   NDArray x = zeros({3}), i = zeros({3}, DType::i32), b = zeros({3}, DType::boolean);
   CHECK_THROWS_WITH_AS(x += zeros({2, 3}),
-                       "operator+=: an operand of shape (2, 3) does not broadcast to a target of shape (3,)",
+                       "add_: an operand of shape (2, 3) does not broadcast to a target of shape (3,)",
                        InvalidArgument);
-  CHECK_THROWS_WITH_AS(i += 0.5, "operator+=: a result of dtype f64 does not fit i32", InvalidArgument);
+  CHECK_THROWS_WITH_AS(i += 0.5, "add_: a result of dtype f64 does not fit i32", InvalidArgument);
   CHECK_THROWS_AS(i /= 2, InvalidArgument);
   CHECK_THROWS_AS(b += i, InvalidArgument);
   NDArray wide = zeros({1}).broadcast_view({4});
-  CHECK_THROWS_WITH_AS(wide += 1,
-                       "operator+=: elements of a view of shape (4,) with strides (0,) share memory",
+  CHECK_THROWS_WITH_AS(wide += 1, "add_: elements of a view of shape (4,) with strides (0,) share memory",
                        InvalidArgument);
   NDArray windows = zeros({4}).view({3, 2}, {1, 1}, 0), rows = zeros({4}).view({2, 2}, {1, 2}, 0);
   CHECK_THROWS_AS(windows += 1, InvalidArgument);

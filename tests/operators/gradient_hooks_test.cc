@@ -60,8 +60,10 @@ TEST_CASE("hooks of a leaf change what is added to it, in every kind of pass") {
 TEST_CASE("wrong hooks") {
   const NDArray x = leaf({1}), y = exp(x);
   CHECK_THROWS_WITH_AS(on_gradient(x, {}), "on_gradient: the hook is empty", InvalidArgument);
-  CHECK_THROWS_WITH_AS(on_gradient(x.detach(), [](const NDArray& g) { return g; }),
-                       "on_gradient: the array requires no gradient", InvalidArgument);
+  CHECK_THROWS_WITH_AS(
+      on_gradient(x.detach(), [](const NDArray& g) { return g; }),
+      "on_gradient: the array requires no gradient; call set_requires_grad(x) before it is computed from x",
+      InvalidArgument);
   on_gradient(y, [](const NDArray&) { return zeros({2}, DType::f64); });
   CHECK_THROWS_WITH_AS(
       backward(y), "on_gradient: the hook of exp returned f64(2,) on cpu(0) for a gradient f64(1,) on cpu(0)",

@@ -79,11 +79,13 @@ TEST_CASE("keys take an axis each: numbers, ranges, new axes, and an ellipsis fo
   CHECK(x(kAll, kNewAxis, 0, kEllipsis, kNewAxis).shape() == Shape{2, 1, 4, 1});
   CHECK(x(kEllipsis).shape() == x.shape());
   CHECK(x(0, 1, 2, kEllipsis).item<float>() == 6);
-  CHECK_THROWS_WITH_AS(x(0, 0, 0, 0), "operator(): 4 keys and 0 ellipses for shape (2, 3, 4)",
+  CHECK_THROWS_WITH_AS(x(0, 0, 0, 0), "operator(): keys for 4 axes of an array of shape (2, 3, 4)",
                        InvalidArgument);
-  CHECK_THROWS_WITH_AS(x(kEllipsis, 0, kEllipsis), "operator(): 1 keys and 2 ellipses for shape (2, 3, 4)",
+  CHECK_THROWS_WITH_AS(x(kEllipsis, 0, kEllipsis), "operator(): 2 ellipses; wanted one at most",
                        InvalidArgument);
-  CHECK_THROWS_WITH_AS(x(0, 3), "operator(): index 3 is outside axis 1 of shape (2, 3, 4)", InvalidArgument);
+  CHECK_THROWS_WITH_AS(x(0, 3),
+                       "operator(): index 3 is out of range for axis 1 of size 3, in shape (2, 3, 4)",
+                       InvalidArgument);
 }
 
 TEST_CASE("gradients go through keys") {
@@ -205,8 +207,7 @@ TEST_CASE("a mask without axes chooses all or nothing") {
 
 TEST_CASE("what is chosen by keys is changed under the rules of arrays") {
   const NDArray x = arange(4, DType::i64), large = x > 1;
-  CHECK_THROWS_WITH_AS(x[large] *= 0.5, "operator*=: a result of dtype f64 does not fit i64",
-                       InvalidArgument);
+  CHECK_THROWS_WITH_AS(x[large] *= 0.5, "multiply_: a result of dtype f64 does not fit i64", InvalidArgument);
   CHECK_THROWS_AS(x[array({0, 1})] += 0.9, InvalidArgument);
   CHECK_THROWS_AS(x[large] += ones(3, DType::i64), InvalidArgument);
   x(Slice{.end = 1}) = x[x == 3];

@@ -164,7 +164,8 @@ TEST_CASE("errors of linear algebra at the call") {
                                                              [&] { matrix_norm(none); },
                                                              [&] { vector_norm(none); },
                                                              [&] { cond(none); }})
-    CHECK(says(call).ends_with(": an array is undefined"));
+    CHECK(says(call).ends_with(
+        ": an array is undefined: made without a shape, moved from, or a gradient before backward()"));
 }
 
 }  // namespace heddle

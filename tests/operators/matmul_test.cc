@@ -103,7 +103,8 @@ TEST_CASE("matmul refuses what it cannot do, at the call") {
   CHECK(refusal(zeros({3}), zeros({4})) == "matmul: inner dimensions differ: (3,) and (4,)");
   CHECK(refusal(zeros({}), zeros({3})) == "matmul: a scalar has no axis to multiply along: () and (3,)");
   CHECK(refusal(zeros({2, 2, 3}), zeros({3, 3, 2})).starts_with("matmul: "));
-  CHECK(refusal(NDArray(), zeros({3})) == "matmul: an array is undefined");
+  CHECK(refusal(NDArray(), zeros({3})) ==
+        "matmul: an array is undefined: made without a shape, moved from, or a gradient before backward()");
 }
 
 TEST_CASE("linear is x w^T + b, then relu") {

@@ -73,11 +73,11 @@ TEST_CASE("updates in place name their operator") {
   NDArray x = zeros({3}), small = zeros({3}, DType::u8), bits = zeros({3}, DType::boolean);
   CHECK(refusal([&] {
           x += zeros({2, 3});
-        }) == "operator+=: an operand of shape (2, 3) does not broadcast to a target of shape (3,)");
-  CHECK(refusal([&] { x -= zeros({2}); }) == "operator-=: shapes (3,) and (2,) do not broadcast together");
-  CHECK(refusal([&] { small *= 300; }) == "operator*=: 300 does not fit u8");
-  CHECK(refusal([&] { bits -= bits; }).starts_with("operator-=: dtype bool"));
-  CHECK(refusal([&] { small /= 2; }) == "operator/=: a result of dtype f64 does not fit u8");
+        }) == "add_: an operand of shape (2, 3) does not broadcast to a target of shape (3,)");
+  CHECK(refusal([&] { x -= zeros({2}); }) == "subtract_: shapes (3,) and (2,) do not broadcast together");
+  CHECK(refusal([&] { small *= 300; }) == "multiply_: 300 does not fit u8");
+  CHECK(refusal([&] { bits -= bits; }).starts_with("subtract_: dtype bool"));
+  CHECK(refusal([&] { small /= 2; }) == "divide_: a result of dtype f64 does not fit u8");
 }
 
 TEST_CASE("layers say what came, with its dtype") {

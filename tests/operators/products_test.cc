@@ -137,7 +137,8 @@ TEST_CASE("errors of products name the function and what is wanted") {
            [&] {
              einsum("i,i", {a, none});
            }})
-    CHECK(says(call).ends_with(": an array is undefined"));
+    CHECK(says(call).ends_with(
+        ": an array is undefined: made without a shape, moved from, or a gradient before backward()"));
 }
 
 }  // namespace heddle

@@ -142,15 +142,18 @@ TEST_CASE("grad() of arrays that were computed, of unused ones, and of several o
   const std::vector<NDArray> both = grad({y, z}, {middle, x}, {.keep_tape = true});
   CHECK(value(both[0]) == 2 * 9 + 3);
   CHECK(value(both[1]) == 4 * 27 + 3 * 9);
-  CHECK_THROWS_WITH_AS(
-      grad({y}, {x, unused}, {.keep_tape = true}),
-      "grad: no output was computed from input 1; allow_unused gives an undefined array for it",
-      InvalidArgument);
+  CHECK_THROWS_WITH_AS(grad({y}, {x, unused}, {.keep_tape = true}),
+                       "grad: no output was computed from input 1; with allow_unused that is no error, and "
+                       "its gradient undefined",
+                       InvalidArgument);
   CHECK_FALSE(grad({y}, {x, unused}, {.keep_tape = true, .allow_unused = true})[1].defined());
   CHECK(value(grad({y}, {y}, {.keep_tape = true})[0]) == 1);
   CHECK(value(grad({x}, {x})[0]) == 1);
-  CHECK_THROWS_WITH_AS(grad({y}, {array<double>({1})}), "grad: input 0 requires no gradient",
-                       InvalidArgument);
+  CHECK_THROWS_WITH_AS(
+      grad({y}, {array<double>({1})}),
+      "grad: input 0 requires no gradient; call set_requires_grad(x) before the outputs are computed from x, "
+      "outside of NoGrad",
+      InvalidArgument);
   CHECK_THROWS_WITH_AS(grad({y}, {x}, {.seeds = {y, y}}), "grad: 2 seeds for 1 outputs", InvalidArgument);
   CHECK_THROWS_AS(grad({}, {x}), InvalidArgument);
   CHECK_FALSE(grad(x).defined());

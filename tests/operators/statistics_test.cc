@@ -100,7 +100,8 @@ TEST_CASE("errors of statistics and scans name the function") {
            [] { any({}); }, [] { all({}); }, [] { count_nonzero({}); }, [] { nansum({}); },
            [] { nanmean({}); }, [] { nanmax({}); }, [] { nanmin({}); }, [] { cumsum({}); },
            [] { cumprod({}); }, [] { diff({}); }})
-    CHECK(says(call).ends_with(": an array is undefined"));
+    CHECK(says(call).ends_with(
+        ": an array is undefined: made without a shape, moved from, or a gradient before backward()"));
 }
 
 TEST_CASE("the gradient of the deviation of equal elements is 0, and so is the second") {

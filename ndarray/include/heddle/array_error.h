@@ -33,7 +33,7 @@ class InvalidIndex : public InvalidArgument {
 
 namespace ndarray_detail {
 
-// Throws InvalidArgument "NAME: an array is undefined", as every function and member does for such an array.
+// Throws InvalidArgument "NAME: an array is undefined: ...", as every function and member does for such an array.
 [[noreturn]] void refuse_undefined(const char* name);
 
 // Throws the error that is being handled again, with `name` in the place of the function that it names. A variable of the

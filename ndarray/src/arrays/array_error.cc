@@ -22,7 +22,9 @@ OutOfMemory::OutOfMemory(const std::string& asker, std::size_t bytes)
 namespace ndarray_detail {
 
 void refuse_undefined(const char* name) {
-  throw InvalidArgument(std::string(name) + ": an array is undefined");
+  throw InvalidArgument(
+      std::string(name) +
+      ": an array is undefined: made without a shape, moved from, or a gradient before backward()");
 }
 
 void rename_error(const char* name, const InvalidArgument& error) {

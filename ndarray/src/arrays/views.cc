@@ -157,8 +157,16 @@ namespace {
 
 void check_index(const char* name, int axis, std::int64_t index, const Shape& shape) {
   if (index >= -shape[axis] && index < shape[axis]) return;
-  throw InvalidIndex(std::string(name) + ": index " + std::to_string(index) + " is outside axis " +
-                     std::to_string(axis) + " of shape " + shape.to_string());
+  throw InvalidIndex(std::string(name) + ": index " + std::to_string(index) + " is out of range for axis " +
+                     std::to_string(axis) + " of size " + std::to_string(shape[axis]) + ", in shape " +
+                     shape.to_string());
+}
+
+[[noreturn]] void refuse_keys(int used, int ellipses, const Shape& shape) {
+  throw InvalidIndex("operator(): " + (ellipses > 1
+                                           ? std::to_string(ellipses) + " ellipses; wanted one at most"
+                                           : "keys for " + std::to_string(used) +
+                                                 " axes of an array of shape " + shape.to_string()));
 }
 
 // Before an index takes its axis away: errors count axes as the caller does.
@@ -221,9 +229,7 @@ NDArray NDArray::keyed(std::span<const AxisKey> keys, Where where) const {
     ellipses += key.kind == AxisKey::Kind::ellipsis;
   }
   const int axes = checked("operator()").shape_.size();
-  if (used > axes || ellipses > 1)
-    throw InvalidIndex("operator(): " + std::to_string(used) + " keys and " + std::to_string(ellipses) +
-                       " ellipses for shape " + shape_.to_string());
+  if (used > axes || ellipses > 1) refuse_keys(used, ellipses, shape_);
   check_indices(keys, shape_, axes - used);
   NDArray result = *this;
   int axis = 0;

@@ -462,7 +462,10 @@ void Pass::run_node(const PendingNode& pending) {
 NDArray checked_seed(const char* op, const NDArray& root, const NDArray& seed, bool create_graph) {
   if (!root.defined()) ndarray_detail::refuse_undefined(op);
   if (!on_tape(root)) {
-    throw InvalidArgument(std::string(op) + ": root was not computed from an array that requires a gradient");
+    throw InvalidArgument(
+        std::string(op) +
+        ": root was not computed from an array that requires a gradient; call set_requires_grad(x) before "
+        "it is computed from x, outside of NoGrad");
   }
   if (!seed.defined() && root.size() != 1) {
     throw InvalidArgument(std::string(op) + ": root has shape " + root.shape().to_string() +
@@ -532,7 +535,9 @@ std::vector<NDArray> grad(const std::vector<NDArray>& outputs, const std::vector
   check_arrays("grad", inputs);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!on_tape(inputs[i]))
-      throw InvalidArgument("grad: input " + std::to_string(i) + " requires no gradient");
+      throw InvalidArgument("grad: input " + std::to_string(i) +
+                            " requires no gradient; call "
+                            "set_requires_grad(x) before the outputs are computed from x, outside of NoGrad");
   }
   EngineScope scope(outputs.front().engine());
   std::vector<NDArray> seeds;
@@ -547,7 +552,7 @@ std::vector<NDArray> grad(const std::vector<NDArray>& outputs, const std::vector
     used.push_back(pass.ask_for(inputs[i]));
     if (!used[i] && !options.allow_unused) {
       throw InvalidArgument("grad: no output was computed from input " + std::to_string(i) +
-                            "; allow_unused gives an undefined array for it");
+                            "; with allow_unused that is no error, and its gradient undefined");
     }
   }
   pass.run();

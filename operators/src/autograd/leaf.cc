@@ -90,7 +90,10 @@ void on_gradient(const NDArray& array, GradientHook hook) {
   check_defined("on_gradient", array);
   if (!hook) throw InvalidArgument("on_gradient: the hook is empty");
   const std::shared_ptr<AutogradMeta> meta = meta_of(array);
-  if (!meta || !meta->needs_gradient()) throw InvalidArgument("on_gradient: the array requires no gradient");
+  if (!meta || !meta->needs_gradient())
+    throw InvalidArgument(
+        "on_gradient: the array requires no gradient; call set_requires_grad(x) before it is computed from "
+        "x");
   (meta->producer ? meta->producer->hooks : meta->hooks).add(std::move(hook));
 }
 

@@ -81,9 +81,10 @@ InNode::~InNode() {
 
 void AutogradMeta::check(const char* op, bool tracked) {
   if (!tracked || !grad_mode) return;
-  throw Error(std::string(op) +
-              ": an array requires a gradient, and the tape does not follow changes in place; make a new "
-              "array, detach() it or use NoGrad");
+  throw InvalidArgument(
+      std::string(op) +
+      ": an array requires a gradient, and the tape does not follow changes in place; make a new "
+      "array, detach() it or use NoGrad");
 }
 
 std::shared_ptr<AutogradMeta> meta_of(const NDArray& array) {

@@ -26,9 +26,10 @@ void check_result_fits(const char* op, DType result, const NDArray& x) {
 }
 
 void refuse_recording(const char* op) {
-  throw Error(std::string(op) +
-              ": an array requires a gradient, and the tape does not follow changes in place; make a new "
-              "array, detach() it or use NoGrad");
+  throw InvalidArgument(
+      std::string(op) +
+      ": an array requires a gradient, and the tape does not follow changes in place; make a new "
+      "array, detach() it or use NoGrad");
 }
 
 bool same_view(const NDArray& a, const NDArray& b) {
@@ -51,7 +52,7 @@ void check_update(const char* op, const NDArray& x, const Operand& b, DType resu
   check_result_fits(op, result, x);
 }
 
-// `name` is the function for errors, `op` the operator whose kernel computes.
+// `name` is the function for errors, which call x += b by its name add_ in the registry, `op` the operator whose kernel computes.
 const NDArray& update(const char* name, const char* op, Family family, const NDArray& x, const Operand& b) {
   const CallSite site(b.where);
   const Dtypes dtypes = binary_dtypes(name, family, x, b);
@@ -69,34 +70,34 @@ const NDArray& update(const char* name, const char* op, Family family, const NDA
 }  // namespace
 
 const NDArray& operator+=(const NDArray& x, const Operand& b) {
-  return update("operator+=", "add", Family::arithmetic, x, b);
+  return update("add_", "add", Family::arithmetic, x, b);
 }
 const NDArray& operator-=(const NDArray& x, const Operand& b) {
-  return update("operator-=", "subtract", Family::no_bool, x, b);
+  return update("subtract_", "subtract", Family::no_bool, x, b);
 }
 const NDArray& operator*=(const NDArray& x, const Operand& b) {
-  return update("operator*=", "multiply", Family::arithmetic, x, b);
+  return update("multiply_", "multiply", Family::arithmetic, x, b);
 }
 const NDArray& operator/=(const NDArray& x, const Operand& b) {
-  return update("operator/=", "divide", Family::floating, x, b);
+  return update("divide_", "divide", Family::floating, x, b);
 }
 const NDArray& operator%=(const NDArray& x, const Operand& b) {
-  return update("operator%=", "remainder", Family::no_bool, x, b);
+  return update("remainder_", "remainder", Family::no_bool, x, b);
 }
 const NDArray& operator&=(const NDArray& x, const Operand& b) {
-  return update("operator&=", "bitwise_and", Family::bits, x, b);
+  return update("bitwise_and_", "bitwise_and", Family::bits, x, b);
 }
 const NDArray& operator|=(const NDArray& x, const Operand& b) {
-  return update("operator|=", "bitwise_or", Family::bits, x, b);
+  return update("bitwise_or_", "bitwise_or", Family::bits, x, b);
 }
 const NDArray& operator^=(const NDArray& x, const Operand& b) {
-  return update("operator^=", "bitwise_xor", Family::bits, x, b);
+  return update("bitwise_xor_", "bitwise_xor", Family::bits, x, b);
 }
 const NDArray& operator<<=(const NDArray& x, const Operand& b) {
-  return update("operator<<=", "bitwise_left_shift", Family::integers, x, b);
+  return update("bitwise_left_shift_", "bitwise_left_shift", Family::integers, x, b);
 }
 const NDArray& operator>>=(const NDArray& x, const Operand& b) {
-  return update("operator>>=", "bitwise_right_shift", Family::integers, x, b);
+  return update("bitwise_right_shift_", "bitwise_right_shift", Family::integers, x, b);
 }
 const NDArray& floor_divide_(const NDArray& x, const Operand& b) {
   return update("floor_divide_", "floor_divide", Family::no_bool, x, b);

@@ -327,7 +327,9 @@ void Chosen::operator=(const Operand& values) const {
   if (values.is_array) check_arrays(kName, {&x_, &values.array});
   check_change(x_, values);
   const NDArray x = x_.detach(), mask = only_mask(x, keys_);
-  mask.defined() ? write_masked(x, keys_[0].array, mask, values) : write(choose(x, keys_), values);
+  ndarray_detail::in_name_of(kName, [&] {
+    mask.defined() ? write_masked(x, keys_[0].array, mask, values) : write(choose(x, keys_), values);
+  });
 }
 
 void Chosen::operator=(const Chosen& values) const { *this = Operand(NDArray(values), values.where_); }
