@@ -219,6 +219,43 @@ TEST_CASE("backward checks root and seed at the call") {
   CHECK_FALSE(grad(x).defined());
 }
 
+TEST_CASE("backward takes its seed and its options in every spelling") {
+  NDArray x = leaf({1, 2}, {2});
+  const NDArray y = x * 3, z = sum(y), g = array<double>({1, 10});
+  const Where here = Where::current();
+  const BackwardOptions options{.seed = g, .keep_tape = true};
+  backward(z, {}, true);
+  backward(z, {}, true, here);
+  backward(z, NDArray(), true);
+  backward(z, {.keep_tape = true});
+  backward(z, {.keep_tape = true}, here);
+  backward(z, {.keep_tape = true, .create_graph = false});
+  CHECK(grad(x).to_vector<double>() == std::vector<double>{18, 18});
+  clear_grad(x);
+  backward(y, g, true);
+  backward(y, g, true, here);
+  backward(y, {.seed = g, .keep_tape = true});
+  backward(y, options);
+  backward(y, options, here);
+  backward(y, BackwardOptions{.seed = g, .keep_tape = true});
+  CHECK(grad(x).to_vector<double>() == std::vector<double>{18, 180});
+  clear_grad(x);
+  backward(x * 3, g);
+  backward(x * 3, g, here);
+  backward(x * 3, {.seed = g});
+  backward(x * 3, {.seed = g}, here);
+  backward(x * 3, {g});
+  backward(x * 3, stack({g, g})[0]);
+  backward(x * 3, g[array<std::int64_t>({0, 1})]);
+  CHECK(grad(x).to_vector<double>() == std::vector<double>{21, 210});
+  clear_grad(x);
+  backward(sum(x * 3));
+  backward(sum(x * 3), {});
+  backward(sum(x * 3), {}, here);
+  backward(sum(x * 3), NDArray());
+  CHECK(grad(x).to_vector<double>() == std::vector<double>{12, 12});
+}
+
 TEST_CASE("a tape is freed as it is walked, unless kept") {
   NDArray x = leaf(3);
   const NDArray y = square(x), z = y * 2;

@@ -41,7 +41,7 @@ BY_NAME = {
 # How many functions of a name there are: another one needs a look at the registry.
 OVERLOADED = {"sum": 2, "retain": 2, "transpose": 2, "full": 2, "array_push": 2, "array": 19, "into": 3, "arange": 2, "max": 3, "min": 3, "operator-": 2, "operator<<": 2, "from_dlpack": 2, "NDArray::fill": 2,
               "NDArray::operator()": 3, "operator()": 2,
-              "NDArray::NDArray": 3, "NDArray::operator[]": 3, "repeat": 2, "split": 2, "tensordot": 2, "backward": 2, "grad": 2}
+              "NDArray::NDArray": 3, "NDArray::operator[]": 3, "repeat": 2, "split": 2, "tensordot": 2, "backward": 3, "grad": 2}
 TAPE = "the tape: marks and looks at handles, or is for those who write operators"
 FILES = "files are no operators: it blocks"
 LENT = "memory of other libraries is no operator: bindings have functions of their own"

@@ -3,6 +3,7 @@
 // the last layer first.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <functional>
 #include <vector>
@@ -30,24 +31,26 @@ void clear_grad(const NDArray& array);  // both
 // gradient. Lending an undefined array ends it, and so does a backward() that reads the memory. Throws InvalidArgument.
 void lend_gradient_memory(const NDArray& leaf, const NDArray& memory);
 
-// Adds d(root)/d(leaf) to the gradient of every leaf that root was computed from. `seed` is d(loss)/d(root), of
-// root's shape; by default root must have one element and seed is 1. Returns when all ops are pushed. The tape is
-// freed on the way unless `keep_tape`; a second backward over a freed tape throws Error. Throws Error if an
-// array saved for the gradient was changed after it was recorded. Ops of an operator's gradient name the place of its
-// forward call, and those that add gradients `where`.
-void backward(const NDArray& root, const NDArray& seed = {}, bool keep_tape = false,
-              Where where = Where::current());
-
 struct BackwardOptions {
-  NDArray seed = {};
+  NDArray seed = {};  // d(loss)/d(root), of root's shape; undefined: root has one element, and the seed is 1
   bool keep_tape = false;
   // The gradients are on the tape: they can be computed with, and have gradients. Implies keep_tape. They refer to the tape
   // and it to the leaves, which keep them: clear_grad() ends that. Not for row-sparse gradients.
   bool create_graph = false;
 };
 
-// The same. Throws Error that names an operator whose gradient has none, for create_graph; leaves are unchanged then.
-void backward(const NDArray& root, const BackwardOptions& options, Where where = Where::current());
+// Adds d(root)/d(leaf) to the gradient of every leaf that root was computed from. Returns when all ops are pushed. The tape is
+// freed on the way unless `keep_tape`; a second backward over a freed tape throws Error. Throws Error if an
+// array saved for the gradient was changed after it was recorded, and for create_graph one that names an operator whose gradient
+// has none; leaves are unchanged then. Ops of an operator's gradient name the place of its forward call, and those that add
+// gradients `where`.
+void backward(const NDArray& root, const BackwardOptions& options = {}, Where where = Where::current());
+void backward(const NDArray& root, const NDArray& seed, bool keep_tape, Where where = Where::current());
+// A template takes no braces: those are options.
+template <std::convertible_to<NDArray> Seed>
+void backward(const NDArray& root, const Seed& seed, Where where = Where::current()) {
+  backward(root, BackwardOptions{.seed = seed}, where);
+}
 
 struct GradOptions {
   std::vector<NDArray> seeds = {};  // one for each output, or none
