@@ -117,12 +117,6 @@ void op_completed(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) n
   append(Kind::completed, lane, op, start, end);
 }
 
-void edge(std::uint32_t engine, std::uint64_t from, std::uint64_t to) noexcept {
-  // Without a time: reading the clock would take longer than all the rest. So an edge may be from before this trace,
-  // which does no harm.
-  append(Kind::edge, 0, {nullptr, {}, engine, to, from}, kNone, kNone);
-}
-
 void waited(const char* what, std::uint32_t engine, std::uint64_t released_by, Tick start,
             Tick end) noexcept {
   append(Kind::wait, this_thread_lane(), {what, {}, engine, kNone, released_by}, start, end);
@@ -130,11 +124,6 @@ void waited(const char* what, std::uint32_t engine, std::uint64_t released_by, T
 
 void push_blocked(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept {
   append(Kind::blocked, lane, op, start, end);
-}
-
-void ready_ops(std::uint32_t engine, std::uint64_t count) noexcept {
-  const Tick time = now();
-  append(Kind::ready, this_thread_lane(), {nullptr, {}, engine, kNone, count}, time, time);
 }
 
 void start(const std::string& path, TraceOptions options) {

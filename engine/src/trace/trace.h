@@ -47,18 +47,12 @@ void graph_op_ran(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) n
 void op_issued(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept;
 void op_completed(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept;
 
-// Op `to` had to wait for op `from`, which is not the one that made it ready in the end.
-void edge(std::uint32_t engine, std::uint64_t from, std::uint64_t to) noexcept;
-
 // The calling thread waited, which is shown on its own lane; op `released_by` ended the wait.
 void waited(const char* what, std::uint32_t engine, std::uint64_t released_by, Tick start, Tick end) noexcept;
 
 // The push of an op waited for room in the budget of its engine. `released_by` has given the room, the lane is that of the
 // thread that pushed.
 void push_blocked(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept;
-
-// How many ops of the engine are ready now.
-void ready_ops(std::uint32_t engine, std::uint64_t count) noexcept;
 
 // For the constructor of an engine. At the first call in this process, starts the trace that HEDDLE_TRACE names. The
 // trace ends at exit, after the destructors of statics that were made after this call. An error is written to stderr,

@@ -304,8 +304,7 @@ void TraceFile::arrows(const Record& record, std::uint64_t start, std::uint64_t 
 }
 
 void TraceFile::add_slice(const Record& record, const Clock& clock) {
-  constexpr std::string_view kCategories[] = {"op",   "op",    "issue", "async",  "wait",
-                                              "edge", "ready", "gap",   "blocked"};
+  constexpr std::string_view kCategories[] = {"op", "op", "issue", "async", "wait", "gap", "blocked"};
   const std::uint64_t start = clock.nanoseconds(record.start);
   // Counters of two cores may differ by a few ticks.
   const std::uint64_t end = std::max(start, clock.nanoseconds(record.end));
@@ -326,41 +325,10 @@ void TraceFile::add_slice(const Record& record, const Clock& clock) {
   arrows(record, start, end);
 }
 
-// An event for `heddle trace`; other viewers ignore its name.
-void TraceFile::add_edge(const Record& record) {
-  begin_event("M", {});
-  text("name", "heddle_edge");
-  number("pid", process_);
-  key("args");
-  out_ += '{';
-  number("engine", record.engine);
-  number("from", record.other);
-  number("to", record.sequence);
-  out_ += "}}";
-}
-
-void TraceFile::add_ready(const Record& record, const Clock& clock) {
-  begin_event("C", {});
-  text("name", "engine " + std::to_string(record.engine) + " ready ops");
-  place(record.lane, clock.nanoseconds(record.start));
-  key("args");
-  out_ += '{';
-  number("ready", record.other);
-  out_ += "}}";
-}
-
 void TraceFile::add(const Record& record, const Clock& clock) {
   if (!open()) return;
-  if (record.kind == Kind::edge) {
-    add_edge(record);
-  } else {
-    if (record.lane != last_lane_) name_lane(record.lane);
-    if (record.kind == Kind::ready) {
-      add_ready(record, clock);
-    } else {
-      add_slice(record, clock);
-    }
-  }
+  if (record.lane != last_lane_) name_lane(record.lane);
+  add_slice(record, clock);
   if (out_.size() >= kWriteAt) flush();
   if (open() && written_ + out_.size() + kReserve > most_bytes_) {
     flush();

@@ -50,8 +50,6 @@ class TraceFile {
   void end_arrow(const Record& record, std::uint64_t nanoseconds);
   void arrows(const Record& record, std::uint64_t start, std::uint64_t end);
   void add_slice(const Record& record, const Clock& clock);
-  void add_edge(const Record& record);
-  void add_ready(const Record& record, const Clock& clock);
   void name_lane(std::uint32_t lane);
   void give_up(std::string why);
 

@@ -16,8 +16,6 @@ enum class Kind : std::uint8_t {
   issue,      // the function of an asynchronous op
   completed,  // an asynchronous op, from the start of its function to its completion
   wait,       // a thread that waits
-  edge,       // `sequence` had to wait for `other`
-  ready,      // `other` ops are ready
   gap,        // `other` records of this thread were dropped
   blocked,    // the push of `sequence` waited for room, which the end of `other` gave
 };

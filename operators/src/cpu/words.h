@@ -25,8 +25,5 @@ template <class F> void visit_word(DType dtype, F&& fn) {
 template <class T> const T* elements(const NDArray& x) {
   return reinterpret_cast<const T*>(x.data<const std::byte>());
 }
-template <class T> T* writable_elements(const NDArray& x) {
-  return reinterpret_cast<T*>(x.data<std::byte>());
-}
 
 }  // namespace heddle::cpu_kernels

@@ -23,19 +23,13 @@ constexpr double kLatest = 9e15;      // nanoseconds, and the largest whole numb
 struct Event {
   std::string phase, category, name, where, lane_name;
   double start = -1, duration = -1, process = 0, thread = 0;  // microseconds
-  double engine = 0, sequence = -1, released_by = -1, from = -1, to = -1, dropped = 0;
+  double engine = 0, sequence = -1, released_by = -1, dropped = 0;
   double unix_time = -1, rank = -1;  // nanoseconds
   void clear() {
     for (std::string* text : {&phase, &category, &name, &where, &lane_name}) text->clear();
-    start = duration = sequence = released_by = from = to = unix_time = rank = -1;
+    start = duration = sequence = released_by = unix_time = rank = -1;
     process = thread = engine = dropped = 0;
   }
-};
-
-struct Edge {
-  std::uint64_t process;
-  std::uint32_t engine;
-  std::uint64_t from, to;
 };
 
 auto op_key(const Slice& slice) { return std::tuple(slice.process, slice.engine, slice.sequence); }
@@ -48,7 +42,6 @@ class Builder {
   std::uint32_t lane_of(std::uint64_t process, std::uint64_t thread);
   void name_lane(std::uint32_t lane, const std::string& name) { trace_.lanes[lane].name = name; }
   void add(const Slice& slice) { trace_.slices.push_back(slice); }
-  void add(const Edge& edge) { edges_.push_back(edge); }
   void count_dropped(std::uint64_t records) { trace_.dropped += records; }
   void cut_off() { trace_.cut_off = true; }
   // Takes over all of another trace as that of one rank, so many nanoseconds later.
@@ -63,7 +56,6 @@ class Builder {
   void depend(std::uint32_t from, std::uint32_t to);
 
   Trace trace_;
-  std::vector<Edge> edges_;
   std::unordered_map<std::string, std::uint32_t> strings_;
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> lanes_;
 };
@@ -98,15 +90,6 @@ void Builder::link() {
     if (slice.released_by == kNoSequence || slice.sequence == kNoSequence) continue;
     depend(find(slice.process, slice.engine, slice.released_by), i);
   }
-  for (const Edge& edge : edges_) {
-    depend(find(edge.process, edge.engine, edge.from), find(edge.process, edge.engine, edge.to));
-  }
-  const auto key = [](const Dependency& one) { return std::pair(one.to, one.from); };
-  auto& all = trace_.dependencies;
-  std::sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });
-  all.erase(
-      std::unique(all.begin(), all.end(), [&](const auto& a, const auto& b) { return key(a) == key(b); }),
-      all.end());
 }
 
 void Builder::link_blocked() {
@@ -165,7 +148,6 @@ void Builder::take(Builder part, std::uint64_t rank, std::int64_t later) {
     slice.where = strings[slice.where];
     add(slice);
   }
-  for (const Edge& edge : part.edges_) add(Edge{rank, edge.engine, edge.from, edge.to});
   count_dropped(part.trace_.dropped);
   trace_.cut_off = trace_.cut_off || part.trace_.cut_off;
   trace_.ranks = true;
@@ -252,10 +234,6 @@ void FileReader::read_arguments() {
       read_known_number(event_.sequence);
     } else if (key_ == "by") {
       read_known_number(event_.released_by);
-    } else if (key_ == "from") {
-      read_known_number(event_.from);
-    } else if (key_ == "to") {
-      read_known_number(event_.to);
     } else if (key_ == "dropped") {
       read_known_number(event_.dropped);
     } else if (key_ == "unix_ns") {
@@ -319,9 +297,6 @@ void FileReader::use_event() {
     if (event_.name == "thread_name") {
       parts_.name_lane(parts_.lane_of(whole(event_.process, "pid"), whole(event_.thread, "tid")),
                        event_.lane_name);
-    } else if (event_.name == "heddle_edge") {
-      parts_.add(Edge{whole(event_.process, "pid"), whole32(event_.engine, "engine"),
-                      whole(event_.from, "from"), whole(event_.to, "to")});
     } else if (event_.name == "heddle_trace") {
       unix_time_ = event_.unix_time;
       if (event_.rank != -1) rank_ = whole32(event_.rank, "rank");
