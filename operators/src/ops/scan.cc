@@ -138,7 +138,11 @@ void operators_detail::register_scan(OperatorTable& table) {
   const char* dtype = "that of x; i64 for integers and bool, u64 for unsigned ones";
   table.add("cumsum", cumsum, {"Sums along `axis` up to each element.", {"x", axis}, dtype, kDifferentiable});
   table.add("cumprod", cumprod,
-            {"Products along `axis` up to each element.", {"x", axis}, dtype, kDifferentiable});
+            {"Products along `axis` up to each element; beyond the range of f64 all are infinite or 0, as in "
+             "NumPy.",
+             {"x", axis},
+             dtype,
+             kDifferentiable});
   table.add(
       "cummax", cummax,
       {"The largest element along `axis` up to each element.", {"x", axis}, "that of x", kDifferentiable});
