@@ -1,6 +1,6 @@
 """The exceptions of Heddle. Those of a Python function in an op are raised as they are, with a note that names the op."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence as _Sequence
 
 
 class Error(RuntimeError):
@@ -72,7 +72,7 @@ class AggregateError(ExceptionGroup[Exception]):
             return cls(text, errors)  # type: ignore[arg-type]
         return BaseExceptionGroup(text, errors)
 
-    def derive(self, excs: Sequence[Exception]) -> "AggregateError":  # type: ignore[override]
+    def derive(self, excs: _Sequence[Exception]) -> "AggregateError":  # type: ignore[override]
         return AggregateError(self.message, excs)
 
 

@@ -323,6 +323,9 @@ class NDArray:
     def grad(self) -> NDArray | RowSparse | None:
         """The accumulated gradient."""
 
+    @grad.setter
+    def grad(self, value: None, /) -> None: ...
+
     def clear_grad(self) -> None: ...
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -1614,7 +1617,7 @@ def argmin(x: ArrayLike, axis: int | None = None, *, out: NDArray | None = None)
     The result's dtype: i64."""
 
 def prod(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, out: NDArray | None = None) -> NDArray:
-    """The product along `axis`, an axis or several; None: all.
+    """The product along `axis`, an axis or several; None: all. f64 that leaves the range on the way gives infinity or 0, as in NumPy.
 
     The result's dtype: that of x; i64 for integers and bool, u64 for unsigned ones.
 
@@ -1699,7 +1702,7 @@ def cumsum(x: ArrayLike, axis: int = -1, *, out: NDArray | None = None) -> NDArr
     Differentiable."""
 
 def cumprod(x: ArrayLike, axis: int = -1, *, out: NDArray | None = None) -> NDArray:
-    """Products along `axis` up to each element.
+    """Products along `axis` up to each element; beyond the range of f64 all are infinite or 0, as in NumPy.
 
     The result's dtype: that of x; i64 for integers and bool, u64 for unsigned ones.
 

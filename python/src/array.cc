@@ -39,6 +39,7 @@ template <class Function> nb::object computed(Function&& function) {
 
 nb::object item(nb::handle self) {
   const NDArray& x = *array_in(self);
+  check_one_element("item", x);
   if (x.dtype() == DType::boolean) return nb::steal(PyBool_FromLong(PyObject_IsTrue(self.ptr())));
   PyObject* result = is_floating(x.dtype()) ? PyNumber_Float(self.ptr()) : PyNumber_Long(self.ptr());
   if (!result) raise_set();
@@ -67,7 +68,7 @@ nb::object array(nb::handle object, nb::handle dtype, nb::handle device) {
   {
     const ReleaseGil released;
     if (on != result.device()) {
-      result = result.copy_to(on, where);
+      result = ndarray_detail::in_name_of("array", [&] { return result.copy_to(on, where); });
     } else if (shared) {
       result = result.copy(where);
     }
@@ -83,7 +84,8 @@ nb::object as_array(nb::handle object, nb::handle dtype) {
 nb::object empty(nb::handle shape, nb::handle dtype, nb::handle device) {
   const Dims dims = to_dims({"empty", "shape"}, shape);
   const DType type = dtype_or_none({"empty", "dtype"}, dtype).value_or(DType::f32);
-  return wrap(NDArray(dims, type, device.is_none() ? cpu() : to_device({"empty", "device"}, device)));
+  const Device on = device.is_none() ? cpu() : to_device({"empty", "device"}, device);
+  return wrap(ndarray_detail::in_name_of("empty", [&] { return NDArray(dims, type, on); }));
 }
 
 // What __reduce__ wrote.
@@ -182,7 +184,7 @@ void bind_properties(ArrayClass& type) {
           [](NDArray& self, bool on) { set_requires_grad(self, on); },
           nb::for_setter(nb::sig("def requires_grad(self, value: bool, /) -> None")),
           "Whether backward() accumulates a gradient here or passes one on.")
-      .def_prop_ro(
+      .def_prop_rw(
           "grad",
           [](const NDArray& self) -> nb::object {
             NDArray gradient = grad(self);
@@ -190,7 +192,13 @@ void bind_properties(ArrayClass& type) {
             RowSparse rows = row_sparse_grad(self);
             return rows.defined() ? nb::cast(std::move(rows)) : nb::none();
           },
-          nb::sig("def grad(self) -> NDArray | RowSparse | None"), "The accumulated gradient.")
+          [](const NDArray& self, nb::handle value) {
+            if (!value.is_none()) refuse_type({"grad", "value"}, value, "None, which clears the gradient");
+            clear_grad(self);
+          },
+          nb::for_getter(nb::sig("def grad(self) -> NDArray | RowSparse | None")),
+          nb::for_setter(nb::arg("value").none()),
+          nb::for_setter(nb::sig("def grad(self, value: None, /) -> None")), "The accumulated gradient.")
       .def("clear_grad", [](const NDArray& self) { clear_grad(self); });
 }
 
@@ -233,9 +241,11 @@ void bind_values(ArrayClass& type) {
           "from.");
 }
 
-nb::object moved(const NDArray& self, Device device) {
+nb::object moved(const char* function, const NDArray& self, Device device) {
   if (device == self.device()) return wrap(self);
-  return computed([&](Where where) { return self.copy_to(device, where); });
+  return computed([&](Where where) {
+    return ndarray_detail::in_name_of(function, [&] { return self.copy_to(device, where); });
+  });
 }
 
 void bind_copies(ArrayClass& type) {
@@ -271,7 +281,7 @@ void bind_copies(ArrayClass& type) {
       .def(
           "to",
           [](const NDArray& self, nb::handle device) {
-            return moved(self, to_device({"to", "device"}, device));
+            return moved("to", self, to_device({"to", "device"}, device));
           },
           "device"_a, nb::sig("def to(self, device: DeviceLike) -> NDArray"),
           "This array, or a copy on another device.")
@@ -280,7 +290,7 @@ void bind_copies(ArrayClass& type) {
           [](const NDArray& self, nb::handle device, nb::handle stream) {
             if (!stream.is_none())
               raise(PyExc_ValueError, "to_device: stream is not None; the engine has streams of its own");
-            return moved(self, to_device({"to_device", "device"}, device));
+            return moved("to_device", self, to_device({"to_device", "device"}, device));
           },
           "device"_a, nb::kw_only(), "stream"_a = nb::none(),
           nb::sig("def to_device(self, device: DeviceLike, /, *, stream: Any = None) -> NDArray"),

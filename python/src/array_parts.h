@@ -18,6 +18,9 @@ const PyType_Slot* number_slots();  // ends with {0, nullptr}
 // bool, which C++ does not.
 void normalise_bools(const NDArray& array);
 
+// Throws ValueError in the name of the function unless x has one element.
+void check_one_element(const char* function, const NDArray& x);
+
 void bind_memory(ArrayClass& type);  // NumPy, DLPack, pickle
 void bind_from_dlpack(nb::module_& m);
 

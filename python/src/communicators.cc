@@ -206,7 +206,9 @@ void bind_communicators(nb::module_& m) {
           [](Communicator& self, nb::handle shape, nb::handle dtype) {
             const Dims dims = to_dims({"shared_array", "shape"}, shape);
             const DType of = dtype.is_none() ? DType::f32 : to_dtype({"shared_array", "dtype"}, dtype);
-            return wrap(away([&](Where) { return self.shared_array(dims, of); }));
+            return wrap(away([&](Where) {
+              return ndarray_detail::in_name_of("shared_array", [&] { return self.shared_array(dims, of); });
+            }));
           },
           "shape"_a, "dtype"_a = nb::none(),
           nb::sig("def shared_array(self, shape: int | Sequence[int], dtype: DTypeLike | None = None) -> "

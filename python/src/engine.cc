@@ -234,8 +234,10 @@ void bind_ops(EngineClass& type) {
           [](PythonEngine* self, std::optional<int> workers, std::optional<std::string> scheduler,
              std::optional<std::uint64_t> seed, std::optional<double> watchdog, std::optional<double> spin,
              std::optional<std::size_t> max_ops, std::optional<std::size_t> max_bytes) {
-            new (self) PythonEngine(make_engine(
-                options_of(workers, std::move(scheduler), seed, watchdog, spin, max_ops, max_bytes)));
+            new (self) PythonEngine(in_call("Engine", [&] {
+              return make_engine(
+                  options_of(workers, std::move(scheduler), seed, watchdog, spin, max_ops, max_bytes));
+            }));
           },
           "workers"_a = nb::none(), "scheduler"_a = nb::none(), nb::kw_only(), "seed"_a = nb::none(),
           "watchdog"_a = nb::none(), "spin"_a = nb::none(), "max_ops"_a = nb::none(),

@@ -13,6 +13,7 @@
 #include <heddle/store_error.h>
 
 #include "array.h"
+#include "words.h"
 
 namespace heddle::python {
 namespace {
@@ -20,7 +21,8 @@ namespace {
 // The classes of heddle/_errors.py. They live as long as the process.
 nb::object class_named(const char* name) { return nb::module_::import_("heddle._errors").attr(name); }
 
-nb::object made(const char* name, const std::string& text) {
+nb::object made(const char* name, const std::string& message) {
+  const std::string text = in_python_words(message);
   // A message may quote bytes of a file that are no UTF-8.
   PyObject* decoded =
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace");
@@ -124,7 +126,7 @@ void add_note(nb::handle exception, const std::string& note) {
 }
 
 std::string note_of(const std::string& op, Where where) {
-  std::string note = "in op '" + op + "'";
+  std::string note = "in op '" + in_python_words(op) + "'";
   if (where.line())
     note += std::string(", pushed at ") + where.file_name() + ":" + std::to_string(where.line());
   return note;
@@ -227,6 +229,13 @@ void refuse_type(ArgumentOf of, nb::handle given, const std::string& wanted) {
 
 void refuse_value(ArgumentOf of, const std::string& given, const std::string& wanted) {
   throw InvalidArgument(std::string(of.function) + ": " + of.argument + " is " + given + "; want " + wanted);
+}
+
+void rethrow_in_call(const char* function, const InvalidArgument& error) {
+  const std::string text = error.message(), named = text.substr(0, text.find(": "));
+  if (named.find(function) != std::string::npos || text.starts_with("HEDDLE_"))
+    throw;  // a variable of the environment names itself
+  throw InvalidArgument(std::string(function) + ": " + text);
 }
 
 void bind_errors(nb::module_&) {

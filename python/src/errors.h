@@ -67,6 +67,18 @@ struct ArgumentOf {
 // InvalidArgument "astype: dtype is 'f31'; want ...".
 [[noreturn]] void refuse_value(ArgumentOf of, const std::string& given, const std::string& wanted);
 
+// For the handler of what a call of `function` has thrown: throws it again, in the name of the function.
+[[noreturn]] void rethrow_in_call(const char* function, const InvalidArgument& error);
+
+// Calls call() for a function of Python; errors that name something else that it uses begin with its name too.
+template <class Call> decltype(auto) in_call(const char* function, Call&& call) {
+  try {
+    return call();
+  } catch (const InvalidArgument& error) {
+    rethrow_in_call(function, error);
+  }
+}
+
 void bind_errors(nb::module_& m);
 
 }  // namespace heddle::python

@@ -11,6 +11,7 @@
 
 #include <heddle/error.h>
 
+#include "errors.h"
 #include "interpreter.h"
 #include "interruptibly.h"
 
@@ -78,10 +79,10 @@ template <class T> class Locked {
   // function owns all that it uses. Throws WouldDeadlock, which names `name`, if this thread has the lock already.
   template <class Function> auto call_interruptibly(const char* name, Function function) const {
     HeldLock::refuse(*mutex_, name);
-    return interruptibly([object = object_, mutex = mutex_, function = std::move(function)]() mutable {
+    return interruptibly([name, object = object_, mutex = mutex_, function = std::move(function)]() mutable {
       const std::lock_guard guard(*mutex);
       const HeldLock held(*mutex);
-      return function(*object);
+      return in_call(name, [&] { return function(*object); });
     });
   }
 

@@ -11,6 +11,8 @@
 namespace heddle::python {
 namespace {
 
+constexpr const char* kName = "x[...]";  // how messages call reads and assignments by keys
+
 std::int64_t to_int(PyObject* object) {
   const Py_ssize_t value = PyNumber_AsSsize_t(object, PyExc_IndexError);
   if (value == -1 && PyErr_Occurred()) raise_set();
@@ -39,12 +41,9 @@ IndexKey key_of(PyObject* part, Where where) {
   if (PySlice_Check(part)) return slice(part);
   if (array_in(part) || PyList_Check(part) || nb::hasattr(part, "__array_interface__")) {
     const bool empty = PyList_Check(part) && PyList_Size(part) == 0;  // NumPy makes floats of it
-    return to_array({"NDArray.__getitem__", "an index"}, part,
-                    empty ? std::optional(DType::i64) : std::nullopt, where);
+    return to_array({kName, "a key"}, part, empty ? std::optional(DType::i64) : std::nullopt, where);
   }
-  raise(PyExc_TypeError,
-        "an array is indexed by ints, slices, '...', None, and arrays of integers or bools, not by a " +
-            kind_of(part));
+  refuse_type({kName, "a key"}, part, "ints, slices, '...', None, and arrays of integers or bools");
 }
 
 std::vector<IndexKey> keys_of(PyObject* key, Where where) {
@@ -58,8 +57,6 @@ bool has_array(const std::vector<IndexKey>& keys) {
   return std::any_of(keys.begin(), keys.end(), [](const IndexKey& key) { return key.is_array; });
 }
 
-constexpr const char* kName = "x[...]";  // how messages call what C++ calls operator[]
-
 NDArray view_at(const NDArray& x, const std::vector<IndexKey>& keys, Where where) {
   std::vector<AxisKey> axes;
   for (const IndexKey& key : keys) axes.push_back(key.axis);
@@ -71,23 +68,23 @@ bool same_elements(const NDArray& a, const NDArray& b) {
          a.strides() == b.strides() && a.dtype() == b.dtype();
 }
 
-constexpr ArgumentOf kValue{"NDArray.__setitem__", "the value"};
+constexpr ArgumentOf kValue{kName, "the value"};
 
 void assign(const NDArray& target, PyObject* value, Where where) {
   if (const NDArray* array = array_in(value)) {
     if (same_elements(target, *array)) return;  // what x[key] += y ends with
     const ReleaseGil released;
-    return target.assign(*array, where);
+    return ndarray_detail::in_name_of(kName, [&] { target.assign(*array, where); });
   }
   const std::optional<Operand> operand = to_operand(kValue, value, where);
   if (operand && !operand->is_array) {
     const Scalar scalar = operand->scalar;
     const ReleaseGil released;
-    return operators_detail::fill_with(target, scalar, where);
+    return ndarray_detail::in_name_of(kName, [&] { operators_detail::fill_with(target, scalar, where); });
   }
   const NDArray array = to_array_for(kValue, value, target.dtype(), where);
   const ReleaseGil released;
-  target.assign(array, where);
+  ndarray_detail::in_name_of(kName, [&] { target.assign(array, where); });
 }
 
 void assign_chosen(const NDArray& x, const std::vector<IndexKey>& keys, PyObject* value, Where where) {

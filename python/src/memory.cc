@@ -22,6 +22,7 @@
 #include "arguments.h"
 #include "array_parts.h"
 #include "engines.h"
+#include "numpy.h"
 #include "place.h"
 
 namespace heddle::python {
@@ -129,8 +130,6 @@ void check_device(const NDArray& array) {
   }
 }
 
-nb::object numpy(const char* name) { return nb::module_::import_("numpy").attr(name); }
-
 struct HeldBuffer {
   explicit HeldBuffer(nb::handle of) {
     if (PyObject_GetBuffer(of.ptr(), &buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0) raise_set();
@@ -141,15 +140,16 @@ struct HeldBuffer {
   Py_buffer buffer;
 };
 
-// An array of NumPy with native byte order, row-major.
-NDArray copy_of_numpy(ArgumentOf of, nb::handle given, std::optional<DType> dtype) {
+// An array of NumPy with native byte order, row-major. `given` is what the caller has, of which NumPy has made `from`.
+NDArray copy_of_numpy(ArgumentOf of, nb::handle given, nb::handle from, std::optional<DType> dtype) {
   const CallsPython calling;
-  nb::object source = numpy("asarray")(given, "order"_a = "C");
+  nb::object source = numpy("asarray")(from, "order"_a = "C");
   const std::string name = nb::cast<nb::str>(source.attr("dtype").attr("name")).c_str();
   if (name == "object" || name == "str" || name.starts_with("str")) {
     refuse_type(of, given, "an array of numbers; NumPy makes one of dtype " + name + " of it");
   }
-  const DType own = to_dtype(of, source.attr("dtype"));
+  const std::string its_dtype = std::string("the dtype of ") + of.argument;
+  const DType own = to_dtype({of.function, its_dtype.c_str()}, source.attr("dtype"));
   if (own == DType::bf16) {
     source = source.attr("view")("uint16");
   } else if (!nb::cast<bool>(source.attr("dtype").attr("isnative"))) {
@@ -168,47 +168,6 @@ NDArray copy_of_numpy(ArgumentOf of, nb::handle given, std::optional<DType> dtyp
   if (!dtype || *dtype == own) return result;
   const ReleaseGil released;
   return result.astype(*dtype);
-}
-
-bool has_large(const nb::object& floats) {
-  return nb::cast<std::size_t>(floats.attr("size")) > 0 &&
-         nb::cast<double>(numpy("abs")(floats).attr("max")()) >= 9223372036854775808.0;
-}
-
-// Whether integers of NumPy are all in the range of a dtype.
-bool fits(const nb::object& integers, DType dtype) {
-  if (nb::cast<std::size_t>(integers.attr("size")) == 0) return true;
-  const nb::object range = numpy("iinfo")(from_dtype(dtype).attr("numpy_name"));
-  const auto at_least = [](const nb::object& a, const nb::object& b) {
-    return PyObject_RichCompareBool(a.ptr(), b.ptr(), Py_GE) == 1;
-  };
-  return at_least(nb::int_(integers.attr("min")()), range.attr("min")) &&
-         at_least(range.attr("max"), nb::int_(integers.attr("max")()));
-}
-
-// What NumPy makes of a list or a float. Of ints that no dtype of NumPy holds all it makes floats or objects.
-nb::object numpy_of(ArgumentOf of, nb::handle given, std::optional<DType> dtype) {
-  nb::object usual = numpy("asarray")(given);
-  const std::string kind = nb::cast<nb::str>(usual.attr("dtype").attr("kind")).c_str();
-  const bool wide = dtype == DType::i64 || dtype == DType::u64;
-  const bool integers = dtype && !is_floating(*dtype) && *dtype != DType::boolean;
-  const bool floating = dtype && is_floating(*dtype);
-  const bool whole = kind == "i" || kind == "u";
-  const bool rounded = kind == "f" && (wide || (!dtype && has_large(usual)));
-  if (kind != "O" && !rounded && !(whole && integers)) return usual;
-  const nb::object exact = whole ? usual : numpy("asarray")(given, "dtype"_a = "object");
-  if (!whole)
-    for (const nb::handle element : exact.attr("flat"))
-      if (!PyLong_Check(element.ptr()) && !(floating && PyFloat_Check(element.ptr()))) return usual;
-  if (floating) return exact.attr("astype")("float64");
-  if (whole && fits(usual, *dtype)) return usual;
-  try {
-    if (wide && !whole) return exact.attr("astype")(from_dtype(*dtype).attr("numpy_name"));
-  } catch (const nb::python_error& error) {
-    if (!error.matches(PyExc_OverflowError)) throw;
-  }
-  refuse_value(of, std::string("a list with an int that does not fit ") + name_of(dtype.value_or(DType::i64)),
-               "smaller ones, or a floating dtype");
 }
 
 // Whether NumPy gives numbers of Python's own a dtype: floats become f32 then.
@@ -529,9 +488,9 @@ NDArray to_array(ArgumentOf of, nb::handle object, std::optional<DType> dtype, W
     const nb::object source = numpy_of(of, object, dtype);
     if (!dtype && nb::cast<bool>(source.attr("dtype").attr("__eq__")("float64")))
       dtype = holds_f64(object) ? DType::f64 : floats;
-    return copy_of_numpy(of, source, dtype);
+    return copy_of_numpy(of, object, source, dtype);
   }
-  return copy_of_numpy(of, object, dtype);
+  return copy_of_numpy(of, object, object, dtype);
 }
 
 void bind_memory(ArrayClass& type) {

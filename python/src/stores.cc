@@ -53,20 +53,23 @@ void push(const PythonStore& self, nb::handle key, nb::handle value, std::option
           double grad_scale) {
   const Where where = python_place();
   const UpdateOptions options{.lr = lr, .grad_scale = grad_scale};
+  const auto call = [&](const auto& push_to) {
+    self.call([&](KVStore& store) { in_call("push", [&] { push_to(store); }); });
+  };
   if (is_list(key)) {
     const Keys keys = keys_of("push", key);
     const Arrays values = arrays_of({"push", "value"}, value);
-    return self.call([&](KVStore& store) {
+    return call([&](KVStore& store) {
       store.push(std::span<const Key>(keys), std::span<const NDArray>(values), options, where);
     });
   }
   const Key of = to_key("push", key);
   if (nb::isinstance<RowSparse>(value)) {
     const RowSparse rows = *nb::inst_ptr<RowSparse>(value);
-    return self.call([&](KVStore& store) { store.push(of, rows, options, where); });
+    return call([&](KVStore& store) { store.push(of, rows, options, where); });
   }
   const Arrays values = arrays_of({"push", "value"}, value);
-  self.call([&](KVStore& store) { store.push(of, std::span<const NDArray>(values), options, where); });
+  call([&](KVStore& store) { store.push(of, std::span<const NDArray>(values), options, where); });
 }
 
 void pull(const PythonStore& self, nb::handle key, nb::handle out) {
@@ -89,13 +92,16 @@ void push_pull(const PythonStore& self, nb::handle key, nb::handle value, nb::ha
   const Arrays given = arrays_of({"push_pull", "value"}, value),
                arrays = arrays_of({"push_pull", "out"}, out);
   const std::span<const NDArray> values(given), outs(arrays);
+  const auto call = [&](const auto& push_to) {
+    self.call([&](KVStore& store) { in_call("push_pull", [&] { push_to(store); }); });
+  };
   if (is_list(key)) {
     const Keys keys = keys_of("push_pull", key);
-    return self.call(
+    return call(
         [&](KVStore& store) { store.push_pull(std::span<const Key>(keys), values, outs, options, where); });
   }
   const Key of = to_key("push_pull", key);
-  self.call([&](KVStore& store) { store.push_pull(of, values, outs, options, where); });
+  call([&](KVStore& store) { store.push_pull(of, values, outs, options, where); });
 }
 
 // Sets one value of a key.

@@ -32,10 +32,14 @@ void update(const PythonOptimizer& self, nb::handle key, const NDArray& weight, 
   const UpdateOptions options{.lr = lr, .grad_scale = grad_scale};
   if (nb::isinstance<RowSparse>(grad)) {
     const RowSparse rows = *nb::inst_ptr<RowSparse>(grad);
-    return self.call([&](Optimizer& optimizer) { optimizer.update(of, weight, rows, options, where); });
+    return self.call([&](Optimizer& optimizer) {
+      in_call("update", [&] { optimizer.update(of, weight, rows, options, where); });
+    });
   }
   const NDArray whole = to_array({"update", "grad"}, grad, std::nullopt, where);
-  self.call([&](Optimizer& optimizer) { optimizer.update(of, weight, whole, options, where); });
+  self.call([&](Optimizer& optimizer) {
+    in_call("update", [&] { optimizer.update(of, weight, whole, options, where); });
+  });
 }
 
 // What optimizers and trainers have in common. Their state may have to be waited for.
@@ -68,8 +72,8 @@ void bind_optimizer(nb::module_& m) {
   type.def(
           "__init__",
           [](PythonOptimizer* self, const std::string& name, const nb::kwargs& params) {
-            new (self) PythonOptimizer(
-                std::shared_ptr<Optimizer>(create_optimizer(name, params_of("Optimizer", params))));
+            new (self) PythonOptimizer(std::shared_ptr<Optimizer>(in_call(
+                "Optimizer", [&] { return create_optimizer(name, params_of("Optimizer", params)); })));
           },
           "name"_a, "params"_a, nb::sig("def __init__(self, name: str, **params: float) -> None"),
           "By name: sgd, adam or adamw; params that differ from the defaults.")
@@ -103,7 +107,9 @@ void make_trainer(PythonTrainer* self, const std::vector<Parameter>& parameters,
   auto trainer = interruptibly([parameters, options, mutex, where = python_place()]() mutable {
     const std::lock_guard guard(*mutex);
     const HeldLock held(*mutex);
-    return std::make_shared<Trainer>(std::move(parameters), std::move(options), where);
+    return in_call("Trainer", [&] {
+      return std::make_shared<Trainer>(std::move(parameters), std::move(options), where);
+    });
   });
   new (self) PythonTrainer(std::move(trainer), mutex);
 }
@@ -117,7 +123,7 @@ void bind_trainer(nb::module_& m) {
           "step",
           [](const PythonTrainer& self, double grad_scale) {
             const Where where = python_place();
-            self.call([&](Trainer& trainer) { trainer.step(grad_scale, where); });
+            self.call([&](Trainer& trainer) { in_call("step", [&] { trainer.step(grad_scale, where); }); });
           },
           "grad_scale"_a = 1.0, "Updates every parameter by its gradient, and clears the gradients.")
       .def_prop_ro("steps",

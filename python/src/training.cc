@@ -99,6 +99,11 @@ Device device_of(const char* layer, nb::handle device) {
   return device.is_none() ? Device() : to_device({layer, "device"}, device);
 }
 
+// The layer of C++ has other names for these arguments.
+void check_size(ArgumentOf of, std::int64_t given) {
+  if (given < 1) refuse_value(of, std::to_string(given), "1 or more");
+}
+
 // Calls make(generator) without the GIL: with the one that is given, under its lock, or with this thread's.
 template <class Make> void with_generator(const PythonGenerator* generator, Make&& make) {
   if (generator) return generator->call(make);
@@ -112,6 +117,8 @@ void bind_dense_layers(nb::module_& m) {
           "__init__",
           [](Dense* self, std::int64_t in, std::int64_t out, bool bias, bool relu, const std::string& init,
              nb::handle device, const PythonGenerator* generator) {
+            check_size({"Dense", "in_features"}, in);
+            check_size({"Dense", "out_features"}, out);
             const DenseOptions options{.bias = bias,
                                        .relu = relu,
                                        .init = init_of("Dense", init),
@@ -132,6 +139,8 @@ void bind_dense_layers(nb::module_& m) {
           [](Conv2d* self, std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride,
              std::int64_t padding, bool bias, bool relu, const std::string& init, nb::handle device,
              const PythonGenerator* generator) {
+            check_size({"Conv2d", "in_channels"}, in);
+            check_size({"Conv2d", "out_channels"}, out);
             const Conv2dLayerOptions options{.stride = stride,
                                              .padding = padding,
                                              .bias = bias,
@@ -228,7 +237,7 @@ void bind_layers(nb::module_& m) {
           "name"_a, "value"_a)
       .def_ro("name", &Parameter::name)
       .def_prop_ro(
-          "value", [](const Parameter& self) { return wrap(self.value); },
+          "value", [](Parameter& self) -> NDArray& { return self.value; }, nb::rv_policy::reference_internal,
           nb::sig("def value(self) -> NDArray"));
   nb::class_<Layer, PythonLayer>(
       m, "Layer", "A function on arrays with parameters of its own. Classes in Python define forward(x).")

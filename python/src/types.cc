@@ -128,6 +128,8 @@ Dims to_dims(ArgumentOf of, nb::handle object) {
   const bool list = PyTuple_Check(object.ptr()) || PyList_Check(object.ptr());
   if (!list) refuse_type(of, object, "an int or a tuple of ints");
   const Py_ssize_t size = PySequence_Size(object.ptr());
+  if (size > kMaxDims)
+    refuse_value(of, std::to_string(size) + " ints", std::to_string(kMaxDims) + " at most");
   for (Py_ssize_t i = 0; i < size; ++i) {
     PyObject* item = PySequence_GetItem(object.ptr(), i);
     if (!item) raise_set();

@@ -41,7 +41,7 @@ def test_gradients_of_gradients():
     assert first.tolist() == [3, 12, 27] and x.grad is None
     (second,) = heddle.grad([first], [x], seeds=heddle.ones(3, dtype="f64"), keep_tape=True)
     assert second.tolist() == [6, 12, 18]
-    with pytest.raises(ValueError, match="input 1; allow_unused"):
+    with pytest.raises(ValueError, match="input 1; with allow_unused"):
         heddle.grad(y, [x, unused])
     with pytest.raises(TypeError, match="grad: inputs has a int; want arrays"):
         heddle.grad(heddle.sum(x * x), [3])
@@ -407,3 +407,33 @@ def test_weights_are_loaded_by_name():
     assert np.all(net.parameters()[0].value.detach().numpy() == 1) and np.all(net.parameters()[2].value.detach().numpy() == 0)
     with pytest.raises(TypeError, match="load_weights: parameters has a int; want Parameters"):
         heddle.load_weights([3], {})
+
+
+def test_the_value_of_a_parameter_is_the_parameters_own():
+    parameter = heddle.Parameter("x", heddle.ones(3))
+    assert not parameter.value.requires_grad
+    parameter.value.requires_grad = True
+    assert parameter.value.requires_grad
+    value = parameter.value
+    heddle.sum(value * 2).backward()
+    heddle.Trainer([parameter], "sgd", {"lr": 0.5}).step()
+    assert parameter.value.tolist() == [0, 0, 0]
+    del parameter
+    assert value.tolist() == [0, 0, 0]  # the value keeps its parameter
+
+
+def test_no_attribute_is_set_in_vain():
+    x = heddle.ones(3)
+    parameter = heddle.Parameter("x", x)
+    for thing in (x, parameter, heddle.Dense(1, 1), heddle.KVStore(), heddle.Optimizer("sgd"), heddle.Generator(), heddle.f32, heddle.cpu()):
+        with pytest.raises(AttributeError, match="shpae"):
+            thing.shpae = 3
+    with pytest.raises(AttributeError):
+        parameter.value = x
+    x.requires_grad = True
+    heddle.sum(x).backward()
+    x.grad = None
+    assert x.grad is None
+    with pytest.raises(TypeError, match="grad: value is a NDArray; want None, which clears the gradient"):
+        x.grad = heddle.ones(3)
+    assert not hasattr(heddle, "Sequence")
