@@ -154,4 +154,30 @@ TEST_CASE("gradients whose squares leave the range") {
   }
 }
 
+TEST_CASE("gradients of products whose parts leave the range") {
+  const auto close = [](const std::vector<double>& given, const std::vector<double>& wanted) {
+    REQUIRE(given.size() == wanted.size());
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      CAPTURE(i);
+      CHECK((given[i] == wanted[i] || std::abs(given[i] / wanted[i] - 1) < 1e-13));
+    }
+  };
+  const Function product = [](const NDArray& x) { return prod(x); };
+  const Function running = [](const NDArray& x) { return cumprod(x)[-1]; };
+  for (const Function& f : {product, running}) {
+    close(found(f, {1e-200, 1e-200, 1e300, 1e100}, DType::f64).slopes, {1e200, 1e200, 1e-300, 1e-100});
+    close(found(f, {1e100, 1e300, 1e-200, 1e-200}, DType::f64).slopes, {1e-100, 1e-300, 1e200, 1e200});
+    close(found(f, {1e200, 1e200, 1e-300}, DType::f64).slopes, {1e-100, 1e-100, kInf});
+    std::vector<double> tiny = found(f, {1.234567890123456e-200, 1e-115, 1e200}, DType::f64).slopes;
+    tiny.pop_back();  // is subnormal itself
+    close(tiny, {1e85, 1.234567890123456});
+    close(found(f, {0, 1e-200, 1e-200, 1e300, 1e100}, DType::f64).slopes, {1, 0, 0, 0, 0});
+    close(found(f, {0, 0, 1e200, 1e200}, DType::f64).slopes, {0, 0, 0, 0});
+  }
+  const std::vector<double> sums = found([](const NDArray& x) { return sum(cumprod(x)); },
+                                         {1e-200, 1e-120, 1e300, 1e-150, 1e250}, DType::f64)
+                                       .slopes;
+  close(sums, {1e280, 1e200, 1e-220, 1e230, 1e-170});
+}
+
 }  // namespace heddle

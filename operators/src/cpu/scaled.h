@@ -7,35 +7,50 @@
 
 namespace heddle::cpu_kernels {
 
-// value times 2^exponent.
+// value times 2^exponent. Products are made of values near 1, so that none leaves the range.
 struct Scaled {
   double value = 0;
   std::int64_t exponent = 0;
 
   void multiply(double factor) {
+    exponent += exponent_out_of(value) + exponent_out_of(factor);
     value *= factor;
-    const double magnitude = std::abs(value);
-    if (magnitude == 0 || !std::isfinite(magnitude)) exponent = 0;
-    if (magnitude == 0 || !std::isfinite(magnitude) || (magnitude > 0x1p-400 && magnitude < 0x1p400)) return;
-    int shift = 0;
-    value = std::frexp(value, &shift);
-    exponent += shift;
+    exponent += exponent_out_of(value);
+    if (value == 0 || !std::isfinite(value)) exponent = 0;
   }
   void add(double term) {
-    if (exponent == 0) {
-      value += term;
-    } else if (std::abs(exponent) < 600) {
-      value += std::ldexp(term, static_cast<int>(-exponent));
-    } else if (exponent < 0 && term != 0) {
-      *this = {term, 0};  // next to which the value is nothing
+    const bool small = std::abs(value) < kLarge && std::abs(term) < kLarge;
+    if (value == 0 || (exponent == 0 && small) || !std::isfinite(value) || !std::isfinite(term)) {
+      *this = {value + term, 0};
+    } else if (term != 0) {
+      int of_value = 0, of_term = 0;
+      const double a = std::frexp(value, &of_value), b = std::frexp(term, &of_term);
+      const std::int64_t apart = exponent + of_value - of_term;
+      if (apart > kNothing) return;
+      *this = {apart < -kNothing ? b : std::ldexp(a, static_cast<int>(apart)) + b, of_term};
     }
   }
   double number() const { return times({1, 0}); }
   double times(const Scaled& other) const {
     if (value == 0 || other.value == 0) return value * other.value;  // NaN of 0 times infinity
     constexpr std::int64_t kMost = 5000;
-    return std::ldexp(value * other.value,
-                      static_cast<int>(std::clamp(exponent + other.exponent, -kMost, kMost)));
+    double a = value, b = other.value;
+    const std::int64_t power = exponent + other.exponent + exponent_out_of(a) + exponent_out_of(b);
+    return std::ldexp(a * b, static_cast<int>(std::clamp(power, -kMost, kMost)));
+  }
+
+ private:
+  static constexpr double kLarge = 0x1p400;
+  static constexpr std::int64_t kNothing = 100;  // so many bits apart the smaller of two terms is nothing
+
+  // Takes the power of two out of a number that is far from 1, and returns it.
+  static int exponent_out_of(double& number) {
+    const double magnitude = std::abs(number);
+    if (magnitude == 0 || !std::isfinite(magnitude) || (magnitude > 1 / kLarge && magnitude < kLarge))
+      return 0;
+    int shift = 0;
+    number = std::frexp(number, &shift);
+    return shift;
   }
 };
 

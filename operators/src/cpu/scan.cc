@@ -137,15 +137,20 @@ void exact_product_of_others(const T* x, T* y, std::int64_t length, std::int64_t
   }
 }
 
-// The product over the element; exactly for lines that have a 0, an infinity or NaN, or whose product over- or underflows.
+// The product over the element; exactly for lines that have a 0, an infinity or NaN, or whose product over- or underflows on the way:
+// subnormal products have lost digits.
 template <class T>
 void product_of_others(const T* x, T* y, std::int64_t length, std::int64_t step, std::int64_t width,
                        Scaled* scratch) {
-  std::array<double, kTile> totals;
+  std::array<double, kTile> totals, least;
   totals.fill(1);
+  least.fill(1);
   for (std::int64_t i = 0; i < length; ++i) {
     const T* from = x + i * step;
-    for (std::int64_t j = 0; j < width; ++j) totals[j] *= static_cast<double>(from[j]);
+    for (std::int64_t j = 0; j < width; ++j) {
+      totals[j] *= static_cast<double>(from[j]);
+      least[j] = std::min(least[j], std::abs(totals[j]));
+    }
   }
   for (std::int64_t i = 0; i < length; ++i) {
     const T* from = x + i * step;
@@ -154,7 +159,7 @@ void product_of_others(const T* x, T* y, std::int64_t length, std::int64_t step,
     for (std::int64_t j = 0; j < width; ++j) to[j] = static_cast<T>(totals[j] / static_cast<double>(from[j]));
   }
   for (std::int64_t j = 0; j < width; ++j) {
-    if (!std::isfinite(totals[j]) || totals[j] == 0)
+    if (!std::isfinite(totals[j]) || least[j] < std::numeric_limits<double>::min())
       exact_product_of_others(x + j, y + j, length, step, scratch);
   }
 }

@@ -320,12 +320,12 @@ void operators_detail::register_statistics(OperatorTable& table) {
   const std::string along = " along `axis`, an axis or several; None: all.";
   const char *total = "that of x; i64 for integers and bool, u64 for unsigned ones",
              *floating_one = "that of x; f64 for integers and bool";
-  table.add(
-      "prod", prod,
-      {"The product" + along + " f64 that leaves the range on the way gives infinity or 0, as in NumPy.",
-       {"x", axis, keepdims},
-       total,
-       kDifferentiable});
+  table.add("prod", prod,
+            {"The product" + along +
+                 " What leaves the range of f64 on the way is infinite or 0; the shape tells the order.",
+             {"x", axis, keepdims},
+             total,
+             kDifferentiable});
   table.add("var", var,
             {"The mean square distance from the mean, over n - correction," + along,
              {"x", axis, correction, keepdims},
