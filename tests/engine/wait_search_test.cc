@@ -9,6 +9,7 @@
 #include <span>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -166,6 +167,40 @@ TEST_CASE("a wait inside an op ends when it may, though the search for a deadloc
   engine.wait(mine);
   CHECK(seen == 5);
   CHECK_FALSE(refused);
+}
+
+// Whichever thread runs the second op: a worker, or the one that waits in the middle of the first op.
+TEST_CASE("of ops that wait for each other in a circle one is refused, and all end") {
+  for (const int workers : {1, 2, 4}) {
+    for (const std::size_t ops : {2, 3, 5}) {
+      for (int round = 0; round < 50; ++round) {
+        CAPTURE(workers);
+        CAPTURE(ops);
+        Engine engine({.scheduler = Scheduler::threaded, .workers = workers});
+        std::vector<Var> vars;
+        for (std::size_t i = 0; i < ops; ++i) vars.push_back(engine.new_var());
+        std::atomic<bool> pushed = false;
+        std::atomic<int> refused = 0, ended = 0;
+        for (std::size_t i = 0; i < ops; ++i) {
+          engine.push(
+              [&, i] {
+                while (!pushed) std::this_thread::yield();
+                try {
+                  engine.wait(vars[(i + 1) % ops]);
+                } catch (const WouldDeadlock&) {
+                  ++refused;
+                }
+                ++ended;
+              },
+              {.mutate = {vars[i]}});
+        }
+        pushed = true;
+        engine.wait_all();
+        CHECK(ended == static_cast<int>(ops));
+        CHECK(refused >= 1);
+      }
+    }
+  }
 }
 
 // A search that finds the launch through the first of the two vars would take what is queued on the second one for its

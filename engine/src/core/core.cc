@@ -62,6 +62,18 @@ OpNode* EngineCore::current_op() const {
   return nullptr;
 }
 
+OpNode* EngineCore::note_waiter(WaitState& state) const {
+  for (const ThreadState* frame = &this_thread_state; frame; frame = frame->outer) {
+    if (frame->core != this) continue;
+    if (!state.resumes) {
+      state.resumes = frame->op;
+    } else {
+      state.beneath.push_back(frame->op);
+    }
+  }
+  return state.resumes;
+}
+
 const OpNode* EngineCore::current_function() const {
   for (const ThreadState* frame = &this_thread_state; frame; frame = frame->outer) {
     if (frame->core == this) return frame->function();

@@ -54,6 +54,8 @@ struct EngineCore {
 
   // The innermost op of this core that the calling thread is in; null if there is none.
   OpNode* current_op() const;
+  // Sets state's `resumes` and `beneath` for a wait that the calling thread is about to make; returns current_op().
+  OpNode* note_waiter(WaitState& state) const;
   // Likewise, but in a launch the op of the graph: the one to name, and whose access list holds.
   const OpNode* current_function() const;
 

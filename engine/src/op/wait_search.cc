@@ -8,6 +8,11 @@ void WaitSearch::visit(OpNode* op) {
   ops_.push_back(op);
 }
 
+void WaitSearch::visit_waiter(const WaitState& wait) {
+  visit(wait.resumes);
+  for (OpNode* op : wait.beneath) visit(op);
+}
+
 void WaitSearch::restart() {
   passed_.clear();
   seen_.clear();
@@ -16,6 +21,7 @@ void WaitSearch::restart() {
   given_up_ = waits_.given_up;
   started_ = true;
   visit(&from_);
+  visit_waiter(target_);
 }
 
 void WaitSearch::expand(OpNode& op) {
@@ -25,7 +31,7 @@ void WaitSearch::expand(OpNode& op) {
     if (AccessNode* first = access.granted ? access.var->head : access.next)
       followers_.push_back({&access, first});
   }
-  if (op.extra && op.extra->wait) visit(op.extra->wait->resumes);
+  if (op.extra && op.extra->wait) visit_waiter(*op.extra->wait);
 }
 
 // An access that mutates is waited for by all followers up to the next mutation, a read by that mutation alone. The reads

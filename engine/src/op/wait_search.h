@@ -15,11 +15,13 @@ namespace heddle::detail {
 
 // The waits inside ops of one engine.
 struct OpWaits {
-  std::mutex mutex;            // guards WaitState::resumes and all below; vars' locks may be taken inside
+  std::mutex
+      mutex;  // guards WaitState::resumes, WaitState::beneath and all below; vars' locks may be taken inside
   std::uint64_t given_up = 0;  // how many waits have ended before the op that they waited for
   // Under the mutex. From now on the op inside which the thread waited may end.
   void give_up(WaitState& state) {
     state.resumes = nullptr;
+    state.beneath.clear();
     ++given_up;
   }
 };
@@ -59,6 +61,7 @@ class WaitSearch {
   };
   void restart();
   void visit(OpNode* op);
+  void visit_waiter(const WaitState& wait);
   void expand(OpNode& op);
   void step();
 

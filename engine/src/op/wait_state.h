@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 namespace heddle::detail {
 
@@ -32,6 +33,8 @@ struct WaitState {
   // The op inside which the thread waits, if any: it cannot end before the wait. Guarded by OpWaits::mutex once the
   // wait op is submitted.
   OpNode* resumes = nullptr;
+  // The ops in the middle of which that thread had begun to run that op: they end later than it. Guarded likewise.
+  std::vector<OpNode*> beneath;
   std::atomic<bool> entered{false};  // the wait op is queued on its var
   std::atomic<std::uint32_t> done{0};
   std::atomic<TimedWait*> timed_wait{nullptr};  // made by the thread that waits, when it first needs one

@@ -199,8 +199,7 @@ void ThreadedScheduler::ask_progress_sources(VarState* var, const std::atomic<st
 
 void ThreadedScheduler::wait(OpNode* wait_op) {
   const std::shared_ptr<WaitState> state = wait_op->extra->wait;
-  OpNode* const current = core_.current_op();
-  state->resumes = current;
+  OpNode* const current = core_.note_waiter(*state);
   VarState& var = *wait_op->accesses()[0].var;
   submissions_.push(wait_op);
   if (stopping_) enter_submitted();  // the thread pool has ended
@@ -231,8 +230,7 @@ void ThreadedScheduler::wait(OpNode* wait_op) {
 // Without `help`: what this thread would run might last longer.
 bool ThreadedScheduler::wait_until(OpNode* wait_op, Deadline deadline) {
   const std::shared_ptr<WaitState> state = wait_op->extra->wait;
-  OpNode* const current = core_.current_op();
-  state->resumes = current;
+  OpNode* const current = core_.note_waiter(*state);
   submissions_.push(wait_op);
   if (stopping_) enter_submitted();  // as in wait()
   wake_one();
