@@ -45,14 +45,17 @@ class Backup : public Transport, public ShardOwner {
   Peer connect_to_backup(std::uint32_t, const std::string&) override { return ++connections; }
   void synced(std::uint32_t, std::uint64_t copy) override { reported.push_back(copy); }
   void backup_lost(std::uint32_t, std::uint64_t copy) override { lost.push_back(copy); }
-  void log(ServerEvent::Level, const char* name, std::vector<std::pair<std::string, std::string>>) override {
+  void log(ServerEvent::Level level, const char* name,
+           std::vector<std::pair<std::string, std::string>>) override {
     events.push_back(name);
+    alarms += level >= ServerEvent::Level::warning;
   }
 
   std::vector<ReplicaKind> sent;
   std::vector<std::uint64_t> reported, lost;  // copies
   int told = 0;                               // what the worker was told
   std::vector<std::string> events;
+  int alarms = 0;                  // among them
   std::uint64_t state_of = ~0ull;  // the record that the state has
   std::size_t waiting = 0;         // bytes
   bool waits = false;              // nothing goes out
@@ -137,6 +140,15 @@ TEST_CASE("replica sender: a backup that says nothing is connected to anew") {
   primary.pass(2500ms);  // nor does the next connection come about
   CHECK(primary.backup.connections == 3);
   CHECK(primary.sender.is_synced());  // it may have all still
+}
+
+TEST_CASE("replica sender: the loss of a backup is an alarm while there is a job") {
+  for (const std::uint32_t keys : {0, 1}) {
+    Primary primary(keys);
+    primary.sender.disconnected(primary.backup.connections, "it has ended", primary.now);
+    CHECK(primary.backup.events == std::vector<std::string>{"backup_lost"});
+    CHECK(primary.backup.alarms == static_cast<int>(keys));
+  }
 }
 
 TEST_CASE("replica sender: a backup that gets a large state is waited for, and so is one after a pause") {

@@ -339,6 +339,7 @@ void SchedulerCore::depart(Peer peer, const Session& session, Time now) {
   out_.closed.push_back(peer);
   process.peer = 0;
   mark_gone(process, who, "it has left", now);
+  process.left = true;
   if (who.role == Role::worker) {
     Job& job = jobs_[who.job];
     job.ended.insert(who.number);
@@ -440,6 +441,7 @@ void SchedulerCore::change_views() {
          .connected = one.peer != 0,
          .given_up = one.gone && options_.lost_after.count() > 0 && one.gone_for > options_.lost_after,
          .leaving = one.leaving,
+         .left = one.left,
          .version = one.version});
     if (one.incarnation != 0) infos.push_back({number, one.incarnation, one.address, one.newest});
   }
@@ -465,14 +467,21 @@ std::string SchedulerCore::server_text(std::uint64_t incarnation) const {
   return incarnation == 0 ? "none" : server ? std::to_string(server->number) : "a former process";
 }
 
+// It was told to end, and does so: no loss, but what somebody wanted.
+bool SchedulerCore::goes_in_order(std::uint64_t server) const {
+  return std::any_of(servers_.begin(), servers_.end(), [server](const Process& one) {
+    return one.incarnation == server && (one.left || (one.leaving && !one.gone));
+  });
+}
+
 void SchedulerCore::log_change(const ViewChange& change) {
   using Why = ViewChange::Why;
   failovers_ += change.why == Why::failover;
   handed_back_ += change.why == Why::handed_back;
   lost_ += change.why == Why::lost;
-  const Level level = change.why == Why::lost                                         ? Level::error
-                      : change.why == Why::failover || change.why == Why::backup_gone ? Level::warning
-                                                                                      : Level::info;
+  const bool loss =
+      change.why == Why::failover || (change.why == Why::backup_gone && !goes_in_order(change.before.backup));
+  const Level level = change.why == Why::lost ? Level::error : loss ? Level::warning : Level::info;
   log(level, name_of(change.why),
       {{"shard", std::to_string(change.shard)},
        {"epoch", std::to_string(change.after.epoch)},

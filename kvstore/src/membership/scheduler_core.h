@@ -58,6 +58,7 @@ class SchedulerCore {
     Peer peer = 0;                  // 0: not connected
     bool gone = false;              // unless it comes back
     bool leaving = false;           // a server that wants others to have what it has
+    bool left = false;              // it has said that it ends
     Time heard{};                   // last
     Time deadline{};                // of one that is not connected: when it is gone
     Time::duration gone_for{};      // while another server was heard
@@ -108,6 +109,7 @@ class SchedulerCore {
   void check_end();
   std::string missing(Time now) const;
   std::string server_text(std::uint64_t incarnation) const;
+  bool goes_in_order(std::uint64_t server) const;
   Status status() const;
   // function(Process&, const Session&) for each that has come.
   template <class Function> void for_each_process(const Function& function);

@@ -168,19 +168,22 @@ bool ViewRules::replace_leaving(std::uint32_t shard, const Servers& servers,
 bool ViewRules::replace_primary(std::uint32_t shard, const Servers& servers,
                                 std::vector<ViewChange>& changes) {
   const ShardView& view = views_.shards[shard];
-  const ServerPresence* backup = find(servers, view.backup);
+  const ServerPresence *const primary = find(servers, view.primary), *const backup =
+                                                                         find(servers, view.backup);
+  // A primary whose backup leaves, too, ends without a handover.
+  const auto why = primary && primary->left ? ViewChange::Why::handed_over : ViewChange::Why::failover;
   const bool synced = notes_[shard].synced || (view.handover && view.backup != 0 && !notes_[shard].lost);
   if (synced && backup && backup->connected) {
-    change(shard, {.primary = view.backup}, ViewChange::Why::failover, changes);
+    change(shard, {.primary = view.backup}, why, changes);
     return true;
   }
   const ServerPresence* learner = find(servers, view.learner);
   if (notes_[shard].learner_synced && learner && learner->connected) {
-    change(shard, {.primary = view.learner}, ViewChange::Why::failover, changes);
+    change(shard, {.primary = view.learner}, why, changes);
     return true;
   }
   // Each of them has all state, and may have lost no more than its connection.
-  if (may_return(find(servers, view.primary)) || (synced && may_return(backup)) ||
+  if (may_return(primary) || (synced && may_return(backup)) ||
       (notes_[shard].learner_synced && may_return(learner)))
     return false;
   const ServerPresence* next = successor(shard, servers);

@@ -115,7 +115,8 @@ void ReplicaLink::disconnected(const std::string& why, Clock::time_point now) {
   // Workers would be told nothing until it is there again, and another copy may be made.
   if (target_.learner && stage_ != Stage::idle) report_lost();
   if (!std::exchange(greeted_, false)) return;
-  owner_.log(ServerEvent::Level::warning, "backup_lost",
+  // Without a job there is nothing of which the backup had a copy: servers that end one after the other say no warning.
+  owner_.log(core_.has_jobs() ? ServerEvent::Level::warning : ServerEvent::Level::info, "backup_lost",
              {{"shard", std::to_string(shard_)}, {"backup", target_.address}, {"why", why}});
 }
 

@@ -271,10 +271,11 @@ void ServerNode::finish_snapshots() {
   for (const auto& shard : shards_) shard->finish_snapshot();
 }
 
-// A complete copy stays until the scheduler needs it no longer.
+// A complete copy stays until the scheduler needs it no longer, and the primary has heard so.
 bool ServerNode::is_drained() const {
   return draining_ && std::all_of(shards_.begin(), shards_.end(), [](const auto& shard) {
-           return (!shard->core() || !shard->core()->has_jobs()) && !shard->keeps_copy();
+           return (!shard->core() || !shard->core()->has_jobs()) && !shard->keeps_copy() &&
+                  !shard->has_former_primary();
          });
 }
 

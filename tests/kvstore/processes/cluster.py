@@ -101,6 +101,10 @@ class Process:
     def text(self):
         return "".join(self.lines)
 
+    def alarms(self):
+        """The lines of its log from level warning on."""
+        return [line for line in self.lines if line.startswith("{") and json.loads(line)["level"] in ("warning", "error")]
+
     def event(self, name, saying="", **fields):
         """The first line of the log of this event that has this text and these fields; waits for it."""
 

@@ -67,7 +67,8 @@ class SurviveTest(unittest.TestCase):
                 job.wait_for_copies(servers)
                 wait_for_pushes(running)
                 running[number].kill()
-                job.scheduler.event("shard_failed_over", shard=str(number))
+                self.assertEqual(job.scheduler.event("shard_failed_over", shard=str(number))["level"], "warning")
+                self.assertEqual(job.scheduler.event("server_gone", server=str(number))["level"], "warning")
                 running[number] = server(job, number)
                 job.scheduler.event("shard_handed_back", shard=str(number))
             job.wait_for_copies(servers)
@@ -110,6 +111,30 @@ class SurviveTest(unittest.TestCase):
             self.check_done(job, workers)
             for one in ended:
                 self.assertEqual(one.end(), 0, one.text())
+            for one in (job.scheduler, *ended, *running):
+                self.assertEqual(one.alarms(), [])
+
+    def test_the_end_of_a_good_job_raises_no_alarm(self):
+        for servers in (2, 3):
+            words = [cluster.HEDDLE, "launch", "-n", "2", "--servers", str(servers), "--no-prefix", "--", cluster.WORKER, "dist_sync", "5"]
+            logs = {f"HEDDLE_{who}_LOG_FORMAT": "json" for who in ("SERVER", "SCHEDULER")}
+            with Process(words, **logs) as launch:
+                self.assertEqual(launch.end(), 0, launch.text())
+                self.assertEqual(launch.alarms(), [])
+
+    def test_servers_that_are_told_to_end_after_their_job_raise_no_alarm(self):
+        with Cluster(2) as job:
+            running = [server(job, number) for number in range(2)]
+            self.check_done(job, job.workers(2, "dist_sync", "5"))
+            job.wait_for_copies(2)
+            for one in running:
+                one.process.send_signal(signal.SIGTERM)
+            for one in running:
+                self.assertEqual(one.end(), 0, one.text())
+            job.wait_for("servers_here", [0])
+            for one in (job.scheduler, *running):
+                self.assertEqual(one.alarms(), [])
+            self.assertEqual(job.metric("failovers_total"), [0])
 
     @cluster.alike
     def test_launch_starts_servers_and_scheduler_again(self):
