@@ -12,13 +12,18 @@
 #include <heddle/store_error.h>
 
 #include "client/client.h"
+#include "files.h"
+#include "message_of.h"
 #include "recording_server.h"
 
 using namespace heddle;
 using namespace heddle::kv_detail;
+using heddle::test::message_of;
 using namespace std::chrono_literals;
 
 namespace {
+
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // Lets the worker in, and ends each connection 30 ms later, until so much time has passed.
 class RestlessServer final : Receiver {
@@ -89,6 +94,31 @@ TEST_CASE("client: a server that lets the worker in and ends the connection each
   const RestlessServer server(false, 1h);
   Client client({.servers = {server.address}, .timeout = 500ms});
   CHECK_THROWS_AS(client.call(0, {.request = {.kind = Kind::barrier}}), StoreError);
+}
+
+TEST_CASE("client: what this host can never do fails at once, for whatever time it would be tried") {
+  const test::TemporaryDirectory empty;
+  const auto options = [&](const std::string& kind) {
+    ClientOptions result{.transport = {.kind = kind}, .timeout = 1h};
+    result.transport.keys = empty.path.string();
+    return result;
+  };
+  for (const std::string kind : {"net", "zmq"}) {
+    CAPTURE(kind);
+    for (const auto& [address, why] :
+         {std::pair("192.0.2.1:1", "heddle keygen"),  // nobody's, and no keys for it
+          std::pair("127.0.0.1.1:1", "is no host"), std::pair("[fe80::1%none]:1", "is no host")}) {
+      CAPTURE(address);
+      ClientOptions direct = options(kind), scheduled = options(kind);
+      direct.servers = {address};
+      Client client(direct);
+      CHECK(
+          holds(message_of<StoreError>([&] { client.call(0, {.request = {.kind = Kind::barrier}}); }), why));
+      CHECK(client.has_failed());
+      scheduled.scheduler = address;
+      CHECK(holds(message_of<StoreError>([&] { Client one(scheduled); }), why));
+    }
+  }
 }
 
 TEST_CASE("client: who has left its job begins none of that name again") {

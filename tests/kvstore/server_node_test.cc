@@ -53,6 +53,27 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("server node: a backup that this host can never connect to is named once, and tried again") {
+  using namespace std::chrono_literals;
+  Engine engine({.scheduler = Scheduler::naive});
+  const EngineScope scope(engine);
+  Clock::time_point now{1h};
+  Sent sent;
+  ServerNode node({.number = 0, .servers = 2, .scheduler = "127.0.0.1:1"}, 42, sent, now);
+  Views views{.version = 1, .servers = {{0, 42, "a:1"}, {1, 43, "b:1"}}, .shards = {{}, {}}};
+  views.shards[0] = {.epoch = 1, .primary = 42, .backup = 43, .fresh = true};
+  node.set_views(views, now);
+  for (const char* const why : {"no key", "no key", "no IPv6"}) {
+    node.cannot_connect(99, why, now);
+    node.tick(now += 2s);  // connects again, as peer 99
+  }
+  std::vector<std::string> told;
+  for (const ServerEvent& one : node.take_events()) {
+    if (one.name == "backup_unreachable") told.push_back(one.fields.at(1).second);
+  }
+  CHECK(told == std::vector<std::string>{"no key", "no IPv6"});
+}
+
 TEST_CASE("server node: in the middle of long work workers hear now and then that it is there") {
   using namespace std::chrono_literals;
   Engine engine({.scheduler = Scheduler::naive});

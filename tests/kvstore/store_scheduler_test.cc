@@ -21,6 +21,8 @@ using namespace heddle::test;
 
 namespace {
 
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
 class RunningScheduler {
  public:
   explicit RunningScheduler(StoreSchedulerOptions options)
@@ -53,6 +55,12 @@ void run_worker(const std::string& scheduler, const std::string& transport,
   options.transport.kind = transport;
   DistStore store("dist_sync", options);
   body(store);
+}
+
+// Lets it run until it ends by itself, and says why it does.
+std::string end_of(const ServerOptions& options) {
+  Server server(options);
+  return message_of<StoreError>([&] { server.run(); });
 }
 
 template <class Condition> void wait_until(Condition&& condition) {
@@ -210,4 +218,20 @@ TEST_CASE("store scheduler: options that cannot be are refused, and so is a sche
   const std::string why = message_of<StoreError>([&] { kv_detail::Client client(options); });
   CHECK(why.find("the scheduler 127.0.0.1:1: ") == 0);
   CHECK(why.find("Is the scheduler running?") != std::string::npos);
+}
+
+TEST_CASE("a server that can never connect to its scheduler ends at once") {
+  const TemporaryDirectory empty;
+  for (const std::string transport : {"net", "zmq"}) {
+    CAPTURE(transport);
+    for (const auto& [address, why] :
+         {std::pair("192.0.2.1:1", "heddle keygen"), std::pair("[fe80::1%none]:1", "is no host")}) {
+      const std::string text = end_of({.transport = transport,
+                                       .keys = empty.path.string(),
+                                       .number = -1,
+                                       .servers = 0,
+                                       .scheduler = address});
+      CHECK(holds(text, why));
+    }
+  }
 }

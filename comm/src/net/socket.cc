@@ -34,7 +34,7 @@ Addresses resolve(const std::string& address, std::uint16_t port) {
   addrinfo* list = nullptr;
   const int wrong = getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &list);
   if (wrong)
-    throw CommError("'" + address + "' is no address of a network interface: " + lookup_error(wrong));
+    throw LocalFailure("'" + address + "' is no address of a network interface: " + lookup_error(wrong));
   return Addresses(list);
 }
 
@@ -42,9 +42,18 @@ void set(const Socket& socket, int level, int name, int value) {
   setsockopt(socket.fd(), level, name, &value, sizeof value);
 }
 
+// Of errno. Descriptors, memory, ports and routes may be there a moment later; these stay as they are.
+[[noreturn]] void throw_failure(const std::string& what) {
+  const int error = errno;
+  const std::string text = what + ": " + last_error();
+  for (const int lasting : {EACCES, EPERM, EAFNOSUPPORT, EPROTONOSUPPORT, EINVAL, ENAMETOOLONG})
+    if (error == lasting) throw LocalFailure(text);
+  throw CommError(text);
+}
+
 Socket make_socket(int family) {
   Socket socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!socket) throw CommError("there is no socket to be had: " + last_error());
+  if (!socket) throw_failure("there is no socket to be had");
   // Set before the connection is made, because the TCP window scale is negotiated then.
   set(socket, SOL_SOCKET, SO_SNDBUF, kBuffer);
   set(socket, SOL_SOCKET, SO_RCVBUF, kBuffer);
@@ -68,6 +77,12 @@ void tune(const Socket& socket) {
 }
 
 }  // namespace
+
+void throw_of_keys(const CommError& error) {
+  const Socket descriptor(eventfd(0, EFD_CLOEXEC));
+  if (!descriptor) throw CommError(error.what());
+  throw LocalFailure(error.what());
+}
 
 Socket& Socket::operator=(Socket&& other) noexcept {
   if (this != &other) {
@@ -128,7 +143,7 @@ Socket connect_to(const std::string& address, std::uint16_t port) {
   const Addresses found = resolve(address, port);
   Socket socket = make_socket(found->ai_family);
   if (connect(socket.fd(), found->ai_addr, found->ai_addrlen) != 0 && errno != EINPROGRESS) {
-    throw CommError("cannot connect to " + address + " port " + std::to_string(port) + ": " + last_error());
+    throw_failure("cannot connect to " + address + " port " + std::to_string(port));
   }
   return socket;
 }

@@ -4,9 +4,20 @@
 #include <cstdint>
 #include <string>
 
+#include <heddle/comm_error.h>
+
 #include "net/interfaces.h"
 
 namespace heddle::comm_detail {
+
+// What this host lacks or forbids: another try fails alike.
+class LocalFailure : public CommError {
+ public:
+  using CommError::CommError;
+};
+
+// What is wrong with this host's files of keys stays so, unless there was merely no descriptor to read them with.
+[[noreturn]] void throw_of_keys(const CommError& error);
 
 // Owns a file descriptor and closes it.
 class Socket {
@@ -41,7 +52,8 @@ class EventFd {
 // Addresses are numeric, IPv4 or IPv6. Throws CommError with the address, and the range if none of its ports is free.
 Socket listen_on(const std::string& address, PortRange ports, int backlog);
 std::uint16_t port_of(const Socket& socket);
-// Starts to connect. If that fails, the first send or receive returns an error.
+// Starts to connect. If that fails, the first send or receive returns an error. Throws CommError if it cannot even begin:
+// LocalFailure if it never will.
 Socket connect_to(const std::string& address, std::uint16_t port);
 // Empty if no connection is waiting, or it has failed already.
 Socket accept_from(const Socket& listener);

@@ -44,7 +44,7 @@ Client::Client(ClientOptions options) : options_(std::move(options)), process_(g
   transport_ = make_transport(options_.transport, *this);
   if (options_.is_scheduled()) find_servers();
   for (const std::string& address : options_.servers) {
-    if (!rendezvous_) parse_address(address);  // throws InvalidArgument
+    if (!rendezvous_) parse_address_of_peer(address);  // throws InvalidArgument
     Link& link = links_.emplace_back();
     link.address = address;
     link.lost_since = link.next_try = Clock::now();
@@ -77,7 +77,7 @@ void Client::find_servers() {
   if (!options_.etcd.urls.empty())
     finder = std::make_shared<EtcdFinder>(options_.etcd);  // throws InvalidArgument
   else
-    parse_address(options_.scheduler);  // the same
+    parse_address_of_peer(options_.scheduler);  // the same
   rendezvous_ = std::make_unique<Rendezvous>(
       *transport_, MemberOptions{.scheduler = options_.scheduler,
                                  .finder = std::move(finder),
@@ -402,6 +402,12 @@ void Client::disconnected(Peer peer, const std::string& why) {
   if (rendezvous_ && rendezvous_->member().owns(peer))
     return rendezvous_->member().disconnected(peer, why, Clock::now());
   if (Link* link = link_of(peer)) lost(*link, why);
+}
+
+void Client::cannot_connect(Peer peer, const std::string& why) {
+  if (rendezvous_ && rendezvous_->member().owns(peer))
+    return rendezvous_->member().cannot_connect(peer, why, Clock::now());
+  if (Link* link = link_of(peer)) fail(*link, why);
 }
 
 void Client::lost(Link& link, const std::string& why) {

@@ -84,6 +84,7 @@ class Client final : public ProgressSource, Receiver {
   using Lock = std::unique_lock<std::mutex>;
   void connected(Peer peer, const std::string& key) override;
   void disconnected(Peer peer, const std::string& why) override;
+  void cannot_connect(Peer peer, const std::string& why) override;
   std::span<std::byte> memory_for(Peer peer, std::span<const std::byte> head, std::size_t bytes) override;
   void received(Peer peer, std::span<const std::byte> head, std::span<std::byte> payload) override;
 

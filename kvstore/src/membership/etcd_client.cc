@@ -1,7 +1,10 @@
 #include "membership/etcd_client.h"
 
+#include <cerrno>
 #include <charconv>
 #include <map>
+#include <system_error>
+#include <unistd.h>
 
 #include <curl/curl.h>
 
@@ -94,6 +97,10 @@ std::vector<std::string> checked_urls(const EtcdOptions& options) {
   if (options.certificate.empty() != options.key.empty())
     refuse("a certificate needs its key, and a key its certificate");
   if (options.lease < std::chrono::seconds(2)) refuse("the lease is shorter than 2 s");
+  for (const std::string& file : {options.ca, options.certificate, options.key}) {
+    if (!file.empty() && ::access(file.c_str(), R_OK) != 0)
+      refuse("cannot read " + file + ": " + std::generic_category().message(errno));
+  }
   return urls;
 }
 

@@ -104,6 +104,14 @@ void Member::disconnected(Peer peer, const std::string& why, Time now) {
   if (owns(peer)) lose(why, now);
 }
 
+void Member::cannot_connect(Peer peer, const std::string& why, Time now) {
+  if (!owns(peer)) return;
+  lose(why, now);
+  if (views_.version > 0 || state_ != State::waiting) return;
+  state_ = State::refused;
+  if (on_refused) on_refused(why_);
+}
+
 void Member::lose(const std::string& why, Time now) {
   if (state_ == State::registered) {
     lost_since_ = now;
@@ -205,7 +213,10 @@ void Member::leave() {
 }
 
 void Member::depart() {
-  if (state_ == State::registered) transport_.send(peer_, {encode(Depart{})});
+  if (state_ == State::registered) {
+    if (leaving_) send_heartbeat({});  // which says so
+    transport_.send(peer_, {encode(Depart{})});
+  }
   state_ = State::departed;
 }
 

@@ -441,7 +441,7 @@ void SchedulerCore::change_views() {
          .connected = one.peer != 0,
          .given_up = one.gone && options_.lost_after.count() > 0 && one.gone_for > options_.lost_after,
          .leaving = one.leaving,
-         .left = one.left,
+         .left = one.left && one.leaving,
          .version = one.version});
     if (one.incarnation != 0) infos.push_back({number, one.incarnation, one.address, one.newest});
   }
@@ -470,7 +470,7 @@ std::string SchedulerCore::server_text(std::uint64_t incarnation) const {
 // It was told to end, and does so: no loss, but what somebody wanted.
 bool SchedulerCore::goes_in_order(std::uint64_t server) const {
   return std::any_of(servers_.begin(), servers_.end(), [server](const Process& one) {
-    return one.incarnation == server && (one.left || (one.leaving && !one.gone));
+    return one.incarnation == server && one.leaving && (one.left || !one.gone);
   });
 }
 

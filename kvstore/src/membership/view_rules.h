@@ -24,7 +24,7 @@ struct ServerPresence {
   bool connected = false;         // it is registered, and heard
   bool given_up = false;          // not here, and nobody waits for it any longer
   bool leaving = false;           // it asks others to have what it has
-  bool left = false;              // it has said that it ends, and is not here
+  bool left = false;              // it has done so, was told to end, and is not here
   std::uint64_t version = 0;      // of the newest views that it has
 };
 

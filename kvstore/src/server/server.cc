@@ -49,8 +49,9 @@ kv_detail::TransportOptions transport_options(const ServerOptions& options) {
 ServerOptions checked(ServerOptions options) {
   const auto refuse = [](const std::string& why) { throw InvalidArgument("Server: " + why); };
   const bool scheduled = kv_detail::is_scheduled(options);
-  if (!options.scheduler.empty()) kv_detail::parse_address(options.scheduler);  // throws InvalidArgument
-  if (!options.advertise.empty()) kv_detail::parse_address(options.advertise);
+  if (!options.scheduler.empty())
+    kv_detail::parse_address_of_peer(options.scheduler);  // throws InvalidArgument
+  if (!options.advertise.empty()) kv_detail::parse_address_of_peer(options.advertise);
   if (!options.etcd.urls.empty()) kv_detail::checked_urls(options.etcd);  // the same
   if (!options.scheduler.empty() && !options.etcd.urls.empty()) refuse("there are both a scheduler and etcd");
   if (options.servers < (scheduled ? 0 : 1)) refuse("servers is " + std::to_string(options.servers));
@@ -151,6 +152,10 @@ struct Server::Impl final : kv_detail::Receiver {
   void disconnected(Peer peer, const std::string& why) override {
     const auto now = Clock::now();
     of_scheduler(peer) ? member->disconnected(peer, why, now) : node.disconnected(peer, why, now);
+  }
+  void cannot_connect(Peer peer, const std::string& why) override {
+    const auto now = Clock::now();
+    of_scheduler(peer) ? member->cannot_connect(peer, why, now) : node.cannot_connect(peer, why, now);
   }
   std::span<std::byte> memory_for(Peer peer, std::span<const std::byte> head, std::size_t bytes) override {
     if (of_scheduler(peer)) return {};

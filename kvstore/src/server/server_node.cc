@@ -108,6 +108,16 @@ void ServerNode::disconnected(Peer peer, const std::string& why, Clock::time_poi
   shard.say(now);
 }
 
+// A backup. The server goes on without a copy, and tries again: the next view may have another one.
+void ServerNode::cannot_connect(Peer peer, const std::string& why, Clock::time_point now) {
+  if (const auto found = sessions_.find(peer); found != sessions_.end()) {
+    const std::uint32_t shard = found->second.shard;
+    if (std::exchange(unreachable_[shard], why) != why)
+      log(ServerEvent::Level::error, "backup_unreachable", {{"shard", std::to_string(shard)}, {"why", why}});
+  }
+  disconnected(peer, why, now);
+}
+
 // Null: it serves no longer.
 Shard* ServerNode::serving(const Session& session) {
   Shard& shard = *shards_[session.shard];

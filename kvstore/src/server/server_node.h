@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -34,6 +35,7 @@ class ServerNode final : public ShardOwner {
   // As in Receiver. An exception means that the peer is to be closed; CannotFollow, that the process has to end.
   void connected(Peer peer, const std::string& key, Clock::time_point now);
   void disconnected(Peer peer, const std::string& why, Clock::time_point now);
+  void cannot_connect(Peer peer, const std::string& why, Clock::time_point now);
   std::span<std::byte> memory_for(Peer peer, std::span<const std::byte> head, std::size_t bytes);
   void received(Peer peer, std::span<const std::byte> head, std::span<std::byte> payload,
                 Clock::time_point now);
@@ -111,6 +113,7 @@ class ServerNode final : public ShardOwner {
   std::unordered_map<Peer, Session> sessions_;
   std::vector<std::pair<std::uint32_t, std::uint64_t>> synced_, lost_;
   std::vector<std::pair<Peer, AdminWish::What>> wishes_;
+  std::map<std::uint32_t, std::string> unreachable_;  // why, by shard: backups, as events have said
   std::vector<ServerEvent> events_;
 };
 

@@ -39,6 +39,29 @@ Socket local_socket() {
   return socket;
 }
 
+constexpr std::size_t kMostOfName = 253, kMostOfLabel = 63;  // RFC 1035
+
+void check_host(const std::string& host, const std::string& text) {
+  const auto refuse = [&](const std::string& why) {
+    throw InvalidArgument("address: got '" + text.substr(0, kMostOfName) + "', " + why);
+  };
+  if (host.size() > kMostOfName)
+    refuse("a host of " + std::to_string(host.size()) + " bytes; it may have 253");
+  std::size_t label = 0;
+  for (const char one : host) {
+    if (one == '/' || one == '@' || static_cast<unsigned char>(one) <= ' ' || one == 0x7F)
+      refuse("whose host has '/', '@' or a blank");
+    label = one == '.' ? 0 : label + 1;
+    if (label > kMostOfLabel) refuse("a host with a part of more than 63 bytes between its dots");
+  }
+}
+
+// Of digits or with a colon it is meant as a number; no name server has it.
+bool is_number(const std::string& host) {
+  return host.find(':') != std::string::npos ||
+         (host.find('.') != std::string::npos && host.find_first_not_of("0123456789.") == std::string::npos);
+}
+
 }  // namespace
 
 std::string Address::text() const {
@@ -55,9 +78,17 @@ Address parse_address(const std::string& text) {
       address.host = address.host.substr(1, address.host.size() - 2);
     const char *first = text.data() + colon + 1, *last = text.data() + text.size();
     const auto [end, error] = std::from_chars(first, last, address.port);
+    check_host(address.host, text);
     if (error == std::errc{} && end == last && first != last) return address;
   }
   throw InvalidArgument("address: got '" + text + "', want HOST:PORT");
+}
+
+Address parse_address_of_peer(const std::string& text) {
+  Address address = parse_address(text);
+  if (address.host.empty() || address.port == 0)
+    throw InvalidArgument("address: got '" + text + "', want HOST:PORT with a host and a port other than 0");
+  return address;
 }
 
 Address address_to_listen_at(const std::string& text) {
@@ -69,11 +100,15 @@ Address address_to_listen_at(const std::string& text) {
 }
 
 Address address_to_connect_to(const std::string& text) {
-  Address address = parse_address(text);
+  Address address = parse_address_of_peer(text);
   addrinfo hints{}, *first = nullptr;
   hints.ai_socktype = SOCK_STREAM;
   const int wrong = getaddrinfo(address.host.c_str(), nullptr, &hints, &first);
-  if (wrong) throw CommError("'" + address.host + "' is no host: " + comm_detail::lookup_error(wrong));
+  if (wrong) {
+    const std::string why = "'" + address.host + "' is no host: " + comm_detail::lookup_error(wrong);
+    if (is_number(address.host)) throw comm_detail::LocalFailure(why);
+    throw CommError(why);
+  }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(first, freeaddrinfo);
   char number[NI_MAXHOST];
   if (getnameinfo(first->ai_addr, first->ai_addrlen, number, sizeof number, nullptr, 0, NI_NUMERICHOST) != 0)

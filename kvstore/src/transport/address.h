@@ -14,11 +14,14 @@ struct Address {
   std::string text() const;  // an IPv6 host in brackets
 };
 
-// Throws InvalidArgument for anything but HOST:PORT.
+// Throws InvalidArgument for anything but HOST:PORT, and for what can be no host.
 Address parse_address(const std::string& text);
+// The same for an address of others, which has a host and a port other than 0.
+Address parse_address_of_peer(const std::string& text);
 // The host as one of this machine's addresses: comm's choose_address, or any of loopback. Throws InvalidArgument.
 Address address_to_listen_at(const std::string& text);
-// The host as a number; may ask a name server. Throws CommError if the name is unknown.
+// The host as a number; may ask a name server. Throws CommError if the name is unknown, which may change, and LocalFailure for
+// what is no address in any network.
 Address address_to_connect_to(const std::string& text);
 
 // The name of the unix socket that stands beside a listening TCP socket, without the leading zero byte: in Linux's

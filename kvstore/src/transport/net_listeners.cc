@@ -58,13 +58,17 @@ bool ConnectionFactory::encrypts(const Address& address) const {
 
 std::shared_ptr<const comm_detail::TlsContext> ConnectionFactory::tls(const std::string& what) {
   if (tls_) return tls_;
-  watch_.emplace(options_.keys);
-  auto files = comm_detail::read_key_files(watch_->directory());
-  if (!files)
-    throw CommError(what + ", and there is no " + comm_detail::key_file_in(watch_->directory()) +
-                    ": run `heddle keygen` on one host and copy what it makes to the others");
-  tls_ = comm_detail::make_tls_context(*files);
-  roles_ = std::move(files->roles);
+  try {
+    watch_.emplace(options_.keys);
+    auto files = comm_detail::read_key_files(watch_->directory());
+    if (!files)
+      throw CommError(what + ", and there is no " + comm_detail::key_file_in(watch_->directory()) +
+                      ": run `heddle keygen` on one host and copy what it makes to the others");
+    tls_ = comm_detail::make_tls_context(*files);
+    roles_ = std::move(files->roles);
+  } catch (const CommError& error) {
+    comm_detail::throw_of_keys(error);
+  }
   return tls_;
 }
 

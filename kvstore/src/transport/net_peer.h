@@ -27,6 +27,7 @@ struct NetPeer {
   std::optional<Handshake> handshake{};
   KeyRoles roles{};  // of its key, when it was let in
   bool is_ring = false;
+  bool hopeless = false;  // see Receiver::cannot_connect
   MessageSender sender{};
   MessageReceiver receiver;
   short watched = POLLIN;  // the events that the poller waits for

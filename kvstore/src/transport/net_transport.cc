@@ -192,12 +192,13 @@ void NetTransport::enter(NetPeer& peer, NewConnection fresh) {
 }
 
 Peer NetTransport::connect(const std::string& text) {
-  parse_address(text);
+  parse_address_of_peer(text);
   NetPeer& peer = add(true);
   peer.address = text;
   try {
     enter(peer, factory_.connect(address_to_connect_to(text)));
   } catch (const CommError& error) {
+    peer.hopeless = dynamic_cast<const comm_detail::LocalFailure*>(&error) != nullptr;
     failures_.emplace_back(peer.number, error.what());
   }
   return peer.number;
@@ -237,10 +238,11 @@ void NetTransport::forget(NetPeer& peer) {
 void NetTransport::lose(NetPeer& peer, const std::string& why) {
   if (peer.gone) return;
   const Peer number = peer.number;
-  const bool known = peer.client || peer.stage == NetPeer::Stage::open;
+  const bool known = peer.client || peer.stage == NetPeer::Stage::open, hopeless = peer.hopeless;
   if (!known && peer.stage != NetPeer::Stage::refusing) refuse(peer, why);
   forget(peer);
-  if (known) receiver_.disconnected(number, why);
+  if (!known) return;
+  hopeless ? receiver_.cannot_connect(number, why) : receiver_.disconnected(number, why);
 }
 
 void NetTransport::refuse(const NetPeer& stranger, const std::string& why) {

@@ -27,11 +27,12 @@ struct ZmqPeer {
   Address address{};       // of connect()
   // That the server may have, and that have not been tried; the last one is next.
   std::vector<std::string> keys{};
-  std::string key{};     // of the other side
-  KeyRoles roles{};      // of that, when it was let in
-  int fd = -1;           // of its connection at the router
-  bool greeted = false;  // its hello has come
-  bool revoked = false;  // its key is no longer on the list: what it sends is not read
+  std::string key{};      // of the other side
+  KeyRoles roles{};       // of that, when it was let in
+  int fd = -1;            // of its connection at the router
+  bool greeted = false;   // its hello has come
+  bool hopeless = false;  // see Receiver::cannot_connect
+  bool revoked = false;   // its key is no longer on the list: what it sends is not read
   std::chrono::steady_clock::time_point deadline{};  // for that
   SendQueue queue{};
 };

@@ -161,8 +161,12 @@ bool ZmqTransport::encrypts(const Address& address) const {
 
 const CurveKeys& ZmqTransport::keys(const Address& address) {
   if (keys_) return *keys_;
-  watch_.emplace(options_.keys);
-  keys_ = read_curve_keys(options_.keys, "ZeroMQ is to encrypt at " + address.text());
+  try {
+    watch_.emplace(options_.keys);
+    keys_ = read_curve_keys(options_.keys, "ZeroMQ is to encrypt at " + address.text());
+  } catch (const CommError& error) {
+    comm_detail::throw_of_keys(error);
+  }
   return *keys_;
 }
 
@@ -213,7 +217,7 @@ std::string ZmqTransport::listen(const std::string& text) {
 }
 
 Peer ZmqTransport::connect(const std::string& text) {
-  parse_address(text);
+  parse_address_of_peer(text);
   const Peer peer = ++last_peer_;
   ZmqPeer& state = peers_[peer];
   state.deadline = Clock::now() + options_.handshake_timeout;
@@ -222,6 +226,7 @@ Peer ZmqTransport::connect(const std::string& text) {
     if (encrypts(state.address)) state.keys = keys(state.address).servers();
     start_dealer(state);
   } catch (const CommError& error) {
+    state.hopeless = dynamic_cast<const comm_detail::LocalFailure*>(&error) != nullptr;
     fail(peer, error.what());
   }
   return peer;
@@ -295,8 +300,10 @@ bool ZmqTransport::report_failures() {
     const ZmqPeer* state = find(peer);
     if (!state) continue;                                          // closed by the owner meanwhile
     const bool known = state->identity.empty() || state->greeted;  // to the receiver
+    const bool hopeless = state->hopeless;
     forget(peer, why);
-    if (known) receiver_.disconnected(peer, why);
+    if (!known) continue;
+    hopeless ? receiver_.cannot_connect(peer, why) : receiver_.disconnected(peer, why);
   }
   return true;
 }

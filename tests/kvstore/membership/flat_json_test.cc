@@ -82,6 +82,8 @@ TEST_CASE("etcd client: addresses that cannot be are named") {
         "etcd: a certificate needs its key, and a key its certificate");
   CHECK(problem({.urls = "https://a:1", .lease = std::chrono::milliseconds(100)}) ==
         "etcd: the lease is shorter than 2 s");
+  CHECK(problem({.urls = "https://a:1", .ca = "/none/ca.pem"}) ==
+        "etcd: cannot read /none/ca.pem: No such file or directory");
 }
 
 TEST_CASE("etcd client: without an answer the error names each member") {

@@ -23,6 +23,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
 constexpr std::size_t kSizes[] = {0, 1, 1000, 64 << 10, 100'000, 4 << 20};
 
 // Messages of all sizes; the heads have them, too, up to their limit.
@@ -88,6 +90,12 @@ TEST_CASE("an address that is no address is refused at the call") {
     CHECK(message_of([&] { end->connect("nowhere"); }) == "address: got 'nowhere', want HOST:PORT");
     CHECK(message_of([&] { end->listen("127.0.0.1:70000"); }) ==
           "address: got '127.0.0.1:70000', want HOST:PORT");
+    for (const char* const text : {"a b:1", "a/b:1", "user@a:1", ":9463", "127.0.0.1:0"}) {
+      CAPTURE(text);
+      CHECK(holds(message_of([&] { end->connect(text); }), std::string("got '") + text + "'"));
+    }
+    CHECK(holds(message_of([&] { end->connect(std::string(64, 'a') + ".b:1"); }), "more than 63 bytes"));
+    CHECK(holds(message_of([&] { end->connect(std::string(300, 'a') + ":1"); }), "a host of 300 bytes"));
   });
 }
 

@@ -110,7 +110,10 @@ int serve(const ServerSettings& settings) {
     log.write({Level::error, "failed", {{"reason", error.what()}}});
     const auto& options = settings.server;
     // 2: another start would find the same.
-    return why_not_served(options.listen, options.transport, options.keys).empty() ? 1 : 2;
+    const bool local = !why_not_served(options.listen, options.transport, options.keys).empty() ||
+                       (!options.scheduler.empty() &&
+                        !why_not_reached(options.scheduler, options.transport, options.keys).empty());
+    return local ? 2 : 1;
   }
 }
 

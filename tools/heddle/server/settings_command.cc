@@ -60,6 +60,10 @@ void SettingsCommand::check_start(FoundSettings& all) const {
   const std::string why = scheduler ? why_not_served(other.listen, other.transport, other.keys)
                                     : why_not_served(server.listen, server.transport, server.keys);
   if (!why.empty()) all.problems.push_back("listen: " + why);
+  if (scheduler || server.scheduler.empty()) return;
+  if (const std::string not_reached = why_not_reached(server.scheduler, server.transport, server.keys);
+      !not_reached.empty())
+    all.problems.push_back("scheduler: " + not_reached);
 }
 
 int SettingsCommand::run(const std::function<int(const ServerSettings&)>& act) const {
