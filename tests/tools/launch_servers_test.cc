@@ -1,5 +1,7 @@
 // The port of a job's scheduler, between its choice and the scheduler's start.
+#include <algorithm>
 #include <cerrno>
+#include <string>
 #include <sys/socket.h>
 #include <vector>
 
@@ -32,6 +34,21 @@ Listening listen_at(int port, bool reuse) {
 }
 
 }  // namespace
+
+TEST_CASE("launch: each server is told how many share the memory of its host") {
+  const auto told = [](const StoreServers& servers) {
+    std::string text;
+    for (const RankPlan& plan : servers.plan()) {
+      const std::vector<std::string> words = servers.program(plan).words;
+      const auto flag = std::find(words.begin(), words.end(), "--servers-on-host");
+      if (flag != words.end()) text += *(flag + 1) + " ";
+    }
+    return text;
+  };
+  CHECK(told(StoreServers({.servers = 3, .directory = "."})) == "3 3 3 ");
+  CHECK(told(StoreServers({.servers = 3, .directory = ".", .hosts = {{"127.0.0.1", 1}, {"127.0.0.2", 1}}})) ==
+        "2 1 2 ");
+}
 
 TEST_CASE("launch: the scheduler's port is kept for it, whenever it is started") {
   const StoreServers servers({.servers = 1, .directory = "."});

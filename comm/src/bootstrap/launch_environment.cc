@@ -308,10 +308,16 @@ LaunchEnvironment LaunchEnvironment::from(const Lookup& lookup) {
 }
 
 LaunchEnvironment LaunchEnvironment::from_environment() {
+  return from_environment([](std::string_view) -> const char* { return nullptr; });
+}
+
+LaunchEnvironment LaunchEnvironment::from_environment(
+    const std::function<const char*(std::string_view)>& instead) {
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
   std::string proxy;
   return from([&](const char* name) -> const char* {
+    if (const char* value = instead(name)) return value;
     if (const char* value = std::getenv(name)) return value;
     if (name == std::string_view("HOSTNAME")) return host;  // shells do not always export it
     if (name != std::string_view("PMI_JOBID")) return nullptr;

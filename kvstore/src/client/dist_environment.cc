@@ -50,12 +50,13 @@ int workers_of_dmlc() {
 // The rank that a launcher has given; with a scheduler, which gives ranks to those who have none, any.
 void find_rank(kv_detail::ClientOptions& options) {
   const bool numbered = !variable("DMLC_WORKER_ID", variable("DMLC_TASK_ID")).empty();
-  const auto without_dmlc = [](const char* name) -> const char* {
-    return std::string_view(name).starts_with("DMLC_") ? nullptr : std::getenv(name);
-  };
-  const LaunchEnvironment job = !options.is_scheduled() || variable("DMLC_ROLE").empty() || numbered
-                                    ? LaunchEnvironment::from_environment()
-                                    : LaunchEnvironment::from(without_dmlc);
+  const bool with_dmlc = !options.is_scheduled() || variable("DMLC_ROLE").empty() || numbered;
+  const LaunchEnvironment job =
+      LaunchEnvironment::from_environment([&](std::string_view name) -> const char* {
+        // Workers meet at servers: that no launcher says where ranks would meet is no fault.
+        if (name == "HEDDLE_RENDEZVOUS") return "tcp:unused:1";
+        return name.starts_with("DMLC_") && !with_dmlc ? "" : nullptr;
+      });
   const bool any = options.is_scheduled() && job.source == "alone";
   options.rank = any ? -1 : job.rank;
   options.workers = any ? workers_of_dmlc() : job.size;

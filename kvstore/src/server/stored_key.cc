@@ -9,6 +9,7 @@
 #include <heddle/ops.h>
 
 #include "server/keep_alive.h"
+#include "server/sole_owner.h"
 
 namespace heddle::kv_detail {
 namespace {
@@ -27,7 +28,7 @@ NDArray wide(const NDArray& value) { return is_half(value.dtype()) ? value.astyp
 // The memory of a push may still be on its way to the backup.
 void make_own(NDArray& sum, const NDArray& pushed) {
   const bool is_pushed = pushed.defined() && sum.storage() == pushed.storage();
-  if (sum.storage().use_count() > (is_pushed ? 2 : 1)) sum = sum.copy();
+  if (!is_held_only_by(is_pushed ? 2 : 1, sum.storage())) sum = sum.copy();
 }
 
 bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
@@ -197,7 +198,7 @@ void StoredKey::own_state() {
   const std::map<std::string, NDArray> all = optimizer_->state();
   // The optimizer and `all` hold each.
   const bool held = std::any_of(all.begin(), all.end(),
-                                [](const auto& one) { return one.second.storage().use_count() > 2; });
+                                [](const auto& one) { return !is_held_only_by(2, one.second.storage()); });
   if (held) optimizer_->set_state(all);
 }
 

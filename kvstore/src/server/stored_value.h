@@ -8,6 +8,7 @@
 
 #include <heddle/ndarray.h>
 
+#include "server/sole_owner.h"
 #include "transport/transport.h"
 
 namespace heddle::kv_detail {
@@ -26,7 +27,7 @@ class StoredValue {
   // The same, which may be changed at once: of a copy, if somebody holds the bytes.
   NDArray array_to_change();
   // Null: somebody holds the bytes.
-  std::byte* bytes_to_change() { return memory_.use_count() == 1 ? memory_.get() : nullptr; }
+  std::byte* bytes_to_change() { return is_held_only_by(1, memory_) ? memory_.get() : nullptr; }
   // value: contiguous, of the same dtype and size. A large one is not copied: nobody may change it any longer who has not
   // asked how many hold its storage. Rethrows its error.
   void set(const NDArray& value);

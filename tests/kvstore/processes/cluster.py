@@ -150,8 +150,7 @@ class Cluster(contextlib.ExitStack):
         return self.start([WORKER, *words], HEDDLE_STORE_SCHEDULER=self.address, **variables)
 
     def workers(self, count, *words, **variables):
-        return [self.worker(*words, HEDDLE_RANK=str(rank), HEDDLE_SIZE=str(count), HEDDLE_RENDEZVOUS="tcp:127.0.0.1:1",
-                            **variables)
+        return [self.worker(*words, HEDDLE_RANK=str(rank), HEDDLE_SIZE=str(count), **variables)
                 for rank in range(count)]
 
     def metric(self, name):

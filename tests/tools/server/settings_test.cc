@@ -60,6 +60,12 @@ TEST_CASE("settings: without anybody's doing they are those of ServerOptions, at
   CHECK(found.settings.server.number == usual.number);
   CHECK(found.settings.server.servers == usual.servers);
   CHECK(found.settings.server.memory_limit == usable_memory() / 5 * 4);
+  CHECK(found.settings.memory_limit.find(": 80 % of ") != std::string::npos);
+  const FoundSettings third = find_settings({.flags = {{"servers-on-host", "3"}}});
+  CHECK(third.settings.server.memory_limit == usable_memory() / 5 * 4 / 3);
+  CHECK(third.settings.memory_limit.ends_with(", for one of 3 servers on the host"));
+  CHECK(find_settings({.flags = {{"memory-limit", "6MiB"}, {"servers-on-host", "3"}}})
+            .settings.server.memory_limit == 6u << 20);
   CHECK(found.settings.server.job_memory_limit == usual.job_memory_limit);
   CHECK(found.settings.server.max_connections == usual.max_connections);
   CHECK(found.settings.server.worker_timeout == usual.worker_timeout);

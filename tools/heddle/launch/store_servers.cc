@@ -82,6 +82,13 @@ std::vector<RankPlan> StoreServers::plan() const {
   return all;
 }
 
+int StoreServers::servers_beside(const RankPlan& plan) const {
+  const std::vector<RankPlan> all = this->plan();
+  return static_cast<int>(std::count_if(all.begin(), all.end(), [&](const RankPlan& one) {
+    return one.kind == ProcessKind::server && one.host == plan.host;
+  }));
+}
+
 RankProgram StoreServers::program(const RankPlan& plan) const {
   std::vector<std::string> words = {std::filesystem::read_symlink("/proc/self/exe").string()};
   const auto add = [&words](std::initializer_list<std::string> more) {
@@ -93,7 +100,8 @@ RankProgram StoreServers::program(const RankPlan& plan) const {
     const std::string scheduler = scheduler_.substr(0, scheduler_.rfind(':'));
     const std::string host = plan.host.empty() ? scheduler : address_of(plan.host);
     add({"server", "--listen", host + ":0", "--scheduler", scheduler_, "--number", std::to_string(plan.rank),
-         "--replicas", std::to_string(settings_.replicas)});
+         "--replicas", std::to_string(settings_.replicas), "--servers-on-host",
+         std::to_string(servers_beside(plan))});
   }
   add({"--servers", std::to_string(settings_.servers)});
   return {plan, words, usual_settings(plan.kind), {}};

@@ -24,6 +24,8 @@ class StoreServers {
   const std::string& address() const { return scheduler_; }  // of the scheduler; empty: there are no servers
 
  private:
+  int servers_beside(const RankPlan& plan) const;  // on its host, with itself
+
   const Settings settings_;
   Descriptor reserved_;  // the scheduler's port
   std::string scheduler_;

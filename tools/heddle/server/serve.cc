@@ -42,6 +42,7 @@ class Service {
                  {"transport", settings_.server.transport},
                  {"number", number_text(settings_.server.number)},
                  {"servers", std::to_string(settings_.server.servers)},
+                 {"memory_limit", settings_.memory_limit},
                  {"metrics", pages_ ? pages_->address() : "off"},
                  {"pid", std::to_string(::getpid())}}});
     notify_manager("READY=1\nSTATUS=serving at " + server_.address());

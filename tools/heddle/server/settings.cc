@@ -204,10 +204,12 @@ constexpr Setting kSettings[] = {
      }},
     {"memory-limit", "BYTES", "auto",
      "of values, optimizer state and pushes that wait: 8GiB; 0: none; auto: 80 % of the memory of the host, "
-     "or of the control group",
+     "or of the control group, divided by servers-on-host",
      [](ServerSettings& all, Value value) {
-       all.server.memory_limit = value == kAuto ? heddle::usable_memory() / 5 * 4 : limit_from(value);
+       if (value != kAuto) all.server.memory_limit = limit_from(value);
      }},
+    {"servers-on-host", "N", "1", "how many servers share that memory; heddle launch says it",
+     [](ServerSettings& all, Value value) { all.servers_on_host = integer_from(value, 1, kMostServers); }},
     {"job-memory-limit", "BYTES", "0", "the same for each job; 0: none",
      [](ServerSettings& all, Value value) { all.server.job_memory_limit = limit_from(value); }},
     {"job-memory-limits", "JOB=BYTES,...", "",
@@ -419,7 +421,20 @@ void check_certificate(FoundSettings& found) {
                              ": certificates need addresses that begin with https://");
 }
 
+void find_memory_limit(FoundSettings& found) {
+  ServerSettings& all = found.settings;
+  const SettingValue& limit = value(found, "memory-limit");
+  all.memory_limit = all.server.memory_limit == 0 ? "none" : std::to_string(all.server.memory_limit);
+  if (limit.value != kAuto) return;
+  const std::size_t memory = heddle::usable_memory();
+  const auto servers = static_cast<std::size_t>(all.servers_on_host);
+  all.server.memory_limit = memory / 5 * 4 / servers;
+  all.memory_limit = std::to_string(all.server.memory_limit) + ": 80 % of " + std::to_string(memory);
+  if (servers > 1) all.memory_limit += ", for one of " + std::to_string(servers) + " servers on the host";
+}
+
 void check_server(FoundSettings& found) {
+  find_memory_limit(found);
   prefer_to_etcd(found, found.settings.server.etcd, "scheduler");
   std::vector<std::string>& problems = found.problems;
   const ServerSettings& all = found.settings;

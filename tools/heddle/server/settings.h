@@ -19,6 +19,8 @@ struct ServerSettings {
   StoreSchedulerOptions scheduler{};  // of `heddle scheduler`
   std::string metrics{};              // HOST:PORT; empty: none
   LogOptions log{};
+  int servers_on_host = 1;           // which share its memory
+  std::string memory_limit{};        // how the log calls it, and what it was taken from
   std::vector<std::string> notes{};  // to be logged at the start
 };
 
