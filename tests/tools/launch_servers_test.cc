@@ -50,6 +50,15 @@ TEST_CASE("launch: each server is told how many share the memory of its host") {
         "2 1 2 ");
 }
 
+TEST_CASE("launch: servers and the scheduler do not write the traces of ranks") {
+  const StoreServers servers({.servers = 2, .directory = "."});
+  for (const RankPlan& plan : servers.plan()) {
+    const Environment environment = servers.program(plan).environment;
+    REQUIRE(environment.contains("HEDDLE_TRACE"));
+    CHECK(environment.at("HEDDLE_TRACE").empty());  // not what this process has
+  }
+}
+
 TEST_CASE("launch: the scheduler's port is kept for it, whenever it is started") {
   const StoreServers servers({.servers = 1, .directory = "."});
   const std::string address = servers.address();

@@ -43,10 +43,11 @@ bool is_loopback(const Host& host) { return host.name.empty() || host.name.start
 // Without the user.
 std::string address_of(const std::string& host) { return host.substr(host.find('@') + 1); }
 
-// What is as usual unless the variables say something else.
+// What is as usual unless the variables say something else. A trace is that of a rank: a server has none, and would write
+// over the file of rank 0.
 Environment usual_settings(ProcessKind kind) {
   const std::string prefix = kind == ProcessKind::scheduler ? "HEDDLE_SCHEDULER_" : "HEDDLE_SERVER_";
-  Environment result;
+  Environment result{{"HEDDLE_TRACE", ""}};
   for (const auto& [setting, usual] : {std::pair("METRICS", "off"), std::pair("LOG_LEVEL", "warning")}) {
     const char* const set = std::getenv((prefix + setting).c_str());
     if (!set || !*set) result[prefix + setting] = usual;
