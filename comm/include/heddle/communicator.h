@@ -48,9 +48,8 @@ struct CommOptions {
 // Thread-safe, but all ranks must make their calls in one order, also from several threads. Arguments are checked at
 // the call and throw InvalidArgument. Arrays must belong to the communicator's engine and be on a cpu(i) or on
 // device(). They may be views; on a cpu(i), arrays that are not contiguous are copied. In the child of a fork calls
-// throw CommError, except for rank, size, backend, device, var and engine. Shared: bindings to other languages find the
-// owner from the object.
-class Communicator : public std::enable_shared_from_this<Communicator> {
+// throw CommError, except for rank, size, backend, device, var and engine.
+class Communicator {
  public:
   // The communicator of a job's ranks. Blocks until all take part. Throws CommError naming the ranks that are missing
   // after the timeout, and CommMismatch if ranks have different back ends, algorithms or values of reproducible.
