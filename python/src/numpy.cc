@@ -7,7 +7,7 @@ namespace {
 
 using namespace nb::literals;
 
-// Of lists of different lengths NumPy makes nothing.
+// numpy.asarray(given). Its ValueError, such as that for nested lists of different lengths, names the argument.
 nb::object as_numpy(ArgumentOf of, nb::handle given) {
   try {
     return numpy("asarray")(given);

@@ -21,7 +21,7 @@ struct LaunchEnvironment {
 
   // Throws InvalidArgument naming a variable that is missing, no number or out of range.
   static LaunchEnvironment from_environment();
-  // The same, where what `instead` returns goes before a variable of the environment; null: it does not. Empty: not set.
+  // from_environment, but a variable for which `instead` returns a text has that value; null: the environment's. Empty: not set.
   static LaunchEnvironment from_environment(const std::function<const char*(std::string_view name)>& instead);
   // The same for variables that `lookup` returns; null or empty: not set.
   static LaunchEnvironment from(const std::function<const char*(const char* name)>& lookup);

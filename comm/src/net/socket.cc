@@ -42,7 +42,7 @@ void set(const Socket& socket, int level, int name, int value) {
   setsockopt(socket.fd(), level, name, &value, sizeof value);
 }
 
-// Of errno. Descriptors, memory, ports and routes may be there a moment later; these stay as they are.
+// Throws the error that errno has: one that may pass (no descriptor, memory, port or route), or one that stays.
 [[noreturn]] void throw_failure(const std::string& what) {
   const int error = errno;
   const std::string text = what + ": " + last_error();

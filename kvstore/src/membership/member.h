@@ -57,7 +57,7 @@ class Member {
   void report_lost(std::uint32_t shard, std::uint64_t epoch);
   // Servers: asks the scheduler to give what this process has to others. It has nothing when the views say so.
   void leave();
-  // As in Receiver. A process that has been told nothing yet tries no more, as if it were refused; one that has goes on, since
+  // This host can never reach that scheduler. A process that has no views yet gives up, as if refused; one that has goes on, since
   // the scheduler may come to be elsewhere.
   void cannot_connect(Peer peer, const std::string& why, Time now);
 

@@ -467,7 +467,7 @@ std::string SchedulerCore::server_text(std::uint64_t incarnation) const {
   return incarnation == 0 ? "none" : server ? std::to_string(server->number) : "a former process";
 }
 
-// It was told to end, and does so: no loss, but what somebody wanted.
+// True if the server said that it leaves, and has left or still answers: its end is no loss.
 bool SchedulerCore::goes_in_order(std::uint64_t server) const {
   return std::any_of(servers_.begin(), servers_.end(), [server](const Process& one) {
     return one.incarnation == server && one.leaving && (one.left || !one.gone);

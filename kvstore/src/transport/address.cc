@@ -56,7 +56,7 @@ void check_host(const std::string& host, const std::string& text) {
   }
 }
 
-// Of digits or with a colon it is meant as a number; no name server has it.
+// True if host is written as an IPv4 or IPv6 address, right or wrong: no name server is asked for it.
 bool is_number(const std::string& host) {
   return host.find(':') != std::string::npos ||
          (host.find('.') != std::string::npos && host.find_first_not_of("0123456789.") == std::string::npos);

@@ -16,7 +16,7 @@ struct Address {
 
 // Throws InvalidArgument for anything but HOST:PORT, and for what can be no host.
 Address parse_address(const std::string& text);
-// The same for an address of others, which has a host and a port other than 0.
+// parse_address for an address to connect to: its host must not be empty, nor its port 0.
 Address parse_address_of_peer(const std::string& text);
 // The host as one of this machine's addresses: comm's choose_address, or any of loopback. Throws InvalidArgument.
 Address address_to_listen_at(const std::string& text);

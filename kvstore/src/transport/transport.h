@@ -43,7 +43,7 @@ class Receiver {
   // The last event of a peer, which it has once: its connection has ended, or could not be made. A peer that is closed by
   // close() has no such event.
   virtual void disconnected(Peer peer, const std::string& why) = 0;
-  // The same, instead of it: connect() has failed for a reason that is this process's or its host's own, such as a key file that
+  // Called in place of disconnected(): connect() failed for a reason of this process or its host, such as a key file that
   // cannot be read or a family of addresses that the system lacks. Another try fails alike.
   virtual void cannot_connect(Peer peer, const std::string& why) { disconnected(peer, why); }
   // Where to put the payload of a message whose head has come; at least `bytes` bytes, one or more, that stay until
