@@ -1617,7 +1617,7 @@ def argmin(x: ArrayLike, axis: int | None = None, *, out: NDArray | None = None)
     The result's dtype: i64."""
 
 def prod(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, out: NDArray | None = None) -> NDArray:
-    """The product along `axis`, an axis or several; None: all. f64 that leaves the range on the way gives infinity or 0, as in NumPy.
+    """The product along `axis`, an axis or several; None: all. What leaves the range of f64 on the way is infinite or 0; the shape tells the order.
 
     The result's dtype: that of x; i64 for integers and bool, u64 for unsigned ones.
 
