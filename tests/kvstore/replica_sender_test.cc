@@ -136,8 +136,9 @@ TEST_CASE("replica sender: a backup that says nothing is connected to anew") {
   primary.pass(300ms);
   CHECK(primary.backup.closed == 1);
   CHECK(primary.backup.connections == 2);
-  CHECK(primary.backup.events == std::vector<std::string>{"backup_lost"});
+  CHECK(primary.backup.events.empty());
   primary.pass(2500ms);  // nor does the next connection come about
+  CHECK(primary.backup.events == std::vector<std::string>{"backup_lost"});
   CHECK(primary.backup.connections == 3);
   CHECK(primary.sender.is_synced());  // it may have all still
 }
@@ -146,8 +147,30 @@ TEST_CASE("replica sender: the loss of a backup is an alarm while there is a job
   for (const std::uint32_t keys : {0, 1}) {
     Primary primary(keys);
     primary.sender.disconnected(primary.backup.connections, "it has ended", primary.now);
+    CHECK(primary.backup.events.empty());
+    primary.pass(1s);
     CHECK(primary.backup.events == std::vector<std::string>{"backup_lost"});
     CHECK(primary.backup.alarms == static_cast<int>(keys));
+  }
+}
+
+TEST_CASE(
+    "replica sender: a backup that left because it is wanted no longer is no loss, one that came back was "
+    "one") {
+  for (const bool wanted : {false, true}) {
+    Primary primary(1);
+    primary.sender.disconnected(primary.backup.connections, "it has ended", primary.now);
+    primary.pass(500ms);
+    CHECK(primary.backup.events.empty());
+    if (!wanted) {
+      primary.sender.set_backup(2, {}, primary.now);
+    } else {
+      primary.sender.connected(primary.backup.connections);
+      primary.answer(ReplicaKind::welcome);
+      CHECK(primary.backup.alarms == 1);
+    }
+    primary.pass(1500ms);
+    CHECK(primary.backup.alarms == (wanted ? 1 : 0));
   }
 }
 

@@ -9,6 +9,8 @@ namespace {
 constexpr std::chrono::milliseconds kRetry{20}, kLongestRetry{1000};
 // A connection on which the backup has answered nothing for so long, and on which nothing went out either, is half-open.
 constexpr std::chrono::milliseconds kMostSilent{2000};
+// A backup that is wanted no longer hears so from the scheduler, and leaves, up to so long before the primary does.
+constexpr std::chrono::milliseconds kFarewell{1000};
 // Of records that a backup without the whole state has not confirmed: beyond that workers wait.
 constexpr std::uint64_t kMostUnconfirmed = 64 << 20;
 // Bytes for the backup that wait to be sent: beyond that it gets no more of a state.
@@ -81,6 +83,7 @@ void ReplicaLink::tick(Clock::time_point now) {
     heard_ = now;
     queued_ = 0;
   }
+  if (loss_ && now >= loss_->due) log_loss();
   if (greeted_ && now >= next_beat_) beat(now);
   if (saver_) go_on(now);
 }
@@ -114,7 +117,11 @@ void ReplicaLink::disconnected(const std::string& why, Clock::time_point now) {
   if (stage_ == Stage::sending) set_stage(Stage::idle);
   // Workers would be told nothing until it is there again, and another copy may be made.
   if (target_.learner && stage_ != Stage::idle) report_lost();
-  if (!std::exchange(greeted_, false)) return;
+  if (std::exchange(greeted_, false)) loss_ = {why, now + kFarewell};
+}
+
+void ReplicaLink::log_loss() {
+  const std::string why = std::exchange(loss_, std::nullopt)->why;
   // Without a job there is nothing of which the backup had a copy: servers that end one after the other say no warning.
   owner_.log(core_.has_jobs() ? ServerEvent::Level::warning : ServerEvent::Level::info, "backup_lost",
              {{"shard", std::to_string(shard_)}, {"backup", target_.address}, {"why", why}});
@@ -143,6 +150,7 @@ void ReplicaLink::received(const ReplicaMessage& message, Clock::time_point now)
 void ReplicaLink::welcomed(const ReplicaMessage& message, Clock::time_point now) {
   if (greeted_) throw MalformedMessage("a second welcome");
   greeted_ = true;
+  if (loss_) log_loss();
   beat(now);
   const bool has_state = message.log == log_.number && stage_ != Stage::idle && message.number <= log_.last &&
                          message.number >= acknowledged_;

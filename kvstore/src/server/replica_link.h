@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,10 @@ class ReplicaLink {
     std::uint64_t number;
     Change change;
   };
+  struct Loss {
+    std::string why;
+    Clock::time_point due;  // when it is logged, unless the link has ended
+  };
   static std::uint64_t bytes_of(const Entry& entry);
   void count(std::int64_t bytes);
   void disconnect();
@@ -73,6 +78,7 @@ class ReplicaLink {
   void send_entry(const Entry& entry);
   void send_state(Clock::time_point now);
   void report_lost();
+  void log_loss();
   void look_for_silence(Clock::time_point now);
   void beat(Clock::time_point now);
   void welcomed(const ReplicaMessage& message, Clock::time_point now);
@@ -87,6 +93,7 @@ class ReplicaLink {
   Target target_;
   Peer peer_ = 0;
   bool greeted_ = false;                     // it has said what it has
+  std::optional<Loss> loss_{};               // of the connection
   bool lost_ = false;                        // it has lost what it had confirmed
   std::uint16_t version_ = kOldestProtocol;  // of the connection
   Stage stage_ = Stage::idle;

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <utility>
 
 #include "server/server_core.h"
 #include "server/shard_owner.h"
@@ -18,6 +17,7 @@ class ReplicaReceiver {
   ReplicaReceiver(ShardOwner& owner, std::uint32_t shard, std::uint64_t copy,
                   std::unique_ptr<ServerCore> former)
       : owner_(owner), shard_(shard), copy_(copy), former_(std::move(former)) {}
+  ~ReplicaReceiver() { disconnect(); }
   ReplicaReceiver(const ReplicaReceiver&) = delete;
   ReplicaReceiver& operator=(const ReplicaReceiver&) = delete;
 
@@ -30,8 +30,6 @@ class ReplicaReceiver {
   void received(const ReplicaMessage& message, std::span<const std::byte> payload, Clock::time_point now);
 
   Peer peer() const { return peer_; }
-  // Its end keeps the connection, which is the caller's from then on.
-  Peer release_peer() { return std::exchange(peer_, 0); }
   std::uint64_t copy() const { return copy_; }
   bool is_complete() const { return complete_ || former_; }
   bool has_jobs() const { return complete_ ? core_->has_jobs() : former_ && former_->has_jobs(); }

@@ -31,7 +31,8 @@ void ServerCore::log(ServerEvent::Level level, const char* name,
 
 void ServerCore::connected(Peer peer, const std::string& key) { sessions_[peer].key = key; }
 
-void ServerCore::disconnected(Peer peer, const std::string& why, Clock::time_point now) {
+void ServerCore::disconnected(Peer peer, const std::string& why, Clock::time_point now,
+                              ServerEvent::Level loss) {
   const auto found = sessions_.find(peer);
   if (found == sessions_.end()) return;
   const Session session = found->second;
@@ -45,7 +46,7 @@ void ServerCore::disconnected(Peer peer, const std::string& why, Clock::time_poi
     log(ServerEvent::Level::info, "worker_left",
         {{"job", session.job->name()}, {"worker", std::to_string(session.rank)}});
   } else {
-    log(ServerEvent::Level::warning, "worker_lost",
+    log(loss, "worker_lost",
         {{"job", session.job->name()}, {"worker", std::to_string(session.rank)}, {"why", why}});
   }
 }

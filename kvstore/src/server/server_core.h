@@ -33,7 +33,9 @@ class ServerCore {
              std::shared_ptr<std::uint64_t> used = std::make_shared<std::uint64_t>(0));
 
   void connected(Peer peer, const std::string& key);
-  void disconnected(Peer peer, const std::string& why, Clock::time_point now);
+  // `loss`: the level of the event for a worker that has not said that it leaves.
+  void disconnected(Peer peer, const std::string& why, Clock::time_point now,
+                    ServerEvent::Level loss = ServerEvent::Level::warning);
   // As in Receiver. Both throw MalformedMessage.
   std::span<std::byte> memory_for(Peer peer, std::span<const std::byte> head, std::size_t bytes);
   void received(Peer peer, std::span<const std::byte> head, std::size_t payload, Clock::time_point now);

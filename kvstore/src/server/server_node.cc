@@ -104,7 +104,10 @@ void ServerNode::disconnected(Peer peer, const std::string& why, Clock::time_poi
   Shard& shard = *shards_[session.shard];
   if (session.kind == Session::Kind::replica) shard.disconnected(peer, why, now);
   if (session.kind != Session::Kind::worker || !shard.core()) return;
-  shard.core()->disconnected(peer, why, now);
+  // Where another server takes the part over soon, the worker may have heard so before this one.
+  const bool moves =
+      shard.has_backup() && (draining_ || session.shard != static_cast<std::uint32_t>(options_.number));
+  shard.core()->disconnected(peer, why, now, moves ? ServerEvent::Level::info : ServerEvent::Level::warning);
   shard.say(now);
 }
 
@@ -281,11 +284,10 @@ void ServerNode::finish_snapshots() {
   for (const auto& shard : shards_) shard->finish_snapshot();
 }
 
-// A complete copy stays until the scheduler needs it no longer, and the primary has heard so.
+// A complete copy stays until the scheduler needs it no longer.
 bool ServerNode::is_drained() const {
   return draining_ && std::all_of(shards_.begin(), shards_.end(), [](const auto& shard) {
-           return (!shard->core() || !shard->core()->has_jobs()) && !shard->keeps_copy() &&
-                  !shard->has_former_primary();
+           return (!shard->core() || !shard->core()->has_jobs()) && !shard->keeps_copy();
          });
 }
 

@@ -8,8 +8,6 @@ namespace heddle::kv_detail {
 namespace {
 
 constexpr std::chrono::seconds kKeepAgain{1};  // another process may still have the folder
-// For a former primary, which hears from the scheduler at about the same time.
-constexpr std::chrono::seconds kFarewell{1};
 
 std::uint64_t random_number() {
   std::random_device device;
@@ -32,7 +30,7 @@ void Shard::set_view(const ShardView& view, const Views& views, Clock::time_poin
   backup_ = {view.backup != 0, second ? second->address : "", view.handover, backup_.protocol};
   if (primary && view.fresh) {
     stop_serving();  // what this process has of the shard was given up
-    drop_receiver(now);
+    receiver_ = nullptr;
     begin(std::make_unique<ServerCore>(core_options(owner_, number_), random_number(), owner_.memory_used()),
           view, now);
   } else if (primary && receiver_ && receiver_->is_complete()) {
@@ -42,7 +40,7 @@ void Shard::set_view(const ShardView& view, const Views& views, Clock::time_poin
   } else {
     std::unique_ptr<ServerCore> former = stop_serving();
     if (!view.handover) former = nullptr;
-    set_receiver(view, std::move(former), now);
+    set_receiver(view, std::move(former));
     if (primary)
       owner_.log(ServerEvent::Level::error, "state_missing",
                  {{"shard", std::to_string(number_)}, {"epoch", std::to_string(epoch_)}});
@@ -52,7 +50,7 @@ void Shard::set_view(const ShardView& view, const Views& views, Clock::time_poin
 
 // Within an epoch learners come and go. A scheduler that was started anew may have learnt what servers speak.
 void Shard::keep_role(const ShardView& view, const Views& views, Clock::time_point now) {
-  if (!sender_) return set_receiver(view, nullptr, now);
+  if (!sender_) return set_receiver(view, nullptr);
   const ServerInfo* const learner = find_server(views, view.learner);
   const std::uint16_t protocol = learner ? learner->protocol : kOldestProtocol;
   sender_->set_protocols(backup_.protocol, protocol);
@@ -61,27 +59,12 @@ void Shard::keep_role(const ShardView& view, const Views& views, Clock::time_poi
 }
 
 // A learner that becomes the backup goes on with its copy.
-void Shard::set_receiver(const ShardView& view, std::unique_ptr<ServerCore> former, Clock::time_point now) {
+void Shard::set_receiver(const ShardView& view, std::unique_ptr<ServerCore> former) {
   const std::uint64_t me = owner_.incarnation();
   const std::uint64_t copy = view.backup == me ? copy_of(view) : view.learner == me ? view.learner_copy : 0;
   if (receiver_ && receiver_->copy() == copy) return;
-  drop_receiver(now);
-  if (copy != 0) receiver_ = std::make_unique<ReplicaReceiver>(owner_, number_, copy, std::move(former));
-}
-
-// A primary whose connection ends before it has heard that the copy is wanted no longer would take that for a loss.
-void Shard::drop_receiver(Clock::time_point now) {
-  if (receiver_ && receiver_->peer() != 0)
-    former_primaries_.emplace_back(receiver_->release_peer(), now + kFarewell);
   receiver_ = nullptr;
-}
-
-void Shard::close_former_primaries(Clock::time_point now) {
-  std::erase_if(former_primaries_, [&](const auto& one) {
-    const bool due = now >= one.second;
-    if (due) owner_.close(one.first);
-    return due;
-  });
+  if (copy != 0) receiver_ = std::make_unique<ReplicaReceiver>(owner_, number_, copy, std::move(former));
 }
 
 // A primary that begins the shard goes on with a snapshot of it.
@@ -143,7 +126,7 @@ void Shard::add_snapshots_to(SnapshotStats& stats, Clock::time_point now) const 
 void Shard::take_over(const ShardView& view, Clock::time_point now) {
   serves_from_ = receiver_->end_of_lease();
   std::unique_ptr<ServerCore> core = receiver_->take_core();
-  drop_receiver(now);
+  receiver_ = nullptr;
   core->promote(std::max(now, serves_from_));
   core->record_changes(false);
   begin(std::move(core), view, now);
@@ -196,7 +179,6 @@ void Shard::tick(Clock::time_point now) {
   if (retired_ && !retired_->go_on()) retired_ = nullptr;
   if (core_ && !snapshots_ && now >= next_keep_) keep_snapshots(false);
   if (sender_) sender_->tick(now);
-  close_former_primaries(now);
   if (!core_ || now < serves_from_) return;
   core_->tick(now);
   if (snapshots_) snapshots_->tick(now);
@@ -252,7 +234,6 @@ void Shard::connected(Peer peer) {
 void Shard::disconnected(Peer peer, const std::string& why, Clock::time_point now) {
   if (sender_ && sender_->owns(peer)) sender_->disconnected(peer, why, now);
   if (receiver_ && receiver_->peer() == peer) receiver_->disconnected();
-  std::erase_if(former_primaries_, [peer](const auto& one) { return one.first == peer; });
 }
 
 std::span<std::byte> Shard::memory_for(Peer peer, const ReplicaMessage& message, std::size_t bytes) {

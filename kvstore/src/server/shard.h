@@ -11,8 +11,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "server/replica_receiver.h"
 #include "server/replica_sender.h"
@@ -36,8 +34,6 @@ class Shard {
   bool is_primary() const { return core_ != nullptr; }
   bool is_backup() const { return receiver_ != nullptr; }
   bool keeps_copy() const { return receiver_ && receiver_->has_jobs(); }  // complete, of what workers use
-  // A connection of a primary that this server is no copy of any longer: it closes it when it has heard so, too.
-  bool has_former_primary() const { return !former_primaries_.empty(); }
   bool has_backup() const { return sender_ && backup_.exists; }
   bool is_synced() const { return sender_ && sender_->is_synced(); }  // the backup
   std::uint64_t log_bytes() const { return sender_ ? sender_->log_bytes() : 0; }
@@ -64,9 +60,7 @@ class Shard {
 
  private:
   void keep_role(const ShardView& view, const Views& views, Clock::time_point now);
-  void set_receiver(const ShardView& view, std::unique_ptr<ServerCore> former, Clock::time_point now);
-  void drop_receiver(Clock::time_point now);
-  void close_former_primaries(Clock::time_point now);
+  void set_receiver(const ShardView& view, std::unique_ptr<ServerCore> former);
   std::string objection(const ReplicaMessage& hello) const;
   void begin(std::unique_ptr<ServerCore> core, const ShardView& view, Clock::time_point now);
   void keep_snapshots(bool restores);
@@ -89,8 +83,6 @@ class Shard {
   Clock::time_point next_keep_{};           // when that is tried again
   std::unique_ptr<ReplicaSender> sender_{};
   std::unique_ptr<ReplicaReceiver> receiver_{};  // of a backup or a learner
-  std::vector<std::pair<Peer, Clock::time_point>>
-      former_primaries_{};  // and when they are closed at the latest
 };
 
 }  // namespace heddle::kv_detail
