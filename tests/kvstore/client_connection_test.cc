@@ -25,7 +25,7 @@ namespace {
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// Lets the worker in, and ends each connection 30 ms later, until so much time has passed.
+// Lets the worker in, and ends the connection 30 ms later. Connections that begin after so much time stay.
 class RestlessServer final : Receiver {
  public:
   RestlessServer(bool answers, Clock::duration restless)
@@ -61,7 +61,7 @@ class RestlessServer final : Receiver {
       const auto now = Clock::now();
       std::vector<Peer> old;
       for (const auto& [peer, since] : since_) {
-        if (now < rests_at_ && now - since > 30ms) old.push_back(peer);
+        if (since < rests_at_ && now - since > 30ms) old.push_back(peer);
       }
       for (const Peer peer : old) since_.erase(peer), transport_->close(peer);
     }

@@ -56,7 +56,7 @@ void check_host(const std::string& host, const std::string& text) {
   }
 }
 
-// True if host is written as an IPv4 or IPv6 address, right or wrong: no name server is asked for it.
+// True if host is written as an IPv4 or IPv6 address, right or wrong: a name server, which may not answer, is not asked for it.
 bool is_number(const std::string& host) {
   return host.find(':') != std::string::npos ||
          (host.find('.') != std::string::npos && host.find_first_not_of("0123456789.") == std::string::npos);
@@ -103,6 +103,7 @@ Address address_to_connect_to(const std::string& text) {
   Address address = parse_address_of_peer(text);
   addrinfo hints{}, *first = nullptr;
   hints.ai_socktype = SOCK_STREAM;
+  if (is_number(address.host)) hints.ai_flags = AI_NUMERICHOST;
   const int wrong = getaddrinfo(address.host.c_str(), nullptr, &hints, &first);
   if (wrong) {
     const std::string why = "'" + address.host + "' is no host: " + comm_detail::lookup_error(wrong);
