@@ -25,7 +25,7 @@ PROLOGUE = '''"""The types of the compiled module. Written by python/stubs.py.""
 
 import os
 from collections.abc import Callable, Generator as _Generator, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy
 import numpy.typing

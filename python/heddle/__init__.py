@@ -12,6 +12,7 @@ docs/python.md is the user's guide.
 import atexit as _atexit
 import builtins as _builtins
 import contextlib as _contextlib
+import functools as _functools
 import importlib as _importlib
 import os as _os
 import sys as _sys
@@ -44,7 +45,7 @@ class TraceSummary(_typing.NamedTuple):
     error: str
 
 
-class trace(_contextlib.ContextDecorator):  # noqa: N801 (used as a function)
+class trace(_heddle._TraceBlock):  # noqa: N801 (used as a function)
     """Traces all engines of the process in the block, into a file for Perfetto and `heddle trace`."""
 
     def __init__(self, path: str | _os.PathLike[str]) -> None:
@@ -55,15 +56,23 @@ class trace(_contextlib.ContextDecorator):  # noqa: N801 (used as a function)
             )
         if not isinstance(path, (str, _os.PathLike)):
             raise TypeError(f"trace: path is a {type(path).__name__}; want a str or a Path")
+        _heddle._TraceBlock.__init__(self, _os.fspath(path))
         self.path = path
-        self.summary = TraceSummary("", 0, 0, 0, "")
 
-    def __enter__(self) -> _typing.Self:
-        _heddle._trace_start(_os.fspath(self.path))
-        return self
+    def __call__(self, function: _typing.Callable[..., _typing.Any]) -> _typing.Callable[..., _typing.Any]:
+        """As a decorator: traces each call."""
 
-    def __exit__(self, *_: object) -> None:
-        self.summary = TraceSummary(*_heddle._trace_stop())
+        @_functools.wraps(function)
+        def traced(*args: _typing.Any, **kwargs: _typing.Any) -> _typing.Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return traced
+
+    @property
+    def summary(self) -> TraceSummary:
+        """Of the trace that has ended."""
+        return TraceSummary(*self._summary())
 
 
 class PrintOptions(_typing.NamedTuple):
@@ -112,12 +121,12 @@ def printoptions(
     suppress: bool | None = None,
 ) -> _typing.Iterator[PrintOptions]:
     """set_printoptions for a block."""
-    before = get_printoptions()
-    set_printoptions(precision, threshold, edgeitems, linewidth, suppress)
+    before = _heddle._print_options()
     try:
+        set_printoptions(precision, threshold, edgeitems, linewidth, suppress)
         yield get_printoptions()
     finally:
-        _heddle._set_print_options(**before._asdict())
+        _heddle._set_print_options(*before)
 
 
 class MemorySite(_typing.NamedTuple):

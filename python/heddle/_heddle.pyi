@@ -3,7 +3,7 @@
 import os
 from concurrent.futures import Future
 from collections.abc import Callable, Generator as _Generator, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy
 import numpy.typing
@@ -809,7 +809,7 @@ class KVStore:
 
     def push(self, key: Keys, value: NDArray | Sequence[NDArray] | RowSparse, lr: float | None = None, grad_scale: float = 1.0) -> None:
         """
-        Sums the values into what is stored, or updates it with the optimizer. A list of keys has a list of one value each.
+        The sum of the values replaces what is stored; with an optimizer it is a gradient, times grad_scale, that updates it. Without one lr and grad_scale have no effect. A list of keys has a list of one value each.
         """
 
     def pull(self, key: Keys, out: NDArray | Sequence[NDArray]) -> None:
@@ -948,9 +948,14 @@ def save_csv(path: str | os.PathLike[str], array: ArrayLike, delimiter: str = ',
     An array of one axis or two as text, with as many digits as give the same numbers unless told otherwise.
     """
 
-def _trace_start(path: str) -> None: ...
+class _TraceBlock:
+    def __init__(self, path: str) -> None: ...
 
-def _trace_stop() -> tuple[str, int, int, int, str]: ...
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *args: object) -> None: ...
+
+    def _summary(self) -> tuple[str, int, int, int, str]: ...
 
 def _print_options() -> tuple[int, int, int, int, bool]: ...
 

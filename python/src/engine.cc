@@ -144,6 +144,7 @@ void shut_down() {
     std::this_thread::yield();
   }
   if (!end_interpreter()) _exit(130);
+  fail_held_completions();
 }
 
 // The engines that a thread has entered. Blocks of coroutines of one thread may end in any order.

@@ -1,5 +1,8 @@
 #include "module.h"
 
+#include <string>
+#include <utility>
+
 #include <nanobind/stl/string.h>
 
 #include <heddle/trace.h>
@@ -13,21 +16,53 @@ namespace heddle::python {
 
 using namespace nb::literals;
 
+namespace {
+
+// The block of heddle.trace. Each change is one call, which a signal's handler cannot come into; who loses the object between
+// them ends the trace.
+class TraceBlock {
+ public:
+  explicit TraceBlock(std::string path) : path_(std::move(path)) {}
+  ~TraceBlock() { stop(); }
+  TraceBlock(const TraceBlock&) = delete;
+  TraceBlock& operator=(const TraceBlock&) = delete;
+
+  void start() {
+    const ReleaseGil released;
+    trace::start(path_);
+    started_ = true;
+  }
+  void stop() {
+    if (!std::exchange(started_, false)) return;
+    const ReleaseGil released;
+    summary_ = trace::stop();
+  }
+  nb::tuple summary() const {
+    return nb::make_tuple(summary_.path, summary_.records, summary_.dropped, summary_.bytes, summary_.error);
+  }
+
+ private:
+  std::string path_;
+  bool started_ = false;
+  trace::TraceSummary summary_;
+};
+
+}  // namespace
+
 void bind_trace(nb::module_& m) {
-  m.def(
-      "_trace_start", [](const std::string& path) { trace::start(path); }, "path"_a,
-      nb::call_guard<ReleaseGil>());
-  m.def(
-      "_trace_stop",
-      [] {
-        trace::TraceSummary summary;
-        {
-          const ReleaseGil released;
-          summary = trace::stop();
-        }
-        return nb::make_tuple(summary.path, summary.records, summary.dropped, summary.bytes, summary.error);
-      },
-      nb::sig("def _trace_stop() -> tuple[str, int, int, int, str]"));
+  nb::class_<TraceBlock>(m, "_TraceBlock")
+      .def(nb::init<std::string>(), "path"_a)
+      .def(
+          "__enter__",
+          [](nb::object self) {
+            nb::inst_ptr<TraceBlock>(self)->start();
+            return self;
+          },
+          nb::sig("def __enter__(self) -> Self"))
+      .def(
+          "__exit__", [](TraceBlock& self, const nb::args&) { self.stop(); },
+          nb::sig("def __exit__(self, *args: object) -> None"))
+      .def("_summary", &TraceBlock::summary, nb::sig("def _summary(self) -> tuple[str, int, int, int, str]"));
 }
 
 }  // namespace heddle::python

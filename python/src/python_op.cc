@@ -1,6 +1,8 @@
 #include "python_op.h"
 
+#include <pthread.h>
 #include <string>
+#include <unordered_set>
 
 #include "array.h"
 #include "errors.h"
@@ -12,6 +14,15 @@ namespace {
 using namespace nb::literals;
 
 thread_local const RunContext* innermost = nullptr;
+
+// Those that can still end an op. The GIL guards the set; the child of a fork, where these ops do not end, has one of its own.
+std::unordered_set<PythonCompletion*>* held_completions = new std::unordered_set<PythonCompletion*>;
+const int at_fork =
+    pthread_atfork(nullptr, nullptr, [] { held_completions = new std::unordered_set<PythonCompletion*>; });
+
+Error ended_before(const char* op) {
+  return Error(std::string("op '") + op + "': the interpreter ended before it");
+}
 
 class Running {
  public:
@@ -25,7 +36,7 @@ class Running {
 };
 
 void check_held(const HoldGil& gil, const RunContext& context) {
-  if (!gil) throw Error(std::string("op '") + context.name + "': the interpreter ended before it");
+  if (!gil) throw ended_before(context.name);
 }
 
 }  // namespace
@@ -54,11 +65,24 @@ void PythonAsyncOp::operator()(RunContext& context, Completion completion) {
   if (once_) fn_ = Reference();
 }
 
-PythonCompletion::~PythonCompletion() {
-  if (completion_) without_gil([&] { completion_.reset(); });
+PythonCompletion::PythonCompletion(Completion completion, const char* op, Where where)
+    : completion_(std::move(completion)), op_(op), where_(where) {
+  held_completions->insert(this);
 }
 
-std::optional<Completion> PythonCompletion::take() { return std::exchange(completion_, std::nullopt); }
+PythonCompletion::PythonCompletion(PythonCompletion&& other) noexcept
+    : completion_(other.take()), op_(other.op_), where_(other.where_) {
+  if (completion_) held_completions->insert(this);
+}
+
+PythonCompletion::~PythonCompletion() {
+  if (std::optional<Completion> completion = take()) without_gil([&] { completion.reset(); });
+}
+
+std::optional<Completion> PythonCompletion::take() {
+  held_completions->erase(this);
+  return std::exchange(completion_, std::nullopt);
+}
 
 void PythonCompletion::done() {
   if (std::optional<Completion> completion = take()) without_gil([&] { completion->done(); });
@@ -74,10 +98,21 @@ void PythonCompletion::fail(nb::handle exception) {
 }
 
 void PythonCompletion::fail_with_set_error() {
-  std::optional<Completion> completion = take();
-  if (!completion) return PyErr_Clear();
+  if (!completion_) return PyErr_Clear();
+  // This may run Python code, in which the thread may stay when the interpreter ends: the op can be failed meanwhile.
   std::exception_ptr error = std::make_exception_ptr(PythonFailure::take_set(op_, where_));
-  without_gil([&] { completion->fail(std::move(error)); });
+  if (std::optional<Completion> completion = take()) without_gil([&] { completion->fail(std::move(error)); });
+}
+
+void PythonCompletion::fail_at_end() {
+  if (std::optional<Completion> completion = take()) {
+    const ReleaseGil released;
+    completion->fail(std::make_exception_ptr(ended_before(op_)));
+  }
+}
+
+void fail_held_completions() {
+  while (!held_completions->empty()) (*held_completions->begin())->fail_at_end();
 }
 
 void call_skipped(const Reference& skipped, const std::exception_ptr& why) noexcept {

@@ -29,13 +29,13 @@ class PythonOp {
 // the op fails.
 class PythonCompletion {
  public:
-  PythonCompletion(Completion completion, const char* op, Where where)
-      : completion_(std::move(completion)), op_(op), where_(where) {}
-  PythonCompletion(PythonCompletion&&) = default;
+  PythonCompletion(Completion completion, const char* op, Where where);
+  PythonCompletion(PythonCompletion&& other) noexcept;
   ~PythonCompletion();
   void done();
   void fail(nb::handle exception);
   void fail_with_set_error();  // the Python error that is set
+  void fail_at_end();          // the interpreter ends
 
  private:
   std::optional<Completion> take();
@@ -55,6 +55,10 @@ class PythonAsyncOp {
   Where where_;
   bool once_;
 };
+
+// Fails the ops whose completions Python still holds. Once no thread goes on with Python code, nobody else would end them.
+// Called with the GIL.
+void fail_held_completions();
 
 void call_skipped(const Reference& skipped, const std::exception_ptr& why) noexcept;
 

@@ -124,9 +124,9 @@ void bind_values(nb::class_<PythonStore>& type) {
            nb::sig(
                "def push(self, key: Keys, value: NDArray | Sequence[NDArray] | RowSparse, lr: float | None = "
                "None, grad_scale: float = 1.0) -> None"),
-           "Sums the values into what is stored, or updates it with the optimizer. A list of keys has a list "
-           "of one "
-           "value each.")
+           "The sum of the values replaces what is stored; with an optimizer it is a gradient, times "
+           "grad_scale, that updates it. Without one lr and grad_scale have no effect. A list of keys has a "
+           "list of one value each.")
       .def("pull", &pull, "key"_a, "out"_a,
            nb::sig("def pull(self, key: Keys, out: NDArray | Sequence[NDArray]) -> None"),
            "Copies what is stored into out. A list of keys has a list of one array each.")

@@ -1,5 +1,6 @@
 """Engines, vars, ops, errors, groups and graphs."""
 
+import json
 import asyncio
 import gc
 import signal
@@ -490,3 +491,38 @@ def test_an_engine_may_end_inside_its_own_op():
     engine.push(run, mutate=[var])
     del engine, var
     assert ended.wait(60)
+
+
+def test_a_trace_that_is_left_between_two_lines_ends(tmp_path):
+    def interrupt(frame, event, _):
+        if event == "return" and frame.f_code.co_name == "enter":
+            raise KeyboardInterrupt
+        return interrupt
+
+    def enter():  # as contextlib.ExitStack does, which may be interrupted once the block is entered
+        block = heddle.trace(tmp_path / "torn.json")
+        block.__enter__()
+        return block
+
+    before = sys.gettrace()
+    sys.settrace(interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            enter()
+    finally:
+        sys.settrace(before)
+    with heddle.trace(tmp_path / "next.json"):
+        pass
+    assert json.loads((tmp_path / "torn.json").read_text()) is not None
+
+
+def test_print_options_are_put_back_after_an_interruption(monkeypatch):
+    def interrupted(*args):
+        set_options(*args)
+        raise KeyboardInterrupt
+
+    set_options = heddle.set_printoptions
+    monkeypatch.setattr(heddle, "set_printoptions", interrupted)
+    with pytest.raises(KeyboardInterrupt), heddle.printoptions(precision=2):
+        pass
+    assert heddle.get_printoptions().precision == 8

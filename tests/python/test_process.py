@@ -156,6 +156,25 @@ def test_the_end_of_the_interpreter(run, stage):
     assert done.returncode == 0 and "Fatal" not in done.stderr and "terminate" not in done.stderr, done.stderr
 
 
+def test_async_ops_that_python_holds_at_exit_fail(run):
+    # The daemon thread pushes on while the interpreter ends: timers stay behind with completions in their hands.
+    program = (
+        "import heddle, threading\n"
+        "engine = heddle.default_engine()\n"
+        "var, pushed = engine.new_var(), threading.Event()\n"
+        "def work():\n"
+        "    for i in range(10**9):\n"
+        "        engine.push_async(lambda c: threading.Timer(0.001, c.done).start(), mutate=[var])\n"
+        "        engine.wait(var)\n"
+        "        if i == 5: pushed.set()\n"
+        "threading.Thread(target=work, daemon=True).start()\n"
+        "pushed.wait()\n"
+    )
+    for _ in range(5):
+        done = run(program)
+        assert done.returncode == 0 and "Fatal" not in done.stderr and "terminate" not in done.stderr, done.stderr
+
+
 DAEMON = """
 import heddle, sys, threading, time
 import numpy as np
