@@ -1,7 +1,11 @@
 // Communicators: thread-safe, so that calls need no lock.
+#include "communicators.h"
+
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -57,14 +61,40 @@ CommOptions comm_options(const std::string& backend, const std::string& algorith
 
 using Ranks = std::shared_ptr<Communicator>;
 
+// Communicators that Python objects own, by their addresses.
+struct Owned {
+  std::mutex mutex;
+  std::map<const Communicator*, std::weak_ptr<Communicator>> all;
+};
+Owned& owned() {
+  static auto& owned = *new Owned;  // as long as the last thread that drops one
+  return owned;
+}
+
+// What a Python object is to own. Destroyed without the GIL, which the ops that the destructor waits for may need.
+Ranks to_own(Ranks ranks) {
+  Communicator* const raw = ranks.get();
+  if (!raw) return nullptr;
+  Ranks kept = destroyed_without_gil(std::move(ranks));
+  const std::lock_guard lock(owned().mutex);
+  owned().all[raw] = kept;
+  return Ranks(raw, [kept](Communicator* gone) mutable {
+    {
+      const std::lock_guard lock(owned().mutex);
+      owned().all.erase(gone);
+    }
+    kept.reset();
+  });
+}
+
 // As away, for calls that block: Ctrl-C ends them. The result leaves its ranks without the GIL.
-template <class Function> auto away_for_long(Ranks self, Function function) {
+template <class Function> auto away_for_long(Communicator& self, Function function) {
   const Where where = python_place();
   return interruptibly(
-      [self = std::move(self), function = std::move(function), where] { return function(*self, where); });
+      [self = owner_of(self), function = std::move(function), where] { return function(*self, where); });
 }
-template <class Function> Ranks new_ranks(Ranks self, Function function) {
-  return destroyed_without_gil(away_for_long(std::move(self), std::move(function)));
+template <class Function> Ranks new_ranks(Communicator& self, Function function) {
+  return to_own(away_for_long(self, std::move(function)));
 }
 
 void bind_collectives(nb::class_<Communicator>& type) {
@@ -128,8 +158,8 @@ void bind_messages(nb::class_<Communicator>& type) {
       .def("barrier", [](Communicator& self) { away([&](Where where) { self.barrier(where); }); })
       .def(
           "wait",
-          [](Ranks self) {
-            away_for_long(std::move(self), [](Communicator& ranks, Where where) { ranks.wait(where); });
+          [](Communicator& self) {
+            away_for_long(self, [](Communicator& ranks, Where where) { ranks.wait(where); });
           },
           "Blocks until all calls so far have ended.");
 }
@@ -138,8 +168,8 @@ void bind_messages(nb::class_<Communicator>& type) {
 void bind_members(nb::class_<Communicator>& type) {
   type.def(
           "split",
-          [](Ranks self, int colour, int key) {
-            return new_ranks(std::move(self), [colour, key](Communicator& ranks, Where where) {
+          [](Communicator& self, int colour, int key) {
+            return new_ranks(self, [colour, key](Communicator& ranks, Where where) {
               return ranks.split(colour, key, where);
             });
           },
@@ -154,16 +184,15 @@ void bind_members(nb::class_<Communicator>& type) {
           "why"_a)
       .def(
           "shrink",
-          [](Ranks self) {
-            return new_ranks(std::move(self),
-                             [](Communicator& ranks, Where where) { return ranks.shrink(where); });
+          [](Communicator& self) {
+            return new_ranks(self, [](Communicator& ranks, Where where) { return ranks.shrink(where); });
           },
           "Collective over the ranks that are alive: a communicator of these. Aborts this one.")
       .def(
           "grow",
-          [](Ranks self, int size, double timeout) {
+          [](Communicator& self, int size, double timeout) {
             const std::chrono::milliseconds limit = timeout_of("grow", timeout);
-            return new_ranks(std::move(self), [size, limit](Communicator& ranks, Where where) {
+            return new_ranks(self, [size, limit](Communicator& ranks, Where where) {
               return ranks.grow(size, limit, where);
             });
           },
@@ -175,12 +204,17 @@ void bind_members(nb::class_<Communicator>& type) {
 
 }  // namespace
 
+std::shared_ptr<Communicator> owner_of(const Communicator& ranks) {
+  const std::lock_guard lock(owned().mutex);
+  return owned().all.at(&ranks).lock();
+}
+
 void bind_communicators(nb::module_& m) {
   nb::class_<Communicator> type(m, "Communicator", "Ranks that call the same collectives in the same order.");
   type.def(nb::new_([](const std::string& backend, const std::string& algorithm, double timeout,
                        bool reproducible) {
              const CommOptions options = comm_options(backend, algorithm, timeout, reproducible);
-             return destroyed_without_gil(interruptibly([options] { return Communicator::create(options); }));
+             return to_own(interruptibly([options] { return Communicator::create(options); }));
            }),
            "backend"_a = "", "algorithm"_a = "", "timeout"_a = 0.0, "reproducible"_a = false,
            "The ranks of the job that this process was launched in.")
@@ -189,7 +223,7 @@ void bind_communicators(nb::module_& m) {
           [](int size, const std::string& algorithm, bool reproducible) {
             const CommOptions options = comm_options("", algorithm, 0, reproducible);
             std::vector<Ranks> made = away([&](Where) { return Communicator::create_local(size, options); });
-            for (Ranks& rank : made) rank = destroyed_without_gil(std::move(rank));
+            for (Ranks& rank : made) rank = to_own(std::move(rank));
             return made;
           },
           "size"_a, "algorithm"_a = "", "reproducible"_a = false,

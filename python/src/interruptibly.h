@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <exception>
 #include <future>
 #include <memory>
 #include <optional>
@@ -31,15 +32,31 @@ template <class Call> std::invoke_result_t<Call&> interruptibly(Call call) {
     const ReleaseGil released;
     return call();
   }
-  auto task = std::make_shared<std::packaged_task<std::invoke_result_t<Call&>()>>(std::move(call));
-  auto result = task->get_future();
-  std::thread([task, engine = entered_engine()]() mutable {
+  using Result = std::invoke_result_t<Call&>;
+  auto work = [call = std::move(call), engine = entered_engine()]() mutable -> Result {
     std::optional<EngineScope> scope;
     if (engine) scope.emplace(*engine);
-    (*task)();
-    task.reset();
+    return call();
+  };
+  std::promise<Result> promise;
+  auto result = promise.get_future();
+  // What the call owns is gone when its caller goes on.
+  std::thread([promise = std::move(promise), work = std::optional(std::move(work))]() mutable {
+    try {
+      if constexpr (std::is_void_v<Result>) {
+        (*work)();
+        work.reset();
+        promise.set_value();
+      } else {
+        Result value = (*work)();
+        work.reset();
+        promise.set_value(std::move(value));
+      }
+    } catch (...) {
+      work.reset();
+      promise.set_exception(std::current_exception());
+    }
   }).detach();
-  task.reset();
   for (bool over = false; !over;) {
     {
       const ReleaseGil released;

@@ -15,6 +15,7 @@
 
 #include "arguments.h"
 #include "array.h"
+#include "communicators.h"
 #include "keys.h"
 #include "module.h"
 #include "objects.h"
@@ -207,10 +208,11 @@ void bind_state(nb::class_<PythonStore>& type) {
           "Blocks until all workers have called it.");
 }
 
-void create(PythonStore* self, const std::string& kind, std::shared_ptr<Communicator> ranks,
+void create(PythonStore* self, const std::string& kind, const Communicator* communicator,
             const std::string& compression, const std::string& pull_compression,
             const std::string& placement) {
   const KVStoreOptions options{compression, pull_compression, placement};
+  const std::shared_ptr<Communicator> ranks = communicator ? owner_of(*communicator) : nullptr;
   std::shared_ptr<KVStore> store =
       interruptibly([kind, ranks, options, where = python_place()]() -> std::shared_ptr<KVStore> {
         return ranks ? KVStore::create(kind, ranks, options, where) : KVStore::create(kind, options, where);

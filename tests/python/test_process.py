@@ -265,6 +265,20 @@ def test_await_var_and_array(engine):
     asyncio.run(program())
 
 
+def test_ranks_whose_store_was_refused_end_well(tmp_path):
+    # A thread of the communicator may be the last to let go of it, while the interpreter ends.
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import heddle\n"
+        "ranks = heddle.Communicator(timeout=60.0)\n"
+        "try: heddle.KVStore('dist_sync', ranks)\n"
+        "except heddle.InvalidArgument: print('refused')\n"
+    )
+    for _ in range(4):
+        command = [sys.executable, "-m", "heddle", "launch", "-n", "2", "--", sys.executable, str(program)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("refused") == 2
 
 
 def test_the_program_heddle():

@@ -25,7 +25,8 @@ constexpr const char* kDescription =
     "or more each part has a copy on another one, unless servers say --replicas 1.\n\n"
     "Each setting is a flag, a variable or a line of the file, in this order: --servers 2,\n"
     "HEDDLE_SCHEDULER_SERVERS=2, servers = 2. A variable that is empty is not set.\n\n"
-    "SIGTERM and SIGINT end it, with exit code 0. SIGHUP opens the log file again. Exit code 1: it cannot go "
+    "SIGTERM, SIGINT and SIGQUIT end it, with exit code 0. SIGHUP opens the log file again. Exit code 1: it "
+    "cannot go "
     "on, "
     "and the\n"
     "log says why. Exit code 2: settings that cannot be.";

@@ -48,9 +48,33 @@ def fake_ssh(folder):
     return path
 
 
+def ended_by(number, words):
+    """True if a job of two workers that a signal ends, while all are there, ends long before its processes would be killed."""
+    logs = {"HEDDLE_SERVER_LOG_LEVEL": "info", "HEDDLE_SERVER_LOG_FORMAT": "json"}
+    with subprocess.Popen(words, env={**environment(), **logs}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                          stdin=subprocess.DEVNULL, start_new_session=True) as process:
+        try:
+            lines = []
+            while sum('"worker_joined"' in line for line in lines) < 4:  # two at each of two servers
+                lines.append(process.stderr.readline())
+                if not lines[-1]:
+                    break
+            process.send_signal(number)
+            rest = process.communicate(timeout=PATIENCE)[1]
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    good = process.returncode == 128 + number and rest.count('"how":"stopped"') == 2
+    print(f"{'ok ' if good else 'BAD'} {signal.Signals(number).name} ends a job with servers")
+    if not good:
+        print(process.returncode, "".join(lines)[-2000:], rest[-4000:])
+    return good
+
+
 def main():
     worker, heddle = sys.argv[1:]
     launch = [heddle, "launch"]
+    patient = [*launch, "--grace", str(10 * PATIENCE)]  # nothing is killed
     good = []
     for store in ("dist_sync", "dist_async", "dist_ssp:1"):
         good.append(expect(f"{store}: exact sums", [*launch, "-n", "3", "--servers", "2", "--", worker, store, "20"], 0, "done", 3))
@@ -61,11 +85,18 @@ def main():
                        HEDDLE_STORE_TRANSPORT="zmq", HEDDLE_SERVER_TRANSPORT="zmq"))
     good.append(expect("no servers", [worker, "dist_sync", "1"], 1, "HEDDLE_SERVERS=HOST:PORT,... names them"))
     good.append(expect("no such consistency", [worker, "dist_often", "1"], 1, "'often' is no consistency"))
+    good.append(expect("a worker is killed", [*patient, "-n", "2", "--servers", "2", "--", worker, "dist_sync", "20", "7"], 128 + signal.SIGKILL,
+                       "was killed by signal 9"))
+    for number in (signal.SIGINT, signal.SIGHUP):
+        good.append(ended_by(number, [*patient, "-n", "2", "--servers", "2", "--", worker, "dist_sync", "1000000"]))
     with tempfile.TemporaryDirectory() as folder:
         ssh = fake_ssh(folder)
         for hosts in ("127.0.0.2:1,127.0.0.3:1", "localhost:1,127.0.0.3:1"):
             good.append(expect(f"servers on {hosts}",
                                [*launch, "--ssh", ssh, "--hosts", hosts, "--servers", "3", "--", worker, "dist_sync", "20"], 0, "done", 2))
+        good.append(expect("a worker of another host is killed",
+                           [*patient, "--ssh", ssh, "--hosts", "127.0.0.2:1,127.0.0.3:1", "--servers", "2", "--", worker, "dist_sync", "20", "7"],
+                           128 + signal.SIGKILL, f"exit code {128 + signal.SIGKILL}"))
     return 0 if all(good) else 1
 
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <poll.h>
@@ -23,6 +24,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr auto kRanks = {ProcessKind::rank};
+constexpr auto kAll = {ProcessKind::rank, ProcessKind::server, ProcessKind::scheduler};
 constexpr std::chrono::milliseconds kForLastWords{500};  // a pipe is emptied in far less
 
 sigset_t handled_signals() {
@@ -149,10 +152,10 @@ class Job {
     }
     take_signals();
     start_due();
-    if (!ending_ && ranks_have_ended()) end(SIGTERM);  // the servers and the scheduler
+    if (!servers_end_ && ranks_have_ended()) end_servers();
     if (kill_at_ && Clock::now() >= *kill_at_) {
       kill_at_.reset();
-      send(SIGKILL);
+      send(SIGKILL, servers_end_ ? kAll : kRanks);
     }
   }
 
@@ -271,29 +274,53 @@ class Job {
 
   // A second one is for those who do not want to wait.
   void forward(int number) {
-    if (signal_ != 0) return send(SIGKILL);
+    if (signal_ != 0) return send(SIGKILL, kAll);
     signal_ = number;
     end(number);
   }
 
-  void end(int with) {
-    ending_ = true;
+  void give_up_restarts() {
     for (const auto& rank : ranks_) {
       if (!rank->start_at) continue;
       rank->start_at.reset();
       rank->status = 0;
     }
-    send(with);
+  }
+
+  // Ranks first: servers that end before their workers would hand over, and wait for what ends beside them.
+  void end(int with) {
+    ending_ = true;
+    give_up_restarts();
+    send(with, kRanks);
     kill_at_ = Clock::now() + options_.grace;
   }
 
-  void send(int number) {
+  // Workers of a job that has ended well have left: servers that drain see that no part is wanted any longer. Those of another
+  // one have not, and servers would wait for them.
+  void end_servers() {
+    const bool well = !ending_;
+    ending_ = servers_end_ = true;
+    give_up_restarts();
+    send(SIGTERM, {ProcessKind::scheduler});
+    send(well ? SIGTERM : SIGQUIT, {ProcessKind::server});
+    kill_at_ = Clock::now() + options_.grace;
+  }
+
+  void send(int number, std::initializer_list<ProcessKind> kinds) {
     for (const auto& rank : ranks_) {
-      if (!rank->is_running()) continue;
-      // ssh forwards no signals: what runs at its other end is ended when its stdin is
-      if (!rank->plan.host.empty()) rank->process.in.reset();
+      if (!rank->is_running() || std::find(kinds.begin(), kinds.end(), rank->plan.kind) == kinds.end())
+        continue;
+      if (!rank->plan.host.empty()) end_remote(rank->process, number);
       if (rank->plan.host.empty() || number == SIGKILL) ::kill(-rank->process.id, number);
     }
+  }
+
+  // ssh forwards no signals: the shell at its other end sends one when its stdin ends, SIGTERM unless it reads another name.
+  static void end_remote(Process& process, int number) {
+    const auto kept = ::signal(SIGPIPE, SIG_IGN);  // nobody may be there any longer
+    if (number == SIGQUIT && process.in) write_all(process.in.get(), "QUIT\n");
+    ::signal(SIGPIPE, kept);
+    process.in.reset();
   }
 
   // What to do about a server that has ended the job.
@@ -324,8 +351,9 @@ class Job {
   std::vector<std::unique_ptr<Rank>> ranks_;
   const Rank* first_failed_ = nullptr;
   int restarts_ = 0;
-  bool ending_ = false;  // what ends now was told to
-  int signal_ = 0;       // that the launcher was sent
+  bool ending_ = false;       // what ends now was told to
+  bool servers_end_ = false;  // they and the scheduler were told to
+  int signal_ = 0;            // that the launcher was sent
   std::optional<Clock::time_point> kill_at_, all_ended_;
 };
 

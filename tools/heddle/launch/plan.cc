@@ -112,7 +112,7 @@ std::string remote_script(const RankPlan& rank, const std::string& directory, co
   script +=
       "exec 3<&0\nsetsid " + command +
       "</dev/null 3<&- & p=$!\n"
-      "setsid sh -c 'cat >/dev/null; kill -TERM -$0 || kill -TERM $0; i=0\n"
+      "setsid sh -c 's=TERM; while read -r l; do s=$l; done; kill -$s -$0 || kill -$s $0; i=0\n"
       "while kill -0 $0 && [ $i -lt 50 ]; do i=$((i+1)); sleep 0.1; done; kill -KILL -$0 || kill -KILL $0' $p"
       " <&3 3<&- >/dev/null 2>&1 & w=$!\n"
       "exec 3<&- </dev/null\ntrap 'kill -TERM -$p || kill -TERM $p' TERM INT HUP\nwait $p; s=$?\n"

@@ -39,7 +39,7 @@ std::vector<int> cores_of(int local_rank, int local_size);
 // `text` as one word of a POSIX shell.
 std::string shell_word(const std::string& text);
 
-// What a shell on rank.host has to do: go to `directory`, set `environment`, run the program, end it with its stdin.
+// What a shell on rank.host has to do: go to `directory`, set `environment`, run the program, end it with its stdin (see end_remote in job.cc).
 std::string remote_script(const RankPlan& rank, const std::string& directory, const Environment& environment,
                           const std::vector<std::string>& program);
 

@@ -124,7 +124,7 @@ constexpr const char* kDescription =
     "others may be of different moments. A job whose workers have left, or are gone for --worker-timeout, "
     "has "
     "ended and\n"
-    "is in no snapshot: kill the workers, then stop all servers by two SIGTERM each, within that time.\n\n"
+    "is in no snapshot: kill the workers, then stop all servers by SIGQUIT, within that time.\n\n"
     "If parts of one value have had different pushes, nothing is written and the key is named; "
     "--newest-parts "
     "takes each\n"

@@ -47,8 +47,9 @@ class Service {
                  {"pid", std::to_string(::getpid())}}});
     notify_manager("READY=1\nSTATUS=serving at " + server_.address());
     server_.run();
+    const bool cut_short = stopped_ && !stopped_at_once_;
     log_.write(
-        {stopped_ ? Level::warning : Level::info, "ended", {{"how", stopped_ ? "stopped" : "drained"}}});
+        {cut_short ? Level::warning : Level::info, "ended", {{"how", stopped_ ? "stopped" : "drained"}}});
     return stopped_ ? 1 : 0;
   }
 
@@ -80,18 +81,19 @@ class Service {
       log_.write({worked ? Level::info : Level::error, "log_reopened", {{"worked", worked ? "yes" : "no"}}});
       return;
     }
-    const char* name = signal == SIGTERM ? "SIGTERM" : "SIGINT";
-    const bool first = !draining_.exchange(true);
-    log_.write({Level::info, "signal", {{"signal", name}, {"then", first ? "drain" : "stop"}}});
+    const bool at_once = signal == SIGQUIT;
+    const bool first = !draining_.exchange(true) && !at_once;
+    log_.write({Level::info, "signal", {{"signal", name_of(signal)}, {"then", first ? "drain" : "stop"}}});
     notify_manager(first ? "STOPPING=1\nSTATUS=waiting for workers to leave" : "STATUS=stopping");
     if (first) return server_.drain();
     stopped_ = true;
+    stopped_at_once_ = at_once;
     server_.stop();
   }
 
   const ServerSettings& settings_;
   Log& log_;
-  std::atomic<bool> draining_ = false, stopped_ = false;
+  std::atomic<bool> draining_ = false, stopped_ = false, stopped_at_once_ = false;
   Server server_;
   std::optional<Pages> pages_;  // asks the server
 };

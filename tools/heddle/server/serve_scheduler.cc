@@ -67,8 +67,7 @@ class SchedulerService {
       log_.write({worked ? Level::info : Level::error, "log_reopened", {{"worked", worked ? "yes" : "no"}}});
       return;
     }
-    log_.write(
-        {Level::info, "signal", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}, {"then", "stop"}}});
+    log_.write({Level::info, "signal", {{"signal", name_of(signal)}, {"then", "stop"}}});
     notify_manager("STOPPING=1");
     stopped_ = true;
     scheduler_.stop();

@@ -14,7 +14,7 @@
 namespace heddle::tool {
 namespace {
 
-constexpr int kSignals[] = {SIGTERM, SIGINT, SIGHUP};
+constexpr int kSignals[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP};
 
 std::atomic<int> pipe_end = -1;  // which the handler writes to
 
@@ -60,6 +60,19 @@ void block_server_signals() {
   const sigset_t set = handled();
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
+}
+
+const char* name_of(int signal) {
+  switch (signal) {
+    case SIGTERM:
+      return "SIGTERM";
+    case SIGINT:
+      return "SIGINT";
+    case SIGQUIT:
+      return "SIGQUIT";
+    default:
+      return "SIGHUP";
+  }
 }
 
 SignalThread::SignalThread(std::function<void(int)> handle) : end_(made_eventfd()) {

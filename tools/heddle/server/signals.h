@@ -6,11 +6,13 @@
 
 namespace heddle::tool {
 
-// Blocks SIGTERM, SIGINT and SIGHUP on the calling thread and those that it starts, whose system calls they shall not
+// Blocks SIGTERM, SIGINT, SIGQUIT and SIGHUP on the calling thread and those that it starts, whose system calls they shall not
 // interrupt; ignores SIGPIPE.
 void block_server_signals();
 
-// Handles SIGTERM, SIGINT and SIGHUP. Threads that do not block them change nothing: libraries such as OpenBLAS start some
+const char* name_of(int signal);  // of one of these
+
+// Handles SIGTERM, SIGINT, SIGQUIT and SIGHUP. Threads that do not block them change nothing: libraries such as OpenBLAS start some
 // before main(). One at a time in a process.
 class SignalThread {
  public:
