@@ -195,7 +195,7 @@ while time.monotonic() < begin + 0.05: heddle.ones(3).wait()
 @pytest.mark.parametrize(
     "calls",
     [
-        "lambda: (heddle.ones(3) + 1).wait(), lambda: heddle.ones(3).copy()",
+        "lambda: (heddle.ones(3) + 1).wait(), lambda: [heddle.ones(3).copy() for _ in range(100)][-1].wait()",
         "lambda: heddle.array([1.0]).tolist(), lambda: x[[0]].numpy(), lambda: repr(x)",
         "lambda: engine.push(print, mutate=v), lambda: engine.wait_all(), lambda: engine.submit(int).result()",
         "lambda: store.push(1, x), lambda: net(heddle.ones((1, 1))), lambda: optimizer.state()",
