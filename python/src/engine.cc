@@ -3,8 +3,11 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
+#include <cstdio>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -116,6 +119,37 @@ void wait_all(const std::shared_ptr<Engine>& engine) {
   interruptibly([engine] { engine->wait_all(); });
 }
 
+// Says which ops the end of the process waits for, once, if it does so for long.
+class PendingNote {
+ public:
+  explicit PendingNote(std::shared_ptr<Engine> engine)
+      : thread_([this, engine = std::move(engine)] {
+          std::unique_lock lock(mutex_);
+          if (changed_.wait_for(lock, kLong, [this] { return over_; })) return;
+          std::fprintf(
+              stderr,
+              "heddle: the end of the process waits for ops; Ctrl-C drops those that have not started. %s\n",
+              engine->describe_pending().c_str());
+        }) {}
+  ~PendingNote() {
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+  PendingNote(const PendingNote&) = delete;
+  PendingNote& operator=(const PendingNote&) = delete;
+
+ private:
+  static constexpr std::chrono::seconds kLong{3};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::thread thread_;
+};
+
 // What the end of the process does first: waits for all ops, prints what nobody has seen, and lets no op into Python again.
 void shut_down() {
   std::vector<std::shared_ptr<Engine>> all;
@@ -125,6 +159,7 @@ void shut_down() {
   if (default_is_used) all.push_back(borrowed(default_engine()));
   for (const std::shared_ptr<Engine>& engine : all) {
     try {
+      const PendingNote note(engine);
       wait_all(engine);
     } catch (const AggregateError& error) {
       for (const ErrorReport& report : error.reports()) {

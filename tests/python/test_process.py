@@ -1,6 +1,7 @@
 """The end of the process, forks, subinterpreters, event loops."""
 
 import asyncio
+import signal
 import subprocess
 import sys
 
@@ -215,6 +216,18 @@ def test_daemon_threads_that_compute_while_the_interpreter_ends(run, calls):
     for _ in range(3):
         done = run(text)
         assert done.returncode == 0 and not done.stderr, f"{done.returncode} {done.stderr}"
+
+
+def test_the_end_of_a_process_says_what_it_waits_for():
+    text = "import heddle\nheld, engine = [], heddle.default_engine()\n"
+    text += "engine.push_async(held.append, mutate=engine.new_var(), name='never_done')\n"
+    with subprocess.Popen([sys.executable, "-c", text], stderr=subprocess.PIPE, text=True) as process:
+        lines = [process.stderr.readline()]
+        while lines[-1] and "never_done" not in lines[-1]:
+            lines.append(process.stderr.readline())
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert "the end of the process waits for ops" in lines[0] and "never_done" in lines[-1], lines
 
 
 def test_free_threaded_builds_are_refused(run):
