@@ -35,7 +35,9 @@ constexpr std::uint64_t kFirstListener = 1ull << 63;  // listeners have numbers 
 constexpr std::size_t kMostBusy = 8;                  // connections that a spin looks at
 constexpr int kRoundsBetweenClocks = 16;              // of a spin
 constexpr int kRoundsBetweenLooks = 256;              // of a spin, at all other connections
-constexpr int kBusyPolls = 16;                        // after which poll() looks at all others
+constexpr int kBusyPolls = 16;                        // after which poll() looks at all others,
+constexpr std::chrono::milliseconds kBusyTime{
+    5};  // or after so long: each poll may take a turn of many peers
 // See yield().
 constexpr std::chrono::microseconds kLongAbsence{200}, kNoYield{250'000};
 // Connections that are not authenticated yet. Beyond that the oldest is closed, so that they cannot use up all descriptors.
@@ -99,6 +101,7 @@ class NetTransport final : public Transport {
   bool settle(NetPeer& peer);
   void settle_all();
   void sleep(Clock::time_point end);
+  void look_now_and_then();
   void look(std::chrono::nanoseconds timeout);
   std::chrono::nanoseconds time_to_sleep(Clock::time_point end) const;
 
@@ -128,6 +131,7 @@ class NetTransport final : public Transport {
   std::array<Peer, kMostBusy> busy_{};  // 0: none
   std::size_t next_busy_ = 0;
   int polls_without_look_ = 0;
+  Clock::time_point looked_{};
   Clock::time_point yields_from_{};
 };
 
@@ -259,7 +263,7 @@ void NetTransport::poll(std::chrono::microseconds timeout) {
   const auto end = Clock::now() + timeout;
   closed_.clear();
   if (work()) {
-    if (++polls_without_look_ >= kBusyPolls) look({});
+    look_now_and_then();
     return;
   }
   const bool spun = spin_.count() > 0 && spin(std::min(end, Clock::now() + spin_), kNever);
@@ -277,7 +281,7 @@ void NetTransport::poll(std::chrono::microseconds timeout) {
 bool NetTransport::spin(const std::atomic<std::uint32_t>& over) {
   closed_.clear();
   const bool moved = work() || spin(Clock::now() + spin_, over);
-  if (moved && ++polls_without_look_ >= kBusyPolls) look({});
+  if (moved) look_now_and_then();
   woken_.exchange(false);  // as in poll()
   closed_.clear();
   return moved;
@@ -495,10 +499,17 @@ void NetTransport::sleep(Clock::time_point end) {
   sleeps_.store(false);
 }
 
+// While some peers are busy: the others are not to wait for long.
+void NetTransport::look_now_and_then() {
+  if (++polls_without_look_ >= kBusyPolls || Clock::now() - looked_ > kBusyTime) look({});
+}
+
 void NetTransport::look(std::chrono::nanoseconds timeout) {
   polls_without_look_ = 0;
   watch_strangers(let_in_ == 0 || watches_strangers_ || strangers_share_.allows(Clock::now()));
-  for (const std::uint64_t number : poller_.wait(timeout)) {
+  const auto found = poller_.wait(timeout);
+  looked_ = Clock::now();
+  for (const std::uint64_t number : found) {
     if (number == kWakeNumber) {
       wake_.clear();
       woken_.store(true);

@@ -327,3 +327,25 @@ TEST_CASE("net: messages that are a lot of work do not keep a poll beyond their 
     CHECK(count < 4 * ((8 << 10) / head.size()));  // of three pieces at most; many more have come
   }
 }
+
+TEST_CASE("net: a peer that has been silent is heard while another one is a lot of work") {
+  for (const bool shared_memory : {true, false}) {
+    CAPTURE(shared_memory);
+    Pair pair({.shared_memory = shared_memory});
+    End quiet({.shared_memory = shared_memory});
+    const Peer at_quiet = quiet->connect(pair.address);
+    pump({&pair.server, &quiet}, [&] { return quiet.recorder.count(Seen::What::connected) == 1; });
+    int before = 0;  // messages of the busy one, until the other one is heard
+    bool heard = false;
+    pair.server.recorder.on_received = [&](Peer peer, const Seen&) {
+      if (peer != pair.at_server) return void(heard = true);
+      if (before++ == 0) quiet->send(at_quiet, message_from("here")), quiet->poll(0us);
+      const auto end = std::chrono::steady_clock::now() + 15ms;  // of work: longer than a turn
+      while (std::chrono::steady_clock::now() < end) continue;
+    };
+    const std::string head((8 << 10) - 100, 'x');  // a piece
+    for (int i = 0; i < 100; ++i) pair.client->send(pair.at_client, message_from(head));
+    pump({&pair.client, &pair.server}, [&] { return heard; });
+    CHECK(before < 24);  // of a few turns
+  }
+}
