@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "net/socket.h"
 #include "transport/address.h"
 #include "transport/frame.h"
+#include "transport/stranger_log.h"
 #include "transport/transport_rig.h"
 
 using namespace heddle;
@@ -91,6 +93,23 @@ comm_detail::Socket local_connection(const std::string& address) {
   REQUIRE(socket);
   return socket;
 }
+
+// While it lives this process has no more descriptors.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    REQUIRE(getrlimit(RLIMIT_NOFILE, &before_) == 0);
+    const rlimit few{.rlim_cur = std::min<rlim_t>(before_.rlim_cur, 256), .rlim_max = before_.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
+    for (int fd = 0; (fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;) all_.emplace_back(fd);
+  }
+  ~NoDescriptors() { CHECK(setrlimit(RLIMIT_NOFILE, &before_) == 0); }
+  void free_one() { all_.pop_back(); }
+
+ private:
+  rlimit before_{};
+  std::vector<comm_detail::Socket> all_;
+};
 
 std::string frame(const std::string& head, const std::string& payload) {
   const auto wire = encode(preamble_of(bytes_from(head), bytes_from(payload)));
@@ -301,6 +320,34 @@ TEST_CASE("silent connections do not take the place of authenticated ones") {
   another->connect(pair.address);
   pump({&pair.server, &another}, [&] { return another.recorder.count(Seen::What::connected) == 1; });
   CHECK(pair.server.recorder.count(Seen::What::disconnected) == 0);
+}
+
+TEST_CASE("net: without descriptors new connections are refused, said once, and let in when there are some") {
+  for (const bool shared_memory : {true, false}) {
+    CAPTURE(shared_memory);
+    Pair pair({.shared_memory = shared_memory});
+    StrangerLog log;
+    auto now = std::chrono::steady_clock::now();
+    {
+      NoDescriptors none;
+      for (std::uint64_t refused = 1; refused <= 3; ++refused) {
+        if (refused == 1) none.free_one();  // of the stranger, each time
+        const auto stranger = local_connection(pair.address);
+        pair.pump_until([&] { return pair.server->strangers().refused == refused; });
+        const auto event = log.look(*pair.server.transport, now += 1s);
+        REQUIRE(event.has_value() == (refused == 1));
+        if (event) CHECK(holds(event->fields.at(1).second, "there are no descriptors left"));
+        const std::size_t before = pair.server.recorder.count(Seen::What::received);
+        pair.client->send(pair.at_client, message_from("still here"));
+        pair.pump_until([&] { return pair.server.recorder.count(Seen::What::received) > before; });
+      }
+    }
+    CHECK(log.look(*pair.server.transport, now + 61s)->fields.at(0).second == "2");
+    End late({.shared_memory = shared_memory});
+    late->connect(pair.address);
+    pump({&pair.server, &late}, [&] { return late.recorder.count(Seen::What::connected) == 1; });
+    CHECK(pair.server.recorder.count(Seen::What::disconnected) == 0);
+  }
 }
 
 TEST_CASE("an unknown kind of transport is refused") {
