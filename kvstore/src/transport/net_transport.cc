@@ -22,6 +22,7 @@
 #include "transport/net_peer.h"
 #include "transport/poller.h"
 #include "transport/time_share.h"
+#include "transport/yielding.h"
 
 namespace heddle::kv_detail {
 namespace {
@@ -36,10 +37,7 @@ constexpr std::size_t kMostBusy = 8;                  // connections that a spin
 constexpr int kRoundsBetweenClocks = 16;              // of a spin
 constexpr int kRoundsBetweenLooks = 256;              // of a spin, at all other connections
 constexpr int kBusyPolls = 16;                        // after which poll() looks at all others,
-constexpr std::chrono::milliseconds kBusyTime{
-    5};  // or after so long: each poll may take a turn of many peers
-// See yield().
-constexpr std::chrono::microseconds kLongAbsence{200}, kNoYield{250'000};
+constexpr std::chrono::milliseconds kBusyTime{5};     // or after so long: a poll may take many turns
 // Connections that are not authenticated yet. Beyond that the oldest is closed, so that they cannot use up all descriptors.
 constexpr std::size_t kMostUnauthenticated = 512;
 // While there are authenticated connections, accepting others and their handshakes take one part of so many of the time, so that
@@ -97,7 +95,6 @@ class NetTransport final : public Transport {
   void make_ready(NetPeer& peer);
   void mark_busy(Peer peer);
   bool spin(Clock::time_point end, const std::atomic<std::uint32_t>& over);
-  void yield(Clock::time_point now);
   bool settle(NetPeer& peer);
   void settle_all();
   void sleep(Clock::time_point end);
@@ -132,7 +129,7 @@ class NetTransport final : public Transport {
   std::size_t next_busy_ = 0;
   int polls_without_look_ = 0;
   Clock::time_point looked_{};
-  Clock::time_point yields_from_{};
+  Yielding yielding_;
 };
 
 NetTransport::NetTransport(const TransportOptions& options, Receiver& receiver)
@@ -448,17 +445,9 @@ bool NetTransport::spin(Clock::time_point end, const std::atomic<std::uint32_t>&
       busy_.fill(0);
       break;
     }
-    if (now >= yields_from_) yield(now);
+    if (yielding_.allows(now)) yielding_.yield(now);
   }
   return false;
-}
-
-// Lets another thread run on this core: it may be the one that sends or consumes messages, and then needs microseconds.
-// If it was a thread that computes, this one got the core back only after milliseconds: then it yields no more for a while.
-void NetTransport::yield(Clock::time_point now) {
-  std::this_thread::yield();
-  const auto back = Clock::now();
-  if (back - now > kLongAbsence) yields_from_ = back + kNoYield;
 }
 
 // Says what to wait for. False: there is something to do at once.
