@@ -66,7 +66,7 @@ LAYERS = {
         "transport": [],
         "wire": [],
         "membership": ["transport", "wire"],
-        "stores": [],
+        "stores": ["wire"],
         "client": ["transport", "wire", "membership", "stores"],
         "snapshot": ["transport", "wire", "client"],
         "server": ["transport", "wire", "membership", "snapshot"],

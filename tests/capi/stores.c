@@ -177,6 +177,10 @@ static void states_and_errors(heddle_engine* engine) {
   OK(heddle_kvstore_push(other, kName, list, 1, NULL, NULL));
   pulls(other, kName, engine, next);
   IS(heddle_kvstore_set_residuals(store, state, NULL), HEDDLE_INVALID_ARGUMENT);  // nothing is compressed
+  OK(heddle_kvstore_set_optimizer(other, "add", NULL, 0, NULL));
+  OK(heddle_kvstore_push(other, kName, list, 1, NULL, NULL));
+  const float sums[] = {kValues[0] - 0.25F, kValues[1] - 0.5F, kValues[2] - 0.75F, kValues[3] - 1};
+  pulls(other, kName, engine, sums);
   heddle_array* memory = weight;
   OK(heddle_kvstore_gradient_memory(store, kName, &memory, NULL));
   CHECK(!memory);

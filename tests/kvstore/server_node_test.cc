@@ -1,6 +1,7 @@
 // What a server's node does with connections before, and after, the scheduler has said what it keeps.
 #include "server/server_node.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -94,5 +95,28 @@ TEST_CASE("server node: in the middle of long work workers hear now and then tha
   CHECK(sent.all[0].first == 1);
   const auto reply = std::get<Reply>(decode_from_server(sent.all[0].second, 0));
   CHECK(reply.kind == Kind::done);
+  CHECK(reply.number == kPingNumber);
+}
+
+TEST_CASE("server node: workers whose answers wait for a copy hear now and then that it is there") {
+  using namespace std::chrono_literals;
+  Engine engine({.scheduler = Scheduler::naive});
+  const EngineScope scope(engine);
+  Clock::time_point now{1h};
+  Sent sent;
+  ServerNode node({.number = 0, .servers = 2, .scheduler = "127.0.0.1:1"}, 42, sent, now);
+  Views views{.version = 1, .servers = {{0, 42, "a:1"}, {1, 43, "b:1"}}, .shards = {{}, {}}};
+  views.shards[0] = {.epoch = 1, .primary = 42, .backup = 43, .fresh = true, .handover = true};
+  node.set_views(views, now);
+  node.connected(1, "", now);
+  node.received(1, encode(hello_of(0, 1, "async")), {}, now);
+  const auto told = [&] {
+    return std::count_if(sent.all.begin(), sent.all.end(), [](const auto& one) { return one.first == 1; });
+  };
+  CHECK(told() == 0);  // the welcome waits
+  for (int i = 0; i < 20; ++i) node.tick(now += 100ms);
+  REQUIRE(told() >= 3);
+  CHECK(told() <= 4);
+  const auto reply = std::get<Reply>(decode_from_server(sent.all.back().second, 0));
   CHECK(reply.number == kPingNumber);
 }

@@ -217,6 +217,9 @@ def test_stores():
     store.set_optimizer("sgd", lr=1)
     store.push_pull("w", heddle.ones(2), out)
     assert out.tolist() == [1, 1]
+    store.set_optimizer("add")
+    store.push_pull("w", heddle.ones(2), out)
+    assert out.tolist() == [2, 2]
     store.init(5, heddle.ones((3, 2)))
     assert heddle.to_dense(store.pull_rows(5, heddle.array([1]))).tolist() == [[0, 0], [1, 1], [0, 0]]
     for key in ("unknown", 77):

@@ -71,8 +71,8 @@ class KVStore {
 
   // Overwrites what is stored, whatever the optimizer; of several workers' values with that of rank 0.
   void assign(Key key, const NDArray& value, Where where = Where::current());
-  // All pushes from now on go through this optimizer (see create_optimizer), its state starting afresh. Several workers
-  // wait for each other; if they differ in it or in `weights`, what the keys are ("w f32 (3,), b f32 ()"), all throw.
+  // All pushes from now on go through it: see create_optimizer, its state starts afresh; or "add": value += grad_scale * sum,
+  // with 1 for integers. Several workers wait for each other; all throw if it or `weights`, "w f32 (3,), b f32 ()", differ.
   void set_optimizer(const std::string& name, const OptimizerParams& params = {},
                      Where where = Where::current());
   void set_optimizer(const std::string& name, const OptimizerParams& params, const std::string& weights,

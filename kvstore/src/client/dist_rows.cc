@@ -54,7 +54,7 @@ void DistStore::do_push_rows(Key key, const RowSparse& value, const UpdateOption
   check_rows_like("push", key, value, entry->shape, entry->dtype);
   check_parts("push", key, *entry);
   check_engine("push", key, value.values(), engine());
-  if (optimizer_) optimizer_->check(key, NDArray(entry->shape, entry->dtype), options);
+  check_update(key, *entry, options);
   Request request{.kind = Kind::push,
                   .dtype = entry->dtype,
                   .row_bytes = entry->row_bytes,

@@ -13,6 +13,7 @@
 #include <heddle/var_use.h>
 
 #include "client/answers.h"
+#include "stores/adding.h"
 #include "stores/agreement.h"
 #include "stores/local_store.h"
 #include "wire/row_state.h"
@@ -175,8 +176,13 @@ void DistStore::push_value(const char* name, const Entries& entry, const NDArray
   engine().push_async(std::move(op), access, CallSite::current());
 }
 
-Request DistStore::push_request(Key key, const StoreKey& entry, const UpdateOptions& options) const {
+void DistStore::check_update(Key key, const StoreKey& entry, const UpdateOptions& options) const {
   if (optimizer_) optimizer_->check(key, NDArray(entry.shape, entry.dtype), options);
+  if (adds_) check_add(key, entry.dtype, options);
+}
+
+Request DistStore::push_request(Key key, const StoreKey& entry, const UpdateOptions& options) const {
+  check_update(key, entry, options);
   return {.kind = Kind::push,
           .dtype = entry.dtype,
           .lr = options.lr.value_or(std::numeric_limits<double>::quiet_NaN()),
@@ -260,6 +266,7 @@ void DistStore::do_set_optimizer(const std::string& name, const OptimizerParams&
   call_all({.kind = Kind::set_optimizer, .clock = digest, .text = text});
   const kv_detail::UpdateRule rule = kv_detail::parse_update_rule(text);
   optimizer_ = rule.kind == kv_detail::UpdateRule::Kind::optimizer ? create_optimizer(name, params) : nullptr;
+  adds_ = rule.kind == kv_detail::UpdateRule::Kind::add;
 }
 
 void DistStore::do_barrier() {

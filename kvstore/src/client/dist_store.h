@@ -102,8 +102,10 @@ class DistStore final : public KVStore {
       order_;  // read by all ops; an op that mutates it runs after all earlier ones and before all later ones
   const int exceptions_;  // under way when the store was made
   std::map<Key, Entries> entries_;
-  std::uint64_t bundles_ = 0;             // that were sent
+  std::uint64_t bundles_ = 0;  // that were sent
+  void check_update(Key key, const StoreKey& entry, const UpdateOptions& options) const;
   std::unique_ptr<Optimizer> optimizer_;  // keeps no state: checks the options of pushes
+  bool adds_ = false;                     // without an optimizer: checks them, too
 };
 
 // "dist_sync", "dist_async", "dist_ssp:3": such a store, as the environment says (docs/kvstore.md). Throws

@@ -459,6 +459,8 @@ void SchedulerCore::change_views() {
 void SchedulerCore::save() {
   state_.views = views();
   state_.synced = rules_.synced();
+  if (rules_.take_recovery())
+    log(Level::info, "copies_complete", {{"shards", std::to_string(servers_.size())}});
   out_.save = state_;
 }
 

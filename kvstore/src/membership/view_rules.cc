@@ -33,7 +33,14 @@ ViewRules::ViewRules(std::uint32_t servers, std::uint32_t replicas, Views views,
     notes_[shard].synced = shard < synced.size() && synced[shard] == views_.shards[shard].epoch;
     if (const ServerInfo* primary = find_server(views_, views_.shards[shard].primary))
       notes_[shard].primary_number = primary->number;
+    copies_missing_ = copies_missing_ || !notes_[shard].synced;
   }
+}
+
+bool ViewRules::take_recovery() {
+  const auto complete = [](const Note& note) { return note.synced; };
+  return copies_missing_ && std::all_of(notes_.begin(), notes_.end(), complete) &&
+         std::exchange(copies_missing_, false);
 }
 
 bool ViewRules::report_synced(std::uint32_t shard, std::uint64_t copy, std::uint64_t reporter) {
@@ -286,11 +293,12 @@ std::size_t ViewRules::load(std::uint64_t incarnation) const {
 // By the learner, if there is one, whose copy goes on.
 void ViewRules::replace_backup(std::uint32_t shard, std::vector<ViewChange>& changes) {
   const ShardView view = views_.shards[shard];
-  const bool synced = notes_[shard].learner_synced;
+  const bool synced = notes_[shard].learner_synced, missing = copies_missing_;
   ShardView after{.primary = view.primary, .backup = view.learner};
   if (view.learner != 0) after.copy = view.learner_copy;
   change(shard, after, ViewChange::Why::backup_gone, changes);
   notes_[shard].synced = synced;
+  if (synced) copies_missing_ = missing;
 }
 
 // 0: none. The epoch stays: what the primary and its backup are to each other does not change.
@@ -311,6 +319,9 @@ void ViewRules::change(std::uint32_t shard, ShardView after, ViewChange::Why why
   after.epoch = std::max(view.epoch, view.learner_copy) + 1;
   changes.push_back({why, shard, view, after});
   view = after;
+  using Why = ViewChange::Why;
+  copies_missing_ = copies_missing_ || why == Why::failover || why == Why::backup_gone ||
+                    why == Why::handed_over || why == Why::lost;
   Note& note = notes_[shard];
   note.synced = note.lost = note.learner_synced = note.learner_lost = note.moves_home = false;
   if (const ServerInfo* primary = find_server(views_, after.primary)) note.primary_number = primary->number;

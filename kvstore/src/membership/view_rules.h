@@ -66,6 +66,8 @@ class ViewRules {
   // The first views, once all servers have come; then all changes that `servers`, by number, and reports ask for. The
   // version has grown if anything has changed. To be called again whenever one of these changes.
   std::vector<ViewChange> update(const std::vector<ServerPresence>& servers, std::vector<ServerInfo> infos);
+  // True, once, when all parts have complete backups again after one of them had lost its own, or its primary.
+  bool take_recovery();
 
  private:
   using Servers = std::vector<ServerPresence>;
@@ -98,7 +100,8 @@ class ViewRules {
   const std::uint32_t servers_;
   std::uint32_t replicas_;
   Views views_;
-  std::vector<Note> notes_;  // by shard
+  std::vector<Note> notes_;      // by shard
+  bool copies_missing_ = false;  // since a loss, or an orderly end
 };
 
 std::string name_of(ViewChange::Why why);  // as the event is called in the log

@@ -41,6 +41,9 @@ class ReplicaSender {
   bool is_synced() const { return backup_ && backup_->is_synced(); }  // the backup
   bool has_learner() const { return learner_ != nullptr; }
   std::uint64_t log_bytes() const;
+  bool holds_answers() const {
+    return !held_.empty();
+  }  // to workers, until the copies have what they are about
 
  private:
   struct Held {

@@ -253,9 +253,12 @@ void ServerNode::keep_alive(Clock::time_point now) {
 }
 
 void ServerNode::tick(Clock::time_point now) {
-  answered_ = now;
   close_idle(now);
   for (const auto& shard : shards_) shard->tick(now);
+  // Answers may wait for a busy backup for longer than a worker believes that the server is there.
+  if (std::any_of(shards_.begin(), shards_.end(), [](const auto& shard) { return shard->holds_answers(); }))
+    return keep_alive(now);
+  answered_ = now;
 }
 
 void ServerNode::go_on() {

@@ -29,6 +29,7 @@ class Shard {
   // Goes on, for a moment, with state that is being collected for a snapshot or a new backup; has_more(): there is some.
   void go_on(Clock::time_point now);
   bool has_more() const;
+  bool holds_answers() const { return sender_ && sender_->holds_answers(); }
 
   std::uint64_t epoch() const { return epoch_; }
   bool is_primary() const { return core_ != nullptr; }

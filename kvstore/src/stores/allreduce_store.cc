@@ -9,6 +9,7 @@
 
 #include "stores/agreement.h"
 #include "stores/row_values.h"
+#include "wire/update_rule.h"
 
 namespace heddle {
 namespace {
@@ -247,11 +248,14 @@ void AllReduceStore::do_set_optimizer(const std::string& name, const OptimizerPa
   finish_all();
   if (!weights.empty()) agree(*ranks_, "KVStore::set_optimizer", "list of weights", [&] { return weights; });
   std::unique_ptr<Optimizer> optimizer;
+  bool adds = false;
   agree(*ranks_, "KVStore::set_optimizer", "optimizer", [&] {
+    adds = kv_detail::is_add(name, params);
+    if (adds) return name;
     optimizer = create_optimizer(name, params);
     return describe(optimizer->name(), optimizer->params());
   });
-  local_.set_optimizer(std::move(optimizer));
+  local_.set_optimizer(std::move(optimizer), adds);
 }
 
 void AllReduceStore::do_set_optimizer_state(const std::map<std::string, NDArray>& state) {
@@ -259,9 +263,9 @@ void AllReduceStore::do_set_optimizer_state(const std::map<std::string, NDArray>
   std::unique_ptr<Optimizer> optimizer;
   agree(*ranks_, "KVStore::set_optimizer_state", "state", [&] {
     optimizer = local_.optimizer_with(state);
-    return describe(optimizer->state());
+    return describe(optimizer ? optimizer->state() : state);
   });
-  local_.set_optimizer(std::move(optimizer));
+  local_.set_optimizer(std::move(optimizer), local_.adds());
   for (const auto& [name, value] : local_.optimizer_state()) {
     const CallTag tag(*ranks_, "state " + name);
     ranks_->broadcast(value, 0);

@@ -3,7 +3,9 @@
 #include <heddle/array_op.h>
 #include <heddle/parallel.h>
 
+#include "stores/adding.h"
 #include "stores/row_values.h"
+#include "wire/update_rule.h"
 
 namespace heddle {
 namespace {
@@ -75,11 +77,16 @@ const NDArray& LocalStore::checked(const char* call, Key key, std::span<const ND
   return value;
 }
 
+void LocalStore::check_update(Key key, const NDArray& value, const UpdateOptions& options) const {
+  if (optimizer_) optimizer_->check(key, value, options);
+  if (adds_) check_add(key, value.dtype(), options);
+}
+
 const NDArray& LocalStore::checked_push(Key key, std::span<const NDArray> values,
                                         const UpdateOptions& options) const {
   const NDArray& value = checked("push", key, values);
   for (const NDArray& array : values) check_engine("push", key, array, value.engine());
-  if (optimizer_) optimizer_->check(key, value, options);
+  check_update(key, value, options);
   return value;
 }
 
@@ -87,7 +94,7 @@ const NDArray& LocalStore::checked_push(Key key, const RowSparse& value, const U
   const NDArray& here = at("push", key);
   check_rows_like("push", key, value, here.shape(), here.dtype());
   check_engine("push", key, value.values(), here.engine());
-  if (optimizer_) optimizer_->check(key, here, options);
+  check_update(key, here, options);
   return here;
 }
 
@@ -107,6 +114,8 @@ void LocalStore::do_push(Key key, std::span<const NDArray> values, const UpdateO
   NDArray sum = push_sum(values, value.device());
   if (optimizer_) {
     optimizer_->update(key, value, sum, options);
+  } else if (adds_) {
+    add_pushed(value, sum, options.grad_scale);
   } else {
     value.assign(sum);
   }
@@ -117,6 +126,8 @@ void LocalStore::do_push_rows(Key key, const RowSparse& value, const UpdateOptio
   const RowSparse rows = on_device(value, here.device());
   if (optimizer_) {
     optimizer_->update(key, here, rows, options);
+  } else if (adds_) {
+    add_pushed(here, rows, options.grad_scale);
   } else {
     assign_rows(here, rows);
   }
@@ -155,7 +166,8 @@ void LocalStore::do_assign(Key key, const NDArray& value) {
 
 void LocalStore::do_set_optimizer(const std::string& name, const OptimizerParams& params,
                                   const std::string&) {
-  optimizer_ = create_optimizer(name, params);
+  const bool adds = kv_detail::is_add(name, params);
+  set_optimizer(adds ? nullptr : create_optimizer(name, params), adds);
 }
 
 std::map<std::string, NDArray> LocalStore::optimizer_state() const {
@@ -163,6 +175,7 @@ std::map<std::string, NDArray> LocalStore::optimizer_state() const {
 }
 
 std::unique_ptr<Optimizer> LocalStore::optimizer_with(const std::map<std::string, NDArray>& state) const {
+  if (!optimizer_ && state.empty()) return nullptr;
   if (!optimizer_) throw InvalidArgument("KVStore::set_optimizer_state: the store has no optimizer");
   std::unique_ptr<Optimizer> other = create_optimizer(optimizer_->name(), optimizer_->params());
   other->set_state(state, values_);

@@ -22,8 +22,14 @@ class LocalStore : public KVStore {
   void do_set_optimizer(const std::string& name, const OptimizerParams& params,
                         const std::string& weights) override;
   std::map<std::string, NDArray> optimizer_state() const override;
-  void set_optimizer(std::unique_ptr<Optimizer> optimizer) { optimizer_ = std::move(optimizer); }
-  // One like the store's with this state; changes nothing. Throws what set_optimizer_state throws.
+  // Null: pushes add to what is stored, or replace it.
+  void set_optimizer(std::unique_ptr<Optimizer> optimizer, bool adds) {
+    optimizer_ = std::move(optimizer);
+    adds_ = adds;
+  }
+  bool adds() const { return adds_; }
+  // One like the store's with this state, null for no state of a store without one; changes nothing. Throws what
+  // set_optimizer_state throws.
   std::unique_ptr<Optimizer> optimizer_with(const std::map<std::string, NDArray>& state) const;
   void do_set_optimizer_state(const std::map<std::string, NDArray>& state) override;
   void do_clear_errors() override;
@@ -44,7 +50,9 @@ class LocalStore : public KVStore {
 
  private:
   std::map<Key, NDArray> values_;
+  void check_update(Key key, const NDArray& value, const UpdateOptions& options) const;
   std::unique_ptr<Optimizer> optimizer_;
+  bool adds_ = false;  // without an optimizer
 };
 
 // For errors: "f32 (3,)", or that it is undefined; "KVStore::push, key 7: ".

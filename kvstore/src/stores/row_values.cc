@@ -22,13 +22,13 @@ Shape with_rows(const Shape& shape, std::int64_t rows) {
   return result;
 }
 
-void check_cpu(const char* op, const NDArray& array) {
+}  // namespace
+
+void check_on_cpu(const char* op, const NDArray& array) {
   if (array.device().kind == DeviceKind::cpu) return;
   throw InvalidArgument(std::string(op) + ": the array is on " + array.device().to_string() +
                         "; rows are taken and replaced on a cpu(i)");
 }
-
-}  // namespace
 
 void check_row_numbers(const char* call, KVStore::Key key, const NDArray& rows) {
   const bool good =
@@ -92,7 +92,7 @@ RowSparse on_device(const RowSparse& value, Device device) {
 }
 
 void assign_rows(const NDArray& dense, const RowSparse& rows) {
-  check_cpu("KVStore::push", dense);
+  check_on_cpu("KVStore::push", dense);
   const NDArray target = dense.detach();
   array_push("kvstore_assign_rows", {rows.rows(), rows.values(), rows.count(), target}, {target}, [=] {
     const std::size_t bytes = row_bytes(target.shape(), target.dtype());
@@ -111,7 +111,7 @@ void take_rows(KVStore::Key key, const RowSparse& found, const NDArray& rows, co
   if (!out.defined() || out.shape() != shape || out.dtype() != found.dtype())
     throw InvalidArgument(who + "out is " + describe(out) + ", these rows are " + name_of(found.dtype()) +
                           (" " + shape.to_string()));
-  check_cpu("KVStore::pull_rows", found.values());
+  check_on_cpu("KVStore::pull_rows", found.values());
   check_engine("pull_rows", key, out, found.engine());
   const bool direct = out.device().kind == DeviceKind::cpu && out.is_contiguous();
   const EngineScope scope(found.engine());

@@ -17,6 +17,7 @@ void check_row_numbers(const char* call, KVStore::Key key, const NDArray& rows);
 void check_has_rows(const char* call, KVStore::Key key, const Shape& shape, DType dtype);
 void check_rows_like(const char* call, KVStore::Key key, const RowSparse& value, const Shape& shape,
                      DType dtype);
+void check_on_cpu(const char* call, const NDArray& array);
 
 // In an op that reads them. Throw Error for rows that are none of `bound`, in the name of `who`; those that are present rise.
 std::vector<std::int64_t> row_numbers(const std::string& who, const NDArray& rows, std::int64_t bound);

@@ -22,6 +22,7 @@
 #include "transport/net_peer.h"
 #include "transport/poller.h"
 #include "transport/time_share.h"
+#include "transport/yielding.h"
 
 namespace heddle::kv_detail {
 namespace {
@@ -35,9 +36,8 @@ constexpr std::uint64_t kFirstListener = 1ull << 63;  // listeners have numbers 
 constexpr std::size_t kMostBusy = 8;                  // connections that a spin looks at
 constexpr int kRoundsBetweenClocks = 16;              // of a spin
 constexpr int kRoundsBetweenLooks = 256;              // of a spin, at all other connections
-constexpr int kBusyPolls = 16;                        // after which poll() looks at all others
-// See yield().
-constexpr std::chrono::microseconds kLongAbsence{200}, kNoYield{250'000};
+constexpr int kBusyPolls = 16;                        // after which poll() looks at all others,
+constexpr std::chrono::milliseconds kBusyTime{5};     // or after so long: a poll may take many turns
 // Connections that are not authenticated yet. Beyond that the oldest is closed, so that they cannot use up all descriptors.
 constexpr std::size_t kMostUnauthenticated = 512;
 // While there are authenticated connections, accepting others and their handshakes take one part of so many of the time, so that
@@ -95,10 +95,10 @@ class NetTransport final : public Transport {
   void make_ready(NetPeer& peer);
   void mark_busy(Peer peer);
   bool spin(Clock::time_point end, const std::atomic<std::uint32_t>& over);
-  void yield(Clock::time_point now);
   bool settle(NetPeer& peer);
   void settle_all();
   void sleep(Clock::time_point end);
+  void look_now_and_then();
   void look(std::chrono::nanoseconds timeout);
   std::chrono::nanoseconds time_to_sleep(Clock::time_point end) const;
 
@@ -128,7 +128,8 @@ class NetTransport final : public Transport {
   std::array<Peer, kMostBusy> busy_{};  // 0: none
   std::size_t next_busy_ = 0;
   int polls_without_look_ = 0;
-  Clock::time_point yields_from_{};
+  Clock::time_point looked_{};
+  Yielding yielding_;
 };
 
 NetTransport::NetTransport(const TransportOptions& options, Receiver& receiver)
@@ -259,7 +260,7 @@ void NetTransport::poll(std::chrono::microseconds timeout) {
   const auto end = Clock::now() + timeout;
   closed_.clear();
   if (work()) {
-    if (++polls_without_look_ >= kBusyPolls) look({});
+    look_now_and_then();
     return;
   }
   const bool spun = spin_.count() > 0 && spin(std::min(end, Clock::now() + spin_), kNever);
@@ -277,7 +278,7 @@ void NetTransport::poll(std::chrono::microseconds timeout) {
 bool NetTransport::spin(const std::atomic<std::uint32_t>& over) {
   closed_.clear();
   const bool moved = work() || spin(Clock::now() + spin_, over);
-  if (moved && ++polls_without_look_ >= kBusyPolls) look({});
+  if (moved) look_now_and_then();
   woken_.exchange(false);  // as in poll()
   closed_.clear();
   return moved;
@@ -444,17 +445,9 @@ bool NetTransport::spin(Clock::time_point end, const std::atomic<std::uint32_t>&
       busy_.fill(0);
       break;
     }
-    if (now >= yields_from_) yield(now);
+    if (yielding_.allows(now)) yielding_.yield(now);
   }
   return false;
-}
-
-// Lets another thread run on this core: it may be the one that sends or consumes messages, and then needs microseconds.
-// If it was a thread that computes, this one got the core back only after milliseconds: then it yields no more for a while.
-void NetTransport::yield(Clock::time_point now) {
-  std::this_thread::yield();
-  const auto back = Clock::now();
-  if (back - now > kLongAbsence) yields_from_ = back + kNoYield;
 }
 
 // Says what to wait for. False: there is something to do at once.
@@ -495,10 +488,17 @@ void NetTransport::sleep(Clock::time_point end) {
   sleeps_.store(false);
 }
 
+// While some peers are busy: the others are not to wait for long.
+void NetTransport::look_now_and_then() {
+  if (++polls_without_look_ >= kBusyPolls || Clock::now() - looked_ > kBusyTime) look({});
+}
+
 void NetTransport::look(std::chrono::nanoseconds timeout) {
   polls_without_look_ = 0;
   watch_strangers(let_in_ == 0 || watches_strangers_ || strangers_share_.allows(Clock::now()));
-  for (const std::uint64_t number : poller_.wait(timeout)) {
+  const auto found = poller_.wait(timeout);
+  looked_ = Clock::now();
+  for (const std::uint64_t number : found) {
     if (number == kWakeNumber) {
       wake_.clear();
       woken_.store(true);

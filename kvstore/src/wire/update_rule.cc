@@ -25,8 +25,15 @@ double number_in(const std::string& word, std::size_t begin) {
 
 }  // namespace
 
+bool is_add(const std::string& name, const OptimizerParams& params) {
+  if (name != kAdd) return false;
+  if (!params.empty())
+    throw InvalidArgument("'add' has no parameter '" + params.begin()->first + "', nor any other");
+  return true;
+}
+
 std::string update_rule_text(const std::string& name, const OptimizerParams& params) {
-  if (name == kAdd && params.empty()) return kAdd;
+  if (is_add(name, params)) return kAdd;
   const auto optimizer = create_optimizer(name, params);
   std::string text = optimizer->name();
   for (const auto& [key, value] : optimizer->params()) text += " " + key + "=" + text_of(value);

@@ -16,6 +16,9 @@ struct UpdateRule {
   OptimizerParams params{};  // all of them
 };
 
+// The rule "add". Throws InvalidArgument for parameters, which it has none of.
+bool is_add(const std::string& name, const OptimizerParams& params);
+
 // "sgd lr=0.1 momentum=0.9 ...": numbers have as many digits as tell them from all others. No code ever travels.
 // Throws InvalidArgument for an optimizer or a parameter that there is not.
 std::string update_rule_text(const std::string& name, const OptimizerParams& params);

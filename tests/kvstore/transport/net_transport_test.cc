@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "net/socket.h"
 #include "transport/address.h"
 #include "transport/frame.h"
+#include "transport/stranger_log.h"
 #include "transport/transport_rig.h"
 
 using namespace heddle;
@@ -91,6 +93,23 @@ comm_detail::Socket local_connection(const std::string& address) {
   REQUIRE(socket);
   return socket;
 }
+
+// While it lives this process has no more descriptors.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    REQUIRE(getrlimit(RLIMIT_NOFILE, &before_) == 0);
+    const rlimit few{.rlim_cur = std::min<rlim_t>(before_.rlim_cur, 256), .rlim_max = before_.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
+    for (int fd = 0; (fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;) all_.emplace_back(fd);
+  }
+  ~NoDescriptors() { CHECK(setrlimit(RLIMIT_NOFILE, &before_) == 0); }
+  void free_one() { all_.pop_back(); }
+
+ private:
+  rlimit before_{};
+  std::vector<comm_detail::Socket> all_;
+};
 
 std::string frame(const std::string& head, const std::string& payload) {
   const auto wire = encode(preamble_of(bytes_from(head), bytes_from(payload)));
@@ -303,6 +322,34 @@ TEST_CASE("silent connections do not take the place of authenticated ones") {
   CHECK(pair.server.recorder.count(Seen::What::disconnected) == 0);
 }
 
+TEST_CASE("net: without descriptors new connections are refused, said once, and let in when there are some") {
+  for (const bool shared_memory : {true, false}) {
+    CAPTURE(shared_memory);
+    Pair pair({.shared_memory = shared_memory});
+    StrangerLog log;
+    auto now = std::chrono::steady_clock::now();
+    {
+      NoDescriptors none;
+      for (std::uint64_t refused = 1; refused <= 3; ++refused) {
+        if (refused == 1) none.free_one();  // of the stranger, each time
+        const auto stranger = local_connection(pair.address);
+        pair.pump_until([&] { return pair.server->strangers().refused == refused; });
+        const auto event = log.look(*pair.server.transport, now += 1s);
+        REQUIRE(event.has_value() == (refused == 1));
+        if (event) CHECK(holds(event->fields.at(1).second, "there are no descriptors left"));
+        const std::size_t before = pair.server.recorder.count(Seen::What::received);
+        pair.client->send(pair.at_client, message_from("still here"));
+        pair.pump_until([&] { return pair.server.recorder.count(Seen::What::received) > before; });
+      }
+    }
+    CHECK(log.look(*pair.server.transport, now + 61s)->fields.at(0).second == "2");
+    End late({.shared_memory = shared_memory});
+    late->connect(pair.address);
+    pump({&pair.server, &late}, [&] { return late.recorder.count(Seen::What::connected) == 1; });
+    CHECK(pair.server.recorder.count(Seen::What::disconnected) == 0);
+  }
+}
+
 TEST_CASE("an unknown kind of transport is refused") {
   Recorder recorder;
   CHECK(message_of([&] { make_transport({.kind = "pigeon"}, recorder); }) ==
@@ -325,5 +372,27 @@ TEST_CASE("net: messages that are a lot of work do not keep a poll beyond their 
     pair.server->poll(0us);
     CHECK(count > 0);
     CHECK(count < 4 * ((8 << 10) / head.size()));  // of three pieces at most; many more have come
+  }
+}
+
+TEST_CASE("net: a peer that has been silent is heard while another one is a lot of work") {
+  for (const bool shared_memory : {true, false}) {
+    CAPTURE(shared_memory);
+    Pair pair({.shared_memory = shared_memory});
+    End quiet({.shared_memory = shared_memory});
+    const Peer at_quiet = quiet->connect(pair.address);
+    pump({&pair.server, &quiet}, [&] { return quiet.recorder.count(Seen::What::connected) == 1; });
+    int before = 0;  // messages of the busy one, until the other one is heard
+    bool heard = false;
+    pair.server.recorder.on_received = [&](Peer peer, const Seen&) {
+      if (peer != pair.at_server) return void(heard = true);
+      if (before++ == 0) quiet->send(at_quiet, message_from("here")), quiet->poll(0us);
+      const auto end = std::chrono::steady_clock::now() + 15ms;  // of work: longer than a turn
+      while (std::chrono::steady_clock::now() < end) continue;
+    };
+    const std::string head((8 << 10) - 100, 'x');  // a piece
+    for (int i = 0; i < 100; ++i) pair.client->send(pair.at_client, message_from(head));
+    pump({&pair.client, &pair.server}, [&] { return heard; });
+    CHECK(before < 24);  // of a few turns
   }
 }

@@ -92,7 +92,8 @@ HEDDLE_API heddle_status heddle_kvstore_pull_row_sparse(heddle_kvstore* store, h
                                                         const heddle_array* rows, heddle_row_sparse** result,
                                                         heddle_error** error);
 
-// All pushes from now on go through this optimizer. Blocks until all workers ask for the same.
+// All pushes from now on go through this optimizer; "add" adds a push's sum times its scale (1 for integers) to what is
+// stored. Blocks until all workers ask for the same.
 HEDDLE_API heddle_status heddle_kvstore_set_optimizer(heddle_kvstore* store, const char* name,
                                                       const heddle_parameter* parameters, size_t count,
                                                       heddle_error** error);
