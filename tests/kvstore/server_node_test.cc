@@ -110,13 +110,23 @@ TEST_CASE("server node: workers whose answers wait for a copy hear now and then 
   node.set_views(views, now);
   node.connected(1, "", now);
   node.received(1, encode(hello_of(0, 1, "async")), {}, now);
+  node.connected(99, "", now);
+  const ReplicaMessage hello = decode_replica_message(sent.all.back().second);
+  const ReplicaMessage welcome{
+      .kind = ReplicaKind::welcome, .shard = 0, .epoch = hello.epoch, .log = hello.log, .number = 0};
+  node.received(99, encode(welcome), {}, now);
   const auto told = [&] {
     return std::count_if(sent.all.begin(), sent.all.end(), [](const auto& one) { return one.first == 1; });
   };
   CHECK(told() == 0);  // the welcome waits
-  for (int i = 0; i < 20; ++i) node.tick(now += 100ms);
+  for (int i = 0; i < 15; ++i) node.tick(now += 100ms);
   REQUIRE(told() >= 3);
   CHECK(told() <= 4);
-  const auto reply = std::get<Reply>(decode_from_server(sent.all.back().second, 0));
-  CHECK(reply.number == kPingNumber);
+  const auto last =
+      std::find_if(sent.all.rbegin(), sent.all.rend(), [](const auto& one) { return one.first == 1; });
+  CHECK(std::get<Reply>(decode_from_server(last->second, 0)).number == kPingNumber);
+  for (int i = 0; i < 10; ++i) node.tick(now += 100ms);  // the backup is silent for too long
+  const auto until_it_was = told();
+  for (int i = 0; i < 20; ++i) node.tick(now += 100ms);
+  CHECK(told() == until_it_was);
 }

@@ -43,6 +43,7 @@ class ReplicaLink {
   void becomes_backup() { target_.learner = lost_ = false; }
   // Takes records, and is to be told of each.
   bool is_begun() const { return stage_ != Stage::idle; }
+  bool is_connected() const { return greeted_; }  // and has answered within the last seconds
   void add(const Change& change, std::uint64_t number);
   // Whether workers may be told what follows this record.
   bool may_tell(std::uint64_t after, Clock::time_point now) const;

@@ -41,9 +41,10 @@ class ReplicaSender {
   bool is_synced() const { return backup_ && backup_->is_synced(); }  // the backup
   bool has_learner() const { return learner_ != nullptr; }
   std::uint64_t log_bytes() const;
+  // Answers to workers wait for a copy that is being made: not for one that is gone, of which the scheduler has to hear.
   bool holds_answers() const {
-    return !held_.empty();
-  }  // to workers, until the copies have what they are about
+    return !held_.empty() && (!backup_ || backup_->is_connected()) && (!learner_ || learner_->is_connected());
+  }
 
  private:
   struct Held {

@@ -175,7 +175,7 @@ std::map<std::string, NDArray> LocalStore::optimizer_state() const {
 }
 
 std::unique_ptr<Optimizer> LocalStore::optimizer_with(const std::map<std::string, NDArray>& state) const {
-  if (!optimizer_ && state.empty()) return nullptr;
+  if (adds_ && state.empty()) return nullptr;
   if (!optimizer_) throw InvalidArgument("KVStore::set_optimizer_state: the store has no optimizer");
   std::unique_ptr<Optimizer> other = create_optimizer(optimizer_->name(), optimizer_->params());
   other->set_state(state, values_);

@@ -28,7 +28,7 @@ class LocalStore : public KVStore {
     adds_ = adds;
   }
   bool adds() const { return adds_; }
-  // One like the store's with this state, null for no state of a store without one; changes nothing. Throws what
+  // One like the store's with this state, null for no state of one that adds; changes nothing. Throws what
   // set_optimizer_state throws.
   std::unique_ptr<Optimizer> optimizer_with(const std::map<std::string, NDArray>& state) const;
   void do_set_optimizer_state(const std::map<std::string, NDArray>& state) override;
