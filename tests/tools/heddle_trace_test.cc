@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -89,6 +90,16 @@ TEST_CASE("span, busy time, critical path, names and gaps of a trace worked out 
   CHECK(path["ops"][1]["name"] == "add");
   CHECK(path["ops"][1]["at"] == "program.cc:5");
   CHECK(path["ops"][1]["start"] == 30'000);
+  REQUIRE(path["names"].size() == 3);
+  CHECK(path["names"][0] == Json{{"name", "add"},
+                                 {"count", 2},
+                                 {"total", 40e3},
+                                 {"mean", 20e3},
+                                 {"max", 30'000},
+                                 {"share", 40e3 / 90e3}});
+  CHECK(path["names"][1]["name"] == "load");  // the one on the path
+  CHECK(path["names"][1]["count"] == 1);
+  CHECK(path["names"][2]["share"] == doctest::Approx(20.0 / 90));
 
   REQUIRE(found["names"].size() == 3);
   CHECK(found["names"][0] ==
@@ -133,6 +144,10 @@ TEST_CASE("the critical path goes through pushes that waited for room") {
   }
   CHECK(path["inside"] == 20'000 + 500 + 19'000 + 1'000 + 18'000 + 1'000 + 18'000);
   CHECK(path["between"] == 500 + 1'000 + 1'000);
+  REQUIRE(path["names"].size() == 2);
+  CHECK(path["names"][1]["name"] == "blocked push");
+  CHECK(path["names"][1]["total"] == 500 + 1'000 + 1'000);  // where no op of the path ran
+  CHECK(path["names"][0]["total"] == 20'000 + 19'000 + 18'000 + 18'000);
   REQUIRE(found["lanes"].size() == 3);
   CHECK(found["lanes"][0]["waiting"] == 58'000);
 
@@ -211,6 +226,12 @@ TEST_CASE("ops are added up by name and by the line that pushed them") {
   CHECK(found["lines"][2]["total"] == 10e3);
 }
 
+std::string with_single_spaces(std::string text) {
+  text.erase(std::unique(text.begin(), text.end(), [](char a, char b) { return a == ' ' && b == ' '; }),
+             text.end());
+  return text;
+}
+
 TEST_CASE("the report for people") {
   const File file(known().dump());
   const Outcome all = run_heddle("trace " + file.path());
@@ -220,7 +241,12 @@ TEST_CASE("the report for people") {
               "Critical path: 4 ops, 90.00 us in them (90.0 % of the span), 10.00 us between them (10.0 %)"));
   CHECK(holds(all.out, "program.cc:5"));
   CHECK_FALSE(holds(all.out, "more"));
-  const Outcome some = run_heddle("trace --top 1 " + file.path());
+  CHECK(holds(with_single_spaces(all.out), "\n add 44.4 % 2 40.00 us 20.00 us\n"));
+  CHECK_FALSE(holds(all.out, "its ops, in order"));
+  const Outcome path = run_heddle("trace --path " + file.path());
+  CHECK(holds(path.out, "its ops, in order"));
+  CHECK(holds(with_single_spaces(path.out), "\n add 30.00 us 30.00 us program.cc:5\n"));
+  const Outcome some = run_heddle("trace --path --top 1 " + file.path());
   CHECK(holds(some.out, "... and 3 more"));
   CHECK(holds(some.out, "40.00 us from 20.00 us on engine 1 worker 1, after load, before add"));
   CHECK_FALSE(holds(some.out, "20.00 us from 60.00 us"));
@@ -409,8 +435,72 @@ TEST_CASE("communication of each rank, and how much of it lay beside other ops")
   const Outcome outcome = run_heddle("trace " + one.path() + " " + zero.path());
   REQUIRE(outcome.status == 0);
   CHECK(holds(outcome.out, "rank 1 engine 1 worker 0"));
-  CHECK(holds(outcome.out, "64.3 % of the communication was hidden behind other ops"));  // 45 of 70 us
+  CHECK(holds(outcome.out,
+              "64.3 % of the communication was hidden: the rank computed meanwhile"));  // 45 of 70 us
   CHECK_FALSE(holds(run_heddle("trace " + File(known().dump()).path()).out, "ommunication"));
+}
+
+Json inside(Json wait, int sequence) {
+  wait["cat"] = "wait";
+  wait["args"]["seq"] = sequence;
+  return wait;
+}
+
+// Microseconds:  0    10    20    30    40    50    60    70    80    90
+//   worker 0     [decode 0-20]   [kvstore_decompress 30-40]
+//   worker 1                     [load 25-80; in it a wait 50-70]
+//   under way         [kvstore_push 10-35 ]
+//                         [kvstore_pull 12-90                           ]
+// Under way from 10 to 90; hidden from 10 to 20, 25 to 50 and 70 to 80, and once only where several ops compute or communicate.
+TEST_CASE("what a store on servers sends is communication, hidden while an op computes that does not wait") {
+  const Json events = {lane(8, "engine 1 worker 0"),           op(8, "decode", 0, 20, 1),
+                       op(8, "kvstore_decompress", 30, 10, 2), op(9, "load", 25, 55, 3),
+                       inside(op(2, "wait", 50, 20, 0), 3),    async(8, "kvstore_push", 10, 25, 4),
+                       async(8, "kvstore_pull", 12, 78, 5)};
+  const Json found = report(events.dump())["communication"];
+  REQUIRE(found.size() == 1);
+  CHECK(found[0] ==
+        Json{{"process", 1}, {"ops", 2}, {"time", 80'000}, {"hidden", 45'000}, {"hidden_share", 45.0 / 80}});
+}
+
+TEST_CASE("every op of a store on servers counts as communication, what it computes does not") {
+  for (const char* name : {"kvstore_init", "kvstore_push", "kvstore_pull", "kvstore_push_pull",
+                           "kvstore_assign", "kvstore_push_rows", "kvstore_pull_rows", "kvstore_push_many",
+                           "kvstore_pull_many", "kvstore_push_pull_many", "kvstore_barrier"}) {
+    CAPTURE(name);
+    const Json events = {async(8, name, 0, 10, 1), op(8, "kvstore_compress", 5, 5, 2)};
+    const Json found = report(events.dump())["communication"];
+    REQUIRE(found.size() == 1);
+    CHECK(found[0]["hidden_share"] == 0.5);
+  }
+  CHECK(report(Json{op(8, "kvstore_compress", 5, 5, 2)}.dump())["communication"].empty());
+}
+
+// The wait of 2 lies in an op that a thread runs on top of another, whose wait is 1's: 0-10 and 30-40 compute, and so does 15-20.
+TEST_CASE("ops on top of an op that waits compute; a wait beyond its op's end hides no more than there is") {
+  const Json events = {op(8, "outer", 0, 40, 1), inside(op(2, "wait", 10, 20, 0), 1),
+                       op(8, "inner", 15, 15, 2), inside(op(2, "wait", 20, 50, 0), 2),
+                       async(8, "all_reduce", 0, 100, 3)};
+  CHECK(report(events.dump())["communication"][0]["hidden"] == 10'000 + 5'000 + 10'000);
+}
+
+TEST_CASE("no more than all of the communication is hidden, however many ops run beside it") {
+  std::mt19937 random(3);
+  for (int turn = 0; turn < (kSanitized ? 3 : 20); ++turn) {
+    Json events = Json::array();
+    for (int i = 0; i < 60; ++i) {
+      const auto number = [&](unsigned most) { return static_cast<int>(random() % most); };
+      Json event = op(8 + number(3), "work", number(100), number(60), i);
+      if (i % 4 == 1)
+        event = async(8, i % 8 == 1 ? "all_reduce 8 B" : "kvstore_pull", number(100), number(60), i);
+      if (i % 4 == 2) event = inside(event, number(60));
+      events.push_back(event);
+    }
+    const Json found = report(events.dump())["communication"][0];
+    CHECK(found["hidden"] <= found["time"]);
+    CHECK(found["hidden"] >= 0);
+    CHECK(found["time"] <= 160'000);
+  }
 }
 
 TEST_CASE("the ranks' files are laid on one clock, whatever their order") {
