@@ -189,13 +189,16 @@ def draw_collectives(picture, rank, top):
 
 
 def draw_axis(picture, top, bottom):
-    length = (picture.end - picture.start) / 1000
+    length, unit = (picture.end - picture.start) / 1000, "ms"
+    if length < 2:
+        length, unit = length * 1000, "µs"
+    scale = (picture.end - picture.start) / length
     distance = next(d for d in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 1e9) if length / d <= 12)
     marks = []
     for index in range(int(length / distance) + 1):
-        x = picture.x(picture.start + index * distance * 1000)
+        x = picture.x(picture.start + index * distance * scale)
         marks.append(f'<path d="M{x:.1f} {top}V{bottom}" stroke="#e3e6ea"/>')
-        picture.text(x, bottom + 16, f"{index * distance:g}" + (" ms" if index == 0 else ""), 'fill="#666" text-anchor="middle"')
+        picture.text(x, bottom + 16, f"{index * distance:g}" + f" {unit}", 'fill="#666" text-anchor="middle"')
     picture.body[:0] = marks
 
 
@@ -239,6 +242,7 @@ def self_test():
     assert [readable(f"send {size} B") for size in (7, 80936, 1605632)] == ["send 7 B", "send 81 kB", "send 1.6 MB"]
     picture = draw([Rank("rank 0", ops)], (0, 100), "a < b")
     assert "67 % hidden" in picture and "a &lt; b" in picture and "all_reduce 1.6 MB" in picture, picture
+    assert ">100 µs<" in picture and ">1 ms<" in draw([Rank("rank 0", ops)], (0, 3000), ""), picture
     print("a trace of five ops is drawn as it should be")
 
 

@@ -105,11 +105,15 @@ TEST_CASE("a thread that waits is on a lane of its own, inside an op too") {
       engine.wait_all();
     });
     const auto ops = named(events, "X", "op");
-    int waits = 0, all = 0;
+    int waits = 0, all = 0, inside = 0;
     for (const Json& event : events) {
       if (event.value("cat", "") != "wait") continue;
       (event["name"] == "wait_all" ? all : waits) += 1;
       CHECK(event["tid"] < heddle::trace::kFirstWorkerLane);
+      if (event["args"].contains("seq")) {
+        ++inside;
+        CHECK(event["args"]["seq"] == ops.at("outer")["args"]["seq"]);
+      }
       if (!event["args"].contains("by")) continue;
       const auto by = event["args"]["by"].get<std::uint64_t>();
       const Json& op = ops.at(by == ops.at("outer")["args"]["seq"].get<std::uint64_t>() ? "outer" : "inner");
@@ -117,8 +121,34 @@ TEST_CASE("a thread that waits is on a lane of its own, inside an op too") {
       CHECK(end_of(event) >= end_of(op) - 0.1);
     }
     CHECK(waits == 2);
+    CHECK(inside == 1);
     CHECK(all == 1);
   }
+}
+
+TEST_CASE("a wait inside an op of a graph names that op of that launch") {
+  const Json events = traced([] {
+    heddle::Engine engine({.workers = 2});
+    heddle::Var a = engine.new_var(), b = engine.new_var();
+    heddle::Graph graph = engine.capture([&] {
+      engine.push([] {}, {.mutate = {a}, .name = "first"});
+      engine.push(
+          [&] {
+            engine.push([] {}, {.mutate = {b}, .name = "inner"});
+            engine.wait(b);
+          },
+          {.mutate = {a}, .name = "outer"});
+    });
+    for (int i = 0; i < 3; ++i) graph.launch();
+    engine.wait_all();
+  });
+  std::set<std::uint64_t> outer, inside;
+  for (const Json& event : events) {
+    if (event["name"] == "outer") outer.insert(event["args"]["seq"].get<std::uint64_t>());
+    if (event["name"] == "wait") inside.insert(event["args"]["seq"].get<std::uint64_t>());
+  }
+  CHECK(outer.size() == 3);
+  CHECK(inside == outer);
 }
 
 TEST_CASE("an asynchronous op lasts until its completion, and what follows it was let go by it") {

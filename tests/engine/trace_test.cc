@@ -150,7 +150,7 @@ TEST_CASE("asynchronous ops and waits have events of their own") {
     }).join();
     return lane;
   }();
-  waited("wait", 2, 4, begin, begin + 60'000);
+  waited("wait", 2, kNone, 4, begin, begin + 60'000);
   stop();
   CHECK(other_lane != this_thread_lane());
   const Json events = path.events();

@@ -67,7 +67,7 @@ inline void graph_op_ran(std::uint32_t, const TraceOp&, Tick, Tick) noexcept {}
 inline void push_blocked(std::uint32_t, const TraceOp&, Tick, Tick) noexcept {}
 inline void op_issued(std::uint32_t, const TraceOp&, Tick, Tick) noexcept {}
 inline void op_completed(std::uint32_t, const TraceOp&, Tick, Tick) noexcept {}
-inline void waited(const char*, std::uint32_t, std::uint64_t, Tick, Tick) noexcept {}
+inline void waited(const char*, std::uint32_t, std::uint64_t, std::uint64_t, Tick, Tick) noexcept {}
 inline void start_from_environment() noexcept {}
 }  // namespace heddle::trace
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <message_of.h>
 #include <string>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -229,9 +230,8 @@ TEST_CASE("a path with a zero byte is refused, and nothing is saved or read at t
   const TemporaryDirectory directory;
   const std::string cut = directory.file("file"), path = cut + std::string(1, '\0') + "more";
   const auto check = [&](const std::function<void()>& call) {
-    CHECK_THROWS_WITH_AS(call(),
-                         ("the path '" + cut + "' goes on behind a zero byte, which no path has").c_str(),
-                         InvalidArgument);
+    CHECK(message_of<InvalidArgument>(call).ends_with(": the path '" + path.substr(0, path.find('\0')) +
+                                                      "' goes on behind a zero byte, which no path has"));
   };
   for (const auto& [name, save] : kSaves) {
     CAPTURE(name);

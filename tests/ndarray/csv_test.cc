@@ -23,7 +23,7 @@ struct Text {
   NDArray load(const CsvOptions& options = {}) const { return load_csv(file.path, options); }
   std::string problem(const CsvOptions& options = {}) const {
     const std::string message = message_of([&] { load(options); });
-    const std::string begin = "file '" + file.path + "', ";
+    const std::string begin = "load_csv: file '" + file.path + "', ";
     return message.starts_with(begin) ? message.substr(begin.size()) : message;
   }
 };
@@ -63,7 +63,7 @@ TEST_CASE("what is no number, or no table, is named with its line") {
   CHECK(Text("2\n").problem({.dtype = DType::boolean}) == "line 1: column 0 is '2', no bool");
   CHECK(Text("+-1\n").problem() == "line 1: column 0 is '+-1', no f64");
   CHECK(message_of([] { load_csv("/no/such"); }) ==
-        "file '/no/such' cannot be opened: No such file or directory");
+        "load_csv: file '/no/such' cannot be opened: No such file or directory");
   CHECK_THROWS_AS(Text("1").load({.skip_lines = -1}), InvalidArgument);
 }
 

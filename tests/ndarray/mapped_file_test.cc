@@ -65,13 +65,13 @@ TEST_CASE("mapped npy files of all kinds") {
 TEST_CASE("a mapped npy file that is wrong is refused") {
   const TemporaryFile file;
   const auto message = [&] { return message_of([&] { map_npy(file.path); }); };
-  CHECK(message() == "file '" + file.path + "' cannot be opened: No such file or directory");
+  CHECK(message() == "map_npy: file '" + file.path + "' cannot be opened: No such file or directory");
   write_file(file.path, "");
-  CHECK(message() == "file '" + file.path + "' is cut short");
+  CHECK(message() == "map_npy: file '" + file.path + "' is cut short");
   write_file(file.path, "some text that is no npy file");
-  CHECK(message() == "file '" + file.path + "' is no npy file");
+  CHECK(message() == "map_npy: file '" + file.path + "' is no npy file");
   CHECK(message_of([&] { map_npy(file.directory.path.string()); }) ==
-        "file '" + file.directory.path.string() + "' is not a regular file");
+        "map_npy: file '" + file.directory.path.string() + "' is not a regular file");
 }
 
 TEST_CASE("a mapped safetensors file has the arrays and texts of a loaded one") {

@@ -1,6 +1,7 @@
 #include <cstdint>
 #include <files.h>
 #include <filesystem>
+#include <functional>
 #include <iterator>
 #include <message_of.h>
 #include <stdexcept>
@@ -10,7 +11,10 @@
 #include <doctest/doctest.h>
 
 #include <heddle/array_op.h>
+#include <heddle/csv.h>
 #include <heddle/npy.h>
+#include <heddle/npz.h>
+#include <heddle/safetensors.h>
 
 using namespace heddle;
 using namespace heddle::test;
@@ -32,6 +36,45 @@ std::string file_of(const std::string& header, std::size_t data_bytes, char vers
 
 std::string dictionary(const std::string& descr, const std::string& fortran, const std::string& shape) {
   return "{'descr': '" + descr + "', 'fortran_order': " + fortran + ", 'shape': " + shape + ", }\n";
+}
+
+TEST_CASE("errors of files name the function that was called, and the line of the call") {
+  const std::string missing = "/nowhere/at/all";
+  const NDArray x = zeros({2});
+  const std::pair<const char*, std::function<void(Where)>> calls[] = {
+      {"load_npy", [&](Where where) { load_npy(missing, cpu(), where); }},
+      {"map_npy", [&](Where where) { map_npy(missing, where); }},
+      {"save_npy", [&](Where where) { save_npy(missing, x, where); }},
+      {"load_npz", [&](Where where) { load_npz(missing, cpu(), where); }},
+      {"save_npz",
+       [&](Where where) {
+         save_npz(missing, {{"x", x}}, {}, where);
+       }},
+      {"load_csv", [&](Where where) { load_csv(missing, {}, cpu(), where); }},
+      {"save_csv", [&](Where where) { save_csv(missing, x, {}, where); }},
+      {"load_safetensors", [&](Where where) { load_safetensors(missing, cpu(), where); }},
+      {"map_safetensors", [&](Where where) { map_safetensors(missing, where); }},
+      {"save_safetensors",
+       [&](Where where) {
+         save_safetensors(missing, {.arrays = {{"x", x}}, .metadata = {}}, {}, where);
+       }},
+  };
+  for (const auto& [name, call] : calls) {
+    CAPTURE(name);
+    const Where where = Where::current();
+    std::string text;
+    try {
+      call(where);
+    } catch (const Error& error) {
+      text = error.what();
+    }
+    CHECK(text.starts_with(name + std::string(": ")));
+    CHECK(text.find(missing) != std::string::npos);
+    CHECK(
+        text.ends_with("; called at " + std::string(where.file_name()) + ":" + std::to_string(where.line())));
+  }
+  const std::string zero = message_of([] { load_npy(std::string("a\0b", 3)); });
+  CHECK(zero.starts_with("load_npy: the path 'a' goes on"));
 }
 
 }  // namespace
@@ -114,7 +157,7 @@ TEST_CASE("bad files are named with what is wrong") {
   const std::string records =
       "{'descr': [('a', '<f4'), ('b', '<i4')], 'fortran_order': False, 'shape': (2,), }\n";
   CHECK(problem(file_of(records, 16)) ==
-        "file '" + file.path + "' has a structured dtype, which is not supported");
+        "load_npy: file '" + file.path + "' has a structured dtype, which is not supported");
   CHECK(problem(file_of(dictionary("<f4", "False", "(-2,)"), 8)).find("header") != std::string::npos);
   CHECK(problem(file_of(dictionary("<f4", "False", "(4611686018427387904, 4611686018427387904)"), 8)) !=
         "no error");

@@ -118,16 +118,16 @@ TEST_CASE("NumPy loads what we save, and we what it saves") {
 TEST_CASE("an npz file that is no such file, or damaged, is refused by name") {
   const TemporaryFile file;
   const auto message = [&] { return message_of([&] { load_npz(file.path); }); };
-  CHECK(message() == "npz file '" + file.path + "': cannot be opened: No such file");
+  CHECK(message() == "load_npz: npz file '" + file.path + "': cannot be opened: No such file");
   write_file(file.path, "text");
-  CHECK(message() == "npz file '" + file.path + "': cannot be opened: Not a zip archive");
+  CHECK(message() == "load_npz: npz file '" + file.path + "': cannot be opened: Not a zip archive");
   save_npz(file.path, {{"x", arange(0, 1000)}});
   std::string bytes = read_file(file.path);
   bytes[1500] = static_cast<char>(bytes[1500] ^ 1);
   write_file(file.path, bytes);
-  CHECK(message() == "npz file '" + file.path + "': 'x.npy' is damaged: CRC error");
+  CHECK(message() == "load_npz: npz file '" + file.path + "': 'x.npy' is damaged: CRC error");
   write_file(file.path, bytes.substr(0, bytes.size() / 2));
-  CHECK(message().starts_with("npz file '" + file.path + "': cannot be opened: "));
+  CHECK(message().starts_with("load_npz: npz file '" + file.path + "': cannot be opened: "));
 }
 
 TEST_CASE("random changes of an npz file are refused or give arrays, whatever they are") {

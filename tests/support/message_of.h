@@ -7,14 +7,13 @@
 
 namespace heddle::test {
 
-// what() of the Expected that call() throws, of an InvalidArgument without the place of the call; "no error" if it throws
-// nothing. Any other exception passes.
+// what() of the Expected that call() throws, without the place of the call; "no error" if it throws nothing. Any other exception passes.
 template <class Expected = Error> std::string message_of(auto&& call) {
   try {
     call();
   } catch (const Expected& error) {
     if (const auto* argument = dynamic_cast<const InvalidArgument*>(&error)) return argument->message();
-    return error.what();
+    return without_place(error.what());
   }
   return "no error";
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -9,25 +10,11 @@
 
 #include "arguments.h"
 #include "heddle_program.h"
+#include "trace_events.h"
 
 using namespace heddle::test;
 
 namespace {
-
-using Json = nlohmann::json;
-
-Json op(int lane, const char* name, double start, double length, int sequence, int by = -1) {
-  Json event = {{"ph", "X"},     {"cat", "op"},
-                {"name", name},  {"ts", start},
-                {"dur", length}, {"pid", 1},
-                {"tid", lane},   {"args", {{"engine", 1}, {"seq", sequence}, {"at", "program.cc:5"}}}};
-  if (by >= 0) event["args"]["by"] = by;
-  return event;
-}
-
-Json lane(int number, const char* name) {
-  return {{"ph", "M"}, {"name", "thread_name"}, {"pid", 1}, {"tid", number}, {"args", {{"name", name}}}};
-}
 
 // Microseconds:  0    10    20    30    40    50    60    70    80    90   100
 //   worker 0     [a: load 0-30  ][c: add 30-60  ]           [e: mul 80-100 ]
@@ -51,14 +38,6 @@ Json known() {
            {"tid", 1},
            {"args", {}}},
           {{"ph", "s"}, {"cat", "dep"}, {"name", "dep"}, {"id", 1}, {"ts", 29}, {"pid", 1}, {"tid", 8}}};
-}
-
-Json report(const std::string& text, const std::string& more = "") {
-  const File file(text);
-  const Outcome outcome = run_heddle("trace --json " + file.path() + " " + more);
-  CHECK(outcome.error == "");
-  REQUIRE(outcome.status == 0);
-  return Json::parse(outcome.out);
 }
 
 TEST_CASE("span, busy time, critical path, names and gaps of a trace worked out by hand") {
@@ -89,6 +68,16 @@ TEST_CASE("span, busy time, critical path, names and gaps of a trace worked out 
   CHECK(path["ops"][1]["name"] == "add");
   CHECK(path["ops"][1]["at"] == "program.cc:5");
   CHECK(path["ops"][1]["start"] == 30'000);
+  REQUIRE(path["names"].size() == 3);
+  CHECK(path["names"][0] == Json{{"name", "add"},
+                                 {"count", 2},
+                                 {"total", 40e3},
+                                 {"mean", 20e3},
+                                 {"max", 30'000},
+                                 {"share", 40e3 / 90e3}});
+  CHECK(path["names"][1]["name"] == "load");  // the one on the path
+  CHECK(path["names"][1]["count"] == 1);
+  CHECK(path["names"][2]["share"] == doctest::Approx(20.0 / 90));
 
   REQUIRE(found["names"].size() == 3);
   CHECK(found["names"][0] ==
@@ -133,6 +122,10 @@ TEST_CASE("the critical path goes through pushes that waited for room") {
   }
   CHECK(path["inside"] == 20'000 + 500 + 19'000 + 1'000 + 18'000 + 1'000 + 18'000);
   CHECK(path["between"] == 500 + 1'000 + 1'000);
+  REQUIRE(path["names"].size() == 2);
+  CHECK(path["names"][1]["name"] == "blocked push");
+  CHECK(path["names"][1]["total"] == 500 + 1'000 + 1'000);  // where no op of the path ran
+  CHECK(path["names"][0]["total"] == 20'000 + 19'000 + 18'000 + 18'000);
   REQUIRE(found["lanes"].size() == 3);
   CHECK(found["lanes"][0]["waiting"] == 58'000);
 
@@ -211,6 +204,12 @@ TEST_CASE("ops are added up by name and by the line that pushed them") {
   CHECK(found["lines"][2]["total"] == 10e3);
 }
 
+std::string with_single_spaces(std::string text) {
+  text.erase(std::unique(text.begin(), text.end(), [](char a, char b) { return a == ' ' && b == ' '; }),
+             text.end());
+  return text;
+}
+
 TEST_CASE("the report for people") {
   const File file(known().dump());
   const Outcome all = run_heddle("trace " + file.path());
@@ -220,7 +219,12 @@ TEST_CASE("the report for people") {
               "Critical path: 4 ops, 90.00 us in them (90.0 % of the span), 10.00 us between them (10.0 %)"));
   CHECK(holds(all.out, "program.cc:5"));
   CHECK_FALSE(holds(all.out, "more"));
-  const Outcome some = run_heddle("trace --top 1 " + file.path());
+  CHECK(holds(with_single_spaces(all.out), "\n add 44.4 % 2 40.00 us 20.00 us\n"));
+  CHECK_FALSE(holds(all.out, "its ops, in order"));
+  const Outcome path = run_heddle("trace --path " + file.path());
+  CHECK(holds(path.out, "its ops, in order"));
+  CHECK(holds(with_single_spaces(path.out), "\n add 30.00 us 30.00 us program.cc:5\n"));
+  const Outcome some = run_heddle("trace --path --top 1 " + file.path());
   CHECK(holds(some.out, "... and 3 more"));
   CHECK(holds(some.out, "40.00 us from 20.00 us on engine 1 worker 1, after load, before add"));
   CHECK_FALSE(holds(some.out, "20.00 us from 60.00 us"));
@@ -366,13 +370,6 @@ Json began(double unix_ns, int rank = -1) {
   return event;
 }
 
-Json async(int lane, const char* name, double start, double length, int sequence) {
-  Json event = op(lane, name, start, length, sequence);
-  event["ph"] = "b";
-  event["cat"] = "async";
-  return event;
-}
-
 // Microseconds:  0    10    20    30    40    50    60    70    80
 //   worker       [conv 0-20 ]     [conv 30-40]     [update 55-80]
 //   under way         [all_reduce 10-35 ]
@@ -409,7 +406,8 @@ TEST_CASE("communication of each rank, and how much of it lay beside other ops")
   const Outcome outcome = run_heddle("trace " + one.path() + " " + zero.path());
   REQUIRE(outcome.status == 0);
   CHECK(holds(outcome.out, "rank 1 engine 1 worker 0"));
-  CHECK(holds(outcome.out, "64.3 % of the communication was hidden behind other ops"));  // 45 of 70 us
+  CHECK(holds(outcome.out,
+              "64.3 % of the communication was hidden: the rank computed meanwhile"));  // 45 of 70 us
   CHECK_FALSE(holds(run_heddle("trace " + File(known().dump()).path()).out, "ommunication"));
 }
 

@@ -278,11 +278,11 @@ LaunchEnvironment from_kubernetes(const Reader& read) {
   job.source = "Kubernetes";
   const Variable size = read.need({"HEDDLE_SIZE", "HEDDLE_REPLICAS"}, "HEDDLE_SERVICE is");
   job.size = static_cast<int>(number(size, 1, kMaxRanks));
-  const std::string pod = read.need({"HOSTNAME"}, "HEDDLE_SERVICE is").value;
-  const std::string name = pod.substr(0, pod.find('.'));
+  const Variable pod = read.need({"HOSTNAME"}, "HEDDLE_SERVICE is");
+  const std::string name = pod.value.substr(0, pod.value.find('.'));
   const std::size_t dash = name.rfind('-');
   if (dash == std::string::npos || dash == 0) {
-    throw InvalidArgument("HOSTNAME: got '" + pod +
+    throw InvalidArgument("HOSTNAME: got '" + pod.value +
                           "', want NAME-ORDINAL as a StatefulSet's pods are called");
   }
   job.rank = static_cast<int>(number({"HOSTNAME's ordinal", name.substr(dash + 1)}, 0, job.size - 1));

@@ -371,6 +371,11 @@ WaitOutcome wait_by_op(EngineCore* core, const Var& var, Deadline deadline, std:
   return {true, std::move(state->poison)};
 }
 
+// The number of the engine's op inside which this thread is.
+std::uint64_t sequence_around(const EngineCore& core) {
+  return this_thread_state.core == &core ? this_thread_state.function()->sequence : trace::kNone;
+}
+
 }  // namespace
 
 detail::WaitOutcome detail::wait_for(EngineCore* core, const Var& var, Deadline deadline) {
@@ -384,7 +389,7 @@ detail::WaitOutcome detail::wait_for(EngineCore* core, const Var& var, Deadline 
   if (deadline == kNever) outcome.over = core->scheduler().help_until_over(*var.state(), outcome.poison);
   if (!outcome.over) outcome = wait_by_op(core, var, deadline, released_by);
   if (start) [[unlikely]]
-    trace::waited("wait", core->trace_number, released_by, start, trace::now());
+    trace::waited("wait", core->trace_number, sequence_around(*core), released_by, start, trace::now());
   if (outcome.poison) outcome.poison->root->seen = true;
   return outcome;
 }
@@ -407,7 +412,7 @@ void Engine::wait_all() {
   const trace::Tick start = trace::on() ? trace::now() : 0;
   core_->scheduler().wait_all();
   if (start) [[unlikely]]
-    trace::waited("wait_all", core_->trace_number, trace::kNone, start, trace::now());
+    trace::waited("wait_all", core_->trace_number, trace::kNone, trace::kNone, start, trace::now());
   ErrorLog::Reports reports = core_->errors.take_reports();
   if (!reports.kept.empty()) throw AggregateError(std::move(reports.kept), reports.more);
 }

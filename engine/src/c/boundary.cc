@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 #include <string_view>
+#include <typeinfo>
 
 #include <heddle/check.h>
 
@@ -39,7 +40,8 @@ void set_place(ErrorData& data, const std::source_location& where) {
 ErrorPtr describe_exception(const std::exception& error) {
   auto data = std::make_shared<ErrorData>();
   data->code = status_of(error);
-  data->message = data->code == HEDDLE_OUT_OF_MEMORY ? without_place(error.what()) : error.what();
+  const bool has_place = data->code == HEDDLE_OUT_OF_MEMORY || typeid(error) == typeid(Error);
+  data->message = has_place ? without_place(error.what()) : error.what();
   if (const auto* argument = dynamic_cast<const InvalidArgument*>(&error)) {
     data->message = argument->message();
     set_place(*data, argument->where());

@@ -65,6 +65,7 @@ std::exception_ptr call_untraced(const GraphOp& op, std::uint64_t sequence, int 
 std::exception_ptr call_op(const GraphRun& run, const GraphOp& op, std::uint64_t sequence,
                            int worker) noexcept {
   if (!trace::on()) return call_untraced(op, sequence, worker);
+  op.node->sequence = sequence;  // waits inside the op name it
   const std::uint32_t engine = run.graph->core->trace_number;
   const trace::Tick start = trace::now();
   std::exception_ptr thrown = call_untraced(op, sequence, worker);

@@ -117,9 +117,9 @@ void op_completed(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) n
   append(Kind::completed, lane, op, start, end);
 }
 
-void waited(const char* what, std::uint32_t engine, std::uint64_t released_by, Tick start,
-            Tick end) noexcept {
-  append(Kind::wait, this_thread_lane(), {what, {}, engine, kNone, released_by}, start, end);
+void waited(const char* what, std::uint32_t engine, std::uint64_t inside, std::uint64_t released_by,
+            Tick start, Tick end) noexcept {
+  append(Kind::wait, this_thread_lane(), {what, {}, engine, inside, released_by}, start, end);
 }
 
 void push_blocked(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept {

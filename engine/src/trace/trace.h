@@ -47,8 +47,10 @@ void graph_op_ran(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) n
 void op_issued(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept;
 void op_completed(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept;
 
-// The calling thread waited, which is shown on its own lane; op `released_by` ended the wait.
-void waited(const char* what, std::uint32_t engine, std::uint64_t released_by, Tick start, Tick end) noexcept;
+// The calling thread waited, which is shown on its own lane: inside the op `inside`, kNone if outside of ops. The op
+// `released_by` ended the wait. Both are of the engine.
+void waited(const char* what, std::uint32_t engine, std::uint64_t inside, std::uint64_t released_by,
+            Tick start, Tick end) noexcept;
 
 // The push of an op waited for room in the budget of its engine. `released_by` has given the room, the lane is that of the
 // thread that pushed.

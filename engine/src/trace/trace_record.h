@@ -23,7 +23,7 @@ enum class Kind : std::uint8_t {
 // Trivial, so that a chunk of records need not be initialised.
 struct Record {
   Tick start, end;
-  std::uint64_t sequence;  // of the op, within its engine
+  std::uint64_t sequence;  // of the op, within its engine; of a wait: of the op inside which it is
   std::uint64_t other;     // the op that made it ready, or what the kind says
   const char* name;        // read when the record is written to the file
   const char* file;        // of the push; empty: none

@@ -1,12 +1,16 @@
 #include <charconv>
 #include <utility>
 
+#include <heddle/array_error.h>
 #include <heddle/checkpoint.h>
 #include <heddle/safetensors.h>
 
 #include "training/residual_files.h"
 
 namespace heddle {
+
+using ndarray_detail::in_file_call;
+
 namespace {
 
 const std::string kParameter = "parameter.", kTrainer = "trainer.", kArray = "array.";
@@ -140,31 +144,34 @@ std::map<std::string, NDArray> checked_residuals(const std::string& path, Traine
 
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint, Where where) {
   const CallSite site(where);
-  check_generators("save_checkpoint", checkpoint);
-  Safetensors content;
-  content.metadata[kFormat] = kFormatName;
-  for (const auto& [name, value] : checkpoint.parameters) {
-    if (content.arrays.try_emplace(kParameter + name, value).second) continue;
-    throw InvalidArgument("save_checkpoint: two parameters are called '" + name + "'");
-  }
-  if (checkpoint.trainer) {
-    for (const auto& [name, value] : checkpoint.trainer->state()) content.arrays[kTrainer + name] = value;
-    content.metadata[kCheckpointSteps] = std::to_string(checkpoint.trainer->steps());
-    content.metadata[kCheckpointWorkers] = std::to_string(checkpoint.trainer->store().workers());
-  }
-  for (const auto& [name, value] : checkpoint.arrays) content.arrays[kArray + name] = value;
-  for (const auto& [name, generator] : checkpoint.generators) {
-    content.metadata[kSeed + name] = std::to_string(generator->seed());
-    content.metadata[kPosition + name] = std::to_string(generator->position());
-  }
-  for (const auto& [name, value] : checkpoint.counters)
-    content.metadata[kCounter + name] = std::to_string(value);
-  for (const auto& [name, text] : checkpoint.notes) content.metadata[kNote + name] = text;
-  save_safetensors(path, content, {.checksums = true});
+  return in_file_call("save_checkpoint", [&] {
+    check_generators("save_checkpoint", checkpoint);
+    Safetensors content;
+    content.metadata[kFormat] = kFormatName;
+    for (const auto& [name, value] : checkpoint.parameters) {
+      if (content.arrays.try_emplace(kParameter + name, value).second) continue;
+      throw InvalidArgument("save_checkpoint: two parameters are called '" + name + "'");
+    }
+    if (checkpoint.trainer) {
+      for (const auto& [name, value] : checkpoint.trainer->state()) content.arrays[kTrainer + name] = value;
+      content.metadata[kCheckpointSteps] = std::to_string(checkpoint.trainer->steps());
+      content.metadata[kCheckpointWorkers] = std::to_string(checkpoint.trainer->store().workers());
+    }
+    for (const auto& [name, value] : checkpoint.arrays) content.arrays[kArray + name] = value;
+    for (const auto& [name, generator] : checkpoint.generators) {
+      content.metadata[kSeed + name] = std::to_string(generator->seed());
+      content.metadata[kPosition + name] = std::to_string(generator->position());
+    }
+    for (const auto& [name, value] : checkpoint.counters)
+      content.metadata[kCounter + name] = std::to_string(value);
+    for (const auto& [name, text] : checkpoint.notes) content.metadata[kNote + name] = text;
+    save_safetensors(path, content, {.checksums = true});
+  });
 }
 
-void load_checkpoint(const std::string& path, Checkpoint& checkpoint, Where where) {
-  const CallSite site(where);
+namespace {
+
+void load(const std::string& path, Checkpoint& checkpoint) {
   check_generators("load_checkpoint", checkpoint);
   Reader reader(path);
   std::map<std::string, NDArray> saved = matching_parameters(reader, checkpoint.parameters);
@@ -203,10 +210,19 @@ void load_checkpoint(const std::string& path, Checkpoint& checkpoint, Where wher
   checkpoint.notes = notes_in(reader.metadata());
 }
 
+}  // namespace
+
+void load_checkpoint(const std::string& path, Checkpoint& checkpoint, Where where) {
+  const CallSite site(where);
+  in_file_call("load_checkpoint", [&] { load(path, checkpoint); });
+}
+
 std::map<std::string, std::string> checkpoint_notes(const std::string& path) {
-  Metadata metadata = load_safetensors_metadata(path);
-  check_format(path, metadata);
-  return notes_in(metadata);
+  return in_file_call("checkpoint_notes", [&] {
+    const Metadata metadata = load_safetensors_metadata(path);
+    check_format(path, metadata);
+    return notes_in(metadata);
+  });
 }
 
 }  // namespace heddle

@@ -49,5 +49,19 @@ template <class Call> decltype(auto) in_name_of(const char* name, Call&& call) {
   }
 }
 
+// Throws the error that is being handled again, with the name of the function that was called before its message and the place
+// of the call behind it. Those of a type of their own stay as they are.
+[[noreturn]] void rethrow_file_error(const char* name, const Error& error);
+
+// Returns call(), which reads or writes a file: "load_npy: file 'x.npy' is cut short; called at train.cc:12". Of nested
+// calls the outermost is named.
+template <class Call> decltype(auto) in_file_call(const char* name, Call&& call) {
+  try {
+    return call();
+  } catch (const Error& error) {
+    rethrow_file_error(name, error);
+  }
+}
+
 }  // namespace ndarray_detail
 }  // namespace heddle

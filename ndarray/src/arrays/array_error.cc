@@ -1,3 +1,5 @@
+#include <typeinfo>
+
 #include <heddle/array_error.h>
 #include <heddle/check.h>
 #include <heddle/storage.h>
@@ -35,6 +37,17 @@ void rename_error(const char* name, const InvalidArgument& error) {
   const std::string renamed = name + (end == std::string::npos ? ": " + text : text.substr(end));
   if (dynamic_cast<const InvalidIndex*>(&error)) throw InvalidIndex(renamed);
   throw InvalidArgument(renamed);
+}
+
+void rethrow_file_error(const char* name, const Error& error) {
+  const auto* const argument = dynamic_cast<const InvalidArgument*>(&error);
+  if (typeid(error) != typeid(Error) && typeid(error) != typeid(InvalidArgument)) throw;
+  std::string text = argument ? argument->message() : without_place(error.what());
+  const std::size_t end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz_");
+  const bool names_function = end != std::string::npos && end > 0 && text.compare(end, 2, ": ") == 0;
+  text = name + (names_function ? text.substr(end) : ": " + text);
+  if (argument) throw InvalidArgument(text);
+  throw Error(with_place(text));
 }
 
 }  // namespace ndarray_detail

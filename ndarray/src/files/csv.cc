@@ -11,6 +11,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include <heddle/array_error.h>
 #include <heddle/csv.h>
 #include <heddle/error.h>
 
@@ -182,60 +183,64 @@ template <class T> std::string text_of(const NDArray& array, const CsvWriteOptio
 
 NDArray load_csv(const std::string& path, const CsvOptions& options, Device device, Where where) {
   const CallSite site(where);
-  if (options.skip_lines < 0)
-    throw InvalidArgument("load_csv: skip_lines is " + std::to_string(options.skip_lines) +
-                          "; wanted 0 or more");
-  check_delimiter("load_csv", options.delimiter);
-  ndarray_detail::check_path(path);
-  std::ifstream in(path);
-  if (!in) throw Error("file '" + path + "' cannot be opened: " + std::strerror(errno));
-  Table table{path, options, {}, {}, 0, -1};
-  std::vector<std::string_view> fields;
-  std::string line;
-  for (std::int64_t number = 1; std::getline(in, line); ++number) {
-    if (number <= options.skip_lines) continue;
-    std::string_view text = line;
-    if (number == 1 && text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark
-    if (options.comment) text = text.substr(0, text.find(options.comment));
-    if (trimmed(text).empty()) continue;
-    split(text, options.delimiter, fields);
-    table.add_line(number, fields);
-  }
-  if (in.bad()) throw Error("file '" + path + "' cannot be read: " + std::strerror(errno));
-  const auto columns = options.columns.empty() ? std::max<std::int64_t>(table.columns, 0)
-                                               : static_cast<std::int64_t>(options.columns.size());
-  const Shape shape{table.rows, columns};
-  const NDArray values =
-      is_floating(options.dtype) ? array(table.reals, shape) : array(table.integers, shape);
-  const NDArray typed = values.dtype() == options.dtype ? values : values.astype(options.dtype);
-  return device == cpu() ? typed : typed.copy_to(device);
+  return ndarray_detail::in_file_call("load_csv", [&] {
+    if (options.skip_lines < 0)
+      throw InvalidArgument("load_csv: skip_lines is " + std::to_string(options.skip_lines) +
+                            "; wanted 0 or more");
+    check_delimiter("load_csv", options.delimiter);
+    ndarray_detail::check_path(path);
+    std::ifstream in(path);
+    if (!in) throw Error("file '" + path + "' cannot be opened: " + std::strerror(errno));
+    Table table{path, options, {}, {}, 0, -1};
+    std::vector<std::string_view> fields;
+    std::string line;
+    for (std::int64_t number = 1; std::getline(in, line); ++number) {
+      if (number <= options.skip_lines) continue;
+      std::string_view text = line;
+      if (number == 1 && text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark
+      if (options.comment) text = text.substr(0, text.find(options.comment));
+      if (trimmed(text).empty()) continue;
+      split(text, options.delimiter, fields);
+      table.add_line(number, fields);
+    }
+    if (in.bad()) throw Error("file '" + path + "' cannot be read: " + std::strerror(errno));
+    const auto columns = options.columns.empty() ? std::max<std::int64_t>(table.columns, 0)
+                                                 : static_cast<std::int64_t>(options.columns.size());
+    const Shape shape{table.rows, columns};
+    const NDArray values =
+        is_floating(options.dtype) ? array(table.reals, shape) : array(table.integers, shape);
+    const NDArray typed = values.dtype() == options.dtype ? values : values.astype(options.dtype);
+    return device == cpu() ? typed : typed.copy_to(device);
+  });
 }
 
 void save_csv(const std::string& path, const NDArray& array, const CsvWriteOptions& options, Where where) {
   const CallSite site(where);
-  if (!array.defined()) ndarray_detail::refuse_undefined("save_csv");
-  if (array.ndim() != 1 && array.ndim() != 2) {
-    throw InvalidArgument("save_csv: an array of shape " + array.shape().to_string() +
-                          "; wanted one axis or two");
-  }
-  if (options.precision < 0 || options.precision > kMaxPrecision) {
-    throw InvalidArgument("save_csv: precision is " + std::to_string(options.precision) + "; wanted 0 to " +
-                          std::to_string(kMaxPrecision));
-  }
-  check_delimiter("save_csv", options.delimiter);
-  const NDArray values = array.detach();
-  std::string text;
-  if (values.dtype() == DType::f64)
-    text = text_of<double>(values, options);
-  else if (is_floating(values.dtype()))
-    text = text_of<float>(values.astype(DType::f32), options);
-  else if (values.dtype() == DType::u64)
-    text = text_of<std::uint64_t>(values, options);
-  else
-    text = text_of<std::int64_t>(values.astype(DType::i64), options);
-  AtomicFile file(path);
-  file.write(text.data(), text.size());
-  file.commit();
+  return ndarray_detail::in_file_call("save_csv", [&] {
+    if (!array.defined()) ndarray_detail::refuse_undefined("save_csv");
+    if (array.ndim() != 1 && array.ndim() != 2) {
+      throw InvalidArgument("save_csv: an array of shape " + array.shape().to_string() +
+                            "; wanted one axis or two");
+    }
+    if (options.precision < 0 || options.precision > kMaxPrecision) {
+      throw InvalidArgument("save_csv: precision is " + std::to_string(options.precision) + "; wanted 0 to " +
+                            std::to_string(kMaxPrecision));
+    }
+    check_delimiter("save_csv", options.delimiter);
+    const NDArray values = array.detach();
+    std::string text;
+    if (values.dtype() == DType::f64)
+      text = text_of<double>(values, options);
+    else if (is_floating(values.dtype()))
+      text = text_of<float>(values.astype(DType::f32), options);
+    else if (values.dtype() == DType::u64)
+      text = text_of<std::uint64_t>(values, options);
+    else
+      text = text_of<std::int64_t>(values.astype(DType::i64), options);
+    AtomicFile file(path);
+    file.write(text.data(), text.size());
+    file.commit();
+  });
 }
 
 }  // namespace heddle

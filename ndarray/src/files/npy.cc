@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <heddle/array_error.h>
 #include <heddle/npy.h>
 
 #include "files/atomic_file.h"
@@ -178,33 +179,39 @@ NDArray npy_in_memory(const NpyHeader& header, std::shared_ptr<std::byte> data) 
 
 void save_npy(const std::string& path, const NDArray& array, Where where) {
   const CallSite site(where);
-  if (!array.defined()) refuse_undefined("save_npy");
-  if (array.dtype() == DType::bf16) {
-    throw InvalidArgument("save_npy: npy files have no bf16; save_safetensors() keeps it, or cast to f32");
-  }
-  const NDArray values = array.detach().copy();
-  values.wait();
-  const std::string header = npy_preamble({array.dtype(), false, array.shape()});
-  AtomicFile file(path);
-  file.write(header.data(), header.size());
-  file.write(values.data<const std::byte>(), values.storage()->bytes());
-  file.commit();
+  return in_file_call("save_npy", [&] {
+    if (!array.defined()) refuse_undefined("save_npy");
+    if (array.dtype() == DType::bf16) {
+      throw InvalidArgument("save_npy: npy files have no bf16; save_safetensors() keeps it, or cast to f32");
+    }
+    const NDArray values = array.detach().copy();
+    values.wait();
+    const std::string header = npy_preamble({array.dtype(), false, array.shape()});
+    AtomicFile file(path);
+    file.write(header.data(), header.size());
+    file.write(values.data<const std::byte>(), values.storage()->bytes());
+    file.commit();
+  });
 }
 
 NDArray load_npy(const std::string& path, Device device, Where where) {
   const CallSite site(where);
-  InputFile file(path);
-  return read_npy(file, device);
+  return in_file_call("load_npy", [&] {
+    InputFile file(path);
+    return read_npy(file, device);
+  });
 }
 
 NDArray map_npy(const std::string& path, Where where) {
   const CallSite site(where);
-  const MappedFile file = map_file(path);
-  MappedSource source(path, file);
-  const NpyHeader header = read_npy_header(source);
-  const auto offset = static_cast<std::size_t>(source.at() - file.memory.get());
-  if (offset % size_of(header.dtype) != 0) source.fail("has data that is not aligned: load_npy() reads it");
-  return npy_in_memory(header, std::shared_ptr<std::byte>(file.memory, file.memory.get() + offset));
+  return in_file_call("map_npy", [&] {
+    const MappedFile file = map_file(path);
+    MappedSource source(path, file);
+    const NpyHeader header = read_npy_header(source);
+    const auto offset = static_cast<std::size_t>(source.at() - file.memory.get());
+    if (offset % size_of(header.dtype) != 0) source.fail("has data that is not aligned: load_npy() reads it");
+    return npy_in_memory(header, std::shared_ptr<std::byte>(file.memory, file.memory.get() + offset));
+  });
 }
 
 }  // namespace heddle

@@ -5,6 +5,7 @@
 #include <vector>
 #include <zip.h>
 
+#include <heddle/array_error.h>
 #include <heddle/array_op.h>
 #include <heddle/npz.h>
 
@@ -200,36 +201,40 @@ Arrays checked(const std::map<std::string, NDArray>& arrays) {
 void save_npz(const std::string& path, const std::map<std::string, NDArray>& arrays, NpzOptions options,
               Where where) {
   const CallSite site(where);
-  if (arrays.empty()) return write_empty_archive(path);
-  const Arrays list = checked(arrays);
-  std::vector<NDArray> values;
-  for (const auto& [name, array] : list) values.push_back(array);
-  Engine& engine = values.front().engine();
-  const Var done = engine.new_var();
-  Access access = array_access("save_npz", values, {});
-  access.mutate.add(done);
-  auto parts = std::make_shared<std::vector<Parts>>();
-  engine.push([=] { *parts = copied(list); }, access, CallSite::current());
-  engine.wait(done);
-  // On this thread: libzip leaves memory of OpenSSL behind on each thread, and those of the engine do not end.
-  write_archive(path, *parts, options);
+  return in_file_call("save_npz", [&] {
+    if (arrays.empty()) return write_empty_archive(path);
+    const Arrays list = checked(arrays);
+    std::vector<NDArray> values;
+    for (const auto& [name, array] : list) values.push_back(array);
+    Engine& engine = values.front().engine();
+    const Var done = engine.new_var();
+    Access access = array_access("save_npz", values, {});
+    access.mutate.add(done);
+    auto parts = std::make_shared<std::vector<Parts>>();
+    engine.push([=] { *parts = copied(list); }, access, CallSite::current());
+    engine.wait(done);
+    // On this thread: libzip leaves memory of OpenSSL behind on each thread, and those of the engine do not end.
+    write_archive(path, *parts, options);
+  });
 }
 
 std::map<std::string, NDArray> load_npz(const std::string& path, Device device, Where where) {
   const CallSite site(where);
-  const Archive archive = open_archive(path, ZIP_RDONLY);
-  std::map<std::string, NDArray> arrays;
-  const zip_int64_t entries = zip_get_num_entries(archive.get(), 0);
-  for (zip_int64_t i = 0; i < entries; ++i) {
-    Entry entry(path, archive.get(), static_cast<zip_uint64_t>(i));
-    std::string name = entry.name();
-    if (!name.ends_with(kSuffix)) entry.fail("is no .npy file");
-    name.resize(name.size() - kSuffix.size());
-    const NDArray array = read_npy(entry, device);
-    entry.check_end();
-    if (!arrays.emplace(name, array).second) entry.fail("is there twice");
-  }
-  return arrays;
+  return in_file_call("load_npz", [&] {
+    const Archive archive = open_archive(path, ZIP_RDONLY);
+    std::map<std::string, NDArray> arrays;
+    const zip_int64_t entries = zip_get_num_entries(archive.get(), 0);
+    for (zip_int64_t i = 0; i < entries; ++i) {
+      Entry entry(path, archive.get(), static_cast<zip_uint64_t>(i));
+      std::string name = entry.name();
+      if (!name.ends_with(kSuffix)) entry.fail("is no .npy file");
+      name.resize(name.size() - kSuffix.size());
+      const NDArray array = read_npy(entry, device);
+      entry.check_end();
+      if (!arrays.emplace(name, array).second) entry.fail("is there twice");
+    }
+    return arrays;
+  });
 }
 
 }  // namespace heddle

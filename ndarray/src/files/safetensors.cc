@@ -14,6 +14,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <heddle/array_error.h>
 #include <heddle/array_op.h>
 #include <heddle/safetensors.h>
 
@@ -435,34 +436,41 @@ class Reader {
 void save_safetensors(const std::string& path, const Safetensors& content, SafetensorsOptions options,
                       Where where) {
   const CallSite site(where);
-  for (const auto& [name, text] : content.metadata) {
-    if (name.starts_with(kHeaderChecksum)) fail(path, "metadata '" + name + "': that name is for checksums");
-  }
-  const Arrays arrays = in_file_order(path, content);
-  const auto write = arrays.empty() ? write_file : write_file_by_op;
-  const auto file = write(path, content.metadata, arrays, options);
-  file->durable_commit();
+  return ndarray_detail::in_file_call("save_safetensors", [&] {
+    for (const auto& [name, text] : content.metadata) {
+      if (name.starts_with(kHeaderChecksum))
+        fail(path, "metadata '" + name + "': that name is for checksums");
+    }
+    const Arrays arrays = in_file_order(path, content);
+    const auto write = arrays.empty() ? write_file : write_file_by_op;
+    const auto file = write(path, content.metadata, arrays, options);
+    file->durable_commit();
+  });
 }
 
 Safetensors load_safetensors(const std::string& path, Device device, Where where) {
   const CallSite site(where);
-  Reader reader(path);
-  Safetensors content{.arrays = {}, .metadata = reader.metadata()};
-  for (const Entry& entry : reader.entries()) content.arrays[entry.name] = reader.read_array(entry, device);
-  return content;
+  return ndarray_detail::in_file_call("load_safetensors", [&] {
+    Reader reader(path);
+    Safetensors content{.arrays = {}, .metadata = reader.metadata()};
+    for (const Entry& entry : reader.entries()) content.arrays[entry.name] = reader.read_array(entry, device);
+    return content;
+  });
 }
 
 Safetensors map_safetensors(const std::string& path, Where where) {
   const CallSite site(where);
-  const Reader reader(path);
-  const ndarray_detail::MappedFile file = ndarray_detail::map_file(path);
-  Safetensors content{.arrays = {}, .metadata = reader.metadata()};
-  for (const Entry& entry : reader.entries()) content.arrays[entry.name] = reader.map_array(entry, file);
-  return content;
+  return ndarray_detail::in_file_call("map_safetensors", [&] {
+    const Reader reader(path);
+    const ndarray_detail::MappedFile file = ndarray_detail::map_file(path);
+    Safetensors content{.arrays = {}, .metadata = reader.metadata()};
+    for (const Entry& entry : reader.entries()) content.arrays[entry.name] = reader.map_array(entry, file);
+    return content;
+  });
 }
 
 std::map<std::string, std::string> load_safetensors_metadata(const std::string& path) {
-  return Reader(path).metadata();
+  return ndarray_detail::in_file_call("load_safetensors_metadata", [&] { return Reader(path).metadata(); });
 }
 
 }  // namespace heddle

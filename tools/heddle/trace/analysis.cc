@@ -1,10 +1,10 @@
 #include "analysis.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
-#include <string>
-#include <string_view>
+#include <utility>
+
+#include "communication.h"
 
 namespace heddle::tool {
 namespace {
@@ -140,64 +140,6 @@ void count_names(const Trace& trace, Analysis& result) {
   result.lines = sorted(lines);
 }
 
-// With how much it carries behind it, or without.
-bool is_collective(const std::string& name) {
-  const std::string_view kind = std::string_view(name).substr(0, name.find(' '));
-  constexpr std::string_view kNames[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce",
-                                         "all_to_all", "send",           "recv",       "barrier"};
-  return std::find(std::begin(kNames), std::end(kNames), kind) != std::end(kNames);
-}
-
-// How long collectives were under way beside ops, from starts and ends that come in the order of time.
-class CommunicationWatch {
- public:
-  void change(std::int64_t time, bool collective, int by) {
-    if (collectives_ > 0) use.time += time - last_;
-    if (collectives_ > 0 && ops_ > 0) use.hidden += time - last_;
-    last_ = time;
-    (collective ? collectives_ : ops_) += by;
-  }
-  CommunicationUse use;
-
- private:
-  int collectives_ = 0, ops_ = 0;
-  std::int64_t last_ = 0;
-};
-
-struct Change {
-  std::int64_t time;
-  std::uint64_t process;
-  bool collective;
-  int by;
-};
-
-// Of asynchronous ops, which hold no worker, collectives count as communication and the others not at all; a thread that
-// waits does not work.
-void watch_communication(const Trace& trace, Analysis& result) {
-  std::vector<char> collective;
-  for (const std::string& name : trace.strings) collective.push_back(is_collective(name));
-  std::map<std::uint64_t, CommunicationWatch> processes;
-  std::vector<Change> changes;
-  for (const Slice& slice : trace.slices) {
-    const bool is_async = slice.kind == SliceKind::async, known = collective[slice.name] != 0;
-    const bool runs = slice.kind == SliceKind::op || (slice.kind == SliceKind::issue && !known);
-    if (!(is_async && known) && !runs) continue;
-    changes.push_back({slice.start, slice.process, is_async, 1});
-    changes.push_back({slice.end(), slice.process, is_async, -1});
-    if (is_async) ++processes[slice.process].use.ops;
-  }
-  if (processes.empty()) return;
-  std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) { return a.time < b.time; });
-  for (const Change& change : changes) {
-    const auto place = processes.find(change.process);
-    if (place != processes.end()) place->second.change(change.time, change.collective, change.by);
-  }
-  for (auto& [process, watch] : processes) {
-    watch.use.process = process;
-    result.communication.push_back(watch.use);
-  }
-}
-
 // Ops lie in push order, so that the longest chain that ends in each is known when its followers are looked at.
 class LongestChain {
  public:
@@ -256,7 +198,15 @@ CriticalPath LongestChain::find() {
     if (last == kNobody || length_[i] > length_[last]) last = i;
   }
   CriticalPath path;
-  for (std::uint32_t i = last; i != kNobody; i = before_[i]) path.ops.push_back(i);
+  std::map<std::uint32_t, NameUse> names;
+  for (std::uint32_t i = last; i != kNobody; i = before_[i]) {
+    path.ops.push_back(i);
+    const std::uint32_t name = trace_.slices[i].name;
+    const double time = length_[i] - (before_[i] == kNobody ? 0 : length_[before_[i]]);
+    count(trace_, names.try_emplace(name, NameUse{name, 0}).first->second,
+          {name, 0, 1, time, static_cast<std::int64_t>(time), i});
+  }
+  path.names = sorted(names);
   std::reverse(path.ops.begin(), path.ops.end());
   if (last != kNobody) path.inside = length_[last];
   for (std::size_t i = 0; i < path.ops.size(); ++i) {
@@ -282,7 +232,7 @@ Analysis analyse(const Trace& trace, std::size_t most_gaps) {
   watch_lanes(trace, most_gaps, result);
   count_names(trace, result);
   result.path = LongestChain(trace).find();
-  watch_communication(trace, result);
+  result.communication = watch_communication(trace);
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "communication.h"
 #include "trace_file.h"
 
 namespace heddle::tool {
@@ -36,16 +37,9 @@ struct Gap {
 struct CriticalPath {
   std::vector<std::uint32_t> ops;  // and pushes; into Trace::slices, first to last
   std::size_t blocked = 0;         // how many are pushes
+  std::vector<NameUse> names;      // the same summed by name, most time first
   double inside = 0;               // nanoseconds in the ops
   double between = 0;              // from the end of one to the start of the next
-};
-
-// How long collectives of a process were under way, and how much of that lay beside its running ops.
-struct CommunicationUse {
-  std::uint64_t process = 0, ops = 0;
-  std::int64_t time =
-      0;  // nanoseconds in which at least one was under way: its arrays were there, its result was not
-  std::int64_t hidden = 0;  // in which one was and another op ran
 };
 
 struct Analysis {

@@ -45,8 +45,8 @@ using Count = unsigned long long;
 
 class Text {
  public:
-  Text(const Trace& trace, const Analysis& analysis, std::size_t top)
-      : trace_(trace), analysis_(analysis), top_(top) {}
+  Text(const Trace& trace, const Analysis& analysis, const TextOptions& options)
+      : trace_(trace), analysis_(analysis), options_(options), top_(options.top) {}
   std::string write();
 
  private:
@@ -54,6 +54,8 @@ class Text {
   void lanes();
   void communication();
   void critical_path();
+  void path_names();
+  void path_ops();
   void names();
   void lines();
   void gaps();
@@ -67,6 +69,7 @@ class Text {
 
   const Trace& trace_;
   const Analysis& analysis_;
+  const TextOptions options_;
   const std::size_t top_;
   std::string out_;
 };
@@ -96,11 +99,11 @@ void Text::lanes() {
   }
 }
 
-// The last line is for whoever wants one number.
+// The last line is for whoever wants one number: of the times of all processes together.
 void Text::communication() {
   const std::string of = trace_.ranks ? "rank" : "process";
   out_ += format("\n%-40s %10s %12s %9s %9s\n", ("communication of " + of).c_str(), "ops", "under way",
-                 "of all", "hidden");
+                 "of span", "hidden");
   std::int64_t time = 0, hidden = 0;
   for (const CommunicationUse& use : analysis_.communication) {
     out_ += format("%-40llu %10llu %12s %7.1f %% %7.1f %%\n", static_cast<Count>(use.process),
@@ -109,7 +112,9 @@ void Text::communication() {
     time += use.time;
     hidden += use.hidden;
   }
-  out_ += format("%.1f %% of the communication was hidden behind other ops\n", 100 * share(hidden, time));
+  out_ += format(
+      "%.1f %% of the communication was hidden: the %s computed meanwhile, by ops that do not communicate\n",
+      100 * share(hidden, time), of.c_str());
 }
 
 void Text::critical_path() {
@@ -123,11 +128,31 @@ void Text::critical_path() {
                    path.blocked);
   }
   if (trace_.dependencies.empty()) out_ += "The trace holds no dependencies: this is only the longest op.\n";
-  out_ += format("  %-44s %12s %12s  %s\n", "op", "starts at", "takes", "pushed at");
+  path_names();
+  if (options_.path) path_ops();
+}
+
+// The shares are of the ops on the path: they add up to the whole.
+void Text::path_names() {
+  const CriticalPath& path = analysis_.path;
+  out_ += format("  %-42s %10s %12s %12s %12s\n", "op", "of path", "count", "total", "mean");
+  for (std::size_t i = 0; i < std::min(top_, path.names.size()); ++i) {
+    const NameUse& use = path.names[i];
+    out_ +=
+        format("  %-42s %8.1f %% %12llu %12s %12s\n", printable(trace_.strings[use.name], kNameWidth).c_str(),
+               100 * share(use.total, path.inside), static_cast<Count>(use.count),
+               duration(use.total).c_str(), duration(use.total / static_cast<double>(use.count)).c_str());
+  }
+  and_more(path.names.size());
+}
+
+void Text::path_ops() {
+  const CriticalPath& path = analysis_.path;
+  out_ += format("\n  %-42s %12s %12s  %s\n", "its ops, in order", "starts at", "takes", "pushed at");
   for (std::size_t i = 0; i < std::min(top_, path.ops.size()); ++i) {
     const Slice& op = trace_.slices[path.ops[i]];
     out_ +=
-        format("  %-44s %12s %12s  %s%s\n", name(op).c_str(), duration(op.start - analysis_.start).c_str(),
+        format("  %-42s %12s %12s  %s%s\n", name(op).c_str(), duration(op.start - analysis_.start).c_str(),
                duration(op.duration).c_str(), printable(trace_.strings[op.where]).c_str(),
                is_costly_first(path.ops[i]) ? "  (first call)" : "");
   }
@@ -199,13 +224,27 @@ nlohmann::json op_json(const Trace& trace, const Slice& op) {
           {"duration", op.duration}};
 }
 
+nlohmann::json use_json(const Trace& trace, const NameUse& use) {
+  return {{"name", trace.strings[use.name]},
+          {"count", use.count},
+          {"total", use.total},
+          {"mean", use.total / static_cast<double>(use.count)},
+          {"max", use.longest}};
+}
+
 nlohmann::json path_json(const Trace& trace, const Analysis& analysis) {
   nlohmann::json ops = nlohmann::json::array();
   for (const std::uint32_t index : analysis.path.ops) ops.push_back(op_json(trace, trace.slices[index]));
+  nlohmann::json names = nlohmann::json::array();
+  for (const NameUse& use : analysis.path.names) {
+    names.push_back(use_json(trace, use));
+    names.back()["share"] = share(use.total, analysis.path.inside);
+  }
   return {{"blocked_pushes", analysis.path.blocked},
           {"inside", analysis.path.inside},
           {"between", analysis.path.between},
           {"share", share(analysis.path.inside, static_cast<double>(analysis.span()))},
+          {"names", std::move(names)},
           {"ops", std::move(ops)}};
 }
 
@@ -219,14 +258,6 @@ nlohmann::json lanes_json(const Trace& trace, const Analysis& analysis) {
                      {"waiting", use.waiting}});
   }
   return lanes;
-}
-
-nlohmann::json use_json(const Trace& trace, const NameUse& use) {
-  return {{"name", trace.strings[use.name]},
-          {"count", use.count},
-          {"total", use.total},
-          {"mean", use.total / static_cast<double>(use.count)},
-          {"max", use.longest}};
 }
 
 nlohmann::json names_json(const Trace& trace, const Analysis& analysis) {
@@ -284,8 +315,8 @@ std::string lane_name(const Trace& trace, std::uint32_t lane) {
   return process_prefix(trace, one.process) + one.name;
 }
 
-std::string text_report(const Trace& trace, const Analysis& analysis, std::size_t top) {
-  return Text(trace, analysis, top).write();
+std::string text_report(const Trace& trace, const Analysis& analysis, const TextOptions& options) {
+  return Text(trace, analysis, options).write();
 }
 
 std::string json_report(const Trace& trace, const Analysis& analysis) {

@@ -1,14 +1,20 @@
 // An analysis in words and as JSON.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "analysis.h"
 
 namespace heddle::tool {
 
-// For people; at most `top` ops, gaps and steps of the critical path.
-std::string text_report(const Trace& trace, const Analysis& analysis, std::size_t top);
+struct TextOptions {
+  std::size_t top = 10;  // the most lines of each list
+  bool path = false;     // the single ops of the critical path are listed too
+};
+
+// For people.
+std::string text_report(const Trace& trace, const Analysis& analysis, const TextOptions& options);
 
 // For programs: one object, times in nanoseconds.
 std::string json_report(const Trace& trace, const Analysis& analysis);

@@ -11,7 +11,7 @@ enum class SliceKind : std::uint8_t {
   op,     // an op that ran
   async,  // an asynchronous op, from its function's start to its completion
   issue,  // the function of one
-  wait,   // a thread that waits
+  wait,   // a thread that waits; `sequence` is the op inside which it does, if there is one
   gap,    // records were lost
   blocked,  // a push that waited for room in a bounded engine; `sequence` is the pushed op, `released_by` gave room
 };
