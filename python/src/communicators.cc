@@ -80,7 +80,7 @@ Ranks to_own(Ranks ranks) {
   owned().all[raw] = kept;
   return Ranks(raw, [kept](Communicator* gone) mutable {
     {
-      const std::lock_guard lock(owned().mutex);
+      const std::lock_guard alone(owned().mutex);
       owned().all.erase(gone);
     }
     kept.reset();
