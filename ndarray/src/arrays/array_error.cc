@@ -1,6 +1,7 @@
 #include <typeinfo>
 
 #include <heddle/array_error.h>
+#include <heddle/call_site.h>
 #include <heddle/check.h>
 #include <heddle/storage.h>
 
@@ -42,6 +43,9 @@ void rename_error(const char* name, const InvalidArgument& error) {
 void rethrow_file_error(const char* name, const Error& error) {
   const auto* const argument = dynamic_cast<const InvalidArgument*>(&error);
   if (typeid(error) != typeid(Error) && typeid(error) != typeid(InvalidArgument)) throw;
+  // Of the op that makes an array which is saved.
+  const bool placed = without_place(error.what()) != error.what();
+  if (argument ? argument->where().line() != CallSite::of_error().line() : placed) throw;
   std::string text = argument ? argument->message() : without_place(error.what());
   const std::size_t end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz_");
   const bool names_function = end != std::string::npos && end > 0 && text.compare(end, 2, ": ") == 0;
