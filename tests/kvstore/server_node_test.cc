@@ -31,6 +31,13 @@ class Sent final : public Transport {
   std::vector<std::pair<Peer, Bytes>> all;
 };
 
+// Server 42 has shard 0, server 43 its copy.
+Views views_with_backup(bool handover) {
+  Views views{.version = 1, .servers = {{0, 42, "a:1"}, {1, 43, "b:1"}}, .shards = {{}, {}}};
+  views.shards[0] = {.epoch = 1, .primary = 42, .backup = 43, .fresh = true, .handover = handover};
+  return views;
+}
+
 }  // namespace
 
 TEST_CASE(
@@ -61,9 +68,7 @@ TEST_CASE("server node: a backup that this host can never connect to is named on
   Clock::time_point now{1h};
   Sent sent;
   ServerNode node({.number = 0, .servers = 2, .scheduler = "127.0.0.1:1"}, 42, sent, now);
-  Views views{.version = 1, .servers = {{0, 42, "a:1"}, {1, 43, "b:1"}}, .shards = {{}, {}}};
-  views.shards[0] = {.epoch = 1, .primary = 42, .backup = 43, .fresh = true};
-  node.set_views(views, now);
+  node.set_views(views_with_backup(false), now);
   for (const char* const why : {"no key", "no key", "no IPv6"}) {
     node.cannot_connect(99, why, now);
     node.tick(now += 2s);  // connects again, as peer 99
@@ -105,9 +110,7 @@ TEST_CASE("server node: workers whose answers wait for a copy hear now and then 
   Clock::time_point now{1h};
   Sent sent;
   ServerNode node({.number = 0, .servers = 2, .scheduler = "127.0.0.1:1"}, 42, sent, now);
-  Views views{.version = 1, .servers = {{0, 42, "a:1"}, {1, 43, "b:1"}}, .shards = {{}, {}}};
-  views.shards[0] = {.epoch = 1, .primary = 42, .backup = 43, .fresh = true, .handover = true};
-  node.set_views(views, now);
+  node.set_views(views_with_backup(true), now);
   node.connected(1, "", now);
   node.received(1, encode(hello_of(0, 1, "async")), {}, now);
   node.connected(99, "", now);

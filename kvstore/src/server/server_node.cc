@@ -104,7 +104,7 @@ void ServerNode::disconnected(Peer peer, const std::string& why, Clock::time_poi
   Shard& shard = *shards_[session.shard];
   if (session.kind == Session::Kind::replica) shard.disconnected(peer, why, now);
   if (session.kind != Session::Kind::worker || !shard.core()) return;
-  // Where another server takes the part over soon, the worker may have heard so before this one.
+  // A worker hears from the scheduler that another server has the part, and leaves, maybe before this server hears it.
   const bool moves =
       shard.has_backup() && (draining_ || session.shard != static_cast<std::uint32_t>(options_.number));
   shard.core()->disconnected(peer, why, now, moves ? ServerEvent::Level::info : ServerEvent::Level::warning);

@@ -10,7 +10,8 @@ void check_add(KVStore::Key key, DType dtype, const UpdateOptions& options);
 
 // value += sum * scale, in place. Halves are computed as f32, and rounded once.
 void add_pushed(const NDArray& value, const NDArray& sum, double scale);
-// The same for some rows. value: contiguous, and for halves with a scale on a cpu(i); throws InvalidArgument.
+// Adds rows * scale to those rows of `value`, in place. Throws InvalidArgument unless `value` is contiguous, and for halves
+// with a scale other than 1 also on a cpu(i).
 void add_pushed(const NDArray& value, const RowSparse& rows, double scale);
 
 }  // namespace heddle

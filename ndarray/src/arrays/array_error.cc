@@ -43,7 +43,7 @@ void rename_error(const char* name, const InvalidArgument& error) {
 void rethrow_file_error(const char* name, const Error& error) {
   const auto* const argument = dynamic_cast<const InvalidArgument*>(&error);
   if (typeid(error) != typeid(Error) && typeid(error) != typeid(InvalidArgument)) throw;
-  // Of the op that makes an array which is saved.
+  // An error with the place of another call is that of an op that computes an array which is to be saved: it stays as it is.
   const bool placed = without_place(error.what()) != error.what();
   if (argument ? argument->where().line() != CallSite::of_error().line() : placed) throw;
   std::string text = argument ? argument->message() : without_place(error.what());

@@ -15,7 +15,7 @@ struct CommunicationUse {
   std::int64_t hidden = 0;  // the part of `time` in which an op computed that does not communicate
 };
 
-// Of the processes that communicated, in order.
+// What each process of the trace that communicated spent on it, in the order of their numbers.
 std::vector<CommunicationUse> watch_communication(const Trace& trace);
 
 }  // namespace heddle::tool
