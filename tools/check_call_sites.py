@@ -72,13 +72,13 @@ NOT_TOLD = {
     "GradMeta::record_slice": "for members of NDArray, which have a place",
     "GradMeta::record_view": "for members of NDArray, which have a place",
 }
-# They are told their place for the tape or for other ranks, but push nothing that a trace would show.
+# They are told their place for the tape, for other ranks or for errors, but push nothing that a trace would show.
 NOT_TRACED = {
     "NDArray::view", "NDArray::operator[]", "NDArray::operator()", "NDArray::keyed", "NDArray::slice", "NDArray::view_as", "NDArray::permuted",
     "split", "chunk", "unstack", "swapaxes", "moveaxis", "flip", "rot90", "diagonal", "atleast_1d", "atleast_2d", "atleast_3d",
     "broadcast_arrays", "meshgrid", "empty_like",
     "NDArray::broadcast_view", "transpose", "broadcast_to", "expand_dims", "squeeze", "slice", "record", "record_part", "record_rows",
-    "RowSparse::RowSparse",
+    "RowSparse::RowSparse", "load_safetensors_metadata", "checkpoint_notes",
     "Communicator::abort", "Communicator::shrink", "Communicator::grow", "Communicator::split",
 }
 

@@ -2214,7 +2214,7 @@ def tensordot(a: ArrayLike, b: ArrayLike, axes: int | None = None, a_axes: int |
     Differentiable."""
 
 def einsum(equation: str, operands: Sequence[ArrayLike], *, out: NDArray | None = None) -> NDArray:
-    """The sum of products that the equation names, such as 'ij,jk->ik' or '...ij->...ji'.
+    """The sum of products that the equation names, such as 'ij,jk->ik' or '...ij->...ji'. A view of an operand alone of which nothing is summed.
 
     The result's dtype: common.
 

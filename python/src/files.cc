@@ -224,8 +224,9 @@ void bind_files(nb::module_& m) {
   m.def(
       "load_safetensors_metadata",
       [](nb::handle path) {
-        return interruptibly(
-            [file = path_of("load_safetensors_metadata", path)] { return load_safetensors_metadata(file); });
+        return interruptibly([file = path_of("load_safetensors_metadata", path), where = python_place()] {
+          return load_safetensors_metadata(file, where);
+        });
       },
       "path"_a, nb::sig("def load_safetensors_metadata(path: str | os.PathLike[str]) -> dict[str, str]"));
   m.def("save_checkpoint", &write_checkpoint, "path"_a, "parameters"_a = std::vector<Parameter>{},

@@ -22,7 +22,7 @@ constexpr Word kWords[] = {{"CommOptions::", "Communicator's "},
                            {"its gradient undefined", "its gradient None"},
                            {"operator()", "x[...]"},
                            {"operator[]", "x[...]"},
-                           {"call set_requires_grad(x)", "set x.requires_grad = True"},
+                           {"call set_requires_grad on x", "set x.requires_grad = True"},
                            {"set_requires_grad", "requires_grad"}};
 
 constexpr std::string_view kClasses[] = {"Communicator", "Engine",    "KVStore",    "NDArray",

@@ -154,6 +154,27 @@ TEST_CASE("a record reads like the call") {
   CHECK(sample().to_string() == "all_reduce #12 sum f32 x 1000 at train.cc:31");
 }
 
+TEST_CASE("a path that is too long loses its first folders, which the record shows") {
+  const auto text_at = [](const std::string& path, std::string_view tag) {
+    CallRecord record = sample();
+    std::memset(record.site, 0, sizeof record.site);
+    path.copy(record.site, CallRecord::kSite);
+    if (!tag.empty()) record.set_tag(tag);
+    CHECK(record.valid());
+    const std::string text = record.to_string();
+    return text.substr(text.find(" at ") + 4);
+  };
+  const std::string long_tag(30, 'k');
+  CHECK(text_at("/src/of/some/large/project/layers/dense.cc", "") == "/src/of/some/large/project/layers/dense.cc:31");
+  CHECK(text_at("/src/of/some/large/project/layers/dense.cc", long_tag) == ".../layers/dense.cc:31");
+  CHECK(text_at(std::string(50, 's') + ".cc", long_tag) == "..." + std::string(24, 's') + ".cc:31");
+  CallRecord record = sample();
+  record.set_site(std::source_location::current());
+  const std::string whole = __FILE__;
+  const std::string site = record.site;
+  CHECK((site == whole || (site.starts_with(".../") && whole.ends_with(site.substr(3)))));
+}
+
 TEST_CASE("a record has a tag, on which ranks have to agree and which it shows") {
   CallRecord tagged = sample();
   tagged.set_tag("push of key 3");
@@ -181,7 +202,7 @@ TEST_CASE(
     CHECK(record.valid());
     CHECK(record.tag().size() == CallRecord::kTag);
     CHECK(record.tag().starts_with("kkkkkkkk"));
-    CHECK(record.to_string().find(") at ssssssssss.h:31") != std::string::npos);
+    CHECK(record.to_string().find(") at ...sssssss.h:31") != std::string::npos);
     records.push_back(record);
   }
   CHECK(records[0].tag() != records[1].tag());

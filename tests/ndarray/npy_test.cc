@@ -54,6 +54,7 @@ TEST_CASE("errors of files name the function that was called, and the line of th
       {"save_csv", [&](Where where) { save_csv(missing, x, {}, where); }},
       {"load_safetensors", [&](Where where) { load_safetensors(missing, cpu(), where); }},
       {"map_safetensors", [&](Where where) { map_safetensors(missing, where); }},
+      {"load_safetensors_metadata", [&](Where where) { load_safetensors_metadata(missing, where); }},
       {"save_safetensors",
        [&](Where where) {
          save_safetensors(missing, {.arrays = {{"x", x}}, .metadata = {}}, {}, where);

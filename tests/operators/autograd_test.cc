@@ -212,7 +212,7 @@ TEST_CASE("backward checks root and seed at the call") {
   CHECK_THROWS_AS(backward(x * 2, zeros({2}, DType::f32)), InvalidArgument);
   CHECK_THROWS_WITH_AS(
       backward(x.detach()),
-      "backward: root was not computed from an array that requires a gradient; call set_requires_grad(x) "
+      "backward: root was not computed from an array that requires a gradient; call set_requires_grad on x "
       "before it is computed from x, outside of NoGrad",
       InvalidArgument);
   CHECK_THROWS_AS(backward(NDArray()), InvalidArgument);

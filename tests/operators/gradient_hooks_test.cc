@@ -62,7 +62,7 @@ TEST_CASE("wrong hooks") {
   CHECK_THROWS_WITH_AS(on_gradient(x, {}), "on_gradient: the hook is empty", InvalidArgument);
   CHECK_THROWS_WITH_AS(
       on_gradient(x.detach(), [](const NDArray& g) { return g; }),
-      "on_gradient: the array requires no gradient; call set_requires_grad(x) before it is computed from x",
+      "on_gradient: the array requires no gradient; call set_requires_grad on x before it is computed from x",
       InvalidArgument);
   on_gradient(y, [](const NDArray&) { return zeros({2}, DType::f64); });
   CHECK_THROWS_WITH_AS(

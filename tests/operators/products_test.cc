@@ -73,6 +73,14 @@ TEST_CASE("einsum takes the diagonal of an array whose elements share memory") {
   CHECK(einsum("ii->i", {x}).to_vector<double>() == std::vector<double>{1, 2, 3});
 }
 
+TEST_CASE("einsum of one array of which nothing is summed is a view") {
+  const NDArray x = array({1, 2, 3, 4}).reshape({2, 2});
+  einsum("ij->ij", {x})(0, 0) = 10;
+  einsum("ij->ji", {x})(1, 0) = 20;
+  einsum("ii->i", {x})(1) = 40;
+  CHECK(x.to_vector<float>() == std::vector<float>{10, 20, 3, 40});
+}
+
 TEST_CASE("einsum multiplies a chain in the cheaper order") {
   // (a b) has 300 x 300 elements, (b c) 1 x 2: only the second way has no op on more than 600 elements.
   const NDArray a = ones({300, 1}), b = ones({1, 300}), c = ones({300, 2});

@@ -149,11 +149,11 @@ TEST_CASE("grad() of arrays that were computed, of unused ones, and of several o
   CHECK_FALSE(grad({y}, {x, unused}, {.keep_tape = true, .allow_unused = true})[1].defined());
   CHECK(value(grad({y}, {y}, {.keep_tape = true})[0]) == 1);
   CHECK(value(grad({x}, {x})[0]) == 1);
-  CHECK_THROWS_WITH_AS(
-      grad({y}, {array<double>({1})}),
-      "grad: input 0 requires no gradient; call set_requires_grad(x) before the outputs are computed from x, "
-      "outside of NoGrad",
-      InvalidArgument);
+  CHECK_THROWS_WITH_AS(grad({y}, {array<double>({1})}),
+                       "grad: input 0 requires no gradient; call set_requires_grad on x before the outputs "
+                       "are computed from x, "
+                       "outside of NoGrad",
+                       InvalidArgument);
   CHECK_THROWS_WITH_AS(grad({y}, {x}, {.seeds = {y, y}}), "grad: 2 seeds for 1 outputs", InvalidArgument);
   CHECK_THROWS_AS(grad({}, {x}), InvalidArgument);
   CHECK_FALSE(grad(x).defined());

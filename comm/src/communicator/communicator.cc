@@ -72,7 +72,7 @@ class Request {
                       " x as many elements in " + many_name);
   }
   void disjoint(const NDArray& in, const NDArray& out) const {
-    if (in.storage() == out.storage()) refuse(kind_, "in and out share memory");
+    if (in.storage() == out.storage()) refuse(kind_, "the input and the output share memory");
   }
   int peer(int rank, const char* name) const {
     if (rank >= 0 && rank < state_.backend().size()) return rank;
@@ -89,7 +89,8 @@ class Request {
     what_.record.count = static_cast<std::uint64_t>(counted.size());
     const NDArray& first = in.defined() ? in : out;
     if (out.defined() && on_device(first) != on_device(out))
-      refuse(kind_, "in is on " + in.device().to_string() + ", out is on " + out.device().to_string());
+      refuse(kind_,
+             "the input is on " + in.device().to_string() + ", the output is on " + out.device().to_string());
     if (on_device(first)) return state_.push_on_device(std::move(what_), in, out, where_);
     const bool in_place = in.defined() && out.defined() && in.storage() == out.storage();
     if (in_place || !out.defined() || out.is_contiguous()) {
@@ -215,7 +216,8 @@ void Communicator::all_reduce(const NDArray& array, ReduceOp op, Where where) {
 
 void Communicator::all_reduce(const NDArray& in, const NDArray& out, ReduceOp op, Where where) {
   Request request(state(), Kind::all_reduce, where);
-  request.fit(request.checked(in, "in"), "in", request.written(out, "out"), "out", 1);
+  request.fit(request.checked(in, "the input"), "the input", request.written(out, "the output"), "the output",
+              1);
   const bool one = in.storage() == out.storage();
   if (one && (in.offset() != out.offset() || in.strides() != out.strides())) request.disjoint(in, out);
   request.reduces(op, in.dtype());
@@ -224,7 +226,8 @@ void Communicator::all_reduce(const NDArray& in, const NDArray& out, ReduceOp op
 
 void Communicator::reduce_scatter(const NDArray& in, const NDArray& out, ReduceOp op, Where where) {
   Request request(state(), Kind::reduce_scatter, where);
-  request.fit(request.checked(in, "in"), "in", request.written(out, "out"), "out", size());
+  request.fit(request.checked(in, "the input"), "the input", request.written(out, "the output"), "the output",
+              size());
   request.disjoint(in, out);
   request.reduces(op, in.dtype());
   request.push(out, in, out);
@@ -232,7 +235,8 @@ void Communicator::reduce_scatter(const NDArray& in, const NDArray& out, ReduceO
 
 void Communicator::all_gather(const NDArray& in, const NDArray& out, Where where) {
   Request request(state(), Kind::all_gather, where);
-  request.fit(request.written(out, "out"), "out", request.checked(in, "in"), "in", size());
+  request.fit(request.written(out, "the output"), "the output", request.checked(in, "the input"), "the input",
+              size());
   request.disjoint(in, out);
   request.push(in, in, out);
 }
@@ -254,7 +258,8 @@ void Communicator::reduce(const NDArray& array, int root, ReduceOp op, Where whe
 
 void Communicator::all_to_all(const NDArray& in, const NDArray& out, Where where) {
   const Request request(state(), Kind::all_to_all, where);
-  request.fit(request.checked(in, "in"), "in", request.written(out, "out"), "out", 1);
+  request.fit(request.checked(in, "the input"), "the input", request.written(out, "the output"), "the output",
+              1);
   const auto parts = [&](const NDArray& array) {
     if (array.size() % size() == 0) {
       return std::vector<std::int64_t>(static_cast<std::size_t>(size()), array.size() / size());
@@ -268,8 +273,8 @@ void Communicator::all_to_all(const NDArray& in, const NDArray& out, Where where
 void Communicator::all_to_all(const NDArray& in, std::span<const std::int64_t> in_counts, const NDArray& out,
                               std::span<const std::int64_t> out_counts, Where where) {
   Request request(state(), Kind::all_to_all, where);
-  request.checked(in, "in");
-  request.written(out, "out");
+  request.checked(in, "the input");
+  request.written(out, "the output");
   request.disjoint(in, out);
   const auto check = [&](std::span<const std::int64_t> counts, const NDArray& array, const char* name) {
     std::int64_t left = array.size();
@@ -283,8 +288,8 @@ void Communicator::all_to_all(const NDArray& in, std::span<const std::int64_t> i
                                  std::to_string(size()) +
                                  " counts, none negative, that add up to its elements, and one dtype");
   };
-  check(in_counts, in, "in");
-  check(out_counts, out, "out");
+  check(in_counts, in, "the input");
+  check(out_counts, out, "the output");
   const auto self = static_cast<std::size_t>(rank());
   if (in_counts[self] != out_counts[self]) {
     refuse(Kind::all_to_all, "rank " + std::to_string(rank()) + " sends itself " +
@@ -298,7 +303,7 @@ void Communicator::all_to_all(const NDArray& in, std::span<const std::int64_t> i
 
 void Communicator::send(const NDArray& array, int to, Where where) {
   Request request(state(), Kind::send, where);
-  request.what().record.root = request.peer(to, "to");
+  request.what().record.root = request.peer(to, "the rank to send to");
   request.checked(array, "array");
   if (to == rank())
     refuse(Kind::send, "a rank cannot send to itself: the send would wait for the recv behind it");
@@ -307,7 +312,7 @@ void Communicator::send(const NDArray& array, int to, Where where) {
 
 void Communicator::recv(const NDArray& array, int from, Where where) {
   Request request(state(), Kind::recv, where);
-  request.what().record.root = request.peer(from, "from");
+  request.what().record.root = request.peer(from, "the rank to receive from");
   request.written(array, "array");
   if (from == rank()) refuse(Kind::recv, "a rank cannot receive from itself");
   request.push(array, NDArray(), array);

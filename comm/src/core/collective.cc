@@ -39,6 +39,18 @@ std::uint64_t hash_of(std::string_view text) {
   return hash;
 }
 
+// The end of the path, which distinguishes files best: ".../layers/dense.cc" if it has more than `room` characters. Folders
+// stay whole where one begins in that room.
+std::string end_of(std::string_view path, std::size_t room) {
+  constexpr std::string_view kCut = "...";
+  if (path.size() <= room) return std::string(path);
+  if (room <= kCut.size()) return std::string(path.substr(path.size() - room));
+  path.remove_prefix(path.size() - (room - kCut.size()));
+  const std::size_t folder = path.find('/');
+  if (folder != std::string_view::npos) path.remove_prefix(folder);
+  return std::string(kCut) + std::string(path);
+}
+
 }  // namespace
 
 bool reduces(Kind kind) {
@@ -88,11 +100,11 @@ void CallRecord::set_tag(std::string_view text) {
     std::snprintf(cut + kTag - kDigits - 1, kDigits + 2, "#%08x", static_cast<unsigned>(hash_of(text)));
     text = {cut, kTag};
   }
-  const std::size_t length = ::strnlen(site, kSite), kept = std::min(length, kSite - 1 - text.size());
-  std::memmove(site, site + length - kept, kept);
-  std::memset(site + kept, 0, sizeof site - kept);
-  text.copy(site + kept + 1, text.size());
-  tag_at = static_cast<std::uint8_t>(kept + 1);
+  const std::string kept = end_of({site, ::strnlen(site, kSite)}, kSite - 1 - text.size());
+  std::memset(site, 0, sizeof site);
+  kept.copy(site, kept.size());
+  text.copy(site + kept.size() + 1, text.size());
+  tag_at = static_cast<std::uint8_t>(kept.size() + 1);
 }
 
 std::string_view CallRecord::tag() const {
@@ -105,12 +117,9 @@ void CallRecord::seal(std::span<const CallRecord> members) {
   for (const CallRecord& member : members) agreement = mix(agreement, member.agreement);
 }
 
-// Keeps the end of the path, which distinguishes files best.
 void CallRecord::set_site(const std::source_location& where, std::string_view before) {
-  const std::string_view file = where.file_name();
-  const std::size_t kept = std::min(file.size(), kSite - before.size());
   before.copy(site, before.size());
-  std::memcpy(site + before.size(), file.data() + file.size() - kept, kept);
+  end_of(where.file_name(), kSite - before.size()).copy(site + before.size(), kSite);
   line = where.line();
 }
 

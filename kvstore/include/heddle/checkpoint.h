@@ -42,6 +42,6 @@ void save_residuals(const std::string& path, const Trainer& trainer, Where where
 
 // The notes of a checkpoint: what one must know to build the model that load_checkpoint fills.
 // Needs no engine.
-std::map<std::string, std::string> checkpoint_notes(const std::string& path);
+std::map<std::string, std::string> checkpoint_notes(const std::string& path, Where where = Where::current());
 
 }  // namespace heddle

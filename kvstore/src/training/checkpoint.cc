@@ -217,7 +217,8 @@ void load_checkpoint(const std::string& path, Checkpoint& checkpoint, Where wher
   in_file_call("load_checkpoint", [&] { load(path, checkpoint); });
 }
 
-std::map<std::string, std::string> checkpoint_notes(const std::string& path) {
+std::map<std::string, std::string> checkpoint_notes(const std::string& path, Where where) {
+  const CallSite site(where);
   return in_file_call("checkpoint_notes", [&] {
     const Metadata metadata = load_safetensors_metadata(path);
     check_format(path, metadata);

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <vector>
 
+#include <heddle/array_error.h>
 #include <heddle/checkpoint.h>
 #include <heddle/safetensors.h>
 
@@ -130,7 +131,8 @@ void save_residuals(const std::string& path, const Trainer& trainer, Where where
       std::error_code error;
       std::filesystem::remove(file, error);
     } else {
-      save_safetensors(file, content, {.checksums = true});
+      ndarray_detail::in_file_call("save_residuals",
+                                   [&] { save_safetensors(file, content, {.checksums = true}); });
     }
     return std::map<std::string, NDArray>();
   });

@@ -37,6 +37,7 @@ Safetensors load_safetensors(const std::string& path, Device device = cpu(), Whe
 Safetensors map_safetensors(const std::string& path, Where where = Where::current());
 
 // Only the metadata of the file: reads no array and needs no engine.
-std::map<std::string, std::string> load_safetensors_metadata(const std::string& path);
+std::map<std::string, std::string> load_safetensors_metadata(const std::string& path,
+                                                             Where where = Where::current());
 
 }  // namespace heddle

@@ -469,7 +469,8 @@ Safetensors map_safetensors(const std::string& path, Where where) {
   });
 }
 
-std::map<std::string, std::string> load_safetensors_metadata(const std::string& path) {
+std::map<std::string, std::string> load_safetensors_metadata(const std::string& path, Where where) {
+  const CallSite site(where);
   return ndarray_detail::in_file_call("load_safetensors_metadata", [&] { return Reader(path).metadata(); });
 }
 

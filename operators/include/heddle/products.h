@@ -38,7 +38,8 @@ NDArray tensordot(const NDArray& a, const NDArray& b, Dims a_axes, Dims b_axes, 
 // The sum of products that `equation` names, such as "ij,jk->ik" or "...ij->...ji": a letter for each axis of each operand,
 // "..." for axes that broadcast. A letter that the result lacks is summed; one that an operand has twice takes its diagonal.
 // Without "->" the result has "..." and then the letters that occur once, in alphabetical order. An axis of size 1 broadcasts.
-// Three operands or more are multiplied in pairs, next the one that leaves the least to be stored.
+// Three operands or more are multiplied in pairs, next the one that leaves the least to be stored. Of one operand, if nothing
+// is summed, the result is a view: "ij->ji", "ii->i".
 NDArray einsum(const std::string& equation, const std::vector<NDArray>& operands,
                Where at = Where::current());
 

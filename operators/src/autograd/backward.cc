@@ -464,7 +464,7 @@ NDArray checked_seed(const char* op, const NDArray& root, const NDArray& seed, b
   if (!on_tape(root)) {
     throw InvalidArgument(
         std::string(op) +
-        ": root was not computed from an array that requires a gradient; call set_requires_grad(x) before "
+        ": root was not computed from an array that requires a gradient; call set_requires_grad on x before "
         "it is computed from x, outside of NoGrad");
   }
   if (!seed.defined() && root.size() != 1) {
@@ -535,9 +535,10 @@ std::vector<NDArray> grad(const std::vector<NDArray>& outputs, const std::vector
   check_arrays("grad", inputs);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!on_tape(inputs[i]))
-      throw InvalidArgument("grad: input " + std::to_string(i) +
-                            " requires no gradient; call "
-                            "set_requires_grad(x) before the outputs are computed from x, outside of NoGrad");
+      throw InvalidArgument(
+          "grad: input " + std::to_string(i) +
+          " requires no gradient; call "
+          "set_requires_grad on x before the outputs are computed from x, outside of NoGrad");
   }
   EngineScope scope(outputs.front().engine());
   std::vector<NDArray> seeds;

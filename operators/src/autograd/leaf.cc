@@ -92,7 +92,7 @@ void on_gradient(const NDArray& array, GradientHook hook) {
   const std::shared_ptr<AutogradMeta> meta = meta_of(array);
   if (!meta || !meta->needs_gradient())
     throw InvalidArgument(
-        "on_gradient: the array requires no gradient; call set_requires_grad(x) before it is computed from "
+        "on_gradient: the array requires no gradient; call set_requires_grad on x before it is computed from "
         "x");
   (meta->producer ? meta->producer->hooks : meta->hooks).add(std::move(hook));
 }

@@ -270,7 +270,9 @@ NDArray einsum(const std::string& equation, const std::vector<NDArray>& operands
 
 void operators_detail::register_einsum(OperatorTable& table) {
   table.add("einsum", einsum,
-            {"The sum of products that the equation names, such as 'ij,jk->ik' or '...ij->...ji'.",
+            {"The sum of products that the equation names, such as 'ij,jk->ik' or '...ij->...ji'. A view of "
+             "an operand alone "
+             "of which nothing is summed.",
              {"equation", "operands"},
              "common",
              kDifferentiable});
