@@ -74,7 +74,7 @@ TEST_CASE("einsum takes the diagonal of an array whose elements share memory") {
 }
 
 TEST_CASE("einsum of one array of which nothing is summed is a view") {
-  const NDArray x = array({1, 2, 3, 4}).reshape({2, 2});
+  const NDArray x = array<float>({1, 2, 3, 4}).view_as({2, 2});
   einsum("ij->ij", {x})(0, 0) = 10;
   einsum("ij->ji", {x})(1, 0) = 20;
   einsum("ii->i", {x})(1) = 40;

@@ -459,8 +459,11 @@ void SchedulerCore::change_views() {
 void SchedulerCore::save() {
   state_.views = views();
   state_.synced = rules_.synced();
-  if (rules_.take_recovery())
-    log(Level::info, "copies_complete", {{"shards", std::to_string(servers_.size())}});
+  if (rules_.take_recovery()) {
+    // Of the level of a loss: who reads no others learns that it is over.
+    log(std::exchange(unrecovered_, false) ? Level::warning : Level::info, "copies_complete",
+        {{"shards", std::to_string(servers_.size())}});
+  }
   out_.save = state_;
 }
 
@@ -484,6 +487,7 @@ void SchedulerCore::log_change(const ViewChange& change) {
   const bool loss =
       change.why == Why::failover || (change.why == Why::backup_gone && !goes_in_order(change.before.backup));
   const Level level = change.why == Why::lost ? Level::error : loss ? Level::warning : Level::info;
+  unrecovered_ = unrecovered_ || loss;
   log(level, name_of(change.why),
       {{"shard", std::to_string(change.shard)},
        {"epoch", std::to_string(change.after.epoch)},

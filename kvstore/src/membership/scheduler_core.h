@@ -132,6 +132,7 @@ class SchedulerCore {
   std::string missing_;                   // processes that have not come, for those that wait
   std::map<std::string, Time> refusals_;  // when each was logged
   bool had_workers_ = false, over_ = false;
+  bool unrecovered_ = false;  // a loss was logged, and not yet that all parts have two copies again
   std::uint64_t failovers_ = 0, handed_back_ = 0, lost_ = 0, refused_ = 0;
   SchedulerOutbox out_;
 };

@@ -44,9 +44,10 @@ void rethrow_file_error(const char* name, const Error& error) {
   const auto* const argument = dynamic_cast<const InvalidArgument*>(&error);
   if (typeid(error) != typeid(Error) && typeid(error) != typeid(InvalidArgument)) throw;
   // An error with the place of another call is that of an op that computes an array which is to be saved: it stays as it is.
-  const bool placed = without_place(error.what()) != error.what();
-  if (argument ? argument->where().line() != CallSite::of_error().line() : placed) throw;
-  std::string text = argument ? argument->message() : without_place(error.what());
+  const std::string bare = without_place(error.what());
+  const bool elsewhere = bare != error.what() && with_place(bare) != error.what();
+  if (argument ? argument->where().line() != CallSite::of_error().line() : elsewhere) throw;
+  std::string text = argument ? argument->message() : bare;
   const std::size_t end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz_");
   const bool names_function = end != std::string::npos && end > 0 && text.compare(end, 2, ": ") == 0;
   text = name + (names_function ? text.substr(end) : ": " + text);

@@ -51,8 +51,25 @@ TEST_CASE("scheduler: copies that are complete again are said once, when the las
     }
     const auto found = std::find_if(world.events.begin(), world.events.end(),
                                     [](const ServerEvent& one) { return one.name == "copies_complete"; });
-    CHECK(found->level == ServerEvent::Level::info);
+    CHECK(found->level == ServerEvent::Level::warning);
     CHECK(field(*found, "shards") == std::to_string(count));
+  }
+}
+
+TEST_CASE("scheduler: copies that are complete again are no warning if a server has left in order") {
+  Servers world(2);
+  Node& first = *world.nodes[0];
+  first.member.leave();
+  world.pass(1s);
+  first.member.depart();
+  world.pass(1s);
+  world.start_server(0);
+  world.pass(200ms);
+  for (int i = 0; i < 6; ++i) world.report();
+  CHECK(world.said() == 1);
+  for (const ServerEvent& one : world.events) {
+    CAPTURE(one.name);
+    CHECK(one.level <= ServerEvent::Level::info);
   }
 }
 

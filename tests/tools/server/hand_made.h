@@ -34,6 +34,8 @@ inline tool::ServerSnapshot hand_made() {
   second.silent = 61, second.pushes = 400, second.pulls = 400;
   second.bytes_received = 3'000'000, second.bytes_sent = 2'000'000;
   stats.workers = {first, second};
+  stats.shards = {{.shard = 0, .epoch = 3, .backup = true},
+                  {.shard = 1, .epoch = 3, .primary = true, .synced = true, .unconfirmed_bytes = 512}};
   return result;
 }
 

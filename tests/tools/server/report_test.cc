@@ -67,6 +67,8 @@ TEST_CASE("status: what one sample says") {
         "1 job, 120 keys; 1.5 GiB of values, 3 GiB of optimizer state, 4 KiB of pushes that wait; at most 8 "
         "GiB\n"
         "1000 pushes, 990 pulls, 500 rounds; 3 duplicates, 2 refused; worst staleness 4\n"
+        "part 0: a copy, for when its server is lost\n"
+        "part 1: served here, the backup has all, 512 B not confirmed\n"
         "\n"
         "JOB      WORKER  STATE      CLOCK  BEHIND  RECEIVED   SENT       PULLS WAITING  SILENT FOR\n"
         "default  0       connected  21     -       4.768 MiB  3.815 MiB  1              0.2 s\n"

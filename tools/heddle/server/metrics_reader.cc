@@ -161,6 +161,17 @@ const std::map<std::string_view, SetWorker> kWorker = {
     {"worker_sent_bytes_total", [](One one, double value) { one.bytes_sent = count_of(value); }},
 };
 
+using SetShard = void (*)(ShardStats&, double);
+using Part = ShardStats&;
+
+const std::map<std::string_view, SetShard> kShard = {
+    {"shard_epoch", [](Part part, double value) { part.epoch = clock_of(value); }},
+    {"shard_primary", [](Part part, double value) { part.primary = value != 0; }},
+    {"shard_backup", [](Part part, double value) { part.backup = value != 0; }},
+    {"shard_synced", [](Part part, double value) { part.synced = value != 0; }},
+    {"shard_unconfirmed_bytes", [](Part part, double value) { part.unconfirmed_bytes = count_of(value); }},
+};
+
 void set_info(ServerSnapshot& all, const Labels& labels) {
   all.address = text_of(labels, "address");
   all.transport = text_of(labels, "transport");
@@ -173,6 +184,7 @@ void set_info(ServerSnapshot& all, const Labels& labels) {
 ServerSnapshot snapshot_from(std::string_view text) {
   ServerSnapshot result;
   std::map<std::pair<std::string, int>, WorkerStats> workers;
+  std::map<int, ShardStats> shards;
   bool known = false;
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
@@ -188,12 +200,18 @@ ServerSnapshot snapshot_from(std::string_view text) {
       const std::pair who(text_of(sample.labels, "job_name"), integer_of(sample.labels, "worker"));
       set->second(workers[who], sample.value);
     }
+    if (const auto set = kShard.find(sample.name); set != kShard.end())
+      set->second(shards[integer_of(sample.labels, "shard")], sample.value);
   }
   if (!known)
     throw std::runtime_error("these are not the metrics of a server: heddle_server_info is missing");
   for (auto& [who, worker] : workers) {
     worker.job = who.first, worker.rank = who.second;
     result.stats.workers.push_back(std::move(worker));
+  }
+  for (auto& [number, shard] : shards) {
+    shard.shard = number;
+    result.stats.shards.push_back(shard);
   }
   return result;
 }

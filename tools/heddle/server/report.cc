@@ -84,6 +84,22 @@ std::string with_rate(std::uint64_t count, const std::string& noun, std::optiona
   return std::to_string(count) + " " + noun + (rate ? " (" + format("%.4g", *rate) + "/s)" : "");
 }
 
+// The parts of the keys that are here, if a scheduler assigns them.
+std::string parts_text(const std::vector<ShardStats>& shards) {
+  std::string text;
+  for (const ShardStats& one : shards) {
+    const std::string part = "part " + std::to_string(one.shard) + ": ";
+    if (one.primary) {
+      text += part + "served here, " + (one.synced ? "the backup has all" : "no other server has all of it");
+      if (one.unconfirmed_bytes) text += ", " + bytes(one.unconfirmed_bytes) + " not confirmed";
+      text += "\n";
+    } else if (one.backup) {
+      text += part + "a copy, for when its server is lost\n";
+    }
+  }
+  return text;
+}
+
 std::string head(const ServerSnapshot& now, const Rates& rates) {
   const ServerStats& stats = now.stats;
   std::string text = now.address + ": server " + std::to_string(now.number) + " of " +
@@ -97,7 +113,7 @@ std::string head(const ServerSnapshot& now, const Rates& rates) {
           with_rate(stats.rounds, "rounds", rates.of(stats, &ServerStats::rounds)) + "; " +
           with_rate(stats.duplicates, "duplicates", {}) + ", " + with_rate(stats.refused, "refused", {}) +
           "; worst staleness " + std::to_string(stats.worst_staleness) + "\n";
-  return text;
+  return text + parts_text(stats.shards);
 }
 
 std::string traffic(std::uint64_t all, std::optional<double> rate) {
@@ -239,6 +255,14 @@ std::string status_json(const ServerSnapshot& now, const ServerSnapshot* before)
   ordered_json result = server_json(now, rates);
   result["workers"] = ordered_json::array();
   for (const WorkerStats& one : now.stats.workers) result["workers"].push_back(worker_json(one, rates));
+  result["shards"] = ordered_json::array();
+  for (const ShardStats& one : now.stats.shards) {
+    result["shards"].push_back({{"shard", one.shard},
+                                {"primary", one.primary},
+                                {"backup", one.backup},
+                                {"synced", one.synced},
+                                {"unconfirmed_bytes", one.unconfirmed_bytes}});
+  }
   result["stragglers"] = ordered_json::array();
   for (const Straggler& one : stragglers_of(now.stats)) {
     result["stragglers"].push_back({{"job", one.job},
