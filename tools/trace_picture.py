@@ -20,6 +20,7 @@ WIDTH, LEFT, RIGHT = 960, 128, 20          # pixels
 COMPUTE, ROW, HEADING, GAP = 86, 18, 74, 22  # heights: of a lane of ops, a row of collectives, the title, between ranks
 LETTER = 6.0                                # width of a letter of the small font
 COLORS = {"forward": "#4f86c6", "backward": "#2a9d8f", "update": "#8367c7", "hidden": "#f4b860", "exposed": "#e06c75"}
+COLLECTIVES = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "all_to_all", "send", "recv", "barrier"}
 LEGEND = [("forward", "forward"), ("backward", "backward"), ("update", "update"),
           ("hidden", "communication, hidden"), ("exposed", "not hidden")]
 
@@ -38,6 +39,17 @@ class Rank(NamedTuple):
     ops: list
 
 
+def communicates(name):
+    """As `heddle trace` has it; a name may have its bytes behind it."""
+    kind = name.split(" ")[0]
+    return kind.startswith("kvstore_") or kind in COLLECTIVES
+
+
+def is_shown(event):
+    """An asynchronous op that does not communicate holds no worker: it is neither computation nor communication."""
+    return event.get("cat") == "op" or (event.get("cat") == "async" and communicates(event["name"]))
+
+
 def read(paths):
     """The ops of each trace, on one time axis."""
     traces = []
@@ -51,8 +63,8 @@ def read(paths):
     for unix_ns, rank, events in traces:
         shift = (unix_ns - begin) / 1000
         ops = [Op(event["name"], event["ts"] + shift, event["ts"] + shift + event["dur"], event["args"]["seq"],
-                  event["args"].get("by", -1), event["cat"] == "async")
-               for event in events if event["ph"] in "Xb" and event.get("cat") in ("op", "async")]
+                  event["args"].get("by", -1), communicates(event["name"]))
+               for event in events if event["ph"] in "Xb" and is_shown(event)]
         ranks.append(Rank(f"rank {rank}", sorted(ops, key=lambda op: op.start)))
     return ranks
 
@@ -240,6 +252,9 @@ def self_test():
     assert steps([Rank("rank 0", ops), Rank("rank 1", ops)], "loss") == [(0, 100)]
     assert [kind(op) for op in ops if not op.collective] == ["forward", "backward", "update", "forward"]
     assert [readable(f"send {size} B") for size in (7, 80936, 1605632)] == ["send 7 B", "send 81 kB", "send 1.6 MB"]
+    assert communicates("kvstore_push 64 B") and communicates("all_reduce 64 B") and not communicates("all_reduce_error")
+    shown = [is_shown({"name": name, "cat": cat}) for name, cat in (("read", "async"), ("recv 8 B", "async"), ("read", "op"), ("", "wait"))]
+    assert shown == [False, True, True, False], shown
     picture = draw([Rank("rank 0", ops)], (0, 100), "a < b")
     assert "67 % hidden" in picture and "a &lt; b" in picture and "all_reduce 1.6 MB" in picture, picture
     assert ">100 µs<" in picture and ">1 ms<" in draw([Rank("rank 0", ops)], (0, 3000), ""), picture

@@ -252,6 +252,7 @@ TEST_CASE("a rank that leaves is missed by those who still call") {
   for (std::size_t rank : {0u, 2u}) {
     CHECK(kind_of(outcomes[rank]) == "PeerLost");
     CHECK(text_of(outcomes[rank]).find("rank 1 left the communicator") != std::string::npos);
+    CHECK(text_of(outcomes[rank]).find("; shrink() goes on without it, grow() with") != std::string::npos);
   }
 }
 

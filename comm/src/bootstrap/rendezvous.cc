@@ -10,6 +10,7 @@
 
 #include "bootstrap/rendezvous_socket.h"
 #include "bootstrap/rendezvous_wire.h"
+#include "net/environment.h"
 
 namespace heddle::comm_detail {
 namespace {
@@ -39,6 +40,13 @@ std::string ranks(const std::vector<int>& list) {
   std::string text = list.size() == 1 ? "rank " : "ranks ";
   for (std::size_t i = 0; i < list.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(list[i]);
   return text;
+}
+
+// For a process that was started anew: others that do not expect it never come.
+std::string restart_note() {
+  const std::string restart = variable("HEDDLE_RESTART");
+  if (restart.empty() || restart == "0") return "";
+  return " (this process was started anew, HEDDLE_RESTART is " + restart + ": the others meet it by grow())";
 }
 
 void check_text(const std::string& text) {
@@ -287,9 +295,10 @@ class Root : public Rendezvous {
       if (received ? !(*received)[at(rank)] : channel(rank).has_unsent()) late.push_back(rank);
     }
     if (late.empty()) return;
-    const std::string text =
-        ranks(late) + " of " + std::to_string(size_) + (late.size() == 1 ? " has" : " have") + " not " +
-        (joining ? "come to " + place_.text : "answered") + " in " + seconds(timeout_) + refused_;
+    const std::string text = ranks(late) + " of " + std::to_string(size_) +
+                             (late.size() == 1 ? " has" : " have") + " not " +
+                             (joining ? "come to " + place_.text : "answered") + " in " + seconds(timeout_) +
+                             (joining ? restart_note() : "") + refused_;
     send_failure(text, late.front());
     if (joining) throw CommError(text);
     throw PeerSilent(text, late.front());
@@ -437,7 +446,7 @@ class Peer : public Rendezvous {
   [[noreturn]] void throw_no_root() const {
     const std::string missing = missing_directory(place_), problem = missing.empty() ? why_ : missing;
     throw CommError("rank 0 of " + std::to_string(size_) + " has not come to " + place_.text + " in " +
-                    seconds(timeout_) + (problem.empty() ? "" : ": " + problem));
+                    seconds(timeout_) + restart_note() + (problem.empty() ? "" : ": " + problem));
   }
 
   const int rank_, size_;

@@ -1,16 +1,19 @@
 #include "core/failure.h"
 
-#include <heddle/comm_error.h>
 #include <heddle/error.h>
 
 namespace heddle::comm_detail {
+
+PeerLost peer_lost(const std::string& text, int rank) {
+  return {text + "; shrink() goes on without it, grow() with a process that takes its place", rank};
+}
 
 void Failure::raise() const {
   switch (type) {
     case Type::mismatch:
       throw CommMismatch(text);
     case Type::lost:
-      throw PeerLost(text, rank);
+      throw peer_lost(text, rank);
     case Type::silent:
       throw PeerSilent(text, rank);
     case Type::aborted:

@@ -5,6 +5,8 @@
 #include <exception>
 #include <string>
 
+#include <heddle/comm_error.h>
+
 namespace heddle::comm_detail {
 
 struct Failure {
@@ -18,6 +20,9 @@ struct Failure {
   // Throws CommMismatch, PeerLost, PeerSilent or CommAborted.
   [[noreturn]] void raise() const;
 };
+
+// With how a job goes on.
+PeerLost peer_lost(const std::string& text, int rank);
 
 // The exception's message, to be sent to other ranks.
 std::string message_of(const std::exception_ptr& error);

@@ -12,6 +12,7 @@
 
 #include <heddle/usable_cores.h>
 
+#include "core/failure.h"
 #include "core/mismatch.h"
 #include "core/recorder.h"
 #include "host/host_cores.h"
@@ -186,7 +187,8 @@ void HostGroup::check_peers(const Alternatives& alternatives) {
     fail(Fault::lost, rank,
          rank_name(rank) + (left ? " left the communicator" : "'s process has ended") + " while " +
              rank_name(rank_) + " waited for it in " + last_record(rank_).to_string() +
-             "; its last call was " + last_record(rank).to_string());
+             (last_record(rank).kind == Kind::none ? "; it had made no call"
+                                                   : "; its last call was " + last_record(rank).to_string()));
   }
   check_deadlock();
 }
@@ -288,7 +290,7 @@ void HostGroup::throw_fault() const {
     case Fault::mismatch:
       throw CommMismatch(fault_block.text);
     case Fault::lost:
-      throw PeerLost(fault_block.text, fault_block.rank);
+      throw peer_lost(fault_block.text, fault_block.rank);
     case Fault::silent:
       throw PeerSilent(fault_block.text, fault_block.rank);
     default:

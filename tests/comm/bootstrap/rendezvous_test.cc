@@ -292,6 +292,19 @@ TEST_CASE("who does not come in time is named to those who have") {
     if (rank == 1) make_rendezvous(job(1, 2, place.text), kShort);
   });
   CHECK(holds(without_root[1], "rank 0 of 2 has not come"));
+  CHECK_FALSE(holds(without_root[1], "grow()"));
+}
+
+TEST_CASE("a process that was started anew and waits in vain is told how the others meet it") {
+  const Place place;
+  ::setenv("HEDDLE_RESTART", "1", 1);
+  const auto errors = together(2, [&](int rank) {
+    if (rank == 1) make_rendezvous(job(1, 2, place.text), kShort);
+  });
+  const auto root = together(1, [&](int) { make_rendezvous(job(0, 2, place.text), kShort); });
+  ::unsetenv("HEDDLE_RESTART");
+  CHECK(holds(errors[1], "HEDDLE_RESTART is 1: the others meet it by grow()"));
+  CHECK(holds(root[0], "HEDDLE_RESTART is 1: the others meet it by grow()"));
 }
 
 TEST_CASE("a rank that waits says for whom, and why one was refused") {

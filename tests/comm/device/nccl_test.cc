@@ -390,7 +390,8 @@ TEST_CASE("nccl: arrays that it cannot take are refused at the call") {
   run_job("nccl", 1, {}, [](Communicator& comm) {
     const NDArray here = ones({4}), there = on(comm, 4, 1), grid = full({4, 4}, 1, DType::f32, comm.device());
     CHECK_THROWS_WITH_AS(comm.all_reduce(here, there),
-                         "Communicator::all_reduce: in is on cpu(0), out is on cpu(1)", InvalidArgument);
+                         "Communicator::all_reduce: the input is on cpu(0), the output is on cpu(1)",
+                         InvalidArgument);
     CHECK_THROWS_WITH_AS(
         comm.broadcast(grid.permuted({1, 0}), 0),
         "Communicator::broadcast: array is not contiguous, which arrays on cpu(1) have to be",
