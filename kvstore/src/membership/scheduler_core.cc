@@ -460,9 +460,8 @@ void SchedulerCore::save() {
   state_.views = views();
   state_.synced = rules_.synced();
   if (rules_.take_recovery()) {
-    // Of the level of a loss: who reads no others learns that it is over.
-    log(std::exchange(unrecovered_, false) ? Level::warning : Level::info, "copies_complete",
-        {{"shards", std::to_string(servers_.size())}});
+    const Level level = std::exchange(unrecovered_, false) ? Level::warning : Level::info;  // as the loss
+    log(level, "copies_complete", {{"shards", std::to_string(servers_.size())}});
   }
   out_.save = state_;
 }
