@@ -235,6 +235,29 @@ TEST_CASE("placements: a server that goes on with a saved state, or as a backup,
   CHECK(a.ask(init("third", 2, true), Bytes(8)).first.text.empty());
 }
 
+TEST_CASE("a server that goes on with a saved state, or as a backup, knows what the job's weights are") {
+  using namespace kv_detail;
+  const auto set_optimizer = [](std::uint64_t weights) {
+    return Request{.kind = Kind::set_optimizer, .clock = weights, .text = update_rule_text("sgd", {})};
+  };
+  for (const std::uint64_t weights : {7, 8, 0}) {
+    CAPTURE(weights);
+    Host host;
+    Link a(host, hello_of(0, 2, "sync")), b(host, hello_of(1, 2, "sync"));
+    const std::uint64_t asked = a.send(set_optimizer(7));
+    a.settle();
+    CHECK(b.ask(set_optimizer(7)).first.text.empty());
+    a.settle();
+    CHECK(a.take(asked).first.text.empty());
+    host.replace_core();
+    Hello hello = hello_of(1, 2, "sync");
+    hello.incarnation = 77;
+    const std::string text = Link(host, hello).ask(set_optimizer(weights)).first.text;
+    CHECK(contains(text, "the job's weights differ from those of this worker") == (weights == 8));
+    CHECK(text.empty() == (weights != 8));  // 0: it does not say
+  }
+}
+
 TEST_CASE("placements: options and environment") {
   ::setenv("HEDDLE_SERVERS", "127.0.0.1:1", 1);
   const auto refused = [](const KVStoreOptions& options, const char* type = "dist_sync") {

@@ -215,4 +215,7 @@ TEST_CASE("upgrade: what servers say to each other is that of the version of the
   CHECK(std::get<StateWorker>(decode_state_record(encode(worker))).state_set == 9);
   CHECK(std::get<StateWorker>(decode_state_record(encode(worker, 1), 1)).pushes == 8);
   CHECK_THROWS_AS(decode_state_record(encode(worker), 1), MalformedMessage);
+  const StateJob job{.name = "j", .consistency = "sync", .weights = 7};
+  CHECK(std::get<StateJob>(decode_state_record(encode(job))).weights == 7);
+  CHECK(std::get<StateJob>(decode_state_record(encode(job, 1), 1)).name == "j");
 }

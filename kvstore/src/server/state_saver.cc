@@ -118,7 +118,8 @@ void StateSaver::put_job(Messages& to, const Job& job) const {
                .workers = static_cast<std::uint32_t>(job.workers_.size()),
                .servers = job.servers_,
                .restored = job.restored_,
-               .generation = job.generation_});
+               .generation = job.generation_,
+               .weights = job.weights_});
   for (const Job::Worker& worker : job.workers_) put_worker(to, worker);
   for (const auto& [rank, request] : job.collective_) put(to, StateCollective{rank, request});
 }

@@ -76,6 +76,7 @@ void StateLoader::take(const StateJob& job, Bytes payload) {
   made->rule_ = parse_update_rule(job.rule);
   made->restored_ = job.restored;
   made->generation_ = job.generation;
+  made->weights_ = job.weights;
   job_ = made.get();
   workers_ = 0;
   check(core_.jobs_.emplace(job.name, std::move(made)).second, "a job that comes twice");

@@ -108,7 +108,7 @@ StateBegin begin_from(Reader& reader) {
   return begin;
 }
 
-StateJob job_from(Reader& reader) {
+StateJob job_from(Reader& reader, std::uint16_t version) {
   StateJob job;
   job.name = reader.get_text(kMaxJobName);
   job.consistency = reader.get_text(kMaxName);
@@ -118,6 +118,7 @@ StateJob job_from(Reader& reader) {
   job.servers = reader.get<std::uint32_t>();
   job.restored = reader.get_text(kMaxName);
   job.generation = reader.get<std::uint8_t>();
+  if (version >= 2) job.weights = reader.get<std::uint64_t>();
   if (job.workers == 0 || job.workers > kMostWorkers)
     throw MalformedMessage("a job of " + std::to_string(job.workers) + " workers");
   return job;
@@ -188,7 +189,7 @@ StateRecord record_from(Mark mark, Reader& reader, std::uint16_t version) {
     case Mark::begin:
       return begin_from(reader);
     case Mark::job:
-      return job_from(reader);
+      return job_from(reader, version);
     case Mark::worker:
       return worker_from(reader, version);
     case Mark::collective:
@@ -213,6 +214,8 @@ std::vector<std::byte> encode(const StateRecord& record, std::uint16_t version) 
   std::visit([&writer](const auto& one) { put(writer, one); }, record);
   const auto* const worker = std::get_if<StateWorker>(&record);
   if (worker && version >= 2) writer.put(worker->state_set);
+  const auto* const job = std::get_if<StateJob>(&record);
+  if (job && version >= 2) writer.put(job->weights);
   return writer.take();
 }
 

@@ -15,7 +15,7 @@
 
 namespace heddle::kv_detail {
 
-// 2: what workers have set of optimizers' state counts once.
+// 2: what workers have set of optimizers' state counts once; a job knows what its weights are.
 constexpr std::uint16_t kStateVersion = 2, kOldestStateVersion = 1;
 
 struct StateBegin {
@@ -32,6 +32,7 @@ struct StateJob {
   std::uint32_t workers = 1, servers = 1;
   std::string restored{};  // when the snapshot was taken that the job was restored from; empty: it was not
   std::uint8_t generation = 0;  // how often it was restored, modulo 256
+  std::uint64_t weights = 0;    // Request::clock of the last set_optimizer; from version 2 on
 };
 
 struct StateWorker {
