@@ -1,5 +1,8 @@
 #include "c/foreign_stream.h"
 
+#include <chrono>
+#include <future>
+#include <thread>
 #include <utility>
 
 namespace heddle::c {
@@ -90,9 +93,26 @@ void ForeignStream::record(Event& event) {
     own.errors = std::exchange(errors_, std::move(next));
   }
   heddle_error* error = nullptr;
-  const std::uint64_t generation = own.advance();
-  throw_if_failed(methods_->record(self_->ctx(), own.handle, generation, &error), error,
-                  "heddle_stream_methods.record");
+  const heddle_status status =
+      methods_->record(self_->ctx(), own.handle, own.generation() + 1, &error);
+  if (status == HEDDLE_OK) {
+    own.advance();
+    return;
+  }
+  finish_work();
+  throw_if_failed(status, error, "heddle_stream_methods.record");
+}
+
+// Without an event, work behind all the rest tells when that has run. A stream that takes none has lost what it had.
+void ForeignStream::finish_work() {
+  const auto done = std::make_shared<std::promise<void>>();
+  auto work = std::make_unique<Work>([done] { done->set_value(); }, errors_);
+  heddle_error* error = nullptr;
+  const heddle_status status = methods_->enqueue(self_->ctx(), run_work, work.get(), &error);
+  heddle_error_destroy(error);
+  if (status != HEDDLE_OK) return;
+  work.release();
+  done->get_future().wait();
 }
 
 bool ForeignStream::can_wait_for(const Stream& other) const {
@@ -104,8 +124,14 @@ bool ForeignStream::can_wait_for(const Stream& other) const {
 void ForeignStream::wait(Event& event, std::uint64_t generation) {
   auto& other = static_cast<ForeignEvent&>(event);
   heddle_error* error = nullptr;
-  throw_if_failed(methods_->wait(self_->ctx(), other.handle, generation, &error), error,
-                  "heddle_stream_methods.wait");
+  const heddle_status status = methods_->wait(self_->ctx(), other.handle, generation, &error);
+  std::int32_t complete = status == HEDDLE_OK ? 1 : 0;
+  while (complete == 0) {  // its failure is that of the op which recorded it
+    heddle_error* of_work = nullptr;
+    if (methods_->poll(other.self->ctx(), other.handle, generation, &complete, &of_work) != HEDDLE_OK) break;
+    if (complete == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  throw_if_failed(status, error, "heddle_stream_methods.wait");
 }
 
 bool ForeignStream::poll(Event& event, std::uint64_t generation, std::exception_ptr& error) noexcept {

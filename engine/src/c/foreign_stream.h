@@ -29,6 +29,7 @@ class ForeignStream final : public Stream {
   struct WorkErrors;
   struct ForeignEvent;
   static void run_work(void* arg);
+  void finish_work();
 
   const std::shared_ptr<const heddle_stream_methods> methods_;
   const std::shared_ptr<Owned> self_;   // events hold it too: their methods need it

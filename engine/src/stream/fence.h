@@ -53,7 +53,7 @@ class FenceState {
   // Work that is enqueued on `waiter` from now on runs after this fence. Does nothing if it is done. Throws what
   // Stream::wait throws.
   void before(Stream& waiter) const {
-    if (!done()) waiter.wait(*event_, generation_);
+    if (recorded_ && !done()) waiter.wait(*event_, generation_);
   }
 
   // Calls fn once: now if the fence is done, else when it is; with no lock held. fn must not throw.
@@ -73,6 +73,7 @@ class FenceState {
   // The Issuer sets these before it hands out the fence; settle() is the last to use them.
   Event* event_ = nullptr;
   std::uint64_t generation_ = 0;
+  bool recorded_ = true;  // false: record() has waited for the work
   EventPool* pool_ = nullptr;
   Outcome outcome_;
   std::vector<Fence> reads_;

@@ -58,27 +58,26 @@ Fence Issuer::issue(const std::vector<Dependency>& after, const std::function<vo
   fence->pool_ = &events_;
   fence->event_ = event;
   fence->own_ = enqueue(newest_elsewhere(after), body);
-  bool recorded = true;
   try {
     stream_->record(*fence->event_);
   } catch (...) {
     if (!fence->own_) fence->own_ = std::current_exception();
-    recorded = false;  // record() has waited for the work
+    fence->recorded_ = false;
   }
-  watch(fence, recorded);
+  watch(fence);
   return fence;
 }
 
 // noexcept: the work is under way. Without memory for the callbacks the fence would never be done.
-void Issuer::watch(const Fence& fence, bool recorded) noexcept {
+void Issuer::watch(const Fence& fence) noexcept {
   fence->generation_ = fence->event_->generation();
   const std::vector<Fence> reads = fence->reads_;  // a copy: the last call of arrive() clears reads_
-  fence->remaining_.fetch_add(reads.size() + (recorded ? 1 : 0), std::memory_order_relaxed);
+  fence->remaining_.fetch_add(reads.size() + (fence->recorded_ ? 1 : 0), std::memory_order_relaxed);
   // A back end may keep callbacks that it has called. The fence must not live as long: they share a pointer, which
   // arrive() clears.
   const auto held = std::make_shared<Fence>(fence);
   for (const Fence& read : reads) read->when_done([held] { FenceState::arrive(*held); });
-  if (recorded) {
+  if (fence->recorded_) {
     poller_->watch(*stream_, *fence->event_, fence->generation_, [held](const std::exception_ptr& error) {
       if (error && !(*held)->own_) (*held)->own_ = error;
       FenceState::arrive(*held);

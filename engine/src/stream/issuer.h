@@ -35,7 +35,7 @@ class Issuer {
  private:
   std::vector<Fence> newest_elsewhere(const std::vector<Dependency>& after);
   std::exception_ptr enqueue(const std::vector<Fence>& waits, const std::function<void(Stream&)>& body);
-  void watch(const Fence& fence, bool recorded) noexcept;
+  void watch(const Fence& fence) noexcept;
 
   EventPool events_;
   std::unique_ptr<Stream> stream_;  // ends before its events do

@@ -26,4 +26,5 @@ void test_errors(void);
 void test_handles(void);
 void test_graphs(void);
 void test_streams(void);
+void test_failing_streams(void);
 void test_process(void);

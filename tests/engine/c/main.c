@@ -38,6 +38,7 @@ int main(void) {
   test_handles();
   test_graphs();
   test_streams();
+  test_failing_streams();
   test_process();
   return 0;
 }

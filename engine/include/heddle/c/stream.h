@@ -58,9 +58,11 @@ typedef struct heddle_stream_methods {
   // one before is complete. destroy_event is called when its last generation is complete.
   heddle_status (*create_event)(void* self, void** event, heddle_error** error);
   void (*destroy_event)(void* self, void* event);
-  // The event completes when all work enqueued before has run.
+  // The event completes when all work enqueued before has run. If this fails, the op waits for that work by enqueue; a stream
+  // where that fails as well must not run what it has.
   heddle_status (*record)(void* self, void* event, uint64_t generation, heddle_error** error);
   // Work enqueued from now on runs after this generation of an event, which a stream with the same methods has recorded.
+  // If this fails, the op waits until poll says that it is complete.
   heddle_status (*wait)(void* self, void* event, uint64_t generation, heddle_error** error);
   // 1 if that generation is complete, else 0; a failure counts as complete, and is the error of the work.
   heddle_status (*poll)(void* self, void* event, uint64_t generation, int32_t* complete,
