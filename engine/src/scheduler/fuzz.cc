@@ -39,7 +39,7 @@ class FuzzScheduler final : public OpScheduler {
     OpNode* const current = core_.current_op();
     state->resumes = current;
     std::unique_lock lock(mutex_);
-    WaitInside needs(ops_, current ? wait_op->accesses()[0].var : nullptr);
+    WaitInside needs(ops_, wait_op->accesses()[0].var, current);
     add_ready(wait_op, lock);
     if (!state->done && needs.ops.suspended) {
       give_up(*state);
@@ -132,10 +132,10 @@ class FuzzScheduler final : public OpScheduler {
   }
 
  private:
-  // While one lives, the calling thread waits inside an op for var; null: outside ops.
+  // While one lives, the calling thread waits for var inside that op; null: outside ops.
   struct WaitInside {
-    WaitInside(FuzzOps& all, const VarState* var) : all_(all) {
-      if (var) all_.begin_wait(*var, ops);
+    WaitInside(FuzzOps& all, const VarState* var, const OpNode* inside) : all_(all) {
+      if (inside) all_.begin_wait(*var, *inside, ops);
     }
     ~WaitInside() { all_.end_wait(ops); }
     WaitInside(const WaitInside&) = delete;

@@ -72,7 +72,9 @@ OpNode* FuzzOps::take_needed(NeededOps& needed, std::mt19937_64& random) {
   return nullptr;
 }
 
-void FuzzOps::begin_wait(const VarState& var, NeededOps& needed) {
+void FuzzOps::begin_wait(const VarState& var, const OpNode& inside, NeededOps& needed) {
+  needed.inside = inside.sequence;
+  if (Op* const one = find(needed.inside)) needed.was_called = std::exchange(one->is_called, true);
   std::vector<std::uint64_t> next;
   if (const auto use = uses_.find(&var); use != uses_.end()) next.push_back(use->second.writer);
   while (!next.empty()) {
@@ -90,6 +92,7 @@ void FuzzOps::begin_wait(const VarState& var, NeededOps& needed) {
 
 // As a rule all have ended. A wait that was given up leaves some to the outer ones.
 void FuzzOps::end_wait(NeededOps& needed) {
+  if (Op* const one = find(needed.inside)) one->is_called = needed.was_called;
   for (std::size_t i = 0; i < needed.ops.size(); ++i) {
     Op* op = find(needed.ops[i]);
     if (!op) continue;

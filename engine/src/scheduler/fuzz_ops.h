@@ -14,8 +14,10 @@ namespace heddle::detail {
 
 // What one wait inside an op needs. Ops are named by their sequence numbers.
 struct NeededOps {
-  bool suspended =
-      false;  // one is in the middle of its function below the wait: the wait would last for ever
+  // One cannot end before the wait does: it is the op that waits, or in the middle of its function below the wait.
+  bool suspended = false;
+  std::uint64_t inside = ~std::uint64_t{0};  // the op that waits
+  bool was_called = false;                   // that op, before the wait: that of a launch may have returned
   std::vector<std::uint64_t> ops;    // all that had not ended when the wait began
   std::vector<NeededOps*> also;      // of each of them: the outer wait that needs it too, or null
   std::vector<std::uint64_t> ready;  // became ready; some have run since
@@ -35,8 +37,8 @@ class FuzzOps {
   OpNode* take(std::size_t at);                                     // out of ready()
   OpNode* take_needed(NeededOps& needed, std::mt19937_64& random);  // null if none is ready
 
-  // Call before the wait for var is queued, and when it is over. Waits end in the reverse of the order in which they begin.
-  void begin_wait(const VarState& var, NeededOps& needed);
+  // Call before the wait for var inside that op is queued, and when it is over. Waits end in the reverse of the order in which they begin.
+  void begin_wait(const VarState& var, const OpNode& inside, NeededOps& needed);
   void end_wait(NeededOps& needed);
 
  private:
