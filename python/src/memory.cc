@@ -380,8 +380,12 @@ void make_readable(const NDArray& array) {
 
 void make_writable(const NDArray& array) {
   if (use_by_this_op(array.var()) != VarUse::none || is_idle(array.var())) return;
-  // Readers have to end as well: an op behind them that mutates.
   Engine& engine = array.engine();
+  if (has_ended(engine)) {  // in the child of a fork too: no op runs any more
+    wait_for(engine, array.var());
+    return;
+  }
+  // Readers have to end as well: an op behind them that mutates.
   const Where where = python_place();
   {
     const ReleaseGil released;

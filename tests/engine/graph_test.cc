@@ -259,7 +259,8 @@ TEST_CASE("an op of a graph may wait for others, not for its own graph") {
   });
 }
 
-TEST_CASE("an op of a graph whose launch waits for a Completion waits for no var that comes after the launch") {
+TEST_CASE(
+    "an op of a graph whose launch waits for a Completion waits for no var that comes after the launch") {
   on_every_scheduler([](Engine& engine) {
     const Var a = engine.new_var(), b = engine.new_var(), later = engine.new_var();
     int refused = 0, returned = 0;
@@ -288,7 +289,8 @@ TEST_CASE("an op of a graph whose launch waits for a Completion waits for no var
       engine.push([] {}, {.read = {b}, .mutate = {later}});
       engine.wait(later);
       CHECK(refused + returned == 2 * i);
-      CHECK(refused >= i);  // always for what the graph itself mutates; the other may not have been pushed yet
+      CHECK(refused >=
+            i);  // always for what the graph itself mutates; the other may not have been pushed yet
     }
     engine.wait_all();
     for (std::thread& thread : threads) thread.join();

@@ -95,12 +95,13 @@ def test_the_child_of_a_fork(run):
         "    except heddle.Error as error:\n"
         "        print('refused')\n"
         "    print((heddle.ones(3) + 1).tolist(), flush=True)\n"
+        "    print(x.tolist(), float(x[1]), x, flush=True)\n"
         "    os._exit(0)\n"
         "os.wait()\n"
         "print((x + 1).tolist())\n"
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split("\n")[:3] == ["refused", "[2.0, 2.0, 2.0]", "[2.0, 2.0, 2.0]"]
+    assert done.stdout.split("\n")[:4] == ["refused", "[2.0, 2.0, 2.0]", "[1.0, 1.0, 1.0] 1.0 [1. 1. 1.]", "[2.0, 2.0, 2.0]"]
 
 
 def test_subinterpreters_are_refused(run):

@@ -27,7 +27,7 @@ const std::atomic<Engine*>& engine_of(const Var& var);
 // Blocks until every op that mutates var is done, and rethrows the error that poisons it, as Engine::wait does. The engine that
 // made var may have been destroyed.
 void wait_on(const Var& var);
-// Whether the engine takes no more ops: it is being destroyed, or was shut down at exit.
+// Whether the engine takes no more ops: it is being destroyed, was shut down at exit, or was made before a fork().
 bool has_ended(const Engine& engine);
 
 }  // namespace heddle

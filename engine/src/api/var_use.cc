@@ -59,6 +59,6 @@ void wait_with_check(const Var& var) {
   while (!wait_for(core, var, std::chrono::steady_clock::now() + kPause).over) check();
 }
 
-bool has_ended(const Engine& engine) { return !engine.core().is_open(); }
+bool has_ended(const Engine& engine) { return !engine.core().is_open() || engine.core().forked(); }
 
 }  // namespace heddle

@@ -93,8 +93,7 @@ void ForeignStream::record(Event& event) {
     own.errors = std::exchange(errors_, std::move(next));
   }
   heddle_error* error = nullptr;
-  const heddle_status status =
-      methods_->record(self_->ctx(), own.handle, own.generation() + 1, &error);
+  const heddle_status status = methods_->record(self_->ctx(), own.handle, own.generation() + 1, &error);
   if (status == HEDDLE_OK) {
     own.advance();
     return;

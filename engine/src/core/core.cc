@@ -19,7 +19,7 @@ void EngineCore::throw_closed() const {
   if (forked()) {
     throw Error(
         "this engine was made before fork(): its threads are in the parent process. default_engine() makes a "
-        "new one here; arrays and vars made before the fork can be waited for, not computed with");
+        "new one here; arrays made before the fork can be read, not computed with");
   }
   throw Error("this engine has been shut down");
 }

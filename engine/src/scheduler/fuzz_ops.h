@@ -18,9 +18,9 @@ struct NeededOps {
   bool suspended = false;
   std::uint64_t inside = ~std::uint64_t{0};  // the op that waits
   bool was_called = false;                   // that op, before the wait: that of a launch may have returned
-  std::vector<std::uint64_t> ops;    // all that had not ended when the wait began
-  std::vector<NeededOps*> also;      // of each of them: the outer wait that needs it too, or null
-  std::vector<std::uint64_t> ready;  // became ready; some have run since
+  std::vector<std::uint64_t> ops;            // all that had not ended when the wait began
+  std::vector<NeededOps*> also;              // of each of them: the outer wait that needs it too, or null
+  std::vector<std::uint64_t> ready;          // became ready; some have run since
 };
 
 // Knows ops from when they are entered until they release their vars. Not thread-safe.

@@ -43,7 +43,8 @@ static void* work_through(void* self) {
   struct slow_device* device = self;
   pthread_mutex_lock(&device->mutex);
   while (1) {
-    while (device->first == device->last && !device->ends) pthread_cond_wait(&device->changed, &device->mutex);
+    while (device->first == device->last && !device->ends)
+      pthread_cond_wait(&device->changed, &device->mutex);
     if (device->first == device->last) break;
     const struct item item = device->queue[device->first++ % kQueue];
     pthread_mutex_unlock(&device->mutex);
@@ -114,7 +115,8 @@ static heddle_status see(void* ctx, heddle_error** error) {
   atomic_store(&op->worked, 1);
   return HEDDLE_OK;
 }
-static heddle_status enqueue_see(void* ctx, const heddle_run* run, heddle_stream* stream, heddle_error** error) {
+static heddle_status enqueue_see(void* ctx, const heddle_run* run, heddle_stream* stream,
+                                 heddle_error** error) {
   (void)run;
   return heddle_stream_enqueue(stream, see, ctx, NULL, error);
 }
