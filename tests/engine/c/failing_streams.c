@@ -15,8 +15,8 @@ struct item {
 };
 
 struct event {
-  atomic_ullong complete;
-  uint64_t recorded;
+  atomic_ullong complete,
+      recorded;  // another stream may wait for a complete generation while the next one is recorded
 };
 
 // A thread that does the work one after the other. Each `every`th call of record and wait fails; 0: none.
@@ -73,21 +73,21 @@ static heddle_status slow_create_event(void* self, void** event, heddle_error** 
 }
 static void slow_destroy_event(void* self, void* event) {
   (void)self;
-  CHECK(atomic_load(&((struct event*)event)->complete) == ((struct event*)event)->recorded);
+  CHECK(atomic_load(&((struct event*)event)->complete) == atomic_load(&((struct event*)event)->recorded));
   free(event);
 }
 static heddle_status slow_record(void* self, void* event, uint64_t generation, heddle_error** error) {
   struct event* mine = event;
   (void)error;
   if (fails(self)) return HEDDLE_USER + 1;
-  CHECK(generation == mine->recorded + 1);
-  mine->recorded = generation;
+  CHECK(generation == atomic_load(&mine->recorded) + 1);
+  atomic_store(&mine->recorded, generation);
   put(self, (struct item){.recorded = &mine->complete, .generation = generation});
   return HEDDLE_OK;
 }
 static heddle_status slow_wait(void* self, void* event, uint64_t generation, heddle_error** error) {
   (void)error;
-  CHECK(generation <= ((struct event*)event)->recorded);
+  CHECK(generation <= atomic_load(&((struct event*)event)->recorded));
   if (fails(self)) return HEDDLE_USER + 2;
   put(self, (struct item){.awaited = &((struct event*)event)->complete, .generation = generation});
   return HEDDLE_OK;

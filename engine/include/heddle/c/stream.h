@@ -62,7 +62,8 @@ typedef struct heddle_stream_methods {
   // where that fails as well must not run what it has.
   heddle_status (*record)(void* self, void* event, uint64_t generation, heddle_error** error);
   // Work enqueued from now on runs after this generation of an event, which a stream with the same methods has recorded.
-  // If this fails, the op waits until poll says that it is complete.
+  // A generation that is complete may be asked for while the event is recorded anew. If this fails, the op waits until poll
+  // says that it is complete.
   heddle_status (*wait)(void* self, void* event, uint64_t generation, heddle_error** error);
   // 1 if that generation is complete, else 0; a failure counts as complete, and is the error of the work.
   heddle_status (*poll)(void* self, void* event, uint64_t generation, int32_t* complete,
