@@ -363,3 +363,17 @@ TEST_CASE("written parts: what was added overlaps what has one of its bytes") {
     }
   }
 }
+
+// What a worker that is started again goes on with.
+TEST_CASE("dist_sync store: the optimizer's state says how many rounds of a key are complete") {
+  run_job({.workers = 2, .servers = 2}, [](KVStore& store) {
+    store.init("w", zeros({3}));
+    store.set_optimizer("sgd", {{"lr", 0.5}});
+    for (std::int64_t round = 1; round <= 3; ++round) {
+      store.push("w", ones({3}));
+      store.barrier();
+      CHECK(store.optimizer_state().at("w.updates").item<std::int64_t>() == round);
+      store.barrier();
+    }
+  });
+}
