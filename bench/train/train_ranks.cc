@@ -59,7 +59,19 @@ class InStepStore final : public KVStore {
   void do_push_rows(Key, const RowSparse&, const UpdateOptions&) override {
     throw InvalidArgument("this store has no rows");
   }
-  RowSparse do_pull_rows(Key, const NDArray&) override { throw InvalidArgument("this store has no rows"); }
+  RowSparse do_pull_rows(Key, const NDArray&, const NDArray*) override {
+    throw InvalidArgument("this store has no rows");
+  }
+  void do_push_pull(Key key, std::span<const NDArray> values, std::span<const NDArray> out,
+                    const UpdateOptions& options) override {
+    do_push(key, values, options);
+    do_pull(key, out);
+  }
+  void do_list(std::span<const Key> keys, std::span<const NDArray> values, std::span<const NDArray> out,
+               const UpdateOptions& options) override {
+    for (std::size_t i = 0; i < values.size(); ++i) do_push(keys[i], values.subspan(i, 1), options);
+    for (std::size_t i = out.size(); i-- > 0;) do_pull(keys[i], out.subspan(i, 1));
+  }
   void do_assign(Key key, const NDArray& value) override { own_->assign(key, value); }
   void do_set_optimizer(const std::string& name, const OptimizerParams& params, const std::string&) override {
     own_->set_optimizer(name, params);

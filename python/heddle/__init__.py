@@ -56,7 +56,7 @@ class trace(_heddle._TraceBlock):  # noqa: N801 (used as a function)
             )
         if not isinstance(path, (str, _os.PathLike)):
             raise TypeError(f"trace: path is a {type(path).__name__}; want a str or a Path")
-        _heddle._TraceBlock.__init__(self, _os.fspath(path))
+        _heddle._TraceBlock.__init__(self, _os.fsencode(path))
         self.path = path
 
     def __call__(self, function: _typing.Callable[..., _typing.Any]) -> _typing.Callable[..., _typing.Any]:

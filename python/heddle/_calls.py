@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from heddle._errors import InvalidArgument
+
 _PLAIN = {"str": str, "bool": bool, "dict": dict, "list": list, "tuple": tuple, "Callable": object}
 
 
@@ -95,7 +97,19 @@ def _suspects(parameters: dict[str, ast.expr | None], given: dict[str, Any]) -> 
     return [*wrong, *ints, *given]
 
 
-def _problem(name: str, arguments: ast.arguments, values: list[Any], named: dict[str, Any]) -> str:
+def _text_without_utf8(value: Any) -> str | None:
+    """A str in the value that UTF-8 has no bytes for, as it is escaped."""
+    if isinstance(value, str):
+        escaped = value.encode("utf-8", "backslashreplace").decode()
+        return None if escaped == value else escaped
+    if isinstance(value, Mapping):
+        return _text_without_utf8([*value.keys(), *value.values()])
+    if isinstance(value, (list, tuple)):
+        return next((text for text in map(_text_without_utf8, value) if text is not None), None)
+    return None
+
+
+def _problem(name: str, arguments: ast.arguments, values: list[Any], named: dict[str, Any]) -> str | InvalidArgument:
     positional = [*arguments.posonlyargs, *arguments.args]
     if positional and positional[0].arg in ("self", "cls"):
         del positional[0]
@@ -114,6 +128,12 @@ def _problem(name: str, arguments: ast.arguments, values: list[Any], named: dict
     for a in positional[: len(positional) - len(arguments.defaults)]:
         if a.arg not in given:
             return f"{name}() missing required argument: '{a.arg}'"
+    for key, value in given.items():
+        annotation = parameters[key]
+        text = None if annotation is None or not _fits(annotation, value) else _text_without_utf8(value)
+        if text is not None:
+            has = "is" if isinstance(value, str) else "has"
+            return InvalidArgument(f"{name}: {key} {has} '{text}', which is no text in UTF-8")
     for key in _suspects(parameters, given):
         annotation = parameters[key]
         if annotation is not None:
@@ -121,10 +141,11 @@ def _problem(name: str, arguments: ast.arguments, values: list[Any], named: dict
     return f"{name}: wrong arguments; want {name}{ast.unparse(arguments)}"
 
 
-def refusal(function: Any, values: list[Any], named: dict[str, Any]) -> TypeError:
+def refusal(function: Any, values: list[Any], named: dict[str, Any]) -> Exception:
     """The error for a call that the function's signature does not allow."""
     signature = _signature(function.__nb_signature__[-1][0])
     name = signature.name
     if name in ("__init__", "__new__"):
         name = function.__qualname__.rpartition(".")[0]
-    return TypeError(_problem(name, signature.args, values, named))
+    problem = _problem(name, signature.args, values, named)
+    return TypeError(problem) if isinstance(problem, str) else problem

@@ -38,8 +38,7 @@ void take_arguments(const char* function, PyObject* const* args, Py_ssize_t coun
     PyObject* keyword = PyTuple_GetItem(keywords, i);
     const std::size_t at = find(names, size, keyword);
     if (at == size) {
-      refuse(function, "got an unexpected keyword argument '" +
-                           std::string(PyUnicode_AsUTF8AndSize(keyword, nullptr)) + "'");
+      refuse(function, "got an unexpected keyword argument '" + utf8_of(keyword) + "'");
     }
     if (values[at]) refuse(function, std::string("got multiple values for argument '") + names[at] + "'");
     values[at] = args[count + i];

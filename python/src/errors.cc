@@ -106,17 +106,14 @@ nb::object from_cpp(const std::exception_ptr& error) {
 }
 
 std::string text_of(nb::handle exception) {
-  std::string text = nb::cast<nb::str>(exception.type().attr("__name__")).c_str();
+  std::string text = utf8_of(exception.type().attr("__name__"));
   PyObject* message = PyObject_Str(exception.ptr());
   if (!message) {
     PyErr_Clear();
     return text;
   }
-  const nb::object owned = nb::steal(message);
-  const char* bytes = PyUnicode_AsUTF8AndSize(message, nullptr);
-  if (!bytes) PyErr_Clear();
-  if (bytes && *bytes) text += std::string(": ") + bytes;
-  return text;
+  const std::string said = utf8_of(nb::steal(message));
+  return said.empty() ? text : text + ": " + said;
 }
 
 void add_note(nb::handle exception, const std::string& note) {
@@ -229,6 +226,24 @@ void refuse_type(ArgumentOf of, nb::handle given, const std::string& wanted) {
 
 void refuse_value(ArgumentOf of, const std::string& given, const std::string& wanted) {
   throw InvalidArgument(std::string(of.function) + ": " + of.argument + " is " + given + "; want " + wanted);
+}
+
+std::string utf8_of(nb::handle text) {
+  Py_ssize_t size = 0;
+  if (const char* bytes = PyUnicode_AsUTF8AndSize(text.ptr(), &size))
+    return {bytes, static_cast<std::size_t>(size)};
+  PyErr_Clear();
+  PyObject* escaped = PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace");
+  if (!escaped) raise_set();
+  const nb::object owned = nb::steal(escaped);
+  return {PyBytes_AsString(escaped), static_cast<std::size_t>(PyBytes_Size(escaped))};
+}
+
+std::string text_in(ArgumentOf of, nb::handle text) {
+  if (PyUnicode_AsUTF8AndSize(text.ptr(), nullptr)) return utf8_of(text);
+  PyErr_Clear();
+  throw InvalidArgument(std::string(of.function) + ": " + of.argument + " is '" + utf8_of(text) +
+                        "', which is no text in UTF-8");
 }
 
 void rethrow_in_call(const char* function, const InvalidArgument& error) {

@@ -67,6 +67,11 @@ struct ArgumentOf {
 // InvalidArgument "astype: dtype is 'f31'; want ...".
 [[noreturn]] void refuse_value(ArgumentOf of, const std::string& given, const std::string& wanted);
 
+// The bytes of a str in UTF-8, which has no lone surrogates, as those of file names with other bytes: they become "\\udc80".
+std::string utf8_of(nb::handle text);
+// The same; throws InvalidArgument "init: key is '\\udc80', which is no text in UTF-8".
+std::string text_in(ArgumentOf of, nb::handle text);
+
 // For the handler of what a call of `function` has thrown: throws it again, in the name of the function.
 [[noreturn]] void rethrow_in_call(const char* function, const InvalidArgument& error);
 

@@ -77,9 +77,9 @@ nb::object load_array(nb::handle path, nb::handle device) {
 }
 
 // A key of a dict.
-std::string text_in(ArgumentOf of, nb::handle name) {
+std::string name_in(ArgumentOf of, nb::handle name) {
   if (!PyUnicode_Check(name.ptr())) refuse_type(of, name, "a str as the name");
-  return nb::cast<std::string>(name);
+  return text_in(of, name);
 }
 
 nb::object map_array(nb::handle path) {
@@ -153,12 +153,12 @@ struct OwnedCheckpoint {
         refuse_type(of, its_generators, "names and Generators; there is a " + kind_of(object) + " in it");
       const PythonGenerator& generator = *nb::inst_ptr<PythonGenerator>(object);
       generators.push_back(generator.object());
-      checkpoint.generators[text_in(of, name)] = generator.object().get();
+      checkpoint.generators[name_in(of, name)] = generator.object().get();
       mutexes.insert(generator.mutex());
     }
     for (auto [name, value] : counters) {
       const ArgumentOf of{function, "counters"};
-      checkpoint.counters[text_in(of, name)] = int_argument(of, value);
+      checkpoint.counters[name_in(of, name)] = int_argument(of, value);
     }
     for (const std::shared_ptr<ObjectMutex>& mutex : mutexes) HeldLock::refuse(*mutex, function);
   }

@@ -38,7 +38,11 @@ class TraceBlock {
     summary_ = trace::stop();
   }
   nb::tuple summary() const {
-    return nb::make_tuple(summary_.path, summary_.records, summary_.dropped, summary_.bytes, summary_.error);
+    PyObject* path =
+        PyUnicode_DecodeFSDefaultAndSize(summary_.path.data(), static_cast<Py_ssize_t>(summary_.path.size()));
+    if (!path) raise_set();
+    return nb::make_tuple(nb::steal(path), summary_.records, summary_.dropped, summary_.bytes,
+                          summary_.error);
   }
 
  private:
@@ -51,7 +55,12 @@ class TraceBlock {
 
 void bind_trace(nb::module_& m) {
   nb::class_<TraceBlock>(m, "_TraceBlock")
-      .def(nb::init<std::string>(), "path"_a)
+      .def(
+          "__init__",
+          [](TraceBlock* self, const nb::bytes& path) {
+            new (self) TraceBlock(std::string(path.c_str(), path.size()));
+          },
+          "path"_a)
       .def(
           "__enter__",
           [](nb::object self) {

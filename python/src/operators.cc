@@ -27,8 +27,6 @@ struct Function {
   PyMethodDef definition{};
 };
 
-std::string text_of(nb::handle object) { return nb::cast<nb::str>(object).c_str(); }
-
 [[noreturn]] void refuse(const OperatorInfo& info, const ArgumentInfo& argument, nb::handle object) {
   std::string wanted = name_of(argument.kind);
   if (!argument.choices.empty()) {
@@ -38,7 +36,7 @@ std::string text_of(nb::handle object) { return nb::cast<nb::str>(object).c_str(
   const bool value = PyUnicode_Check(object.ptr()) && !argument.choices.empty();
   raise(value ? PyExc_ValueError : PyExc_TypeError,
         info.name + ": " + argument.name + " is " +
-            (value ? "'" + text_of(object) + "'" : "a " + kind_of(object)) + "; wanted: " + wanted);
+            (value ? "'" + utf8_of(object) + "'" : "a " + kind_of(object)) + "; wanted: " + wanted);
 }
 
 OperatorValue number_value(const Scalar& scalar) {
@@ -126,7 +124,7 @@ OperatorValue convert(const OperatorInfo& info, const ArgumentInfo& argument, nb
       for (const std::string& word : argument.choices) {
         if (PyUnicode_CompareWithASCIIString(object.ptr(), word.c_str()) == 0) return word;
       }
-      if (argument.choices.empty()) return text_of(object);
+      if (argument.choices.empty()) return text_in(of, object);
       refuse(info, argument, object);
     case ArgumentKind::integers:
       return to_dims(of, object);

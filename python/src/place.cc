@@ -3,7 +3,6 @@
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <cstring>
 #include <dlfcn.h>
 #include <map>
 #include <set>
@@ -11,6 +10,7 @@
 #include <tuple>
 #include <unordered_set>
 
+#include "errors.h"
 #include "interpreter.h"
 
 namespace heddle::python {
@@ -60,14 +60,11 @@ const Site* make_site(const char* file, const char* function, int line) {
 
 // Null for the files of this package, whose callers count.
 const Site* site_of(nb::handle code, int line) {
-  static const std::string& package = *new std::string([] {
-    const auto path = nb::cast<nb::str>(nb::module_::import_("heddle").attr("__path__")[nb::int_(0)]);
-    return std::string(path.c_str()) + "/";
-  }());
-  const auto file = nb::cast<nb::str>(code.attr("co_filename"));
-  if (std::strncmp(file.c_str(), package.c_str(), package.size()) == 0) return nullptr;
-  const auto name = nb::cast<nb::str>(code.attr("co_name"));
-  return make_site(interned(std::string_view(file.c_str())), interned(std::string_view(name.c_str())), line);
+  static const std::string& package = *new std::string(
+      [] { return utf8_of(nb::module_::import_("heddle").attr("__path__")[nb::int_(0)]) + "/"; }());
+  const std::string file = utf8_of(code.attr("co_filename"));
+  if (file.starts_with(package)) return nullptr;
+  return make_site(interned(file), interned(utf8_of(code.attr("co_name"))), line);
 }
 
 const Site* look_up(PyFrameObject* frame) {
@@ -114,11 +111,6 @@ const char* interned(std::string_view text) {
   return at->c_str();
 }
 
-const char* interned(nb::handle text) {
-  Py_ssize_t size = 0;
-  const char* bytes = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
-  if (!bytes) raise_set();
-  return interned(std::string_view(bytes, static_cast<std::size_t>(size)));
-}
+const char* interned(nb::handle text) { return interned(utf8_of(text)); }
 
 }  // namespace heddle::python

@@ -18,6 +18,6 @@ Where python_place();
 // A text that lives as long as the process, the same pointer for equal texts: the names of ops. With the GIL. Once there are
 // 16 MiB of texts, new ones become "op".
 const char* interned(std::string_view text);
-const char* interned(nb::handle text);  // a str; throws TypeError
+const char* interned(nb::handle text);  // a str
 
 }  // namespace heddle::python

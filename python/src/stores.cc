@@ -224,7 +224,7 @@ void create(PythonStore* self, const std::string& kind, const Communicator* comm
 
 Key to_key(const char* function, nb::handle object) {
   const ArgumentOf of{function, "key"};
-  if (PyUnicode_Check(object.ptr())) return Key(nb::cast<std::string>(object));
+  if (PyUnicode_Check(object.ptr())) return Key(text_in(of, object));
   if (!PyIndex_Check(object.ptr()) || PyBool_Check(object.ptr())) refuse_type(of, object, "an int or a str");
   return Key(int_argument(of, object));
 }

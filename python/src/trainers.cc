@@ -144,7 +144,7 @@ void bind_trainer(nb::module_& m) {
 OptimizerParams params_of(const char* function, const nb::kwargs& kwargs) {
   OptimizerParams params;
   for (auto [name, value] : kwargs) {
-    const auto key = nb::cast<std::string>(name);
+    const std::string key = text_in({function, "the name of a parameter"}, name);
     params[key] = real_argument({function, key.c_str()}, value);
   }
   return params;

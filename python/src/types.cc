@@ -40,8 +40,6 @@ const char* numpy_name(DType dtype) {
   return names[static_cast<int>(dtype)];
 }
 
-std::string text_of(nb::handle object) { return nb::cast<nb::str>(object).c_str(); }
-
 DType dtype_named(ArgumentOf of, const std::string& name) {
   const auto at = dtype_names().find(name);
   if (at == dtype_names().end()) {
@@ -77,17 +75,17 @@ Device device_named(ArgumentOf of, const std::string& name) {
 
 }  // namespace
 
-std::string kind_of(nb::handle object) { return text_of(object.type().attr("__name__")); }
+std::string kind_of(nb::handle object) { return utf8_of(object.type().attr("__name__")); }
 
 DType to_dtype(ArgumentOf of, nb::handle object) {
   if (nb::isinstance<PythonDType>(object)) return nb::inst_ptr<PythonDType>(object)->value;
-  if (PyUnicode_Check(object.ptr())) return dtype_named(of, text_of(object));
+  if (PyUnicode_Check(object.ptr())) return dtype_named(of, text_in(of, object));
   if (object.ptr() == reinterpret_cast<PyObject*>(&PyFloat_Type)) return DType::f32;
   if (object.ptr() == reinterpret_cast<PyObject*>(&PyLong_Type)) return DType::i64;
   if (object.ptr() == reinterpret_cast<PyObject*>(&PyBool_Type)) return DType::boolean;
   // dtypes of NumPy and classes of its scalars
   if (PyType_Check(object.ptr()) || is_numpy_dtype(object))
-    return dtype_named(of, text_of(numpy_dtype()(object).attr("name")));
+    return dtype_named(of, utf8_of(numpy_dtype()(object).attr("name")));
   refuse_type(of, object, "a dtype, such as heddle.f32 or 'f32'");
 }
 
@@ -96,7 +94,7 @@ namespace {
 // The dtype that `other` is or stands for; empty if it is none.
 std::optional<DType> dtype_in(nb::handle other) {
   if (PyUnicode_Check(other.ptr())) {
-    const auto at = dtype_names().find(text_of(other));
+    const auto at = dtype_names().find(utf8_of(other));
     return at == dtype_names().end() ? std::nullopt : std::optional(at->second);
   }
   const bool is_type = PyType_Check(other.ptr());
@@ -115,7 +113,7 @@ nb::object from_dtype(DType dtype) { return nb::borrow(dtype_objects[static_cast
 
 Device to_device(ArgumentOf of, nb::handle object) {
   if (nb::isinstance<Device>(object)) return *nb::inst_ptr<Device>(object);
-  if (PyUnicode_Check(object.ptr())) return device_named(of, text_of(object));
+  if (PyUnicode_Check(object.ptr())) return device_named(of, text_in(of, object));
   refuse_type(of, object, "a device, such as heddle.cpu() or 'cpu'");
 }
 

@@ -1,6 +1,7 @@
 """The end of the process, forks, subinterpreters, event loops."""
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -36,6 +37,25 @@ def test_errors_that_nobody_saw_are_printed_at_exit(run):
     assert done.returncode == 0
     assert "unseen" in done.stderr and "ZeroDivisionError" in done.stderr
     assert "was seen" not in done.stderr
+
+
+def test_a_program_and_a_trace_in_files_whose_names_are_no_utf8(tmp_path):
+    program, traced = (os.fsencode(tmp_path) + name for name in (b"/\x80.py", b"/\x81.json"))
+    with open(program, "w", encoding="utf-8") as file:
+        file.write(
+            "import heddle, os, sys\n"
+            "e = heddle.default_engine()\n"
+            "v = e.new_var()\n"
+            "with heddle.trace(sys.argv[1]) as traced:\n"
+            "    e.push(lambda: 1 / 0, mutate=[v])\n"
+            "    try: e.wait(v)\n"
+            "    except ZeroDivisionError as error: print(error.__notes__)\n"
+            "assert os.path.exists(traced.summary.path)\n"
+        )
+    done = subprocess.run([sys.executable, program, traced], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "\\\\udc80.py:5" in done.stdout
+    assert os.path.exists(traced)
 
 
 @pytest.mark.skipif(scheduler() != "threaded", reason="needs worker threads")

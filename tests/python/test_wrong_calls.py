@@ -378,3 +378,46 @@ def test_messages_are_in_the_words_of_python(message, call):
     with pytest.raises(ALLOWED) as raised:
         call()
     assert message in str(raised.value) and not BANNED.search(str(raised.value)), str(raised.value)
+
+
+LONE = "a\udc80"  # of a file name that is no UTF-8
+IN_TEXT = {
+    "init: key is": lambda: heddle.KVStore().init(LONE, X),
+    "push: key is": lambda: heddle.KVStore().push([1, LONE], [X, X]),
+    "KVStore: type is": lambda: heddle.KVStore(LONE),
+    "set_optimizer: the name of a parameter is": lambda: heddle.KVStore().set_optimizer("sgd", **{LONE: 1}),
+    "set_optimizer_state: state has": lambda: heddle.KVStore().set_optimizer_state({LONE: X}),
+    "zeros: dtype is": lambda: heddle.zeros(3, dtype=LONE),
+    "astype: dtype is": lambda: X.astype(LONE),
+    "to: device is": lambda: X.to(LONE),
+    "einsum: equation is": lambda: heddle.einsum(LONE, X),
+    "Engine: scheduler is": lambda: heddle.Engine(scheduler=LONE),
+    "Parameter: name is": lambda: heddle.Parameter(LONE, X),
+    "save_npz: arrays has": lambda: heddle.save_npz("nowhere.npz", {LONE: X}),
+    "save_safetensors: metadata has": lambda: heddle.save_safetensors("nowhere.safetensors", {"a": X}, {"b": LONE}),
+}
+
+
+@pytest.mark.parametrize(("beginning", "call"), IN_TEXT.items(), ids=IN_TEXT)
+def test_texts_that_are_no_utf8(beginning, call):
+    with pytest.raises(heddle.InvalidArgument) as raised:
+        call()
+    assert str(raised.value).startswith(beginning + " 'a\\udc80', which is no text in UTF-8")
+
+
+def test_names_that_are_no_utf8():
+    engine = heddle.default_engine()
+    var = engine.new_var()
+
+    def fail():
+        raise ValueError(LONE)
+
+    engine.push(fail, mutate=[var], name=LONE)
+    with pytest.raises(ValueError, match=LONE) as raised:
+        engine.wait(var)
+    assert raised.value.__notes__[0].startswith("in op 'a\\udc80', pushed at ")
+    assert heddle.f32 != LONE
+    with pytest.raises(TypeError):
+        heddle.sum(X, **{LONE: 1})
+    with pytest.raises(TypeError, match="seed is a str"):
+        heddle.Generator(LONE)

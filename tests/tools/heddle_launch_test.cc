@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
@@ -277,6 +278,24 @@ TEST_CASE("what a shell has set for signals stands in nobody's way") {
   running.read(1);
   running.send(SIGINT);
   CHECK(running.end() == 128 + SIGINT);
+}
+
+TEST_CASE(
+    "a rank's output beyond the limit of files is cut, and the rank begins with the system's own signals") {
+  const TemporaryDirectory directory;
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const rlimit small{10'000, before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+  const auto handler = ::signal(SIGXFSZ, SIG_DFL);
+  const Outcome outcome =
+      shell("head -c 200000 /dev/zero | tr '\\0' x; exec head -c 20000 /dev/zero >" + directory.file("own"),
+            {"-n", "1", "--output", directory.file("logs")});
+  ::signal(SIGXFSZ, handler);
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+  CHECK(outcome.status == 128 + SIGXFSZ);
+  CHECK(heddle::test::read_file(directory.file("logs/rank-0.log")).size() == 10'000);
+  CHECK(heddle::test::read_file(directory.file("own")).size() == 10'000);
 }
 
 TEST_CASE("nothing is left of a job whose launcher is killed") {

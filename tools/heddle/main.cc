@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <optional>
@@ -21,7 +22,16 @@ Behind take_program(std::vector<std::string>& words) {
   return program;
 }
 
+// A write beyond `ulimit -f` fails, as one to a full disk does, and ends no process. A handler: programs that `launch` starts begin
+// with the system's own.
+void let_large_writes_fail() {
+  struct sigaction action {};
+  ::sigaction(SIGXFSZ, nullptr, &action);
+  if (action.sa_handler == SIG_DFL) std::signal(SIGXFSZ, [](int) {});
+}
+
 int run(int argc, char** argv) {
+  let_large_writes_fail();
   Program program{"heddle",
                   "Starts programs that use Heddle, and looks into what they do.\n\n"
                   "Start four ranks: heddle launch -n 4 ./program\n"

@@ -20,7 +20,7 @@ namespace heddle {
 class Communicator;
 
 // Not thread-safe. All arrays of a key have the shape and dtype it was initialised with; a key that is unknown or
-// initialised twice, a wrong shape and a wrong dtype throw InvalidArgument at the call.
+// initialised twice, a wrong shape and a wrong dtype throw InvalidArgument at the call, which has done nothing then.
 class KVStore {
  public:
   using Key = heddle::Key;
@@ -110,8 +110,8 @@ class KVStore {
   // init, then pull: every `out` starts from one value.
   void broadcast(Key key, const NDArray& value, std::span<const NDArray> out, Where where = Where::current());
 
-  // For many keys in one call, with one array each: as the calls above one key after the other. A dist store sends small
-  // values of keys that follow each other in one message, as one op with one error. Lists of other lengths throw.
+  // For many keys in one call, with one array each: as the calls above one key after the other, also for a key that comes
+  // twice. Dist stores send small values of keys that follow each other as one op with one error. Other lengths throw.
   void push(std::span<const Key> keys, std::span<const NDArray> values, const UpdateOptions& options = {},
             Where where = Where::current());
   void pull(std::span<const Key> keys, std::span<const NDArray> out, Where where = Where::current());
@@ -126,17 +126,17 @@ class KVStore {
   void pull(Key key, const NDArray& out, Where where = Where::current());
 
  private:
-  // What the calls above do, once the place of the call is known.
+  // What the calls above do, once the place of the call is known. They check all, then begin.
   virtual void do_init(Key key, const NDArray& value) = 0;
   virtual void do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) = 0;
   virtual void do_pull(Key key, std::span<const NDArray> out) = 0;
   virtual void do_push_rows(Key key, const RowSparse& value, const UpdateOptions& options) = 0;
-  virtual RowSparse do_pull_rows(Key key, const NDArray& rows) = 0;
+  virtual RowSparse do_pull_rows(Key key, const NDArray& rows, const NDArray* out) = 0;  // out may be null
   virtual void do_push_pull(Key key, std::span<const NDArray> values, std::span<const NDArray> out,
-                            const UpdateOptions& options);
+                            const UpdateOptions& options) = 0;
   // `values` and `out`, of which one may be empty, are as long as `keys`.
   virtual void do_list(std::span<const Key> keys, std::span<const NDArray> values,
-                       std::span<const NDArray> out, const UpdateOptions& options);
+                       std::span<const NDArray> out, const UpdateOptions& options) = 0;
   virtual void do_assign(Key key, const NDArray& value) = 0;
   virtual void do_set_optimizer(const std::string& name, const OptimizerParams& params,
                                 const std::string& weights) = 0;

@@ -94,14 +94,13 @@ void KVStore::push(Key key, const RowSparse& value, const UpdateOptions& options
 RowSparse KVStore::pull_rows(Key key, const NDArray& rows, Where where) {
   const CallSite site(where);
   check_row_numbers("pull_rows", key, rows);
-  return do_pull_rows(key, rows);
+  return do_pull_rows(key, rows, nullptr);
 }
 
 void KVStore::pull_rows(Key key, const NDArray& rows, const NDArray& out, Where where) {
   const CallSite site(where);
   check_row_numbers("pull_rows", key, rows);
-  const RowSparse found = do_pull_rows(key, rows);
-  take_rows(key, found, rows, out);
+  take_rows(key, do_pull_rows(key, rows, &out), rows, out);
 }
 
 void KVStore::assign(Key key, const NDArray& value, Where where) {
@@ -162,12 +161,6 @@ void KVStore::push_pull(Key key, std::span<const NDArray> values, std::span<cons
   do_push_pull(key, values, out, options);
 }
 
-void KVStore::do_push_pull(Key key, std::span<const NDArray> values, std::span<const NDArray> out,
-                           const UpdateOptions& options) {
-  do_push(key, values, options);
-  do_pull(key, out);
-}
-
 namespace {
 
 void check_lengths(const char* call, std::size_t keys, std::size_t arrays) {
@@ -177,13 +170,6 @@ void check_lengths(const char* call, std::size_t keys, std::size_t arrays) {
 }
 
 }  // namespace
-
-// The pulls in the opposite order: what is pushed last, at the end of a backward pass, is needed first.
-void KVStore::do_list(std::span<const Key> keys, std::span<const NDArray> values,
-                      std::span<const NDArray> out, const UpdateOptions& options) {
-  for (std::size_t i = 0; i < values.size(); ++i) do_push(keys[i], values.subspan(i, 1), options);
-  for (std::size_t i = out.size(); i-- > 0;) do_pull(keys[i], out.subspan(i, 1));
-}
 
 void KVStore::push(std::span<const Key> keys, std::span<const NDArray> values, const UpdateOptions& options,
                    Where where) {
@@ -207,8 +193,10 @@ void KVStore::push_pull(std::span<const Key> keys, std::span<const NDArray> valu
 }
 
 void KVStore::broadcast(Key key, const NDArray& value, std::span<const NDArray> out, Where where) {
-  init(key, value, where);
-  pull(key, out, where);
+  const CallSite site(where);
+  if (value.defined()) check_targets("pull", key, out, value.shape(), value.dtype(), value.engine());
+  do_init(key, value);
+  do_pull(key, out);
 }
 
 void KVStore::push(Key key, std::initializer_list<NDArray> values, const UpdateOptions& options,

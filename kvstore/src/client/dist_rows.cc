@@ -110,13 +110,14 @@ void DistStore::send_rows(kv_detail::Client& client, const Entries& entry, Numbe
   client.submit(calls);
 }
 
-RowSparse DistStore::do_pull_rows(Key key, const NDArray& rows) {
+RowSparse DistStore::do_pull_rows(Key key, const NDArray& rows, const NDArray* out) {
   const Entries& entry = entry_of("pull_rows", key);
   check_parts("pull_rows", key, *entry);
-  check_engine("pull_rows", key, rows, engine());
+  check_pull_rows(key, rows, out, entry->shape, entry->dtype, engine());
   const EngineScope scope(engine());
   const NDArray list = rows.device() == cpu() ? rows.detach().contiguous() : rows.detach().copy_to(cpu());
-  if (entry->bytes() == 0) return retain(NDArray(entry->shape, entry->dtype), list);
+  if (entry->bytes() == 0)
+    return retain(NDArray(entry->shape, entry->dtype), rows_within(key, list, entry->shape[0]));
   Shape room = entry->shape;
   room[0] = std::min(rows.size(), entry->shape[0]);
   const RowSparse found(entry->shape, NDArray({room[0]}, DType::i64), NDArray(room, entry->dtype),

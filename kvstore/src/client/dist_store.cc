@@ -113,17 +113,15 @@ const DistStore::Entries& DistStore::entry_of(const char* call, Key key) const {
 
 const DistStore::Entries& DistStore::checked(const char* call, Key key,
                                              std::span<const NDArray> arrays) const {
-  const Entries& found = entry_of(call, key);
-  const StoreKey& entry = *found;
-  if (arrays.empty()) throw InvalidArgument(who_says(call, key) + "the list of arrays is empty");
-  for (const NDArray& array : arrays) {
-    if (!array.defined() || array.shape() != entry.shape || array.dtype() != entry.dtype) {
-      throw InvalidArgument(who_says(call, key) + "got " + describe(array) + ", stored is " +
-                            name_of(entry.dtype) + (" " + entry.shape.to_string()));
-    }
-    check_engine(call, key, array, engine());
-  }
-  return found;
+  const Entries& entry = entry_of(call, key);
+  check_arrays(call, key, arrays, entry->shape, entry->dtype, engine());
+  return entry;
+}
+
+const DistStore::Entries& DistStore::checked_pull(Key key, std::span<const NDArray> out) const {
+  const Entries& entry = entry_of("pull", key);
+  check_targets("pull", key, out, entry->shape, entry->dtype, engine());
+  return entry;
 }
 
 std::vector<StoreKeyPart> DistStore::place(const StoreKey& entry) {
@@ -206,7 +204,7 @@ void DistStore::do_assign(Key key, const NDArray& value) {
 }
 
 void DistStore::do_pull(Key key, std::span<const NDArray> out) {
-  const Entries& entry = checked("pull", key, out);
+  const Entries& entry = checked_pull(key, out);
   for (const NDArray& target : out) pull_value(entry, target);
 }
 
@@ -251,7 +249,7 @@ void DistStore::push_and_pull(const Entries& entry, const NDArray& value, const 
 
 void DistStore::do_push_pull(Key key, std::span<const NDArray> values, std::span<const NDArray> out,
                              const UpdateOptions& options) {
-  checked("pull", key, out);
+  checked_pull(key, out);
   const Entries& entry = checked("push", key, values);
   const Request request = push_request(key, *entry, options);
   push_and_pull(entry, push_sum(values, cpu()), out[0], request);
@@ -371,7 +369,7 @@ void DistStore::do_set_optimizer_state(const std::map<std::string, NDArray>& sta
 
 void DistStore::check_state(const std::map<std::string, NDArray>& state) const {
   if (!optimizer_ && !state.empty())
-    throw InvalidArgument("KVStore::set_optimizer_state: there is no optimizer");
+    throw InvalidArgument("KVStore::set_optimizer_state: the store has no optimizer");
   if (!optimizer_) return;
   const EngineScope scope(engine());
   Optimizer::Weights weights;

@@ -43,7 +43,7 @@ class DistStore final : public KVStore {
   void do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) override;
   void do_pull(Key key, std::span<const NDArray> out) override;
   void do_push_rows(Key key, const RowSparse& value, const UpdateOptions& options) override;
-  RowSparse do_pull_rows(Key key, const NDArray& rows) override;
+  RowSparse do_pull_rows(Key key, const NDArray& rows, const NDArray* out) override;
   void do_push_pull(Key key, std::span<const NDArray> values, std::span<const NDArray> out,
                     const UpdateOptions& options) override;
   void do_list(std::span<const Key> keys, std::span<const NDArray> values, std::span<const NDArray> out,
@@ -58,6 +58,7 @@ class DistStore final : public KVStore {
 
   const Entries& entry_of(const char* call, Key key) const;
   const Entries& checked(const char* call, Key key, std::span<const NDArray> arrays) const;
+  const Entries& checked_pull(Key key, std::span<const NDArray> out) const;
   std::vector<StoreKeyPart> place(const StoreKey& entry);
   void push_value(const char* name, const Entries& entry, const NDArray& value, kv_detail::Request request);
   kv_detail::Request push_request(Key key, const StoreKey& entry, const UpdateOptions& options) const;

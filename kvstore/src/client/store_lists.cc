@@ -96,8 +96,8 @@ std::vector<DistStore::Entries> DistStore::checked_list(std::span<const Key> key
   entries.reserve(keys.size());
   std::optional<DType> good;  // of the last weight that the optimizer has let pass
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    if (!out.empty()) checked("pull", keys[i], out.subspan(i, 1));
-    entries.push_back(values.empty() ? checked("pull", keys[i], out.subspan(i, 1))
+    if (!out.empty()) checked_pull(keys[i], out.subspan(i, 1));
+    entries.push_back(values.empty() ? entry_of("pull", keys[i])
                                      : checked("push", keys[i], values.subspan(i, 1)));
     if (values.empty() || good == entries[i]->dtype) continue;
     push_request(keys[i], *entries[i], options);

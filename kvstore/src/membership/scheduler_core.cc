@@ -213,10 +213,10 @@ Refused SchedulerCore::refusal(const Enlist& enlist, KeyRoles roles, Time now) c
 // The process that has the number may be dead without its connection having ended: that is known after the timeout, which begins anew with
 // each start of the scheduler.
 Refused SchedulerCore::taken(const std::string& who, const Process& by) const {
-  return {count(2 * options_.server_timeout + milliseconds(1000)),
-          who + " is there already: " + (by.process.empty() ? "a process" : by.process) +
-              (by.address.empty() ? "" : " at " + by.address) +
-              (by.peer != 0 ? "" : "; it is not connected, but not given up yet")};
+  std::string text = who + " is there already: " + (by.process.empty() ? "a process" : by.process);
+  text += by.address.empty() ? " (another store or job needs another HEDDLE_JOB)" : " at " + by.address;
+  if (by.peer == 0) text += "; it is not connected, but not given up yet";
+  return {count(2 * options_.server_timeout + milliseconds(1000)), text};
 }
 
 // A server that does not say is content with what others have said. Two copies need two servers.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include <heddle/call_tag.h>
@@ -9,6 +10,7 @@
 
 #include "stores/agreement.h"
 #include "stores/row_values.h"
+#include "stores/written_parts.h"
 #include "wire/update_rule.h"
 
 namespace heddle {
@@ -49,6 +51,20 @@ NDArray gathered(Communicator& ranks, const NDArray& array, std::int64_t count) 
   const NDArray all(shape, array.dtype());
   ranks.all_gather(mine, all);
   return all;
+}
+
+// Where a group of a list ends that can be pushed as a whole and then pulled, in the opposite order, as what is pushed last, at the
+// end of a backward pass, is needed first. No key is in it twice, and no array that was pulled to before.
+std::size_t end_of_group(std::span<const Key> keys, std::span<const NDArray> values,
+                         std::span<const NDArray> out, std::size_t begin) {
+  std::set<Key> pushed;
+  WrittenParts written;
+  for (std::size_t i = begin; i < keys.size(); ++i) {
+    if (!values.empty() && (!pushed.insert(keys[i]).second || written.overlap(values[i]))) return i;
+    if (written.overlap(out[i])) return i;
+    written.add(out[i]);
+  }
+  return keys.size();
 }
 
 }  // namespace
@@ -127,9 +143,21 @@ void AllReduceStore::do_push(Key key, std::span<const NDArray> values, const Upd
 void AllReduceStore::do_list(std::span<const Key> keys, std::span<const NDArray> values,
                              std::span<const NDArray> out, const UpdateOptions& options) {
   check_capture(values.empty() ? "pull" : "push");
-  for (std::size_t i = 0; i < values.size(); ++i) add(keys[i], values.subspan(i, 1), options);
-  if (is_capturing()) finish_all();
-  for (std::size_t i = out.size(); i-- > 0;) do_pull(keys[i], out.subspan(i, 1));
+  local_.check_list(keys, values, out, options);
+  for (std::size_t begin = 0, end = 0; begin < keys.size(); begin = end) {
+    end = out.empty() ? keys.size() : end_of_group(keys, values, out, begin);
+    for (std::size_t i = begin; i < end && !values.empty(); ++i) add(keys[i], values.subspan(i, 1), options);
+    if (is_capturing()) finish_all();
+    for (std::size_t i = end; i-- > begin && !out.empty();) do_pull(keys[i], out.subspan(i, 1));
+  }
+}
+
+void AllReduceStore::do_push_pull(Key key, std::span<const NDArray> values, std::span<const NDArray> out,
+                                  const UpdateOptions& options) {
+  check_capture("push");
+  local_.checked_pull(key, out);
+  do_push(key, values, options);
+  do_pull(key, out);
 }
 
 // What a capture pushes is reduced in it, with each launch; what was pushed before would be reduced with each launch, too.
@@ -220,11 +248,11 @@ void AllReduceStore::do_push_rows(Key key, const RowSparse& value, const UpdateO
   local_.push(key, sum(all), options);
 }
 
-RowSparse AllReduceStore::do_pull_rows(Key key, const NDArray& rows) {
-  local_.at("pull_rows", key);
+RowSparse AllReduceStore::do_pull_rows(Key key, const NDArray& rows, const NDArray* out) {
+  local_.checked_rows(key, rows, out);
   check_capture("pull_rows");
   finish_all();
-  return local_.pull_rows(key, rows);
+  return local_.do_pull_rows(key, rows, out);
 }
 
 void AllReduceStore::do_pull(Key key, std::span<const NDArray> out) {

@@ -31,7 +31,9 @@ class AllReduceStore final : public KVStore {
   void do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) override;
   void do_pull(Key key, std::span<const NDArray> out) override;
   void do_push_rows(Key key, const RowSparse& value, const UpdateOptions& options) override;
-  RowSparse do_pull_rows(Key key, const NDArray& rows) override;
+  RowSparse do_pull_rows(Key key, const NDArray& rows, const NDArray* out) override;
+  void do_push_pull(Key key, std::span<const NDArray> values, std::span<const NDArray> out,
+                    const UpdateOptions& options) override;
   void do_list(std::span<const Key> keys, std::span<const NDArray> values, std::span<const NDArray> out,
                const UpdateOptions& options) override;
   void do_assign(Key key, const NDArray& value) override;

@@ -40,6 +40,29 @@ void check_engine(const char* call, KVStore::Key key, const NDArray& array, cons
     throw InvalidArgument(who_says(call, key) + "the array belongs to another engine than the store");
 }
 
+void check_arrays(const char* call, KVStore::Key key, std::span<const NDArray> arrays, const Shape& shape,
+                  DType dtype, const Engine& engine) {
+  if (arrays.empty()) throw InvalidArgument(who_says(call, key) + "the list of arrays is empty");
+  for (const NDArray& array : arrays) {
+    if (!array.defined() || array.shape() != shape || array.dtype() != dtype)
+      throw InvalidArgument(who_says(call, key) + "got " + describe(array) + ", stored is " + name_of(dtype) +
+                            (" " + shape.to_string()));
+    check_engine(call, key, array, engine);
+  }
+}
+
+void check_targets(const char* call, KVStore::Key key, std::span<const NDArray> out, const Shape& shape,
+                   DType dtype, const Engine& engine) {
+  check_arrays(call, key, out, shape, dtype, engine);
+  for (const NDArray& array : out) check_writable(call, key, array);
+}
+
+void check_writable(const char* call, KVStore::Key key, const NDArray& out) {
+  if (out.overlaps_itself())
+    throw InvalidArgument(who_says(call, key) + "elements of `out`, a view with strides " +
+                          out.strides().to_string() + ", share memory");
+}
+
 NDArray push_sum(std::span<const NDArray> values, Device device) {
   if (values.size() == 1)
     return values[0].device() == device ? values[0].detach() : values[0].detach().copy_to(device);
@@ -66,17 +89,6 @@ const NDArray& LocalStore::at(const char* call, Key key) const {
   return found->second;
 }
 
-const NDArray& LocalStore::checked(const char* call, Key key, std::span<const NDArray> arrays) const {
-  const NDArray& value = at(call, key);
-  const std::string who = who_says(call, key);
-  if (arrays.empty()) throw InvalidArgument(who + "the list of arrays is empty");
-  for (const NDArray& array : arrays) {
-    if (array.defined() && array.shape() == value.shape() && array.dtype() == value.dtype()) continue;
-    throw InvalidArgument(who + "got " + describe(array) + ", stored is " + describe(value));
-  }
-  return value;
-}
-
 void LocalStore::check_update(Key key, const NDArray& value, const UpdateOptions& options) const {
   if (optimizer_) optimizer_->check(key, value, options);
   if (adds_) check_add(key, value.dtype(), options);
@@ -84,8 +96,8 @@ void LocalStore::check_update(Key key, const NDArray& value, const UpdateOptions
 
 const NDArray& LocalStore::checked_push(Key key, std::span<const NDArray> values,
                                         const UpdateOptions& options) const {
-  const NDArray& value = checked("push", key, values);
-  for (const NDArray& array : values) check_engine("push", key, array, value.engine());
+  const NDArray& value = at("push", key);
+  check_arrays("push", key, values, value.shape(), value.dtype(), value.engine());
   check_update(key, value, options);
   return value;
 }
@@ -110,7 +122,11 @@ void LocalStore::do_init(Key key, const NDArray& value) {
 }
 
 void LocalStore::do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) {
-  const NDArray& value = checked_push(key, values, options);
+  update(key, checked_push(key, values, options), values, options);
+}
+
+void LocalStore::update(Key key, const NDArray& value, std::span<const NDArray> values,
+                        const UpdateOptions& options) {
   NDArray sum = push_sum(values, value.device());
   if (optimizer_) {
     optimizer_->update(key, value, sum, options);
@@ -118,6 +134,32 @@ void LocalStore::do_push(Key key, std::span<const NDArray> values, const UpdateO
     add_pushed(value, sum, options.grad_scale);
   } else {
     value.assign(sum);
+  }
+}
+
+void LocalStore::do_push_pull(Key key, std::span<const NDArray> values, std::span<const NDArray> out,
+                              const UpdateOptions& options) {
+  checked_pull(key, out);
+  const NDArray& value = checked_push(key, values, options);
+  update(key, value, values, options);
+  copy_to(value, out);
+}
+
+void LocalStore::check_list(std::span<const Key> keys, std::span<const NDArray> values,
+                            std::span<const NDArray> out, const UpdateOptions& options) const {
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (!values.empty()) checked_push(keys[i], values.subspan(i, 1), options);
+    if (!out.empty()) checked_pull(keys[i], out.subspan(i, 1));
+  }
+}
+
+void LocalStore::do_list(std::span<const Key> keys, std::span<const NDArray> values,
+                         std::span<const NDArray> out, const UpdateOptions& options) {
+  check_list(keys, values, out, options);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const NDArray& value = values_.at(keys[i]);
+    if (!values.empty()) update(keys[i], value, values.subspan(i, 1), options);
+    if (!out.empty()) copy_to(value, out.subspan(i, 1));
   }
 }
 
@@ -133,27 +175,33 @@ void LocalStore::do_push_rows(Key key, const RowSparse& value, const UpdateOptio
   }
 }
 
-RowSparse LocalStore::do_pull_rows(Key key, const NDArray& rows) {
+const NDArray& LocalStore::checked_rows(Key key, const NDArray& rows, const NDArray* out) const {
   const NDArray& value = at("pull_rows", key);
-  check_has_rows("pull_rows", key, value.shape(), value.dtype());
-  check_engine("pull_rows", key, rows, value.engine());
-  return retain(value, rows.device() == value.device() ? rows : rows.detach().copy_to(value.device()));
+  check_pull_rows(key, rows, out, value.shape(), value.dtype(), value.engine());
+  return value;
+}
+
+RowSparse LocalStore::do_pull_rows(Key key, const NDArray& rows, const NDArray* out) {
+  const NDArray& value = checked_rows(key, rows, out);
+  const NDArray list = rows_within(key, rows, value.shape()[0]);
+  return retain(value, list.device() == value.device() ? list : list.copy_to(value.device()));
 }
 
 const NDArray& LocalStore::checked_pull(Key key, std::span<const NDArray> out) const {
-  const NDArray& value = checked("pull", key, out);
-  for (const NDArray& array : out) check_engine("pull", key, array, value.engine());
+  const NDArray& value = at("pull", key);
+  check_targets("pull", key, out, value.shape(), value.dtype(), value.engine());
   return value;
 }
 
 const NDArray& LocalStore::checked_assign(Key key, const NDArray& value) const {
-  const NDArray& here = checked("assign", key, {&value, 1});
-  check_engine("assign", key, value, here.engine());
+  const NDArray& here = at("assign", key);
+  check_arrays("assign", key, {&value, 1}, here.shape(), here.dtype(), here.engine());
   return here;
 }
 
-void LocalStore::do_pull(Key key, std::span<const NDArray> out) {
-  const NDArray& value = checked_pull(key, out);
+void LocalStore::do_pull(Key key, std::span<const NDArray> out) { copy_to(checked_pull(key, out), out); }
+
+void LocalStore::copy_to(const NDArray& value, std::span<const NDArray> out) {
   for (const NDArray& array : out) {
     array.detach().assign(array.device() == value.device() ? value : value.detach().copy_to(array.device()));
   }

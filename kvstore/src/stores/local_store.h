@@ -17,7 +17,11 @@ class LocalStore : public KVStore {
   void do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) override;
   void do_pull(Key key, std::span<const NDArray> out) override;
   void do_push_rows(Key key, const RowSparse& value, const UpdateOptions& options) override;
-  RowSparse do_pull_rows(Key key, const NDArray& rows) override;
+  RowSparse do_pull_rows(Key key, const NDArray& rows, const NDArray* out) override;
+  void do_push_pull(Key key, std::span<const NDArray> values, std::span<const NDArray> out,
+                    const UpdateOptions& options) override;
+  void do_list(std::span<const Key> keys, std::span<const NDArray> values, std::span<const NDArray> out,
+               const UpdateOptions& options) override;
   void do_assign(Key key, const NDArray& value) override;
   void do_set_optimizer(const std::string& name, const OptimizerParams& params,
                         const std::string& weights) override;
@@ -36,19 +40,22 @@ class LocalStore : public KVStore {
   // One process has one order of pushes, so there is nobody to wait for.
   void do_barrier() override {}
 
-  // What is stored, after a check that the arrays are like it; throws InvalidArgument in the name of `call`.
-  const NDArray& checked(const char* call, Key key, std::span<const NDArray> arrays) const;
-  // The same for a push, and for what the optimizer would refuse of it.
+  // What is stored, after a check of all that the call of this name refuses; throw InvalidArgument in its name.
   const NDArray& checked_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) const;
   const NDArray& checked_push(Key key, const RowSparse& value, const UpdateOptions& options) const;
   const NDArray& checked_pull(Key key, std::span<const NDArray> out) const;
   const NDArray& checked_assign(Key key, const NDArray& value) const;
+  const NDArray& checked_rows(Key key, const NDArray& rows, const NDArray* out) const;
+  void check_list(std::span<const Key> keys, std::span<const NDArray> values, std::span<const NDArray> out,
+                  const UpdateOptions& options) const;
   // Throws InvalidArgument as init does.
   void check_new(Key key, const NDArray& value) const;
   // Throws InvalidArgument, naming the call, if the key is unknown.
   const NDArray& at(const char* call, Key key) const;
 
  private:
+  void update(Key key, const NDArray& value, std::span<const NDArray> values, const UpdateOptions& options);
+  static void copy_to(const NDArray& value, std::span<const NDArray> out);
   std::map<Key, NDArray> values_;
   void check_update(Key key, const NDArray& value, const UpdateOptions& options) const;
   std::unique_ptr<Optimizer> optimizer_;
@@ -61,6 +68,14 @@ std::string who_says(const char* call, KVStore::Key key);
 
 // Throws InvalidArgument, naming the call, for an array of another engine.
 void check_engine(const char* call, KVStore::Key key, const NDArray& array, const Engine& engine);
+
+// Throw InvalidArgument, naming the call, for no arrays, and for those that are unlike what is stored or of another engine.
+// Targets are written: their elements must not share memory, either.
+void check_arrays(const char* call, KVStore::Key key, std::span<const NDArray> arrays, const Shape& shape,
+                  DType dtype, const Engine& engine);
+void check_targets(const char* call, KVStore::Key key, std::span<const NDArray> out, const Shape& shape,
+                   DType dtype, const Engine& engine);
+void check_writable(const char* call, KVStore::Key key, const NDArray& out);
 
 // One op that adds the values of all devices, in their order, on `device`; of a single one, its copy there if it is not.
 NDArray push_sum(std::span<const NDArray> values, Device device);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include <heddle/array_error.h>
 #include <heddle/array_op.h>
 
 #include "stores/local_store.h"
@@ -62,7 +63,8 @@ std::vector<std::int64_t> row_numbers(const std::string& who, const NDArray& row
   }
   for (const std::int64_t row : numbers) {
     if (row < 0 || row >= bound)
-      throw Error(who + "row " + std::to_string(row) + " of an array of " + std::to_string(bound) + " rows");
+      throw InvalidIndex(who + "row " + std::to_string(row) + " is out of range for an array of " +
+                         std::to_string(bound) + " rows");
   }
   return numbers;
 }
@@ -83,6 +85,30 @@ std::span<const std::int64_t> present_rows(const std::string& who, const RowSpar
     previous = row;
   }
   return rows;
+}
+
+void check_pull_rows(KVStore::Key key, const NDArray& rows, const NDArray* out, const Shape& shape,
+                     DType dtype, const Engine& engine) {
+  constexpr const char* kCall = "pull_rows";
+  check_has_rows(kCall, key, shape, dtype);
+  check_engine(kCall, key, rows, engine);
+  if (!out) return;
+  const Shape wanted = with_rows(shape, rows.size());
+  if (!out->defined() || out->shape() != wanted || out->dtype() != dtype)
+    throw InvalidArgument(who_says(kCall, key) + "out is " + describe(*out) + ", these rows are " +
+                          name_of(dtype) + (" " + wanted.to_string()));
+  check_engine(kCall, key, *out, engine);
+  check_writable(kCall, key, *out);
+}
+
+NDArray rows_within(KVStore::Key key, const NDArray& rows, std::int64_t bound) {
+  const EngineScope scope(rows.engine());
+  const NDArray list = rows.detach().copy_to(cpu()), checked({rows.size()}, DType::i64);
+  array_push("kvstore_rows", {list}, {checked}, [=, who = who_says("pull_rows", key)] {
+    const std::vector<std::int64_t> numbers = row_numbers(who, list, bound);
+    std::copy(numbers.begin(), numbers.end(), checked.data<std::int64_t>());
+  });
+  return checked;
 }
 
 RowSparse on_device(const RowSparse& value, Device device) {
@@ -107,15 +133,10 @@ void assign_rows(const NDArray& dense, const RowSparse& rows) {
 
 void take_rows(KVStore::Key key, const RowSparse& found, const NDArray& rows, const NDArray& out) {
   const std::string who = who_says("pull_rows", key);
-  const Shape shape = with_rows(found.shape(), rows.size());
-  if (!out.defined() || out.shape() != shape || out.dtype() != found.dtype())
-    throw InvalidArgument(who + "out is " + describe(out) + ", these rows are " + name_of(found.dtype()) +
-                          (" " + shape.to_string()));
   check_on_cpu("KVStore::pull_rows", found.values());
-  check_engine("pull_rows", key, out, found.engine());
   const bool direct = out.device().kind == DeviceKind::cpu && out.is_contiguous();
   const EngineScope scope(found.engine());
-  const NDArray memory = direct ? out.detach() : NDArray(shape, found.dtype());
+  const NDArray memory = direct ? out.detach() : NDArray(out.shape(), found.dtype());
   const NDArray list = rows.detach().copy_to(cpu());
   array_push("kvstore_take_rows", {found.rows(), found.values(), found.count(), list}, {memory}, [=] {
     const std::size_t bytes = row_bytes(found.shape(), found.dtype());

@@ -87,7 +87,10 @@ TEST_CASE("scheduler: ranks are given or assigned, and a rank has one process") 
   CHECK(other.member.registered().number == 2);
   Node& many = world.start_worker();
   Node& wrong = world.start_worker(0, 4);
+  Node& twice = world.start_worker(1, 3);
   world.pass(10s);
+  CHECK(holds(twice.refusal, "worker 1 of job 'job' is there already: "));
+  CHECK(holds(twice.refusal, " (another store or job needs another HEDDLE_JOB)"));
   CHECK(holds(many.refusal, "all 3 workers of job 'job' are there"));
   CHECK(holds(wrong.refusal, "a job of 4 workers; the other workers of job 'job' say 3"));
   world.kill(any);

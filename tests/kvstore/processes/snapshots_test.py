@@ -8,6 +8,7 @@ WORKER is store_worker, HEDDLE the program heddle."""
 import json
 import os
 import queue
+import resource
 import shutil
 import signal
 import subprocess
@@ -177,6 +178,16 @@ def full_disk(heddle, worker, store, folder):
     finish(workers, server, folder)
 
 
+def small_files(heddle, worker, store, folder):
+    """A limit of the size of files, which ends a process by SIGXFSZ unless it looks after that."""
+    server = Server(heddle, folder, inside=("sh", "-c", 'ulimit -S -f 2000 && exec "$@"', "limit"))
+    workers = start_workers(heddle, worker, store, server.address, HEDDLE_LAST_ROUND=folder + "-last")
+    most = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)[1]
+    goes_on(heddle, worker, store, server, folder,
+            lambda: resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (most, most)), "File too large")
+    finish(workers, server, folder)
+
+
 def no_folder(heddle, worker, store, folder):
     """Something else has its name; permissions would not stop root, as which tests may run."""
     server = Server(heddle, folder)
@@ -248,7 +259,7 @@ def main():
     worker, heddle = sys.argv[1:]
     good = True
     signal.alarm(5 * PATIENCE)  # a server that logs nothing more is not waited for
-    tests = [(stopped, "dist_sync"), (killed, "dist_ssp:1"), (full_disk, "dist_sync"), (commands, "dist_sync")]
+    tests = [(stopped, "dist_sync"), (killed, "dist_ssp:1"), (full_disk, "dist_sync"), (small_files, "dist_sync"), (commands, "dist_sync")]
     if not FEW:
         tests += [(stopped, "dist_async"), (killed, "dist_sync"), (no_folder, "dist_async")]
     for test, store in tests:

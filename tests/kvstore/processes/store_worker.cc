@@ -1,6 +1,7 @@
 // A worker of servers_test.py: adds rank + 1 to two keys, a small one and one that is split over servers, and checks sums.
 //   store_worker TYPE ROUNDS [DIE [PAUSE]]
-// With DIE, rank 1 kills itself after that round, and goes on with the next one when it is started again; 0: after none. PAUSE:
+// With DIE, rank 1 kills itself after that round; 0: after none. A worker that is started again goes on behind the last round that its
+// key "rounds" says it has done, as docs/kvstore.md has it. PAUSE:
 // milliseconds between rounds, so that a job lasts for a while on any machine. Before the last round it waits until the file of
 // HEDDLE_LAST_ROUND is there, if that is set.
 #include <chrono>
@@ -47,8 +48,13 @@ int run(const std::string& type, int rounds, int die, std::chrono::milliseconds 
     out[key] = zeros({kElements[key]}, DType::i64);
     store->init(key, out[key]);
   }
+  NDArray done = zeros({workers}, DType::i64), one_more = zeros({workers}, DType::i64);
+  one_more.slice(0, {rank, rank + 1}).fill(1);
+  store->init("rounds", done);
+  if (again) store->pull("rounds", done);
+  const auto before = static_cast<int>(done.to_vector<std::int64_t>()[static_cast<std::size_t>(rank)]);
   const char* const last_round = std::getenv("HEDDLE_LAST_ROUND");
-  for (int round = again ? die + 1 : 1; round <= rounds; ++round) {
+  for (int round = before + 1; round <= rounds; ++round) {
     if (last_round && round == rounds) wait_for_file(last_round);
     for (const std::int64_t key : {0, 1}) {
       store->push(key, full({kElements[key]}, rank + 1, DType::i64));
@@ -59,7 +65,12 @@ int run(const std::string& type, int rounds, int die, std::chrono::milliseconds 
       check_all(one, type == "dist_sync" ? all : mine, type == "dist_sync" ? all : a_round * rounds,
                 "sum of a round");
     }
-    if (round == die && rank == 1) std::raise(SIGKILL);
+    store->push("rounds", one_more);
+    if (round == die && rank == 1) {
+      store->pull("rounds", done);
+      done.wait();  // else the round might be done twice
+      std::raise(SIGKILL);
+    }
     std::this_thread::sleep_for(pause);
   }
   store->barrier();

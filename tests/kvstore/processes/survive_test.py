@@ -147,22 +147,24 @@ class SurviveTest(unittest.TestCase):
                     return metric(metrics, "scheduler_" + name) == values
                 return False
 
-            def kill(what, *more):
+            def kill(what, *more, by=signal.SIGKILL):
                 wait_until(lambda: have("workers_here", [2]) and have("shard_copies", [2, 2]))
                 number = child(launch.process.pid, what, *more)
-                os.kill(number, signal.SIGKILL)
+                os.kill(number, by)
                 wait_until(lambda: child(launch.process.pid, what, *more) not in (None, number))
 
             for number in ("0", "1"):
                 kill("server", "--number", number)
             kill("scheduler")
+            kill("scheduler", by=signal.SIGTERM)
             kill("server", "--number", "1")
             self.assertEqual(launch.end(), 0, launch.text())
             self.assertEqual(sorted(line.split("] ")[1] for line in launch.out), ["done\n"] * 2)
             told = [line for line in launch.lines if line.startswith("heddle launch: ")]
-            self.assertEqual(len(told), 4, launch.text())
+            self.assertEqual(len(told), 5, launch.text())
             self.assertRegex(told[0], r"server 0 \(process \d+\) was killed by signal 9 \(Killed\); another server has a copy")
             self.assertRegex(told[2], r"scheduler \(process \d+\) was killed .* it is started anew with its state")
+            self.assertRegex(told[3], r"scheduler \(process \d+\) ended with exit code 0; .* it is started anew with its state")
 
     def test_launch_ends_a_job_whose_server_dies_too_often_or_has_no_copy(self):
         for options, advice in ((["--servers", "2", "--server-restarts", "0"], "more often than --server-restarts allows"),

@@ -211,7 +211,7 @@ class Job {
     guard_.forget(rank.process.id);
     const bool again = rank.plan.kind == ProcessKind::rank && restarts_ < options_.restarts;
     if (exit_code(status) != 0 && !ending_ && again) return restart(rank, status);
-    if (!ending_ && restarts_itself(rank.plan, status)) return restart_later(rank, status);
+    if (!ending_ && restarts_itself(rank.plan)) return restart_later(rank, status);
     rank.status = status;
     if (exit_code(status) != 0 && !ending_) {
       first_failed_ = &rank;
@@ -237,9 +237,8 @@ class Job {
   }
 
   // Whether others go on without the process until there is a new one. One that was told to end, by somebody else, counts too.
-  bool restarts_itself(const RankPlan& plan, int status) const {
-    if (plan.kind == ProcessKind::scheduler) return exit_code(status) != 0;
-    return plan.kind == ProcessKind::server && options_.copies;
+  bool restarts_itself(const RankPlan& plan) const {
+    return plan.kind == ProcessKind::scheduler || (plan.kind == ProcessKind::server && options_.copies);
   }
 
   void restart_later(Rank& rank, int status) {
