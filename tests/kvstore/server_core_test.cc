@@ -326,7 +326,7 @@ TEST_CASE("server core: who does not fit the job, the server or the protocol is 
   CHECK(has(refusal(hello), "worker 7 of 2"));
   hello = hello_of(0, 2, "sync");
   hello.oldest = hello.newest = kProtocol + 1;
-  CHECK(has(refusal(hello), "the worker speaks versions 4 to 4 of the protocol, this server 1 to 3"));
+  CHECK(has(refusal(hello), "the worker speaks versions 5 to 5 of the protocol, this server 1 to 4"));
   hello = hello_of(0, 2, "sync");
   hello.servers = 3;
   CHECK(has(refusal(hello), "number 0 of 3; it is number 0 of 1"));

@@ -29,6 +29,12 @@ bool is_push(const Call& call) {
   return call.request.kind == Kind::push || call.request.kind == Kind::push_many;
 }
 
+// Whose answers say what has been set, and how many calls of all workers there were.
+bool counts_settings(Kind kind) {
+  return kind == Kind::ping || kind == Kind::barrier || kind == Kind::set_optimizer ||
+         kind == Kind::set_state;
+}
+
 std::string seconds_text(std::chrono::steady_clock::duration time) {
   return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(time).count()) + " s";
 }
@@ -453,6 +459,11 @@ void Client::greeted(Link& link, const Welcome& welcome) {
   link.state = State::greeted;
   link.answered = false;
   link.last_heard = Clock::now();
+  if (link.collectives != 0 && welcome.protocol >= kResumes)
+    transport_->send(
+        link.peer, {encode(Request{.kind = Kind::resume, .clock = link.settings, .bytes = link.collectives}),
+                    {},
+                    kFirst});
   link.calls.each([&](std::uint64_t number, const Call& call) { send(link, number, call); });
   // Shows at once that the server answers, though there are no calls, or only ones that wait for other workers. It goes behind the
   // calls: a server that ends the connection because of one of them has answered nothing.
@@ -524,6 +535,10 @@ void Client::received(Peer peer, std::span<const std::byte> head, std::span<std:
   if (call.request.kind == Kind::leave && reply.kind == Kind::done) {
     link->state = State::failed;
     link->failure = "server " + std::to_string(link - links_.data()) + ": this worker has left its job";
+  }
+  if (reply.kind == Kind::done && counts_settings(call.request.kind)) {
+    link->settings = std::max(link->settings, reply.clock);
+    link->collectives = std::max(link->collectives, reply.bytes);
   }
   if (reply.kind != Kind::failed) return answered(std::move(call), reply, nullptr);
   has_failed_.store(true);

@@ -74,7 +74,8 @@ class Client final : public ProgressSource, Receiver {
     WaitNotice notice{};
     std::string why{"it has not been reached yet"}, failure{};
     std::uint64_t next_number = 1;
-    CallRing<Call> calls{};  // without a reply yet
+    std::uint64_t settings = 0, collectives = 0;  // as Kind::resume says them; collectives 0: not known
+    CallRing<Call> calls{};                       // without a reply yet
   };
   struct Answered {
     Call call{};

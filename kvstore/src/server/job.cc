@@ -93,7 +93,7 @@ Peer Job::join(const Hello& hello, Peer peer, Clock::time_point now) {
   const bool another = worker.greeted && worker.incarnation != hello.incarnation;
   if (another) {
     worker.rejoined = true;
-    worker.collective_done = worker.state_set = 0;
+    worker.collective_done = worker.state_set = worker.passed = worker.lost_settings = 0;
     collective_.erase(hello.rank);
   }
   const bool away = worker.dropped || worker.left;
@@ -335,6 +335,8 @@ void Job::received(std::uint32_t rank, const Request& request, std::size_t paylo
       return done(rank, request);
     case Kind::ping:
       return done(rank, request);
+    case Kind::resume:
+      return resume(rank, request);
     case Kind::leave:
       changed(rank, request);
       done(rank, request);
@@ -557,7 +559,12 @@ void Job::send_value(const WaitingRequest& waiting, std::uint64_t clock, const P
 
 void Job::done(std::uint32_t rank, const Request& request) {
   if (is_bundled(rank, request)) return;
-  out_.push_back({workers_[rank].peer, {.kind = Kind::done, .key = request.key, .number = request.number}});
+  out_.push_back({workers_[rank].peer,
+                  {.kind = Kind::done,
+                   .key = request.key,
+                   .number = request.number,
+                   .clock = settings_,
+                   .bytes = collectives_}});
 }
 
 void Job::fail(std::uint32_t rank, const Request& request, const std::string& why) {

@@ -99,7 +99,11 @@ class Job {
   void fail(std::uint32_t rank, const Request& request, const std::string& why);
   StoredKey& key_of(const Request& request);
   StoredKey* find_key(std::uint32_t number) const;
-  std::string lost(std::uint32_t rank, const Request& request) const;
+  std::string lost(std::uint32_t rank, const Request& request) const;  // this and others in restored_job.cc
+  std::string lost_of_key(std::uint32_t rank, const Request& request) const;
+  std::string lost_settings() const;
+  void resume(std::uint32_t rank, const Request& request);
+  bool pass(std::uint32_t rank, const Request& request);
   StoredKey& key_for_init(const Request& request);
   bool has_room_for_key(const Request& request, std::string& why) const;
   StoredKey* out_of_order(const Request& request) const;  // this and the next in job_order.cc
@@ -133,7 +137,9 @@ class Job {
   Overdue overdue_;
   Required required_, pushing_;  // pushing_: those that do not wait for a collective, and may push meanwhile
   UpdateRule rule_;
-  std::uint64_t weights_ = 0;  // Request::clock of the last set_optimizer
+  std::uint64_t weights_ = 0;      // Request::clock of the last set_optimizer
+  std::uint64_t settings_ = 0;     // each set_optimizer and set_state that counts
+  std::uint64_t collectives_ = 1;  // and those of all workers: the first is number 1
   StateSizes state_sizes_{};
   std::vector<std::unique_ptr<StoredKey>> keys_;  // by number
   std::vector<StoredKey*> listed_{};              // at which something waits, and others

@@ -1,4 +1,5 @@
 // Calls that all workers of a job make: barriers, and the choice of an optimizer.
+#include <algorithm>
 #include <utility>
 
 #include "server/job.h"
@@ -19,6 +20,7 @@ void Job::collective(std::uint32_t rank, const Request& request) {
     if (worker.collective_failure.empty()) return done(rank, request);
     return fail(rank, request, worker.collective_failure);
   }
+  if (pass(rank, request)) return;
   // A worker that has taken the place of another one comes to a job that has its optimizer.
   if (worker.rejoined && request.kind == Kind::set_optimizer && rule_.kind != UpdateRule::Kind::replace) {
     const std::string mine =
@@ -27,7 +29,9 @@ void Job::collective(std::uint32_t rank, const Request& request) {
     worker.rejoined = false;
     worker.collective_done = request.number;
     worker.collective_failure.clear();
-    if (mine != request.text)
+    if (worker.lost_settings != 0)
+      worker.collective_failure = lost_settings();
+    else if (mine != request.text)
       worker.collective_failure = "the job has the optimizer " + mine + ", this worker " + request.text;
     else if (differ(weights_, request.clock))
       worker.collective_failure = "the job's weights differ from those of this worker" + kOtherWeights;
@@ -47,6 +51,8 @@ void Job::complete_collective() {
   if (collective_.empty()) return;
   const std::string failure = perform_collective();
   pushing_ = required_;
+  ++collectives_;
+  for (Worker& worker : workers_) worker.passed = 0;
   for (const auto& [rank, request] : std::exchange(collective_, {})) {
     workers_[rank].collective_done = request.number;
     workers_[rank].collective_failure = failure;
@@ -77,6 +83,9 @@ std::string Job::perform_collective() {
   } catch (const InvalidArgument& error) {
     return error.what();
   }
+  // What was set before it counts no longer, so that nothing of it is lost.
+  for (Worker& worker : workers_) settings_ = std::max(settings_, std::exchange(worker.lost_settings, 0));
+  ++settings_;
   weights_ = known == collective_.end() ? 0 : known->second.clock;
   state_sizes_.clear();
   for (const auto& key : keys_) {

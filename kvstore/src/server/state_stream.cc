@@ -77,6 +77,8 @@ void StateLoader::take(const StateJob& job, Bytes payload) {
   made->restored_ = job.restored;
   made->generation_ = job.generation;
   made->weights_ = job.weights;
+  made->settings_ = job.settings;
+  made->collectives_ = job.collectives;
   job_ = made.get();
   workers_ = 0;
   check(core_.jobs_.emplace(job.name, std::move(made)).second, "a job that comes twice");
@@ -94,6 +96,8 @@ void StateLoader::take(const StateWorker& worker, Bytes payload) {
   mine.collective_done = worker.collective_done;
   mine.collective_failure = worker.collective_failure;
   mine.state_set = worker.state_set;
+  mine.passed = worker.passed;
+  mine.lost_settings = worker.lost_settings;
   mine.stats.pushes = worker.pushes;
   mine.stats.pulls = worker.pulls;
   mine.stats.bytes_received = worker.bytes_received;

@@ -119,6 +119,8 @@ StateJob job_from(Reader& reader, std::uint16_t version) {
   job.restored = reader.get_text(kMaxName);
   job.generation = reader.get<std::uint8_t>();
   if (version >= 2) job.weights = reader.get<std::uint64_t>();
+  if (version >= 3) job.settings = reader.get<std::uint64_t>();
+  if (version >= 3) job.collectives = reader.get<std::uint64_t>();
   if (job.workers == 0 || job.workers > kMostWorkers)
     throw MalformedMessage("a job of " + std::to_string(job.workers) + " workers");
   return job;
@@ -133,6 +135,8 @@ StateWorker worker_from(Reader& reader, std::uint16_t version) {
   worker.clock = reader.get<std::int64_t>();
   worker.collective_failure = reader.get_text(kMaxText);
   if (version >= 2) worker.state_set = reader.get<std::uint64_t>();
+  if (version >= 3) worker.passed = reader.get<std::uint64_t>();
+  if (version >= 3) worker.lost_settings = reader.get<std::uint64_t>();
   return worker;
 }
 
@@ -212,10 +216,12 @@ std::vector<std::byte> encode(const StateRecord& record, std::uint16_t version) 
   Writer writer;
   writer.put(static_cast<std::uint8_t>(record.index() + 1));
   std::visit([&writer](const auto& one) { put(writer, one); }, record);
-  const auto* const worker = std::get_if<StateWorker>(&record);
-  if (worker && version >= 2) writer.put(worker->state_set);
-  const auto* const job = std::get_if<StateJob>(&record);
-  if (job && version >= 2) writer.put(job->weights);
+  std::vector<std::uint64_t> later;  // from version 2 on, then from version 3 on
+  if (const auto* worker = std::get_if<StateWorker>(&record))
+    later = {worker->state_set, worker->passed, worker->lost_settings};
+  if (const auto* job = std::get_if<StateJob>(&record))
+    later = {job->weights, job->settings, job->collectives};
+  for (std::size_t i = 0; i < later.size() && version >= (i == 0 ? 2 : 3); ++i) writer.put(later[i]);
   return writer.take();
 }
 
