@@ -185,6 +185,11 @@ TEST_CASE("server core: workers that want different optimizers are told who want
   two.settle();
   CHECK(has(failure_in(two.a.take(c)), "there is no optimizer 'nonsense'"));
   CHECK(failure_in(two.b.take(d)) != "");
+  const std::uint64_t e = two.a.send({.kind = Kind::barrier, .text = "there is no optimizer"}),
+                      f = two.b.send({.kind = Kind::barrier});
+  two.settle();
+  CHECK(failure_in(two.a.take(e)) == "the call has failed on worker 0: there is no optimizer");
+  CHECK(failure_in(two.b.take(f)) == "the call has failed on worker 0: there is no optimizer");
 }
 
 TEST_CASE("server core: a value that is being sent stays as it was") {

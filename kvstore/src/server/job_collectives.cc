@@ -9,6 +9,10 @@ namespace {
 
 const std::string kOtherWeights = " in name, shape, dtype or order";
 
+std::string text_of(const Request& request) {
+  return request.kind == Kind::barrier ? "barrier" : "set_optimizer " + request.text;
+}
+
 bool differ(std::uint64_t one, std::uint64_t other) { return one != 0 && other != 0 && one != other; }
 
 }  // namespace
@@ -62,15 +66,15 @@ void Job::complete_collective() {
 
 std::string Job::perform_collective() {
   const auto& [first, wanted] = *collective_.begin();
-  const auto text = [](const Request& request) {
-    return (request.kind == Kind::barrier ? "barrier " : "set_optimizer ") + request.text;
-  };
   auto known = collective_.end();
   for (auto one = collective_.begin(); one != collective_.end(); ++one) {
     const auto& [rank, request] = *one;
+    // The text of a barrier says why a call that all workers make has failed on that worker.
+    if (request.kind == Kind::barrier && !request.text.empty())
+      return "the call has failed on worker " + std::to_string(rank) + ": " + request.text;
     if (request.kind != wanted.kind || request.text != wanted.text)
-      return "the workers differ: worker " + std::to_string(first) + " has called " + text(wanted) +
-             ", worker " + std::to_string(rank) + " " + text(request);
+      return "the workers differ: worker " + std::to_string(first) + " has called " + text_of(wanted) +
+             ", worker " + std::to_string(rank) + " " + text_of(request);
     if (request.clock == 0) continue;
     if (known == collective_.end()) known = one;
     if (differ(known->second.clock, request.clock))

@@ -251,8 +251,9 @@ StateArrays StoredKey::shared_state() const {
 void StoredKey::set_state(const UpdateRule& rule, const std::map<std::string, NDArray>& state,
                           std::uint64_t row_bytes) {
   std::unique_ptr<Optimizer> made;
-  if (rule.kind == UpdateRule::Kind::optimizer && set_row_state(rule, state, row_bytes)) return;
+  // A key without state may be one that no optimizer can update.
   if (rule.kind == UpdateRule::Kind::optimizer && !state.empty()) {
+    if (set_row_state(rule, state, row_bytes)) return;
     made = create_optimizer(rule.name, rule.params);
     std::map<std::string, NDArray> named;
     for (const auto& [name, value] : state) named[std::to_string(kOnly) + "." + name] = value;

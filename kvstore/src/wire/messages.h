@@ -32,7 +32,7 @@ enum class Kind : std::uint8_t {
   push,           // adds to a key, or overwrites it. done: the server has it
   pull,           // value: once enough pushes of the other workers have come
   set_optimizer,  // done: all workers have asked for it
-  barrier,        // done: all workers have come
+  barrier,        // done: all workers have come. failed: one of them had a text, which says why it gives up
   get_state,      // value: the optimizer's state of a key, see wire/state_blob.h
   set_state,
   clear_errors,
@@ -93,7 +93,7 @@ struct Request {
   std::int32_t priority =
       0;  // of the value in a reply. init: minus the keys that the worker has named before
   std::string
-      text{};  // init: the key. set_optimizer: name and parameters. push, pull: the codec; empty: none
+      text{};  // init: the key. set_optimizer: name and parameters. barrier: as above. push, pull: the codec; empty: none
   std::vector<BundleEntry> entries{};  // push_many, pull_many; their `bytes` are the sum
 };
 
