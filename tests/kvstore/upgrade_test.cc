@@ -216,7 +216,7 @@ TEST_CASE("upgrade: what servers say to each other is that of the version of the
   CHECK(std::get<StateWorker>(decode_state_record(encode(worker, 1), 1)).pushes == 8);
   CHECK(std::get<StateWorker>(decode_state_record(encode(worker, 2), 2)).state_set == 9);
   CHECK_THROWS_AS(decode_state_record(encode(worker), 1), MalformedMessage);
-  const StateJob job{.name = "j", .consistency = "sync", .weights = 7, .settings = 5};
+  const StateJob job{.name = "j", .consistency = "sync", .rule = "", .weights = 7, .settings = 5};
   CHECK(std::get<StateJob>(decode_state_record(encode(job))).settings == 5);
   CHECK(std::get<StateJob>(decode_state_record(encode(job, 2), 2)).weights == 7);
   CHECK(std::get<StateJob>(decode_state_record(encode(job))).weights == 7);

@@ -18,6 +18,7 @@
 namespace heddle::kv_detail {
 namespace {
 
+constexpr std::chrono::seconds kStalled{5};  // of a server that says so
 constexpr std::chrono::milliseconds kPoll{100}, kLongestPause{1000}, kPing{1000};
 // Between two looks of the client's own thread while waiting threads do the work.
 constexpr std::chrono::microseconds kRest{300};
@@ -492,6 +493,16 @@ void Client::send(Link& link, std::uint64_t number, const Call& call) {
   } while (offset < all.size());
 }
 
+// A server that has not seen anything move for a while says who waits for whom.
+void Client::pinged(Link& link, const Reply& reply) {
+  if (reply.text.empty()) link.moved = link.last_heard;
+  if (!link.stall_notice.due(reply.text.empty() ? Clock::duration(0)
+                                                : kStalled + (link.last_heard - link.moved)))
+    return;
+  write_log("KVStore: server " + std::to_string(&link - links_.data()) +
+            " has not heard of anything new: " + reply.text);
+}
+
 std::span<std::byte> Client::memory_for(Peer peer, std::span<const std::byte> head, std::size_t bytes) {
   Link* link = link_of(peer);
   if (!link) return {};
@@ -528,6 +539,7 @@ void Client::received(Peer peer, std::span<const std::byte> head, std::span<std:
   const auto& reply = std::get<Reply>(message);
   if (reply.number == 0) return refused(*link, reply);
   link->answered = true;
+  if (reply.number == kPingNumber) return pinged(*link, reply);
   if (!link->calls.find(reply.number)) return;  // an answer to a ping, or to what was sent twice
   if (reply.kind == Kind::value && reply.offset + payload.size() < reply.bytes) return;
   Call call = link->calls.take(reply.number);

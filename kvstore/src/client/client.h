@@ -71,7 +71,8 @@ class Client final : public ProgressSource, Receiver {
     std::uint64_t incarnation = 0;  // of the server's state; 0: not known yet
     Clock::time_point lost_since{}, next_try{}, last_heard{}, last_ping{};
     std::chrono::milliseconds pause{10};  // between attempts to connect
-    WaitNotice notice{};
+    WaitNotice notice{}, stall_notice{};
+    Clock::time_point moved{};  // when the server has last not said that this worker waits for others
     std::string why{"it has not been reached yet"}, failure{};
     std::uint64_t next_number = 1;
     std::uint64_t settings = 0, collectives = 0;  // as Kind::resume says them; collectives 0: not known
@@ -103,6 +104,7 @@ class Client final : public ProgressSource, Receiver {
   void send_ping(Link& link, Clock::time_point now, int priority);
   void greeted(Link& link, const Welcome& welcome);
   void refused(Link& link, const Reply& reply);
+  void pinged(Link& link, const Reply& reply);
   void lost(Link& link, const std::string& why);
   void fail(Link& link, const std::string& why);
   void send(Link& link, std::uint64_t number, const Call& call);

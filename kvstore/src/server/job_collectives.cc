@@ -33,9 +33,7 @@ void Job::collective(std::uint32_t rank, const Request& request) {
     worker.rejoined = false;
     worker.collective_done = request.number;
     worker.collective_failure.clear();
-    if (worker.lost_settings != 0)
-      worker.collective_failure = lost_settings();
-    else if (mine != request.text)
+    if (mine != request.text)
       worker.collective_failure = "the job has the optimizer " + mine + ", this worker " + request.text;
     else if (differ(weights_, request.clock))
       worker.collective_failure = "the job's weights differ from those of this worker" + kOtherWeights;

@@ -22,10 +22,18 @@ struct Bundle {
   std::string why{};                 // the first that does not
 };
 
-// When it is said which workers have never come.
+// Since when no worker has asked for anything.
+struct Stall {
+  Clock::time_point since{};
+  Clock::duration next{};  // after `since`, when it is said again
+  std::string text{};      // who waits for whom; empty: that is not looked at yet
+};
+
+// When it is said which workers have never come, and who waits for whom.
 struct Overdue {
   Clock::time_point begun;  // the job
   Clock::duration after;
+  Stall stall{};
 };
 
 struct JobWorker {

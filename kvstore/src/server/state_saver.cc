@@ -150,6 +150,8 @@ void StateSaver::put_key(Messages& to, const Job& job, const StoredKey& key) con
     clocks.push_back(worker.clock);
     missed.push_back(worker.missed);
   }
+  std::vector<StateKey::Failure> failures;
+  for (const auto& [rank, why] : key.failures.of_pushes) failures.push_back({rank, *why});
   put(to,
       StateKey{.name = key.name_,
                .dtype = key.dtype(),
@@ -158,8 +160,9 @@ void StateSaver::put_key(Messages& to, const Job& job, const StoredKey& key) con
                .rounds = key.rounds_,
                .whole_bytes = key.whole_.bytes,
                .whole_rows = key.whole_.rows,
-               .failure = key.failure(),
-               .place = key.place_},
+               .failure = key.failures.any() ? *key.failures.why : "",
+               .place = key.place_,
+               .failures = std::move(failures)},
       copy_of(encode_clocks(clocks, missed)));
   put_arrays(to, key);
 }

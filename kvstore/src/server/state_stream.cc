@@ -135,7 +135,11 @@ void StateLoader::take(const StateKey& key, Bytes payload) {
   }
   made->rounds_ = key.rounds;
   made->whole_ = {.bytes = key.whole_bytes, .rows = key.whole_rows};
-  if (!key.failure.empty()) made->set_failure(key.failure);
+  if (!key.failure.empty()) made->failures.set(key.failure);
+  for (const StateKey::Failure& one : key.failures) {
+    check(one.rank < job.workers_.size(), "a failure of a worker that there is not");
+    made->failures.of_pushes[one.rank] = std::make_shared<const std::string>(one.why);
+  }
   check((key.place != StateKey::kNoPlace) == job.terms_.is_ordered(), "a key without a place, or with one");
   if (job.terms_.is_ordered()) {
     check(!job.places_.contains(key.place), "two keys of one place");

@@ -112,7 +112,8 @@ struct Reply {
   std::uint64_t clock = 0;
   // value: as in Request. done: `bytes` are 1 and the calls so far that all workers make.
   std::uint64_t offset = 0, bytes = 0;
-  std::string text{};  // failed; of a push_many with a payload
+  std::string
+      text{};  // failed; of a push_many with a payload. done, to a ping: who waits for whom, if nothing moves
 };
 
 std::vector<std::byte> encode(const Hello& hello);

@@ -16,7 +16,7 @@
 namespace heddle::kv_detail {
 
 // 2: what workers have set of optimizers' state counts once; a job knows what its weights are. 3: calls that workers may have
-// had answers to are counted.
+// had answers to are counted; a key has failures of workers.
 constexpr std::uint16_t kStateVersion = 3, kOldestStateVersion = 1;
 
 struct StateBegin {
@@ -56,6 +56,10 @@ struct StateCollective {
 
 // Its payload: the clocks of all workers by rank, then the pushes that nobody waits for.
 struct StateKey {
+  struct Failure {
+    std::uint32_t rank = 0;
+    std::string why{};
+  };
   static constexpr std::uint32_t kNoPlace = ~0u;
   std::string name;
   DType dtype = DType::f32;
@@ -66,6 +70,8 @@ struct StateKey {
   std::string failure{};
   std::uint32_t place =
       kNoPlace;  // keys of the job that were initialised before it, if its servers depend on them
+  std::vector<Failure>
+      failures{};  // of pushes, by rank, which these workers have not cleared; from version 3 on
 };
 
 struct StateArray {
