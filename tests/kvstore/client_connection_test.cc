@@ -1,6 +1,7 @@
 // When a worker takes a server for lost, and a worker that has left its job.
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <map>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include <doctest/doctest.h>
 
+#include <heddle/log.h>
 #include <heddle/store_error.h>
 
 #include "client/client.h"
@@ -28,8 +30,10 @@ bool holds(const std::string& text, const std::string& part) { return text.find(
 // Lets the worker in, and ends the connection 30 ms later. Connections that begin after so much time stay.
 class RestlessServer final : Receiver {
  public:
-  RestlessServer(bool answers, Clock::duration restless)
+  // says: in its answers to pings, as one where nothing moves.
+  RestlessServer(bool answers, Clock::duration restless, std::string says = "")
       : answers_(answers),
+        says_(std::move(says)),
         rests_at_(Clock::now() + restless),
         transport_(make_transport({}, *this)),
         address(transport_->listen("127.0.0.1:0")),
@@ -53,7 +57,7 @@ class RestlessServer final : Receiver {
     const auto& request = std::get<Request>(message);
     const bool rests = Clock::now() >= rests_at_;
     if (rests || (answers_ && request.kind == Kind::ping))
-      transport_->send(peer, {encode(Reply{.kind = Kind::done, .number = request.number})});
+      transport_->send(peer, {encode(Reply{.kind = Kind::done, .number = request.number, .text = says_})});
   }
   void serve() {
     while (!stopping_.load()) {
@@ -68,6 +72,7 @@ class RestlessServer final : Receiver {
   }
 
   const bool answers_;
+  const std::string says_;
   const Clock::time_point rests_at_;
   std::map<Peer, Clock::time_point> since_;
   std::unique_ptr<Transport> transport_;
@@ -129,4 +134,19 @@ TEST_CASE("client: who has left its job begins none of that name again") {
   CHECK_THROWS_WITH_AS(client.call(0, {.request = {.kind = Kind::barrier}}),
                        "server 0: this worker has left its job", StoreError);
   CHECK_FALSE(client.has_failed());
+}
+
+TEST_CASE("client: what a server says of workers that wait for each other is logged by those that wait") {
+  std::promise<std::string> said;
+  std::atomic<bool> first{true};
+  set_log([&](std::string_view text) {
+    if (first.exchange(false)) said.set_value(std::string(text));
+  });
+  {
+    const RestlessServer server(true, 0s, "worker 0 waits for a push of key a by worker 1");
+    Client client({.servers = {server.address}});
+    CHECK(said.get_future().get() ==
+          "KVStore: server 0 has not heard of anything new: worker 0 waits for a push of key a by worker 1");
+  }
+  set_log({});
 }

@@ -194,6 +194,21 @@ TEST_CASE("dist store: the optimizer's state goes from one job to the next") {
   });
 }
 
+TEST_CASE("dist store: state is set beside a key that no optimizer can update") {
+  run_job({.workers = 2, .servers = 2}, [](KVStore& store) {
+    store.init(0, zeros({3}));
+    store.init(1, zeros({3}, DType::i64));
+    store.init(2, zeros({4, 3}, DType::i64));
+    store.set_optimizer("sgd", {{"lr", 1}, {"momentum", 0.5}});
+    store.push(0, ones({3}));
+    store.set_optimizer_state(store.optimizer_state());
+    store.push(0, ones({3}));
+    NDArray out({3});
+    store.pull(0, out);
+    CHECK(out.to_vector<float>() == std::vector<float>(3, -5));
+  });
+}
+
 TEST_CASE("dist store: a barrier blocks until all workers have called it") {
   constexpr int kWorkers = 3;
   std::atomic<int> came{0};

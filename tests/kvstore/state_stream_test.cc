@@ -442,7 +442,7 @@ TEST_CASE("state stream: the state of another server, or of another version, say
                        MalformedMessage);
   std::vector<Packet> later = state;
   later[0].head[1] = std::byte{9};
-  CHECK_THROWS_WITH_AS(load(host, later), "a state of version 9; this program reads versions 1 to 2",
+  CHECK_THROWS_WITH_AS(load(host, later), "a state of version 9; this program reads versions 1 to 3",
                        MalformedMessage);
 }
 

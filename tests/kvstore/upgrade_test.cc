@@ -89,7 +89,7 @@ TEST_CASE("upgrade: the version is the newest that both sides speak") {
   CHECK(common_version({3, 4}, {1, 2}) == 0);
   CHECK(common_version({1, 1}, {2, 3}) == 0);
   CHECK(kv_detail::versions_up_to(0).newest == kProtocol);
-  CHECK_THROWS_WITH_AS(Server({.protocol = 9}), "protocol is 9, want 1 to 3, or 0 for the newest",
+  CHECK_THROWS_WITH_AS(Server({.protocol = 9}), "protocol is 9, want 1 to 4, or 0 for the newest",
                        InvalidArgument);
   CHECK_THROWS_AS(StoreScheduler({.protocol = -1}), InvalidArgument);
 }
@@ -124,7 +124,7 @@ TEST_CASE("upgrade: a server that answers in a version which the worker does not
   kv_detail::Client client(options);
   CHECK(message_of<StoreError>([&] {
           client.call(0, {.request = {.kind = kv_detail::Kind::barrier}});
-        }).ends_with("it speaks version 9 of the protocol, this worker 1 to 3"));
+        }).ends_with("it speaks version 9 of the protocol, this worker 1 to 4"));
 }
 
 // Two servers with copies of each other's parts; one of them ends, and the other one goes on with what it has got.
@@ -214,8 +214,11 @@ TEST_CASE("upgrade: what servers say to each other is that of the version of the
   const StateWorker worker{.greeted = true, .pushes = 8, .state_set = 9};
   CHECK(std::get<StateWorker>(decode_state_record(encode(worker))).state_set == 9);
   CHECK(std::get<StateWorker>(decode_state_record(encode(worker, 1), 1)).pushes == 8);
+  CHECK(std::get<StateWorker>(decode_state_record(encode(worker, 2), 2)).state_set == 9);
   CHECK_THROWS_AS(decode_state_record(encode(worker), 1), MalformedMessage);
-  const StateJob job{.name = "j", .consistency = "sync", .weights = 7};
+  const StateJob job{.name = "j", .consistency = "sync", .rule = "", .weights = 7, .settings = 5};
+  CHECK(std::get<StateJob>(decode_state_record(encode(job))).settings == 5);
+  CHECK(std::get<StateJob>(decode_state_record(encode(job, 2), 2)).weights == 7);
   CHECK(std::get<StateJob>(decode_state_record(encode(job))).weights == 7);
   CHECK(std::get<StateJob>(decode_state_record(encode(job, 1), 1)).name == "j");
 }

@@ -18,6 +18,7 @@
 namespace heddle::kv_detail {
 namespace {
 
+constexpr std::chrono::seconds kStalled{5};  // of a server that says so
 constexpr std::chrono::milliseconds kPoll{100}, kLongestPause{1000}, kPing{1000};
 // Between two looks of the client's own thread while waiting threads do the work.
 constexpr std::chrono::microseconds kRest{300};
@@ -27,6 +28,12 @@ constexpr int kMostIdle = 2;  // looks or spins in vain, after which one leaves 
 
 bool is_push(const Call& call) {
   return call.request.kind == Kind::push || call.request.kind == Kind::push_many;
+}
+
+// Whose answers say what has been set, and how many calls of all workers there were.
+bool counts_settings(Kind kind) {
+  return kind == Kind::ping || kind == Kind::barrier || kind == Kind::set_optimizer ||
+         kind == Kind::set_state;
 }
 
 std::string seconds_text(std::chrono::steady_clock::duration time) {
@@ -453,6 +460,11 @@ void Client::greeted(Link& link, const Welcome& welcome) {
   link.state = State::greeted;
   link.answered = false;
   link.last_heard = Clock::now();
+  if (link.collectives != 0 && welcome.protocol >= kResumes)
+    transport_->send(
+        link.peer, {encode(Request{.kind = Kind::resume, .clock = link.settings, .bytes = link.collectives}),
+                    {},
+                    kFirst});
   link.calls.each([&](std::uint64_t number, const Call& call) { send(link, number, call); });
   // Shows at once that the server answers, though there are no calls, or only ones that wait for other workers. It goes behind the
   // calls: a server that ends the connection because of one of them has answered nothing.
@@ -479,6 +491,16 @@ void Client::send(Link& link, std::uint64_t number, const Call& call) {
                      {encode(request), {call.payload.owner, all.subspan(offset, piece)}, request.priority});
     offset += piece;
   } while (offset < all.size());
+}
+
+// A server that has not seen anything move for a while says who waits for whom.
+void Client::pinged(Link& link, const Reply& reply) {
+  if (reply.text.empty()) link.moved = link.last_heard;
+  if (!link.stall_notice.due(reply.text.empty() ? Clock::duration(0)
+                                                : kStalled + (link.last_heard - link.moved)))
+    return;
+  write_log("KVStore: server " + std::to_string(&link - links_.data()) +
+            " has not heard of anything new: " + reply.text);
 }
 
 std::span<std::byte> Client::memory_for(Peer peer, std::span<const std::byte> head, std::size_t bytes) {
@@ -517,6 +539,7 @@ void Client::received(Peer peer, std::span<const std::byte> head, std::span<std:
   const auto& reply = std::get<Reply>(message);
   if (reply.number == 0) return refused(*link, reply);
   link->answered = true;
+  if (reply.number == kPingNumber) return pinged(*link, reply);
   if (!link->calls.find(reply.number)) return;  // an answer to a ping, or to what was sent twice
   if (reply.kind == Kind::value && reply.offset + payload.size() < reply.bytes) return;
   Call call = link->calls.take(reply.number);
@@ -524,6 +547,10 @@ void Client::received(Peer peer, std::span<const std::byte> head, std::span<std:
   if (call.request.kind == Kind::leave && reply.kind == Kind::done) {
     link->state = State::failed;
     link->failure = "server " + std::to_string(link - links_.data()) + ": this worker has left its job";
+  }
+  if (reply.kind == Kind::done && counts_settings(call.request.kind)) {
+    link->settings = std::max(link->settings, reply.clock);
+    link->collectives = std::max(link->collectives, reply.bytes);
   }
   if (reply.kind != Kind::failed) return answered(std::move(call), reply, nullptr);
   has_failed_.store(true);

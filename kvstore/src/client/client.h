@@ -71,10 +71,12 @@ class Client final : public ProgressSource, Receiver {
     std::uint64_t incarnation = 0;  // of the server's state; 0: not known yet
     Clock::time_point lost_since{}, next_try{}, last_heard{}, last_ping{};
     std::chrono::milliseconds pause{10};  // between attempts to connect
-    WaitNotice notice{};
+    WaitNotice notice{}, stall_notice{};
+    Clock::time_point moved{};  // when the server has last not said that this worker waits for others
     std::string why{"it has not been reached yet"}, failure{};
     std::uint64_t next_number = 1;
-    CallRing<Call> calls{};  // without a reply yet
+    std::uint64_t settings = 0, collectives = 0;  // as Kind::resume says them; collectives 0: not known
+    CallRing<Call> calls{};                       // without a reply yet
   };
   struct Answered {
     Call call{};
@@ -102,6 +104,7 @@ class Client final : public ProgressSource, Receiver {
   void send_ping(Link& link, Clock::time_point now, int priority);
   void greeted(Link& link, const Welcome& welcome);
   void refused(Link& link, const Reply& reply);
+  void pinged(Link& link, const Reply& reply);
   void lost(Link& link, const std::string& why);
   void fail(Link& link, const std::string& why);
   void send(Link& link, std::uint64_t number, const Call& call);

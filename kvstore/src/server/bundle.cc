@@ -57,7 +57,7 @@ bool Job::replace_at_once(std::uint32_t rank, const Request& request, std::span<
   const bool may = !changes_.wanted && terms_.consistency.mode != Consistency::Mode::sync &&
                    rule_.kind == UpdateRule::Kind::replace && request.clock == key.clock(rank) + 1 &&
                    !value.empty() && value.size() == key.bytes() && request.dtype == key.dtype() &&
-                   !key.has_failed() && !key.is_incoming(rank) && memory_.has_room(key.bytes(), why);
+                   !key.failures.has(rank) && !key.is_incoming(rank) && memory_.has_room(key.bytes(), why);
   if (!may) return false;
   about_to_change(key);
   if (!key.replace(rank, value)) return false;
@@ -102,7 +102,7 @@ bool Job::answer_bundle(const StoredKey* key, const WaitingRequest& waiting) {
   std::uint64_t bytes = 0, worst = 0;
   for (std::size_t i = waiting.request.offset; i-- > 0;) {
     StoredKey& one = key_of({.key = entries[i].key});
-    if (one.has_failed()) return fail(rank, waiting.request, one.failure()), true;
+    if (one.failures.has(rank)) return fail(rank, waiting.request, one.failures.text(rank)), true;
     if (one.lead(rank, entries[i].clock, terms_.consistency, pushing_)) continue;
     if (&one == key) return false;
     if (!key) check_waiting(one, rank);
@@ -113,7 +113,7 @@ bool Job::answer_bundle(const StoredKey* key, const WaitingRequest& waiting) {
   }
   for (const BundleEntry& entry : entries) {
     const StoredKey& one = key_of({.key = entry.key});
-    if (one.has_failed()) return fail(rank, waiting.request, one.failure()), true;
+    if (one.failures.has(rank)) return fail(rank, waiting.request, one.failures.text(rank)), true;
     worst = std::max(worst, one.lead(rank, entry.clock, terms_.consistency, pushing_).value_or(0));
     bytes += one.bytes();
   }

@@ -4,14 +4,13 @@
 #include <cstring>
 
 #include "server/compression.h"
+#include "server/job_waits.h"
 #include "wire/state_blob.h"
 
 namespace heddle::kv_detail {
 namespace {
 
-// After which it is said which ranks have never come, first and again; how many are named.
-constexpr std::chrono::seconds kOverdue{5}, kOverdueAgain{15};
-constexpr std::size_t kMostNames = 16;
+constexpr std::chrono::seconds kOverdue{5};  // after which it is said which ranks have never come
 // The state of an optimizer: a few arrays like the value, and counts.
 constexpr std::uint64_t kMostStates = 8, kStateHeads = 64 << 10;
 
@@ -52,7 +51,7 @@ Job::Job(const Hello& hello, std::uint64_t incarnation, MemoryLimits limits, std
       changes_(changes),
       memory_(limits, used, counters, changes),
       workers_(hello.workers),
-      overdue_{now, kOverdue},
+      overdue_{now, kOverdue, {.since = now}},
       required_(hello.workers, true),
       pushing_(required_) {
   memory_.use_overhead(overhead(hello.workers));
@@ -93,9 +92,15 @@ Peer Job::join(const Hello& hello, Peer peer, Clock::time_point now) {
   const bool another = worker.greeted && worker.incarnation != hello.incarnation;
   if (another) {
     worker.rejoined = true;
-    worker.collective_done = worker.state_set = 0;
+    worker.collective_done = worker.state_set = worker.passed = worker.lost_settings = 0;
     collective_.erase(hello.rank);
+    for (const auto& key : keys_) {
+      if (!key->failures.of_pushes.contains(hello.rank)) continue;
+      about_to_change(*key);
+      key->failures.of_pushes.erase(hello.rank);
+    }
   }
+  overdue_.stall = {.since = now};
   const bool away = worker.dropped || worker.left;
   forget_sent(worker);
   worker.incarnation = hello.incarnation;
@@ -151,6 +156,9 @@ void Job::forget_incoming(const StoredKey& key, std::uint32_t rank) {
 }
 
 std::vector<Peer> Job::drop_silent(Clock::time_point now, std::chrono::milliseconds worker_timeout) {
+  const auto is_anybody_here = [this] {
+    return std::any_of(workers_.begin(), workers_.end(), [](const Worker& one) { return one.peer != 0; });
+  };
   std::vector<Peer> silent;
   for (std::uint32_t rank = 0; rank < workers_.size(); ++rank) {
     Worker& worker = workers_[rank];
@@ -160,19 +168,6 @@ std::vector<Peer> Job::drop_silent(Clock::time_point now, std::chrono::milliseco
     drop(rank);
   }
   return silent;
-}
-
-std::string Job::take_overdue(Clock::time_point now) {
-  if (now - overdue_.begun < overdue_.after) return {};
-  overdue_.after = now - overdue_.begun + kOverdueAgain;
-  std::string text;
-  std::size_t names = 0;
-  for (std::uint32_t rank = 0; rank < workers_.size(); ++rank) {
-    if (workers_[rank].greeted || workers_[rank].dropped || ++names > kMostNames) continue;
-    text += (names == 1 ? "" : ", ") + std::to_string(rank);
-  }
-  if (names > kMostNames) text += " and " + std::to_string(names - kMostNames) + " more";
-  return text;
 }
 
 void Job::drop(std::uint32_t rank) {
@@ -190,15 +185,12 @@ void Job::drop(std::uint32_t rank) {
 void Job::paused(Clock::duration time) {
   for (Worker& worker : workers_) worker.last_seen += time;
   overdue_.begun += time;
+  overdue_.stall.since += time;
 }
 
 bool Job::is_over() const {
   return std::all_of(workers_.begin(), workers_.end(),
                      [](const Worker& worker) { return worker.left || worker.dropped; });
-}
-
-bool Job::is_anybody_here() const {
-  return std::any_of(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.peer != 0; });
 }
 
 void Job::leave(std::uint32_t rank) {
@@ -209,6 +201,7 @@ void Job::leave(std::uint32_t rank) {
 
 // Those that are left may have waited for those that are not.
 void Job::after_change_of_workers() {
+  overdue_.stall.text.clear();
   go_on_with_keys();
   complete_collective();
 }
@@ -308,6 +301,7 @@ void Job::received(std::uint32_t rank, const Request& request, std::size_t paylo
   Worker& worker = workers_[rank];
   worker.last_seen = now;
   worker.stats.bytes_received += payload;
+  if (request.kind != Kind::ping) overdue_.stall = {.since = now};
   if (!restored_.empty()) {
     const std::string why = lost(rank, request);
     if (!why.empty()) return is_last(request, payload) ? fail(rank, request, why) : void();
@@ -330,11 +324,15 @@ void Job::received(std::uint32_t rank, const Request& request, std::size_t paylo
     case Kind::barrier:
       return collective(rank, request);
     case Kind::clear_errors:
-      clear_errors();
+      clear_errors(rank);
       changed(rank, request);
       return done(rank, request);
     case Kind::ping:
-      return done(rank, request);
+      done(rank, request);
+      if (JobWaits(*this).has(rank)) out_.back().reply.text = overdue_.stall.text;
+      return;
+    case Kind::resume:
+      return resume(rank, request);
     case Kind::leave:
       changed(rank, request);
       done(rank, request);
@@ -500,7 +498,8 @@ void Job::add_waiting(StoredKey& key, WaitingRequest waiting) {
 bool Job::answer(StoredKey& key, const WaitingRequest& waiting) {
   const auto& [rank, request, rows] = waiting;
   if (request.kind == Kind::pull_many) return answer_bundle(&key, waiting);
-  if (key.has_failed() && request.kind == Kind::pull) return fail(rank, request, key.failure()), true;
+  if (request.kind == Kind::pull && key.failures.has(rank))
+    return fail(rank, request, key.failures.text(rank)), true;
   if (request.kind == Kind::init) {
     if (!key.has_value()) return false;
     Reply reply{.kind = Kind::done, .key = request.key, .number = request.number, .clock = key.clock(rank)};
@@ -557,7 +556,12 @@ void Job::send_value(const WaitingRequest& waiting, std::uint64_t clock, const P
 
 void Job::done(std::uint32_t rank, const Request& request) {
   if (is_bundled(rank, request)) return;
-  out_.push_back({workers_[rank].peer, {.kind = Kind::done, .key = request.key, .number = request.number}});
+  out_.push_back({workers_[rank].peer,
+                  {.kind = Kind::done,
+                   .key = request.key,
+                   .number = request.number,
+                   .clock = settings_,
+                   .bytes = collectives_}});
 }
 
 void Job::fail(std::uint32_t rank, const Request& request, const std::string& why) {

@@ -25,8 +25,6 @@ class Job {
   Job(const Hello& hello, std::uint64_t incarnation, MemoryLimits limits, std::uint64_t& used,
       Counters& counters, std::vector<Outgoing>& out, Changes& changes, Clock::time_point now);
   Job(const Job&) = delete;
-  Job& operator=(const Job&) = delete;
-
   static std::uint64_t overhead(std::uint32_t workers);  // bytes of a job without keys
   const std::string& name() const { return name_; }
   std::uint64_t incarnation() const { return incarnation_; }
@@ -42,12 +40,12 @@ class Job {
   std::vector<Peer> drop_silent(Clock::time_point now, std::chrono::milliseconds worker_timeout);
   void paused(Clock::duration time);
   std::string take_overdue(Clock::time_point now);  // ranks that have never come, after 5 s, then each 15 s
+  std::string take_stall(Clock::time_point now);    // who waits for whom, see job_waiting.cc
   bool is_over() const;                             // all workers have left or were dropped
 
   // The memory that the payload of a request is received into; empty: it is not wanted. Both throw MalformedMessage.
   std::span<std::byte> memory_for(std::uint32_t rank, const Request& request, std::size_t bytes);
   void received(std::uint32_t rank, const Request& request, std::size_t payload, Clock::time_point now);
-
   void restored(const std::string& when);  // the state is that of a snapshot, see restored_job.cc
   void add_to(ServerStats& stats, Clock::time_point now) const;
   // Of a backup: makes a change that its primary has made. Throws MalformedMessage.
@@ -57,6 +55,7 @@ class Job {
  private:
   friend class StateSaver;  // state_saver.h
   friend class StateLoader;
+  friend class JobWaits;  // job_waits.h
   void init(std::uint32_t rank, const Request& request, std::size_t payload);
   void push(std::uint32_t rank, const Request& request, std::size_t payload);
   void pull(std::uint32_t rank, const Request& request, std::size_t payload);
@@ -79,7 +78,6 @@ class Job {
   void changed_value(std::uint32_t rank, const Request& request, const StoredKey& key);
   void fail_key(StoredKey& key, const std::string& why);
   void about_to_change(const StoredKey& key);  // its value, state, clocks, pushes or failure: what is saved
-  bool is_anybody_here() const;
   void after_change_of_workers();
   void go_on_with_keys();
   void answer_waiting(StoredKey& key);
@@ -88,8 +86,7 @@ class Job {
   void wait(StoredKey& key, WaitingRequest waiting);  // this and the next throw MalformedMessage
   void check_waiting(StoredKey& key, std::uint32_t rank) const;
   bool answer(StoredKey& key, const WaitingRequest& waiting);
-  void send_value(const WaitingRequest& waiting, std::uint64_t clock, const Payload& value,
-                  std::uint32_t number = 0);
+  void send_value(const WaitingRequest&, std::uint64_t clock, const Payload&, std::uint32_t number = 0);
   void send_compressed(const WaitingRequest& waiting, const StoredKey& key);
   void forget_sent(Worker& worker);
   void forget_buffers(Worker& worker);
@@ -99,7 +96,9 @@ class Job {
   void fail(std::uint32_t rank, const Request& request, const std::string& why);
   StoredKey& key_of(const Request& request);
   StoredKey* find_key(std::uint32_t number) const;
-  std::string lost(std::uint32_t rank, const Request& request) const;
+  std::string lost(std::uint32_t rank, const Request& request) const;  // this and others in restored_job.cc
+  void resume(std::uint32_t rank, const Request& request);
+  bool pass(std::uint32_t rank, const Request& request);
   StoredKey& key_for_init(const Request& request);
   bool has_room_for_key(const Request& request, std::string& why) const;
   StoredKey* out_of_order(const Request& request) const;  // this and the next in job_order.cc
@@ -113,7 +112,7 @@ class Job {
   void refuse_push(Rank rank, const Request& request, StoredKey& key, const std::string& room, bool last);
   void tell_refused(Rank rank, const Request& request, StoredKey& key, const std::string& why, bool last);
   bool fail_refused(std::uint32_t rank, const Request& request, const StoredKey& key, std::size_t payload);
-  void clear_errors();
+  void clear_errors(std::uint32_t rank);
   bool make_room(std::uint64_t bytes, std::string& why);
   bool has_room_for_answer(const WaitingRequest& waiting, const StoredKey& key, std::uint64_t bytes);
   void list(StoredKey& key);
@@ -133,7 +132,8 @@ class Job {
   Overdue overdue_;
   Required required_, pushing_;  // pushing_: those that do not wait for a collective, and may push meanwhile
   UpdateRule rule_;
-  std::uint64_t weights_ = 0;  // Request::clock of the last set_optimizer
+  std::uint64_t weights_ = 0;                     // Request::clock of the last set_optimizer
+  std::uint64_t settings_ = 0, collectives_ = 1;  // what workers count, see Kind::resume
   StateSizes state_sizes_{};
   std::vector<std::unique_ptr<StoredKey>> keys_;  // by number
   std::vector<StoredKey*> listed_{};              // at which something waits, and others

@@ -1,4 +1,5 @@
 // Calls that all workers of a job make: barriers, and the choice of an optimizer.
+#include <algorithm>
 #include <utility>
 
 #include "server/job.h"
@@ -7,6 +8,10 @@ namespace heddle::kv_detail {
 namespace {
 
 const std::string kOtherWeights = " in name, shape, dtype or order";
+
+std::string text_of(const Request& request) {
+  return request.kind == Kind::barrier ? "barrier" : "set_optimizer " + request.text;
+}
 
 bool differ(std::uint64_t one, std::uint64_t other) { return one != 0 && other != 0 && one != other; }
 
@@ -19,6 +24,7 @@ void Job::collective(std::uint32_t rank, const Request& request) {
     if (worker.collective_failure.empty()) return done(rank, request);
     return fail(rank, request, worker.collective_failure);
   }
+  if (pass(rank, request)) return;
   // A worker that has taken the place of another one comes to a job that has its optimizer.
   if (worker.rejoined && request.kind == Kind::set_optimizer && rule_.kind != UpdateRule::Kind::replace) {
     const std::string mine =
@@ -47,6 +53,8 @@ void Job::complete_collective() {
   if (collective_.empty()) return;
   const std::string failure = perform_collective();
   pushing_ = required_;
+  ++collectives_;
+  for (Worker& worker : workers_) worker.passed = 0;
   for (const auto& [rank, request] : std::exchange(collective_, {})) {
     workers_[rank].collective_done = request.number;
     workers_[rank].collective_failure = failure;
@@ -56,15 +64,15 @@ void Job::complete_collective() {
 
 std::string Job::perform_collective() {
   const auto& [first, wanted] = *collective_.begin();
-  const auto text = [](const Request& request) {
-    return (request.kind == Kind::barrier ? "barrier " : "set_optimizer ") + request.text;
-  };
   auto known = collective_.end();
   for (auto one = collective_.begin(); one != collective_.end(); ++one) {
     const auto& [rank, request] = *one;
+    // The text of a barrier says why a call that all workers make has failed on that worker.
+    if (request.kind == Kind::barrier && !request.text.empty())
+      return "the call has failed on worker " + std::to_string(rank) + ": " + request.text;
     if (request.kind != wanted.kind || request.text != wanted.text)
-      return "the workers differ: worker " + std::to_string(first) + " has called " + text(wanted) +
-             ", worker " + std::to_string(rank) + " " + text(request);
+      return "the workers differ: worker " + std::to_string(first) + " has called " + text_of(wanted) +
+             ", worker " + std::to_string(rank) + " " + text_of(request);
     if (request.clock == 0) continue;
     if (known == collective_.end()) known = one;
     if (differ(known->second.clock, request.clock))
@@ -77,6 +85,9 @@ std::string Job::perform_collective() {
   } catch (const InvalidArgument& error) {
     return error.what();
   }
+  // What was set before it counts no longer, so that nothing of it is lost.
+  for (Worker& worker : workers_) settings_ = std::max(settings_, std::exchange(worker.lost_settings, 0));
+  ++settings_;
   weights_ = known == collective_.end() ? 0 : known->second.clock;
   state_sizes_.clear();
   for (const auto& key : keys_) {

@@ -143,7 +143,7 @@ void Job::tell_refused(std::uint32_t rank, const Request& request, StoredKey& ke
     refused_[{rank, &key}] = why;
   }
   if (request.kind == Kind::init && request.has_value) fail_waiting(key, why);
-  if (key.has_failed()) answer_waiting(key);
+  if (key.failures.any()) answer_waiting(key);
 }
 
 // The pushes that wait for a round go: those of others that would have made it complete have failed, or will.
@@ -151,7 +151,7 @@ void Job::fail_key(StoredKey& key, const std::string& why) {
   changes_.add(
       {.kind = Record::Kind::fail_key, .job = name_, .number = numbers_.at(key.name()), .text = why});
   about_to_change(key);
-  key.set_failure(why);
+  key.failures.set(why);
   key.drop_pushes();
   memory_.recount(key);
 }
@@ -180,11 +180,11 @@ std::string Job::problem_with(std::uint32_t rank, const Request& request, const 
   }
   if (request.kind == Kind::push && !key.has_value()) return who() + "it has no value yet";
   if (request.kind != Kind::push || request.clock <= key.clock(rank)) return {};
-  if (!key.has_failed() && key.ahead(rank) >= kMostAhead) {
+  if (!key.failures.any() && key.ahead(rank) >= kMostAhead) {
     return who() + "worker " + std::to_string(rank) + " is " + std::to_string(kMostAhead) +
            " rounds ahead of another worker; pull now and then, which waits for the others";
   }
-  return key.failure();
+  return key.failures.text(rank);
 }
 
 // True: the request was refused at its first piece, and this is its last.
@@ -198,11 +198,11 @@ bool Job::fail_refused(std::uint32_t rank, const Request& request, const StoredK
   return true;
 }
 
-void Job::clear_errors() {
+void Job::clear_errors(std::uint32_t rank) {
   for (const auto& key : keys_) {
-    if (!key->has_failed()) continue;
+    if (!key->failures.has(rank)) continue;
     about_to_change(*key);
-    key->clear_failure(terms_.consistency);
+    key->clear_failure(rank, terms_.consistency);
     memory_.recount(*key);
     answer_waiting(*key);
   }

@@ -49,6 +49,7 @@ void Job::set_state(std::uint32_t rank, const Request& request, std::size_t payl
   memory_.recount(worker);
   if (!why.empty()) return fail(rank, request, "key " + key.name() + ": " + why);
   worker.state_set = request.number;
+  ++settings_;
   key.promise_waiting(rule_, state_sizes_.of(rule_, key.dtype()));
   memory_.recount(key);
   changed(rank, request, {whole, *whole});

@@ -22,10 +22,18 @@ struct Bundle {
   std::string why{};                 // the first that does not
 };
 
-// When it is said which workers have never come.
+// Since when no worker has asked for anything.
+struct Stall {
+  Clock::time_point since{};
+  Clock::duration next{};  // after `since`, when it is said again
+  std::string text{};      // who waits for whom; empty: that is not looked at yet
+};
+
+// When it is said which workers have never come, and who waits for whom.
 struct Overdue {
   Clock::time_point begun;  // the job
   Clock::duration after;
+  Stall stall{};
 };
 
 struct JobWorker {
@@ -39,7 +47,11 @@ struct JobWorker {
   // The latest call that all workers make, for a worker that asks again.
   std::uint64_t collective_done = 0;
   std::string collective_failure{};
-  std::uint64_t state_set = 0;         // the latest set_state that counts: one that is sent again counts once
+  std::uint64_t state_set = 0;  // the latest set_state that counts: one that is sent again counts once
+  // Of a worker of a restored job, as it has said:
+  std::uint64_t passed = 0;  // Job::collectives_ as it knew it; 0: it is as all others are
+  std::uint64_t lost_settings =
+      0;  // Job::settings_ as it knew it, if the snapshot has fewer; 0: nothing is lost
   std::vector<std::byte> state{};      // of a set_state that comes in pieces
   std::string state_refusal{};         // why it is not wanted; empty: it is
   std::vector<std::byte> bundle{};     // the values of a push_many

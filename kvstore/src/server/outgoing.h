@@ -49,6 +49,7 @@ inline std::uint32_t place_of(const Request& init) {
 }
 
 inline bool is_last(const Request& request, std::size_t payload) {
+  if (request.kind == Kind::pull_many) return true;
   if (request.kind == Kind::pull && request.row_bytes == 0) return true;  // its `bytes` are no length
   return request.offset + payload == request.bytes;
 }

@@ -180,7 +180,10 @@ void ReplicaLink::send_state(Clock::time_point now) {
   set_stage(Stage::sending);
   send({.kind = ReplicaKind::state_begin});
   begun_at_ = log_.last;
-  saver_ = std::make_unique<StateSaver>(core_, version_ < kProven ? kOldestStateVersion : kStateVersion);
+  const std::uint16_t state = version_ < kProven    ? kOldestStateVersion
+                              : version_ < kResumes ? 2
+                                                    : kStateVersion;
+  saver_ = std::make_unique<StateSaver>(core_, state);
   go_on(now);
 }
 

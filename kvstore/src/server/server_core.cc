@@ -187,6 +187,8 @@ void ServerCore::tick(Clock::time_point now) {
     if (const std::string missing = changes_.following ? "" : job.take_overdue(now); !missing.empty())
       log(ServerEvent::Level::warning, "workers_missing",
           {{"job", job.name()}, {"workers", missing}, {"of", std::to_string(job.workers().size())}});
+    if (const std::string waits = changes_.following ? "" : job.take_stall(now); !waits.empty())
+      log(ServerEvent::Level::warning, "workers_waiting", {{"job", job.name()}, {"waits", waits}});
     entry = job.is_over() ? end_job(entry) : std::next(entry);
   }
 }

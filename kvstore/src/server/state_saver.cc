@@ -119,7 +119,9 @@ void StateSaver::put_job(Messages& to, const Job& job) const {
                .servers = job.servers_,
                .restored = job.restored_,
                .generation = job.generation_,
-               .weights = job.weights_});
+               .weights = job.weights_,
+               .settings = job.settings_,
+               .collectives = job.collectives_});
   for (const Job::Worker& worker : job.workers_) put_worker(to, worker);
   for (const auto& [rank, request] : job.collective_) put(to, StateCollective{rank, request});
 }
@@ -137,7 +139,9 @@ void StateSaver::put_worker(Messages& to, const Job::Worker& worker) const {
                       .bytes_received = worker.stats.bytes_received,
                       .bytes_sent = worker.stats.bytes_sent,
                       .clock = worker.stats.clock,
-                      .state_set = worker.state_set});
+                      .state_set = worker.state_set,
+                      .passed = worker.passed,
+                      .lost_settings = worker.lost_settings});
 }
 
 void StateSaver::put_key(Messages& to, const Job& job, const StoredKey& key) const {
@@ -146,6 +150,8 @@ void StateSaver::put_key(Messages& to, const Job& job, const StoredKey& key) con
     clocks.push_back(worker.clock);
     missed.push_back(worker.missed);
   }
+  std::vector<StateKey::Failure> failures;
+  for (const auto& [rank, why] : key.failures.of_pushes) failures.push_back({rank, *why});
   put(to,
       StateKey{.name = key.name_,
                .dtype = key.dtype(),
@@ -154,8 +160,9 @@ void StateSaver::put_key(Messages& to, const Job& job, const StoredKey& key) con
                .rounds = key.rounds_,
                .whole_bytes = key.whole_.bytes,
                .whole_rows = key.whole_.rows,
-               .failure = key.failure(),
-               .place = key.place_},
+               .failure = key.failures.any() ? *key.failures.why : "",
+               .place = key.place_,
+               .failures = std::move(failures)},
       copy_of(encode_clocks(clocks, missed)));
   put_arrays(to, key);
 }

@@ -77,6 +77,8 @@ void StateLoader::take(const StateJob& job, Bytes payload) {
   made->restored_ = job.restored;
   made->generation_ = job.generation;
   made->weights_ = job.weights;
+  made->settings_ = job.settings;
+  made->collectives_ = job.collectives;
   job_ = made.get();
   workers_ = 0;
   check(core_.jobs_.emplace(job.name, std::move(made)).second, "a job that comes twice");
@@ -94,6 +96,8 @@ void StateLoader::take(const StateWorker& worker, Bytes payload) {
   mine.collective_done = worker.collective_done;
   mine.collective_failure = worker.collective_failure;
   mine.state_set = worker.state_set;
+  mine.passed = worker.passed;
+  mine.lost_settings = worker.lost_settings;
   mine.stats.pushes = worker.pushes;
   mine.stats.pulls = worker.pulls;
   mine.stats.bytes_received = worker.bytes_received;
@@ -131,7 +135,11 @@ void StateLoader::take(const StateKey& key, Bytes payload) {
   }
   made->rounds_ = key.rounds;
   made->whole_ = {.bytes = key.whole_bytes, .rows = key.whole_rows};
-  if (!key.failure.empty()) made->set_failure(key.failure);
+  if (!key.failure.empty()) made->failures.set(key.failure);
+  for (const StateKey::Failure& one : key.failures) {
+    check(one.rank < job.workers_.size(), "a failure of a worker that there is not");
+    made->failures.of_pushes[one.rank] = std::make_shared<const std::string>(one.why);
+  }
   check((key.place != StateKey::kNoPlace) == job.terms_.is_ordered(), "a key without a place, or with one");
   if (job.terms_.is_ordered()) {
     check(!job.places_.contains(key.place), "two keys of one place");

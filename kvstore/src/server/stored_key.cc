@@ -49,17 +49,19 @@ std::string describe(const Push& push) {
 StoredKey::StoredKey(std::string name, DType dtype, std::uint64_t bytes, std::size_t workers)
     : name_(std::move(name)), value_(dtype, bytes), workers_(workers) {}
 
-void StoredKey::clear_failure(const Consistency& consistency) {
-  if (!failure_) return;
-  drop_pushes();
+void StoredKey::clear_failure(std::uint32_t rank, const Consistency& consistency) {
+  if (failures.any()) drop_pushes();
+  failures.of_pushes.erase(rank);
+  if (!failures.any()) return;
   for (OfWorker& worker : workers_) {
     if (consistency.mode == Consistency::Mode::sync) worker.missed = 0;
   }
-  failure_ = nullptr;
+  failures.why = nullptr;
 }
 
 void StoredKey::drop_pushes() {
   for (std::uint32_t rank = 0; rank < workers_.size(); ++rank) {
+    if (!workers_[rank].pushes.empty()) failures.push_failed(rank);
     while (!workers_[rank].pushes.empty()) pop_push(rank);
   }
   promised_state_ = 0;
@@ -105,6 +107,7 @@ void StoredKey::push(std::uint32_t rank, Push push, const Consistency& consisten
     complete_rounds(rule, required);
   } else if (!push.overwrite || push.value.defined()) {
     apply(rule, {&push});
+    failures.push_failed(rank);
   }
 }
 
@@ -135,12 +138,15 @@ int StoredKey::complete_rounds(const UpdateRule& rule, const Required& required)
     if (other == round.end()) {
       apply(rule, round);
     } else {
-      set_failure("key " + name_ + ", round " + std::to_string(rounds_ + 1) + ": worker " +
-                  std::to_string(ranks[0]) + " pushed with " + describe(*round[0]) + ", worker " +
-                  std::to_string(ranks[static_cast<std::size_t>(other - round.begin())]) + " with " +
-                  describe(**other) + "; the round changed nothing");
+      failures.set("key " + name_ + ", round " + std::to_string(rounds_ + 1) + ": worker " +
+                   std::to_string(ranks[0]) + " pushed with " + describe(*round[0]) + ", worker " +
+                   std::to_string(ranks[static_cast<std::size_t>(other - round.begin())]) + " with " +
+                   describe(**other) + "; the round changed nothing");
     }
-    for (const std::uint32_t rank : ranks) pop_push(rank);
+    for (const std::uint32_t rank : ranks) {
+      pop_push(rank);
+      failures.push_failed(rank);
+    }
     ++rounds_;
     ++completed;
   }
@@ -155,7 +161,7 @@ void StoredKey::apply(const UpdateRule& rule, const std::vector<const Push*>& pu
     if (has_rows) return apply_rows(rule, pushes);
     run_long(bytes(), [&] { apply_whole(rule, pushes); });
   } catch (const std::exception& error) {
-    set_failure("key " + name_ + ": " + error.what());
+    failures.set("key " + name_ + ": " + error.what());
   }
 }
 
@@ -227,6 +233,18 @@ void StoredKey::rejoin(std::uint32_t rank, const Required& required) {
   if (least != ~std::uint64_t{0} && least > progress(rank)) workers_[rank].missed += least - progress(rank);
 }
 
+std::vector<std::uint32_t> StoredKey::behind(std::uint32_t rank, std::uint64_t clock,
+                                             const Consistency& consistency, const Required& required) const {
+  std::vector<std::uint32_t> ranks;
+  const bool in_rounds = consistency.mode == Consistency::Mode::sync;
+  for (std::uint32_t other = 0; other < workers_.size(); ++other) {
+    const bool is_behind = in_rounds ? workers_[other].pushes.empty()
+                                     : clock + workers_[rank].missed > progress(other) + consistency.slack;
+    if (required[other] && is_behind) ranks.push_back(other);
+  }
+  return ranks;
+}
+
 KeyMemory StoredKey::memory() const {
   return {has_value() ? bytes() : 0, std::max(state_bytes_, promised_state_), waiting_bytes_};
 }
@@ -251,8 +269,9 @@ StateArrays StoredKey::shared_state() const {
 void StoredKey::set_state(const UpdateRule& rule, const std::map<std::string, NDArray>& state,
                           std::uint64_t row_bytes) {
   std::unique_ptr<Optimizer> made;
-  if (rule.kind == UpdateRule::Kind::optimizer && set_row_state(rule, state, row_bytes)) return;
+  // A key without state may be one that no optimizer can update.
   if (rule.kind == UpdateRule::Kind::optimizer && !state.empty()) {
+    if (set_row_state(rule, state, row_bytes)) return;
     made = create_optimizer(rule.name, rule.params);
     std::map<std::string, NDArray> named;
     for (const auto& [name, value] : state) named[std::to_string(kOnly) + "." + name] = value;

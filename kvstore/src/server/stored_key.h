@@ -13,6 +13,7 @@
 #include <heddle/ndarray.h>
 #include <heddle/optimizer.h>
 
+#include "server/key_failures.h"
 #include "server/push.h"
 #include "server/row_updates.h"
 #include "server/state_size.h"
@@ -50,12 +51,9 @@ class StoredKey {
   KeyMemory counted{};  // what of it the job has counted
   bool listed = false;  // the job knows that something waits here
   bool has_waiting() const { return pushes_waiting_ > 0 || !waiting_.empty(); }
-  // An error of an update, which pushes and pulls get until clear_errors; empty: none.
-  std::string failure() const { return failure_ ? *failure_ : std::string(); }
-  bool has_failed() const { return failure_ != nullptr; }
-  void set_failure(const std::string& why) { failure_ = std::make_unique<const std::string>(why); }
+  KeyFailures failures{};
   // Drops the pushes that wait for a round, too: the pushes of others that would have made the round complete have failed.
-  void clear_failure(const Consistency& consistency);
+  void clear_failure(std::uint32_t rank, const Consistency& consistency);
   void drop_pushes();
   // Pushes of this worker that wait for their round.
   std::size_t ahead(std::uint32_t rank) const { return workers_[rank].pushes.size(); }
@@ -84,10 +82,13 @@ class StoredKey {
   bool replace(std::uint32_t rank, std::span<const std::byte> bytes);
   // Completes the rounds of which all required workers have pushed. Returns how many.
   int complete_rounds(const UpdateRule& rule, const Required& required);
-  // Nothing: it has to wait. Else by how many clocks the worker is ahead of the slowest required one.
+  // Nothing: it has to wait. Else by how many clocks the worker is ahead of the slowest required one. behind(): for whom.
   std::optional<std::uint64_t> lead(std::uint32_t rank, std::uint64_t clock, const Consistency& consistency,
                                     const Required& required) const;
+  std::vector<std::uint32_t> behind(std::uint32_t rank, std::uint64_t clock, const Consistency& consistency,
+                                    const Required& required) const;
   std::vector<WaitingRequest>& waiting() { return waiting_; }
+  const std::vector<WaitingRequest>& waiting() const { return waiting_; }
   // A worker that was dropped is back: nobody waits for the pushes that it has missed. Not for rounds.
   void rejoin(std::uint32_t rank, const Required& required);
   // Rounds: another process goes on for the worker. Its former one may have pushed ahead of the others for some keys only. The
@@ -144,7 +145,6 @@ class StoredKey {
   std::uint64_t state_bytes_ = 0, promised_state_ = 0, waiting_bytes_ = 0, pushes_waiting_ = 0, rounds_ = 0;
   std::vector<OfWorker> workers_;  // by rank
   std::vector<WaitingRequest> waiting_;
-  std::unique_ptr<const std::string> failure_;
 };
 
 }  // namespace heddle::kv_detail

@@ -212,6 +212,7 @@ class Merger {
   static void take_newest(MergedKey& result, const KeyIndex& part) {
     result.key.rounds = std::max(result.key.rounds, part.key.rounds);
     if (result.key.failure.empty()) result.key.failure = part.key.failure;
+    if (result.key.failures.empty()) result.key.failures = part.key.failures;
     for (std::size_t rank = 0; rank < part.clocks.clocks.size(); ++rank) {
       const std::uint64_t progress = std::max(result.clocks.clocks[rank] + result.clocks.missed[rank],
                                               part.clocks.clocks[rank] + part.clocks.missed[rank]);

@@ -106,7 +106,9 @@ Reply reply_from(Kind kind, Reader& reader) {
   return reply;
 }
 
-bool is_request(Kind kind) { return (kind >= Kind::init && kind <= Kind::leave) || is_bundle(kind); }
+bool is_request(Kind kind) {
+  return (kind >= Kind::init && kind <= Kind::leave) || is_bundle(kind) || kind == Kind::resume;
+}
 bool is_reply(Kind kind) { return kind >= Kind::done && kind <= Kind::failed; }
 
 [[noreturn]] void refuse(Kind kind) {

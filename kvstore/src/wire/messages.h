@@ -32,7 +32,7 @@ enum class Kind : std::uint8_t {
   push,           // adds to a key, or overwrites it. done: the server has it
   pull,           // value: once enough pushes of the other workers have come
   set_optimizer,  // done: all workers have asked for it
-  barrier,        // done: all workers have come
+  barrier,        // done: all workers have come. failed: one of them had a text, which says why it gives up
   get_state,      // value: the optimizer's state of a key, see wire/state_blob.h
   set_state,
   clear_errors,
@@ -42,7 +42,8 @@ enum class Kind : std::uint8_t {
   value,
   failed,
   push_many,  // small values of several keys, one behind the other. done: all count. failed: a byte each, 1: it counts
-  pull_many  // value: those of all keys, one behind the other, once each could be pulled
+  pull_many,  // value: those of all keys, one behind the other, once each could be pulled
+  resume      // the first request of a worker that has connected again. It has no number and no reply
 };
 
 struct Hello {
@@ -80,7 +81,8 @@ struct Request {
       0;  // the server's number of the key. init: the rows of the value on all servers; 0: it has none
   std::uint64_t number = 0;
   // push: 1 for the worker's first of the key. pull: its pushes so far. init: the bytes of the value on all servers.
-  // set_optimizer: a digest of what the keys are, the same on all workers; 0: not known.
+  // set_optimizer: a digest of what the keys are, the same on all workers; 0: not known. resume: the largest Reply::clock of a
+  // ping, a set_state or a call that all workers make; `bytes` is the largest Reply::bytes.
   std::uint64_t clock = 0;
   std::uint64_t offset = 0;  // of the payload in all bytes of the value
   // The size of the whole value on this server; of the payload if row_bytes is set or the push is compressed. A compressed
@@ -91,7 +93,7 @@ struct Request {
   std::int32_t priority =
       0;  // of the value in a reply. init: minus the keys that the worker has named before
   std::string
-      text{};  // init: the key. set_optimizer: name and parameters. push, pull: the codec; empty: none
+      text{};  // init: the key. set_optimizer: name and parameters. barrier: as above. push, pull: the codec; empty: none
   std::vector<BundleEntry> entries{};  // push_many, pull_many; their `bytes` are the sum
 };
 
@@ -106,10 +108,12 @@ struct Reply {
   std::uint32_t key = 0;   // init. value, of a compressed pull: see SentValues
   std::uint64_t number = 0;
   // init: the pushes that the server has had from this worker. value: rounds that are in it. failed, to a hello: 1 if it is
-  // worth another try.
+  // worth another try. done, to other requests: what has been set for the optimizer so far, on this server.
   std::uint64_t clock = 0;
-  std::uint64_t offset = 0, bytes = 0;  // value: as in Request
-  std::string text{};                   // failed; of a push_many with a payload
+  // value: as in Request. done: `bytes` are 1 and the calls so far that all workers make.
+  std::uint64_t offset = 0, bytes = 0;
+  std::string
+      text{};  // failed; of a push_many with a payload. done, to a ping: who waits for whom, if nothing moves
 };
 
 std::vector<std::byte> encode(const Hello& hello);

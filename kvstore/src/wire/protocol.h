@@ -2,7 +2,7 @@
 // before, and speaks the newest that the other side understands, too.
 //
 // 1: the first. 2: a server that says hello to a backup proves that it is the primary of the scheduler's view. 3: views have
-// learners.
+// learners. 4: workers that connect again say what they have had answers to.
 #pragma once
 
 #include <algorithm>
@@ -15,9 +15,10 @@ namespace heddle::kv_detail {
 
 constexpr std::size_t kMaxJobName = 256;  // bytes
 
-constexpr std::uint16_t kProtocol = 3, kOldestProtocol = 1;
+constexpr std::uint16_t kProtocol = 4, kOldestProtocol = 1;
 constexpr std::uint16_t kProven = 2;    // from this version on primaries prove themselves
 constexpr std::uint16_t kLearners = 3;  // and servers know what a learner is
+constexpr std::uint16_t kResumes = 4;   // and servers know Kind::resume
 
 struct Versions {
   std::uint16_t oldest = kOldestProtocol, newest = kProtocol;

@@ -59,6 +59,16 @@ void put(Writer& writer, const StateKey& key) {
   if (key.place != StateKey::kNoPlace) writer.put(key.place);  // else as versions that know of no places
 }
 
+// From version 3 on.
+void put_failures(Writer& writer, const StateKey& key) {
+  if (key.place == StateKey::kNoPlace) writer.put(key.place);
+  writer.put(static_cast<std::uint32_t>(key.failures.size()));
+  for (const StateKey::Failure& one : key.failures) {
+    writer.put(one.rank);
+    writer.put(cut(one.why));
+  }
+}
+
 void put(Writer& writer, const StateArray& array) {
   writer.put(array.role);
   writer.put(static_cast<std::uint8_t>(array.overwrite));
@@ -119,6 +129,8 @@ StateJob job_from(Reader& reader, std::uint16_t version) {
   job.restored = reader.get_text(kMaxName);
   job.generation = reader.get<std::uint8_t>();
   if (version >= 2) job.weights = reader.get<std::uint64_t>();
+  if (version >= 3) job.settings = reader.get<std::uint64_t>();
+  if (version >= 3) job.collectives = reader.get<std::uint64_t>();
   if (job.workers == 0 || job.workers > kMostWorkers)
     throw MalformedMessage("a job of " + std::to_string(job.workers) + " workers");
   return job;
@@ -133,6 +145,8 @@ StateWorker worker_from(Reader& reader, std::uint16_t version) {
   worker.clock = reader.get<std::int64_t>();
   worker.collective_failure = reader.get_text(kMaxText);
   if (version >= 2) worker.state_set = reader.get<std::uint64_t>();
+  if (version >= 3) worker.passed = reader.get<std::uint64_t>();
+  if (version >= 3) worker.lost_settings = reader.get<std::uint64_t>();
   return worker;
 }
 
@@ -147,7 +161,7 @@ StateCollective collective_from(Reader& reader) {
   return collective;
 }
 
-StateKey key_from(Reader& reader) {
+StateKey key_from(Reader& reader, std::uint16_t version) {
   StateKey key;
   key.name = reader.get_text(kMaxKeyText);
   key.dtype = dtype(reader);
@@ -158,6 +172,13 @@ StateKey key_from(Reader& reader) {
   key.whole_rows = reader.get<std::uint32_t>();
   key.failure = reader.get_text(kMaxText);
   if (reader.left() > 0) key.place = reader.get<std::uint32_t>();
+  if (version >= 3) {
+    for (auto count = reader.get<std::uint32_t>(); count > 0; --count) {
+      StateKey::Failure& one = key.failures.emplace_back();
+      one.rank = reader.get<std::uint32_t>();
+      one.why = reader.get_text(kMaxText);
+    }
+  }
   check_size("a key", key.bytes, key.dtype);
   return key;
 }
@@ -195,7 +216,7 @@ StateRecord record_from(Mark mark, Reader& reader, std::uint16_t version) {
     case Mark::collective:
       return collective_from(reader);
     case Mark::key:
-      return key_from(reader);
+      return key_from(reader, version);
     case Mark::array:
       return array_from(reader);
     case Mark::piece:
@@ -212,10 +233,13 @@ std::vector<std::byte> encode(const StateRecord& record, std::uint16_t version) 
   Writer writer;
   writer.put(static_cast<std::uint8_t>(record.index() + 1));
   std::visit([&writer](const auto& one) { put(writer, one); }, record);
-  const auto* const worker = std::get_if<StateWorker>(&record);
-  if (worker && version >= 2) writer.put(worker->state_set);
-  const auto* const job = std::get_if<StateJob>(&record);
-  if (job && version >= 2) writer.put(job->weights);
+  std::vector<std::uint64_t> later;  // from version 2 on, then from version 3 on
+  if (const auto* worker = std::get_if<StateWorker>(&record))
+    later = {worker->state_set, worker->passed, worker->lost_settings};
+  if (const auto* job = std::get_if<StateJob>(&record))
+    later = {job->weights, job->settings, job->collectives};
+  if (const auto* key = std::get_if<StateKey>(&record); key && version >= 3) put_failures(writer, *key);
+  for (std::size_t i = 0; i < later.size() && version >= (i == 0 ? 2 : 3); ++i) writer.put(later[i]);
   return writer.take();
 }
 

@@ -15,8 +15,9 @@
 
 namespace heddle::kv_detail {
 
-// 2: what workers have set of optimizers' state counts once; a job knows what its weights are.
-constexpr std::uint16_t kStateVersion = 2, kOldestStateVersion = 1;
+// 2: what workers have set of optimizers' state counts once; a job knows what its weights are. 3: calls that workers may have
+// had answers to are counted; a key has failures of workers.
+constexpr std::uint16_t kStateVersion = 3, kOldestStateVersion = 1;
 
 struct StateBegin {
   std::uint16_t version = kStateVersion;
@@ -31,8 +32,9 @@ struct StateJob {
   std::uint64_t incarnation = 0;
   std::uint32_t workers = 1, servers = 1;
   std::string restored{};  // when the snapshot was taken that the job was restored from; empty: it was not
-  std::uint8_t generation = 0;  // how often it was restored, modulo 256
-  std::uint64_t weights = 0;    // Request::clock of the last set_optimizer; from version 2 on
+  std::uint8_t generation = 0;                  // how often it was restored, modulo 256
+  std::uint64_t weights = 0;                    // Request::clock of the last set_optimizer; from version 2 on
+  std::uint64_t settings = 0, collectives = 1;  // as in Job; from version 3 on
 };
 
 struct StateWorker {
@@ -42,7 +44,8 @@ struct StateWorker {
   std::string collective_failure{};
   std::uint64_t pushes = 0, pulls = 0, bytes_received = 0, bytes_sent = 0;
   std::int64_t clock = 0;
-  std::uint64_t state_set = 0;  // the latest request that has set a state; from version 2 on
+  std::uint64_t state_set = 0;                  // the latest request that has set a state; from version 2 on
+  std::uint64_t passed = 0, lost_settings = 0;  // as in JobWorker; from version 3 on
 };
 
 // A worker that has come to a collective which others have not come to yet.
@@ -53,6 +56,10 @@ struct StateCollective {
 
 // Its payload: the clocks of all workers by rank, then the pushes that nobody waits for.
 struct StateKey {
+  struct Failure {
+    std::uint32_t rank = 0;
+    std::string why{};
+  };
   static constexpr std::uint32_t kNoPlace = ~0u;
   std::string name;
   DType dtype = DType::f32;
@@ -63,6 +70,8 @@ struct StateKey {
   std::string failure{};
   std::uint32_t place =
       kNoPlace;  // keys of the job that were initialised before it, if its servers depend on them
+  std::vector<Failure>
+      failures{};  // of pushes, by rank, which these workers have not cleared; from version 3 on
 };
 
 struct StateArray {

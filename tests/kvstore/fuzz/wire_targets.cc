@@ -67,6 +67,7 @@ std::vector<Bytes> from_worker_seeds() {
                                                  .offset = 8,
                                                  .bytes = 16,
                                                  .text = "weight"})));
+  all.push_back(with_payload(0, encode(Request{.kind = Kind::resume, .clock = 4, .bytes = 9})));
   return all;
 }
 

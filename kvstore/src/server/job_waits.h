@@ -1,0 +1,25 @@
+// Who of a job waits for whom.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "server/job.h"
+
+namespace heddle::kv_detail {
+
+class JobWaits {
+ public:
+  explicit JobWaits(const Job& job) : job_(job) {}
+
+  bool has(std::uint32_t rank) const;  // the worker waits for something
+  bool has_all() const;                // of those that others may wait for
+  std::string text() const;            // of each worker that waits, the first thing that it waits for
+
+ private:
+  std::string text_of(std::uint32_t rank) const;  // empty: for nobody
+
+  const Job& job_;
+};
+
+}  // namespace heddle::kv_detail
