@@ -32,8 +32,10 @@ std::string lost_of_key(const std::string& when, const StoredKey* key, std::uint
   if (is_pull && missing == 1)
     return "the push of key " + key->name() + " before the pull has failed, or " + since(when) +
            "it is lost" + kAnew;
-  return since(when) + (is_pull ? "" : std::to_string(missing) + " ") + "pushes" + of_key + "are lost" +
-         kAnew;
+  const std::string how_many = is_pull        ? "pushes"
+                               : missing == 1 ? "1 push"
+                                              : std::to_string(missing) + " pushes";
+  return since(when) + how_many + of_key + (missing == 1 && is_push ? "is lost" : "are lost") + kAnew;
 }
 
 }  // namespace

@@ -110,6 +110,8 @@ bool Handshake::send(Connection& connection) {
   }
   while (done_ < kBytes) {
     const Step step = connection.send(std::span<const std::byte>(hello_).subspan(done_), {});
+    if (step.outcome == Step::Outcome::closed && local_ && side_ == Side::server)
+      throw PeerLeft("the other side has closed the connection");
     if (step.outcome == Step::Outcome::closed) fail(connection);
     if (step.outcome == Step::Outcome::would_block) return false;
     done_ += step.bytes;

@@ -11,10 +11,18 @@
 #include <memory>
 #include <string>
 
+#include <heddle/comm_error.h>
+
 #include "net/connection.h"
 #include "net/socket.h"
 
 namespace heddle::kv_detail {
+
+// A process of this host has said all that it had to and has gone since, as one that is ended: nobody was refused.
+class PeerLeft : public CommError {
+ public:
+  using CommError::CommError;
+};
 
 class Handshake {
  public:

@@ -82,15 +82,19 @@ std::optional<std::set<std::string>> ConnectionFactory::changed_keys() {
 }
 
 std::vector<Listener> ConnectionFactory::open(Address& address) {
-  const bool encrypted = encrypts(address), any_port = address.port == 0;
+  const bool encrypted = encrypts(address), any_port = address.port == 0,
+             locally = !options_.encrypt_loopback;
   if (encrypted) tls("others can reach " + address.text());
   for (int attempt = 0; attempt < kPortsToTry; ++attempt) {
     std::vector<Listener> listeners;
     Address here = address;
+    // Processes of this host that wait for the port try the name first, and would find the port without it.
+    Listener named;
+    if (locally && !any_port) named = listen_locally_at(here);
     listeners.push_back({encrypted ? Way::encrypted : Way::refused,
                          comm_detail::listen_on(here.host, {here.port, here.port}, kBacklog)});
     here.port = comm_detail::port_of(listeners.front().socket);
-    if (!options_.encrypt_loopback) listeners.push_back(listen_locally_at(here));
+    if (locally) listeners.push_back(any_port ? listen_locally_at(here) : std::move(named));
     const bool taken = !listeners.back().socket;
     // Elsewhere than on loopback the keys decide, and another user who has taken the name can do no harm.
     if (taken && encrypted) listeners.pop_back();

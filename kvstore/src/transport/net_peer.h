@@ -27,6 +27,7 @@ struct NetPeer {
   std::optional<Handshake> handshake{};
   KeyRoles roles{};  // of its key, when it was let in
   bool is_ring = false;
+  bool has_left = false;  // see PeerLeft
   bool hopeless = false;  // see Receiver::cannot_connect
   MessageSender sender{};
   MessageReceiver receiver;

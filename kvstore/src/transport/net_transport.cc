@@ -240,7 +240,7 @@ void NetTransport::lose(NetPeer& peer, const std::string& why) {
   if (peer.gone) return;
   const Peer number = peer.number;
   const bool known = peer.client || peer.stage == NetPeer::Stage::open, hopeless = peer.hopeless;
-  if (!known && peer.stage != NetPeer::Stage::refusing) refuse(peer, why);
+  if (!known && !peer.has_left && peer.stage != NetPeer::Stage::refusing) refuse(peer, why);
   forget(peer);
   if (!known) return;
   hopeless ? receiver_.cannot_connect(number, why) : receiver_.disconnected(number, why);
@@ -343,6 +343,7 @@ bool NetTransport::progress(NetPeer& peer) {
   try {
     return step(peer);
   } catch (const std::exception& error) {
+    peer.has_left = dynamic_cast<const PeerLeft*>(&error) != nullptr;
     lose(peer, error.what());
     return true;
   }

@@ -292,6 +292,22 @@ TEST_CASE("a broken message of a peer that has been let in ends its connection a
   }
 }
 
+TEST_CASE("a process of this host that goes while it is let in was not refused") {
+  End server(TransportOptions{});
+  const std::string address = server->listen("127.0.0.1:0");
+  {
+    const auto socket = local_connection(address);
+    say_hello(socket);
+  }
+  for (int i = 0; i < 50; ++i) server->poll(1ms);
+  CHECK(server->strangers().refused == 0);
+  { const auto socket = local_connection(address); }
+  for (int i = 0; i < 50; ++i) server->poll(1ms);
+  const Strangers& strangers = server->strangers();
+  CHECK(strangers.refused == 1);  // it has said nothing
+  CHECK(holds(strangers.last, "the other side has closed the connection"));
+}
+
 TEST_CASE("messages that come byte by byte, and in pieces") {
   End server(TransportOptions{.shared_memory = false});
   const auto socket = local_connection(server->listen("127.0.0.1:0"));
