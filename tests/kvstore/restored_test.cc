@@ -46,7 +46,7 @@ struct Worker : Link {
       : Link(host, hello_of(rank, workers, consistency)) {
     for (int i = 0; i < former_requests; ++i) ask({.kind = Kind::ping});
   }
-  // As the client of a worker that has had this answer.
+  // Says what the client of a worker says that has had this answer.
   void resume(const Reply& had) {
     send({.kind = Kind::resume, .clock = had.clock, .bytes = had.bytes});
     settle();
@@ -65,7 +65,7 @@ void init(Link& link) {
   link.ask({.kind = Kind::init, .has_value = true, .text = "w"}, bytes_of(Floats{10, 10}));
 }
 
-// Of two workers that call it at one time. Who does not hear has lost its connection before the answer came.
+// The first worker's answer to a barrier that both call. Without `other_hears` the other one loses its connection before its answer.
 Reply barrier_of(Worker& one, Worker& other, bool other_hears = true) {
   const std::uint64_t first = one.send({.kind = Kind::barrier}), second = other.send({.kind = Kind::barrier});
   one.step();

@@ -1,10 +1,8 @@
 // Rows of what stores without servers have: in one process, and over ranks.
 #include <algorithm>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -12,7 +10,10 @@
 #include <heddle/communicator.h>
 #include <heddle/heddle.h>
 
+#include "allreduce_job.h"
+
 using namespace heddle;
+using heddle::test::on_ranks;
 
 namespace {
 
@@ -29,25 +30,6 @@ Floats pulled(KVStore& store, KVStore::Key key, const Shape& shape) {
   const NDArray out(shape);
   store.pull(key, out);
   return out.to_vector<float>();
-}
-
-// body(store) on a thread for each rank; rethrows what one of them threw.
-void on_ranks(int size, const std::function<void(KVStore&)>& body, const KVStoreOptions& options = {}) {
-  auto ranks = Communicator::create_local(size);
-  std::vector<std::exception_ptr> errors(ranks.size());
-  std::vector<std::thread> threads;
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        body(*KVStore::create("allreduce", std::move(ranks[rank]), options));
-      } catch (...) {
-        errors[rank] = std::current_exception();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const auto& error : errors)
-    if (error) std::rethrow_exception(error);
 }
 
 }  // namespace

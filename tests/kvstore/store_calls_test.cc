@@ -1,17 +1,15 @@
 // What holds for the calls of every store: a refused one has done nothing, and a list is its calls one after the other.
-#include <exception>
 #include <functional>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include <heddle/array_error.h>
-#include <heddle/communicator.h>
 #include <heddle/heddle.h>
 
+#include "allreduce_job.h"
 #include "arguments.h"
 #include "dist_job.h"
 #include "stores/written_parts.h"
@@ -29,24 +27,6 @@ using Body = std::function<void(KVStore&)>;
 // Pushes of a "dist_async" store come in any order, so one worker has it alone.
 const std::vector<std::pair<std::string, int>> kStores = {
     {"local", 1}, {"allreduce", 1}, {"allreduce", 2}, {"dist_sync", 1}, {"dist_sync", 2}, {"dist_async", 1}};
-
-void on_ranks(int size, const Body& body) {
-  auto ranks = Communicator::create_local(size);
-  std::vector<std::exception_ptr> errors(ranks.size());
-  std::vector<std::thread> threads;
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        body(*KVStore::create("allreduce", std::move(ranks[rank])));
-      } catch (...) {
-        errors[rank] = std::current_exception();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const auto& error : errors)
-    if (error) std::rethrow_exception(error);
-}
 
 void on_store(const std::string& type, int workers, const Body& body) {
   if (type == "local") return body(*KVStore::create(type));
@@ -75,7 +55,7 @@ void push_pull(KVStore& store, const Keys& keys, const Arrays& values, const Arr
                   std::span<const NDArray>(out));
 }
 
-// Of keys 0 and 1, which have (4, 2) f32, and 2, which has (3,) i32. No call may write to `out`, or make the key 3.
+// Calls that a store refuses which has the keys 0 and 1, both f32 (4, 2), and 2, i32 (3,). None may write to `out` or make key 3.
 std::vector<std::function<void(KVStore&)>> refused_calls(const NDArray& out) {
   const NDArray nine = full({4, 2}, 9), wrong = zeros({5}), wide = full({4, 2}, 9, DType::f64), none;
   const NDArray folded = zeros({2}).view({4, 2}, {0, 1}, 0);  // its rows share memory

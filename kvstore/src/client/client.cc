@@ -30,7 +30,7 @@ bool is_push(const Call& call) {
   return call.request.kind == Kind::push || call.request.kind == Kind::push_many;
 }
 
-// Whose answers say what has been set, and how many calls of all workers there were.
+// Whether the answer to such a call says how much has been set, and how many calls all workers have made together.
 bool counts_settings(Kind kind) {
   return kind == Kind::ping || kind == Kind::barrier || kind == Kind::set_optimizer ||
          kind == Kind::set_state;

@@ -1,4 +1,4 @@
-// Who waits for whom: said in the log, and to the workers that wait, when nothing has moved for a while.
+// Where nothing has moved for a while, a job tells which workers wait for which others: in the log, and to those that wait.
 #include <algorithm>
 #include <utility>
 

@@ -1,4 +1,4 @@
-// Who of a job waits for whom.
+// Tells which workers of a job wait, and for which others.
 #pragma once
 
 #include <cstdint>

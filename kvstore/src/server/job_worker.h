@@ -48,7 +48,7 @@ struct JobWorker {
   std::uint64_t collective_done = 0;
   std::string collective_failure{};
   std::uint64_t state_set = 0;  // the latest set_state that counts: one that is sent again counts once
-  // Of a worker of a restored job, as it has said:
+  // The next two are what a worker has said in Kind::resume, after the job was restored from a snapshot.
   std::uint64_t passed = 0;  // Job::collectives_ as it knew it; 0: it is as all others are
   std::uint64_t lost_settings =
       0;  // Job::settings_ as it knew it, if the snapshot has fewer; 0: nothing is lost

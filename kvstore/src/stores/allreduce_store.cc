@@ -53,8 +53,9 @@ NDArray gathered(Communicator& ranks, const NDArray& array, std::int64_t count) 
   return all;
 }
 
-// Where a group of a list ends that can be pushed as a whole and then pulled, in the opposite order, as what is pushed last, at the
-// end of a backward pass, is needed first. No key is in it twice, and no array that was pulled to before.
+// A list is done in groups. The entries of a group are all pushed, and then pulled in the opposite order: what is pushed last, at the
+// end of a backward pass, is needed first. In a group no key comes twice, and no array that an earlier entry pulls to. Returns the
+// end of the group that begins at `begin`.
 std::size_t end_of_group(std::span<const Key> keys, std::span<const NDArray> values,
                          std::span<const NDArray> out, std::size_t begin) {
   std::set<Key> pushed;
