@@ -105,7 +105,7 @@ nb::object from_cpp(const std::exception_ptr& error) {
   }
 }
 
-std::string text_of(nb::handle exception) {
+std::string message_text(nb::handle exception) {
   std::string text = utf8_of(exception.type().attr("__name__"));
   PyObject* message = PyObject_Str(exception.ptr());
   if (!message) {
@@ -154,7 +154,7 @@ PythonFailure PythonFailure::take_set(const char* op, Where where) {
   }
   held->exception = Reference(exception);
   add_note(exception, note_of(op, where));
-  return PythonFailure(text_of(exception), std::move(held));
+  return PythonFailure(message_text(exception), std::move(held));
 }
 
 nb::object PythonFailure::exception() const {

@@ -96,11 +96,11 @@ bool same_user(const Socket& socket) {
 }
 
 // Connects a nonblocking socket. Returns 0 or errno.
-int connect_within(const Socket& socket, const Address& address, int milliseconds) {
+int connect_within(const Socket& socket, const Address& address, int most_ms) {
   if (::connect(socket.fd(), address.get(), address.length) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
   pollfd ready{socket.fd(), POLLOUT, 0};
-  if (::poll(&ready, 1, milliseconds) <= 0) return ETIMEDOUT;
+  if (::poll(&ready, 1, most_ms) <= 0) return ETIMEDOUT;
   int error = 0;
   socklen_t length = sizeof error;
   return ::getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;

@@ -4,6 +4,8 @@
 
 namespace heddle::comm_detail {
 
+std::string rank_name(int rank) { return "rank " + std::to_string(rank); }
+
 PeerLost peer_lost(const std::string& text, int rank) {
   return {text + "; shrink() goes on without it, grow() with a process that takes its place", rank};
 }

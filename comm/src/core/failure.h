@@ -24,6 +24,8 @@ struct Failure {
 // With how a job goes on.
 PeerLost peer_lost(const std::string& text, int rank);
 
+std::string rank_name(int rank);  // "rank 3"
+
 // The exception's message, to be sent to other ranks.
 std::string message_of(const std::exception_ptr& error);
 

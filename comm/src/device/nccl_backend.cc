@@ -13,7 +13,7 @@ namespace {
 
 // How long NCCL may take to connect ranks that are known to be alive.
 constexpr std::chrono::seconds kToConnect{60};
-constexpr std::chrono::milliseconds kPollInterval{1};
+constexpr std::chrono::milliseconds kInitPollInterval{1};
 
 std::atomic<DeviceLibrary*> replacement{nullptr};
 
@@ -37,7 +37,7 @@ class NcclBackend final : public TcpBackend {
         rendezvous.check();
         if (std::chrono::steady_clock::now() > deadline)
           throw CommError("NCCL has not connected the ranks in time");
-        std::this_thread::sleep_for(kPollInterval);
+        std::this_thread::sleep_for(kInitPollInterval);
       }
       calls_ = std::make_unique<StreamCalls>(transport(), numbers(), recorder(), std::move(ranks), device,
                                              index, timeout);

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "core/failure.h"
 #include "tcp/call_watch.h"
 
 namespace heddle::comm_detail {
@@ -18,8 +19,6 @@ constexpr std::chrono::microseconds kPollInterval{20};
 std::uint64_t hash_of(std::uint64_t history, std::uint64_t call) {
   return (history ^ call) * 0x9e3779b97f4a7c15ull;
 }
-
-std::string name(int rank) { return "rank " + std::to_string(rank); }
 
 }  // namespace
 
@@ -108,8 +107,9 @@ void StreamCalls::issue(DeviceCall& call, Stream& stream) {
 
 void StreamCalls::report_failure(const CallRecord& call, const char* what, const std::exception_ptr& why) {
   if (control_.fault_state().failed()) return;
-  control_.fault_state().fail({Failure::Type::aborted, control_.rank(),
-                               name(control_.rank()) + what + call.to_string() + ": " + message_of(why)});
+  control_.fault_state().fail(
+      {Failure::Type::aborted, control_.rank(),
+       rank_name(control_.rank()) + what + call.to_string() + ": " + message_of(why)});
 }
 
 std::exception_ptr StreamCalls::ended(DeviceCall& call, const std::exception_ptr& failure) noexcept {
@@ -200,8 +200,8 @@ void StreamCalls::check_left_ranks(const CallRecord& call) {
   if (left_since_ == Clock::time_point{}) left_since_ = now;
   if (!of_all && now - left_since_ < timeout_) return;
   control_.fault_state().fail({Failure::Type::lost, left_rank,
-                               name(left_rank) + " left the communicator while " + name(control_.rank()) +
-                                   " waited for it in " + call.to_string()});
+                               rank_name(left_rank) + " left the communicator while " +
+                                   rank_name(control_.rank()) + " waited for it in " + call.to_string()});
 }
 
 }  // namespace heddle::comm_detail

@@ -247,13 +247,11 @@ void HostCollectives::reduce_reachable(const Collective& call, const std::vector
   all_have_done(steps_);
 }
 
-namespace {
-
 // How a call's data pass through the staging buffers. In each round a window of every part is in the buffer, side by
 // side. Rounds, and calls, use the places of the buffer in turn. Two places would do, but a place is used again as late
 // as possible, since cache lines that another core still holds are slow to write (on two cores of an AMD EPYC 256 KiB
 // took 48 us in one place, and 21 us in turn).
-struct Windows {
+struct HostCollectives::Windows {
   std::size_t each;  // bytes of a window, in whole cache lines; the last round may have fewer
   std::size_t parts;
   std::size_t rounds;
@@ -277,8 +275,6 @@ struct Windows {
     return rank_block.stage + ((first + round) % places * parts + part) * each;
   }
 };
-
-}  // namespace
 
 // One reduction through the staging buffers. A rank's buffer holds a window of each slice, for the slice's owner to
 // read; in the place of its own slice it holds the result. The place of round k is written again in round k + 2 or

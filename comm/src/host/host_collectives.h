@@ -39,6 +39,7 @@ class HostCollectives {
   }
 
  private:
+  struct Windows;
   class StagedReduction;
   void arrive(const Collective& call, const std::byte* small, std::size_t bytes);
   void await_arrivals(const Collective& call);

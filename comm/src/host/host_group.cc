@@ -65,8 +65,6 @@ CallRecord load_record(const CallRecord& from) {
   return record;
 }
 
-std::string rank_name(int rank) { return "rank " + std::to_string(rank); }
-
 }  // namespace
 
 HostGroup::HostGroup(Segment segment, int rank, std::chrono::milliseconds timeout,

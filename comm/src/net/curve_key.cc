@@ -13,7 +13,7 @@
 namespace heddle::comm_detail {
 namespace {
 
-constexpr std::string_view kDigits =
+constexpr std::string_view kZ85Digits =
     "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
 constexpr std::size_t kKeyBytes = 32;
 
@@ -30,15 +30,11 @@ RawKey bytes_of(const std::string& text) {
   for (std::size_t group = 0; group < kKeyBytes / 4; ++group) {
     std::uint32_t value = 0;
     for (std::size_t i = 0; i < 5; ++i)
-      value = value * 85 + static_cast<std::uint32_t>(kDigits.find(text[5 * group + i]));
+      value = value * 85 + static_cast<std::uint32_t>(kZ85Digits.find(text[5 * group + i]));
     for (std::size_t i = 0; i < 4; ++i)
       key[4 * group + i] = static_cast<unsigned char>(value >> (24 - 8 * i));
   }
   return key;
-}
-
-[[noreturn]] void failed(const char* what) {
-  throw CommError(std::string("OpenSSL cannot ") + what + ": " + last_tls_error());
 }
 
 }  // namespace
@@ -47,7 +43,7 @@ std::string new_curve_secret() {
   const Key25519 key(EVP_PKEY_Q_keygen(nullptr, nullptr, "X25519"), EVP_PKEY_free);
   RawKey secret{};
   std::size_t size = secret.size();
-  if (!key || EVP_PKEY_get_raw_private_key(key.get(), secret.data(), &size) != 1) failed("make a key");
+  if (!key || EVP_PKEY_get_raw_private_key(key.get(), secret.data(), &size) != 1) tls_failed("make a key");
   return text_of(secret);
 }
 
@@ -57,15 +53,15 @@ std::string curve_public_of(const std::string& secret) {
                      EVP_PKEY_free);
   RawKey open{};
   std::size_t size = open.size();
-  if (!key || EVP_PKEY_get_raw_public_key(key.get(), open.data(), &size) != 1) failed("read a key");
+  if (!key || EVP_PKEY_get_raw_public_key(key.get(), open.data(), &size) != 1) tls_failed("read a key");
   return text_of(open);
 }
 
 bool is_curve_key(const std::string& text) {
-  if (text.size() != kCurveKeyText || text.find_first_not_of(kDigits) != std::string::npos) return false;
+  if (text.size() != kCurveKeyText || text.find_first_not_of(kZ85Digits) != std::string::npos) return false;
   for (std::size_t group = 0; group < text.size(); group += 5) {  // five digits can say more than four bytes
     std::uint64_t value = 0;
-    for (std::size_t i = 0; i < 5; ++i) value = value * 85 + kDigits.find(text[group + i]);
+    for (std::size_t i = 0; i < 5; ++i) value = value * 85 + kZ85Digits.find(text[group + i]);
     if (value > 0xffffffff) return false;
   }
   return true;
@@ -77,7 +73,7 @@ std::string curve_key_text(const std::string& bytes) {
     std::uint32_t value = 0;
     for (std::size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<unsigned char>(bytes[group + i]);
     std::array<char, 5> digits{};
-    for (std::size_t i = 5; i-- > 0; value /= 85) digits[i] = kDigits[value % 85];
+    for (std::size_t i = 5; i-- > 0; value /= 85) digits[i] = kZ85Digits[value % 85];
     text.append(digits.data(), digits.size());
   }
   return text;

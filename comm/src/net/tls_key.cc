@@ -13,13 +13,9 @@ namespace heddle::comm_detail {
 namespace {
 
 constexpr std::string_view kScheme = "sha256:";
-constexpr std::size_t kDigits = 64;
+constexpr std::size_t kFingerprintDigits = 64;
 
 using Memory = std::unique_ptr<BIO, decltype(&BIO_free)>;
-
-[[noreturn]] void failed(const char* what) {
-  throw CommError(std::string("OpenSSL cannot ") + what + ": " + last_tls_error());
-}
 
 // Refuses keys with passwords, since ranks have no terminal to enter one at.
 int no_password(char*, int, int, void*) { return -1; }
@@ -28,7 +24,7 @@ int no_password(char*, int, int, void*) { return -1; }
 
 TlsKey new_tls_key() {
   TlsKey key(EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519"), EVP_PKEY_free);
-  if (!key) failed("make a key");
+  if (!key) tls_failed("make a key");
   return key;
 }
 
@@ -36,7 +32,7 @@ std::string to_pem(const TlsKey& key) {
   const Memory memory(BIO_new(BIO_s_secmem()), BIO_free);
   if (!memory ||
       PEM_write_bio_PrivateKey(memory.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr) != 1)
-    failed("write a key");
+    tls_failed("write a key");
   char* text = nullptr;
   const long length = BIO_get_mem_data(memory.get(), &text);
   return {text, static_cast<std::size_t>(length)};
@@ -54,13 +50,13 @@ TlsKey tls_key_from(const std::string& text) {
 std::string fingerprint_of(evp_pkey_st* key) {
   unsigned char* der = nullptr;
   const int length = i2d_PUBKEY(key, &der);
-  if (length <= 0) failed("read a public key");
+  if (length <= 0) tls_failed("read a public key");
   std::array<unsigned char, EVP_MAX_MD_SIZE> hash;
   unsigned int size = 0;
   const int hashed =
       EVP_Digest(der, static_cast<std::size_t>(length), hash.data(), &size, EVP_sha256(), nullptr);
   OPENSSL_free(der);
-  if (hashed != 1) failed("hash a public key");
+  if (hashed != 1) tls_failed("hash a public key");
   std::string text(kScheme);
   for (unsigned i = 0; i < size; ++i) {
     constexpr const char* kHex = "0123456789abcdef";
@@ -71,7 +67,7 @@ std::string fingerprint_of(evp_pkey_st* key) {
 }
 
 bool is_fingerprint(const std::string& text) {
-  return text.starts_with(kScheme) && text.size() == kScheme.size() + kDigits &&
+  return text.starts_with(kScheme) && text.size() == kScheme.size() + kFingerprintDigits &&
          text.find_first_not_of("0123456789abcdef", kScheme.size()) == std::string::npos;
 }
 
@@ -83,8 +79,12 @@ Certificate certificate_of(const TlsKey& key) {
                     ASN1_TIME_set_string(X509_getm_notBefore(x), "20200101000000Z") == 1 &&
                     ASN1_TIME_set_string(X509_getm_notAfter(x), "99991231235959Z") == 1 &&
                     X509_set_pubkey(x, key.get()) == 1 && X509_sign(x, key.get(), nullptr) > 0;
-  if (!made) failed("make a certificate");
+  if (!made) tls_failed("make a certificate");
   return certificate;
+}
+
+void tls_failed(const char* what) {
+  throw CommError(std::string("OpenSSL cannot ") + what + ": " + last_tls_error());
 }
 
 std::string last_tls_error() {

@@ -27,5 +27,7 @@ Certificate certificate_of(const TlsKey& key);
 
 // The message of OpenSSL's last error.
 std::string last_tls_error();
+// Throws CommError: OpenSSL cannot do `what`.
+[[noreturn]] void tls_failed(const char* what);
 
 }  // namespace heddle::comm_detail

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "core/failure.h"
+
 namespace heddle::comm_detail {
 namespace {
 
@@ -17,8 +19,6 @@ constexpr std::chrono::milliseconds kMaxWait{5};
 
 // How long a thread may wait for a core before it counts as having been stopped.
 constexpr std::chrono::milliseconds kSchedulingDelay{40};
-
-std::string name(int rank) { return "rank " + std::to_string(rank); }
 
 // Each rank sends one to each other rank: with many ranks on few cores, four a second would take all of the time.
 std::chrono::milliseconds heartbeat_interval(std::chrono::milliseconds timeout, std::size_t ranks) {
@@ -152,13 +152,13 @@ void ControlThread::connection_closed(int rank, Peer& peer) {
   set_alive(rank, false);
   if (fault_state_.left(rank)) return;
   fault_state_.fail({Failure::Type::lost, rank,
-                     name(rank) + " is lost: its process has ended, or its host cannot be reached"});
+                     rank_name(rank) + " is lost: its process has ended, or its host cannot be reached"});
 }
 
 // The peer is sent the failure before its connection is closed, so that its user sees the cause.
 void ControlThread::reject(int rank, Peer& peer) {
-  fault_state_.fail(
-      {Failure::Type::mismatch, rank, name(rank) + " sends " + name(self_.rank) + " an invalid message"});
+  fault_state_.fail({Failure::Type::mismatch, rank,
+                     rank_name(rank) + " sends " + rank_name(self_.rank) + " an invalid message"});
   send(peer, abort_frame());
   peer.connection.reset();
   set_alive(rank, false);
@@ -176,9 +176,9 @@ void ControlThread::check_heartbeats() {
     const bool silent = now - peers_[i].last_received > self_.timeout;
     set_alive(rank, !silent);
     if (!silent) continue;
-    fault_state_.fail(
-        {Failure::Type::silent, rank,
-         name(rank) + " has shown no sign of life for " + std::to_string(self_.timeout.count()) + " ms"});
+    fault_state_.fail({Failure::Type::silent, rank,
+                       rank_name(rank) + " has shown no sign of life for " +
+                           std::to_string(self_.timeout.count()) + " ms"});
   }
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/core_share.h"
+#include "core/failure.h"
 #include "core/mismatch.h"
 #include "tcp/control_thread.h"
 #include "tcp/mesh.h"
@@ -30,8 +31,6 @@ constexpr std::chrono::milliseconds kMaxAnnounceDelay{1000};
 
 // The longest interval between two searches for a deadlock.
 constexpr std::chrono::milliseconds kMaxSearchInterval{1000};
-
-std::string name(int rank) { return "rank " + std::to_string(rank); }
 
 class TcpTransport final : public MeshTransport {
  public:
@@ -138,8 +137,8 @@ class TcpTransport final : public MeshTransport {
 
   void check(const Transfer& transfer) const {
     if (transfer.to < size() && transfer.from < size()) return;
-    throw InvalidArgument("a transfer to " + comm_detail::name(transfer.to) + " and from " +
-                          comm_detail::name(transfer.from) + " among " + std::to_string(size()) + " ranks");
+    throw InvalidArgument("a transfer to " + rank_name(transfer.to) + " and from " +
+                          rank_name(transfer.from) + " among " + std::to_string(size()) + " ranks");
   }
 
   void exchange(const Transfer& transfer, OutgoingMessage& out, IncomingMessage& in) {
@@ -184,8 +183,7 @@ class TcpTransport final : public MeshTransport {
     const bool valid_missing = !header.record.failed || (header.missing >= 0 && header.missing < size());
     if (!genuine(header, key_) || !valid_missing || header.number != counts(from).received++) {
       fail({Failure::Type::mismatch, from,
-            comm_detail::name(from) + " sends " + comm_detail::name(rank_) + " an invalid message, in " +
-                call_.to_string()});
+            rank_name(from) + " sends " + rank_name(rank_) + " an invalid message, in " + call_.to_string()});
     }
     check_call(from, header.record, header.bytes, in.wanted());
     call_.ahead = std::min(call_.ahead, header.record.ahead);
@@ -230,7 +228,7 @@ class TcpTransport final : public MeshTransport {
     if (transfer.from != rank_) return;
     if (to_self_.empty()) {
       fail({Failure::Type::mismatch, rank_,
-            comm_detail::name(rank_) + " waits for what it has not sent to itself, in " + call_.to_string()});
+            rank_name(rank_) + " waits for what it has not sent to itself, in " + call_.to_string()});
     }
     const SelfMessage message = std::move(to_self_.front());
     to_self_.pop_front();
@@ -301,16 +299,15 @@ class TcpTransport final : public MeshTransport {
 
   Failure left_failure(int rank) const {
     return {Failure::Type::lost, rank,
-            comm_detail::name(rank) + " left the communicator while " + comm_detail::name(rank_) +
-                " waited for it in " + call_.to_string()};
+            rank_name(rank) + " left the communicator while " + rank_name(rank_) + " waited for it in " +
+                call_.to_string()};
   }
 
   // The data connection has ended. The control thread learns whether the rank has left or is lost.
   [[noreturn]] void fail_closed(int rank) {
     await_control_thread(kMaxFailureDelay, [&] { return fault_state_.left(rank); });
     if (fault_state_.left(rank)) fail(left_failure(rank));
-    fail({Failure::Type::lost, rank,
-          comm_detail::name(rank) + " has ended its connection with " + comm_detail::name(rank_)});
+    fail({Failure::Type::lost, rank, rank_name(rank) + " has ended its connection with " + rank_name(rank_)});
   }
 
   void await_delivery(Clock::time_point deadline) {

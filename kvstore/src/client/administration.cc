@@ -15,7 +15,7 @@ using namespace kv_detail;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMostText = 16 << 20;  // bytes of a status
-constexpr std::chrono::milliseconds kPoll{100};
+constexpr std::chrono::milliseconds kAdministrationPoll{100};
 
 // One wish, on a connection of its own.
 class Administrator final : public Receiver {
@@ -28,7 +28,7 @@ class Administrator final : public Receiver {
     transport_->connect(options_.server);
     while (!over_ && !failure_) {
       if (Clock::now() >= end) refuse("it has not answered in time");
-      transport_->poll(kPoll);
+      transport_->poll(kAdministrationPoll);
     }
     if (failure_) refuse(*failure_);
     return std::move(text_);

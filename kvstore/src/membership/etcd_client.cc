@@ -17,8 +17,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Fields = std::map<std::string, std::string>;
 
-constexpr std::size_t kMostBytes = 4 << 20;  // of a reply; etcd keeps no value of more than 1.5 MiB
-constexpr int kLook = 50;                    // ms between two looks whether the request is cancelled
+constexpr std::size_t kMostReplyBytes = 4 << 20;  // of a reply; etcd keeps no value of more than 1.5 MiB
+constexpr int kLookForCancel = 50;                // ms between two looks whether the request is cancelled
 
 std::string field(const Fields& fields, const std::string& name) {
   const auto found = fields.find(name);
@@ -49,7 +49,7 @@ std::string condition_text(const StoreCondition& one) {
 
 std::size_t append(char* data, std::size_t size, std::size_t count, void* result) {
   auto& text = *static_cast<std::string*>(result);
-  if (size * count > kMostBytes - text.size()) return 0;
+  if (size * count > kMostReplyBytes - text.size()) return 0;
   try {
     text.append(data, size * count);
   } catch (const std::bad_alloc&) {
@@ -158,7 +158,7 @@ class EtcdClient::Request {
     CURLcode result = CURLE_ABORTED_BY_CALLBACK;
     for (int running = 1; running > 0 && !cancelled.load();) {
       if (curl_multi_perform(multi_, &running) != CURLM_OK) break;
-      if (running > 0) curl_multi_poll(multi_, nullptr, 0, kLook, nullptr);
+      if (running > 0) curl_multi_poll(multi_, nullptr, 0, kLookForCancel, nullptr);
     }
     int left = 0;
     while (const CURLMsg* const message = curl_multi_info_read(multi_, &left)) {

@@ -7,8 +7,8 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::chrono::seconds kAgain{1};
-constexpr std::chrono::seconds kQuiet{10};  // between two lines about the same trouble
+constexpr std::chrono::seconds kWriteAgain{1};
+constexpr std::chrono::seconds kQuietAboutWrites{10};  // between two lines about the same trouble
 
 }  // namespace
 
@@ -36,12 +36,12 @@ void FileStateStore::write(Time now) {
   try {
     if (file_) file_->write(*unsaved_);
   } catch (const Error& error) {
-    again_ = now + kAgain;
+    again_ = now + kWriteAgain;
     if (!failing_ || now >= quiet_until_) {
       events_.push_back({ServerEvent::Level::error,
                          "state_not_saved",
                          {{"why", error.what()}, {"then", "servers and workers wait until it is"}}});
-      quiet_until_ = now + kQuiet;
+      quiet_until_ = now + kQuietAboutWrites;
     }
     failing_ = true;
     return;

@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint64_t kMagic = 0x6468637365646468;  // "hddeschd"
 constexpr std::uint32_t kVersion = 3,
                         kOldestVersion = 1;  // 1: without secret and protocols; 2: without learners
-constexpr std::size_t kMostBytes = 1 << 20;
+constexpr std::size_t kMostStateBytes = 1 << 20;
 
 }  // namespace
 
@@ -95,7 +95,7 @@ std::optional<SchedulerState> StateFile::read() const {
   std::error_code error;
   if (!std::filesystem::exists(path_, error) && !error) return std::nullopt;
   std::ifstream file(path_, std::ios::binary);
-  std::string text(kMostBytes, '\0');
+  std::string text(kMostStateBytes, '\0');
   if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (file.bad() || !file.is_open()) throw Error(path_ + ": cannot be read: " + std::strerror(errno));
   text.resize(static_cast<std::size_t>(file.gcount()));

@@ -2,7 +2,6 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
-#include <random>
 
 #include <heddle/store_scheduler.h>
 
@@ -10,6 +9,7 @@
 #include "membership/file_state_store.h"
 #include "membership/leading_scheduler.h"
 #include "transport/stranger_log.h"
+#include "wire/views.h"
 
 namespace heddle {
 namespace {
@@ -20,11 +20,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kTick{20};
 constexpr std::chrono::milliseconds kLastWords{2000};  // for processes that are told that the job is over
 constexpr std::size_t kMaxMessage = 64 << 10;
-
-std::uint64_t random_number() {
-  std::random_device device;
-  return (std::uint64_t{device()} << 32 | device()) | 1;  // not 0
-}
 
 kv_detail::TransportOptions transport_options(const StoreSchedulerOptions& options) {
   kv_detail::TransportOptions result;
@@ -161,7 +156,7 @@ struct StoreScheduler::Impl final : kv_detail::Receiver {
   const std::string address;
   const Clock::time_point begun;
   std::unique_ptr<kv_detail::EtcdStateStore> etcd;  // while run() lasts
-  kv_detail::LeadingScheduler scheduler{options, &random_number};
+  kv_detail::LeadingScheduler scheduler{options, &kv_detail::new_incarnation};
   kv_detail::StrangerLog stranger_log;
   std::atomic<bool> stopping{false};
   std::mutex mutex;  // guards what follows

@@ -10,7 +10,7 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::chrono::seconds kOverdue{5};  // after which it is said which ranks have never come
+constexpr std::chrono::seconds kMissingAfter{5};  // after which it is said which ranks have never come
 // The state of an optimizer: a few arrays like the value, and counts.
 constexpr std::uint64_t kMostStates = 8, kStateHeads = 64 << 10;
 
@@ -51,7 +51,7 @@ Job::Job(const Hello& hello, std::uint64_t incarnation, MemoryLimits limits, std
       changes_(changes),
       memory_(limits, used, counters, changes),
       workers_(hello.workers),
-      overdue_{now, kOverdue, {.since = now}},
+      overdue_{now, kMissingAfter, {.since = now}},
       required_(hello.workers, true),
       pushing_(required_) {
   memory_.use_overhead(overhead(hello.workers));
@@ -581,7 +581,7 @@ void Job::add_to(ServerStats& stats, Clock::time_point now) const {
   stats.keys += keys_.size();
   memory_.add_to(stats);
   for (const Worker& one : workers_) {
-    if (!one.greeted && (one.dropped || now - overdue_.begun < kOverdue)) continue;
+    if (!one.greeted && (one.dropped || now - overdue_.begun < kMissingAfter)) continue;
     WorkerStats worker = one.stats;
     worker.silent = std::chrono::duration<double>(now - one.last_seen).count();
     worker.pulls_waiting += one.waiting;

@@ -7,20 +7,13 @@
 
 #include <heddle/row_sparse.h>
 
+#include "server/sole_weight.h"
 #include "wire/rows.h"
 
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::int64_t kOnly = 0;  // an optimizer keeps the state of one weight
-const std::string kPrefix = "0.";
-constexpr const char *kRows = "rows", *kWidth = "width", *kUpdates = "updates";
-
-NDArray wide(const NDArray& value) { return is_half(value.dtype()) ? value.astype(DType::f32) : value; }
-
-std::size_t bytes_of(const NDArray& array) {
-  return static_cast<std::size_t>(array.size()) * size_of(array.dtype());
-}
+constexpr const char *kRowsEntry = "rows", *kUpdatesEntry = "updates";
 
 std::span<const std::int64_t> numbers_in(const NDArray& rows) {
   rows.wait();
@@ -75,9 +68,9 @@ RowValues rows_in(const NDArray& payload, std::uint64_t row_bytes, DType dtype, 
 }
 
 RowValues sum_rows(const std::vector<RowValues>& all, std::int64_t bound) {
-  if (all.size() == 1) return {all[0].rows, wide(all[0].values)};
+  if (all.size() == 1) return {all[0].rows, widened(all[0].values)};
   std::vector<RowSparse> arrays;
-  for (const RowValues& one : all) arrays.push_back(sparse({one.rows, wide(one.values)}, bound));
+  for (const RowValues& one : all) arrays.push_back(sparse({one.rows, widened(one.values)}, bound));
   const RowSparse total = sum(arrays).trimmed();
   total.wait();
   return {total.rows(), total.values()};
@@ -110,7 +103,7 @@ void scatter_rows(const NDArray& matrix, const RowValues& rows) {
 
 void add_rows_to(NDArray& dense, const RowValues& rows) {
   const std::int64_t bound = dense.size() / rows.width();
-  add_rows(dense.view_as({bound, rows.width()}), sparse({rows.rows, wide(rows.values)}, bound));
+  add_rows(dense.view_as({bound, rows.width()}), sparse({rows.rows, widened(rows.values)}, bound));
 }
 
 // What the optimizer keeps of a row is seen from what it keeps of a weight with one row.
@@ -118,10 +111,10 @@ RowOptimizer::RowOptimizer(const UpdateRule& rule, DType dtype, std::int64_t wid
     : rule_(rule), dtype_(dtype), width_(width) {
   const auto optimizer = made();
   const RowValues nothing{zeros({1}, DType::i64), zeros({1, width}, dtype)};
-  optimizer->update(kOnly, zeros({1, width}, dtype), compact(nothing), {.lr = 0});
+  optimizer->update(kSoleWeight, zeros({1, width}, dtype), compact(nothing), {.lr = 0});
   for (const auto& [name, array] : optimizer->state()) {
-    const std::string entry = name.substr(kPrefix.size());
-    if (entry != kUpdates) columns_[entry] = {array.dtype(), bytes_of(array)};
+    const std::string entry = name.substr(kSoleWeightPrefix.size());
+    if (entry != kUpdatesEntry) columns_[entry] = {array.dtype(), bytes_of(array)};
   }
 }
 
@@ -156,14 +149,14 @@ void RowOptimizer::update(const NDArray& weights, const RowValues& gradient, con
   if (gradient.count() == 0) return (void)++updates_;
   const std::vector<std::size_t> slots = slots_for(gradient.rows);
   const auto optimizer = made();
-  std::map<std::string, NDArray> state{{kPrefix + kUpdates, count_array(updates_)}};
-  for (const auto& [name, column] : columns_) state[kPrefix + name] = gathered(column, slots);
-  optimizer->set_state(state, {{kOnly, weights}});
-  optimizer->update(kOnly, weights, compact(gradient), options);
+  std::map<std::string, NDArray> state{{kSoleWeightPrefix + kUpdatesEntry, count_array(updates_)}};
+  for (const auto& [name, column] : columns_) state[kSoleWeightPrefix + name] = gathered(column, slots);
+  optimizer->set_state(state, {{kSoleWeight, weights}});
+  optimizer->update(kSoleWeight, weights, compact(gradient), options);
   weights.wait();
   for (const auto& [name, array] : optimizer->state()) {
     array.wait();
-    const auto found = columns_.find(name.substr(kPrefix.size()));
+    const auto found = columns_.find(name.substr(kSoleWeightPrefix.size()));
     if (found == columns_.end()) continue;
     Column& column = found->second;
     const auto* from = array.data<const std::byte>();
@@ -188,7 +181,8 @@ StateArrays RowOptimizer::state() const {
   NDArray rows({static_cast<std::int64_t>(slots.size())}, DType::i64);
   auto* to = rows.data<std::int64_t>();
   for (const std::size_t slot : slots) *to++ = rows_[slot];
-  StateArrays all{{kRows, rows}, {kWidth, count_array(width_)}, {kUpdates, count_array(updates_)}};
+  StateArrays all{
+      {kRowsEntry, rows}, {kWidthEntry, count_array(width_)}, {kUpdatesEntry, count_array(updates_)}};
   for (const auto& [name, column] : columns_) {
     const NDArray array = gathered(column, slots);
     all[name] = array.view_as({array.size()});
@@ -197,10 +191,10 @@ StateArrays RowOptimizer::state() const {
 }
 
 void RowOptimizer::set_state(const StateArrays& state, std::int64_t bound) {
-  const std::int64_t updates = count_in(state, kUpdates);
-  const auto rows = state.find(kRows);
+  const std::int64_t updates = count_in(state, kUpdatesEntry);
+  const auto rows = state.find(kRowsEntry);
   if (rows == state.end() || rows->second.dtype() != DType::i64)
-    throw InvalidArgument("optimizer state: '" + std::string(kRows) + "' is not there, or not i64");
+    throw InvalidArgument("optimizer state: '" + std::string(kRowsEntry) + "' is not there, or not i64");
   const std::span<const std::int64_t> numbers = numbers_in(rows->second);
   check_row_list(numbers, static_cast<std::uint64_t>(bound));
   std::map<std::string, Column> columns = columns_;
@@ -237,7 +231,7 @@ std::int64_t RowOptimizer::count_without_state(const NDArray& rows) const {
 }
 
 std::unique_ptr<Optimizer> RowOptimizer::whole(const NDArray& matrix) const {
-  std::map<std::string, NDArray> state{{kPrefix + kUpdates, count_array(updates_)}};
+  std::map<std::string, NDArray> state{{kSoleWeightPrefix + kUpdatesEntry, count_array(updates_)}};
   for (const auto& [name, column] : columns_) {
     const NDArray array = zeros(shape_of(column, matrix.shape()[0]), column.dtype);
     array.wait();
@@ -245,10 +239,10 @@ std::unique_ptr<Optimizer> RowOptimizer::whole(const NDArray& matrix) const {
     for (std::size_t slot = 0; slot < rows_.size(); ++slot)
       std::memcpy(to + static_cast<std::size_t>(rows_[slot]) * column.row_bytes,
                   column.data.data() + slot * column.row_bytes, column.row_bytes);
-    state[kPrefix + name] = array;
+    state[kSoleWeightPrefix + name] = array;
   }
   auto optimizer = made();
-  optimizer->set_state(state, {{kOnly, matrix}});
+  optimizer->set_state(state, {{kSoleWeight, matrix}});
   return optimizer;
 }
 
@@ -271,7 +265,8 @@ bool RowOptimizer::take_over(const StateArrays& state, std::int64_t rows) {
   for (std::size_t row = 0; row < has_state.size(); ++row) {
     if (has_state[row]) *to++ = static_cast<std::int64_t>(row);
   }
-  StateArrays of_rows{{kRows, present}, {kWidth, count_array(width_)}, {kUpdates, state.at(kUpdates)}};
+  StateArrays of_rows{
+      {kRowsEntry, present}, {kWidthEntry, count_array(width_)}, {kUpdatesEntry, state.at(kUpdatesEntry)}};
   for (const auto& [name, column] : columns_) {
     const NDArray array = gather_rows(
         state.at(name).view_as({rows, static_cast<std::int64_t>(column.row_bytes / size_of(column.dtype))}),

@@ -3,7 +3,6 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
-#include <random>
 
 #include <heddle/engine.h>
 #include <heddle/server.h>
@@ -16,6 +15,7 @@
 #include "transport/address.h"
 #include "transport/stranger_log.h"
 #include "transport/time_share.h"
+#include "wire/views.h"
 
 namespace heddle {
 namespace {
@@ -31,11 +31,6 @@ constexpr int kPartsOfTime = 3;
 constexpr std::chrono::microseconds kCollectAtOnce{1000}, kShortSleep{200};
 // After which it is logged that the scheduler cannot be reached, first and again.
 constexpr std::chrono::seconds kFirstComplaint{5}, kComplaints{60};
-
-std::uint64_t random_number() {
-  std::random_device device;
-  return std::uint64_t{device()} << 32 | device();
-}
 
 kv_detail::TransportOptions transport_options(const ServerOptions& options) {
   kv_detail::TransportOptions result;
@@ -85,7 +80,7 @@ struct Server::Impl final : kv_detail::Receiver {
 
   std::unique_ptr<kv_detail::ServerNode> make_node() {
     const EngineScope scope(engine);  // of the values that it restores
-    return std::make_unique<kv_detail::ServerNode>(options, random_number() | 1, *transport, begun);
+    return std::make_unique<kv_detail::ServerNode>(options, kv_detail::new_incarnation(), *transport, begun);
   }
 
   std::shared_ptr<kv_detail::SchedulerFinder> finder() const {

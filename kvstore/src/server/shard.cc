@@ -1,18 +1,12 @@
 #include "server/shard.h"
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
 namespace heddle::kv_detail {
 namespace {
 
 constexpr std::chrono::seconds kKeepAgain{1};  // another process may still have the folder
-
-std::uint64_t random_number() {
-  std::random_device device;
-  return (std::uint64_t{device()} << 32 | device()) | 1;
-}
 
 }  // namespace
 
@@ -31,8 +25,9 @@ void Shard::set_view(const ShardView& view, const Views& views, Clock::time_poin
   if (primary && view.fresh) {
     stop_serving();  // what this process has of the shard was given up
     receiver_ = nullptr;
-    begin(std::make_unique<ServerCore>(core_options(owner_, number_), random_number(), owner_.memory_used()),
-          view, now);
+    begin(
+        std::make_unique<ServerCore>(core_options(owner_, number_), new_incarnation(), owner_.memory_used()),
+        view, now);
   } else if (primary && receiver_ && receiver_->is_complete()) {
     take_over(view, now);
   } else if (primary && core_) {
@@ -71,7 +66,7 @@ void Shard::set_receiver(const ShardView& view, std::unique_ptr<ServerCore> form
 void Shard::begin(std::unique_ptr<ServerCore> core, const ShardView& view, Clock::time_point now) {
   core_ = std::move(core);
   keep_snapshots(view.fresh);
-  sender_ = std::make_unique<ReplicaSender>(owner_, *core_, number_, random_number());
+  sender_ = std::make_unique<ReplicaSender>(owner_, *core_, number_, new_incarnation());
   sender_->set_backup(copy_of(view), backup_, now);
   owner_.log(
       ServerEvent::Level::info, "primary",
@@ -95,7 +90,7 @@ void Shard::keep_snapshots(bool restores) {
     return log(ServerEvent::Level::error, "snapshot_failed", Snapshots::Fields{{"why", error.what()}});
   }
   keep_failed_ = false;
-  restores ? snapshots_->restore(random_number()) : snapshots_->adopt();
+  restores ? snapshots_->restore(new_incarnation()) : snapshots_->adopt();
 }
 
 // What it has still been writing is on the disk, or an event says why it is not. Blocks.

@@ -10,20 +10,16 @@
 
 #include "server/keep_alive.h"
 #include "server/sole_owner.h"
+#include "server/sole_weight.h"
 
 namespace heddle::kv_detail {
 namespace {
-
-constexpr std::int64_t kOnly = 0;  // an optimizer keeps the state of one key
 
 UpdateOptions options_of(const Push& push) {
   UpdateOptions options{.grad_scale = push.scale};
   if (!std::isnan(push.lr)) options.lr = push.lr;
   return options;
 }
-
-// Halves are added as f32, and the sum is rounded once.
-NDArray wide(const NDArray& value) { return is_half(value.dtype()) ? value.astype(DType::f32) : value; }
 
 // The memory of a push may still be on its way to the backup.
 void make_own(NDArray& sum, const NDArray& pushed) {
@@ -170,10 +166,10 @@ void StoredKey::apply_whole(const UpdateRule& rule, const std::vector<const Push
   for (const Push* push : pushes) {
     if (!push->value.defined()) continue;
     if (!sum.defined()) {
-      sum = wide(push->value);
+      sum = widened(push->value);
     } else if (!push->overwrite) {
       make_own(sum, pushes[0]->value);
-      sum += wide(push->value);
+      sum += widened(push->value);
     }
   }
   if (sum.defined()) update(rule, sum, *pushes[0]);
@@ -184,7 +180,7 @@ void StoredKey::update(const UpdateRule& rule, const NDArray& sum, const Push& p
   if (push.overwrite || rule.kind == UpdateRule::Kind::replace)
     return set_value(sum.dtype() == dtype() ? sum : sum.astype(dtype()));
   if (rule.kind == UpdateRule::Kind::add && is_half(dtype()))
-    return set_value((wide(value_.array()) + sum * push.scale).astype(dtype()));
+    return set_value((widened(value_.array()) + sum * push.scale).astype(dtype()));
   NDArray value = value_.array_to_change();
   if (rule.kind == UpdateRule::Kind::add) {
     value += push.scale == 1 ? sum : sum * push.scale;
@@ -192,7 +188,7 @@ void StoredKey::update(const UpdateRule& rule, const NDArray& sum, const Push& p
     const bool first = !optimizer_;
     if (first) make_optimizer(rule);
     own_state();
-    optimizer_->update(kOnly, shaped(value), shaped(sum), options_of(push));
+    optimizer_->update(kSoleWeight, shaped(value), shaped(sum), options_of(push));
     if (first) count_state();
   }
   value.wait();
@@ -274,8 +270,8 @@ void StoredKey::set_state(const UpdateRule& rule, const std::map<std::string, ND
     if (set_row_state(rule, state, row_bytes)) return;
     made = create_optimizer(rule.name, rule.params);
     std::map<std::string, NDArray> named;
-    for (const auto& [name, value] : state) named[std::to_string(kOnly) + "." + name] = value;
-    made->set_state(named, {{kOnly, value_.array()}});
+    for (const auto& [name, value] : state) named[kSoleWeightPrefix + name] = value;
+    made->set_state(named, {{kSoleWeight, value_.array()}});
   }
   reset_optimizer();
   optimizer_ = std::move(made);

@@ -7,31 +7,24 @@
 #include <heddle/ops.h>
 
 #include "server/compression.h"
+#include "server/sole_weight.h"
 #include "server/stored_key.h"
 #include "wire/rows.h"
 
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::int64_t kOnly = 0;  // an optimizer keeps the state of one key
-const std::string kPrefix = "0.";
-constexpr const char *kWidth = "width", *kRowUpdates = "row_updates";
-
-NDArray wide(const NDArray& value) { return is_half(value.dtype()) ? value.astype(DType::f32) : value; }
+constexpr const char* kRowUpdates = "row_updates";
 
 NDArray as_matrix(const NDArray& value, std::int64_t rows) {
   return value.view_as({rows, value.size() / rows});
-}
-
-std::uint64_t bytes_of(const NDArray& array) {
-  return array.defined() ? static_cast<std::uint64_t>(array.size()) * size_of(array.dtype()) : 0;
 }
 
 // The state of an optimizer by the names that it has there.
 std::map<std::string, NDArray> named(const std::map<std::string, NDArray>& state, const NDArray& matrix) {
   std::map<std::string, NDArray> all;
   for (const auto& [name, array] : state)
-    all[kPrefix + name] =
+    all[kSoleWeightPrefix + name] =
         name != kRowUpdates && array.size() == matrix.size() ? array.view_as(matrix.shape()) : array;
   return all;
 }
@@ -106,7 +99,7 @@ void StoredKey::apply_rows(const UpdateRule& rule, const std::vector<const Push*
     if (push->rows.defined()) {
       rows.push_back({push->rows, push->value});
     } else {
-      sum = zeros({size()}, wide(value_.array()).dtype());
+      sum = zeros({size()}, widened(value_.array()).dtype());
     }
   }
   if (!sum.defined()) return update_rows(rule, sum_rows(rows, size() / rows[0].width()), *pushes[0]);
@@ -114,7 +107,7 @@ void StoredKey::apply_rows(const UpdateRule& rule, const std::vector<const Push*
     if (push->rows.defined()) {
       add_rows_to(sum, {push->rows, push->value});
     } else {
-      sum += wide(push->value);
+      sum += widened(push->value);
     }
   }
   update(rule, sum, *pushes[0]);
@@ -125,7 +118,7 @@ void StoredKey::update_rows(const UpdateRule& rule, const RowValues& sum, const 
   const std::int64_t rows = size() / sum.width();
   NDArray values = sum.values;
   if (rule.kind == UpdateRule::Kind::add) {
-    values = wide(gather_rows(as_matrix(value_.array(), rows), sum.rows));
+    values = widened(gather_rows(as_matrix(value_.array(), rows), sum.rows));
     values += push.scale == 1 ? sum.values : sum.values * push.scale;
   }
   if (values.dtype() != dtype()) values = values.astype(dtype());
@@ -141,7 +134,7 @@ void StoredKey::update_row_state(const UpdateRule& rule, const RowValues& sum, c
     if (matrix_rows_ != rows) make_matrix_optimizer(rule, rows);
     own_state();
     const RowSparse gradient({rows, sum.width()}, sum.rows, sum.values, full({1}, sum.count(), DType::i64));
-    optimizer_->update(kOnly, shaped(value), gradient, options);
+    optimizer_->update(kSoleWeight, shaped(value), gradient, options);
   } else {
     if (!row_optimizer_) row_optimizer_ = std::make_unique<RowOptimizer>(rule, dtype(), sum.width());
     if (row_optimizer_->width() != sum.width())
@@ -170,7 +163,7 @@ void StoredKey::make_optimizer(const UpdateRule& rule) {
 void StoredKey::make_matrix_optimizer(const UpdateRule& rule, std::int64_t rows) {
   const NDArray matrix = as_matrix(value_.array(), rows);
   auto made = create_optimizer(rule.name, rule.params);
-  made->set_state(named(state(), matrix), {{kOnly, matrix}});
+  made->set_state(named(state(), matrix), {{kSoleWeight, matrix}});
   optimizer_ = std::move(made);
   matrix_rows_ = rows;
 }
@@ -179,7 +172,7 @@ void StoredKey::make_matrix_optimizer(const UpdateRule& rule, std::int64_t rows)
 std::unique_ptr<RowOptimizer> StoredKey::row_optimizer_from(const UpdateRule& rule,
                                                             const std::map<std::string, NDArray>& state,
                                                             std::uint64_t row_bytes) const {
-  const auto width = state.find(kWidth);
+  const auto width = state.find(kWidthEntry);
   const bool is_of_rows =
       width != state.end() && width->second.dtype() == DType::i64 && width->second.size() == 1;
   const auto elements = is_of_rows ? width->second.item<std::int64_t>()
@@ -206,7 +199,7 @@ bool StoredKey::set_row_state(const UpdateRule& rule, const std::map<std::string
     return false;
   const NDArray matrix = as_matrix(value_.array(), counts->second.size());
   auto made = create_optimizer(rule.name, rule.params);
-  made->set_state(named(state, matrix), {{kOnly, matrix}});
+  made->set_state(named(state, matrix), {{kSoleWeight, matrix}});
   reset_optimizer();
   optimizer_ = std::move(made);
   matrix_rows_ = matrix.shape()[0];

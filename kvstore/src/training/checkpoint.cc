@@ -15,8 +15,8 @@ namespace {
 
 const std::string kParameter = "parameter.", kTrainer = "trainer.", kArray = "array.";
 const std::string kCounter = "counter.", kSeed = "seed.", kPosition = "position.", kNote = "note.";
-constexpr const char* kFormat = "format";
-constexpr const char* kFormatName = "heddle checkpoint 1";
+constexpr const char* kFormatKey = "format";
+constexpr const char* kCheckpointFormat = "heddle checkpoint 1";
 
 [[noreturn]] void fail(const std::string& path, const std::string& problem) {
   throw Error("checkpoint '" + path + "' " + problem);
@@ -25,10 +25,10 @@ constexpr const char* kFormatName = "heddle checkpoint 1";
 using Metadata = std::map<std::string, std::string>;
 
 void check_format(const std::string& path, const Metadata& metadata) {
-  auto format = metadata.find(kFormat);
+  auto format = metadata.find(kFormatKey);
   if (format == metadata.end()) fail(path, "is no checkpoint: its metadata have no 'format'");
-  if (format->second != kFormatName)
-    fail(path, "has format '" + format->second + "', not '" + kFormatName + "'");
+  if (format->second != kCheckpointFormat)
+    fail(path, "has format '" + format->second + "', not '" + kCheckpointFormat + "'");
 }
 
 Metadata notes_in(const Metadata& metadata) {
@@ -147,7 +147,7 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint, Wher
   return in_file_call("save_checkpoint", [&] {
     check_generators("save_checkpoint", checkpoint);
     Safetensors content;
-    content.metadata[kFormat] = kFormatName;
+    content.metadata[kFormatKey] = kCheckpointFormat;
     for (const auto& [name, value] : checkpoint.parameters) {
       if (content.arrays.try_emplace(kParameter + name, value).second) continue;
       throw InvalidArgument("save_checkpoint: two parameters are called '" + name + "'");

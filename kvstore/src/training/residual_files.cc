@@ -15,7 +15,7 @@
 namespace heddle {
 namespace {
 
-constexpr const char *kFormat = "format", *kFormatName = "heddle residuals 1";
+constexpr const char *kFormatEntry = "format", *kResidualsFormat = "heddle residuals 1";
 const std::string kMark = ".residuals-", kParameters = "parameters";
 
 struct FileName {
@@ -109,8 +109,9 @@ std::map<std::string, NDArray> load_residuals(const std::string& path, std::int6
   std::error_code error;
   if (!std::filesystem::exists(file, error)) return {};
   Safetensors content = load_safetensors(file);
-  if (content.metadata[kFormat] != kFormatName)
-    throw Error("'" + file + "' has format '" + content.metadata[kFormat] + "', not '" + kFormatName + "'");
+  if (content.metadata[kFormatEntry] != kResidualsFormat)
+    throw Error("'" + file + "' has format '" + content.metadata[kFormatEntry] + "', not '" +
+                kResidualsFormat + "'");
   const auto saved = content.metadata.find(kParameters);
   if (saved != content.metadata.end() && saved->second != names_of(trainer))
     throw InvalidArgument("it was saved with other parameters, or in another order: " + saved->second +
@@ -126,7 +127,7 @@ void save_residuals(const std::string& path, const Trainer& trainer, Where where
   // Returns when all workers have written theirs. If one cannot, all throw: the others would wait for it else.
   store.check_residuals([&] {
     Safetensors content{.arrays = store.residuals(),
-                        .metadata = {{kFormat, kFormatName}, {kParameters, names_of(trainer)}}};
+                        .metadata = {{kFormatEntry, kResidualsFormat}, {kParameters, names_of(trainer)}}};
     if (content.arrays.empty()) {
       std::error_code error;
       std::filesystem::remove(file, error);

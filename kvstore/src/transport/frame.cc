@@ -10,9 +10,9 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x564b4448;  // "HDKV"
-constexpr std::uint16_t kVersion = 1;
-constexpr std::size_t kMostAtOnce = 1 << 30;  // bytes: ISA-L takes an int
+constexpr std::uint32_t kFrameMagic = 0x564b4448;  // "HDKV"
+constexpr std::uint16_t kFrameVersion = 1;
+constexpr std::size_t kMostSummedAtOnce = 1 << 30;  // bytes: ISA-L takes an int
 
 // Little-endian numbers, one after the other.
 class Writer {
@@ -60,7 +60,7 @@ void check_sum(const char* what, std::span<const std::byte> bytes, std::uint32_t
 std::uint32_t checksum(std::span<const std::byte> bytes) {
   std::uint32_t sum = ~0u;
   while (!bytes.empty()) {
-    const std::size_t part = std::min(bytes.size(), kMostAtOnce);
+    const std::size_t part = std::min(bytes.size(), kMostSummedAtOnce);
     // crc32_iscsi() takes a pointer to memory that is not const, but only reads it.
     auto* buffer = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(bytes.data()));
     sum = crc32_iscsi(buffer, static_cast<int>(part), sum);
@@ -76,8 +76,8 @@ Preamble preamble_of(std::span<const std::byte> head, std::span<const std::byte>
 WirePreamble encode(const Preamble& preamble) {
   WirePreamble wire{};
   Writer writer(wire);
-  writer.put(kMagic);
-  writer.put(kVersion);
+  writer.put(kFrameMagic);
+  writer.put(kFrameVersion);
   writer.put(std::uint16_t{0});
   writer.put(preamble.head_bytes);
   writer.put(preamble.head_checksum);
@@ -89,7 +89,7 @@ WirePreamble encode(const Preamble& preamble) {
 
 Preamble decode(std::span<const std::byte, kPreambleBytes> wire, const FrameLimits& limits) {
   Reader reader(wire);
-  if (reader.get<std::uint32_t>() != kMagic) broken("it does not begin as one");
+  if (reader.get<std::uint32_t>() != kFrameMagic) broken("it does not begin as one");
   const auto version = reader.get<std::uint16_t>();
   const auto zeros = reader.get<std::uint16_t>();
   Preamble preamble;
@@ -98,8 +98,9 @@ Preamble decode(std::span<const std::byte, kPreambleBytes> wire, const FrameLimi
   preamble.payload_bytes = reader.get<std::uint64_t>();
   preamble.payload_checksum = reader.get<std::uint32_t>();
   check_sum("preamble", wire.first(kPreambleBytes - 4), reader.get<std::uint32_t>());
-  if (version != kVersion || zeros != 0)
-    broken("it has version " + std::to_string(version) + "; this is version " + std::to_string(kVersion));
+  if (version != kFrameVersion || zeros != 0)
+    broken("it has version " + std::to_string(version) + "; this is version " +
+           std::to_string(kFrameVersion));
   check_bytes("head", preamble.head_bytes, limits.head);
   check_bytes("payload", preamble.payload_bytes, limits.payload);
   return preamble;

@@ -22,8 +22,9 @@ using comm_detail::Ring;
 using comm_detail::Socket;
 using comm_detail::Step;
 
-constexpr std::array<std::byte, 4> kMagic = {std::byte{'H'}, std::byte{'D'}, std::byte{'K'}, std::byte{'H'}};
-constexpr std::byte kVersion{1};
+constexpr std::array<std::byte, 4> kHelloMagic = {std::byte{'H'}, std::byte{'D'}, std::byte{'K'},
+                                                  std::byte{'H'}};
+constexpr std::byte kHelloVersion{1};
 
 // What the two ends share; the client makes it.
 struct Rings {
@@ -174,8 +175,8 @@ void Handshake::accept_memory() {
 // Magic 4, version 1, memory 1, zeros 6, checksum 4.
 void Handshake::encode(bool memory) {
   hello_ = {};
-  std::memcpy(hello_.data(), kMagic.data(), kMagic.size());
-  hello_[4] = kVersion;
+  std::memcpy(hello_.data(), kHelloMagic.data(), kHelloMagic.size());
+  hello_[4] = kHelloVersion;
   hello_[5] = std::byte{memory};
   const std::uint32_t sum = checksum(std::span(hello_).first(kBytes - 4));
   for (std::size_t i = 0; i < 4; ++i) hello_[kBytes - 4 + i] = static_cast<std::byte>(sum >> 8 * i);
@@ -183,11 +184,12 @@ void Handshake::encode(bool memory) {
 
 bool Handshake::decode() const {
   const std::uint32_t sum = checksum(std::span(hello_).first(kBytes - 4));
-  bool good = std::memcmp(hello_.data(), kMagic.data(), kMagic.size()) == 0 && hello_[5] <= std::byte{1};
+  bool good =
+      std::memcmp(hello_.data(), kHelloMagic.data(), kHelloMagic.size()) == 0 && hello_[5] <= std::byte{1};
   for (std::size_t i = 0; i < 4; ++i)
     good = good && hello_[kBytes - 4 + i] == static_cast<std::byte>(sum >> 8 * i);
   if (!good) throw CommError("the other side is no key-value store of Heddle");
-  if (hello_[4] != kVersion)
+  if (hello_[4] != kHelloVersion)
     throw CommError("the other side speaks version " + std::to_string(std::to_integer<int>(hello_[4])) +
                     " of the protocol, this one version 1");
   return hello_[5] == std::byte{1};

@@ -45,7 +45,6 @@ constexpr std::size_t kMostUnauthenticated = 512;
 constexpr int kPartsOfTime = 5;
 constexpr std::chrono::milliseconds kHandshakesAtOnce{5};
 const std::atomic<std::uint32_t> kNever{0};
-constexpr const char* kEnded = "the other side has closed the connection";
 
 class NetTransport final : public Transport {
  public:
@@ -404,7 +403,7 @@ bool NetTransport::move(NetPeer& peer) {
   if (peer.gone) return true;
   if (in.closed || (out.closed && !in.any)) {
     const std::string why = peer.connection->handshake_error();
-    throw CommError(why.empty() ? kEnded : why);
+    throw CommError(why.empty() ? kPeerClosed : why);
   }
   if (in.more || out.more || out.closed) make_ready(peer);
   if (in.any || out.any) mark_busy(peer.number);

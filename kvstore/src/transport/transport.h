@@ -31,6 +31,9 @@ struct Message {
   int priority = 0;  // of the messages that wait for a connection, one of a larger number is sent first
 };
 
+// What disconnected() says of the usual end.
+constexpr const char* kPeerClosed = "the other side has closed the connection";
+
 // What the owner of a transport does with events. All are called inside Transport::poll, on its thread, and may call
 // send, connect and close. An exception from received() or memory_for() closes the connection; its text is logged by
 // the owner in disconnected().

@@ -47,7 +47,6 @@ constexpr int kMessagesOfATurn = 256;
 constexpr std::size_t kCurveOverhead = 256;  // bytes, at most, by which CURVE makes a part longer
 // A send that ZeroMQ refuses is tried again after this, as its signals are not told apart.
 constexpr std::chrono::milliseconds kRetry{1};
-constexpr const char* kEnded = "the other side has closed the connection";
 
 std::string endpoint_of(const Address& address, bool encrypted) {
   return encrypted ? "tcp://" + address.text() : "ipc://@" + local_name(kLocalKind, address);
@@ -271,7 +270,7 @@ std::size_t ZmqTransport::queued(Peer peer) const {
   return found == peers_.end() ? 0 : found->second.queue.bytes();
 }
 
-void ZmqTransport::close(Peer peer) { forget(peer, kEnded); }
+void ZmqTransport::close(Peer peer) { forget(peer, kPeerClosed); }
 
 // The peer of a router is told why, as its connection stays.
 void ZmqTransport::forget(Peer peer, const std::string& why) {
@@ -343,7 +342,7 @@ void ZmqTransport::read_router_events() {
     if (event->what != ZMQ_EVENT_DISCONNECTED && event->what != ZMQ_EVENT_CLOSED) continue;
     open_fds_.erase(event->value);
     if (const auto found = by_fd_.find(event->value); found != by_fd_.end()) {
-      fail(found->second, kEnded);
+      fail(found->second, kPeerClosed);
       by_fd_.erase(found);
     }
   }
@@ -376,7 +375,7 @@ void ZmqTransport::accept(const std::string& identity, int fd, ZmqPart& part) {
   // ZeroMQ keeps the connection of a key that was let in before.
   if (guard_ && !keys_->allow(user))
     return void(goodbyes_.emplace_back(identity, "its key is no longer in comm.allowed"));
-  if (const auto older = by_fd_.find(fd); older != by_fd_.end()) fail(older->second, kEnded);
+  if (const auto older = by_fd_.find(fd); older != by_fd_.end()) fail(older->second, kPeerClosed);
   const Peer peer = ++last_peer_;
   ZmqPeer& state = peers_[peer];
   state.identity = identity;
@@ -435,7 +434,7 @@ void ZmqTransport::read_dealer_events(Peer peer, ZmqPeer& state) {
       case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
       case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
         if (try_next_key(peer, state)) return;
-        fail(peer, state.greeted ? kEnded : refusal(state));
+        fail(peer, state.greeted ? kPeerClosed : refusal(state));
         break;
       default:
         break;
@@ -521,7 +520,7 @@ bool ZmqTransport::begin_message(Peer peer, ZmqPeer& state) {
   }
   if (router_->send(state.identity, ZMQ_SNDMORE)) return true;
   if (errno == EHOSTUNREACH)
-    fail(peer, kEnded);
+    fail(peer, kPeerClosed);
   else
     blocked_ = true;
   return false;
@@ -536,7 +535,7 @@ bool ZmqTransport::flush(Peer peer, ZmqPeer& state) {
     parts.emplace_back(std::span<const std::byte>(wire));
     parts.emplace_back(std::span<const std::byte>(message.head));
     parts.emplace_back(message.payload);
-    if (!(state.dealer ? state.dealer->socket : *router_).send(parts)) fail(peer, kEnded);
+    if (!(state.dealer ? state.dealer->socket : *router_).send(parts)) fail(peer, kPeerClosed);
     moved = true;
   }
   return moved;

@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <heddle/dtype.h>
 #include <heddle/error.h>
 
 namespace heddle::kv_detail {
@@ -53,6 +54,16 @@ class Reader {
     T value;
     std::memcpy(&value, next(sizeof value).data(), sizeof value);
     return value;
+  }
+  bool get_flag() {
+    const auto value = get<std::uint8_t>();
+    if (value > 1) throw MalformedMessage("a flag is " + std::to_string(value));
+    return value == 1;
+  }
+  DType get_dtype() {
+    const auto value = get<std::uint8_t>();
+    if (!is_dtype(value)) throw MalformedMessage("dtype " + std::to_string(value) + ", which is none");
+    return static_cast<DType>(value);
   }
   std::string get_text(std::size_t most) {
     const auto length = get<std::uint32_t>();

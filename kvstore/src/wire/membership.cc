@@ -3,13 +3,7 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::size_t kMaxName = 256, kMaxReason = 16 << 10;
-
-bool flag_from(Reader& reader) {
-  const auto flag = reader.get<std::uint8_t>();
-  if (flag > 1) throw MalformedMessage("a flag is " + std::to_string(flag));
-  return flag == 1;
-}
+constexpr std::size_t kMaxReason = 16 << 10;
 
 Enlist enlist_from(Reader& reader) {
   Enlist enlist;
@@ -44,7 +38,7 @@ Heartbeat heartbeat_from(Reader& reader) {
     one.shard = reader.get<std::uint32_t>();
     one.epoch = reader.get<std::uint64_t>();
   }
-  heartbeat.leaving = flag_from(reader);
+  heartbeat.leaving = reader.get_flag();
   return heartbeat;
 }
 
@@ -95,7 +89,7 @@ Refused refused_from(Reader& reader) {
 
 Status status_from(Reader& reader) {
   Status status;
-  status.over = flag_from(reader);
+  status.over = reader.get_flag();
   status.text = reader.get_text(kMaxReason);
   return status;
 }

@@ -5,8 +5,6 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::size_t kMaxName = 256;
-
 void check_piece(std::uint64_t offset, std::uint64_t bytes, std::size_t payload) {
   if (offset <= bytes && payload <= bytes - offset) return;
   throw MalformedMessage("a piece of " + std::to_string(payload) + " bytes at " + std::to_string(offset) +
@@ -15,18 +13,6 @@ void check_piece(std::uint64_t offset, std::uint64_t bytes, std::size_t payload)
 
 void check_no_payload(std::size_t payload) {
   if (payload > 0) throw MalformedMessage("a payload of " + std::to_string(payload) + " bytes");
-}
-
-bool flag(Reader& reader) {
-  const auto value = reader.get<std::uint8_t>();
-  if (value > 1) throw MalformedMessage("a flag is " + std::to_string(value));
-  return value == 1;
-}
-
-DType dtype(Reader& reader) {
-  const auto value = reader.get<std::uint8_t>();
-  if (!is_dtype(value)) throw MalformedMessage("dtype " + std::to_string(value) + ", which is none");
-  return static_cast<DType>(value);
 }
 
 Hello hello_from(Reader& reader) {
@@ -57,7 +43,7 @@ void read_entries(Request& request, Reader& reader) {
     entry.key = reader.get<std::uint32_t>();
     entry.bytes = reader.get<std::uint32_t>();
     entry.clock = reader.get<std::uint64_t>();
-    entry.dtype = dtype(reader);
+    entry.dtype = reader.get_dtype();
     bytes += entry.bytes;
   }
   if (bytes > kPieceBytes || bytes != request.bytes)
@@ -75,9 +61,9 @@ void check_bundle(const Request& request, std::size_t payload) {
 Request request_from(Kind kind, Reader& reader) {
   Request request;
   request.kind = kind;
-  request.overwrite = flag(reader);
-  request.has_value = flag(reader);
-  request.dtype = dtype(reader);
+  request.overwrite = reader.get_flag();
+  request.has_value = reader.get_flag();
+  request.dtype = reader.get_dtype();
   request.key = reader.get<std::uint32_t>();
   request.number = reader.get<std::uint64_t>();
   request.clock = reader.get<std::uint64_t>();

@@ -13,7 +13,7 @@
 
 namespace heddle::kv_detail {
 
-constexpr std::size_t kMaxJobName = 256;  // bytes
+constexpr std::size_t kMaxJobName = 256, kMaxName = 256;  // bytes
 
 constexpr std::uint16_t kProtocol = 4, kOldestProtocol = 1;
 constexpr std::uint16_t kProven = 2;    // from this version on primaries prove themselves

@@ -7,16 +7,15 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::size_t kMaxName = 64;
+constexpr std::size_t kMaxStateName = 64;
 
-NDArray array_from(Reader& reader) {
-  const auto dtype = reader.get<std::uint8_t>();
-  if (!is_dtype(dtype)) throw MalformedMessage("dtype " + std::to_string(dtype) + ", which is none");
+NDArray blob_from(Reader& reader) {
+  const DType dtype = reader.get_dtype();
   const auto bytes = reader.get<std::uint64_t>();
   const std::span<const std::byte> from = reader.get_bytes(bytes);
-  const std::size_t element = size_of(static_cast<DType>(dtype));
+  const std::size_t element = size_of(dtype);
   if (bytes % element != 0) throw MalformedMessage("an array of " + std::to_string(bytes) + " bytes");
-  NDArray array({static_cast<std::int64_t>(bytes / element)}, static_cast<DType>(dtype));
+  NDArray array({static_cast<std::int64_t>(bytes / element)}, dtype);
   array.wait();
   if (bytes > 0) std::memcpy(array.data<std::byte>(), from.data(), bytes);
   return array;
@@ -42,9 +41,8 @@ StateArrays decode_state(std::span<const std::byte> bytes) {
   Reader reader(bytes);
   StateArrays arrays;
   while (reader.left() > 0) {
-    const std::string name = reader.get_text(kMaxName);
-    if (!arrays.emplace(name, array_from(reader)).second)
-      throw MalformedMessage("'" + name + "' comes twice");
+    const std::string name = reader.get_text(kMaxStateName);
+    if (!arrays.emplace(name, blob_from(reader)).second) throw MalformedMessage("'" + name + "' comes twice");
   }
   return arrays;
 }

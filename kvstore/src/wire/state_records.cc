@@ -5,7 +5,7 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::size_t kMaxName = 256, kMaxArrayName = 64;
+constexpr std::size_t kMaxArrayName = 64;
 
 // The first byte of a head. The numbers are those of the alternatives of StateRecord, from 1.
 enum class Mark : std::uint8_t { begin = 1, job, worker, collective, key, array, piece, end };
@@ -85,18 +85,6 @@ void put(Writer& writer, const StateArray& array) {
 void put(Writer&, const StatePiece&) {}
 void put(Writer& writer, const StateEnd& end) { writer.put(end.messages); }
 
-bool flag(Reader& reader) {
-  const auto value = reader.get<std::uint8_t>();
-  if (value > 1) throw MalformedMessage("a flag is " + std::to_string(value));
-  return value == 1;
-}
-
-DType dtype(Reader& reader) {
-  const auto value = reader.get<std::uint8_t>();
-  if (!is_dtype(value)) throw MalformedMessage("dtype " + std::to_string(value) + ", which is none");
-  return static_cast<DType>(value);
-}
-
 void check_size(const char* what, std::uint64_t bytes, DType type) {
   if (bytes % size_of(type) == 0) return;
   throw MalformedMessage(std::string(what) + " of " + std::to_string(bytes) + " bytes of " + name_of(type));
@@ -138,7 +126,8 @@ StateJob job_from(Reader& reader, std::uint16_t version) {
 
 StateWorker worker_from(Reader& reader, std::uint16_t version) {
   StateWorker worker;
-  for (bool* one : {&worker.greeted, &worker.left, &worker.dropped, &worker.rejoined}) *one = flag(reader);
+  for (bool* one : {&worker.greeted, &worker.left, &worker.dropped, &worker.rejoined})
+    *one = reader.get_flag();
   for (std::uint64_t* one : {&worker.incarnation, &worker.collective_done, &worker.pushes, &worker.pulls,
                              &worker.bytes_received, &worker.bytes_sent})
     *one = reader.get<std::uint64_t>();
@@ -164,7 +153,7 @@ StateCollective collective_from(Reader& reader) {
 StateKey key_from(Reader& reader, std::uint16_t version) {
   StateKey key;
   key.name = reader.get_text(kMaxKeyText);
-  key.dtype = dtype(reader);
+  key.dtype = reader.get_dtype();
   key.number = reader.get<std::uint32_t>();
   key.bytes = reader.get<std::uint64_t>();
   key.rounds = reader.get<std::uint64_t>();
@@ -187,9 +176,9 @@ StateArray array_from(Reader& reader) {
   StateArray array;
   array.role = reader.get<StateArray::Role>();
   if (array.role > StateArray::Role::optimizer) throw MalformedMessage("an array of no role");
-  array.overwrite = flag(reader);
-  array.has_value = flag(reader);
-  array.dtype = dtype(reader);
+  array.overwrite = reader.get_flag();
+  array.has_value = reader.get_flag();
+  array.dtype = reader.get_dtype();
   array.rank = reader.get<std::uint32_t>();
   array.bytes = reader.get<std::uint64_t>();
   array.row_bytes = reader.get<std::uint64_t>();

@@ -1,6 +1,7 @@
 #include "wire/views.h"
 
 #include <algorithm>
+#include <random>
 
 namespace heddle::kv_detail {
 namespace {
@@ -11,13 +12,12 @@ std::size_t count_from(Reader& reader) {
   return count;
 }
 
-bool flag_from(Reader& reader) {
-  const auto value = reader.get<std::uint8_t>();
-  if (value > 1) throw MalformedMessage("a flag is " + std::to_string(value));
-  return value == 1;
-}
-
 }  // namespace
+
+std::uint64_t new_incarnation() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32 | device()) | 1;
+}
 
 const ServerInfo* find_server(const Views& views, std::uint64_t incarnation) {
   const auto found =
@@ -60,8 +60,8 @@ Views views_from(Reader& reader) {
     one.epoch = reader.get<std::uint64_t>();
     one.primary = reader.get<std::uint64_t>();
     one.backup = reader.get<std::uint64_t>();
-    one.fresh = flag_from(reader);
-    one.handover = flag_from(reader);
+    one.fresh = reader.get_flag();
+    one.handover = reader.get_flag();
   }
   return views;
 }

@@ -52,6 +52,8 @@ struct Views {
 
 inline std::uint64_t copy_of(const ShardView& view) { return view.copy != 0 ? view.copy : view.epoch; }
 
+std::uint64_t new_incarnation();  // random; not 0
+
 // The process of that incarnation; null: another one has taken its number.
 const ServerInfo* find_server(const Views& views, std::uint64_t incarnation);
 

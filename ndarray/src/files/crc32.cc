@@ -15,11 +15,11 @@ static_assert(std::endian::native == std::endian::little, "the first of eight by
 constexpr std::uint32_t kPolynomial = 0xedb88320;  // lowest power first
 constexpr std::size_t kSlices = 8;
 
-using Table = std::array<std::uint32_t, 256>;
+using SliceTable = std::array<std::uint32_t, 256>;
 
 // tables[k][b]: what the byte b does to the checksum when k more bytes have followed it.
-constexpr std::array<Table, kSlices> make_tables() {
-  std::array<Table, kSlices> tables{};
+constexpr std::array<SliceTable, kSlices> make_tables() {
+  std::array<SliceTable, kSlices> tables{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {
     std::uint32_t sum = byte;
     for (int bit = 0; bit < 8; ++bit) sum = sum >> 1 ^ (sum & 1 ? kPolynomial : 0);
@@ -34,7 +34,7 @@ constexpr std::array<Table, kSlices> make_tables() {
   return tables;
 }
 
-constexpr std::array<Table, kSlices> kTables = make_tables();
+constexpr std::array<SliceTable, kSlices> kTables = make_tables();
 
 }  // namespace
 

@@ -19,9 +19,9 @@ constexpr Code kCodes[] = {{DType::f32, "<f4"}, {DType::f64, "<f8"}, {DType::i32
                            {DType::u16, "<u2"}, {DType::u32, "<u4"}, {DType::u64, "<u8"}};
 
 // Parses the few kinds of Python literals that a header has.
-class Reader {
+class HeaderReader {
  public:
-  explicit Reader(std::string_view text) : text_(text) {}
+  explicit HeaderReader(std::string_view text) : text_(text) {}
 
   // True if c comes next, which is then consumed.
   bool accept(char c) {
@@ -121,7 +121,7 @@ template <class T> void set_once(std::optional<T>& slot, T value, const std::str
 }  // namespace
 
 NpyHeader parse_npy_header(const std::string& text) {
-  Reader reader(text);
+  HeaderReader reader(text);
   std::optional<DType> dtype;
   std::optional<bool> fortran_order;
   std::optional<Shape> shape;

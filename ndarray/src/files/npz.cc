@@ -45,9 +45,9 @@ Archive open_archive(const std::string& path, int flags) {
 }
 
 // An entry that is being read.
-class Entry final : public ByteSource {
+class ZipEntry final : public ByteSource {
  public:
-  Entry(const std::string& path, zip_t* archive, zip_uint64_t index) : path_(path) {
+  ZipEntry(const std::string& path, zip_t* archive, zip_uint64_t index) : path_(path) {
     zip_stat_t status;
     if (zip_stat_index(archive, index, 0, &status) != 0) heddle::fail(path, zip_strerror(archive));
     name_ = status.name;
@@ -57,11 +57,11 @@ class Entry final : public ByteSource {
     file_ = zip_fopen_index(archive, index, 0);
     if (!file_) fail(std::string("cannot be read: ") + zip_strerror(archive));
   }
-  ~Entry() override {
+  ~ZipEntry() override {
     if (file_) zip_fclose(file_);
   }
-  Entry(const Entry&) = delete;
-  Entry& operator=(const Entry&) = delete;
+  ZipEntry(const ZipEntry&) = delete;
+  ZipEntry& operator=(const ZipEntry&) = delete;
 
   const std::string& name() const { return name_; }
   // The checksum is compared when the end is met.
@@ -225,7 +225,7 @@ std::map<std::string, NDArray> load_npz(const std::string& path, Device device, 
     std::map<std::string, NDArray> arrays;
     const zip_int64_t entries = zip_get_num_entries(archive.get(), 0);
     for (zip_int64_t i = 0; i < entries; ++i) {
-      Entry entry(path, archive.get(), static_cast<zip_uint64_t>(i));
+      ZipEntry entry(path, archive.get(), static_cast<zip_uint64_t>(i));
       std::string name = entry.name();
       if (!name.ends_with(kSuffix)) entry.fail("is no .npy file");
       name.resize(name.size() - kSuffix.size());

@@ -30,8 +30,8 @@ using nlohmann::json;
 
 static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
 
-constexpr std::uint64_t kMaxHeader = 100'000'000;  // the format's own limit
-constexpr std::uint64_t kAlign = 8;
+constexpr std::uint64_t kMostHeaderBytes = 100'000'000;  // the format's own limit
+constexpr std::uint64_t kHeaderAlign = 8;
 constexpr const char* kMetadata = "__metadata__";
 
 // Metadata of a file with checksums: one of the header's text, in which its own digits are zeros, and one of each
@@ -39,7 +39,7 @@ constexpr const char* kMetadata = "__metadata__";
 const std::string kHeaderChecksum = "heddle.crc32", kArrayChecksum = "heddle.crc32:";
 constexpr std::size_t kDigits = 8;
 
-[[noreturn]] void fail(const std::string& path, const std::string& problem) {
+[[noreturn]] void damaged(const std::string& path, const std::string& problem) {
   throw Error("safetensors file '" + path + "': " + problem);
 }
 
@@ -63,7 +63,7 @@ std::string known_formats() {
   return text;
 }
 
-using Arrays = std::vector<std::pair<std::string, NDArray>>;
+using FileArrays = std::vector<std::pair<std::string, NDArray>>;
 using Metadata = std::map<std::string, std::string>;
 
 std::uint64_t byte_count(const NDArray& array) {
@@ -71,10 +71,10 @@ std::uint64_t byte_count(const NDArray& array) {
 }
 
 // Largest elements first, so that every array starts at a multiple of its element size.
-Arrays in_file_order(const std::string& path, const Safetensors& content) {
-  Arrays arrays;
+FileArrays in_file_order(const std::string& path, const Safetensors& content) {
+  FileArrays arrays;
   for (const auto& [name, array] : content.arrays) {
-    if (name == kMetadata) fail(path, "no array can be called __metadata__");
+    if (name == kMetadata) damaged(path, "no array can be called __metadata__");
     if (!array.defined()) ndarray_detail::refuse_undefined(("save_safetensors: '" + name + "'").c_str());
     arrays.emplace_back(name, array.detach().contiguous());
   }
@@ -103,7 +103,7 @@ std::string checksum_of_header(std::string text, std::size_t place) {
 }
 
 // Only inside an op that reads the arrays.
-Metadata with_checksums(Metadata metadata, const Arrays& arrays) {
+Metadata with_checksums(Metadata metadata, const FileArrays& arrays) {
   metadata[kHeaderChecksum] = std::string(kDigits, '0');
   for (const auto& [name, array] : arrays) {
     metadata[kArrayChecksum + name] = checksum(array.data<const std::byte>(), byte_count(array));
@@ -111,7 +111,7 @@ Metadata with_checksums(Metadata metadata, const Arrays& arrays) {
   return metadata;
 }
 
-std::string header_of(const std::string& path, const Metadata& metadata, const Arrays& arrays) {
+std::string header_of(const std::string& path, const Metadata& metadata, const FileArrays& arrays) {
   json header = json::object();
   if (!metadata.empty()) header[kMetadata] = metadata;
   std::uint64_t offset = 0;
@@ -126,17 +126,17 @@ std::string header_of(const std::string& path, const Metadata& metadata, const A
   try {
     text = header.dump();
   } catch (const json::exception&) {
-    fail(path, "names and metadata must be UTF-8");
+    damaged(path, "names and metadata must be UTF-8");
   }
-  text.resize((text.size() + kAlign - 1) / kAlign * kAlign, ' ');
-  if (text.size() > kMaxHeader) fail(path, "names and metadata take more than 100 MB");
+  text.resize((text.size() + kHeaderAlign - 1) / kHeaderAlign * kHeaderAlign, ' ');
+  if (text.size() > kMostHeaderBytes) damaged(path, "names and metadata take more than 100 MB");
   const std::size_t place = metadata.contains(kHeaderChecksum) ? checksum_place(text) : std::string::npos;
   if (place != std::string::npos) text.replace(place, kDigits, checksum_of_header(text, place));
   return text;
 }
 
 std::unique_ptr<AtomicFile> write_file(const std::string& path, const Metadata& metadata,
-                                       const Arrays& arrays, SafetensorsOptions options) {
+                                       const FileArrays& arrays, SafetensorsOptions options) {
   const std::string header =
       header_of(path, options.checksums ? with_checksums(metadata, arrays) : metadata, arrays);
   auto file = std::make_unique<AtomicFile>(path);
@@ -151,7 +151,7 @@ std::unique_ptr<AtomicFile> write_file(const std::string& path, const Metadata& 
 
 // One op reads all arrays, so that it sees them as they are between two ops, whatever other threads push meanwhile.
 std::unique_ptr<AtomicFile> write_file_by_op(const std::string& path, const Metadata& metadata,
-                                             const Arrays& arrays, SafetensorsOptions options) {
+                                             const FileArrays& arrays, SafetensorsOptions options) {
   std::vector<NDArray> values;
   for (const auto& [name, array] : arrays) values.push_back(array);
   Engine& engine = values.front().engine();
@@ -164,7 +164,7 @@ std::unique_ptr<AtomicFile> write_file_by_op(const std::string& path, const Meta
   return std::move(*written);
 }
 
-struct Entry {
+struct ArrayEntry {
   std::string name;
   DType dtype;
   Shape shape;
@@ -174,53 +174,54 @@ struct Entry {
 // Converts every number of a header: json's own conversions would wrap negative and huge ones.
 std::uint64_t natural(const std::string& path, const std::string& name, const json& number) {
   if (!number.is_number_integer() || (!number.is_number_unsigned() && number.get<std::int64_t>() < 0)) {
-    fail(path, "array '" + name + "': " + number.dump().substr(0, 40) + " is no natural number");
+    damaged(path, "array '" + name + "': " + number.dump().substr(0, 40) + " is no natural number");
   }
   auto value = number.get<std::uint64_t>();
   if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-    fail(path, "array '" + name + "': " + std::to_string(value) + " is too large");
+    damaged(path, "array '" + name + "': " + std::to_string(value) + " is too large");
   }
   return value;
 }
 
 const json& field(const std::string& path, const std::string& name, const json& entry, const char* key) {
   auto found = entry.find(key);
-  if (found == entry.end()) fail(path, "array '" + name + "' has no " + key);
+  if (found == entry.end()) damaged(path, "array '" + name + "' has no " + key);
   return *found;
 }
 
-Entry parse_entry(const std::string& path, const std::string& name, const json& value) {
-  if (!value.is_object()) fail(path, "array '" + name + "' is described by no JSON object");
-  Entry entry{.name = name, .dtype = DType::f32, .shape = {}, .begin = 0, .end = 0};
+ArrayEntry parse_entry(const std::string& path, const std::string& name, const json& value) {
+  if (!value.is_object()) damaged(path, "array '" + name + "' is described by no JSON object");
+  ArrayEntry entry{.name = name, .dtype = DType::f32, .shape = {}, .begin = 0, .end = 0};
   const json& dtype = field(path, name, value, "dtype");
   std::string dtype_name = dtype.is_string() ? dtype.get<std::string>() : dtype.dump().substr(0, 40);
   std::optional<DType> known = dtype_from_format(dtype_name);
   if (!known) {
-    fail(path, "array '" + name + "' has dtype " + dtype_name + "; known are " + known_formats());
+    damaged(path, "array '" + name + "' has dtype " + dtype_name + "; known are " + known_formats());
   }
   entry.dtype = *known;
 
   const json& shape = field(path, name, value, "shape");
   if (!shape.is_array() || shape.size() > kMaxDims) {
-    fail(path,
-         "array '" + name + "': its shape is no list of at most " + std::to_string(kMaxDims) + " numbers");
+    damaged(path,
+            "array '" + name + "': its shape is no list of at most " + std::to_string(kMaxDims) + " numbers");
   }
   std::uint64_t bytes = size_of(entry.dtype);
   for (const json& number : shape) {
     std::uint64_t extent = natural(path, name, number);
     if (__builtin_mul_overflow(bytes, extent, &bytes))
-      fail(path, "array '" + name + "': its size overflows 64 bits");
+      damaged(path, "array '" + name + "': its size overflows 64 bits");
     entry.shape.push_back(static_cast<std::int64_t>(extent));
   }
 
   const json& offsets = field(path, name, value, "data_offsets");
-  if (!offsets.is_array() || offsets.size() != 2) fail(path, "array '" + name + "': data_offsets is no pair");
+  if (!offsets.is_array() || offsets.size() != 2)
+    damaged(path, "array '" + name + "': data_offsets is no pair");
   entry.begin = natural(path, name, offsets[0]);
   entry.end = natural(path, name, offsets[1]);
   if (entry.end < entry.begin || entry.end - entry.begin != bytes) {
-    fail(path, "array '" + name + "': " + name_of(entry.dtype) + " " + entry.shape.to_string() + " takes " +
-                   std::to_string(bytes) + " bytes, its offsets are [" + std::to_string(entry.begin) + ", " +
-                   std::to_string(entry.end) + ")");
+    damaged(path, "array '" + name + "': " + name_of(entry.dtype) + " " + entry.shape.to_string() +
+                      " takes " + std::to_string(bytes) + " bytes, its offsets are [" +
+                      std::to_string(entry.begin) + ", " + std::to_string(entry.end) + ")");
   }
   return entry;
 }
@@ -245,12 +246,12 @@ class HeaderHandler {
   bool end_object() { return end(); }
   bool end_array() { return end(); }
   bool key(std::string& name) {
-    if (depth_ == 1 && !names_.insert(name).second) fail(path_, "the name '" + name + "' appears twice");
+    if (depth_ == 1 && !names_.insert(name).second) damaged(path_, "the name '" + name + "' appears twice");
     (depth_ == 1 ? name_ : inner_) = std::move(name);
     return true;
   }
   bool parse_error(std::size_t, const std::string&, const json::exception& error) {
-    fail(path_, std::string("the header is no JSON: ") + error.what());
+    damaged(path_, std::string("the header is no JSON: ") + error.what());
   }
 
  private:
@@ -289,16 +290,16 @@ class HeaderHandler {
 };
 
 void parse_header(const std::string& path, const std::string& text, const HeaderHandler::Take& take) {
-  if (text.empty() || text[0] != '{') fail(path, "the header does not begin with '{'");
+  if (text.empty() || text[0] != '{') damaged(path, "the header does not begin with '{'");
   HeaderHandler handler(path, take);
   json::sax_parse(text, &handler);
 }
 
 Metadata parse_metadata(const std::string& path, const json& value) {
   Metadata metadata;
-  if (!value.is_object()) fail(path, "__metadata__ is no JSON object");
+  if (!value.is_object()) damaged(path, "__metadata__ is no JSON object");
   for (const auto& [key, text] : value.items()) {
-    if (!text.is_string()) fail(path, "__metadata__: the value of '" + key + "' is no string");
+    if (!text.is_string()) damaged(path, "__metadata__: the value of '" + key + "' is no string");
     metadata[key] = text.get<std::string>();
   }
   return metadata;
@@ -315,37 +316,37 @@ Metadata take_checksums(const std::string& path, const std::string& text, Metada
   if (!whole && checksums.empty()) return checksums;
   const std::size_t place = checksum_place(text);
   if (place == std::string::npos || text.compare(place, kDigits, checksum_of_header(text, place)) != 0) {
-    fail(path, "the header does not match its checksum: the file is damaged");
+    damaged(path, "the header does not match its checksum: the file is damaged");
   }
   return checksums;
 }
 
 // The format requires that the arrays cover the data exactly, in any order.
-void check_cover(const std::string& path, std::vector<Entry>& entries, std::uint64_t data_bytes) {
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+void check_cover(const std::string& path, std::vector<ArrayEntry>& entries, std::uint64_t data_bytes) {
+  std::sort(entries.begin(), entries.end(), [](const ArrayEntry& a, const ArrayEntry& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
   });
   std::uint64_t offset = 0;
-  for (const Entry& entry : entries) {
-    if (entry.begin < offset) fail(path, "array '" + entry.name + "' overlaps the one before it");
-    if (entry.begin > offset) fail(path, "there is a hole before array '" + entry.name + "'");
+  for (const ArrayEntry& entry : entries) {
+    if (entry.begin < offset) damaged(path, "array '" + entry.name + "' overlaps the one before it");
+    if (entry.begin > offset) damaged(path, "there is a hole before array '" + entry.name + "'");
     offset = entry.end;
   }
   if (offset != data_bytes) {
-    fail(path,
-         "its arrays take " + std::to_string(offset) + " bytes, the file has " + std::to_string(data_bytes));
+    damaged(path, "its arrays take " + std::to_string(offset) + " bytes, the file has " +
+                      std::to_string(data_bytes));
   }
 }
 
 // An open file whose header has been read and checked.
-class Reader {
+class SafetensorsReader {
  public:
-  explicit Reader(const std::string& path) : path_(path) {
+  explicit SafetensorsReader(const std::string& path) : path_(path) {
     ndarray_detail::check_path(path);
     in_.open(path, std::ios::binary | std::ios::ate);
-    if (!in_) fail(path_, std::string("cannot be opened: ") + std::strerror(errno));
+    if (!in_) damaged(path_, std::string("cannot be opened: ") + std::strerror(errno));
     std::streamoff at_end = in_.tellg();
-    if (at_end < 0) fail(path_, "is no regular file");
+    if (at_end < 0) damaged(path_, "is no regular file");
     std::string text = read_header(static_cast<std::uint64_t>(at_end));
     parse_header(path_, text, [&](const std::string& name, const json& value) {
       name == kMetadata ? void(metadata_ = parse_metadata(path_, value))
@@ -357,13 +358,13 @@ class Reader {
   }
 
   const Metadata& metadata() const { return metadata_; }
-  const std::vector<Entry>& entries() const { return entries_; }  // as they lie in the file
+  const std::vector<ArrayEntry>& entries() const { return entries_; }  // as they lie in the file
 
   // The array on the pages of the mapped file, or a copy if the file has it out of alignment.
-  NDArray map_array(const Entry& entry, const ndarray_detail::MappedFile& file) const {
+  NDArray map_array(const ArrayEntry& entry, const ndarray_detail::MappedFile& file) const {
     std::byte* const at = file.memory.get() + data_begin_ + entry.begin;
     const std::uint64_t bytes = entry.end - entry.begin;
-    if (file.bytes < data_begin_ + entry.end) fail(path_, "has got shorter");
+    if (file.bytes < data_begin_ + entry.end) damaged(path_, "has got shorter");
     if (entry.dtype == DType::boolean) check_bools(entry, at, bytes);
     const NDArray copied = bytes == 0 || reinterpret_cast<std::uintptr_t>(at) % size_of(entry.dtype)
                                ? NDArray(entry.shape, entry.dtype, cpu())
@@ -378,7 +379,7 @@ class Reader {
   }
 
   // To be called for the entries in their order.
-  NDArray read_array(const Entry& entry, Device device) {
+  NDArray read_array(const ArrayEntry& entry, Device device) {
     NDArray array(entry.shape, entry.dtype, device);
     std::vector<std::byte> bytes(entry.end - entry.begin);
     read(bytes.data(), bytes.size());
@@ -392,42 +393,44 @@ class Reader {
 
  private:
   // A bool that is neither 0 nor 1 would be undefined behaviour to read.
-  void check_bools(const Entry& entry, const std::byte* bytes, std::size_t count) const {
+  void check_bools(const ArrayEntry& entry, const std::byte* bytes, std::size_t count) const {
     if (std::any_of(bytes, bytes + count, [](std::byte b) { return b > std::byte{1}; }))
-      fail(path_, "array '" + entry.name + "' holds a bool above 1");
+      damaged(path_, "array '" + entry.name + "' holds a bool above 1");
   }
 
-  void check_sum(const Entry& entry, const std::vector<std::byte>& bytes) const {
+  void check_sum(const ArrayEntry& entry, const std::vector<std::byte>& bytes) const {
     auto wanted = checksums_.find(entry.name);
     if (wanted == checksums_.end()) return;
     const std::string got = checksum(bytes.data(), bytes.size());
     if (got == wanted->second) return;
-    fail(path_, "array '" + entry.name + "' has the CRC-32 " + got + ", not " + wanted->second +
-                    " as when it was saved: the file is damaged");
+    damaged(path_, "array '" + entry.name + "' has the CRC-32 " + got + ", not " + wanted->second +
+                       " as when it was saved: the file is damaged");
   }
 
   std::string read_header(std::uint64_t file_bytes) {
     in_.seekg(0);
     std::uint64_t length = 0;
-    if (file_bytes < sizeof length) fail(path_, "ends within the first 8 bytes");
+    if (file_bytes < sizeof length) damaged(path_, "ends within the first 8 bytes");
     read(&length, sizeof length);
-    if (length > kMaxHeader) {
-      fail(path_, "claims a header of " + std::to_string(length) + " bytes; the format's limit is 100000000");
+    if (length > kMostHeaderBytes) {
+      damaged(path_,
+              "claims a header of " + std::to_string(length) + " bytes; the format's limit is 100000000");
     }
-    if (length > file_bytes - sizeof length) fail(path_, "ends within its header");
+    if (length > file_bytes - sizeof length) damaged(path_, "ends within its header");
     std::string text(length, '\0');
     read(text.data(), length);
     return text;
   }
 
   void read(void* to, std::uint64_t bytes) {
-    if (!in_.read(static_cast<char*>(to), static_cast<std::streamsize>(bytes))) fail(path_, "reading failed");
+    if (!in_.read(static_cast<char*>(to), static_cast<std::streamsize>(bytes)))
+      damaged(path_, "reading failed");
   }
 
   std::string path_;
   std::ifstream in_;
   Metadata metadata_, checksums_;
-  std::vector<Entry> entries_;
+  std::vector<ArrayEntry> entries_;
   std::uint64_t data_begin_ = 0;
 };
 
@@ -439,9 +442,9 @@ void save_safetensors(const std::string& path, const Safetensors& content, Safet
   return ndarray_detail::in_file_call("save_safetensors", [&] {
     for (const auto& [name, text] : content.metadata) {
       if (name.starts_with(kHeaderChecksum))
-        fail(path, "metadata '" + name + "': that name is for checksums");
+        damaged(path, "metadata '" + name + "': that name is for checksums");
     }
-    const Arrays arrays = in_file_order(path, content);
+    const FileArrays arrays = in_file_order(path, content);
     const auto write = arrays.empty() ? write_file : write_file_by_op;
     const auto file = write(path, content.metadata, arrays, options);
     file->durable_commit();
@@ -451,9 +454,10 @@ void save_safetensors(const std::string& path, const Safetensors& content, Safet
 Safetensors load_safetensors(const std::string& path, Device device, Where where) {
   const CallSite site(where);
   return ndarray_detail::in_file_call("load_safetensors", [&] {
-    Reader reader(path);
+    SafetensorsReader reader(path);
     Safetensors content{.arrays = {}, .metadata = reader.metadata()};
-    for (const Entry& entry : reader.entries()) content.arrays[entry.name] = reader.read_array(entry, device);
+    for (const ArrayEntry& entry : reader.entries())
+      content.arrays[entry.name] = reader.read_array(entry, device);
     return content;
   });
 }
@@ -461,17 +465,19 @@ Safetensors load_safetensors(const std::string& path, Device device, Where where
 Safetensors map_safetensors(const std::string& path, Where where) {
   const CallSite site(where);
   return ndarray_detail::in_file_call("map_safetensors", [&] {
-    const Reader reader(path);
+    const SafetensorsReader reader(path);
     const ndarray_detail::MappedFile file = ndarray_detail::map_file(path);
     Safetensors content{.arrays = {}, .metadata = reader.metadata()};
-    for (const Entry& entry : reader.entries()) content.arrays[entry.name] = reader.map_array(entry, file);
+    for (const ArrayEntry& entry : reader.entries())
+      content.arrays[entry.name] = reader.map_array(entry, file);
     return content;
   });
 }
 
 std::map<std::string, std::string> load_safetensors_metadata(const std::string& path, Where where) {
   const CallSite site(where);
-  return ndarray_detail::in_file_call("load_safetensors_metadata", [&] { return Reader(path).metadata(); });
+  return ndarray_detail::in_file_call("load_safetensors_metadata",
+                                      [&] { return SafetensorsReader(path).metadata(); });
 }
 
 }  // namespace heddle

@@ -41,7 +41,7 @@ void check_shapes(const NDArray& x, const NDArray& weight, const NDArray& bias, 
   }
 }
 
-void check_arrays(const NDArray& x, const NDArray& weight, const NDArray& bias) {
+void check_conv_arrays(const NDArray& x, const NDArray& weight, const NDArray& bias) {
   operators_detail::check_arrays("conv2d", {&x, &weight});
   if (bias.defined()) operators_detail::check_arrays("conv2d", {&x, &bias});
   operators_detail::check_floating("conv2d", x);
@@ -86,11 +86,11 @@ ConvProblem problem_of(const NDArray& x, const NDArray& weight, const NDArray& b
 }
 
 // The arrays of a convolution, contiguous and detached.
-struct Inputs {
+struct ConvInputs {
   NDArray x, weight, bias;
 };
 
-NDArray forward(const ConvProblem& problem, const Inputs& in) {
+NDArray forward(const ConvProblem& problem, const ConvInputs& in) {
   const NDArray y =
       make_result(in.x, {problem.n, problem.outputs, problem.out[0], problem.out[1]}, in.x.dtype());
   auto* kernel = kernel_for<ConvForwardKernel>("conv2d", y);
@@ -128,7 +128,7 @@ void push_backward_weights(const ConvProblem& problem, const NDArray& grad, cons
 }
 
 std::vector<NDArray> backward_weights(const ConvProblem& problem, const NDArray& grad, const NDArray& y,
-                                      const Inputs& in) {
+                                      const ConvInputs& in) {
   const NDArray weight_grad = make_gradient(1, in.x);
   const NDArray bias_grad = problem.bias ? make_gradient(2, in.x) : NDArray();
   push_backward_weights(problem, grad, y, in.x, weight_grad, bias_grad);
@@ -193,7 +193,7 @@ std::vector<NDArray> by_operators(ConvProblem problem, const NDArray& grad, cons
 NDArray conv2d(const NDArray& x, const NDArray& weight, const NDArray& bias, const Conv2dOptions& options,
                Where where) {
   const CallSite site(where);
-  check_arrays(x, weight, bias);
+  check_conv_arrays(x, weight, bias);
   check_shapes(x, weight, bias, options.groups);
   if (is_half(x.dtype())) {
     return cast(conv2d(operators_detail::wide(x), operators_detail::wide(weight),
@@ -201,8 +201,8 @@ NDArray conv2d(const NDArray& x, const NDArray& weight, const NDArray& bias, con
                 x.dtype());
   }
   const ConvProblem problem = problem_of(x, weight, bias, options);
-  const Inputs in{x.detach().contiguous(), weight.detach().contiguous(),
-                  bias.defined() ? bias.detach().contiguous() : NDArray()};
+  const ConvInputs in{x.detach().contiguous(), weight.detach().contiguous(),
+                      bias.defined() ? bias.detach().contiguous() : NDArray()};
   NDArray y = forward(problem, in);
   const bool need_x = requires_grad(x), need_bias = bias.defined() && requires_grad(bias);
   const bool need_weights = requires_grad(weight) || need_bias;

@@ -126,7 +126,6 @@ namespace operators_detail {
 namespace {
 
 constexpr const char* kCommon = "common";
-constexpr const char* kFloatingCommon = "common; f64 for integers and bool";
 
 void register_arithmetic(OperatorTable& table) {
   const auto add_binary = [&](const char* name, auto* function, std::string text, DTypes dtypes,

@@ -142,7 +142,7 @@ NDArray over_squares(const BinaryValues& v, const Operand& numerator) {
   const NDArray distance = hypot(v.a, v.b);
   return v.gradient * (divide(numerator, distance) / distance);
 }
-NDArray pass(const BinaryValues& v) { return v.gradient; }
+NDArray whole(const BinaryValues& v) { return v.gradient; }
 NDArray zero(const BinaryValues& v) { return no_change(v.gradient); }
 NDArray minus_floor(const BinaryValues& v) { return -(v.gradient * floor_divide(v.a, v.b)); }
 NDArray minus_trunc(const BinaryValues& v) { return -(v.gradient * trunc(divide(v.a, v.b))); }
@@ -162,8 +162,8 @@ NDArray share_of_b(const BinaryValues& v) { return share_of_first(v, v.b, v.a); 
 NDArray changed_sign(const BinaryValues& v) { return v.gradient * sign(v.a.array) * sign(v.y); }
 
 constexpr BinaryGradient kFloorDivideGradient{{zero}, {zero}};
-constexpr BinaryGradient kRemainderGradient{{pass}, {minus_floor, true, true}};
-constexpr BinaryGradient kFmodGradient{{pass}, {minus_trunc, true, true}};
+constexpr BinaryGradient kRemainderGradient{{whole}, {minus_floor, true, true}};
+constexpr BinaryGradient kFmodGradient{{whole}, {minus_trunc, true, true}};
 constexpr BinaryGradient kAtan2Gradient{{atan2_of_y, true, true}, {atan2_of_x, true, true}};
 constexpr BinaryGradient kHypotGradient{{a_over_y, true, false, true}, {b_over_y, false, true, true}};
 constexpr BinaryGradient kLogaddexpGradient{{share_of_a, true, true}, {share_of_b, true, true}};
@@ -233,7 +233,6 @@ namespace operators_detail {
 namespace {
 
 constexpr const char* kFloatingOfX = "that of x; f64 for integers and bool";
-constexpr const char* kFloatingCommon = "common; f64 for integers and bool";
 
 void register_unary_math(OperatorTable& table) {
 #define HEDDLE_REGISTER(name, saves, saved, gradient, text) \

@@ -47,4 +47,7 @@ NDArray push_unary(const char* op, const NDArray& x, DType compute, DType result
 NDArray push_binary(const char* op, const Operand& a, const Operand& b, Dtypes dtypes);
 void push_binary_into(const char* op, const Operand& a, const Operand& b, DType compute, const NDArray& y);
 
+// What the registry says of the dtype of results in floating point.
+constexpr const char* kFloatingCommon = "common; f64 for integers and bool";
+
 }  // namespace heddle::operators_detail

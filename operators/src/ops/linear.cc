@@ -75,7 +75,7 @@ NDArray column_sums(const NDArray& g) {
   return sums;
 }
 
-struct Inputs {
+struct LinearInputs {
   NDArray x, weight, bias;  // x (rows, in); all contiguous and detached
 };
 
@@ -91,7 +91,7 @@ std::vector<NDArray> by_operators(const NDArray& grad_output, const NDArray& x, 
   return gradients;
 }
 
-NDArray push_linear(const Inputs& in, bool relu) {
+NDArray push_linear(const LinearInputs& in, bool relu) {
   const NDArray y = make_result(in.x, {in.x.shape()[0], in.weight.shape()[0]}, in.x.dtype());
   LinearKernel* kernel = kernel_for<LinearKernel>("linear", y);
   std::vector<NDArray> reads{in.x, in.weight};
@@ -122,8 +122,8 @@ NDArray linear(const NDArray& x, const NDArray& weight, const NDArray& bias, Lin
                 x.dtype());
   }
   const std::int64_t width = weight.shape()[1];
-  const Inputs in{x.detach().contiguous().view_as({row_count(x), width}), weight.detach().contiguous(),
-                  bias.defined() ? bias.detach().contiguous() : NDArray()};
+  const LinearInputs in{x.detach().contiguous().view_as({row_count(x), width}), weight.detach().contiguous(),
+                        bias.defined() ? bias.detach().contiguous() : NDArray()};
   const NDArray y = push_linear(in, options.relu);
   Shape shape = x.shape();
   shape[x.ndim() - 1] = weight.shape()[0];

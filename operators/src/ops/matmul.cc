@@ -16,14 +16,13 @@ namespace {
 using operators_detail::kernel_for;
 using operators_detail::make_result;
 using operators_detail::record_op;
-using Operand = MatmulProblem::Operand;
 
 // An array whose last two axes are matrices that a BLAS can read, perhaps as their transposes.
 struct Stack {
   NDArray array;
   std::int64_t rows, columns;
   std::int64_t row_stride, column_stride;
-  Operand operand;
+  MatmulProblem::Operand operand;
 
   Stack transpose() const {
     return {array, columns, rows, column_stride, row_stride, {!operand.transposed, operand.stride}};

@@ -27,7 +27,7 @@ using namespace operators_detail;
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 constexpr std::array<const char*, 8> kNorms = {"fro", "nuc", "1", "-1", "2", "-2", "inf", "-inf"};
 
 // The derivative of expm at x^T in the direction g: a block of the exponential of [[x^T, g], [0, x^T]]. It is proportional to g,
@@ -67,7 +67,7 @@ NDArray norm_of(const char* op, const NDArray& x, const std::string& ord) {
 NDArray ratio_of_values(const NDArray& x, bool inverted) {
   const NDArray s = singular_values("cond", x), largest = max(s, {-1}), least = min(s, {-1});
   const NDArray nothing = largest == 0, some = where(nothing, 1, largest);
-  return where(nothing, kInfinity, inverted ? least / some : some / least);
+  return where(nothing, kUnbounded, inverted ? least / some : some / least);
 }
 
 // From the inverse. Where there is none, the condition is infinite, or NaN as the norm of x; what the kernel leaves there reaches no
@@ -76,7 +76,7 @@ NDArray condition_by_inverse(const NDArray& x, const std::string& p) {
   const NDArray inverted = inverse({.op = "cond", .kernel = "inv", .flag = true}, x);
   const NDArray singular = any(!isfinite(inverted), {-2, -1});
   const NDArray regular = where(with_ones(singular, 2), 0, inverted), size = norm_of("cond", x, p);
-  return where(singular, size + kInfinity, size * norm_of("cond", regular, p));
+  return where(singular, size + kUnbounded, size * norm_of("cond", regular, p));
 }
 
 }  // namespace
