@@ -145,6 +145,8 @@ void ServerCore::received(Peer peer, std::span<const std::byte> head, std::size_
   Session& session = session_of(peer);
   const FromWorker message = decode_from_worker(head, payload);
   if (const auto* hello = std::get_if<Hello>(&message)) return greet(peer, session, *hello, now);
+  // A slow backup keeps back the answer to a worker's leave: the worker asks meanwhile whether the server is there.
+  if (session.over) return;
   if (!session.job) throw MalformedMessage("a request before a hello");
   session.job->received(session.rank, std::get<Request>(message), payload, now);
 }
@@ -202,7 +204,7 @@ ServerCore::Jobs::iterator ServerCore::end_job(Jobs::iterator entry) {
   for (auto& [peer, session] : sessions_) {
     if (session.job != &job) continue;
     session.job = nullptr;
-    session.refused = true;
+    session.refused = session.over = true;
     session.since = {};
   }
   outbox_.ended.push_back(std::move(entry->second));

@@ -78,6 +78,7 @@ class ServerCore {
     Job* job = nullptr;  // null: it has not said hello, is refused, or the job has ended
     std::uint32_t rank = 0;
     bool refused = false;       // no hello is taken any more
+    bool over = false;          // its job has ended
     Clock::time_point since{};  // when tick() first saw it without a job
   };
   using Jobs = std::map<std::string, std::shared_ptr<Job>>;
