@@ -283,6 +283,39 @@ TEST_CASE("a wait sees what was pushed before it, not what comes after") {
   });
 }
 
+TEST_CASE("a thread that waits runs nothing where workers run long ops") {
+  Engine engine({.scheduler = Scheduler::threaded, .workers = 2});
+  const std::thread::id here = std::this_thread::get_id();
+  const auto work = [] {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(200);
+    while (std::chrono::steady_clock::now() < end) {
+    }
+  };
+  for (int i = 0; i < 64; ++i) engine.push(work, {});
+  engine.wait_all();
+  Var gate = engine.new_var();
+  std::atomic<bool> runs = false, open = false;
+  engine.push(
+      [&] {
+        runs = true;
+        runs.notify_all();
+        open.wait(false);
+      },
+      {.mutate = {gate}});
+  runs.wait(false);
+  std::atomic<int> on_waiter = 0;
+  for (int i = 0; i < 20; ++i) {
+    Var var = engine.new_var();
+    for (int k = 0; k < 4; ++k)
+      engine.push([&] { on_waiter += std::this_thread::get_id() == here, work(); }, {.mutate = {var}});
+    engine.wait(var);
+  }
+  CHECK(on_waiter == 0);
+  open = true;
+  open.notify_all();
+  engine.wait_all();
+}
+
 TEST_CASE("many threads wait at once") {
   Engine engine({.workers = 2});
   Var var = engine.new_var();

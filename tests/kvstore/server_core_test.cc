@@ -411,19 +411,6 @@ TEST_CASE("server core: a worker that repeats its goodbye is the one that has sa
   CHECK(!two.host.core.has_jobs());
 }
 
-TEST_CASE("server core: who asks whether the server is there after the job's end stays connected") {
-  Two two("sync");
-  two.a.ask({.kind = Kind::leave});
-  two.b.ask({.kind = Kind::leave});
-  two.host.tick(1s);
-  REQUIRE(!two.host.core.has_jobs());
-  two.a.send({.kind = Kind::ping});
-  CHECK_NOTHROW(two.a.step());
-  two.host.tick(1s);
-  CHECK(!two.host.core.has_jobs());
-  CHECK(std::count(two.host.events.begin(), two.host.events.end(), "worker_lost") == 0);
-}
-
 TEST_CASE("server core: who comes back to a job that has ended is told that its state is gone") {
   Two two("sync", {.worker_timeout = 10s});
   two.settle();

@@ -1,4 +1,5 @@
 // What a worker that is wrong, or hostile, can take from a server: no more than its share, and nothing for ever.
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <poll.h>
@@ -288,4 +289,17 @@ TEST_CASE(
   first.ask({.kind = Kind::leave});
   const std::string why = second.ask(init_of(false, 200)).first.text;
   CHECK(why == "key w: worker 0, whose value it would have, is gone");
+}
+
+TEST_CASE("server: who asks whether the server is there after the job's end stays connected") {
+  Two two("sync");
+  two.a.ask({.kind = Kind::leave});
+  two.b.ask({.kind = Kind::leave});
+  two.host.tick(1s);
+  REQUIRE(!two.host.core.has_jobs());
+  two.a.send({.kind = Kind::ping});
+  CHECK_NOTHROW(two.a.step());
+  two.host.tick(1s);
+  CHECK(!two.host.core.has_jobs());
+  CHECK(std::count(two.host.events.begin(), two.host.events.end(), "worker_lost") == 0);
 }

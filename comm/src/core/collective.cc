@@ -39,16 +39,17 @@ std::uint64_t hash_of(std::string_view text) {
   return hash;
 }
 
-// The end of the path, which distinguishes files best: ".../layers/dense.cc" if it has more than `room` characters. Folders
-// stay whole where one begins in that room.
-std::string end_of(std::string_view path, std::size_t room) {
+// Copies the end of the path, which distinguishes files best: ".../layers/dense.cc" if it has more than `room` characters.
+// Folders stay whole where one begins in that room. Returns how many characters it has copied.
+std::size_t copy_end(std::string_view path, char* to, std::size_t room) {
   constexpr std::string_view kCut = "...";
-  if (path.size() <= room) return std::string(path);
-  if (room <= kCut.size()) return std::string(path.substr(path.size() - room));
+  if (path.size() <= room) return path.copy(to, room);
+  if (room <= kCut.size()) return path.substr(path.size() - room).copy(to, room);
   path.remove_prefix(path.size() - (room - kCut.size()));
   const std::size_t folder = path.find('/');
   if (folder != std::string_view::npos) path.remove_prefix(folder);
-  return std::string(kCut) + std::string(path);
+  const std::size_t mark = kCut.copy(to, room);
+  return mark + path.copy(to + mark, path.size());
 }
 
 }  // namespace
@@ -100,11 +101,12 @@ void CallRecord::set_tag(std::string_view text) {
     std::snprintf(cut + kTag - kDigits - 1, kDigits + 2, "#%08x", static_cast<unsigned>(hash_of(text)));
     text = {cut, kTag};
   }
-  const std::string kept = end_of({site, ::strnlen(site, kSite)}, kSite - 1 - text.size());
+  char path[kSite];
+  const std::size_t length = std::string_view(site, ::strnlen(site, kSite)).copy(path, kSite);
   std::memset(site, 0, sizeof site);
-  kept.copy(site, kept.size());
-  text.copy(site + kept.size() + 1, text.size());
-  tag_at = static_cast<std::uint8_t>(kept.size() + 1);
+  const std::size_t kept = copy_end({path, length}, site, kSite - 1 - text.size());
+  text.copy(site + kept + 1, text.size());
+  tag_at = static_cast<std::uint8_t>(kept + 1);
 }
 
 std::string_view CallRecord::tag() const {
@@ -119,7 +121,7 @@ void CallRecord::seal(std::span<const CallRecord> members) {
 
 void CallRecord::set_site(const std::source_location& where, std::string_view before) {
   before.copy(site, before.size());
-  end_of(where.file_name(), kSite - before.size()).copy(site + before.size(), kSite);
+  copy_end(where.file_name(), site + before.size(), kSite - before.size());
   line = where.line();
 }
 

@@ -46,16 +46,18 @@ class HostGroup {
   RankBlock& mine() const { return segment_.rank_block(rank_); }
 
   // A counter that each rank has: counter_of(rank_block). All ranks publish the same targets, in the same order, and one that waits
-  // for another's waits for all. So only the last one wakes the ranks that sleep: if each did, n ranks on few cores would sleep and
-  // wake n times.
+  // for another's waits for all. So with few cores only the last one wakes the ranks that sleep: if each did, n ranks would sleep
+  // and wake n times. With enough cores, where ranks seldom sleep, the counters of others are not read.
   template <class CounterOf>
   void publish_to_all(const CounterOf& counter_of, std::uint64_t value, std::uint64_t target) {
     announce(counter_of(mine()), value);
-    for (int other = 0; other < size(); ++other) {
+    for (int other = 0; oversubscribed_ && other < size(); ++other) {
       const Counter& counter = counter_of(segment_.rank_block(other));
       if (counter.load(std::memory_order_seq_cst) < target) return;  // not the last one
     }
-    for (int other = 0; other < size(); ++other) wake_if_sleeping(other);
+    for (int other = 0; other < size(); ++other) {
+      if (other != rank_) wake_if_sleeping(other);
+    }
   }
   // Stores a larger value into a counter of this rank, and wakes rank `other` if it sleeps.
   void publish_to(int other, Counter& counter, std::uint64_t value) {

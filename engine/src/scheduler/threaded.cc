@@ -20,6 +20,8 @@ constexpr std::uint32_t kTick = 16;  // ops between two looks at the clock
 // Average nanoseconds an op: a worker whose ops take less than kShort becomes exclusive; one whose ops take less than
 // kFine tries it; an exclusive worker whose ops take more than kLong is no longer exclusive.
 constexpr std::uint32_t kShort = 300, kLong = 600, kFine = 3000;
+constexpr std::uint32_t kTooLongToHelp =
+    50'000;                       // for a thread that waits, while others run such ops: long_ops_
 constexpr int kSlowTicks = 2;     // ticks above kLong in a row that end it: a single one may be an interrupt
 constexpr int kTrialDelay = 256;  // ticks before a worker tries again
 
@@ -341,6 +343,8 @@ void ThreadedScheduler::tick(Worker& self) {
   }
   const auto each = static_cast<std::uint32_t>((now - std::exchange(self.last_tick, now)) / kTick);
   self.slot->nanoseconds.store(each, std::memory_order_relaxed);
+  if (const bool are_long = each > kTooLongToHelp; are_long != long_ops_.load(std::memory_order_relaxed))
+    long_ops_.store(are_long, std::memory_order_relaxed);
   if (!is_exclusive(self)) {
     if (each < kFine) consider_exclusive(self, each);
   } else if (each <= std::max(kLong, self.shared_op_time)) {

@@ -71,7 +71,7 @@ class ThreadedScheduler final : public OpScheduler {
   void tick(Worker& self);
   void consider_exclusive(Worker& self, std::uint32_t each);
 
-  // threaded_search.cc: which thread looks for work, where and for how long. wake_one() follows a full fence.
+  // threaded_search.cc: which thread looks for work, where, how long. wake_one() follows a full fence.
   void wake_one() { slots_.any_free() ? idle_workers_.notify() : void(); }
   bool take_slot(Worker& self);
   void release_slot(Worker& self);
@@ -137,9 +137,9 @@ class ThreadedScheduler final : public OpScheduler {
   ParallelLoops loops_;
   IdleWorkers idle_workers_;
   std::atomic<Worker*> exclusive_worker_{nullptr};  // the only one that runs ops, because they are so short
-  std::atomic<bool> stopping_{false};
-  std::mutex wait_all_mutex_;             // held by the thread that is in wait_all
-  std::atomic<std::uint8_t> awaited_{1};  // the epoch that wait_all waits for
+  std::atomic<bool> stopping_{false}, long_ops_{false};  // see tick()
+  std::mutex wait_all_mutex_;                            // held by the thread that is in wait_all
+  std::atomic<std::uint8_t> awaited_{1};                 // the epoch that wait_all waits for
   std::atomic<int> quiescence_waiters_{0};
   std::atomic<int> dropping_[2]{};  // by epoch: drops of vars that were entered, and are not done yet
   std::atomic<std::uint32_t> quiescence_signal_{0};
