@@ -20,8 +20,8 @@ constexpr std::uint32_t kTick = 16;  // ops between two looks at the clock
 // Average nanoseconds an op: a worker whose ops take less than kShort becomes exclusive; one whose ops take less than
 // kFine tries it; an exclusive worker whose ops take more than kLong is no longer exclusive.
 constexpr std::uint32_t kShort = 300, kLong = 600, kFine = 3000;
-constexpr std::uint32_t kTooLongToHelp =
-    50'000;                       // for a thread that waits, while others run such ops: long_ops_
+// While workers run ops that take longer on average (ns), a thread that waits outside ops runs none.
+constexpr std::uint32_t kTooLongToHelp = 50'000;
 constexpr int kSlowTicks = 2;     // ticks above kLong in a row that end it: a single one may be an interrupt
 constexpr int kTrialDelay = 256;  // ticks before a worker tries again
 

@@ -137,7 +137,7 @@ class ThreadedScheduler final : public OpScheduler {
   ParallelLoops loops_;
   IdleWorkers idle_workers_;
   std::atomic<Worker*> exclusive_worker_{nullptr};  // the only one that runs ops, because they are so short
-  std::atomic<bool> stopping_{false}, long_ops_{false};  // see tick()
+  std::atomic<bool> stopping_{false}, long_ops_{false};  // long_ops_: the average exceeds kTooLongToHelp
   std::mutex wait_all_mutex_;                            // held by the thread that is in wait_all
   std::atomic<std::uint8_t> awaited_{1};                 // the epoch that wait_all waits for
   std::atomic<int> quiescence_waiters_{0};

@@ -10,7 +10,7 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::chrono::seconds kMissingAfter{5};  // after which it is said which ranks have never come
+constexpr std::chrono::seconds kMissingAfter{5};  // from the job's begin until missing ranks are named
 // The state of an optimizer: a few arrays like the value, and counts.
 constexpr std::uint64_t kMostStates = 8, kStateHeads = 64 << 10;
 

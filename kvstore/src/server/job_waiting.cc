@@ -1,4 +1,4 @@
-// Where nothing has moved for a while, a job tells which workers wait for which others: in the log, and to those that wait.
+// A job's reports of workers that have never come, and of workers that wait for each other. The server writes them to its log.
 #include <algorithm>
 #include <utility>
 
@@ -7,8 +7,8 @@
 namespace heddle::kv_detail {
 namespace {
 
-// After which it is said, first and again. A worker that computes for long is no error: if somebody waits for one that does not
-// wait itself, it is said later.
+// The time until a report is made, and until it is made again. kLongOverdue: the time where somebody waits for a worker that does
+// not wait itself, which may just compute for long.
 constexpr std::chrono::seconds kOverdue{5}, kOverdueAgain{15}, kLongOverdue{60};
 constexpr std::size_t kMostNames = 16;
 

@@ -31,7 +31,7 @@ struct Message {
   int priority = 0;  // of the messages that wait for a connection, one of a larger number is sent first
 };
 
-// What disconnected() says of the usual end.
+// The reason that disconnected() gets when the other side has closed the connection.
 constexpr const char* kPeerClosed = "the other side has closed the connection";
 
 // What the owner of a transport does with events. All are called inside Transport::poll, on its thread, and may call
