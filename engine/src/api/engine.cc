@@ -356,8 +356,10 @@ std::shared_ptr<const Failure> wait_in_child(VarState& var) {
 }
 
 // By an op that is queued on the var in this thread's stead.
-WaitOutcome wait_by_op(EngineCore* core, const Var& var, Deadline deadline, std::uint64_t& released_by) {
+WaitOutcome wait_by_op(EngineCore* core, const Var& var, Deadline deadline, bool leave_to_others,
+                       std::uint64_t& released_by) {
   auto state = std::make_shared<WaitState>();  // first: what throws behind it would leave the op to nobody
+  state->leave_to_others = leave_to_others;
   OpNode* op = wait_op(core, var);
   op->extra->wait = state;
   if (deadline == kNever) {
@@ -386,8 +388,11 @@ detail::WaitOutcome detail::wait_for(EngineCore* core, const Var& var, Deadline 
   const trace::Tick start = trace::on() ? trace::now() : 0;
   std::uint64_t released_by = trace::kNone;
   WaitOutcome outcome;
-  if (deadline == kNever) outcome.over = core->scheduler().help_until_over(*var.state(), outcome.poison);
-  if (!outcome.over) outcome = wait_by_op(core, var, deadline, released_by);
+  using Help = OpScheduler::Help;
+  const Help help =
+      deadline == kNever ? core->scheduler().help_until_over(*var.state(), outcome.poison) : Help::not_over;
+  outcome.over = help == Help::over;
+  if (!outcome.over) outcome = wait_by_op(core, var, deadline, help == Help::long_op, released_by);
   if (start) [[unlikely]]
     trace::waited("wait", core->trace_number, sequence_around(*core), released_by, start, trace::now());
   if (outcome.poison) outcome.poison->root->seen = true;

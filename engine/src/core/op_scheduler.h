@@ -24,9 +24,10 @@ class OpScheduler {
   OpScheduler& operator=(const OpScheduler&) = delete;
 
   virtual void submit(OpNode* op) = 0;  // takes over a filled-in op
-  // Runs ops that a wait for var needs, without blocking. True if all ops pushed so far that mutate var are done then: `poison` is
-  // var's. False: wait() is due.
-  virtual bool help_until_over(VarState&, std::shared_ptr<const Failure>&) { return false; }
+  // Runs ops that a wait for var needs, without blocking. over: all ops pushed so far that mutate var are done; `poison` is var's.
+  // Else wait() is due; long_op: the rest is left to others, since ops take long.
+  enum class Help : std::uint8_t { over, not_over, long_op };
+  virtual Help help_until_over(VarState&, std::shared_ptr<const Failure>&) { return Help::not_over; }
   virtual void wait(OpNode* wait_op) = 0;  // submits it and blocks until its WaitState holds the outcome
   // As wait, until then at the latest; false: it was given up.
   virtual bool wait_until(OpNode* wait_op, Deadline deadline) = 0;

@@ -17,6 +17,9 @@ class NeedSearch {
   // Only ops with smaller sequence numbers count from now on: those that were entered before the wait.
   void limit(std::uint64_t before) { before_ = before; }
   bool limited() const { return before_ != kNoLimit; }
+  // The waiting thread runs no more of what is needed.
+  void leave_to_others() { left_to_others_ = true; }
+  bool left_to_others() const { return left_to_others_; }
 
   // Whether op mutates the var: no search.
   bool mutates(const OpNode& op) const;
@@ -41,6 +44,7 @@ class NeedSearch {
 
   const VarState& var_;
   std::uint64_t before_ = kNoLimit;
+  bool left_to_others_ = false;
   int seen_count_ = 0, followers_ = 0;
   // Results hold for the whole wait: what comes after an entered op, and before the wait, does not change.
   std::array<Seen, kTable> seen_;

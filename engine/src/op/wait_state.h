@@ -35,6 +35,7 @@ struct WaitState {
   OpNode* resumes = nullptr;
   // The ops in the middle of which that thread had begun to run that op: they end later than it. Guarded likewise.
   std::vector<OpNode*> beneath;
+  bool leave_to_others = false;      // the thread that waits runs no op meanwhile
   std::atomic<bool> entered{false};  // the wait op is queued on its var
   std::atomic<std::uint32_t> done{0};
   std::atomic<TimedWait*> timed_wait{nullptr};  // made by the thread that waits, when it first needs one

@@ -20,8 +20,6 @@ constexpr std::uint32_t kTick = 16;  // ops between two looks at the clock
 // Average nanoseconds an op: a worker whose ops take less than kShort becomes exclusive; one whose ops take less than
 // kFine tries it; an exclusive worker whose ops take more than kLong is no longer exclusive.
 constexpr std::uint32_t kShort = 300, kLong = 600, kFine = 3000;
-// While workers run ops that take longer on average (ns), a thread that waits outside ops runs none.
-constexpr std::uint32_t kTooLongToHelp = 50'000;
 constexpr int kSlowTicks = 2;     // ticks above kLong in a row that end it: a single one may be an interrupt
 constexpr int kTrialDelay = 256;  // ticks before a worker tries again
 
@@ -341,10 +339,10 @@ void ThreadedScheduler::tick(Worker& self) {
     self.move_at = 0;
     change_core();
   }
-  const auto each = static_cast<std::uint32_t>((now - std::exchange(self.last_tick, now)) / kTick);
+  const std::uint64_t last = std::exchange(self.last_tick, now);
+  if (last == 0) return;  // of a thread that began to help
+  const auto each = static_cast<std::uint32_t>((now - last) / kTick);
   self.slot->nanoseconds.store(each, std::memory_order_relaxed);
-  if (const bool are_long = each > kTooLongToHelp; are_long != long_ops_.load(std::memory_order_relaxed))
-    long_ops_.store(are_long, std::memory_order_relaxed);
   if (!is_exclusive(self)) {
     if (each < kFine) consider_exclusive(self, each);
   } else if (each <= std::max(kLong, self.shared_op_time)) {

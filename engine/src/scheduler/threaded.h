@@ -25,7 +25,7 @@ class ThreadedScheduler final : public OpScheduler {
 
   int workers() const override { return slots_.size(); }
   void submit(OpNode* op) override;
-  bool help_until_over(VarState& var, std::shared_ptr<const Failure>& poison) override;
+  Help help_until_over(VarState& var, std::shared_ptr<const Failure>& poison) override;
   void wait(OpNode* wait_op) override;
   bool wait_until(OpNode* wait_op, Deadline deadline) override;
   void wait_all() override;
@@ -137,9 +137,9 @@ class ThreadedScheduler final : public OpScheduler {
   ParallelLoops loops_;
   IdleWorkers idle_workers_;
   std::atomic<Worker*> exclusive_worker_{nullptr};  // the only one that runs ops, because they are so short
-  std::atomic<bool> stopping_{false}, long_ops_{false};  // long_ops_: the average exceeds kTooLongToHelp
-  std::mutex wait_all_mutex_;                            // held by the thread that is in wait_all
-  std::atomic<std::uint8_t> awaited_{1};                 // the epoch that wait_all waits for
+  std::atomic<bool> stopping_{false};
+  std::mutex wait_all_mutex_;             // held by the thread that is in wait_all
+  std::atomic<std::uint8_t> awaited_{1};  // the epoch that wait_all waits for
   std::atomic<int> quiescence_waiters_{0};
   std::atomic<int> dropping_[2]{};  // by epoch: drops of vars that were entered, and are not done yet
   std::atomic<std::uint32_t> quiescence_signal_{0};

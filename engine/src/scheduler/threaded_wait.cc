@@ -45,6 +45,18 @@ bool block_until(WaitState& state, Deadline deadline) {
   return state.done.load(std::memory_order_acquire) != 0;
 }
 
+// Of a thread that waits outside ops: waits in which it runs none, after one whose ops took long. Their number doubles from one such
+// wait to the next, until ops are short again.
+struct HelpPause {
+  static constexpr int kMost = 32;
+  int left = 0, next = 1;
+
+  bool skips() { return left > 0 && left-- > 0; }
+  void ran_long() { left = std::exchange(next, std::min(2 * next, kMost)); }
+  void ran_short() { next = 1; }
+};
+constinit thread_local HelpPause help_pause;
+
 // The stack grows down.
 bool may_go_deeper(Worker& self) {
   const auto here = reinterpret_cast<std::intptr_t>(__builtin_frame_address(0));
@@ -118,10 +130,17 @@ OpNode* ThreadedScheduler::find_needed(NeedSearch& needed, Worker& self) {
   return nullptr;
 }
 
-// Runs op, and what is needed of what that makes ready.
+// Runs op, and what is needed of what that makes ready. A thread that waits outside ops stops after a long one: it would only take
+// turns with the workers, on cores whose caches have their data (6 % of a training step on two cores).
 void ThreadedScheduler::run_needed(OpNode* op, NeedSearch& needed, Worker& self) {
+  if (self.watch) self.watch->start();
   while (op && self.slot) {
     op = run(op, self);
+    if (self.watch && self.watch->took_long()) {
+      needed.leave_to_others();
+      help_pause.ran_long();
+      break;
+    }
     if (op && needed.needs(*op)) continue;
     break;
   }
@@ -151,20 +170,21 @@ template <class Over> void ThreadedScheduler::help(NeedSearch& needed, Over over
   Worker helper;
   Worker* self = this_worker();
   if (self && !may_go_deeper(*self)) return;
-  // Not inside an op of another engine: the slot of that engine would have to be released first. Workers that run long ops are left
-  // alone: another thread would take turns with them, on cores whose caches have their data (6 % of a training step on two cores).
-  if (!self && (this_thread_state.core || pool_.slot_wanted())) return;
-  if (!self && long_ops_.load(std::memory_order_relaxed) && !slots_.all_free()) return;
-  if (!self && !take_slot(helper)) return;
+  // Not inside an op of another engine: the slot of that engine would have to be released first.
+  if (!self &&
+      (this_thread_state.core || needed.left_to_others() || pool_.slot_wanted() || !take_slot(helper)))
+    return;
+  OpWatch watch;
   if (!self) {
     self = &helper;
+    helper.watch = &watch;
     note_thread_end();
   }
   const WorkerScope scope(this, self);
   auto run = [&] {
     ++self->depth;
     const std::uint32_t ops = self->ops;
-    while (!over() && self->slot && help_once(needed, *self)) {
+    while (!over() && self->slot && !needed.left_to_others() && help_once(needed, *self)) {
     }
     if (self->ops != ops) check_quiescence();  // there may be no worker that does
     --self->depth;
@@ -175,19 +195,23 @@ template <class Over> void ThreadedScheduler::help(NeedSearch& needed, Over over
     return;
   }
   arena_.run([](void* call) { (*static_cast<decltype(run)*>(call))(); }, &run);
+  if (helper.ops > 0 && !needed.left_to_others()) help_pause.ran_short();
   end_exclusive(helper);
   release_slot(helper);
   if (can_work()) wake_one();
 }
 
-bool ThreadedScheduler::help_until_over(VarState& var, std::shared_ptr<const Failure>& poison) {
-  if (at_rest(var, poison)) return true;
-  if (stopping_ || var.fences.load(std::memory_order_acquire)) return false;
+ThreadedScheduler::Help ThreadedScheduler::help_until_over(VarState& var,
+                                                           std::shared_ptr<const Failure>& poison) {
+  if (at_rest(var, poison)) return Help::over;
+  if (stopping_ || var.fences.load(std::memory_order_acquire)) return Help::not_over;
+  if (!this_thread_state.core && help_pause.skips()) return Help::long_op;
   NeedSearch needed(var);
   int rounds = 0;
   // Other threads may push without end.
   help(needed, [&] { return !needed.limited() && ++rounds > kMostRounds; });
-  return at_rest(var, poison);
+  if (at_rest(var, poison)) return Help::over;
+  return needed.left_to_others() ? Help::long_op : Help::not_over;
 }
 
 // var: null for all.
@@ -208,6 +232,7 @@ void ThreadedScheduler::wait(OpNode* wait_op) {
   if (stopping_) enter_submitted();  // the thread pool has ended
   const auto over = [&] { return state->done.load(std::memory_order_acquire) != 0; };
   NeedSearch needed(var);
+  if (state->leave_to_others) needed.leave_to_others();
   help(needed, over);
   // What this op pushed may not be entered yet, where another thread was entering.
   if (current && !over() && !needed.limited()) {

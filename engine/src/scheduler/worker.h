@@ -1,8 +1,10 @@
 // What a thread knows while it runs ops.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 #include "base/clock.h"
 #include "op/op_node.h"
@@ -13,6 +15,28 @@ namespace heddle::detail {
 // Ops after which a worker looks at the queues of others before its own.
 constexpr std::uint32_t kFairness = 64;
 constexpr int kEnterBatch = 64;  // submissions entered under one lock
+
+// Finds out that ops take long. Where they are short it looks at the clock after every fourth one only.
+class OpWatch {
+ public:
+  // Before an op; the first call begins.
+  void start() {
+    if (last_ == 0) last_ = nanoseconds();
+  }
+  // After an op. True if this one, or the last few together, took more than kLong.
+  bool took_long() {
+    if (--left_ > 0) return false;
+    const std::uint64_t now = nanoseconds(), took = now - std::exchange(last_, now);
+    every_ = took < kShort ? std::min(2 * every_, 4) : 1;
+    left_ = every_;
+    return took > kLong;
+  }
+
+ private:
+  static constexpr std::uint64_t kShort = 5'000, kLong = 50'000;  // nanoseconds
+  std::uint64_t last_ = 0;
+  int every_ = 1, left_ = 1;
+};
 
 // A thread that runs ops: one of the thread pool, or one that waits and helps meanwhile.
 struct Worker {
@@ -25,12 +49,13 @@ struct Worker {
   bool look_outside = false;     // the next search begins with the queues of others, not with its own
   bool done_helping = false;     // of a thread in wait_all: the ops that are left were pushed after its call
   bool has_spun = false;         // for as long as EngineOptions::spin says, without a new op
-  std::uint8_t epoch = 0;  // of the op that ended last; of a thread in wait_all: the one that it waits for
-  std::uint32_t ops = 0;   // run so far
-  int slow_ticks = 0;      // ticks in a row in which its ops were too long for an exclusive worker
-  int trial_delay = 0;     // ticks until it tries again to be the exclusive worker
+  std::uint8_t epoch = 0;    // of the op that ended last; of a thread in wait_all: the one that it waits for
+  std::uint32_t ops = 0;     // run so far
+  OpWatch* watch = nullptr;  // of a thread that waits outside ops
+  int slow_ticks = 0;        // ticks in a row in which its ops were too long for an exclusive worker
+  int trial_delay = 0;       // ticks until it tries again to be the exclusive worker
   std::uint32_t shared_op_time = 0;  // nanoseconds an op took all workers together, before one was exclusive
-  std::uint64_t last_tick = 0;       // nanoseconds
+  std::uint64_t last_tick = 0;       // nanoseconds; 0: it has not had one
   std::uint64_t move_at =
       0;  // nanoseconds: it shares the core of its waker, and leaves it if it has work then; 0: it does not
   // If not null: the thread stops looking for work when *stop_signal is no longer stop_signal_value.
