@@ -68,8 +68,8 @@ function(heddle_light target)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
 endfunction()
 
-# heddle_unity(TARGET): where HEDDLE_UNITY is on, it compiles up to eight of its files from one folder at once, in half the time; files
-# with options of their own stay alone. So names in anonymous namespaces are unique in a folder.
+# heddle_unity(TARGET): where HEDDLE_UNITY is on, it compiles up to eight of its files from one folder of src at once, in half the time;
+# files with options of their own stay alone. So names in anonymous namespaces are unique in a folder and those inside it.
 function(heddle_unity target)
   get_target_property(sources ${target} SOURCES)
   list(FILTER sources INCLUDE REGEX "\\.cc$")
@@ -77,7 +77,7 @@ function(heddle_unity target)
   set(last "")
   set(count 0)
   foreach(source ${sources})
-    cmake_path(GET source PARENT_PATH folder)
+    string(REGEX REPLACE "^([^/]+/[^/]+)/.*" "\\1" folder "${source}")
     if(NOT folder STREQUAL last)
       set(count 0)
     endif()

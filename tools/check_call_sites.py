@@ -5,7 +5,8 @@
     tools/check_call_sites.py --self-test  breaks each rule in a tree of its own and looks whether it is found
 
 A function is told its place by a parameter of the type Where, or by what an argument is converted to: Operand, Index,
-ArrayArgument, AxisKey, RangeIndex or Assigned. The test is a check_site("NAME", ...) in tests/MODULE/call_site_test.cc; a member is called CLASS::NAME there.
+ArrayArgument, AxisKey, RangeIndex or Assigned. The test is a check_site("NAME", ...) in tests/MODULE/call_site_test.cc; a member is called
+CLASS::NAME there. Operators that docs/operators.md names, and what the samples of tests/operators call, have a test in common.
 """
 
 import re
@@ -13,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-MODULES = ["ndarray", "operators", "comm", "kvstore"]
+MODULES = ["ndarray", "operators", "nn", "comm", "kvstore"]
 # Functions that name no array in their parameters and result, but push ops or record calls: every method of these classes
 # that is not const is meant.
 CLASSES = {"Communicator", "CompressedReduce", "KVStore", "Trainer", "Optimizer"}
@@ -137,10 +138,21 @@ def named(scopes, words):
     words = re.sub(r"^template\s*<(?:[^<>]|<[^<>]*>)*>\s*", "", words)
     if re.match(r"(using|typedef|friend|static_assert|return)\b", words) or not (match := NAME.search(words)):
         return
+    if words[:match.start()].endswith("::"):  # of what its class declares
+        return
     classes = [name for kind, name, _ in scopes if kind in ("class", "struct")]
     name = match[1].replace(" ", "")
     if not name.startswith("~") and not re.search(r"=\s*(delete|default)$", words):
         yield classes[-1] if classes else "", name, words
+
+
+def sampled(root):
+    """The functions that every_operator_test.cc calls."""
+    page = root / "docs/operators.md"
+    names = set(re.findall(r"^### (\w+)$", page.read_text(encoding="utf-8"), re.M)) if page.exists() else set()
+    for file in (root / "tests/operators").glob("*_samples.cc"):
+        names |= set(re.findall(r"\b(\w+)(?=\(|\})", file.read_text(encoding="utf-8")))
+    return names
 
 
 def check(root):
@@ -148,6 +160,8 @@ def check(root):
     for module in MODULES:
         test = root / "tests" / module / "call_site_test.cc"
         checked = set(re.findall(r'check_site\(\s*"([^"]+)"', test.read_text())) if test.exists() else set()
+        if module == "operators":
+            checked |= sampled(root)
         for header in sorted((root / module / "include").rglob("*.h")):
             for owner, name, words in declarations(header.read_text(encoding="utf-8")):
                 full = f"{owner}::{name}" if owner else name
@@ -157,7 +171,7 @@ def check(root):
                     continue
                 changes = owner in CLASSES and not re.search(r"\)\s*const\b", words)
                 if TOLD.search(words):
-                    base = "Layer::operator()" if name == "operator()" and owner != "NDArray" else full
+                    base = "Layer::operator()" if name == "operator()" and module == "nn" else full
                     if base not in checked and full not in NOT_TRACED:
                         problems.append(f'{place}: no check_site("{base}", ...) in {test.relative_to(root).as_posix()}')
                 elif ARRAYS.search(words) or changes:

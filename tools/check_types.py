@@ -16,7 +16,7 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-MODULES = ["engine", "ndarray", "operators", "comm", "kvstore", "capi"]
+MODULES = ["engine", "ndarray", "operators", "nn", "comm", "kvstore", "capi"]
 PROGRAMS = ["examples", "bench", "tools", "tests"]
 ONE_PROGRAM = "tools/heddle/"
 SUFFIXES = {".h", ".cc", ".cu", ".cuh"}

@@ -1023,83 +1023,6 @@ def logspace(start: float, stop: float, num: int = 50, endpoint: bool = True, ba
 
     The result's dtype: `dtype`."""
 
-def uniform(shape: int | Sequence[int], low: float = 0.0, high: float = 1.0, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)', generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
-    """Floating numbers that are uniform in [low, high). Drawn from `generator`, or for None from the thread's own.
-
-    The result's dtype: `dtype`."""
-
-def normal(shape: int | Sequence[int], mean: float = 0.0, std: float = 1.0, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)', generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
-    """Normal numbers with this mean and standard deviation. Drawn from `generator`, or for None from the thread's own.
-
-    The result's dtype: `dtype`."""
-
-def bernoulli(shape: int | Sequence[int], p: float, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)', generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
-    """1 with probability p, else 0. Drawn from `generator`, or for None from the thread's own.
-
-    The result's dtype: `dtype`."""
-
-def integers(shape: int | Sequence[int], low: int, high: int, dtype: DTypeLike = 'i64', device: DeviceLike = 'cpu(0)', generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
-    """Integers that are uniform from low to high - 1. Drawn from `generator`, or for None from the thread's own.
-
-    The result's dtype: `dtype`."""
-
-def permutation(n: int, device: DeviceLike = 'cpu(0)', generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
-    """The numbers 0 to n - 1 in random order. Drawn from `generator`, or for None from the thread's own.
-
-    The result's dtype: i64."""
-
-def exponential(shape: int | Sequence[int], scale: Operand | Sequence[Any] = 1.0, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)', generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
-    """Exponential numbers with the mean `scale`. Parameters are numbers, or arrays that broadcast to `shape`. Drawn from `generator`, or for None from the thread's own.
-
-    The result's dtype: `dtype`."""
-
-def gamma(shape: int | Sequence[int], concentration: Operand | Sequence[Any], scale: Operand | Sequence[Any] = 1.0, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)', generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
-    """Numbers of the gamma distribution with the mean concentration * scale. Parameters are numbers, or arrays that broadcast to `shape`. Drawn from `generator`, or for None from the thread's own.
-
-    The result's dtype: `dtype`."""
-
-def beta(shape: int | Sequence[int], a: Operand | Sequence[Any], b: Operand | Sequence[Any], dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)', generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
-    """Numbers of the beta distribution with the mean a / (a + b). Parameters are numbers, or arrays that broadcast to `shape`. Drawn from `generator`, or for None from the thread's own.
-
-    The result's dtype: `dtype`."""
-
-def poisson(shape: int | Sequence[int], rate: Operand | Sequence[Any], dtype: DTypeLike = 'i64', device: DeviceLike = 'cpu(0)', generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
-    """How many events happen if `rate` are expected. Parameters are numbers, or arrays that broadcast to `shape`. Drawn from `generator`, or for None from the thread's own.
-
-    The result's dtype: `dtype`."""
-
-def binomial(shape: int | Sequence[int], n: Operand | Sequence[Any], p: Operand | Sequence[Any], dtype: DTypeLike = 'i64', device: DeviceLike = 'cpu(0)', generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
-    """How many of n trials succeed, each with probability p. Parameters are numbers, or arrays that broadcast to `shape`. Drawn from `generator`, or for None from the thread's own.
-
-    The result's dtype: `dtype`."""
-
-def truncated_normal(shape: int | Sequence[int], mean: float = 0.0, std: float = 1.0, low: float = -2.0, high: float = 2.0, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)', generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
-    """Normal numbers that lie between low and high. Drawn from `generator`, or for None from the thread's own.
-
-    The result's dtype: `dtype`."""
-
-def categorical(logits: ArrayLike, num_samples: int | None = None, generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
-    """Indices into the last axis of logits (..., n), in proportion to exp(logits): shape (...), or (..., num_samples). Drawn from `generator`, or for None from the thread's own.
-
-    The result's dtype: i64."""
-
-def multinomial(weights: ArrayLike, num_samples: int, replacement: bool = False, generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
-    """Indices into the last axis of weights (..., n), in proportion to them: shape (..., num_samples). Drawn from `generator`, or for None from the thread's own.
-
-    The result's dtype: i64."""
-
-def choice(x: Operand | Sequence[Any], shape: int | Sequence[int], replace: bool = True, p: ArrayLike | None = None, generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
-    """Entries of x along axis 0, or numbers below a whole number x, with equal probabilities or in proportion to p. Drawn from `generator`, or for None from the thread's own.
-
-    The result's dtype: that of x; i64 for a number."""
-
-def shuffle(x: ArrayLike, axis: int = 0, generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
-    """A copy of x with its entries along `axis` in random order. Drawn from `generator`, or for None from the thread's own.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
 def add(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
     """a + b; of bools, or.
 
@@ -1246,6 +1169,126 @@ def logical_not(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
     """x == 0.
 
     The result's dtype: bool."""
+
+def floor_divide(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
+    """a / b, rounded down. Integers divided by 0 give 0.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def remainder(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
+    """a - floor_divide(a, b) * b: it has the sign of b.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def fmod(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
+    """The remainder that has the sign of a.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def atan2(y: Operand | Sequence[Any], x: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
+    """The angle of the point (x, y).
+
+    The result's dtype: common; f64 for integers and bool.
+
+    Differentiable."""
+
+def hypot(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
+    """sqrt(a * a + b * b), without overflow.
+
+    The result's dtype: common; f64 for integers and bool.
+
+    Differentiable."""
+
+def logaddexp(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
+    """log(exp(a) + exp(b)), without overflow.
+
+    The result's dtype: common; f64 for integers and bool.
+
+    Differentiable."""
+
+def copysign(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
+    """a with the sign of b.
+
+    The result's dtype: common; f64 for integers and bool.
+
+    Differentiable."""
+
+def nextafter(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
+    """The next number after a, towards b.
+
+    The result's dtype: common; f64 for integers and bool."""
+
+def bitwise_and(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
+    """a & b.
+
+    The result's dtype: common."""
+
+def bitwise_or(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
+    """a | b.
+
+    The result's dtype: common."""
+
+def bitwise_xor(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
+    """a ^ b.
+
+    The result's dtype: common."""
+
+def bitwise_left_shift(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
+    """a << b. All bits go if b is negative or the width.
+
+    The result's dtype: common."""
+
+def bitwise_right_shift(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
+    """a >> b. All bits go if b is negative or the width.
+
+    The result's dtype: common."""
+
+def logical_and(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
+    """Whether both are not 0.
+
+    The result's dtype: bool."""
+
+def logical_or(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
+    """Whether one is not 0.
+
+    The result's dtype: bool."""
+
+def logical_xor(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
+    """Whether one is 0 and the other is not.
+
+    The result's dtype: bool."""
+
+def nan_to_num(x: ArrayLike, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None, *, out: NDArray | None = None) -> NDArray:
+    """x with other values for NaN and the infinities: by default the largest and smallest of the dtype.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def bitwise_invert(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """~x; of bool, not.
+
+    The result's dtype: that of x."""
+
+def where(condition: ArrayLike, a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
+    """a where condition is true, else b; all three broadcast.
+
+    The result's dtype: common of a and b.
+
+    Differentiable."""
+
+def clip(x: ArrayLike, min: float, max: float, *, out: NDArray | None = None) -> NDArray:
+    """min where x < min, max where x > max; NaN of NaN.
+
+    The result's dtype: that of x; wider where a bound is of another kind.
+
+    Differentiable."""
 
 def exp2(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
     """2 to the power of x.
@@ -1463,123 +1506,502 @@ def signbit(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
 
     The result's dtype: bool."""
 
-def nan_to_num(x: ArrayLike, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None, *, out: NDArray | None = None) -> NDArray:
-    """x with other values for NaN and the infinities: by default the largest and smallest of the dtype.
+def add_(x: ArrayLike, b: Operand | Sequence[Any]) -> None:
+    """x += b. b is broadcast to x; the result's kind has to fit the dtype of x."""
+
+def subtract_(x: ArrayLike, b: Operand | Sequence[Any]) -> None:
+    """x -= b. b is broadcast to x; the result's kind has to fit the dtype of x."""
+
+def multiply_(x: ArrayLike, b: Operand | Sequence[Any]) -> None:
+    """x *= b. b is broadcast to x; the result's kind has to fit the dtype of x."""
+
+def divide_(x: ArrayLike, b: Operand | Sequence[Any]) -> None:
+    """x /= b. b is broadcast to x; the result's kind has to fit the dtype of x."""
+
+def floor_divide_(x: ArrayLike, b: Operand | Sequence[Any]) -> None:
+    """x = floor_divide(x, b). b is broadcast to x; the result's kind has to fit the dtype of x."""
+
+def remainder_(x: ArrayLike, b: Operand | Sequence[Any]) -> None:
+    """x %= b. b is broadcast to x; the result's kind has to fit the dtype of x."""
+
+def power_(x: ArrayLike, b: Operand | Sequence[Any]) -> None:
+    """x = power(x, b). b is broadcast to x; the result's kind has to fit the dtype of x."""
+
+def bitwise_and_(x: ArrayLike, b: Operand | Sequence[Any]) -> None:
+    """x &= b. b is broadcast to x; the result's kind has to fit the dtype of x."""
+
+def bitwise_or_(x: ArrayLike, b: Operand | Sequence[Any]) -> None:
+    """x |= b. b is broadcast to x; the result's kind has to fit the dtype of x."""
+
+def bitwise_xor_(x: ArrayLike, b: Operand | Sequence[Any]) -> None:
+    """x ^= b. b is broadcast to x; the result's kind has to fit the dtype of x."""
+
+def bitwise_left_shift_(x: ArrayLike, b: Operand | Sequence[Any]) -> None:
+    """x <<= b. b is broadcast to x; the result's kind has to fit the dtype of x."""
+
+def bitwise_right_shift_(x: ArrayLike, b: Operand | Sequence[Any]) -> None:
+    """x >>= b. b is broadcast to x; the result's kind has to fit the dtype of x."""
+
+def assign_(x: ArrayLike, source: ArrayLike) -> None:
+    """Copies the values of source, broadcast and converted, into x."""
+
+def fill_(x: ArrayLike, value: float) -> None:
+    """Sets every element of x to value, which saturates at the ends of an integer dtype."""
+
+def take_along_axis(x: ArrayLike, indices: ArrayLike, axis: int = -1, *, out: NDArray | None = None) -> NDArray:
+    """y[i, j] = x[i, indices[i, j]] of axis 1, and so on. Off the axis both broadcast.
 
     The result's dtype: that of x.
 
     Differentiable."""
 
-def floor_divide(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
-    """a / b, rounded down. Integers divided by 0 give 0.
+def gather(x: ArrayLike, indices: ArrayLike, axis: int = -1, *, out: NDArray | None = None) -> NDArray:
+    """take_along_axis, but off the axis indices do not broadcast and may be smaller than x.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def scatter(x: ArrayLike, indices: ArrayLike, source: Operand | Sequence[Any], axis: int = -1, *, out: NDArray | None = None) -> NDArray:
+    """x with y[indices[i, j], j] = source[i, j] of axis 0, and so on. Of several for one place the last one stays.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def scatter_add(x: ArrayLike, indices: ArrayLike, source: Operand | Sequence[Any], axis: int = -1, *, out: NDArray | None = None) -> NDArray:
+    """x with y[indices[i, j], j] = source[i, j] of axis 0, and so on, or rather the sum with what is there. Of several for one place the order is that of the indices.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def scatter_min(x: ArrayLike, indices: ArrayLike, source: Operand | Sequence[Any], axis: int = -1, *, out: NDArray | None = None) -> NDArray:
+    """x with y[indices[i, j], j] = source[i, j] of axis 0, and so on, or rather the minimum with what is there.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def scatter_max(x: ArrayLike, indices: ArrayLike, source: Operand | Sequence[Any], axis: int = -1, *, out: NDArray | None = None) -> NDArray:
+    """x with y[indices[i, j], j] = source[i, j] of axis 0, and so on, or rather the maximum with what is there.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def index_add(x: ArrayLike, indices: ArrayLike, source: ArrayLike, axis: int = 0, *, out: NDArray | None = None) -> NDArray:
+    """x with source[i] added to entry indices[i] of `axis`, in the order of the indices.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def index_copy(x: ArrayLike, indices: ArrayLike, source: ArrayLike, axis: int = 0, *, out: NDArray | None = None) -> NDArray:
+    """x with source[i] in place of entry indices[i] of `axis`. Of several for one place the last one stays.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def index_put(x: ArrayLike, indices: Sequence[ArrayLike], values: Operand | Sequence[Any], accumulate: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """x with y[indices[0], indices[1], ...] = values, or with `accumulate` the sum with what is there. The indices broadcast to one shape, values to that shape and the rest of x's axes.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def put(x: ArrayLike, indices: ArrayLike, values: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
+    """x with values at these places of the flattened array.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def masked_select(x: ArrayLike, mask: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """The elements where a mask is true, along one axis; x and mask broadcast. The call waits for the mask.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def masked_fill(x: ArrayLike, mask: ArrayLike, value: float, *, out: NDArray | None = None) -> NDArray:
+    """x with a value where a mask is true, which broadcasts to x.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def masked_scatter(x: ArrayLike, mask: ArrayLike, source: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """x with the elements of source, in their order, where a mask is true, which broadcasts to x.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def nonzero(x: ArrayLike) -> tuple[NDArray, ...]:
+    """The indices of the elements that are not 0, an array for each axis. The call waits for x.
+
+    The result's dtype: i64."""
+
+def argwhere(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """The indices of the elements that are not 0, a row for each. The call waits for x.
+
+    The result's dtype: i64."""
+
+def take(x: ArrayLike, indices: ArrayLike, axis: int = 0, *, out: NDArray | None = None) -> NDArray:
+    """The entries of x at indices along `axis`, negative ones from the end. The axes of indices replace that axis.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def one_hot(labels: ArrayLike, num_classes: int, dtype: DTypeLike = 'f32', *, out: NDArray | None = None) -> NDArray:
+    """Shape of labels + (num_classes,): 1 at each label, 0 elsewhere.
+
+    The result's dtype: `dtype`."""
+
+def init_weight(shape: int | Sequence[int], init: Literal['he', 'xavier'] = 'he', device: DeviceLike = 'cpu(0)', generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
+    """A weight (out, in, ...) that requires a gradient, uniform within the limits of He or of Xavier's (Glorot's) rule. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: f32."""
+
+def lu(x: ArrayLike) -> tuple[NDArray, ...]:
+    """P, a permutation, L, lower triangular with ones on its diagonal, and U with x = P L U.
+
+    The result's dtype: that of x; f64 for integers and bool."""
+
+def qr(x: ArrayLike, mode: Literal['reduced', 'complete'] = 'reduced') -> tuple[NDArray, ...]:
+    """Q and R, upper triangular, with x = Q R; Q (m, m) if mode is 'complete', else (m, min(m, n)).
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def svd(x: ArrayLike, full_matrices: bool = True) -> tuple[NDArray, ...]:
+    """U, S, which falls, and V^T with x = U diag(S) V^T; U and V^T are square if full_matrices.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def svdvals(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """The singular values, which fall.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def eigh(x: ArrayLike, uplo: Literal['L', 'U'] = 'L') -> tuple[NDArray, ...]:
+    """The eigenvalues, which rise, and eigenvectors, as columns, of symmetric matrices, of which the triangle `uplo` is read.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def eigvalsh(x: ArrayLike, uplo: Literal['L', 'U'] = 'L', *, out: NDArray | None = None) -> NDArray:
+    """The eigenvalues, which rise, of symmetric matrices, of which the triangle `uplo` is read.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def matrix_power(x: ArrayLike, n: int, *, out: NDArray | None = None) -> NDArray:
+    """x multiplied with itself n times; for a negative n the inverse, in floating point.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def expm(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """The exponential of a matrix: the sum of x^k / k!.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def matrix_rank(x: ArrayLike, rtol: float | None = None, *, out: NDArray | None = None) -> NDArray:
+    """The number of singular values above rtol times the largest; None is max(m, n) * epsilon.
+
+    The result's dtype: i64."""
+
+def matrix_norm(x: ArrayLike, ord: Literal['fro', 'nuc', '1', '-1', '2', '-2', 'inf', '-inf'] = 'fro', keepdims: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """'fro': from the squares; 'nuc', '2', '-2': the sum, largest, smallest of the singular values; '1', '-1', 'inf', '-inf': the largest, smallest sum of sizes in a column, in a row.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def vector_norm(x: ArrayLike, ord: float = 2.0, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """(sum |x|^ord)^(1/ord) along `axis`, an axis or several; None: all.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def cond(x: ArrayLike, p: Literal['fro', 'nuc', '1', '-1', '2', '-2', 'inf', '-inf'] = '2', *, out: NDArray | None = None) -> NDArray:
+    """The norm of a matrix times that of its inverse; from the singular values for '2' and '-2'.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def solve(a: ArrayLike, b: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """x with a x = b: a (..., n, n), b (..., n, k), or (n) for one vector.
+
+    The result's dtype: common; f64 for integers and bool.
+
+    Differentiable."""
+
+def solve_triangular(a: ArrayLike, b: ArrayLike, upper: bool = True, *, out: NDArray | None = None) -> NDArray:
+    """x with a x = b, where of a only the upper or lower triangle is read.
+
+    The result's dtype: common; f64 for integers and bool.
+
+    Differentiable."""
+
+def lstsq(a: ArrayLike, b: ArrayLike, rtol: float | None = None, *, out: NDArray | None = None) -> NDArray:
+    """x with the least |a x - b| and, among those, the least |x|. Singular values up to rtol times the largest count as 0; None is max(m, n) * epsilon.
+
+    The result's dtype: common; f64 for integers and bool.
+
+    Differentiable."""
+
+def inv(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """The inverse.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def pinv(x: ArrayLike, rtol: float | None = None, *, out: NDArray | None = None) -> NDArray:
+    """The pseudo-inverse. Singular values up to rtol times the largest count as 0; None is max(m, n) * epsilon.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def det(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """The determinant.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def slogdet(x: ArrayLike) -> tuple[NDArray, ...]:
+    """The sign of the determinant and the logarithm of its size.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def cholesky(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """L, lower triangular, with x = L L^T; only the lower triangle of x is read.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def conv2d(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, stride: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1, 1), groups: int = 1, relu: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """Two-dimensional convolution of x (N, C, H, W) with weight (O, C / groups, kh, kw), plus bias (O); then max(0, .) if `relu`.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def max_pool2d(x: ArrayLike, kernel_size: int | Sequence[int] = (2, 2), stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = (0, 0), *, out: NDArray | None = None) -> NDArray:
+    """The largest element of each window of x (N, C, H, W). Windows are `stride` apart; None: their size.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def avg_pool2d(x: ArrayLike, kernel_size: int | Sequence[int] = (2, 2), stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = (0, 0), count_include_pad: bool = True, *, out: NDArray | None = None) -> NDArray:
+    """The mean of each window of x (N, C, H, W). Windows are `stride` apart; None: their size. Padding counts as zeros if `count_include_pad`, else not at all.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def embedding(weight: ArrayLike, indices: ArrayLike, sparse_grad: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """The rows of weight (n, d...) at indices from 0 to n - 1, of any shape. With `sparse_grad` the gradient of weight is row-sparse.
+
+    The result's dtype: that of weight.
+
+    Differentiable."""
+
+def linear(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, relu: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """x (..., in) times the transpose of weight (out, in), plus bias (out): (..., out); then max(0, .) if `relu`.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def dropout(x: ArrayLike, p: float = 0.5, training: bool = True, generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
+    """Zeroes each element with probability p and multiplies the rest by 1 / (1 - p); x itself unless `training` and p > 0. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def softmax(x: ArrayLike, axis: int = -1, *, out: NDArray | None = None) -> NDArray:
+    """exp(x) / sum(exp(x)) along `axis`.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def log_softmax(x: ArrayLike, axis: int = -1, *, out: NDArray | None = None) -> NDArray:
+    """The logarithm of softmax(x, axis).
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def cross_entropy(logits: ArrayLike, labels: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """The mean over the rows of logits (N, C) of -log_softmax(logits)[label], with labels (N): a scalar.
+
+    The result's dtype: that of logits.
+
+    Differentiable."""
+
+def einsum(equation: str, operands: Sequence[ArrayLike], *, out: NDArray | None = None) -> NDArray:
+    """The sum of products that the equation names, such as 'ij,jk->ik' or '...ij->...ji'. A view of an operand alone of which nothing is summed.
 
     The result's dtype: common.
 
     Differentiable."""
 
-def remainder(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
-    """a - floor_divide(a, b) * b: it has the sign of b.
+def matmul(a: ArrayLike, b: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """The matrix product, as NumPy's: leading axes are batches and broadcast; arrays of one axis are a row and a column.
 
     The result's dtype: common.
 
     Differentiable."""
 
-def fmod(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
-    """The remainder that has the sign of a.
+def vecdot(a: ArrayLike, b: ArrayLike, axis: int = -1, *, out: NDArray | None = None) -> NDArray:
+    """The sum of a * b along `axis`, of one size in both; the other axes broadcast.
 
     The result's dtype: common.
 
     Differentiable."""
 
-def atan2(y: Operand | Sequence[Any], x: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
-    """The angle of the point (x, y).
+def dot(a: ArrayLike, b: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """The sum over the last axis of a and the last but one of b, or its only one; a scalar multiplies.
 
-    The result's dtype: common; f64 for integers and bool.
-
-    Differentiable."""
-
-def hypot(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
-    """sqrt(a * a + b * b), without overflow.
-
-    The result's dtype: common; f64 for integers and bool.
+    The result's dtype: common.
 
     Differentiable."""
 
-def logaddexp(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
-    """log(exp(a) + exp(b)), without overflow.
+def inner(a: ArrayLike, b: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """The sum over the last axes of a and b; a scalar multiplies.
 
-    The result's dtype: common; f64 for integers and bool.
-
-    Differentiable."""
-
-def copysign(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
-    """a with the sign of b.
-
-    The result's dtype: common; f64 for integers and bool.
+    The result's dtype: common.
 
     Differentiable."""
 
-def nextafter(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
-    """The next number after a, towards b.
+def outer(a: ArrayLike, b: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """The products of each element of a with each of b: shape (a.size, b.size).
 
-    The result's dtype: common; f64 for integers and bool."""
-
-def bitwise_and(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
-    """a & b.
-
-    The result's dtype: common."""
-
-def bitwise_or(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
-    """a | b.
-
-    The result's dtype: common."""
-
-def bitwise_xor(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
-    """a ^ b.
-
-    The result's dtype: common."""
-
-def bitwise_left_shift(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
-    """a << b. All bits go if b is negative or the width.
-
-    The result's dtype: common."""
-
-def bitwise_right_shift(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
-    """a >> b. All bits go if b is negative or the width.
-
-    The result's dtype: common."""
-
-def logical_and(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
-    """Whether both are not 0.
-
-    The result's dtype: bool."""
-
-def logical_or(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
-    """Whether one is not 0.
-
-    The result's dtype: bool."""
-
-def logical_xor(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
-    """Whether one is 0 and the other is not.
-
-    The result's dtype: bool."""
-
-def bitwise_invert(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
-    """~x; of bool, not.
-
-    The result's dtype: that of x."""
-
-def where(condition: ArrayLike, a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
-    """a where condition is true, else b; all three broadcast.
-
-    The result's dtype: common of a and b.
+    The result's dtype: common.
 
     Differentiable."""
 
-def clip(x: ArrayLike, min: float, max: float, *, out: NDArray | None = None) -> NDArray:
-    """min where x < min, max where x > max; NaN of NaN.
+def kron(a: ArrayLike, b: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """Kronecker's product.
 
-    The result's dtype: that of x; wider where a bound is of another kind.
+    The result's dtype: common.
+
+    Differentiable."""
+
+def cross(a: ArrayLike, b: ArrayLike, axis: int = -1, *, out: NDArray | None = None) -> NDArray:
+    """The vector product along `axis`, of size 3 in both; the other axes broadcast.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def tensordot(a: ArrayLike, b: ArrayLike, axes: int | None = None, a_axes: int | Sequence[int] | None = None, b_axes: int | Sequence[int] | None = None, *, out: NDArray | None = None) -> NDArray:
+    """The sum over the last `axes` axes of a and the first ones of b, 2 for None; or over axis a_axes[i] of a together with b_axes[i] of b.
+
+    The result's dtype: common.
+
+    Differentiable."""
+
+def uniform(shape: int | Sequence[int], low: float = 0.0, high: float = 1.0, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)', generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
+    """Floating numbers that are uniform in [low, high). Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: `dtype`."""
+
+def normal(shape: int | Sequence[int], mean: float = 0.0, std: float = 1.0, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)', generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
+    """Normal numbers with this mean and standard deviation. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: `dtype`."""
+
+def bernoulli(shape: int | Sequence[int], p: float, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)', generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
+    """1 with probability p, else 0. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: `dtype`."""
+
+def integers(shape: int | Sequence[int], low: int, high: int, dtype: DTypeLike = 'i64', device: DeviceLike = 'cpu(0)', generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
+    """Integers that are uniform from low to high - 1. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: `dtype`."""
+
+def permutation(n: int, device: DeviceLike = 'cpu(0)', generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
+    """The numbers 0 to n - 1 in random order. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: i64."""
+
+def exponential(shape: int | Sequence[int], scale: Operand | Sequence[Any] = 1.0, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)', generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
+    """Exponential numbers with the mean `scale`. Parameters are numbers, or arrays that broadcast to `shape`. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: `dtype`."""
+
+def gamma(shape: int | Sequence[int], concentration: Operand | Sequence[Any], scale: Operand | Sequence[Any] = 1.0, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)', generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
+    """Numbers of the gamma distribution with the mean concentration * scale. Parameters are numbers, or arrays that broadcast to `shape`. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: `dtype`."""
+
+def beta(shape: int | Sequence[int], a: Operand | Sequence[Any], b: Operand | Sequence[Any], dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)', generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
+    """Numbers of the beta distribution with the mean a / (a + b). Parameters are numbers, or arrays that broadcast to `shape`. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: `dtype`."""
+
+def poisson(shape: int | Sequence[int], rate: Operand | Sequence[Any], dtype: DTypeLike = 'i64', device: DeviceLike = 'cpu(0)', generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
+    """How many events happen if `rate` are expected. Parameters are numbers, or arrays that broadcast to `shape`. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: `dtype`."""
+
+def binomial(shape: int | Sequence[int], n: Operand | Sequence[Any], p: Operand | Sequence[Any], dtype: DTypeLike = 'i64', device: DeviceLike = 'cpu(0)', generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
+    """How many of n trials succeed, each with probability p. Parameters are numbers, or arrays that broadcast to `shape`. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: `dtype`."""
+
+def truncated_normal(shape: int | Sequence[int], mean: float = 0.0, std: float = 1.0, low: float = -2.0, high: float = 2.0, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)', generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
+    """Normal numbers that lie between low and high. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: `dtype`."""
+
+def categorical(logits: ArrayLike, num_samples: int | None = None, generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
+    """Indices into the last axis of logits (..., n), in proportion to exp(logits): shape (...), or (..., num_samples). Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: i64."""
+
+def multinomial(weights: ArrayLike, num_samples: int, replacement: bool = False, generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
+    """Indices into the last axis of weights (..., n), in proportion to them: shape (..., num_samples). Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: i64."""
+
+def choice(x: Operand | Sequence[Any], shape: int | Sequence[int], replace: bool = True, p: ArrayLike | None = None, generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
+    """Entries of x along axis 0, or numbers below a whole number x, with equal probabilities or in proportion to p. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: that of x; i64 for a number."""
+
+def shuffle(x: ArrayLike, axis: int = 0, generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
+    """A copy of x with its entries along `axis` in random order. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: that of x.
 
     Differentiable."""
 
@@ -1621,83 +2043,33 @@ def argmin(x: ArrayLike, axis: int | None = None, *, out: NDArray | None = None)
 
     The result's dtype: i64."""
 
-def prod(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, out: NDArray | None = None) -> NDArray:
-    """The product along `axis`, an axis or several; None: all. What leaves the range of f64 on the way is infinite or 0; the shape tells the order.
+def row_sparse(rows: ArrayLike, values: ArrayLike, shape: int | Sequence[int]) -> RowSparse:
+    """Zeros of `shape` (n, d...), plus values[i] at row rows[i]; values of equal rows are added up.
 
-    The result's dtype: that of x; i64 for integers and bool, u64 for unsigned ones.
+    The result's dtype: that of values."""
 
-    Differentiable."""
+def retain(x: ArrayLike | RowSparse, rows: ArrayLike) -> RowSparse:
+    """What x has at these rows, and 0 elsewhere.
 
-def var(x: ArrayLike, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: bool = False, *, out: NDArray | None = None) -> NDArray:
-    """The mean square distance from the mean, over n - correction, along `axis`, an axis or several; None: all.
+    The result's dtype: that of x."""
 
-    The result's dtype: that of x; f64 for integers and bool.
+def sum_row_sparse(arrays: Sequence[RowSparse]) -> RowSparse:
+    """The sum of row-sparse arrays of one shape and dtype.
 
-    Differentiable."""
+    The result's dtype: that of arrays."""
 
-def std(x: ArrayLike, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: bool = False, *, out: NDArray | None = None) -> NDArray:
-    """The square root of var along `axis`, an axis or several; None: all.
+def scale(x: RowSparse, factor: float) -> RowSparse:
+    """x * factor.
 
-    The result's dtype: that of x; f64 for integers and bool.
+    The result's dtype: that of x."""
 
-    Differentiable."""
+def to_dense(x: RowSparse, *, out: NDArray | None = None) -> NDArray:
+    """The whole array, with its zeros.
 
-def logsumexp(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, out: NDArray | None = None) -> NDArray:
-    """log(sum(exp(x))), without overflow, along `axis`, an axis or several; None: all.
+    The result's dtype: that of x."""
 
-    The result's dtype: that of x; f64 for integers and bool.
-
-    Differentiable."""
-
-def norm(x: ArrayLike, p: float = 2.0, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, out: NDArray | None = None) -> NDArray:
-    """(sum |x|^p)^(1/p) along `axis`, an axis or several; None: all.
-
-    The result's dtype: that of x; f64 for integers and bool.
-
-    Differentiable."""
-
-def any(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, out: NDArray | None = None) -> NDArray:
-    """Whether any element is not 0, along `axis`, an axis or several; None: all.
-
-    The result's dtype: bool."""
-
-def all(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, out: NDArray | None = None) -> NDArray:
-    """Whether every element is not 0, along `axis`, an axis or several; None: all.
-
-    The result's dtype: bool."""
-
-def count_nonzero(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, out: NDArray | None = None) -> NDArray:
-    """The number of elements that are not 0, along `axis`, an axis or several; None: all.
-
-    The result's dtype: i64."""
-
-def nansum(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, out: NDArray | None = None) -> NDArray:
-    """The sum without NaN along `axis`, an axis or several; None: all.
-
-    The result's dtype: that of x; i64 for integers and bool, u64 for unsigned ones.
-
-    Differentiable."""
-
-def nanmean(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, out: NDArray | None = None) -> NDArray:
-    """The mean without NaN along `axis`, an axis or several; None: all.
-
-    The result's dtype: that of x; f64 for integers and bool.
-
-    Differentiable."""
-
-def nanmax(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, out: NDArray | None = None) -> NDArray:
-    """The largest element that is not NaN along `axis`, an axis or several; None: all.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def nanmin(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, out: NDArray | None = None) -> NDArray:
-    """The smallest element that is not NaN along `axis`, an axis or several; None: all.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
+def add_rows_(dense: ArrayLike, x: RowSparse) -> None:
+    """dense += x, at the rows that x has."""
 
 def cumsum(x: ArrayLike, axis: int = -1, *, out: NDArray | None = None) -> NDArray:
     """Sums along `axis` up to each element.
@@ -1729,6 +2101,132 @@ def cummin(x: ArrayLike, axis: int = -1, *, out: NDArray | None = None) -> NDArr
 
 def diff(x: ArrayLike, n: int = 1, axis: int = -1, *, out: NDArray | None = None) -> NDArray:
     """Differences of neighbours along `axis`, n times.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def tril(x: ArrayLike, k: int = 0, *, out: NDArray | None = None) -> NDArray:
+    """x with 0 above the k-th diagonal of the last two axes.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def triu(x: ArrayLike, k: int = 0, *, out: NDArray | None = None) -> NDArray:
+    """x with 0 below the k-th diagonal of the last two axes.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def diag(x: ArrayLike, k: int = 0, *, out: NDArray | None = None) -> NDArray:
+    """Of one axis: a matrix with x on its k-th diagonal, 0 elsewhere. Of a matrix: its k-th diagonal, a view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def diagonal(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, *, out: NDArray | None = None) -> NDArray:
+    """The elements of two axes whose second index is the first one plus `offset`, along a new last axis. A view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def matrix_trace(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, *, out: NDArray | None = None) -> NDArray:
+    """The sum of a diagonal.
+
+    The result's dtype: that of x; i64 for integers and bool, u64 for unsigned ones.
+
+    Differentiable."""
+
+def pad(x: ArrayLike, before: int | Sequence[int], after: int | Sequence[int] | None = None, mode: Literal['constant', 'edge', 'reflect', 'wrap'] = 'constant', value: float = 0.0, *, out: NDArray | None = None) -> NDArray:
+    """x with before[i] entries in front of axis i and after[i] behind it, one number for all axes; None: as before. They are `value`, or the edge, or mirrored there, or from the other end.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def swapaxes(x: ArrayLike, axis1: int, axis2: int, *, out: NDArray | None = None) -> NDArray:
+    """x with two axes exchanged. A view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def moveaxis(x: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int], *, out: NDArray | None = None) -> NDArray:
+    """x with axis source[i] at place destination[i], the others in their order. A view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def flip(x: ArrayLike, axis: int | Sequence[int] | None = None, *, out: NDArray | None = None) -> NDArray:
+    """x reversed along `axis`, an axis or several; None: all. A view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def rot90(x: ArrayLike, k: int = 1, axes: int | Sequence[int] = (0, 1), *, out: NDArray | None = None) -> NDArray:
+    """x after k quarter turns from the first of two axes to the second. A view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def roll(x: ArrayLike, shift: int | Sequence[int], axis: int | Sequence[int] | None = None, *, out: NDArray | None = None) -> NDArray:
+    """x with element i at place i + shift, around the end, along `axis`, an axis or several; None: of the flattened array.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def atleast_1d(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """x, or of a scalar an array with one axis. A view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def atleast_2d(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """x with axes of size 1 in front, up to two axes. A view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def atleast_3d(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """x with axes of size 1 up to three axes: (n) becomes (1, n, 1) and (m, n) becomes (m, n, 1). A view.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def broadcast_arrays(arrays: Sequence[ArrayLike]) -> tuple[NDArray, ...]:
+    """The arrays repeated to the shape that they broadcast to. Views.
+
+    The result's dtype: that of arrays.
+
+    Differentiable."""
+
+def meshgrid(arrays: Sequence[ArrayLike], indexing: Literal['xy', 'ij'] = 'xy') -> tuple[NDArray, ...]:
+    """Of arrays with one axis: array i varies along axis i of a grid; with 'xy' the first two axes are exchanged. Views.
+
+    The result's dtype: that of arrays.
+
+    Differentiable."""
+
+def tile(x: ArrayLike, reps: int | Sequence[int], *, out: NDArray | None = None) -> NDArray:
+    """x repeated reps[i] times along axis i.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def repeat(x: ArrayLike, repeats: Operand | Sequence[Any], axis: int | None = None, *, out: NDArray | None = None) -> NDArray:
+    """Each entry along `axis` so many times; None: of the flattened array. The call waits for repeats in an array.
 
     The result's dtype: that of x.
 
@@ -1846,244 +2344,37 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[NDArray, ...]:
 
     Differentiable."""
 
-def swapaxes(x: ArrayLike, axis1: int, axis2: int, *, out: NDArray | None = None) -> NDArray:
-    """x with two axes exchanged. A view.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def moveaxis(x: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int], *, out: NDArray | None = None) -> NDArray:
-    """x with axis source[i] at place destination[i], the others in their order. A view.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def flip(x: ArrayLike, axis: int | Sequence[int] | None = None, *, out: NDArray | None = None) -> NDArray:
-    """x reversed along `axis`, an axis or several; None: all. A view.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def rot90(x: ArrayLike, k: int = 1, axes: int | Sequence[int] = (0, 1), *, out: NDArray | None = None) -> NDArray:
-    """x after k quarter turns from the first of two axes to the second. A view.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def roll(x: ArrayLike, shift: int | Sequence[int], axis: int | Sequence[int] | None = None, *, out: NDArray | None = None) -> NDArray:
-    """x with element i at place i + shift, around the end, along `axis`, an axis or several; None: of the flattened array.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def atleast_1d(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
-    """x, or of a scalar an array with one axis. A view.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def atleast_2d(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
-    """x with axes of size 1 in front, up to two axes. A view.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def atleast_3d(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
-    """x with axes of size 1 up to three axes: (n) becomes (1, n, 1) and (m, n) becomes (m, n, 1). A view.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def broadcast_arrays(arrays: Sequence[ArrayLike]) -> tuple[NDArray, ...]:
-    """The arrays repeated to the shape that they broadcast to. Views.
-
-    The result's dtype: that of arrays.
-
-    Differentiable."""
-
-def meshgrid(arrays: Sequence[ArrayLike], indexing: Literal['xy', 'ij'] = 'xy') -> tuple[NDArray, ...]:
-    """Of arrays with one axis: array i varies along axis i of a grid; with 'xy' the first two axes are exchanged. Views.
-
-    The result's dtype: that of arrays.
-
-    Differentiable."""
-
-def tile(x: ArrayLike, reps: int | Sequence[int], *, out: NDArray | None = None) -> NDArray:
-    """x repeated reps[i] times along axis i.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def repeat(x: ArrayLike, repeats: Operand | Sequence[Any], axis: int | None = None, *, out: NDArray | None = None) -> NDArray:
-    """Each entry along `axis` so many times; None: of the flattened array. The call waits for repeats in an array.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def tril(x: ArrayLike, k: int = 0, *, out: NDArray | None = None) -> NDArray:
-    """x with 0 above the k-th diagonal of the last two axes.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def triu(x: ArrayLike, k: int = 0, *, out: NDArray | None = None) -> NDArray:
-    """x with 0 below the k-th diagonal of the last two axes.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def diag(x: ArrayLike, k: int = 0, *, out: NDArray | None = None) -> NDArray:
-    """Of one axis: a matrix with x on its k-th diagonal, 0 elsewhere. Of a matrix: its k-th diagonal, a view.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def diagonal(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, *, out: NDArray | None = None) -> NDArray:
-    """The elements of two axes whose second index is the first one plus `offset`, along a new last axis. A view.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def matrix_trace(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, *, out: NDArray | None = None) -> NDArray:
-    """The sum of a diagonal.
-
-    The result's dtype: that of x; i64 for integers and bool, u64 for unsigned ones.
-
-    Differentiable."""
-
-def pad(x: ArrayLike, before: int | Sequence[int], after: int | Sequence[int] | None = None, mode: Literal['constant', 'edge', 'reflect', 'wrap'] = 'constant', value: float = 0.0, *, out: NDArray | None = None) -> NDArray:
-    """x with before[i] entries in front of axis i and after[i] behind it, one number for all axes; None: as before. They are `value`, or the edge, or mirrored there, or from the other end.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def take(x: ArrayLike, indices: ArrayLike, axis: int = 0, *, out: NDArray | None = None) -> NDArray:
-    """The entries of x at indices along `axis`, negative ones from the end. The axes of indices replace that axis.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def one_hot(labels: ArrayLike, num_classes: int, dtype: DTypeLike = 'f32', *, out: NDArray | None = None) -> NDArray:
-    """Shape of labels + (num_classes,): 1 at each label, 0 elsewhere.
-
-    The result's dtype: `dtype`."""
-
-def take_along_axis(x: ArrayLike, indices: ArrayLike, axis: int = -1, *, out: NDArray | None = None) -> NDArray:
-    """y[i, j] = x[i, indices[i, j]] of axis 1, and so on. Off the axis both broadcast.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def gather(x: ArrayLike, indices: ArrayLike, axis: int = -1, *, out: NDArray | None = None) -> NDArray:
-    """take_along_axis, but off the axis indices do not broadcast and may be smaller than x.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def scatter(x: ArrayLike, indices: ArrayLike, source: Operand | Sequence[Any], axis: int = -1, *, out: NDArray | None = None) -> NDArray:
-    """x with y[indices[i, j], j] = source[i, j] of axis 0, and so on. Of several for one place the last one stays.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def scatter_add(x: ArrayLike, indices: ArrayLike, source: Operand | Sequence[Any], axis: int = -1, *, out: NDArray | None = None) -> NDArray:
-    """x with y[indices[i, j], j] = source[i, j] of axis 0, and so on, or rather the sum with what is there. Of several for one place the order is that of the indices.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def scatter_min(x: ArrayLike, indices: ArrayLike, source: Operand | Sequence[Any], axis: int = -1, *, out: NDArray | None = None) -> NDArray:
-    """x with y[indices[i, j], j] = source[i, j] of axis 0, and so on, or rather the minimum with what is there.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def scatter_max(x: ArrayLike, indices: ArrayLike, source: Operand | Sequence[Any], axis: int = -1, *, out: NDArray | None = None) -> NDArray:
-    """x with y[indices[i, j], j] = source[i, j] of axis 0, and so on, or rather the maximum with what is there.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def index_add(x: ArrayLike, indices: ArrayLike, source: ArrayLike, axis: int = 0, *, out: NDArray | None = None) -> NDArray:
-    """x with source[i] added to entry indices[i] of `axis`, in the order of the indices.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def index_copy(x: ArrayLike, indices: ArrayLike, source: ArrayLike, axis: int = 0, *, out: NDArray | None = None) -> NDArray:
-    """x with source[i] in place of entry indices[i] of `axis`. Of several for one place the last one stays.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def index_put(x: ArrayLike, indices: Sequence[ArrayLike], values: Operand | Sequence[Any], accumulate: bool = False, *, out: NDArray | None = None) -> NDArray:
-    """x with y[indices[0], indices[1], ...] = values, or with `accumulate` the sum with what is there. The indices broadcast to one shape, values to that shape and the rest of x's axes.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def put(x: ArrayLike, indices: ArrayLike, values: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
-    """x with values at these places of the flattened array.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def masked_select(x: ArrayLike, mask: ArrayLike, *, out: NDArray | None = None) -> NDArray:
-    """The elements where a mask is true, along one axis; x and mask broadcast. The call waits for the mask.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def masked_fill(x: ArrayLike, mask: ArrayLike, value: float, *, out: NDArray | None = None) -> NDArray:
-    """x with a value where a mask is true, which broadcasts to x.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def masked_scatter(x: ArrayLike, mask: ArrayLike, source: ArrayLike, *, out: NDArray | None = None) -> NDArray:
-    """x with the elements of source, in their order, where a mask is true, which broadcasts to x.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def nonzero(x: ArrayLike) -> tuple[NDArray, ...]:
-    """The indices of the elements that are not 0, an array for each axis. The call waits for x.
+def searchsorted(sorted: ArrayLike, values: ArrayLike, right: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """Where each value would have to be inserted into an array with one axis that rises: before equal elements, or with `right` behind them.
 
     The result's dtype: i64."""
 
-def argwhere(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
-    """The indices of the elements that are not 0, a row for each. The call waits for x.
+def isin(x: ArrayLike, elements: ArrayLike, invert: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """Which elements of x are among `elements`, or with `invert` which are not.
 
-    The result's dtype: i64."""
+    The result's dtype: bool."""
+
+def histogram(x: ArrayLike, bins: int = 10, low: float | None = None, high: float | None = None) -> tuple[NDArray, ...]:
+    """How many elements are in bins of one width from low to high, None: from the smallest and to the largest element; and the edges of the bins.
+
+    The result's dtype: i64; of the edges that of x, f64 of integers."""
+
+def unique(x: ArrayLike, equal_nan: bool = True, *, out: NDArray | None = None) -> NDArray:
+    """The distinct elements of the flattened array in rising order. The call waits for x.
+
+    The result's dtype: that of x."""
+
+def unique_all(x: ArrayLike, equal_nan: bool = True) -> tuple[NDArray, ...]:
+    """The distinct elements, the index of the first of each, which of them each element of x is, and how often each comes. The call waits for x.
+
+    The result's dtype: that of x; i64 of the others."""
+
+def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, *, out: NDArray | None = None) -> NDArray:
+    """How often each of 0, 1, 2, ... comes in x, or the sums of the weights there. The call waits for x.
+
+    The result's dtype: i64; f64 with weights.
+
+    Differentiable."""
 
 def sort(x: ArrayLike, axis: int = -1, descending: bool = False, *, out: NDArray | None = None) -> NDArray:
     """The elements along `axis` in rising order, or in falling order. NaN counts as the largest.
@@ -2125,371 +2416,80 @@ def quantile(x: ArrayLike, q: Operand | Sequence[Any], axis: int | Sequence[int]
 
     Differentiable."""
 
-def searchsorted(sorted: ArrayLike, values: ArrayLike, right: bool = False, *, out: NDArray | None = None) -> NDArray:
-    """Where each value would have to be inserted into an array with one axis that rises: before equal elements, or with `right` behind them.
+def prod(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """The product along `axis`, an axis or several; None: all. What leaves the range of f64 on the way is infinite or 0; the shape tells the order.
 
-    The result's dtype: i64."""
+    The result's dtype: that of x; i64 for integers and bool, u64 for unsigned ones.
 
-def isin(x: ArrayLike, elements: ArrayLike, invert: bool = False, *, out: NDArray | None = None) -> NDArray:
-    """Which elements of x are among `elements`, or with `invert` which are not.
+    Differentiable."""
+
+def var(x: ArrayLike, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """The mean square distance from the mean, over n - correction, along `axis`, an axis or several; None: all.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def std(x: ArrayLike, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """The square root of var along `axis`, an axis or several; None: all.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def logsumexp(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """log(sum(exp(x))), without overflow, along `axis`, an axis or several; None: all.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def norm(x: ArrayLike, p: float = 2.0, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """(sum |x|^p)^(1/p) along `axis`, an axis or several; None: all.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def any(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """Whether any element is not 0, along `axis`, an axis or several; None: all.
 
     The result's dtype: bool."""
 
-def histogram(x: ArrayLike, bins: int = 10, low: float | None = None, high: float | None = None) -> tuple[NDArray, ...]:
-    """How many elements are in bins of one width from low to high, None: from the smallest and to the largest element; and the edges of the bins.
+def all(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """Whether every element is not 0, along `axis`, an axis or several; None: all.
 
-    The result's dtype: i64; of the edges that of x, f64 of integers."""
+    The result's dtype: bool."""
 
-def unique(x: ArrayLike, equal_nan: bool = True, *, out: NDArray | None = None) -> NDArray:
-    """The distinct elements of the flattened array in rising order. The call waits for x.
-
-    The result's dtype: that of x."""
-
-def unique_all(x: ArrayLike, equal_nan: bool = True) -> tuple[NDArray, ...]:
-    """The distinct elements, the index of the first of each, which of them each element of x is, and how often each comes. The call waits for x.
-
-    The result's dtype: that of x; i64 of the others."""
-
-def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, *, out: NDArray | None = None) -> NDArray:
-    """How often each of 0, 1, 2, ... comes in x, or the sums of the weights there. The call waits for x.
-
-    The result's dtype: i64; f64 with weights.
-
-    Differentiable."""
-
-def matmul(a: ArrayLike, b: ArrayLike, *, out: NDArray | None = None) -> NDArray:
-    """The matrix product, as NumPy's: leading axes are batches and broadcast; arrays of one axis are a row and a column.
-
-    The result's dtype: common.
-
-    Differentiable."""
-
-def vecdot(a: ArrayLike, b: ArrayLike, axis: int = -1, *, out: NDArray | None = None) -> NDArray:
-    """The sum of a * b along `axis`, of one size in both; the other axes broadcast.
-
-    The result's dtype: common.
-
-    Differentiable."""
-
-def dot(a: ArrayLike, b: ArrayLike, *, out: NDArray | None = None) -> NDArray:
-    """The sum over the last axis of a and the last but one of b, or its only one; a scalar multiplies.
-
-    The result's dtype: common.
-
-    Differentiable."""
-
-def inner(a: ArrayLike, b: ArrayLike, *, out: NDArray | None = None) -> NDArray:
-    """The sum over the last axes of a and b; a scalar multiplies.
-
-    The result's dtype: common.
-
-    Differentiable."""
-
-def outer(a: ArrayLike, b: ArrayLike, *, out: NDArray | None = None) -> NDArray:
-    """The products of each element of a with each of b: shape (a.size, b.size).
-
-    The result's dtype: common.
-
-    Differentiable."""
-
-def kron(a: ArrayLike, b: ArrayLike, *, out: NDArray | None = None) -> NDArray:
-    """Kronecker's product.
-
-    The result's dtype: common.
-
-    Differentiable."""
-
-def cross(a: ArrayLike, b: ArrayLike, axis: int = -1, *, out: NDArray | None = None) -> NDArray:
-    """The vector product along `axis`, of size 3 in both; the other axes broadcast.
-
-    The result's dtype: common.
-
-    Differentiable."""
-
-def tensordot(a: ArrayLike, b: ArrayLike, axes: int | None = None, a_axes: int | Sequence[int] | None = None, b_axes: int | Sequence[int] | None = None, *, out: NDArray | None = None) -> NDArray:
-    """The sum over the last `axes` axes of a and the first ones of b, 2 for None; or over axis a_axes[i] of a together with b_axes[i] of b.
-
-    The result's dtype: common.
-
-    Differentiable."""
-
-def einsum(equation: str, operands: Sequence[ArrayLike], *, out: NDArray | None = None) -> NDArray:
-    """The sum of products that the equation names, such as 'ij,jk->ik' or '...ij->...ji'. A view of an operand alone of which nothing is summed.
-
-    The result's dtype: common.
-
-    Differentiable."""
-
-def solve(a: ArrayLike, b: ArrayLike, *, out: NDArray | None = None) -> NDArray:
-    """x with a x = b: a (..., n, n), b (..., n, k), or (n) for one vector.
-
-    The result's dtype: common; f64 for integers and bool.
-
-    Differentiable."""
-
-def solve_triangular(a: ArrayLike, b: ArrayLike, upper: bool = True, *, out: NDArray | None = None) -> NDArray:
-    """x with a x = b, where of a only the upper or lower triangle is read.
-
-    The result's dtype: common; f64 for integers and bool.
-
-    Differentiable."""
-
-def lstsq(a: ArrayLike, b: ArrayLike, rtol: float | None = None, *, out: NDArray | None = None) -> NDArray:
-    """x with the least |a x - b| and, among those, the least |x|. Singular values up to rtol times the largest count as 0; None is max(m, n) * epsilon.
-
-    The result's dtype: common; f64 for integers and bool.
-
-    Differentiable."""
-
-def inv(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
-    """The inverse.
-
-    The result's dtype: that of x; f64 for integers and bool.
-
-    Differentiable."""
-
-def pinv(x: ArrayLike, rtol: float | None = None, *, out: NDArray | None = None) -> NDArray:
-    """The pseudo-inverse. Singular values up to rtol times the largest count as 0; None is max(m, n) * epsilon.
-
-    The result's dtype: that of x; f64 for integers and bool.
-
-    Differentiable."""
-
-def det(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
-    """The determinant.
-
-    The result's dtype: that of x; f64 for integers and bool.
-
-    Differentiable."""
-
-def slogdet(x: ArrayLike) -> tuple[NDArray, ...]:
-    """The sign of the determinant and the logarithm of its size.
-
-    The result's dtype: that of x; f64 for integers and bool.
-
-    Differentiable."""
-
-def cholesky(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
-    """L, lower triangular, with x = L L^T; only the lower triangle of x is read.
-
-    The result's dtype: that of x; f64 for integers and bool.
-
-    Differentiable."""
-
-def lu(x: ArrayLike) -> tuple[NDArray, ...]:
-    """P, a permutation, L, lower triangular with ones on its diagonal, and U with x = P L U.
-
-    The result's dtype: that of x; f64 for integers and bool."""
-
-def qr(x: ArrayLike, mode: Literal['reduced', 'complete'] = 'reduced') -> tuple[NDArray, ...]:
-    """Q and R, upper triangular, with x = Q R; Q (m, m) if mode is 'complete', else (m, min(m, n)).
-
-    The result's dtype: that of x; f64 for integers and bool.
-
-    Differentiable."""
-
-def svd(x: ArrayLike, full_matrices: bool = True) -> tuple[NDArray, ...]:
-    """U, S, which falls, and V^T with x = U diag(S) V^T; U and V^T are square if full_matrices.
-
-    The result's dtype: that of x; f64 for integers and bool.
-
-    Differentiable."""
-
-def svdvals(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
-    """The singular values, which fall.
-
-    The result's dtype: that of x; f64 for integers and bool.
-
-    Differentiable."""
-
-def eigh(x: ArrayLike, uplo: Literal['L', 'U'] = 'L') -> tuple[NDArray, ...]:
-    """The eigenvalues, which rise, and eigenvectors, as columns, of symmetric matrices, of which the triangle `uplo` is read.
-
-    The result's dtype: that of x; f64 for integers and bool.
-
-    Differentiable."""
-
-def eigvalsh(x: ArrayLike, uplo: Literal['L', 'U'] = 'L', *, out: NDArray | None = None) -> NDArray:
-    """The eigenvalues, which rise, of symmetric matrices, of which the triangle `uplo` is read.
-
-    The result's dtype: that of x; f64 for integers and bool.
-
-    Differentiable."""
-
-def matrix_power(x: ArrayLike, n: int, *, out: NDArray | None = None) -> NDArray:
-    """x multiplied with itself n times; for a negative n the inverse, in floating point.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def expm(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
-    """The exponential of a matrix: the sum of x^k / k!.
-
-    The result's dtype: that of x; f64 for integers and bool.
-
-    Differentiable."""
-
-def matrix_rank(x: ArrayLike, rtol: float | None = None, *, out: NDArray | None = None) -> NDArray:
-    """The number of singular values above rtol times the largest; None is max(m, n) * epsilon.
+def count_nonzero(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """The number of elements that are not 0, along `axis`, an axis or several; None: all.
 
     The result's dtype: i64."""
 
-def matrix_norm(x: ArrayLike, ord: Literal['fro', 'nuc', '1', '-1', '2', '-2', 'inf', '-inf'] = 'fro', keepdims: bool = False, *, out: NDArray | None = None) -> NDArray:
-    """'fro': from the squares; 'nuc', '2', '-2': the sum, largest, smallest of the singular values; '1', '-1', 'inf', '-inf': the largest, smallest sum of sizes in a column, in a row.
+def nansum(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """The sum without NaN along `axis`, an axis or several; None: all.
+
+    The result's dtype: that of x; i64 for integers and bool, u64 for unsigned ones.
+
+    Differentiable."""
+
+def nanmean(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """The mean without NaN along `axis`, an axis or several; None: all.
 
     The result's dtype: that of x; f64 for integers and bool.
 
     Differentiable."""
 
-def vector_norm(x: ArrayLike, ord: float = 2.0, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, out: NDArray | None = None) -> NDArray:
-    """(sum |x|^ord)^(1/ord) along `axis`, an axis or several; None: all.
-
-    The result's dtype: that of x; f64 for integers and bool.
-
-    Differentiable."""
-
-def cond(x: ArrayLike, p: Literal['fro', 'nuc', '1', '-1', '2', '-2', 'inf', '-inf'] = '2', *, out: NDArray | None = None) -> NDArray:
-    """The norm of a matrix times that of its inverse; from the singular values for '2' and '-2'.
-
-    The result's dtype: that of x; f64 for integers and bool.
-
-    Differentiable."""
-
-def linear(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, relu: bool = False, *, out: NDArray | None = None) -> NDArray:
-    """x (..., in) times the transpose of weight (out, in), plus bias (out): (..., out); then max(0, .) if `relu`.
+def nanmax(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """The largest element that is not NaN along `axis`, an axis or several; None: all.
 
     The result's dtype: that of x.
 
     Differentiable."""
 
-def conv2d(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, stride: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1, 1), groups: int = 1, relu: bool = False, *, out: NDArray | None = None) -> NDArray:
-    """Two-dimensional convolution of x (N, C, H, W) with weight (O, C / groups, kh, kw), plus bias (O); then max(0, .) if `relu`.
+def nanmin(x: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """The smallest element that is not NaN along `axis`, an axis or several; None: all.
 
     The result's dtype: that of x.
 
     Differentiable."""
-
-def max_pool2d(x: ArrayLike, kernel_size: int | Sequence[int] = (2, 2), stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = (0, 0), *, out: NDArray | None = None) -> NDArray:
-    """The largest element of each window of x (N, C, H, W). Windows are `stride` apart; None: their size.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def avg_pool2d(x: ArrayLike, kernel_size: int | Sequence[int] = (2, 2), stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = (0, 0), count_include_pad: bool = True, *, out: NDArray | None = None) -> NDArray:
-    """The mean of each window of x (N, C, H, W). Windows are `stride` apart; None: their size. Padding counts as zeros if `count_include_pad`, else not at all.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def softmax(x: ArrayLike, axis: int = -1, *, out: NDArray | None = None) -> NDArray:
-    """exp(x) / sum(exp(x)) along `axis`.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def log_softmax(x: ArrayLike, axis: int = -1, *, out: NDArray | None = None) -> NDArray:
-    """The logarithm of softmax(x, axis).
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def cross_entropy(logits: ArrayLike, labels: ArrayLike, *, out: NDArray | None = None) -> NDArray:
-    """The mean over the rows of logits (N, C) of -log_softmax(logits)[label], with labels (N): a scalar.
-
-    The result's dtype: that of logits.
-
-    Differentiable."""
-
-def dropout(x: ArrayLike, p: float = 0.5, training: bool = True, generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
-    """Zeroes each element with probability p and multiplies the rest by 1 / (1 - p); x itself unless `training` and p > 0. Drawn from `generator`, or for None from the thread's own.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def embedding(weight: ArrayLike, indices: ArrayLike, sparse_grad: bool = False, *, out: NDArray | None = None) -> NDArray:
-    """The rows of weight (n, d...) at indices from 0 to n - 1, of any shape. With `sparse_grad` the gradient of weight is row-sparse.
-
-    The result's dtype: that of weight.
-
-    Differentiable."""
-
-def row_sparse(rows: ArrayLike, values: ArrayLike, shape: int | Sequence[int]) -> RowSparse:
-    """Zeros of `shape` (n, d...), plus values[i] at row rows[i]; values of equal rows are added up.
-
-    The result's dtype: that of values."""
-
-def retain(x: ArrayLike | RowSparse, rows: ArrayLike) -> RowSparse:
-    """What x has at these rows, and 0 elsewhere.
-
-    The result's dtype: that of x."""
-
-def sum_row_sparse(arrays: Sequence[RowSparse]) -> RowSparse:
-    """The sum of row-sparse arrays of one shape and dtype.
-
-    The result's dtype: that of arrays."""
-
-def scale(x: RowSparse, factor: float) -> RowSparse:
-    """x * factor.
-
-    The result's dtype: that of x."""
-
-def to_dense(x: RowSparse, *, out: NDArray | None = None) -> NDArray:
-    """The whole array, with its zeros.
-
-    The result's dtype: that of x."""
-
-def add_rows_(dense: ArrayLike, x: RowSparse) -> None:
-    """dense += x, at the rows that x has."""
-
-def add_(x: ArrayLike, b: Operand | Sequence[Any]) -> None:
-    """x += b. b is broadcast to x; the result's kind has to fit the dtype of x."""
-
-def subtract_(x: ArrayLike, b: Operand | Sequence[Any]) -> None:
-    """x -= b. b is broadcast to x; the result's kind has to fit the dtype of x."""
-
-def multiply_(x: ArrayLike, b: Operand | Sequence[Any]) -> None:
-    """x *= b. b is broadcast to x; the result's kind has to fit the dtype of x."""
-
-def divide_(x: ArrayLike, b: Operand | Sequence[Any]) -> None:
-    """x /= b. b is broadcast to x; the result's kind has to fit the dtype of x."""
-
-def floor_divide_(x: ArrayLike, b: Operand | Sequence[Any]) -> None:
-    """x = floor_divide(x, b). b is broadcast to x; the result's kind has to fit the dtype of x."""
-
-def remainder_(x: ArrayLike, b: Operand | Sequence[Any]) -> None:
-    """x %= b. b is broadcast to x; the result's kind has to fit the dtype of x."""
-
-def power_(x: ArrayLike, b: Operand | Sequence[Any]) -> None:
-    """x = power(x, b). b is broadcast to x; the result's kind has to fit the dtype of x."""
-
-def bitwise_and_(x: ArrayLike, b: Operand | Sequence[Any]) -> None:
-    """x &= b. b is broadcast to x; the result's kind has to fit the dtype of x."""
-
-def bitwise_or_(x: ArrayLike, b: Operand | Sequence[Any]) -> None:
-    """x |= b. b is broadcast to x; the result's kind has to fit the dtype of x."""
-
-def bitwise_xor_(x: ArrayLike, b: Operand | Sequence[Any]) -> None:
-    """x ^= b. b is broadcast to x; the result's kind has to fit the dtype of x."""
-
-def bitwise_left_shift_(x: ArrayLike, b: Operand | Sequence[Any]) -> None:
-    """x <<= b. b is broadcast to x; the result's kind has to fit the dtype of x."""
-
-def bitwise_right_shift_(x: ArrayLike, b: Operand | Sequence[Any]) -> None:
-    """x >>= b. b is broadcast to x; the result's kind has to fit the dtype of x."""
-
-def assign_(x: ArrayLike, source: ArrayLike) -> None:
-    """Copies the values of source, broadcast and converted, into x."""
-
-def fill_(x: ArrayLike, value: float) -> None:
-    """Sets every element of x to value, which saturates at the ends of an integer dtype."""
-
-def init_weight(shape: int | Sequence[int], init: Literal['he', 'xavier'] = 'he', device: DeviceLike = 'cpu(0)', generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
-    """A weight (out, in, ...) that requires a gradient, uniform within the limits of He or of Xavier's (Glorot's) rule. Drawn from `generator`, or for None from the thread's own.
-
-    The result's dtype: f32."""

@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include <heddle/array_op.h>
+#include <heddle/host_stream.h>
 
 using namespace heddle;
 
@@ -99,4 +101,27 @@ TEST_CASE("an array's memory lives until its last op is done") {
     });
   }
   CHECK(sum.item<float>() == 4950);
+}
+
+TEST_CASE(
+    "a function with a KernelContext runs on a worker for arrays of the CPU, and on their stream for those "
+    "of a GPU") {
+  const NDArray x = zeros({4});
+  std::string said;
+  array_push("kernel", {}, {x}, [&said, x = x.detach()](const KernelContext& context) {
+    CHECK_FALSE(context.on_stream());
+    try {
+      context.stream();
+    } catch (const Error& error) {
+      said = error.what();
+    }
+    x.data<float>()[0] = 2;
+  });
+  CHECK(x.to_vector<float>() == std::vector<float>{2, 0, 0, 0});
+  CHECK(said == "a kernel for a GPU was called on the CPU, which has no stream");
+
+  HostStream stream(cpu(1));
+  const KernelContext on_stream(stream);
+  CHECK(on_stream.on_stream());
+  CHECK(&on_stream.stream() == &stream);
 }

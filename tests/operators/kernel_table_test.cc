@@ -1,4 +1,4 @@
-#include "kernels/kernel_table.h"
+#include "core/kernel_table.h"
 
 #include <atomic>
 #include <string>

@@ -1,5 +1,7 @@
 """What the cases are made of."""
 import dataclasses
+import math
+import subprocess
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,33 @@ def sum_dtype(dtype):
     if dtype in FLOATS:
         return dtype
     return np.uint64 if np.issubdtype(dtype, np.unsignedinteger) else np.int64
+
+
+@dataclasses.dataclass
+class Expression:
+    """What the registry of operators says that an operator of x is in NumPy."""
+    result: str  # its dtype, in words
+    low: float  # x may be between these
+    high: float
+    text: str
+
+    def __call__(self, x):
+        return eval(self.text, {"np": np, "math": math, "x": x})
+
+
+EXPRESSIONS = {}  # by the operator's name
+
+
+def load_expressions(driver):
+    run = subprocess.run([driver, "--expressions"], capture_output=True, text=True, check=True)
+    for line in run.stdout.splitlines():
+        name, result, low, high, text = line.split("\t")
+        EXPRESSIONS[name] = Expression(result, float(low), float(high), text)
+
+
+def expressions(result):
+    """Those of operators with this dtype, in words."""
+    return {name: one for name, one in EXPRESSIONS.items() if one.result == result}
 
 
 @dataclasses.dataclass

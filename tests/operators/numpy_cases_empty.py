@@ -48,14 +48,14 @@ def shapes(given, y):
     yield Case("reshape", [given], y.reshape(flat), {"shape": flat})
     for axis in range(y.ndim):
         yield Case("concat", [given, given], np.concatenate([y, y], axis), {"axis": axis})
-        yield Case("slice", [given], np.take(y, range(1, y.shape[axis], 2), axis), {"axis": axis, "begin": 1, "step": 2})
+        yield Case("slice", [given], np.take(y, range(1, y.shape[axis], 2), axis), {"axis": axis, "start": 1, "step": 2})
 
 
 def reductions(given, y):
     for axes in [(), *((axis,) for axis in range(y.ndim))]:
         axis = axes or None
         for keepdims in (0, 1):
-            attributes = {"axes": axes, "keepdims": keepdims} if axes else {"keepdims": keepdims}
+            attributes = {"axis": axes, "keepdims": keepdims} if axes else {"keepdims": keepdims}
             total = y.sum(axis, keepdims=bool(keepdims))
             yield Case("sum", [given], total.astype(y.dtype) if y.dtype == np.float32 else total, attributes)
             if y.dtype == np.float64:
@@ -78,7 +78,7 @@ def arithmetic(rng, given, y):
     yield Case("where", [np.ones(y.shape, np.bool_), given, row], np.where(np.ones(y.shape, np.bool_), y, row))
     yield Case("cast", [given], y.astype(np.int64), {"dtype": "i64"})
     yield Case("abs", [given], np.abs(y))
-    yield Case("update", [given, row], y + row, {"how": "add"})
+    yield Case("add_", [given, row], y + row)
 
 
 def lookups(rng, given, y):
@@ -88,7 +88,7 @@ def lookups(rng, given, y):
             expected = None if at.size and y.shape[axis] == 0 else np.take(y, at, axis)
             yield Case("take", [given, at], expected, {"axis": axis})
     if y.dtype == np.int32:
-        yield Case("one_hot", [given], np.zeros((*y.shape, 3), np.float32), {"n": 3})
+        yield Case("one_hot", [given], np.zeros((*y.shape, 3), np.float32), {"num_classes": 3})
 
 
 def products(rng, given, y):

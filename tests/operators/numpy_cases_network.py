@@ -85,7 +85,9 @@ def pooling(rng):
                                                                            options, FLOATS):
         for include in (0, 1):
             x = random(rng, shape, dtype)
-            attributes = {"kernel": kernel, "stride": stride, "padding": padding, "count_include_pad": include}
+            attributes = {"kernel_size": kernel, "stride": stride, "padding": padding}
+            if name == "avg_pool2d":
+                attributes["count_include_pad"] = include
             yield Case(name, [x], pool(name, x, kernel, stride, padding, include), attributes, scale=4.0)
     for x in strided(rng, (4, 3, 6, 8), np.float32):
         yield Case("max_pool2d", [x], pool("max_pool2d", seen(x), (2, 2), (2, 2), (0, 0), 0))

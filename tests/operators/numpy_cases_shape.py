@@ -15,7 +15,7 @@ def shapes(rng):
         for shape in [(48,), (2, 24), (-1, 4), (8, 3, -1), (4, 6, 2), (1, 48, 1)]:
             yield Case("reshape", [x], y.reshape(shape), {"shape": shape})
         for axis in range(4):
-            yield Case("flatten", [x], y.reshape(*y.shape[:axis], -1), {"axis": axis})
+            yield Case("flatten", [x], y.reshape(*y.shape[:axis], -1), {"from_axis": axis})
         for axes in itertools.permutations(range(3)):
             yield Case("transpose", [x], y.transpose(axes), {"axes": axes})
         for axis in range(-4, 4):
@@ -24,8 +24,8 @@ def shapes(rng):
             yield Case("broadcast_to", [x], np.broadcast_to(y, shape), {"shape": shape})
     x = random(rng, (1, 3, 1, 2), np.int32)
     yield Case("squeeze", [x], x.squeeze())
-    yield Case("squeeze", [x], x.squeeze((0,)), {"axes": (0,)})
-    yield Case("squeeze", [x], x.squeeze((0, 2)), {"axes": (-2, 0)})
+    yield Case("squeeze", [x], x.squeeze((0,)), {"axis": (0,)})
+    yield Case("squeeze", [x], x.squeeze((0, 2)), {"axis": (-2, 0)})
     yield Case("broadcast_to", [x], np.broadcast_to(x, (4, 3, 5, 2)), {"shape": (4, 3, 5, 2)})
 
 
@@ -34,8 +34,8 @@ def slices(rng):
         y = seen(x)
         for begin, end, step in itertools.product([None, 0, 2, -2, 9], [None, 1, 4, -1, -9], [1, 2, -1, -3]):
             attributes = {"axis": 1, "step": step}
-            attributes |= {} if begin is None else {"begin": begin}
-            attributes |= {} if end is None else {"end": end}
+            attributes |= {} if begin is None else {"start": begin}
+            attributes |= {} if end is None else {"stop": end}
             yield Case("slice", [x], y[:, begin:end:step], attributes)
 
 
@@ -64,7 +64,7 @@ def lookups(rng):
     table = random(rng, (5, 2), np.float64)
     yield Case("take", [table, at], table[seen(at)], {"axis": 0})
     labels = rng.integers(0, 7, (3, 5)).astype(np.int32)
-    yield Case("one_hot", [labels], np.eye(7, dtype=np.float32)[labels], {"n": 7})
+    yield Case("one_hot", [labels], np.eye(7, dtype=np.float32)[labels], {"num_classes": 7})
 
 
 def rows(rng):

@@ -1,7 +1,7 @@
 """numpy_check.py DRIVER [--every N]: runs the cases of every numpy_cases_*.py beside this file, or each Nth of them, and
 compares with NumPy.
 
-A case is the name of an operator in numpy_operators.cc, its inputs, attributes and the result that NumPy gives.
+A case is the name of an operator, its inputs, arguments by keyword and the result that NumPy gives.
 Integers and bools must be equal, f16 within its last bit, f32 within 1e-5 and f64 within 1e-12 of
 each element.
 """
@@ -13,7 +13,7 @@ import tempfile
 
 import numpy as np
 
-from numpy_case import VIEWS
+from numpy_case import VIEWS, load_expressions
 
 TOLERANCE = {np.dtype(np.float16): 1e-3, np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-12}
 
@@ -62,6 +62,7 @@ def describe(case):
 
 def main():
     every = int(sys.argv[3]) if sys.argv[2:3] == ["--every"] else 1
+    load_expressions(sys.argv[1])
     cases = list(all_cases())[::every]
     failures = 0
     with tempfile.TemporaryDirectory() as folder:

@@ -1,18 +1,40 @@
+// numpy_driver --expressions: what NumPy calls operators, "name\tdtype of the result\tlow\thigh\texpression" a line.
 // numpy_driver CASES: runs one operator a line, "name out=FILE in=FILE[:VIEW] ... key=value ...", and writes its
 // result. Prints "ok" or "error: what" a line. VIEW makes an input strided: names of views,
 // joined by "+".
-#include "numpy_driver.h"
-
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <heddle/error.h>
 #include <heddle/npy.h>
 #include <heddle/operator_registry.h>
+#include <heddle/row_sparse.h>
 
 namespace heddle::testing {
+namespace {
+
+// The key=value words of a case. Lists are numbers with commas between; a missing key throws Error.
+class Attributes {
+ public:
+  explicit Attributes(std::map<std::string, std::string> values) : values_(std::move(values)) {}
+  bool has(const std::string& key) const { return values_.contains(key); }
+  const std::string& text(const std::string& key) const;
+  double real(const std::string& key) const;
+  std::int64_t integer(const std::string& key) const;
+  Dims dims(const std::string& key) const;  // empty if the key is missing
+  bool flag(const std::string& key) const;  // false if the key is missing
+
+ private:
+  std::map<std::string, std::string> values_;
+};
+
+using Inputs = std::vector<NDArray>;
 
 const std::string& Attributes::text(const std::string& key) const {
   const auto found = values_.find(key);
@@ -31,8 +53,6 @@ Dims Attributes::dims(const std::string& key) const {
   for (std::string word; std::getline(words, word, ',');) result.push_back(std::stoll(word));
   return result;
 }
-
-namespace {
 
 NDArray viewed(const NDArray& array, const std::string& view) {
   const auto plus = view.find('+');
@@ -89,23 +109,40 @@ OperatorValue value_of(const OperatorInfo& op, const Attributes& attributes, con
   throw Error(op.name + ": no argument " + key);
 }
 
-// An operator that needs no entry in a table: its arguments are the inputs, and attributes by keyword. Of a list of
-// arrays the attribute "result" says which.
+// Calls the operator with the inputs and, by keyword, the attributes. Of a list of arrays the attribute "result" says which.
 NDArray by_name(const std::string& name, const Inputs& inputs,
                 std::map<std::string, std::string> attributes) {
   const OperatorInfo* op = find_operator(name);
   if (!op) throw Error("no operator " + name);
-  std::vector<OperatorValue> values(inputs.begin(), inputs.end());
-  if (!op->arguments.empty() && op->arguments.front().kind == ArgumentKind::arrays)
-    values.assign(1, OperatorValue(inputs));
+  OperatorValues values(inputs.begin(), inputs.end());
+  std::vector<NamedValue> named;
+  for (const ArgumentInfo& argument : op->arguments) {
+    if (argument.kind != ArgumentKind::arrays) continue;
+    named.push_back({argument.name, inputs});
+    values.clear();
+  }
   const Attributes given(attributes);
   const std::size_t which = given.has("result") ? static_cast<std::size_t>(given.integer("result")) : 0;
   attributes.erase("result");
-  std::vector<NamedValue> named;
   for (const auto& [key, text] : attributes) named.push_back({key, value_of(*op, given, key)});
+  if (op->in_place) {
+    const NDArray changed = inputs[0].copy();
+    values[0] = changed;
+    call_operator(*op, values, named);
+    return changed;
+  }
   OperatorValue result = call_operator(*op, values, named).at(0);
   if (const auto* list = std::get_if<std::vector<NDArray>>(&result)) return list->at(which);
+  if (const auto* rows = std::get_if<RowSparse>(&result)) return to_dense(*rows);
   return std::get<NDArray>(result);
+}
+
+// Inputs: rows and values, of one or several row-sparse arrays, whose sum it is.
+NDArray summed_rows(const Inputs& in, const Attributes& attributes) {
+  std::vector<RowSparse> arrays;
+  for (std::size_t i = 0; i + 1 < in.size(); i += 2)
+    arrays.push_back(row_sparse(in[i], in[i + 1], attributes.dims("shape")));
+  return to_dense(sum(arrays));
 }
 
 void run_case(const std::string& line) {
@@ -124,10 +161,8 @@ void run_case(const std::string& line) {
     else
       attributes[key] = value;
   }
-  const auto& table = network_table().contains(name) ? network_table() : operator_table();
-  const auto found = table.find(name);
-  save_npy(out, found == table.end() ? by_name(name, inputs, attributes)
-                                     : found->second(inputs, Attributes(attributes)));
+  save_npy(out, name == "row_sparse" ? summed_rows(inputs, Attributes(attributes))
+                                     : by_name(name, inputs, attributes));
 }
 
 int run_all(const char* path) {
@@ -143,11 +178,21 @@ int run_all(const char* path) {
   return EXIT_SUCCESS;
 }
 
+int list_expressions() {
+  for (const OperatorInfo& op : operators()) {
+    if (op.numpy.empty()) continue;
+    std::cout << op.name << '\t' << op.result_dtype << '\t' << op.domain[0] << '\t' << op.domain[1] << '\t'
+              << op.numpy << '\n';
+  }
+  return EXIT_SUCCESS;
+}
+
 }  // namespace
 }  // namespace heddle::testing
 
 int main(int count, char** words) {
+  if (count == 2 && words[1] == std::string("--expressions")) return heddle::testing::list_expressions();
   if (count == 2) return heddle::testing::run_all(words[1]);
-  std::cerr << "usage: numpy_driver CASES\n";
+  std::cerr << "usage: numpy_driver CASES | --expressions\n";
   return EXIT_FAILURE;
 }

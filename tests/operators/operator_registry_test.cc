@@ -13,7 +13,7 @@
 #include <heddle/elementwise.h>
 #include <heddle/operator_registry.h>
 
-#include "registry/operator_table.h"
+#include "core/operator_table.h"
 
 using namespace heddle;
 

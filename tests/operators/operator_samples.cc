@@ -1,7 +1,10 @@
 #include "operator_samples.h"
 
+#include <algorithm>
 #include <cstring>
 #include <initializer_list>
+#include <set>
+#include <string>
 
 #include <doctest/doctest.h>
 
@@ -124,8 +127,6 @@ void add_elementwise(std::vector<Sample>& to) {
                                                             {"logical_not", logical_not}}) {
     to.push_back({name, {small({2, 3})}, {}, [f = f](In v) { return f(at(v, 0), Where::current()); }});
   }
-  for (const auto& [name, f] : kUnaryMath)
-    to.push_back({name, {small({2, 3})}, {}, [f = f](In v) { return f(at(v, 0), Where::current()); }});
   for (const auto* functions : {&kBinaryMath, &kBits}) {
     for (const auto& [name, f] : *functions) {
       const NDArray a = small({2, 3}, functions == &kBits ? DType::i32 : DType::f32);
@@ -350,6 +351,27 @@ void add_in_place(std::vector<Sample>& to) {
              {"fill_", {x, 3}, {}, changing([](NDArray& a, In) { a.fill(3); })}});
 }
 
+bool is_array(const ArgumentInfo& argument) {
+  return argument.kind == ArgumentKind::array || argument.kind == ArgumentKind::array_or_number;
+}
+
+// Operators without a sample that need nothing but arrays.
+void add_missing(std::vector<Sample>& to) {
+  std::set<std::string> named;
+  for (const Sample& sample : to) named.insert(sample.name);
+  for (const OperatorInfo& op : operators()) {
+    const auto is_given = [](const ArgumentInfo& argument) {
+      return !argument.required() || is_array(argument);
+    };
+    if (named.contains(op.name) || !std::all_of(op.arguments.begin(), op.arguments.end(), is_given)) continue;
+    Sample sample{op.name, {}, {}, [&op](In v) { return call_operator(op, v).at(0); }};
+    for (const ArgumentInfo& argument : op.arguments) {
+      if (argument.required()) sample.values.push_back(small({2, 3}, argument.dtypes.front()));
+    }
+    to.push_back(std::move(sample));
+  }
+}
+
 void check_same_array(const NDArray& a, const NDArray& b) {
   REQUIRE(a.dtype() == b.dtype());
   REQUIRE(a.shape() == b.shape());
@@ -386,6 +408,7 @@ std::vector<Sample> operator_samples() {
   add_network(all);
   add_row_sparse(all);
   add_in_place(all);
+  add_missing(all);
   return all;
 }
 

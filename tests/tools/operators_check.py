@@ -40,7 +40,7 @@ BY_NAME = {
 }
 # How many functions of a name there are: another one needs a look at the registry.
 OVERLOADED = {"sum": 2, "retain": 2, "transpose": 2, "full": 2, "array_push": 2, "array": 19, "into": 3, "arange": 2, "max": 3, "min": 3, "operator-": 2, "operator<<": 2, "from_dlpack": 2, "NDArray::fill": 2,
-              "NDArray::operator()": 3, "operator()": 2,
+              "NDArray::operator()": 3,
               "NDArray::NDArray": 3, "NDArray::operator[]": 3, "repeat": 2, "split": 2, "tensordot": 2, "backward": 3, "grad": 2}
 TAPE = "the tape: marks and looks at handles, or is for those who write operators"
 FILES = "files are no operators: it blocks"
@@ -52,7 +52,7 @@ EXCEPTIONS = {
     "array_access": "makes the access list of an op", "array_push": "pushes a C++ function",
     "save_npy": FILES, "load_npy": FILES, "save_safetensors": FILES, "load_safetensors": FILES,
     "save_npz": FILES, "load_npz": FILES, "save_csv": FILES, "load_csv": FILES, "map_npy": FILES, "map_safetensors": FILES,
-    "load_weights": "fills parameters of layers", "empty_like": "memory whose values are undetermined",
+    "empty_like": "memory whose values are undetermined",
     "block": "concat of concat: no argument of an operator is a list of lists",
     "to_dlpack": LENT, "to_dlpack_unversioned": LENT, "from_dlpack": LENT, "dlpack_device": LENT,
     "set_requires_grad": TAPE, "requires_grad": TAPE, "grad": TAPE, "row_sparse_grad": TAPE, "clear_grad": TAPE,
@@ -62,7 +62,7 @@ EXCEPTIONS = {
     "NDArray::NDArray": "memory whose values are undetermined",
     "NDArray::view": "strides of any kind: bindings take them from other libraries",
     "NDArray::operator[]": "slice and squeeze, take and masked_select", "NDArray::operator()": "slice, squeeze and expand_dims, take and index_put",
-    "NDArray::keyed": "slice, squeeze and expand_dims", "operator()": "the body of NDArray::operator()",
+    "NDArray::keyed": "slice, squeeze and expand_dims",
     "NDArray::detach": HANDLE, "NDArray::to_string": "prints", "NDArray::item": "blocks", "NDArray::to_vector": "blocks",
     "RowSparse::RowSparse": HANDLE, "RowSparse::rows": HANDLE, "RowSparse::values": HANDLE, "RowSparse::count": HANDLE,
     "RowSparse::trimmed": "blocks",

@@ -109,6 +109,7 @@ void write_markdown(const OperatorInfo& op) {
     std::cout << "- `" << argument.name << "`: " << details_of(argument) << "\n";
   }
   std::cout << "\n" << text_of_result(op) << "\n";
+  if (!op.numpy.empty()) std::cout << "\nIn NumPy: `" << op.numpy << "`.\n";
 }
 
 // What GitHub makes of a heading.
@@ -181,7 +182,8 @@ Json json_of(const OperatorInfo& op) {
                {"results", Json::array()},
                {"result_dtype", op.result_dtype},
                {"differentiable", op.differentiable},
-               {"in_place", op.in_place}};
+               {"in_place", op.in_place},
+               {"numpy", op.numpy}};
   for (const ArgumentInfo& argument : op.arguments) json["arguments"].push_back(json_of(argument));
   for (ArgumentKind kind : op.results) json["results"].push_back(name_of(kind));
   return json;

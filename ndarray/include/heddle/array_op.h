@@ -1,11 +1,15 @@
 // Pushes ops on arrays: the access list follows from the arrays, and the op's function works on plain memory.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
+#include <source_location>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include <heddle/call_site.h>
+#include <heddle/kernel_context.h>
 #include <heddle/ndarray.h>
 
 namespace heddle {
@@ -18,15 +22,28 @@ Access array_access(const char* name, std::span<const NDArray> reads, std::span<
 namespace ndarray_detail {
 // Whether a loop over the elements of these arrays takes about a microsecond at most.
 bool is_brief(std::span<const NDArray> arrays);
+
+// Pushes fn as an op on the compute stream of a GPU.
+void push_on_gpu(Engine& engine, Device device, const std::function<void(Stream&)>& fn, const Access& access,
+                 std::source_location where);
+template <class F>
+void push_for(Engine& engine, Device device, F&& fn, const Access& access, std::source_location where) {
+  if constexpr (std::is_invocable_v<std::decay_t<F>&, Stream&>) {
+    if (device.kind == DeviceKind::cuda) [[unlikely]]
+      return push_on_gpu(engine, device, std::forward<F>(fn), access, where);
+  }
+  engine.push(std::forward<F>(fn), access, where);
+}
 }  // namespace ndarray_detail
 
 // How long an op takes: unknown, or about as long as a loop over the elements of its arrays. Few elements make it Access::brief.
 enum class OpCost { unknown, per_element };
 
-// array_push("scale", {x}, {y}, [=](RunContext&) { ... x.data<float>() ... });
-// fn must capture the arrays it uses by value (detached: x.detach()), which keeps their memory alive. The op belongs
-// to the arrays' engine; throws InvalidArgument as array_access does. The op names the place of the outermost library
-// call (call_site.h) or, outside of any, `where`.
+// array_push("scale", {x}, {y}, [=] { ... x.data<float>() ... });
+// fn, which takes nothing, a RunContext& or a const KernelContext&, captures the arrays it uses by value (detached: x.detach()), which
+// keeps their memory alive. With a KernelContext it runs on the compute stream of the GPU that the arrays are on, if they are.
+// The op belongs to the arrays' engine; throws InvalidArgument as array_access does. The op names the place of the outermost
+// library call (call_site.h) or, outside of any, `where`.
 template <class F>
 void array_push(const char* name, OpCost cost, std::initializer_list<NDArray> reads,
                 std::initializer_list<NDArray> writes, F&& fn, Where where = Where::current()) {
@@ -34,10 +51,9 @@ void array_push(const char* name, OpCost cost, std::initializer_list<NDArray> re
   Access access = array_access(name, sources, targets);
   access.brief =
       cost == OpCost::per_element && ndarray_detail::is_brief(sources) && ndarray_detail::is_brief(targets);
-  Engine& engine = writes.size()  ? writes.begin()->engine()
-                   : reads.size() ? reads.begin()->engine()
-                                  : current_engine();
-  engine.push(std::forward<F>(fn), access, CallSite::current(where));
+  const NDArray* first = writes.size() ? writes.begin() : reads.size() ? reads.begin() : nullptr;
+  ndarray_detail::push_for(first ? first->engine() : current_engine(), first ? first->device() : cpu(),
+                           std::forward<F>(fn), access, CallSite::current(where));
 }
 template <class F>
 void array_push(const char* name, std::initializer_list<NDArray> reads, std::initializer_list<NDArray> writes,

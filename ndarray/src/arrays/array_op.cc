@@ -1,8 +1,10 @@
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <heddle/array_op.h>
 #include <heddle/graph.h>
+#include <heddle/stream_ops.h>
 
 namespace heddle {
 
@@ -33,6 +35,16 @@ bool ndarray_detail::is_brief(std::span<const NDArray> arrays) {
     if (array.size() > kMostElements) return false;
   }
   return true;
+}
+
+Stream& KernelContext::stream() const {
+  if (!stream_) throw Error("a kernel for a GPU was called on the CPU, which has no stream");
+  return *stream_;
+}
+
+void ndarray_detail::push_on_gpu(Engine& engine, Device device, const std::function<void(Stream&)>& fn,
+                                 const Access& access, std::source_location where) {
+  engine.push_on(engine.stream(device), fn, access, where);
 }
 
 Access array_access(const char* name, std::span<const NDArray> reads, std::span<const NDArray> writes) {

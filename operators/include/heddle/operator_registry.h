@@ -4,6 +4,7 @@
 //   call_operator("softmax", {x}, {{"axis", 0}});  // softmax(x, 0)
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <span>
@@ -44,6 +45,8 @@ struct OperatorInfo {
   std::string result_dtype{};           // in words; empty without a result
   bool differentiable = false;          // in some argument
   bool in_place = false;                // writes its first argument and has no result; the name ends with _
+  std::string numpy{};  // the same by NumPy, "np.log1p(x) / np.log(2)"; empty if NumPy has no such expression
+  std::array<double, 2> domain{-4, 4};  // a range of elements for which it is defined and its result finite
 
   std::string signature() const;                                 // "softmax(x, axis=-1)"
   std::shared_ptr<const operators_detail::OperatorCode> code{};  // for call_operator

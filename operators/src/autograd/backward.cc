@@ -17,9 +17,10 @@
 #include <heddle/statistics.h>
 
 #include "autograd/leaf.h"
-#include "autograd/operator.h"
+#include "autograd/record.h"
 #include "autograd/running.h"
 #include "autograd/tape.h"
+#include "core/operator.h"
 
 namespace heddle {
 

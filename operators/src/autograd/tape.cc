@@ -8,8 +8,9 @@
 #include <heddle/call_site.h>
 #include <heddle/error.h>
 
-#include "autograd/operator.h"
+#include "autograd/record.h"
 #include "autograd/running.h"
+#include "core/operator.h"
 
 namespace heddle {
 

@@ -10,6 +10,7 @@
 #include <heddle/row_sparse.h>
 
 #include "autograd/hooks.h"
+#include "autograd/record.h"
 #include "autograd/view_gradient.h"
 
 namespace heddle::operators_detail {

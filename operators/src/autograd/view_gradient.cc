@@ -5,7 +5,8 @@
 
 #include <heddle/elementwise.h>
 
-#include "autograd/operator.h"
+#include "autograd/record.h"
+#include "core/operator.h"
 
 namespace heddle::operators_detail {
 

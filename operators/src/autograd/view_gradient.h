@@ -1,6 +1,7 @@
 // The gradients of operators, and of NDArray's members, that rearrange, select or convert elements.
 #pragma once
 
+#include <heddle/autograd.h>
 #include <heddle/ndarray.h>
 
 namespace heddle::operators_detail {

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <heddle/kernel_context.h>
+
 #include "cpu/loops/block_run.h"
 #include "cpu/loops/map_half.h"
 #include "cpu/loops/map_loop.h"
@@ -89,40 +91,44 @@ template <class R, class F> void map_half_binary(const Operand& a, const Operand
 }
 
 // Kernels made of a function object that is callable with any element type, or with floating ones alone.
-template <class F> void unary_kernel(const NDArray& x, const NDArray& y) {
+template <class F> void unary_kernel(const KernelContext&, const NDArray& x, const NDArray& y) {
   if (is_half(y.dtype())) return map_half_unary<float>(x, y, F{});
   visit_number(y.dtype(), [&]<class T> { map_unary<T, T>(x, y, F{}); });
 }
 
-template <class F> void unary_word_kernel(const NDArray& x, const NDArray& y) {
+template <class F> void unary_word_kernel(const KernelContext&, const NDArray& x, const NDArray& y) {
   if (is_half(y.dtype())) return map_half_unary<float>(x, y, F{});
   visit_word(y.dtype(), [&]<class T> { map_unary<T, T>(x, y, F{}); });
 }
 
-template <class F> void unary_floating_kernel(const NDArray& x, const NDArray& y) {
+template <class F> void unary_floating_kernel(const KernelContext&, const NDArray& x, const NDArray& y) {
   if (is_half(y.dtype())) return map_half_unary<float>(x, y, F{});
   if (y.dtype() == DType::f64) return map_unary<double, double>(x, y, F{});
   map_unary<float, float>(x, y, F{});
 }
 
-template <class F> void binary_kernel(const Operand& a, const Operand& b, const NDArray& y) {
+template <class F>
+void binary_kernel(const KernelContext&, const Operand& a, const Operand& b, const NDArray& y) {
   if (is_half(y.dtype())) return map_half_binary<float>(a, b, y, F{});
   visit_number(y.dtype(), [&]<class T> { map_binary<T, T>(a, b, y, F{}); });
 }
 
-template <class F> void binary_word_kernel(const Operand& a, const Operand& b, const NDArray& y) {
+template <class F>
+void binary_word_kernel(const KernelContext&, const Operand& a, const Operand& b, const NDArray& y) {
   if (is_half(y.dtype())) return map_half_binary<float>(a, b, y, F{});
   visit_word(y.dtype(), [&]<class T> { map_binary<T, T>(a, b, y, F{}); });
 }
 
 // y is bool: the element type is that of whichever operand is an array.
-template <class F> void boolean_word_kernel(const Operand& a, const Operand& b, const NDArray& y) {
+template <class F>
+void boolean_word_kernel(const KernelContext&, const Operand& a, const Operand& b, const NDArray& y) {
   const DType dtype = (a.is_array ? a : b).array.dtype();
   if (is_half(dtype)) return map_half_binary<bool>(a, b, y, F{});
   visit_word(dtype, [&]<class T> { map_binary<T, bool>(a, b, y, F{}); });
 }
 
-template <class F> void binary_floating_kernel(const Operand& a, const Operand& b, const NDArray& y) {
+template <class F>
+void binary_floating_kernel(const KernelContext&, const Operand& a, const Operand& b, const NDArray& y) {
   if (is_half(y.dtype())) return map_half_binary<float>(a, b, y, F{});
   if (y.dtype() == DType::f64) return map_binary<double, double>(a, b, y, F{});
   map_binary<float, float>(a, b, y, F{});

@@ -1,0 +1,23 @@
+// What the function of an op on arrays runs with: a worker of the CPU, or a stream of the GPU that the arrays are on.
+#pragma once
+
+#include <heddle/op.h>
+#include <heddle/stream.h>
+
+namespace heddle {
+
+// Made of what the engine calls an op's function with. Lives until the function has returned.
+class KernelContext {
+ public:
+  KernelContext(RunContext&) {}
+  KernelContext(Stream& stream) : stream_(&stream) {}
+
+  bool on_stream() const { return stream_; }
+  // Where a function for a GPU enqueues its work, for which it does not wait. Throws Error on the CPU.
+  Stream& stream() const;
+
+ private:
+  Stream* stream_ = nullptr;
+};
+
+}  // namespace heddle

@@ -1,0 +1,109 @@
+// linspace, logspace and arrays like others.
+#include <cmath>
+#include <string>
+
+#include <heddle/creation.h>
+#include <heddle/parallel.h>
+
+#include "core/operator.h"
+#include "core/operator_table.h"
+
+namespace heddle {
+
+using namespace operators_detail;
+
+namespace {
+
+// Number i of linspace. The distance of the largest numbers overflows; their shares do not.
+struct Steps {
+  Steps(double first, double last, std::int64_t num, bool endpoint)
+      : start(first), stop(last), count(num - endpoint), step((last - first) / static_cast<double>(count)) {}
+  double operator()(std::int64_t i) const {
+    if (i == 0 || start == stop) return start;
+    if (i == count) return stop;
+    const auto at = static_cast<double>(i), number = static_cast<double>(count);
+    if (std::isinf(step)) return start * (1 - at / number) + stop * (at / number);
+    // The smallest steps round to 0, all of them together do not; NumPy computes so too.
+    return (step == 0 ? at / number * (stop - start) : at * step) + start;
+  }
+  double start, stop;
+  std::int64_t count;  // of steps up to stop
+  double step;
+};
+
+template <class F> NDArray series(const char* op, std::int64_t num, DType dtype, Device device, F value_at) {
+  if (num < 0)
+    throw InvalidArgument(std::string(op) + ": num is " + std::to_string(num) + "; wanted 0 or more");
+  const NDArray y = ndarray_detail::in_name_of(op, [&] { return NDArray({num}, dtype, device); });
+  array_push(op, OpCost::per_element, {}, {y}, [=] {
+    visit_dtype(dtype, [&]<class T>() {
+      T* values = y.data<T>();
+      parallel_for(num, 16384, [=](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) values[i] = Scalar(value_at(i)).as<T>();
+      });
+    });
+  });
+  return y;
+}
+
+}  // namespace
+
+NDArray linspace(double start, double stop, std::int64_t num, bool endpoint, DType dtype, Device device,
+                 Where where) {
+  const CallSite site(where);
+  const Steps steps(start, stop, num, endpoint);
+  if (is_floating(dtype)) return series("linspace", num, dtype, device, steps);
+  return series("linspace", num, dtype, device, [=](std::int64_t i) { return std::floor(steps(i)); });
+}
+
+NDArray logspace(double start, double stop, std::int64_t num, bool endpoint, double base, DType dtype,
+                 Device device, Where where) {
+  const CallSite site(where);
+  const Steps exponent(start, stop, num, endpoint);
+  return series("logspace", num, dtype, device, [=](std::int64_t i) { return std::pow(base, exponent(i)); });
+}
+
+NDArray full_like(const NDArray& x, Scalar value, Where where) {
+  const CallSite site(where);
+  check_arrays("full_like", {&x});
+  NDArray y = make_result(x, x.shape(), x.dtype());
+  operators_detail::fill_with(y, value);
+  return y;
+}
+
+NDArray ones_like(const NDArray& x, Where where) {
+  const CallSite site(where);
+  check_arrays("ones_like", {&x});
+  return full_like(x, 1);
+}
+
+NDArray empty_like(const NDArray& x, Where where) {
+  const CallSite site(where);
+  check_arrays("empty_like", {&x});
+  return make_result(x, x.shape(), x.dtype());
+}
+
+HEDDLE_OPERATORS(creation) {
+  table.family("Creation");
+  const Argument num = {"num", 50}, endpoint = {"endpoint", true}, dtype = {"dtype", DType::f32},
+                 device = {"device", cpu()};
+  table.add("full_like", full_like,
+            {.documentation = "An array of `fill_value` with the shape, dtype and device of x.",
+             .arguments = {"x", "fill_value"},
+             .result = "that of x"});
+  table.add("ones_like", ones_like,
+            {.documentation = "An array of 1 with the shape, dtype and device of x.",
+             .arguments = {"x"},
+             .result = "that of x"});
+  table.add("linspace", linspace,
+            {.documentation = "`num` numbers with equal steps from start to stop, or up to before stop "
+                              "without `endpoint`.",
+             .arguments = {"start", "stop", num, endpoint, dtype, device},
+             .result = "`dtype`"});
+  table.add("logspace", logspace,
+            {.documentation = "base to the power of `num` numbers with equal steps from start to stop.",
+             .arguments = {"start", "stop", num, endpoint, {"base", 10.0}, dtype, device},
+             .result = "`dtype`"});
+}
+
+}  // namespace heddle

@@ -1,0 +1,197 @@
+// Remainders, bits, and functions of two floating numbers.
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "core/kernel_table.h"
+#include "families/elementwise/cpu/vector_library.h"
+#include "families/elementwise/kernels.h"
+
+namespace heddle::cpu_kernels {
+
+namespace {
+
+HEDDLE_VECTOR_FUNCTION(exp)
+HEDDLE_VECTOR_FUNCTION(log1p)
+HEDDLE_VECTOR_FUNCTION_OF_TWO(atan2)
+HEDDLE_VECTOR_FUNCTION_OF_TWO(hypot)
+
+// The kernels of operators on bits, which have integers and bools. bits_kernel: the sign makes no difference.
+template <class F>
+void bits_kernel(const KernelContext&, const Operand& a, const Operand& b, const NDArray& y) {
+  visit_word(y.dtype(), [&]<class T> {
+    if constexpr (std::is_integral_v<T>) map_binary<T, T>(a, b, y, F{});
+  });
+}
+template <class F>
+void integer_kernel(const KernelContext&, const Operand& a, const Operand& b, const NDArray& y) {
+  visit_number(y.dtype(), [&]<class T> {
+    if constexpr (std::is_integral_v<T>) map_binary<T, T>(a, b, y, F{});
+  });
+}
+
+// Integers: 0 for a divisor of 0, as NumPy has it; the smallest number over -1 wraps around.
+template <class T> T truncated_quotient(T a, T b) {
+  if (b == T{0}) return T{0};
+  if constexpr (std::is_signed_v<T>) {
+    if (b == T{-1}) return static_cast<T>(0 - static_cast<Wrapping<T>>(a));
+  }
+  return static_cast<T>(a / b);
+}
+template <class T> T truncated_remainder(T a, T b) {
+  if (b == T{0}) return T{0};
+  if constexpr (std::is_signed_v<T>) {
+    if (b == T{-1}) return T{0};
+  }
+  return static_cast<T>(a % b);
+}
+template <class T> bool rounds_up(T rest, T b) { return rest != T{0} && (rest < T{0}) != (b < T{0}); }
+
+// Python's divmod: the quotient follows from the remainder, which is exact.
+template <class T> T floor_remainder(T a, T b) {
+  const T rest = std::fmod(a, b);
+  if (rounds_up(rest, b)) return rest + b;
+  return rest == 0 ? std::copysign(T{0}, b) : rest;
+}
+template <class T> T floor_quotient(T a, T b) {
+  if (b == 0) return a / b;
+  const T rest = std::fmod(a, b);
+  T quotient = (a - rest) / b;
+  if (rounds_up(rest, b)) quotient -= 1;
+  if (quotient == 0) return std::copysign(T{0}, a / b);
+  const T whole = std::floor(quotient);
+  return quotient - whole > T{0.5} ? whole + 1 : whole;
+}
+
+struct FloorDivide {
+  template <class T> T operator()(T a, T b) const {
+    if constexpr (std::is_floating_point_v<T>) {
+      return floor_quotient(a, b);
+    } else {
+      const T quotient = truncated_quotient(a, b);
+      return rounds_up(truncated_remainder(a, b), b) ? static_cast<T>(quotient - 1) : quotient;
+    }
+  }
+};
+struct Remainder {
+  template <class T> T operator()(T a, T b) const {
+    if constexpr (std::is_floating_point_v<T>) {
+      return floor_remainder(a, b);
+    } else {
+      const T rest = truncated_remainder(a, b);
+      return rounds_up(rest, b) ? static_cast<T>(rest + b) : rest;
+    }
+  }
+};
+struct Fmod {
+  template <class T> T operator()(T a, T b) const {
+    if constexpr (std::is_floating_point_v<T>)
+      return std::fmod(a, b);
+    else
+      return truncated_remainder(a, b);
+  }
+};
+
+struct Copysign {
+  template <class T> T operator()(T a, T b) const { return std::copysign(a, b); }
+};
+struct Nextafter {
+  template <class T> T operator()(T a, T b) const { return std::nextafter(a, b); }
+};
+// a and b hold values of the half type.
+template <class Half> struct NextHalf {
+  float operator()(float a, float b) const {
+    if (a != a || b != b) return a + b;
+    if (a == b) return b;
+    auto bits = std::bit_cast<std::uint16_t>(static_cast<Half>(a));
+    if (a == 0) {
+      bits = b < 0 ? 0x8001 : 1;
+    } else {
+      bits = static_cast<std::uint16_t>((a < b) == (a > 0) ? bits + 1 : bits - 1);
+    }
+    return static_cast<float>(std::bit_cast<Half>(bits));
+  }
+};
+void nextafter_kernel(const KernelContext& context, const Operand& a, const Operand& b, const NDArray& y) {
+  if (y.dtype() == DType::f16) return map_half_binary<float>(a, b, y, NextHalf<Float16>{});
+  if (y.dtype() == DType::bf16) return map_half_binary<float>(a, b, y, NextHalf<BFloat16>{});
+  binary_floating_kernel<Nextafter>(context, a, b, y);
+}
+// The difference of two equal infinities is NaN; their result is a itself.
+struct Logaddexp {
+  template <class T> T operator()(T a, T b) const {
+    const T larger = a > b || a != a ? a : b, smaller = a > b || a != a ? b : a;
+    const T result = larger + Vector_log1p{}(Vector_exp{}(smaller - larger));
+    return a == b ? a + static_cast<T>(std::numbers::ln2) : result;
+  }
+};
+
+struct And {
+  template <class T> T operator()(T a, T b) const { return static_cast<T>(a & b); }
+};
+struct Or {
+  template <class T> T operator()(T a, T b) const { return static_cast<T>(a | b); }
+};
+struct Xor {
+  template <class T> T operator()(T a, T b) const { return static_cast<T>(a ^ b); }
+};
+
+template <class T> constexpr int kWidth = static_cast<int>(8 * sizeof(T));
+template <class T> bool keeps_bits(T by) { return by >= T{0} && by < static_cast<T>(kWidth<T>); }
+struct LeftShift {
+  template <class T> T operator()(T a, T by) const {
+    return keeps_bits(by) ? static_cast<T>(static_cast<Wrapping<T>>(a) << by) : T{0};
+  }
+};
+struct RightShift {
+  template <class T> T operator()(T a, T by) const {
+    return static_cast<T>(a >> (keeps_bits(by) ? static_cast<int>(by) : kWidth<T> - 1) >> !keeps_bits(by));
+  }
+};
+
+struct LogicalAnd {
+  template <class T> bool operator()(T a, T b) const { return a != T{0} && b != T{0}; }
+};
+struct LogicalOr {
+  template <class T> bool operator()(T a, T b) const { return a != T{0} || b != T{0}; }
+};
+struct LogicalXor {
+  template <class T> bool operator()(T a, T b) const { return (a != T{0}) != (b != T{0}); }
+};
+
+// bool has no quotients.
+template <class F>
+void quotient_kernel(const KernelContext&, const Operand& a, const Operand& b, const NDArray& y) {
+  if (is_half(y.dtype())) return map_half_binary<float>(a, b, y, F{});
+  visit_number(y.dtype(), [&]<class T> {
+    if constexpr (!std::is_same_v<T, bool>) map_binary<T, T>(a, b, y, F{});
+  });
+}
+
+}  // namespace
+
+HEDDLE_CPU_KERNELS(binary_math) {
+  const auto add = [&](const char* name, BinaryKernel* kernel) {
+    table.add<BinaryKernel>(name, DeviceKind::cpu, kernel);
+  };
+  add("floor_divide", quotient_kernel<FloorDivide>);
+  add("remainder", quotient_kernel<Remainder>);
+  add("fmod", quotient_kernel<Fmod>);
+  add("atan2", binary_block_kernel<Vector_atan2>);
+  add("hypot", binary_block_kernel<Vector_hypot>);
+  add("logaddexp", binary_block_kernel<Logaddexp>);
+  add("copysign", binary_floating_kernel<Copysign>);
+  add("nextafter", nextafter_kernel);
+  add("bitwise_and", bits_kernel<And>);
+  add("bitwise_or", bits_kernel<Or>);
+  add("bitwise_xor", bits_kernel<Xor>);
+  add("bitwise_left_shift", integer_kernel<LeftShift>);
+  add("bitwise_right_shift", integer_kernel<RightShift>);
+  add("logical_and", boolean_word_kernel<LogicalAnd>);
+  add("logical_or", boolean_word_kernel<LogicalOr>);
+  add("logical_xor", boolean_word_kernel<LogicalXor>);
+}
+
+}  // namespace heddle::cpu_kernels

@@ -1,0 +1,58 @@
+// What random distributions ask of a device.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include <heddle/elementwise.h>
+#include <heddle/kernel_context.h>
+
+namespace heddle {
+
+// The part of a generator's counter that one draw has: `start` and what follows.
+struct DrawnRange {
+  std::uint64_t seed, start;
+};
+
+// What a parameter may be.
+enum class ParameterRange : std::uint8_t { positive, not_negative, probability, count, any };
+
+inline bool fits(ParameterRange range, double value) {
+  if (!std::isfinite(value)) return range == ParameterRange::any;
+  switch (range) {
+    case ParameterRange::positive:
+      return value > 0;
+    case ParameterRange::not_negative:
+      return value >= 0;
+    case ParameterRange::probability:
+      return value >= 0 && value <= 1;
+    case ParameterRange::count:
+      return value >= 0 && value <= 0x1p53 && value == std::floor(value);
+    case ParameterRange::any:
+      break;
+  }
+  return true;
+}
+
+struct DistributionParameter {
+  const char* name;
+  ParameterRange range;
+  Operand value;  // an array: f64, contiguous, of the result's shape
+};
+
+// y: contiguous, f32, f64 or, for counts, any dtype; element i is drawn from position start + i. Errors name `op`, a literal.
+struct DistributionCall {
+  const char* op;
+  DrawnRange range;
+  std::vector<DistributionParameter> parameters;
+  NDArray y;
+};
+using DistributionKernel = void(const KernelContext& context, const DistributionCall& call);
+
+// y (rows, samples), i64, contiguous: indices into the rows of x (rows, n), f64, contiguous. Element i is drawn from position
+// start + i; without replacement row r from start + r * samples.
+using IndexDrawKernel = void(const KernelContext& context, const char* op, DrawnRange range, const NDArray& x,
+                             bool replacement, const NDArray& y);
+
+}  // namespace heddle

@@ -1,0 +1,228 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "core/kernel_table.h"
+#include "cpu/loops/lines.h"
+#include "cpu/scaled.h"
+#include "cpu/scratch.h"
+#include "families/scan/kernels.h"
+
+namespace heddle::cpu_kernels {
+
+namespace {
+
+// f64 for floats; unsigned for integers, which wrap around.
+template <class T> using Total = std::conditional_t<std::is_floating_point_v<T>, double, std::uint64_t>;
+
+struct Plus {
+  static constexpr int kStart = 0;
+  template <class P> P operator()(P a, P b) const { return a + b; }
+};
+struct Times {
+  static constexpr int kStart = 1;
+  template <class P> P operator()(P a, P b) const { return a * b; }
+};
+
+template <class F, class T>
+void scan_lines(const T* x, T* y, std::int64_t length, std::int64_t step, std::int64_t width) {
+  using P = Total<T>;
+  if (width == 1) {
+    P total = F::kStart;
+    for (std::int64_t i = 0; i < length; ++i) {
+      total = F{}(total, static_cast<P>(x[i * step]));
+      y[i * step] = static_cast<T>(total);
+    }
+    return;
+  }
+  std::array<P, kTile> totals;
+  totals.fill(F::kStart);
+  for (std::int64_t i = 0; i < length; ++i) {
+    const T* from = x + i * step;
+    T* to = y + i * step;
+#pragma GCC ivdep
+    for (std::int64_t j = 0; j < width; ++j) {
+      totals[j] = F{}(totals[j], static_cast<P>(from[j]));
+      to[j] = static_cast<T>(totals[j]);
+    }
+  }
+}
+
+template <class F> void scan_kernel(const KernelContext&, const NDArray& x, const NDArray& y, int axis) {
+  if (y.size() == 0) return;
+  const Lines lines(x.shape(), axis);
+  const auto scan = [&]<class T>() {
+    const T* from = x.data<const T>();
+    T* to = y.data<T>();
+    lines.run([&](std::int64_t at, std::int64_t width) {
+      scan_lines<F>(from + at, to + at, lines.length, lines.inner, width);
+    });
+  };
+  if (x.dtype() == DType::f64) return scan.template operator()<double>();
+  if (x.dtype() == DType::i64) return scan.template operator()<std::int64_t>();
+  if (x.dtype() == DType::u64) return scan.template operator()<std::uint64_t>();
+  scan.template operator()<float>();
+}
+
+// A sum of terms g[j] times products. A factor that multiplies the sum has not always the effect that it has on each term: infinity
+// makes NaN of a term that is 0. Terms whose g is 0 are left out.
+struct Terms {
+  Scaled sum;
+  bool any = false, zero = false;  // whether there are terms, and whether one is 0
+
+  void multiply(double factor) {
+    sum.multiply(zero && std::isinf(factor) ? std::numeric_limits<double>::quiet_NaN() : factor);
+    zero |= factor == 0;
+  }
+  void add(double term) {
+    if (term == 0) return;
+    sum.add(term);
+    any = true;
+  }
+  double times(const Scaled& factor) const {
+    if (!any) return 0;
+    return zero && std::isinf(factor.value) ? std::numeric_limits<double>::quiet_NaN() : factor.times(sum);
+  }
+};
+
+// One line: element i gets the sum over j >= i of g[j] times the product of all x up to j but x[i]: the product of those
+// before i, times a sum that element i + 1 extends by x[i + 1]. Nothing is divided, so that zeros need no case of their own.
+template <class T>
+void cumprod_gradient(const T* g, const T* x, T* y, std::int64_t length, std::int64_t step, Terms* sums) {
+  Terms sum;
+  for (std::int64_t i = length - 1; i >= 0; --i) {
+    if (sum.any) sum.multiply(static_cast<double>(x[(i + 1) * step]));
+    sum.add(static_cast<double>(g[i * step]));
+    sums[i] = sum;
+  }
+  Scaled before{1, 0};
+  for (std::int64_t i = 0; i < length; ++i) {
+    y[i * step] = static_cast<T>(sums[i].times(before));
+    before.multiply(static_cast<double>(x[i * step]));
+  }
+}
+
+void cumprod_gradient_kernel(const KernelContext&, const NDArray& gradient, const NDArray& x,
+                             const NDArray& y, int axis) {
+  if (y.size() == 0) return;
+  const Lines lines(x.shape(), axis);
+  const auto compute = [&]<class T>() {
+    const T* g = gradient.data<const T>();
+    const T* from = x.data<const T>();
+    T* to = y.data<T>();
+    lines.run([&](std::int64_t at, std::int64_t width) {
+      const Scratch sums(static_cast<std::size_t>(lines.length) * sizeof(Terms));
+      for (std::int64_t j = at; j < at + width; ++j)
+        cumprod_gradient(g + j, from + j, to + j, lines.length, lines.inner, sums.as<Terms>());
+    });
+  };
+  if (x.dtype() == DType::f64) return compute.template operator()<double>();
+  compute.template operator()<float>();
+}
+
+// One line: the product of those before each element, times that of those behind it. Nothing is divided.
+template <class T>
+void exact_product_of_others(const T* x, T* y, std::int64_t length, std::int64_t step, Scaled* behind) {
+  Scaled product{1, 0};
+  for (std::int64_t i = length - 1; i >= 0; --i) {
+    behind[i] = product;
+    product.multiply(static_cast<double>(x[i * step]));
+  }
+  Scaled before{1, 0};
+  for (std::int64_t i = 0; i < length; ++i) {
+    y[i * step] = static_cast<T>(before.times(behind[i]));
+    before.multiply(static_cast<double>(x[i * step]));
+  }
+}
+
+// The product over the element; exactly for lines that have a 0, an infinity or NaN, or whose product over- or underflows on the way:
+// subnormal products have lost digits.
+template <class T>
+void product_of_others(const T* x, T* y, std::int64_t length, std::int64_t step, std::int64_t width,
+                       Scaled* scratch) {
+  std::array<double, kTile> totals, least;
+  totals.fill(1);
+  least.fill(1);
+  for (std::int64_t i = 0; i < length; ++i) {
+    const T* from = x + i * step;
+    for (std::int64_t j = 0; j < width; ++j) {
+      totals[j] *= static_cast<double>(from[j]);
+      least[j] = std::min(least[j], std::abs(totals[j]));
+    }
+  }
+  for (std::int64_t i = 0; i < length; ++i) {
+    const T* from = x + i * step;
+    T* to = y + i * step;
+#pragma GCC ivdep
+    for (std::int64_t j = 0; j < width; ++j) to[j] = static_cast<T>(totals[j] / static_cast<double>(from[j]));
+  }
+  for (std::int64_t j = 0; j < width; ++j) {
+    if (!std::isfinite(totals[j]) || least[j] < std::numeric_limits<double>::min())
+      exact_product_of_others(x + j, y + j, length, step, scratch);
+  }
+}
+
+void product_of_others_kernel(const KernelContext&, const NDArray& x, const NDArray& y, int axis) {
+  if (y.size() == 0) return;
+  const Lines lines(x.shape(), axis);
+  const auto compute = [&]<class T>() {
+    const T* from = x.data<const T>();
+    T* to = y.data<T>();
+    lines.run([&](std::int64_t at, std::int64_t width) {
+      const Scratch scratch(static_cast<std::size_t>(lines.length) * sizeof(Scaled));
+      product_of_others(from + at, to + at, lines.length, lines.inner, width, scratch.as<Scaled>());
+    });
+  };
+  if (x.dtype() == DType::f64) return compute.template operator()<double>();
+  compute.template operator()<float>();
+}
+
+// Whether x takes the place of the largest element so far: an equal one that comes later does, and so does a NaN.
+struct Above {
+  template <class T> bool operator()(T x, T best) const { return x >= best || x != x; }
+};
+struct Below {
+  template <class T> bool operator()(T x, T best) const { return x <= best || x != x; }
+};
+
+template <class F, class T>
+void extreme_line(const T* x, T* values, std::int64_t* indices, std::int64_t length, std::int64_t step) {
+  std::int64_t at = 0;
+  for (std::int64_t i = 0; i < length; ++i) {
+    if (F{}(x[i * step], x[at * step])) at = i;
+    values[i * step] = x[at * step];
+    indices[i * step] = at;
+  }
+}
+
+template <class F>
+void extreme_kernel(const KernelContext&, const NDArray& x, const NDArray& values, const NDArray& indices,
+                    int axis) {
+  if (x.size() == 0) return;
+  const Lines lines(x.shape(), axis);
+  visit_number(x.dtype(), [&]<class T> {
+    const T* from = x.data<const T>();
+    T* to = values.data<T>();
+    auto* places = indices.data<std::int64_t>();
+    lines.run([&](std::int64_t at, std::int64_t width) {
+      for (std::int64_t j = at; j < at + width; ++j)
+        extreme_line<F>(from + j, to + j, places + j, lines.length, lines.inner);
+    });
+  });
+}
+
+}  // namespace
+
+HEDDLE_CPU_KERNELS(scan) {
+  table.add<ScanKernel>("cumsum", DeviceKind::cpu, scan_kernel<Plus>);
+  table.add<ScanKernel>("cumprod", DeviceKind::cpu, scan_kernel<Times>);
+  table.add<CumprodGradientKernel>("cumprod_gradient", DeviceKind::cpu, cumprod_gradient_kernel);
+  table.add<ScanKernel>("product_of_others", DeviceKind::cpu, product_of_others_kernel);
+  table.add<ScanExtremeKernel>("cummax", DeviceKind::cpu, extreme_kernel<Above>);
+  table.add<ScanExtremeKernel>("cummin", DeviceKind::cpu, extreme_kernel<Below>);
+}
+
+}  // namespace heddle::cpu_kernels

@@ -1,0 +1,30 @@
+// What softmax and cross entropy ask of a device.
+#pragma once
+
+#include <cstdint>
+
+#include <heddle/kernel_context.h>
+#include <heddle/ndarray.h>
+
+namespace heddle {
+
+// Lines along one axis of a contiguous array: `outer` blocks of `length` x `inner`; a line's elements are inner apart.
+struct SoftmaxProblem {
+  std::int64_t outer, length, inner;
+  bool log;
+};
+
+// Arrays are contiguous, of one floating dtype and shape; labels are i32, i64 or u8.
+using SoftmaxKernel = void(const KernelContext& context, const SoftmaxProblem& problem, const NDArray& x,
+                           const NDArray& y);
+using SoftmaxBackwardKernel = void(const KernelContext& context, const SoftmaxProblem& problem,
+                                   const NDArray& grad, const NDArray& y, const NDArray& x_grad);
+
+// probabilities = softmax of each row; loss = the mean of -log(probability of the row's label), a scalar.
+using CrossEntropyKernel = void(const KernelContext& context, const NDArray& logits, const NDArray& labels,
+                                const NDArray& probabilities, const NDArray& loss);
+using CrossEntropyBackwardKernel = void(const KernelContext& context, const NDArray& grad,
+                                        const NDArray& probabilities, const NDArray& labels,
+                                        const NDArray& logits_grad);
+
+}  // namespace heddle

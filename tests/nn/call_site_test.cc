@@ -1,0 +1,82 @@
+// Errors, traces and reports name the line that called a layer or an optimizer.
+#include <functional>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include <heddle/ops.h>
+#include <heddle/optimizer.h>
+#include <heddle/sequential.h>
+#include <heddle/weights.h>
+
+#include "call_sites.h"
+
+using namespace heddle;
+using namespace heddle::test;
+
+namespace {
+
+class Twice : public Layer {
+ public:
+  std::string to_string() const override { return "Twice"; }
+
+ private:
+  NDArray forward(const NDArray& x) override { return x + x; }
+};
+
+// call() throws an InvalidArgument that names the line of this check, on which the call has to stand.
+void check_refusal(const std::function<void()>& call, Where where = Where::current()) {
+  try {
+    call();
+    FAIL_CHECK("no error");
+  } catch (const InvalidArgument& error) {
+    CHECK(text_of(error.where()) == text_of(where));
+    CHECK(std::string(error.what()) == error.message() + "; called at " + text_of(where));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("layers and what is in them name the line of the call") {
+  Generator generator(1);
+  const NDArray image = ones({2, 1, 6, 6}), rows = ones({2, 3});
+  Sequential net{Conv2d(1, 2, 3, {.relu = true}), MaxPool2d(2), Flatten(), Dense(8, 3), Tanh(), Twice()};
+  Sequential others{Relu(), Sigmoid(), Dropout(0.5), Dense(3, 2)};
+  AvgPool2d pool(2);
+  check_site("load_weights", [&] { load_weights(Dense(3, 2).parameters(), {{"weight", ones({2, 3})}}); });
+  check_site("Layer::operator()", [&] { net(image); });
+  check_site("Layer::operator()", [&] { others(rows); });
+  check_site("Layer::operator()", [&] { pool(image); });
+  check_site("Layer::operator()", [&] { Twice()(rows); });
+  check_site("Dense::Dense", [&] { Dense(3, 2); });
+  check_site("Conv2d::Conv2d", [&] { Conv2d(1, 2, 3); });
+  check_site("Embedding::Embedding", [&] { Embedding(3, 2); });
+  const NDArray ids = zeros({2}, DType::i64);
+  Embedding lookup(3, 2, {.sparse_grad = true});
+  check_site("Layer::operator()", [&] { lookup(ids); });
+}
+
+TEST_CASE("an optimizer names the line of the call") {
+  for (const char* name : {"sgd", "adam"}) {
+    const auto optimizer = create_optimizer(name);
+    const NDArray weight = ones({4}), gradient = ones({4});
+    check_site("Optimizer::update", [&] { optimizer->update(0, weight, gradient); });
+    const RowSparse rows = retain(gradient, zeros({2}, DType::i64));
+    check_site("Optimizer::update", [&] { optimizer->update(0, weight, rows); });
+    check_site("Optimizer::update", [&] { optimizer->update(0, weight, gradient); });  // after one of rows
+    check_site("Optimizer::set_state", [&] { optimizer->set_state(optimizer->state()); });
+    check_site("Optimizer::clear_errors", [&] { optimizer->clear_errors(); });
+  }
+}
+
+TEST_CASE("a bad argument of a layer or an optimizer is refused with the line of the call") {
+  const NDArray x = ones({2, 3});
+  const RowSparse rows = retain(x, zeros({2}, DType::i64));
+  Sequential twice{Dense(3, 2), Dense(3, 2)};
+  Embedding lookup(3, 2);
+  check_refusal([&] { Dense(3, 2)(ones({2, 4})); });
+  check_refusal([&] { twice(x); });
+  check_refusal([&] { Embedding(0, 2); });
+  check_refusal([&] { lookup(x); });
+  check_refusal([&] { create_optimizer("sgd")->update(0, ones({3, 3}), rows); });
+}

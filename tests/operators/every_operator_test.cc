@@ -1,0 +1,137 @@
+// What holds for every operator, shown with all samples: errors and ops of calls.
+#include <algorithm>
+#include <functional>
+#include <message_of.h>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <heddle/operator_registry.h>
+#include <heddle/rearrange.h>
+#include <heddle/shape_ops.h>
+
+#include "call_sites.h"
+#include "operator_samples.h"
+
+using namespace heddle;
+using namespace heddle::testing;
+
+namespace {
+
+const std::string kUndefined =
+    ": an array is undefined: made without a shape, moved from, or a gradient before backward()";
+
+// The value with one array of it undefined, for each of its arrays.
+std::vector<OperatorValue> with_undefined(const OperatorValue& value) {
+  std::vector<OperatorValue> all;
+  if (std::holds_alternative<NDArray>(value)) all.push_back(NDArray());
+  if (std::holds_alternative<RowSparse>(value)) all.push_back(RowSparse());
+  const auto add_lists = [&]<class T>(const std::vector<T>* list) {
+    for (std::size_t i = 0; list && i < list->size(); ++i) {
+      std::vector<T> changed = *list;
+      changed[i] = T();
+      all.push_back(changed);
+    }
+  };
+  add_lists(std::get_if<std::vector<NDArray>>(&value));
+  add_lists(std::get_if<std::vector<RowSparse>>(&value));
+  return all;
+}
+
+// The same elements, not side by side in memory.
+OperatorValue strided(const OperatorValue& value) {
+  const auto* array = std::get_if<NDArray>(&value);
+  if (!array || array->ndim() == 0) return value;
+  const int last = array->ndim() - 1;
+  return slice(repeat(*array, 2, last), last, {.step = 2});
+}
+
+OperatorValue halved(const OperatorValue& value) {
+  const auto* array = std::get_if<NDArray>(&value);
+  return array && is_floating(array->dtype()) ? OperatorValue(array->astype(DType::f16)) : value;
+}
+
+// The values of a sample, those with other strides, and with halves in place of floats.
+std::vector<OperatorValues> variants_of(const OperatorValues& values) {
+  std::vector<OperatorValues> all{values, {}, {}};
+  for (const OperatorValue& value : values) {
+    all[1].push_back(strided(value));
+    all[2].push_back(halved(value));
+  }
+  return all;
+}
+
+// The ops that the plain call pushes; none if it refuses the values. An op may fail.
+std::vector<test::OpSite> sites_of(const Sample& sample, const OperatorValues& values,
+                                   OperatorValue& result) {
+  return test::sites_of_ops([&] {
+    try {
+      result = sample.plain(values);
+    } catch (const Error&) {
+      result = OperatorValue();
+    }
+  });
+}
+
+std::vector<NDArray> arrays_in(const OperatorValue& value) {
+  if (const auto* list = std::get_if<std::vector<NDArray>>(&value)) return *list;
+  if (const auto* array = std::get_if<NDArray>(&value)) return {*array};
+  return {};
+}
+
+// Whether the arrays of the result are views of the first value's.
+bool is_view(const OperatorValue& result, const OperatorValue& value) {
+  const std::vector<NDArray> views = arrays_in(result), of = arrays_in(value);
+  return !views.empty() && std::all_of(views.begin(), views.end(), [&](const NDArray& view) {
+    return std::any_of(of.begin(), of.end(), [&](const NDArray& x) { return view.storage() == x.storage(); });
+  });
+}
+
+}  // namespace
+
+TEST_CASE("every operator refuses an undefined array in each place") {
+  int refused = 0, refused_plainly = 0;
+  for (const Sample& sample : operator_samples()) {
+    const OperatorInfo& op = *find_operator(sample.name);
+    for (std::size_t i = 0; i < sample.values.size(); ++i) {
+      if (op.arguments[i].takes_none()) continue;
+      CAPTURE(op.arguments[i].name);
+      for (const OperatorValue& undefined : with_undefined(sample.values[i])) {
+        OperatorValues values = sample.values;
+        values[i] = undefined;
+        const auto said = [&](const std::function<void()>& call) {
+          return test::message_of<InvalidArgument>(call);
+        };
+        CHECK(said([&] { call_operator(op, values, sample.named); }) == op.name + kUndefined);
+        refused_plainly += said([&] { sample.plain(values); }).ends_with(kUndefined);
+        ++refused;
+      }
+    }
+  }
+  CHECK(refused > 300);
+  CHECK(refused_plainly >= refused - 2);  // two samples have an array where the plain call has numbers
+}
+
+TEST_CASE("every op of an operator names the line of the call") {
+  int found = 0;
+  for (const Sample& sample : operator_samples()) {
+    const bool in_place = find_operator(sample.name)->in_place;
+    const std::vector<OperatorValues> variants = variants_of(sample.values);
+    for (const OperatorValues& values : variants) {
+      OperatorValue result;
+      const std::vector<test::OpSite> sites =
+          sites_of(sample, in_place ? with_copy_of_first(values) : values, result);
+      CAPTURE(sample.name);
+      if (sites.empty() && &values == &variants.front()) CHECK(is_view(result, values.at(0)));
+      for (const test::OpSite& site : sites) {
+        CAPTURE(site.name);
+        CHECK(site.at.starts_with("tests/operators/"));
+        CHECK(site.at == sites.front().at);
+        ++found;
+      }
+    }
+  }
+  CHECK(found > 1000);
+}
