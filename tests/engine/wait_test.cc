@@ -283,54 +283,6 @@ TEST_CASE("a wait sees what was pushed before it, not what comes after") {
   });
 }
 
-namespace {
-
-void work_for(std::chrono::microseconds time) {
-  const auto end = std::chrono::steady_clock::now() + time;
-  while (std::chrono::steady_clock::now() < end) {
-  }
-}
-
-}  // namespace
-
-// One of two workers is busy for the whole time, so that a slot is free for the thread that waits.
-TEST_CASE("a thread that waits leaves long ops to the workers, and short ones not, whatever ran before") {
-  Engine engine({.scheduler = Scheduler::threaded, .workers = 2});
-  const std::thread::id here = std::this_thread::get_id();
-  Var gate = engine.new_var();
-  std::atomic<bool> runs = false, open = false;
-  engine.push(
-      [&] {
-        runs = true;
-        runs.notify_all();
-        open.wait(false);
-      },
-      {.mutate = {gate}});
-  runs.wait(false);
-  std::atomic<int> on_waiter = 0;
-  const auto run_chain = [&](int length, std::chrono::microseconds each) {
-    on_waiter = 0;
-    Var var = engine.new_var();
-    for (int k = 0; k < length; ++k)
-      engine.push([&, each] { on_waiter += std::this_thread::get_id() == here, work_for(each); },
-                  {.mutate = {var}});
-    engine.wait(var);
-    return on_waiter.load();
-  };
-  int of_short_ones = 0;
-  for (int round = 0; round < 20; ++round) {
-    CHECK(run_chain(8, std::chrono::microseconds(200)) <= 1);
-    for (int i = 0; i < 5; ++i) of_short_ones += run_chain(20, std::chrono::microseconds(0));
-  }
-  int of_long_ones = 0;
-  for (int round = 0; round < 40; ++round) of_long_ones += run_chain(2, std::chrono::microseconds(200));
-  CHECK(of_long_ones <= 8);    // in waits 1, 3, 6, 11, 20 and 37
-  CHECK(of_short_ones > 200);  // of 2,000; a worker that is awake may come first
-  open = true;
-  open.notify_all();
-  engine.wait_all();
-}
-
 TEST_CASE("many threads wait at once") {
   Engine engine({.workers = 2});
   Var var = engine.new_var();

@@ -103,9 +103,7 @@ TEST_CASE("an array's memory lives until its last op is done") {
   CHECK(sum.item<float>() == 4950);
 }
 
-TEST_CASE(
-    "a function with a KernelContext runs on a worker for arrays of the CPU, and on their stream for those "
-    "of a GPU") {
+TEST_CASE("a KernelContext has a stream where it was made of one, and none on a worker") {
   const NDArray x = zeros({4});
   std::string said;
   array_push("kernel", {}, {x}, [&said, x = x.detach()](const KernelContext& context) {

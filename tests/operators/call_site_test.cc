@@ -72,6 +72,11 @@ TEST_CASE("what is written otherwise than by an operator's name names the line o
   const NDArray index = zeros({2}, DType::i64), labels = zeros({4}, DType::i64);
   const OperatorValues values{x, y};
   check_site("block", [&] { block({{x, x}}); });
+  check_site("exp2", [&] { exp2(x); });  // one of each macro: their samples are calls by name
+  check_site("floor", [&] { floor(x); });
+  check_site("isnan", [&] { isnan(x); });
+  check_site("max", [&] { max(x, y); });
+  check_site("min", [&] { min(x, y); });
   check_site("operator%", [&] { (void)(x % 2); });
   check_site("operator&", [&] { (void)(mask & mask); });
   check_site("operator|", [&] { (void)(mask | mask); });

@@ -48,9 +48,10 @@ TEST_CASE("gradients of elementwise mathematics") {
   for (const OperatorInfo* op : unary_operators()) {
     if (!op->differentiable) continue;
     CAPTURE(op->name);
-    // Neither at the ends nor in the middle, where some have a pole, or a derivative without bound.
+    // Not at the ends, where some have a pole or a slope without bound, as cbrt has in the middle.
     const double low = op->domain[0], width = op->domain[1] - low;
-    for (const double part : {0.1, 0.6}) {
+    for (const double part : {0.1, 0.35, 0.6}) {
+      if (op->name == "cbrt" && part == 0.35) continue;
       for (const Shape& shape : {Shape{}, Shape{3, 4}, Shape{0, 2}}) {
         check_gradients([&](const auto& x) { return applied(*op, x[0]); },
                         {values(shape, low + part * width, low + (part + 0.3) * width, 5)});

@@ -41,25 +41,31 @@ std::vector<OperatorValue> with_undefined(const OperatorValue& value) {
 }
 
 // The same elements, not side by side in memory.
-OperatorValue strided(const OperatorValue& value) {
-  const auto* array = std::get_if<NDArray>(&value);
-  if (!array || array->ndim() == 0) return value;
-  const int last = array->ndim() - 1;
-  return slice(repeat(*array, 2, last), last, {.step = 2});
+NDArray strided(const NDArray& x) {
+  if (x.ndim() == 0) return x;
+  return slice(repeat(x, 2, x.ndim() - 1), x.ndim() - 1, {.step = 2});
+}
+NDArray halved(const NDArray& x) { return is_floating(x.dtype()) ? x.astype(DType::f16) : x; }
+NDArray whole(const NDArray& x) { return is_floating(x.dtype()) ? x.astype(DType::i64) : x; }
+
+OperatorValue changed(const OperatorValue& value, NDArray (*change)(const NDArray&)) {
+  if (const auto* array = std::get_if<NDArray>(&value)) return change(*array);
+  const auto* list = std::get_if<std::vector<NDArray>>(&value);
+  if (!list) return value;
+  std::vector<NDArray> all;
+  for (const NDArray& array : *list) all.push_back(change(array));
+  return all;
 }
 
-OperatorValue halved(const OperatorValue& value) {
-  const auto* array = std::get_if<NDArray>(&value);
-  return array && is_floating(array->dtype()) ? OperatorValue(array->astype(DType::f16)) : value;
-}
-
-// The values of a sample, those with other strides, and with halves in place of floats.
+// The values of a sample; those with other strides, with halves and with integers in place of floats; the first one of integers alone.
 std::vector<OperatorValues> variants_of(const OperatorValues& values) {
-  std::vector<OperatorValues> all{values, {}, {}};
+  std::vector<OperatorValues> all{values, {}, {}, {}, values};
   for (const OperatorValue& value : values) {
-    all[1].push_back(strided(value));
-    all[2].push_back(halved(value));
+    all[1].push_back(changed(value, strided));
+    all[2].push_back(changed(value, halved));
+    all[3].push_back(changed(value, whole));
   }
+  if (!values.empty()) all[4][0] = all[3][0];
   return all;
 }
 

@@ -3,11 +3,13 @@ import itertools
 
 import numpy as np
 
-from numpy_case import DTYPES, FLOATS, Case, expressions, random, seen, strided
+from numpy_case import DTYPES, EXPRESSIONS, FLOATS, Case, expressions, random, seen, strided
 
 FLOATING = expressions("that of x; f64 for integers and bool")
 STEPS = expressions("that of x")
 CLASSES = expressions("bool")
+assert len(FLOATING) >= 22 and len(STEPS) >= 5 and len(CLASSES) >= 4, "the registry has lost expressions"
+assert len(FLOATING) + len(STEPS) + len(CLASSES) == len(EXPRESSIONS), "an expression is of an operator that no list above takes"
 INTEGERS = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64]
 SHAPES = [(), (7,), (2, 3, 5), (0, 4), (260, 33)]
 PAIRS = [((), ()), ((3, 4), (4,)), ((3, 1), (1, 4)), ((0, 3), (3,)), ((37,), (37,)), ((130, 57), (130, 1))]

@@ -201,6 +201,7 @@ TEST_CASE("an entry that does not fit its function, and a name that is taken, ar
   using namespace operators_detail;
   std::vector<OperatorInfo> list;
   OperatorTable table(list);
+  table.family("Test");
   table.add("twice", relu, {"x * 2.", {"x"}, "that of x"});
   CHECK(list.at(0).signature() == "twice(x)");
   CHECK_THROWS_WITH_AS(table.add("half", relu, {"x / 2.", {"x", "by"}, "that of x"}),

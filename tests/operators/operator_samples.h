@@ -22,7 +22,7 @@ struct Sample {
 };
 
 // Of each operator at least one with nothing that could be left out and, if something could, one with all arguments and other
-// values than the defaults. One that needs arrays alone has a sample without being named: its plain call is by name, too.
+// values than the defaults. Operators that take one array and nothing else need no sample: one is made, whose plain call is by name.
 std::vector<Sample> operator_samples();
 
 // Puts the generators of all samples where they began: to be called before each call.

@@ -45,8 +45,8 @@ bool block_until(WaitState& state, Deadline deadline) {
   return state.done.load(std::memory_order_acquire) != 0;
 }
 
-// Of a thread that waits outside ops: waits in which it runs none, after one whose ops took long. Their number doubles from one such
-// wait to the next, until ops are short again.
+// How many of its next waits a thread outside ops runs nothing in, after it ran a long op. The number doubles with each further long
+// op, until ops are short again.
 struct HelpPause {
   static constexpr int kMost = 32;
   int left = 0, next = 1;
@@ -190,12 +190,15 @@ template <class Over> void ThreadedScheduler::help(NeedSearch& needed, Over over
     --self->depth;
   };
   if (self != &helper) {
+    OpWatch* const outer = std::exchange(self->watch, nullptr);  // this wait is inside an op
     run();
+    self->watch = outer;
     if (has_work()) wake_one();
     return;
   }
   arena_.run([](void* call) { (*static_cast<decltype(run)*>(call))(); }, &run);
-  if (helper.ops > 0 && !needed.left_to_others()) help_pause.ran_short();
+  if (helper.ops > 0 && !needed.left_to_others())
+    watch.rest_took_long() ? help_pause.ran_long() : help_pause.ran_short();
   end_exclusive(helper);
   release_slot(helper);
   if (can_work()) wake_one();

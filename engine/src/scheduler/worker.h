@@ -31,6 +31,8 @@ class OpWatch {
     left_ = every_;
     return took > kLong;
   }
+  // Behind the last op: whether those that took_long() has not looked at took more than kLong.
+  bool rest_took_long() const { return left_ < every_ && nanoseconds() - last_ > kLong; }
 
  private:
   static constexpr std::uint64_t kShort = 5'000, kLong = 50'000;  // nanoseconds
@@ -49,13 +51,14 @@ struct Worker {
   bool look_outside = false;     // the next search begins with the queues of others, not with its own
   bool done_helping = false;     // of a thread in wait_all: the ops that are left were pushed after its call
   bool has_spun = false;         // for as long as EngineOptions::spin says, without a new op
-  std::uint8_t epoch = 0;    // of the op that ended last; of a thread in wait_all: the one that it waits for
-  std::uint32_t ops = 0;     // run so far
-  OpWatch* watch = nullptr;  // of a thread that waits outside ops
-  int slow_ticks = 0;        // ticks in a row in which its ops were too long for an exclusive worker
-  int trial_delay = 0;       // ticks until it tries again to be the exclusive worker
+  std::uint8_t epoch = 0;  // of the op that ended last; of a thread in wait_all: the one that it waits for
+  std::uint32_t ops = 0;   // run so far
+  OpWatch* watch =
+      nullptr;  // finds long ops; set while a thread outside ops waits, not for waits inside what it runs
+  int slow_ticks = 0;                // ticks in a row in which its ops were too long for an exclusive worker
+  int trial_delay = 0;               // ticks until it tries again to be the exclusive worker
   std::uint32_t shared_op_time = 0;  // nanoseconds an op took all workers together, before one was exclusive
-  std::uint64_t last_tick = 0;       // nanoseconds; 0: it has not had one
+  std::uint64_t last_tick = 0;       // nanoseconds; 0: before the first tick
   std::uint64_t move_at =
       0;  // nanoseconds: it shares the core of its waker, and leaves it if it has work then; 0: it does not
   // If not null: the thread stops looking for work when *stop_signal is no longer stop_signal_value.

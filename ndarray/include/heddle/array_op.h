@@ -41,7 +41,7 @@ enum class OpCost { unknown, per_element };
 
 // array_push("scale", {x}, {y}, [=] { ... x.data<float>() ... });
 // fn, which takes nothing, a RunContext& or a const KernelContext&, captures the arrays it uses by value (detached: x.detach()), which
-// keeps their memory alive. With a KernelContext it runs on the compute stream of the GPU that the arrays are on, if they are.
+// keeps their memory alive. With a KernelContext it is copyable, and runs on the compute stream of the GPU that the arrays are on, if they are.
 // The op belongs to the arrays' engine; throws InvalidArgument as array_access does. The op names the place of the outermost
 // library call (call_site.h) or, outside of any, `where`.
 template <class F>

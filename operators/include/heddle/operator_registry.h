@@ -46,7 +46,7 @@ struct OperatorInfo {
   bool differentiable = false;          // in some argument
   bool in_place = false;                // writes its first argument and has no result; the name ends with _
   std::string numpy{};  // the same by NumPy, "np.log1p(x) / np.log(2)"; empty if NumPy has no such expression
-  std::array<double, 2> domain{-4, 4};  // a range of elements for which it is defined and its result finite
+  std::array<double, 2> domain{-4, 4};  // between which tests of `numpy` draw elements
 
   std::string signature() const;                                 // "softmax(x, axis=-1)"
   std::shared_ptr<const operators_detail::OperatorCode> code{};  // for call_operator

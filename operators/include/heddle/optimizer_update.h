@@ -29,7 +29,7 @@ struct AdamState {
   NDArray row_updates;  // i64, one a row of the weight; for row-sparse gradients alone
 };
 
-// The arrays are contiguous and of one shape and dtype, f32 or f64. The unbias of `step` is set by the number of updates.
+// The arrays are contiguous and of one shape and dtype, f32 or f64. mean_unbias and variance_unbias of `step` need not be set: the op computes them.
 void sgd_update(const NDArray& weight, const NDArray& grad, const SgdState& state, const SgdStep& step);
 void adam_update(const NDArray& weight, const NDArray& grad, const AdamState& state, const AdamStep& step);
 

@@ -64,8 +64,10 @@ void register_cpu_kernels(KernelTable& table);
 void register_cuda_kernels(KernelTable& table);
 
 // Heads the function that registers the CPU kernels of one file, in namespace heddle::cpu_kernels. The build makes the list of these
-// functions by looking for this word in the sources of the module (operators/registrations.cmake).
+// functions by looking for this word in the sources of the module (operators/registrations.cmake). CMake also chooses by it which files
+// are compiled as kernels: run it again where HEDDLE_KERNEL_FILE is not declared.
 #define HEDDLE_CPU_KERNELS(name)            \
+  static_assert(HEDDLE_KERNEL_FILE);        \
   void register_##name(KernelTable& table); \
   void register_##name(KernelTable& table)
 

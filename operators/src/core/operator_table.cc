@@ -93,6 +93,7 @@ void OperatorTable::insert(const char* name, const Entry& entry, std::span<const
   if (std::any_of(operators_.begin(), operators_.end(), of_this_name)) {
     throw Error(std::string(name) + ": two operators have this name");
   }
+  if (!*family_) throw Error(std::string(name) + ": its file does not begin with table.family()");
   if (entry.arguments.size() != types.size()) {
     throw Error(std::string(name) + ": registered with " + std::to_string(entry.arguments.size()) +
                 " arguments; its function takes " + std::to_string(types.size()));

@@ -165,8 +165,8 @@ NDArray trigamma(const NDArray& x) {
   X(atanh, unary_block_kernel<Vector_atanh>, input, x, g / (1 - square(x)), "np.arctanh(x)", -0.9, 0.9, "The inverse hyperbolic tangent.") \
   X(erf, unary_block_kernel<Vector_erf>, input, x, g * exp(-square(x)) * (2 * inv_sqrtpi), "np.vectorize(math.erf, otypes=[float])(x)", -3, 3, "The error function.") \
   X(erfc, unary_block_kernel<Vector_erfc>, input, x, g * exp(-square(x)) * (-2 * inv_sqrtpi), "np.vectorize(math.erfc, otypes=[float])(x)", -3, 3, "1 - erf(x), exact for large x.") \
-  X(lgamma, unary_block_kernel<Lgamma>, input, x, g * digamma(x), "np.vectorize(math.lgamma, otypes=[float])(x)", 0.1, 20, "The logarithm of the absolute value of the gamma function.") \
-  X(digamma, unary_block_kernel<Digamma>, input, x, g * trigamma(x), "", 0.1, 20, "The derivative of lgamma; NaN at its poles, -inf at 0.")
+  X(lgamma, unary_block_kernel<Lgamma>, input, x, g * digamma(x), "np.vectorize(math.lgamma, otypes=[float])(x)", 0.1, 9, "The logarithm of the absolute value of the gamma function.") \
+  X(digamma, unary_block_kernel<Digamma>, input, x, g * trigamma(x), "", 0.1, 9, "The derivative of lgamma; NaN at its poles, -inf at 0.")
 
 // Those that are constant between steps: name, NumPy, documentation.
 #define HEDDLE_STEPS(X) \
