@@ -1,9 +1,5 @@
 // Layers and optimizers refuse undefined arrays in the words of operators.
-#include <functional>
-#include <message_of.h>
-#include <string>
-#include <utility>
-#include <vector>
+#include "undefined.h"
 
 #include <doctest/doctest.h>
 
@@ -12,17 +8,10 @@
 #include <heddle/sequential.h>
 
 namespace heddle {
+
+using test::check_refused;
+
 namespace {
-
-using Calls = std::vector<std::pair<std::string, std::function<void()>>>;
-
-void check_refused(const Calls& calls) {
-  for (const auto& [name, call] : calls) {
-    CHECK(test::message_of<InvalidArgument>(call) ==
-          name +
-              ": an array is undefined: made without a shape, moved from, or a gradient before backward()");
-  }
-}
 
 const NDArray kNone;
 NDArray some() { return ones({2, 2}); }

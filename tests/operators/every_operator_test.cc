@@ -1,7 +1,6 @@
 // What holds for every operator, shown with all samples: errors and ops of calls.
 #include <algorithm>
 #include <functional>
-#include <message_of.h>
 #include <string>
 #include <variant>
 #include <vector>
@@ -14,14 +13,12 @@
 
 #include "call_sites.h"
 #include "operator_samples.h"
+#include "undefined.h"
 
 using namespace heddle;
 using namespace heddle::testing;
 
 namespace {
-
-const std::string kUndefined =
-    ": an array is undefined: made without a shape, moved from, or a gradient before backward()";
 
 // The value with one array of it undefined, for each of its arrays.
 std::vector<OperatorValue> with_undefined(const OperatorValue& value) {
@@ -40,7 +37,7 @@ std::vector<OperatorValue> with_undefined(const OperatorValue& value) {
   return all;
 }
 
-// The same elements, not side by side in memory.
+// A view with the shape and values of x whose elements do not lie side by side in memory.
 NDArray strided(const NDArray& x) {
   if (x.ndim() == 0) return x;
   return slice(repeat(x, 2, x.ndim() - 1), x.ndim() - 1, {.step = 2});
@@ -110,8 +107,8 @@ TEST_CASE("every operator refuses an undefined array in each place") {
         const auto said = [&](const std::function<void()>& call) {
           return test::message_of<InvalidArgument>(call);
         };
-        CHECK(said([&] { call_operator(op, values, sample.named); }) == op.name + kUndefined);
-        refused_plainly += said([&] { sample.plain(values); }).ends_with(kUndefined);
+        CHECK(said([&] { call_operator(op, values, sample.named); }) == op.name + test::kSaysUndefined);
+        refused_plainly += said([&] { sample.plain(values); }).ends_with(test::kSaysUndefined);
         ++refused;
       }
     }

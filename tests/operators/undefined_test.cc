@@ -1,26 +1,15 @@
 // Every public function that takes an array refuses an undefined one, in each place, in the same words.
-#include <functional>
-#include <message_of.h>
-#include <string>
-#include <utility>
-#include <vector>
+#include "undefined.h"
 
 #include <doctest/doctest.h>
 
 #include <heddle/ops.h>
 
 namespace heddle {
+
+using test::check_refused;
+
 namespace {
-
-using Calls = std::vector<std::pair<std::string, std::function<void()>>>;
-
-void check_refused(const Calls& calls) {
-  for (const auto& [name, call] : calls) {
-    CHECK(test::message_of<InvalidArgument>(call) ==
-          name +
-              ": an array is undefined: made without a shape, moved from, or a gradient before backward()");
-  }
-}
 
 const NDArray kNone;
 NDArray some() { return ones({2, 2}); }

@@ -31,7 +31,7 @@ class OpWatch {
     left_ = every_;
     return took > kLong;
   }
-  // Behind the last op: whether those that took_long() has not looked at took more than kLong.
+  // After the last op. took_long() does not look at the clock after each op: true if the ops since its last look took more than kLong.
   bool rest_took_long() const { return left_ < every_ && nanoseconds() - last_ > kLong; }
 
  private:

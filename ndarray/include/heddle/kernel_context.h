@@ -13,7 +13,7 @@ class KernelContext {
   KernelContext(Stream& stream) : stream_(&stream) {}
 
   bool on_stream() const { return stream_; }
-  // Where a function for a GPU enqueues its work, for which it does not wait. Throws Error on the CPU.
+  // The stream of the GPU. The function enqueues its work there and returns without waiting for it. Throws Error on the CPU.
   Stream& stream() const;
 
  private:

@@ -33,7 +33,7 @@ struct AdamState {
 void sgd_update(const NDArray& weight, const NDArray& grad, const SgdState& state, const SgdStep& step);
 void adam_update(const NDArray& weight, const NDArray& grad, const AdamState& state, const AdamStep& step);
 
-// Of the rows that grad has. The others keep weight and state.
+// Updates of single rows: those of the weight and its state that are present in grad. Other rows stay as they are.
 void sgd_update(const NDArray& weight, const RowSparse& grad, const SgdState& state, const SgdStep& step);
 void adam_update(const NDArray& weight, const RowSparse& grad, const AdamState& state, const AdamStep& step);
 

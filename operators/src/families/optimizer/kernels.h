@@ -23,8 +23,8 @@ using SgdRowsKernel = void(const KernelContext& context, const NDArray& weight, 
 using AdamKernel = void(const KernelContext& context, const NDArray& weight, const NDArray& mean,
                         const NDArray& variance, const NDArray& grad, const AdamStep& step);
 
-// The same for the rows that grad has, each of which counts its updates in row_updates and is unbiased by them: those
-// of `step` are not used. Counts of -1 stand for `earlier` updates of the whole weight.
+// An Adam step of the rows that grad has. Each row counts its updates in row_updates and is unbiased by that count, not by the fields
+// of `step`. A count of -1 stands for `earlier` updates of the whole weight.
 using AdamRowsKernel = void(const KernelContext& context, const NDArray& weight, const NDArray& mean,
                             const NDArray& variance, const NDArray& row_updates, const RowSparse& grad,
                             const AdamStep& step, std::int64_t earlier);
