@@ -117,6 +117,23 @@ function(heddle_remember_module name)
   endforeach()
 endfunction()
 
+# heddle_registrations(FILE WORD ... SOURCES ... and the other values of registrations.cmake): FILE, made while building, calls what
+# WORD heads in the sources.
+function(heddle_registrations output)
+  cmake_parse_arguments(LIST "" "WORD;INCLUDE;NAMESPACE;TABLE;PREFIX;SUFFIX;ALL;FAMILIES" "SOURCES" ${ARGN})
+  set(script ${PROJECT_SOURCE_DIR}/cmake/registrations.cmake)
+  set(values)
+  foreach(value WORD INCLUDE NAMESPACE TABLE PREFIX SUFFIX ALL FAMILIES)
+    list(APPEND values -D "${value}=${LIST_${value}}")
+  endforeach()
+  add_custom_command(
+    OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -D "OUTPUT=${output}" -D "SOURCES=${LIST_SOURCES}" ${values} -P ${script}
+    DEPENDS ${LIST_SOURCES} ${script}
+    COMMENT "Listing what ${LIST_WORD} heads"
+    VERBATIM)
+endfunction()
+
 # heddle_module(NAME SOURCES ... HEADERS ... [USES modules and public libraries] [PRIVATE_USES libraries])
 # One module, one library: heddle_NAME here, heddle::NAME for users. Name libraries by their imported targets
 # (TBB::tbb), so that users of an installed Heddle get the packages that these come from.

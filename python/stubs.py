@@ -128,6 +128,17 @@ def operator(name, arguments, result, documentation):
     return f"def {name}({', '.join(parts)}) -> {RESULTS[result]}:\n{doc}\n"
 
 
+def layer(name, arguments):
+    """A class's constructor."""
+    parts = ["self"]
+    for argument, kind, choices, default in arguments:
+        type_ = f"Literal[{', '.join(map(repr, choices))}]" if choices else TYPES[kind]
+        if default == "None":
+            type_ += " | None"
+        parts.append(f"{argument}: {type_}" + (f" = {default}" if default is not None else ""))
+    return f"def __init__({', '.join(parts)}) -> None: ..."
+
+
 def put_into_class(text, name, lines, drop=()):
     """The class's body gets the lines at its end."""
     match = re.search(rf"^class {name}[:(].*?(?=^\S|\Z)", text, re.MULTILINE | re.DOTALL)
@@ -152,6 +163,8 @@ def written():
     text = put_into_class(text, "NDArray", slots, [*known, "__delitem__"])
     text = put_into_class(text, "Var", VAR_SLOTS)
     text = put_into_class(text, "Engine", ENGINE_SLOTS, ["push", "push_async", "submit", "wait", "_push_for_submit"])
+    for name, arguments in _heddle._layer_table():
+        text = put_into_class(text, name, [layer(name, arguments)], ["__init__", "__slots__"])
     operators = [operator(*entry[:4]) for entry in _heddle._operator_table()]
     lines = [PROLOGUE.replace("import os\n", "import os\nfrom concurrent.futures import Future\n"), text.strip("\n"), "", *operators]
     text = "\n".join(lines)

@@ -28,6 +28,10 @@ NOT_TOLD = {
     "load_npz": "reads at the call",
     "NDArray::NDArray": "takes no memory yet",
     "NDArray::detach": "a handle",
+    "ArrayUse::changed": "handles",
+    "ArrayUse::differentiated": "handles",
+    "ArrayUse::changes": "keeps a handle",
+    "ArrayUse::differentiates": "keeps a handle",
     "dlpack_device": "looks at a handle",
     "NDArray::grad_meta": "a handle",
     "Storage::data": "memory",
@@ -47,6 +51,7 @@ NOT_TOLD = {
     "Operand::Operand": "is told itself",
     "set_requires_grad": "marks a handle",
     "requires_grad": "looks at a handle",
+    "is_leaf": "looks at a handle",
     "grad": "a handle",
     "row_sparse_grad": "a handle",
     "RowSparse::rows": "a handle",
@@ -80,7 +85,7 @@ NOT_TRACED = {
     "broadcast_arrays", "meshgrid", "empty_like",
     "NDArray::broadcast_view", "transpose", "broadcast_to", "expand_dims", "squeeze", "slice", "record", "record_part", "record_rows",
     "RowSparse::RowSparse", "load_safetensors_metadata", "checkpoint_notes",
-    "Communicator::abort", "Communicator::shrink", "Communicator::grow", "Communicator::split",
+    "ModuleCall::ModuleCall", "Communicator::abort", "Communicator::shrink", "Communicator::grow", "Communicator::split",
 }
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|^\s*#[^\n]*", re.S | re.M)
@@ -171,7 +176,7 @@ def check(root):
                     continue
                 changes = owner in CLASSES and not re.search(r"\)\s*const\b", words)
                 if TOLD.search(words):
-                    base = "Layer::operator()" if name == "operator()" and module == "nn" else full
+                    base = "Module::operator()" if name == "operator()" and module == "nn" else full
                     if base not in checked and full not in NOT_TRACED:
                         problems.append(f'{place}: no check_site("{base}", ...) in {test.relative_to(root).as_posix()}')
                 elif ARRAYS.search(words) or changes:

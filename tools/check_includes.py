@@ -53,6 +53,11 @@ LAYERS = {
         "families": ["core", "autograd", "kernels"],
         "rule and kernel": ["core", "autograd", "kernels", "cpu", "cpu of a family", "families"],
     },
+    "nn": {
+        "module": [],
+        "layers": [],
+        "training": [],
+    },
     "comm": {
         "net": [],
         "bootstrap": ["net"],

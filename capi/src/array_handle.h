@@ -22,7 +22,7 @@ constexpr Kind added_kind(std::uint32_t number) {
 }
 inline constexpr Kind kArray = added_kind(0), kArchive = added_kind(1), kGenerator = added_kind(2),
                       kRowSparse = added_kind(3), kOptimizer = added_kind(4), kCommunicator = added_kind(5),
-                      kStore = added_kind(6), kTrainer = added_kind(7);
+                      kStore = added_kind(6), kTrainer = added_kind(7), kModule = added_kind(8);
 
 // The engine of an array, without keeping it alive: heddle_engine_destroy ends it.
 class EngineLink {
@@ -54,6 +54,7 @@ struct Archive;
 struct LockedOptimizer;
 struct LockedStore;
 struct LockedTrainer;
+struct LinkedModule;
 struct Rank;
 
 }  // namespace heddle::c
@@ -83,6 +84,9 @@ struct heddle_kvstore : heddle::c::Handle<std::shared_ptr<heddle::c::LockedStore
   using Handle::Handle;
 };
 struct heddle_trainer : heddle::c::Handle<std::shared_ptr<heddle::c::LockedTrainer>, heddle::c::kTrainer> {
+  using Handle::Handle;
+};
+struct heddle_module : heddle::c::Handle<std::shared_ptr<const heddle::c::LinkedModule>, heddle::c::kModule> {
   using Handle::Handle;
 };
 

@@ -10,34 +10,11 @@ using namespace heddle::c;
 
 namespace {
 
-// What an operator is called with: what the values point to is held by the Arguments.
-struct Checked {
-  OperatorValues first;
-  std::vector<NamedValue> others;
-};
-
-Checked arguments_of(const OperatorInfo& op, const heddle_value* values, std::size_t value_count,
-                     const heddle_named_value* named, std::size_t named_count, Arguments& arguments,
-                     const char* call) {
-  // No operator has more arguments: a count beyond would be memory that is not the caller's.
-  const std::size_t most = op.arguments.size();
-  if (value_count > most || named_count > most)
-    throw InvalidArgument(std::string(call) + ": " + std::to_string(value_count) + " values and " +
-                          std::to_string(named_count) + " named values; wanted: " + op.signature());
-  if (value_count > 0 && !values) throw_null(call, "values");
-  if (named_count > 0 && !named) throw_null(call, "named");
-  Checked all;
-  for (std::size_t i = 0; i < value_count; ++i) all.first.push_back(arguments.value_of(values[i]));
-  for (std::size_t i = 0; i < named_count; ++i)
-    all.others.push_back({text_of(named[i].name, call, "a name"), arguments.value_of(named[i].value)});
-  return all;
-}
-
 OperatorValues call_on(heddle_engine* engine, const OperatorInfo& op, Arguments& arguments,
-                       const Checked& values) {
+                       const CallArguments& values) {
   const std::shared_ptr<Engine> on = arguments.engine(engine);
   const EngineScope scope(*on);
-  return call_operator(op, values.first, values.others);
+  return call_operator(op, values.first, values.named);
 }
 
 }  // namespace
@@ -83,10 +60,7 @@ heddle_status heddle_operator_argument(const heddle_operator* op, size_t index, 
   return called(error, [&] {
     const OperatorDescription& described = description_of(index_of(op, "heddle_operator_argument"));
     check_struct(info, "heddle_operator_argument", "heddle_argument_info");
-    if (index >= described.argument_count())
-      throw InvalidArgument("heddle_operator_argument: index " + std::to_string(index) + " of " +
-                            std::to_string(described.argument_count()) + " arguments");
-    *info = described.argument(index);
+    *info = described.argument(index, "heddle_operator_argument");
   });
 }
 
@@ -137,9 +111,9 @@ heddle_status heddle_operator_apply_into(const heddle_operator* op, const heddle
     const OperatorInfo& info = operators()[index_of(op, kCall)];
     Arguments arguments(kCall);
     const NDArray target = arguments.array_of(out);
-    const Checked all = arguments_of(info, values, value_count, named, named_count, arguments, kCall);
+    const CallArguments all = arguments_of(info, values, value_count, named, named_count, arguments, kCall);
     const std::shared_ptr<Engine> on = arguments.engine(nullptr);
     const EngineScope scope(*on);
-    call_operator_into(info, all.first, all.others, target);
+    call_operator_into(info, all.first, all.named, target);
   });
 }

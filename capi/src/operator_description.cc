@@ -15,16 +15,25 @@ static_assert(static_cast<std::int32_t>(DType::i8) == HEDDLE_I8 &&
               static_cast<std::int32_t>(DType::u64) == HEDDLE_U64 &&
               static_cast<std::int32_t>(DType::boolean) == HEDDLE_BOOL);
 
-OperatorDescription::OperatorDescription(const OperatorInfo& op)
-    : op_(op), signature_(op.signature()), arguments_(op.arguments.size()) {
+FunctionDescription::FunctionDescription(const FunctionInfo& function)
+    : signature_(function.signature()), arguments_(function.arguments.size()) {
+  for (std::size_t i = 0; i < arguments_.size(); ++i) describe(function.arguments[i], arguments_[i]);
+}
+
+heddle_argument_info FunctionDescription::argument(std::size_t index, const char* call) const {
+  if (index < arguments_.size()) return arguments_[index].info;
+  throw InvalidArgument(std::string(call) + ": index " + std::to_string(index) + " of " +
+                        std::to_string(arguments_.size()) + " arguments");
+}
+
+OperatorDescription::OperatorDescription(const OperatorInfo& op) : FunctionDescription(op), op_(op) {
   for (const ArgumentKind result : op.results)
     results_.push_back(result == ArgumentKind::row_sparse ? HEDDLE_VALUE_ROW_SPARSE
                        : result == ArgumentKind::arrays   ? HEDDLE_VALUE_ARRAYS
                                                           : HEDDLE_VALUE_ARRAY);
-  for (std::size_t i = 0; i < arguments_.size(); ++i) describe(op.arguments[i], arguments_[i]);
 }
 
-void OperatorDescription::describe(const ArgumentInfo& argument, Argument& described) {
+void FunctionDescription::describe(const ArgumentInfo& argument, Argument& described) {
   if (argument.default_value) described.default_text = argument.default_value->to_string();
   for (const DType dtype : argument.dtypes) described.dtypes.push_back(static_cast<std::int32_t>(dtype));
   for (const std::string& choice : argument.choices) described.choices.push_back(choice.c_str());
@@ -49,9 +58,9 @@ heddle_operator_info OperatorDescription::info() const {
           .name = op_.name.c_str(),
           .family = op_.family.c_str(),
           .documentation = op_.documentation.c_str(),
-          .signature = signature_.c_str(),
+          .signature = signature(),
           .result_dtype = op_.result_dtype.c_str(),
-          .argument_count = arguments_.size(),
+          .argument_count = argument_count(),
           .results = results_.data(),
           .result_count = results_.size(),
           .differentiable = op_.differentiable ? 1 : 0,
@@ -72,12 +81,7 @@ const heddle_operator* handle_of(const OperatorInfo& op) {
 }
 
 std::size_t index_of(const heddle_operator* op, const char* call) {
-  if (!op) throw_null(call, "heddle_operator");
-  const auto begin = reinterpret_cast<std::uintptr_t>(operators().data());
-  const std::uintptr_t distance = reinterpret_cast<std::uintptr_t>(op) - begin;  // huge if it is before
-  if (distance % sizeof(OperatorInfo) != 0 || distance / sizeof(OperatorInfo) >= operators().size())
-    throw BadHandle(std::string(call) + ": this heddle_operator was never made");
-  return distance / sizeof(OperatorInfo);
+  return index_in(operators(), op, "heddle_operator", call);
 }
 
 }  // namespace heddle::c

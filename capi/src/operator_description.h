@@ -1,20 +1,25 @@
 // What the registry says of an operator, as structs of C whose texts and lists live as long as the process.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
 #include <heddle/c/operator.h>
 #include <heddle/operator_registry.h>
 
+#include "array_handle.h"
+
 namespace heddle::c {
 
-class OperatorDescription {
+// Arguments and signature of an operator or a layer.
+class FunctionDescription {
  public:
-  explicit OperatorDescription(const OperatorInfo& op);
-  heddle_operator_info info() const;
+  explicit FunctionDescription(const FunctionInfo& function);
   std::size_t argument_count() const { return arguments_.size(); }
-  heddle_argument_info argument(std::size_t index) const { return arguments_[index].info; }
+  // Throws InvalidArgument beyond the last.
+  heddle_argument_info argument(std::size_t index, const char* call) const;
+  const char* signature() const { return signature_.c_str(); }
 
  private:
   struct Argument {
@@ -24,11 +29,30 @@ class OperatorDescription {
     heddle_argument_info info{};
   };
   static void describe(const ArgumentInfo& argument, Argument& described);
-  const OperatorInfo& op_;
   std::string signature_;
-  std::vector<std::int32_t> results_;
   std::vector<Argument> arguments_;  // never moved: the structs point into it
 };
+
+class OperatorDescription : public FunctionDescription {
+ public:
+  explicit OperatorDescription(const OperatorInfo& op);
+  heddle_operator_info info() const;
+
+ private:
+  const OperatorInfo& op_;
+  std::vector<std::int32_t> results_;
+};
+
+// The index in `all` of what a handle points to, any pointer: throws BadHandle for one into no element.
+template <class T>
+std::size_t index_in(std::span<const T> all, const void* handle, const char* type, const char* call) {
+  if (!handle) throw_null(call, type);
+  const auto begin = reinterpret_cast<std::uintptr_t>(all.data());
+  const std::uintptr_t distance = reinterpret_cast<std::uintptr_t>(handle) - begin;  // huge if it is before
+  if (distance % sizeof(T) != 0 || distance / sizeof(T) >= all.size())
+    throw BadHandle(std::string(call) + ": this " + type + " was never made");
+  return distance / sizeof(T);
+}
 
 const OperatorDescription& description_of(std::size_t index);
 

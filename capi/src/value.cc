@@ -155,4 +155,21 @@ void give_results(const OperatorValues& values, const EngineLink& engine, heddle
   }
 }
 
+CallArguments arguments_of(const FunctionInfo& function, const heddle_value* values, std::size_t value_count,
+                           const heddle_named_value* named, std::size_t named_count, Arguments& arguments,
+                           const char* call) {
+  // A count beyond the function's arguments would be memory that is not the caller's.
+  const std::size_t most = function.arguments.size();
+  if (value_count > most || named_count > most)
+    throw InvalidArgument(std::string(call) + ": " + std::to_string(value_count) + " values and " +
+                          std::to_string(named_count) + " named values; wanted: " + function.signature());
+  if (value_count > 0 && !values) throw_null(call, "values");
+  if (named_count > 0 && !named) throw_null(call, "named");
+  CallArguments all;
+  for (std::size_t i = 0; i < value_count; ++i) all.first.push_back(arguments.value_of(values[i]));
+  for (std::size_t i = 0; i < named_count; ++i)
+    all.named.push_back({text_of(named[i].name, call, "a name"), arguments.value_of(named[i].value)});
+  return all;
+}
+
 }  // namespace heddle::c

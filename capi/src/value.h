@@ -5,7 +5,7 @@
 #include <mutex>
 #include <vector>
 
-#include <heddle/operator_value.h>
+#include <heddle/function_info.h>
 
 #include "array_handle.h"
 
@@ -31,6 +31,16 @@ class Arguments {
   std::shared_ptr<LockedGenerator> generator_;
   std::unique_lock<std::mutex> lock_;  // of the generator
 };
+
+// What a function of a registry is called with: what the values point to is held by the Arguments. Throws InvalidArgument for more
+// values than the function has arguments.
+struct CallArguments {
+  OperatorValues first;
+  std::vector<NamedValue> named;
+};
+CallArguments arguments_of(const FunctionInfo& function, const heddle_value* values, std::size_t value_count,
+                           const heddle_named_value* named, std::size_t named_count, Arguments& arguments,
+                           const char* call);
 
 // The value, whose texts and lists live as long as `value`. Not for arrays and generators.
 heddle_value plain_value(const OperatorValue& value);

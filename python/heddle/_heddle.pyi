@@ -630,7 +630,7 @@ class find_nan:
     def __exit__(self, *args: object) -> None: ...
 
 class Parameter:
-    """A name and an array, whose requires_grad is to be set."""
+    """A name and an array."""
 
     def __init__(self, name: str, value: NDArray) -> None: ...
 
@@ -640,76 +640,125 @@ class Parameter:
     @property
     def value(self) -> NDArray: ...
 
-class Layer:
+class Module:
     """
-    A function on arrays with parameters of its own. Classes in Python define forward(x).
+    A function on arrays with parameters, buffers and modules inside. Classes in Python define forward(). A module, or an array that requires a gradient, is registered under its name by being assigned to an attribute.
     """
 
     def __init__(self) -> None: ...
 
-    def __call__(self, x: NDArray) -> NDArray: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
-    def parameters(self) -> list[Parameter]: ...
+    def __setattr__(self, name: str, value: Any, /) -> None: ...
+
+    def __delattr__(self, name: str, /) -> None: ...
+
+    def child(self, name: str, module: Module) -> Module:
+        """Registers a module, and returns it."""
+
+    def parameter(self, name: str, value: NDArray) -> NDArray:
+        """
+        Registers an array that is trained, whose requires_grad is set, and returns it.
+        """
+
+    def buffer(self, name: str, value: NDArray, saved: bool = True) -> NDArray:
+        """
+        Registers an array that forward() changes, and returns it. With saved, state() has it.
+        """
+
+    def parameters(self) -> list[Parameter]:
+        """What is trained: all parameters but frozen ones."""
+
+    def state(self) -> list[Parameter]:
+        """All parameters and saved buffers: what a checkpoint has to hold."""
+
+    def children(self) -> dict[str, Module]: ...
 
     def train(self, on: bool = True) -> None:
         """Training or inference; training at first."""
 
+    @property
+    def training(self) -> bool: ...
+
+    def freeze(self, on: bool = True) -> None:
+        """
+        Parameters require no gradient from then on. Make the trainer afterwards.
+        """
+
     def __repr__(self) -> str: ...
 
-class Dense(Layer):
-    """x (batch, in) -> x @ weight.T + bias (batch, out)."""
+class Sequential(Module):
+    """Modules one after the other."""
 
-    def __init__(self, in_features: int, out_features: int, *, bias: bool = True, relu: bool = False, init: str = 'he', device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
+    def __init__(self, *modules: Module) -> None: ...
 
-class Conv2d(Layer):
+    def add(self, module: Module) -> None: ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int) -> Module: ...
+
+class Conv2d(Module):
     """x (batch, in, h, w) -> (batch, out, h', w')."""
 
-    def __init__(self, in_channels: int, out_channels: int, kernel: int, *, stride: int = 1, padding: int = 0, bias: bool = True, relu: bool = False, init: str = 'he', device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
+    def __init__(self, in_channels: int, out_channels: int, kernel: int, stride: int = 1, padding: int = 0, bias: bool = True, relu: bool = False, init: Literal['he', 'xavier'] = 'he', device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
 
-class Embedding(Layer):
+
+class Dense(Module):
+    """x (batch, in) -> x @ weight.T + bias (batch, out)."""
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, relu: bool = False, init: Literal['he', 'xavier'] = 'he', device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
+
+
+class Embedding(Module):
     """Indices -> rows of the weight."""
 
-    def __init__(self, rows: int, features: int, *, std: float = 1.0, sparse_grad: bool = False, device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
+    def __init__(self, rows: int, features: int, stddev: float = 1.0, sparse_grad: bool = False, device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
 
-class MaxPool2d(Layer):
-    """The largest of each window; stride 0 means kernel."""
 
-    def __init__(self, kernel: int, stride: int = 0, padding: int = 0) -> None: ...
+class Relu(Module):
+    """max(x, 0)"""
 
-class AvgPool2d(Layer):
-    """The mean of each window; stride 0 means kernel."""
-
-    def __init__(self, kernel: int, stride: int = 0, padding: int = 0) -> None: ...
-
-class Relu(Layer):
     def __init__(self) -> None: ...
 
-class Tanh(Layer):
+
+class Tanh(Module):
+    """tanh(x)"""
+
     def __init__(self) -> None: ...
 
-class Sigmoid(Layer):
+
+class Sigmoid(Module):
+    """1 / (1 + exp(-x))"""
+
     def __init__(self) -> None: ...
 
-class Flatten(Layer):
+
+class Flatten(Module):
     """(batch, a, b, ...) -> (batch, a * b * ...)"""
 
     def __init__(self) -> None: ...
 
-class Dropout(Layer):
+
+class Dropout(Module):
     """In training zeroes each element with this probability."""
 
     def __init__(self, probability: float) -> None: ...
 
-class Sequential(Layer):
-    """Layers one after the other."""
 
-    def __init__(self, *layers: Layer) -> None: ...
+class MaxPool2d(Module):
+    """The largest of each window; stride 0 means kernel."""
 
-    def add(self, layer: Layer) -> None: ...
+    def __init__(self, kernel: int, stride: int = 0, padding: int = 0) -> None: ...
 
-    def __len__(self) -> int: ...
 
-    def __getitem__(self, index: int) -> Layer: ...
+class AvgPool2d(Module):
+    """The mean of each window; stride 0 means kernel."""
+
+    def __init__(self, kernel: int, stride: int = 0, padding: int = 0) -> None: ...
+
+
+def _layer_table() -> list[Any]: ...
 
 class Communicator:
     """Ranks that call the same collectives in the same order."""

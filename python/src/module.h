@@ -7,7 +7,7 @@ namespace heddle::python {
 
 void bind_operators(nb::module_& m);
 void bind_autograd(nb::module_& m);
-void bind_training(nb::module_& m);  // layers
+void bind_modules(nb::module_& m);
 void bind_communicators(nb::module_& m);
 void bind_stores(nb::module_& m);
 void bind_trainers(nb::module_& m);  // and optimizers

@@ -127,5 +127,6 @@ int main(void) {
   test_ranks();
   test_stores();
   test_trainers();
+  test_modules();
   return 0;
 }

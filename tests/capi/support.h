@@ -46,3 +46,4 @@ void test_dlpack(void);
 void test_ranks(void);
 void test_stores(void);
 void test_trainers(void);
+void test_modules(void);

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <heddle/layer_registry.h>
 #include <heddle/ops.h>
 #include <heddle/optimizer.h>
 #include <heddle/sequential.h>
@@ -16,12 +17,16 @@ using namespace heddle::test;
 
 namespace {
 
-class Twice : public Layer {
- public:
-  std::string to_string() const override { return "Twice"; }
-
- private:
+class Twice : public Module {
   NDArray forward(const NDArray& x) override { return x + x; }
+};
+
+struct Weighted : Module {
+  NDArray weight = parameter("weight", ones({3}));
+  NDArray operator()(const NDArray& x, const NDArray& y, Where where = Where::current()) {
+    return call(
+        {x, y}, [&] { return x * weight + y; }, where);
+  }
 };
 
 // call() throws an InvalidArgument that names the line of this check, on which the call has to stand.
@@ -43,17 +48,21 @@ TEST_CASE("layers and what is in them name the line of the call") {
   Sequential net{Conv2d(1, 2, 3, {.relu = true}), MaxPool2d(2), Flatten(), Dense(8, 3), Tanh(), Twice()};
   Sequential others{Relu(), Sigmoid(), Dropout(0.5), Dense(3, 2)};
   AvgPool2d pool(2);
+  Weighted weighted;
   check_site("load_weights", [&] { load_weights(Dense(3, 2).parameters(), {{"weight", ones({2, 3})}}); });
-  check_site("Layer::operator()", [&] { net(image); });
-  check_site("Layer::operator()", [&] { others(rows); });
-  check_site("Layer::operator()", [&] { pool(image); });
-  check_site("Layer::operator()", [&] { Twice()(rows); });
+  check_site("Module::operator()", [&] { net(image); });
+  check_site("Module::operator()", [&] { others(rows); });
+  check_site("Module::operator()", [&] { pool(image); });
+  check_site("Module::operator()", [&] { Twice()(rows); });
+  check_site("Module::call", [&] { weighted(rows, rows); });
+  check_site("make_layer", [&] { make_layer("Dense", {3, 2}); });
+  check_site("make_layer", [&] { make_layer(*find_layer("Dense"), OperatorValues{3, 2}); });
   check_site("Dense::Dense", [&] { Dense(3, 2); });
   check_site("Conv2d::Conv2d", [&] { Conv2d(1, 2, 3); });
   check_site("Embedding::Embedding", [&] { Embedding(3, 2); });
   const NDArray ids = zeros({2}, DType::i64);
   Embedding lookup(3, 2, {.sparse_grad = true});
-  check_site("Layer::operator()", [&] { lookup(ids); });
+  check_site("Module::operator()", [&] { lookup(ids); });
 }
 
 TEST_CASE("an optimizer names the line of the call") {

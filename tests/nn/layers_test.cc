@@ -106,11 +106,16 @@ TEST_CASE("a sequential names parameters by path, nests, and trains") {
   CHECK(copy.parameters()[0].value.var() == net.parameters()[0].value.var());
   net.add(std::make_shared<Relu>());
   CHECK(net.size() == 4);
+  CHECK(copy.size() == 4);
+  CHECK(net.to_string() ==
+        "Sequential{\n  Sequential{\n    Dense(3, 4, relu)\n    Dense(4, 4)\n  }\n  Tanh\n  Dense(4, 1)\n  "
+        "Relu\n}");
+  CHECK(message_of<InvalidArgument>([&] { net[4]; }) == "Sequential: index is 4; there are 4 modules");
 }
 
 TEST_CASE("a sequential does not hold itself") {
   const auto outer = std::make_shared<Sequential>(), inner = std::make_shared<Sequential>();
-  const std::string refused = "Sequential::add: the layer is, or holds, this Sequential; want another one";
+  const std::string refused = "Sequential: child '0' is, or holds, this module; want another one";
   outer->add(Sequential(Relu()));
   outer->add(inner);
   for (const auto& layer : {inner, outer}) {
@@ -147,6 +152,6 @@ TEST_CASE("layers say which layer and which shapes do not fit") {
   CHECK_THROWS_AS(Conv2d(1, 1, 0), InvalidArgument);
   CHECK_THROWS_AS(MaxPool2d(-2), InvalidArgument);
   CHECK_THROWS_AS(Dropout(1.0), InvalidArgument);
-  CHECK_THROWS_AS(Sequential().add(std::shared_ptr<Layer>()), InvalidArgument);
+  CHECK_THROWS_AS(Sequential().add(std::shared_ptr<Module>()), InvalidArgument);
   CHECK_THROWS_AS(init_weight({4}, Init::he, generator), InvalidArgument);
 }

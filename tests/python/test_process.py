@@ -232,7 +232,7 @@ def test_daemon_threads_that_compute_while_the_interpreter_ends(run, calls):
         "print = int\n"
         "store, optimizer = heddle.KVStore(), heddle.Optimizer('adam')\n"
         "store.init(1, x)\n"
-        "class Twice(heddle.Layer):\n"
+        "class Twice(heddle.Module):\n"
         "    def forward(self, x): return x * 2\n"
         "net = heddle.Sequential(heddle.Dense(1, 1), Twice())\n"
     )

@@ -55,7 +55,7 @@ EXCEPTIONS = {
     "empty_like": "memory whose values are undetermined",
     "block": "concat of concat: no argument of an operator is a list of lists",
     "to_dlpack": LENT, "to_dlpack_unversioned": LENT, "from_dlpack": LENT, "dlpack_device": LENT,
-    "set_requires_grad": TAPE, "requires_grad": TAPE, "grad": TAPE, "row_sparse_grad": TAPE, "clear_grad": TAPE,
+    "set_requires_grad": TAPE, "requires_grad": TAPE, "is_leaf": TAPE, "grad": TAPE, "row_sparse_grad": TAPE, "clear_grad": TAPE,
     "lend_gradient_memory": TAPE, "backward": TAPE, "make_gradient": TAPE, "recording": TAPE, "record": TAPE,
     "on_gradient": TAPE, "save_for_backward": TAPE,
     "record_part": TAPE, "record_rows": TAPE,

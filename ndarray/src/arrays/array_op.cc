@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <heddle/array_op.h>
+#include <heddle/array_use.h>
 #include <heddle/graph.h>
 #include <heddle/stream_ops.h>
 
@@ -58,6 +59,8 @@ Access array_access(const char* name, std::span<const NDArray> reads, std::span<
     access.mutate.add(array.var());
     if (!array.covers_storage()) access.read.add(array.var());
     count_change(array.storage());
+    if (ArrayUse* const use = ArrayUse::current()) [[unlikely]]
+      use->changes(array);
   }
   return access;
 }

@@ -2,6 +2,7 @@
 #include <string>
 #include <utility>
 
+#include <heddle/array_use.h>
 #include <heddle/ndarray.h>
 #include <heddle/var_use.h>
 
@@ -44,6 +45,8 @@ Storage::Storage(Engine& engine, Device device, std::size_t bytes, std::shared_p
                           " itself; it has cpu devices only, and what a storage is lent");
   }
   if (check::enabled()) record_.made(var_);
+  if (ArrayUse* const use = ArrayUse::current()) [[unlikely]]
+    use->made(*this);
 }
 
 Storage::~Storage() {

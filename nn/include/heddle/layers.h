@@ -1,4 +1,4 @@
-// Layers: functions on arrays with parameters of their own.
+// Layers: modules that networks are made of.
 //   Sequential net{Conv2d(1, 32, 3, {.padding = 1, .relu = true}), MaxPool2d(2), Flatten(), Dense(6272, 10)};
 //   NDArray logits = net(images);
 // Written with braces, the layers draw their initial values from left to right. Copies of a layer share its parameters.
@@ -8,9 +8,10 @@
 #include <string>
 #include <vector>
 
-#include <heddle/layer.h>
 #include <heddle/layer_init.h>
+#include <heddle/module.h>
 #include <heddle/ndarray.h>
+#include <heddle/pooling.h>
 #include <heddle/random.h>
 
 namespace heddle {
@@ -22,17 +23,16 @@ struct DenseOptions {
 };
 
 // x (batch, in) -> x * weight^T + bias (batch, out). Parameters: weight (out, in), bias (out).
-class Dense : public Layer {
+class Dense : public Module {
  public:
   Dense(std::int64_t in, std::int64_t out, DenseOptions options = {},
         Generator& generator = default_generator(), Where where = Where::current());
-  std::vector<Parameter> parameters() const override;
   std::string to_string() const override;
 
  private:
   NDArray forward(const NDArray& x) override;
   std::int64_t in_, out_;
-  DenseOptions options_;
+  bool relu_;
   NDArray weight_, bias_;
 };
 
@@ -44,17 +44,16 @@ struct Conv2dLayerOptions {
 };
 
 // x (batch, in, h, w) -> (batch, out, h', w'). Parameters: weight (out, in, kernel, kernel), bias (out).
-class Conv2d : public Layer {
+class Conv2d : public Module {
  public:
   Conv2d(std::int64_t in, std::int64_t out, std::int64_t kernel, Conv2dLayerOptions options = {},
          Generator& generator = default_generator(), Where where = Where::current());
-  std::vector<Parameter> parameters() const override;
   std::string to_string() const override;
 
  private:
   NDArray forward(const NDArray& x) override;
-  std::int64_t in_, out_, kernel_;
-  Conv2dLayerOptions options_;
+  std::int64_t in_, out_, kernel_, stride_, padding_;
+  bool relu_;
   NDArray weight_, bias_;
 };
 
@@ -65,11 +64,10 @@ struct EmbeddingLayerOptions {
 };
 
 // Indices (integers) -> rows of the weight: indices' shape + (features). Parameter: weight (rows, features).
-class Embedding : public Layer {
+class Embedding : public Module {
  public:
   Embedding(std::int64_t rows, std::int64_t features, EmbeddingLayerOptions options = {},
             Generator& generator = default_generator(), Where where = Where::current());
-  std::vector<Parameter> parameters() const override { return {{"weight", weight_}}; }
   std::string to_string() const override;
 
  private:
@@ -78,73 +76,66 @@ class Embedding : public Layer {
   NDArray weight_;
 };
 
-// The largest of each kernel x kernel window; stride 0 means kernel.
-class MaxPool2d : public Layer {
+// A window of kernel x kernel elements, and how far apart the windows are; stride 0 means kernel.
+class SquareWindow {
  public:
-  explicit MaxPool2d(std::int64_t kernel, std::int64_t stride = 0, std::int64_t padding = 0);
-  std::string to_string() const override;
+  SquareWindow(const char* layer, std::int64_t kernel, std::int64_t stride, std::int64_t padding);
+  Pool2dOptions options() const;
+  std::string to_string() const;  // "(2, stride 1)"
 
  private:
-  NDArray forward(const NDArray& x) override;
   std::int64_t kernel_, stride_, padding_;
 };
 
-// The mean of each kernel x kernel window; stride 0 means kernel.
-class AvgPool2d : public Layer {
+// The largest element, or the mean, of each window.
+class MaxPool2d : public Module {
  public:
-  explicit AvgPool2d(std::int64_t kernel, std::int64_t stride = 0, std::int64_t padding = 0);
-  std::string to_string() const override;
+  explicit MaxPool2d(std::int64_t kernel, std::int64_t stride = 0, std::int64_t padding = 0)
+      : window_("MaxPool2d", kernel, stride, padding) {}
+  std::string to_string() const override { return "MaxPool2d" + window_.to_string(); }
 
  private:
   NDArray forward(const NDArray& x) override;
-  std::int64_t kernel_, stride_, padding_;
+  SquareWindow window_;
+};
+class AvgPool2d : public Module {
+ public:
+  explicit AvgPool2d(std::int64_t kernel, std::int64_t stride = 0, std::int64_t padding = 0)
+      : window_("AvgPool2d", kernel, stride, padding) {}
+  std::string to_string() const override { return "AvgPool2d" + window_.to_string(); }
+
+ private:
+  NDArray forward(const NDArray& x) override;
+  SquareWindow window_;
 };
 
 // max(x, 0), tanh(x) and 1 / (1 + exp(-x)) of each element.
-class Relu : public Layer {
- public:
-  std::string to_string() const override { return "Relu"; }
-
- private:
+class Relu : public Module {
   NDArray forward(const NDArray& x) override;
 };
-class Tanh : public Layer {
- public:
-  std::string to_string() const override { return "Tanh"; }
-
- private:
+class Tanh : public Module {
   NDArray forward(const NDArray& x) override;
 };
-class Sigmoid : public Layer {
- public:
-  std::string to_string() const override { return "Sigmoid"; }
-
- private:
+class Sigmoid : public Module {
   NDArray forward(const NDArray& x) override;
 };
 
 // (batch, a, b, ...) -> (batch, a * b * ...)
-class Flatten : public Layer {
- public:
-  std::string to_string() const override { return "Flatten"; }
-
- private:
+class Flatten : public Module {
   NDArray forward(const NDArray& x) override;
 };
 
 // In training zeroes each element with this probability and scales the rest up by 1 / (1 - probability); the
 // identity in inference. The generator must outlive the layer.
-class Dropout : public Layer {
+class Dropout : public Module {
  public:
   explicit Dropout(double probability, Generator& generator = default_generator());
-  void train(bool on = true) override { training_ = on; }
   std::string to_string() const override;
 
  private:
   NDArray forward(const NDArray& x) override;
   double probability_;
   Generator* generator_;
-  bool training_ = true;
 };
 
 }  // namespace heddle

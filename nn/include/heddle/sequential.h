@@ -1,4 +1,4 @@
-// Layers one after the other.
+// Modules one after the other.
 #pragma once
 
 #include <concepts>
@@ -6,19 +6,18 @@
 #include <string>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include <heddle/layers.h>
 
 namespace heddle {
 
-// Takes layers by value; parameters are called "INDEX.NAME". A Sequential is a layer and may be nested.
-class Sequential : public Layer {
+// Takes modules by value; the first one is the child "0", so that its weight is called "0.weight". A Sequential may be nested.
+class Sequential : public Module {
  public:
   Sequential() = default;
   template <class First, class... Rest>
-  requires(std::derived_from<std::decay_t<First>, Layer> &&
-           (std::derived_from<std::decay_t<Rest>, Layer> && ...) &&
+  requires(std::derived_from<std::decay_t<First>, Module> &&
+           (std::derived_from<std::decay_t<Rest>, Module> && ...) &&
            !(sizeof...(Rest) == 0 &&
              std::same_as<std::decay_t<First>, Sequential>)) explicit Sequential(First&& first,
                                                                                  Rest&&... rest) {
@@ -26,21 +25,18 @@ class Sequential : public Layer {
     (add(std::forward<Rest>(rest)), ...);
   }
 
-  // Appends a layer.
-  template <std::derived_from<Layer> L> void add(L layer) { add(std::make_shared<L>(std::move(layer))); }
-  void add(std::shared_ptr<Layer> layer);
+  // Appends a module. Throws InvalidArgument for null, and for one that is, or holds, this Sequential.
+  template <std::derived_from<Module> M> void add(M module) { add(std::make_shared<M>(std::move(module))); }
+  void add(std::shared_ptr<Module> module);
 
-  std::size_t size() const { return layers_.size(); }
-  Layer& operator[](std::size_t index) const { return *layers_.at(index); }
+  std::size_t size() const;
+  Module& operator[](std::size_t index) const;  // throws InvalidArgument beyond the last
 
-  std::vector<Parameter> parameters() const override;
-  void train(bool on = true) override;
-  std::string to_string() const override;  // one layer a line
+  std::string to_string() const override;  // one module a line
 
  private:
-  // InvalidArgument out of a layer is rethrown with the layer's index in front.
+  // InvalidArgument out of a module is rethrown with the module's index in front.
   NDArray forward(const NDArray& x) override;
-  std::vector<std::shared_ptr<Layer>> layers_;
 };
 
 }  // namespace heddle

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <heddle/layer.h>
+#include <heddle/module.h>
 #include <heddle/ndarray.h>
 
 namespace heddle {

@@ -15,7 +15,8 @@ namespace heddle {
 
 // Makes `array` a leaf whose gradient backward() accumulates. Floating dtypes only; throws InvalidArgument.
 void set_requires_grad(NDArray& array, bool on = true);
-bool requires_grad(const NDArray& array);  // a leaf, or computed from one
+bool requires_grad(const NDArray& array);  // the array is a leaf, or was computed from one
+bool is_leaf(const NDArray& array);        // set_requires_grad() has made the array a leaf
 
 // The accumulated gradient: undefined before the first backward(), and while it is row-sparse. Same shape, dtype and
 // device as the array.
@@ -96,6 +97,7 @@ class NoGrad {
   ~NoGrad();
   NoGrad(const NoGrad&) = delete;
   NoGrad& operator=(const NoGrad&) = delete;
+  static bool active();  // operators that this thread calls record nothing
 
  private:
   bool previous_;

@@ -12,9 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include <heddle/argument_kind.h>
 #include <heddle/call_site.h>
-#include <heddle/operator_value.h>
+#include <heddle/function_info.h>
 
 namespace heddle {
 
@@ -22,25 +21,7 @@ namespace operators_detail {
 struct OperatorCode;
 }
 
-struct ArgumentInfo {
-  std::string name;  // the keyword
-  ArgumentKind kind = ArgumentKind::array;
-  // Nothing: the argument must be given. None stands for what `documentation` says.
-  std::optional<OperatorValue> default_value{};
-  std::vector<DType> dtypes{};         // that arrays may have; empty if it takes no array
-  std::vector<std::string> choices{};  // of a text that is not free; empty for all other kinds
-  int length = 0;  // of a list of integers, for all of which one integer may stand; 0: any length
-  bool differentiable = false;  // a floating array here gets a gradient
-
-  bool required() const { return !default_value; }
-  bool takes_none() const { return default_value && default_value->is_none(); }
-};
-
-struct OperatorInfo {
-  std::string name;
-  std::string family;         // the heading that it stands under in docs/operators.md
-  std::string documentation;  // plain text on one line
-  std::vector<ArgumentInfo> arguments{};
+struct OperatorInfo : FunctionInfo {
   std::vector<ArgumentKind> results{};  // array, row_sparse, arrays (one value that is a list), or no result
   std::string result_dtype{};           // in words; empty without a result
   bool differentiable = false;          // in some argument
@@ -48,7 +29,6 @@ struct OperatorInfo {
   std::string numpy{};  // the same by NumPy, "np.log1p(x) / np.log(2)"; empty if NumPy has no such expression
   std::array<double, 2> domain{-4, 4};  // between which tests of `numpy` draw elements
 
-  std::string signature() const;                                 // "softmax(x, axis=-1)"
   std::shared_ptr<const operators_detail::OperatorCode> code{};  // for call_operator
 };
 

@@ -38,6 +38,12 @@ bool requires_grad(const NDArray& array) {
   return on_tape(array);
 }
 
+bool is_leaf(const NDArray& array) {
+  check_defined("is_leaf", array);
+  const std::shared_ptr<AutogradMeta> meta = meta_of(array);
+  return meta && meta->leaf;
+}
+
 NDArray grad(const NDArray& array) {
   check_defined("grad", array);
   const std::shared_ptr<AutogradMeta> meta = meta_of(array);

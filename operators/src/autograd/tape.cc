@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include <heddle/array_use.h>
 #include <heddle/call_site.h>
 #include <heddle/error.h>
 
@@ -144,6 +145,7 @@ using namespace operators_detail;
 
 NoGrad::NoGrad() : previous_(std::exchange(grad_mode, false)) {}
 NoGrad::~NoGrad() { grad_mode = previous_; }
+bool NoGrad::active() { return !grad_mode; }
 
 bool recording(std::initializer_list<const NDArray*> inputs) {
   return grad_mode && std::any_of(inputs.begin(), inputs.end(), [](auto* input) { return on_tape(*input); });
@@ -195,8 +197,12 @@ Node& record_node(const char* name, NDArray& output, const std::vector<NDArray>&
   node->where = CallSite::current(where);
   node->sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
   node->inputs.reserve(inputs.size());
+  ArrayUse* const use = ArrayUse::current();
   for (const NDArray& input : inputs) {
-    node->inputs.push_back(input_of(input, on_tape(input) ? meta_of(input) : nullptr));
+    std::shared_ptr<AutogradMeta> input_meta = on_tape(input) ? meta_of(input) : nullptr;
+    if (use && input_meta && input_meta->leaf) [[unlikely]]
+      use->differentiates(input);
+    node->inputs.push_back(input_of(input, std::move(input_meta)));
   }
   for (const NDArray& array : saved) {
     node->saved.push_back({array.storage(), array.storage()->version()});

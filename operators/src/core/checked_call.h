@@ -15,6 +15,7 @@ namespace heddle {
 
 class Generator;
 class RowSparse;
+struct FunctionInfo;
 struct OperatorInfo;
 struct OperatorValue;
 enum class ArgumentKind : std::uint8_t;
@@ -28,7 +29,7 @@ using Pair = std::array<std::int64_t, 2>;
 class CheckedCall {
  public:
   // Throws InvalidArgument for a value of another kind. All arguments outlive the call.
-  CheckedCall(const OperatorInfo& op, std::span<const OperatorValue* const> values, Where where,
+  CheckedCall(const FunctionInfo& op, std::span<const OperatorValue* const> values, Where where,
               std::vector<OperatorValue>& results);
 
   Where where() const { return where_; }
@@ -65,7 +66,7 @@ class CheckedCall {
 
  private:
   [[noreturn]] void refuse(std::size_t i, const std::string& wanted) const;
-  const OperatorInfo& op_;
+  const FunctionInfo& op_;
   std::span<const OperatorValue* const> values_;
   Where where_;
   std::vector<OperatorValue>& results_;

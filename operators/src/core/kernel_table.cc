@@ -59,7 +59,7 @@ void (*KernelTable::lookup(const char* op, DeviceKind device, std::type_index ty
 const KernelTable& kernels() {
   static const KernelTable table = [] {
     KernelTable filled;
-    register_cpu_kernels(filled);
+    cpu_kernels::register_all(filled);
     register_cuda_kernels(filled);
     return filled;
   }();

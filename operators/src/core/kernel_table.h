@@ -60,11 +60,13 @@ class KernelTable {
 const KernelTable& kernels();
 
 // All kernels for the CPU, and for GPUs, of which a build without CUDA has none.
-void register_cpu_kernels(KernelTable& table);
+namespace cpu_kernels {
+void register_all(KernelTable& table);
+}
 void register_cuda_kernels(KernelTable& table);
 
 // Heads the function that registers the CPU kernels of one file, in namespace heddle::cpu_kernels. The build makes the list of these
-// functions by looking for this word in the sources of the module (operators/registrations.cmake). CMake also chooses by it which files
+// functions by looking for this word in the sources of the module (cmake/registrations.cmake). CMake also chooses by it which files
 // are compiled as kernels: run it again where HEDDLE_KERNEL_FILE is not declared.
 #define HEDDLE_CPU_KERNELS(name)            \
   static_assert(HEDDLE_KERNEL_FILE);        \

@@ -64,19 +64,29 @@ std::string wanted_by(const ArgumentInfo& argument) {
   return argument.takes_none() ? text + " or None" : text;
 }
 
-}  // namespace
+[[noreturn]] void refuse_value(const FunctionInfo& function, std::size_t i, const OperatorValue& value,
+                               const std::string& wanted) {
+  throw InvalidArgument(function.name + ": " + function.arguments[i].name + " is " + value.to_string() +
+                        "; wanted: " + wanted);
+}
 
-CheckedCall::CheckedCall(const OperatorInfo& op, std::span<const OperatorValue* const> values, Where where,
-                         std::vector<OperatorValue>& results)
-    : op_(op), values_(values), where_(where), results_(results) {
+void check_values(const FunctionInfo& function, std::span<const OperatorValue* const> values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (!fits(op.arguments[i], value(i))) refuse(i, wanted_by(op.arguments[i]));
+    const ArgumentInfo& argument = function.arguments[i];
+    if (!fits(argument, *values[i])) refuse_value(function, i, *values[i], wanted_by(argument));
   }
 }
 
+}  // namespace
+
+CheckedCall::CheckedCall(const FunctionInfo& op, std::span<const OperatorValue* const> values, Where where,
+                         std::vector<OperatorValue>& results)
+    : op_(op), values_(values), where_(where), results_(results) {
+  check_values(op, values);
+}
+
 void CheckedCall::refuse(std::size_t i, const std::string& wanted) const {
-  throw InvalidArgument(op_.name + ": " + op_.arguments[i].name + " is " + value(i).to_string() +
-                        "; wanted: " + wanted);
+  refuse_value(op_, i, value(i), wanted);
 }
 
 bool CheckedCall::is_none(std::size_t i) const { return value(i).is_none(); }
@@ -156,11 +166,11 @@ namespace {
 // One pointer an argument, to what was given or to the default.
 using Values = std::vector<const OperatorValue*>;
 
-[[noreturn]] void refuse(const OperatorInfo& op, const std::string& what) {
+[[noreturn]] void refuse(const FunctionInfo& op, const std::string& what) {
   throw InvalidArgument(op.name + ": " + what + "; wanted: " + op.signature());
 }
 
-void take_named(const OperatorInfo& op, const NamedValue& given, Values& values) {
+void take_named(const FunctionInfo& op, const NamedValue& given, Values& values) {
   const auto at = std::find_if(op.arguments.begin(), op.arguments.end(),
                                [&](const ArgumentInfo& argument) { return argument.name == given.name; });
   if (at == op.arguments.end()) refuse(op, "there is no argument '" + given.name + "'");
@@ -169,7 +179,7 @@ void take_named(const OperatorInfo& op, const NamedValue& given, Values& values)
   value = &given.value;
 }
 
-Values matched(const OperatorInfo& op, std::span<const OperatorValue> first,
+Values matched(const FunctionInfo& op, std::span<const OperatorValue> first,
                std::span<const NamedValue> named) {
   const std::size_t count = op.arguments.size();
   if (first.size() > count) {
@@ -197,6 +207,15 @@ const OperatorInfo* in_place_of(const OperatorInfo& op, std::span<const Operator
 
 }  // namespace
 }  // namespace operators_detail
+
+OperatorValues complete_arguments(const FunctionInfo& function, std::span<const OperatorValue> values,
+                                  std::span<const NamedValue> named) {
+  const operators_detail::Values all = operators_detail::matched(function, values, named);
+  operators_detail::check_values(function, all);
+  OperatorValues complete;
+  for (const OperatorValue* value : all) complete.push_back(*value);
+  return complete;
+}
 
 OperatorValues call_operator(const OperatorInfo& op, std::span<const OperatorValue> values,
                              std::span<const NamedValue> named, Where where) {

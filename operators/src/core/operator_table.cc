@@ -98,7 +98,10 @@ void OperatorTable::insert(const char* name, const Entry& entry, std::span<const
     throw Error(std::string(name) + ": registered with " + std::to_string(entry.arguments.size()) +
                 " arguments; its function takes " + std::to_string(types.size()));
   }
-  OperatorInfo info{.name = name, .family = family_, .documentation = entry.documentation};
+  OperatorInfo info;
+  info.name = name;
+  info.family = family_;
+  info.documentation = entry.documentation;
   for (const Argument& argument : entry.arguments) {
     info.arguments.push_back(described(argument, types[info.arguments.size()], entry.differentiable));
   }

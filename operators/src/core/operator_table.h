@@ -132,7 +132,7 @@ class OperatorTable {
 };
 
 // Heads the function that registers the operators of one file. The build makes the list of these functions by looking for this word in
-// the sources of the module (operators/registrations.cmake), so that the linker keeps them in programs that use the static library.
+// the sources of the module (cmake/registrations.cmake), so that the linker keeps them in programs that use the static library.
 #define HEDDLE_OPERATORS(name)                            \
   namespace operators_detail {                            \
   void register_##name##_operators(OperatorTable& table); \

@@ -82,7 +82,7 @@ const char* name_of(ArgumentKind kind) {
   return "";
 }
 
-std::string OperatorInfo::signature() const {
+std::string FunctionInfo::signature() const {
   std::string text = name + "(";
   for (const ArgumentInfo& argument : arguments) {
     if (&argument != &arguments.front()) text += ", ";

@@ -1,0 +1,40 @@
+// Which arrays, of those that exist already, a piece of code changes or differentiates. For layers above, which check what belongs to them.
+#pragma once
+
+#include <unordered_set>
+#include <vector>
+
+#include <heddle/call_site.h>
+#include <heddle/ndarray.h>
+
+namespace heddle {
+
+// While an ArrayUse lives, it notes what its thread does; of nested ones the innermost. It slows down no thread without one.
+class ArrayUse {
+ public:
+  ArrayUse();
+  ~ArrayUse();
+  ArrayUse(const ArrayUse&) = delete;
+  ArrayUse& operator=(const ArrayUse&) = delete;
+
+  // Arrays whose storage is older than this object, once each storage: those that ops write, and leaves that operators record.
+  const std::vector<NDArray>& changed() const { return changed_; }
+  const std::vector<NDArray>& differentiated() const { return differentiated_; }
+
+  // For the library's own calls. Null: the thread has none.
+  static ArrayUse* current() noexcept { return current_; }
+  void made(const Storage& storage) { made_.insert(&storage); }
+  void changes(const NDArray& array) { note(array, changed_); }
+  void differentiates(const NDArray& leaf) { note(leaf, differentiated_); }
+
+ private:
+  void note(const NDArray& array, std::vector<NDArray>& list);
+  static thread_local constinit ArrayUse* current_;
+  ArrayUse* const outer_;
+  // The library call that the thread was in. Ops that the thread runs meanwhile, for others, are in none or in another one.
+  const CallSite* const site_;
+  std::unordered_set<const Storage*> made_;
+  std::vector<NDArray> changed_, differentiated_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,34 @@
+// Every layer of the library by its name, for other languages: what it takes, and a call that makes one. C++ programs use the
+// classes themselves.
+//
+//   std::shared_ptr<Module> pool = make_layer("MaxPool2d", {2});  // MaxPool2d(2)
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <heddle/function_info.h>
+#include <heddle/module.h>
+
+namespace heddle {
+
+struct LayerInfo : FunctionInfo {
+  std::function<std::shared_ptr<Module>(const OperatorValues& complete)> make;  // for make_layer
+};
+
+// All layers, by family and then in the order of registration. Any thread; the same objects for the life of the process.
+std::span<const LayerInfo> layers();
+const LayerInfo* find_layer(std::string_view name);  // null if there is none
+
+// Makes a layer: `values` are its first arguments, in their order, `named` are others. Throws InvalidArgument for what
+// complete_arguments() refuses, and whatever the layer's constructor throws. Initial values are drawn at `where`.
+std::shared_ptr<Module> make_layer(const LayerInfo& layer, std::span<const OperatorValue> values,
+                                   std::span<const NamedValue> named = {}, Where where = Where::current());
+// By name; throws InvalidArgument for an unknown one.
+std::shared_ptr<Module> make_layer(std::string_view name, const OperatorValues& values,
+                                   const std::vector<NamedValue>& named = {}, Where where = Where::current());
+
+}  // namespace heddle

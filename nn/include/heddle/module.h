@@ -1,0 +1,144 @@
+// Module: a function on arrays with parameters, buffers and modules inside, each under a name. Training, checkpoints and the
+// exchange between processes find by these names whatever was registered.
+//
+//   struct Block : Module {
+//     Dense inner = child("inner", Dense(8, 8));
+//     NDArray gain = parameter("gain", ones({8}));
+//     NDArray forward(const NDArray& x) override { return x + inner(x) * gain; }
+//   };
+//   Block block;  // block.parameters(): inner.weight, inner.bias, gain
+#pragma once
+
+#include <concepts>
+#include <initializer_list>
+#include <iosfwd>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <heddle/call_site.h>
+#include <heddle/ndarray.h>
+
+namespace heddle {
+
+struct Parameter {
+  std::string name;  // a path: "inner.weight"
+  NDArray value;     // a leaf, or an array of Module::state()
+};
+
+class ModuleCall;
+namespace nn_detail {
+struct ModuleNode;
+}
+
+// A copy is the same module: it shares what is registered, and the mode. Registering is for one thread at a time; calls of a
+// module that is complete may come from several.
+class Module {
+ public:
+  Module(const Module&) = default;
+  Module& operator=(const Module&) = default;
+  virtual ~Module() = default;
+
+  // forward(x), whose ops and errors name `where`. Throws InvalidArgument for what forward() refuses, and if it changed an array, or
+  // computed with one that requires a gradient, which is neither an argument nor registered here or in a module inside.
+  NDArray operator()(const NDArray& x, Where where = Where::current());
+
+  // In the order of registration, a child's at the place of the child; an array that has several names under its first one.
+  std::vector<Parameter> parameters() const;  // those to be trained: all that are not frozen
+  std::vector<Parameter> state()
+      const;  // all parameters and all saved buffers: what a checkpoint has to hold
+
+  struct Child;
+  std::vector<Child> children() const;  // of this module itself
+
+  void train(bool on = true);  // training or inference, here and in all modules inside; training at first
+  bool training() const;
+  // Frozen parameters, here and in all modules inside, require no gradient. Make the trainer afterwards.
+  void freeze(bool on = true);
+
+  // "Dense(784, 128)"; the name of the class, and a line for each child.
+  virtual std::string to_string() const;
+
+ protected:
+  Module();
+
+  // What the module computes of one array. A module of several arrays, or results, has an operator() of its own:
+  //   NDArray operator()(const NDArray& x, const NDArray& mask, Where where = Where::current()) {
+  //     return call({x, mask}, [&] { return softmax(matmul(x, weight) + mask); }, where);
+  //   }
+  virtual NDArray forward(const NDArray& x);
+  template <std::invocable Body>
+  std::invoke_result_t<Body> call(std::initializer_list<NDArray> arguments, Body&& body,
+                                  Where where = Where::current());
+
+  // These register under a name without a dot that nothing in this module has, and return what they were given. They throw
+  // InvalidArgument for another name, and for an undefined array. A parameter is a floating leaf from then on: use what is returned.
+  [[nodiscard]] NDArray parameter(const std::string& name, NDArray value);
+  // An array that forward() changes, such as running statistics. saved: state() has it.
+  NDArray buffer(const std::string& name, NDArray value, bool saved = true);
+  // Refuses a module that is, or holds, this one.
+  template <std::derived_from<Module> M> M child(const std::string& name, M module) {
+    add_child(name, std::make_shared<M>(module), false);
+    return module;
+  }
+  template <std::derived_from<Module> M>
+  std::shared_ptr<M> child(const std::string& name, std::shared_ptr<M> module) {
+    add_child(name, module, false);
+    return module;
+  }
+  // For languages in which an attribute may get another value. The name stands for the module from now on; for the array, if it is a
+  // leaf or the name stands for an array already; or for nothing.
+  void set(const std::string& name, std::shared_ptr<Module> module) {
+    add_child(name, std::move(module), true);
+  }
+  void set(const std::string& name, const NDArray& array);
+  void remove(const std::string& name);
+  virtual std::string class_name() const;  // in to_string() and errors; of the C++ class
+
+ private:
+  friend nn_detail::ModuleNode;
+  void add_child(const std::string& name, std::shared_ptr<Module> module, bool replaces);
+  std::shared_ptr<nn_detail::ModuleNode> node_;
+};
+
+struct Module::Child {
+  std::string name;
+  std::shared_ptr<Module> module;
+};
+
+std::ostream& operator<<(std::ostream& out, const Module& module);  // module.to_string()
+
+// One call of a module, from its construction to done(), on one thread: what Module::call does, for other languages.
+class ModuleCall {
+ public:
+  // `module` outlives the call, `arguments` are kept.
+  ModuleCall(const Module& module, std::span<const NDArray> arguments, Where where);
+  ~ModuleCall();
+  ModuleCall(const ModuleCall&) = delete;
+  ModuleCall& operator=(const ModuleCall&) = delete;
+  void done();  // forward() is through; throws what Module::operator() does
+
+ private:
+  struct Use;
+  const CallSite site_;
+  const Module& module_;
+  std::unique_ptr<Use> use_;  // null: what the module uses has been looked at before
+};
+
+template <std::invocable Body>
+std::invoke_result_t<Body> Module::call(std::initializer_list<NDArray> arguments, Body&& body, Where where) {
+  ModuleCall call(*this, {arguments.begin(), arguments.size()}, where);
+  if constexpr (std::is_void_v<std::invoke_result_t<Body>>) {
+    std::forward<Body>(body)();
+    call.done();
+  } else {
+    std::invoke_result_t<Body> result = std::forward<Body>(body)();
+    call.done();
+    return result;
+  }
+}
+
+}  // namespace heddle

@@ -1,0 +1,32 @@
+#include <heddle/dropout.h>
+#include <heddle/layers.h>
+#include <heddle/number_text.h>
+
+#include "layers/layer_table.h"
+
+namespace heddle {
+
+using namespace nn_detail;
+
+Dropout::Dropout(double probability, Generator& generator)
+    : probability_(probability), generator_(&generator) {
+  if (probability >= 0 && probability < 1) return;
+  throw InvalidArgument("Dropout: the probability must be in [0, 1), not " + number_text(probability));
+}
+
+NDArray Dropout::forward(const NDArray& x) {
+  check_defined(*this, x);
+  return dropout(x, probability_, *generator_, training());
+}
+
+std::string Dropout::to_string() const { return "Dropout(" + number_text(probability_) + ")"; }
+
+HEDDLE_LAYERS(dropout) {
+  table.family("Layers without weights");
+  // Without a generator: that of the thread would have to be locked, and a given one kept, as long as the layer lives.
+  table.add("Dropout", "In training zeroes each element with this probability.",
+            {{.name = "probability", .kind = ArgumentKind::real}},
+            [](const LayerArguments& a) { return layer(Dropout(a.real("probability"))); });
+}
+
+}  // namespace heddle

@@ -1,0 +1,207 @@
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cxxabi.h>
+#include <ostream>
+#include <typeinfo>
+#include <unordered_set>
+
+#include <heddle/autograd.h>
+#include <heddle/module.h>
+
+#include "module/module_node.h"
+
+namespace heddle {
+
+using nn_detail::ModuleNode;
+
+namespace {
+
+bool is_same(const NDArray& a, const NDArray& b) {
+  return a.storage() == b.storage() && a.offset() == b.offset() && a.shape() == b.shape() &&
+         a.strides() == b.strides();
+}
+
+template <class Visit> void visit_arrays(const ModuleNode& node, const std::string& path, Visit& visit) {
+  for (const ModuleNode::Entry& entry : node.entries) {
+    if (entry.module) {
+      visit_arrays(ModuleNode::of(*entry.module), path + entry.name + ".", visit);
+    } else {
+      visit(entry, path + entry.name);
+    }
+  }
+}
+
+// The arrays that `wanted` picks, by path; each array once.
+template <class Wanted> std::vector<Parameter> arrays_of(const ModuleNode& root, Wanted wanted) {
+  std::vector<Parameter> found;
+  const auto visit = [&](const ModuleNode::Entry& entry, std::string path) {
+    const auto same = [&](const Parameter& other) { return is_same(other.value, entry.array); };
+    if (wanted(entry) && std::none_of(found.begin(), found.end(), same))
+      found.push_back({std::move(path), entry.array});
+  };
+  visit_arrays(root, "", visit);
+  return found;
+}
+
+template <class Visit> void visit_nodes(ModuleNode& node, const Visit& visit) {
+  visit(node);
+  for (const ModuleNode::Entry& entry : node.entries)
+    if (entry.module) visit_nodes(ModuleNode::of(*entry.module), visit);
+}
+
+bool is_or_holds(const ModuleNode& node, const ModuleNode& wanted) {
+  return &node == &wanted || std::any_of(node.entries.begin(), node.entries.end(), [&](const auto& entry) {
+    return entry.module && is_or_holds(ModuleNode::of(*entry.module), wanted);
+  });
+}
+
+// A place for an entry of this name: a new one, or with `replaces` that of what is replaced.
+ModuleNode::Entry& entry_for(ModuleNode& node, const std::string& module, const std::string& name,
+                             bool replaces) {
+  if (name.empty() || name.find('.') != std::string::npos)
+    throw InvalidArgument(module + ": '" + name + "' names nothing in a module; want a name without a dot");
+  ModuleNode::Entry* const known = node.find(name);
+  if (known && !replaces) throw InvalidArgument(module + ": there are two '" + name + "'");
+  ++nn_detail::registrations;
+  if (!known) return node.entries.emplace_back(ModuleNode::Entry{.name = name});
+  *known = {.name = name};
+  return *known;
+}
+
+void check_registered(const std::string& module, const std::string& name, const NDArray& value) {
+  if (!value.defined()) ndarray_detail::refuse_undefined((module + ": '" + name + "'").c_str());
+}
+
+// `value` as a leaf.
+NDArray leaf_of(const std::string& module, const std::string& name, NDArray value) {
+  check_registered(module, name, value);
+  if (!is_floating(value.dtype()))
+    throw InvalidArgument(module + ": parameter '" + name + "' is " + name_of(value.dtype()) +
+                          "; want a floating array, or a buffer");
+  if (requires_grad(value) && !is_leaf(value))
+    throw InvalidArgument(module + ": parameter '" + name + "' was computed from others; detach() it");
+  set_requires_grad(value);
+  return value;
+}
+
+void check_buffer(const std::string& module, const std::string& name, const NDArray& value) {
+  check_registered(module, name, value);
+  if (requires_grad(value))
+    throw InvalidArgument(module + ": buffer '" + name + "' requires a gradient; detach() it");
+}
+
+}  // namespace
+
+std::string nn_detail::indented(const std::string& text) {
+  std::string result;
+  for (char c : text) result += c == '\n' ? "\n  " : std::string(1, c);
+  return result;
+}
+
+Module::Module() : node_(std::make_shared<ModuleNode>()) {}
+
+NDArray Module::operator()(const NDArray& x, Where where) {
+  return call(
+      {x}, [&] { return forward(x); }, where);
+}
+
+NDArray Module::forward(const NDArray&) {
+  throw InvalidArgument(class_name() + ": forward(x) is missing; the module does not take one array alone");
+}
+
+std::vector<Parameter> Module::parameters() const {
+  return arrays_of(*node_, [](const ModuleNode::Entry& entry) {
+    return entry.kind == ModuleNode::Kind::parameter && is_leaf(entry.array);
+  });
+}
+
+std::vector<Parameter> Module::state() const {
+  return arrays_of(
+      *node_, [](const ModuleNode::Entry& entry) { return entry.kind != ModuleNode::Kind::unsaved_buffer; });
+}
+
+std::vector<Module::Child> Module::children() const {
+  std::vector<Child> all;
+  for (const ModuleNode::Entry& entry : node_->entries)
+    if (entry.module) all.push_back({entry.name, entry.module});
+  return all;
+}
+
+void Module::train(bool on) {
+  visit_nodes(*node_, [&](ModuleNode& node) { node.training.store(on, std::memory_order_relaxed); });
+}
+
+bool Module::training() const { return node_->training.load(std::memory_order_relaxed); }
+
+void Module::freeze(bool on) {
+  visit_nodes(*node_, [&](ModuleNode& node) {
+    for (ModuleNode::Entry& entry : node.entries)
+      if (entry.kind == ModuleNode::Kind::parameter && !entry.module) set_requires_grad(entry.array, !on);
+  });
+}
+
+std::ostream& operator<<(std::ostream& out, const Module& module) { return out << module.to_string(); }
+
+std::string Module::class_name() const {
+  const char* const mangled = typeid(*this).name();
+  const std::unique_ptr<char, void (*)(void*)> readable(
+      abi::__cxa_demangle(mangled, nullptr, nullptr, nullptr), std::free);
+  std::string name = readable ? readable.get() : mangled;
+  name = name.substr(0, name.find('<'));
+  const std::size_t last = name.rfind("::");
+  return last == std::string::npos ? name : name.substr(last + 2);
+}
+
+std::string Module::to_string() const {
+  std::string text = class_name();
+  const std::vector<Child> all = children();
+  if (all.empty()) return text;
+  text += "{";
+  for (const Child& one : all)
+    text += "\n  " + one.name + ": " + nn_detail::indented(one.module->to_string());
+  return text + "\n}";
+}
+
+NDArray Module::parameter(const std::string& name, NDArray value) {
+  const NDArray leaf = leaf_of(class_name(), name, std::move(value));
+  entry_for(*node_, class_name(), name, false).array = leaf;
+  return leaf;
+}
+
+void Module::set(const std::string& name, const NDArray& array) {
+  ModuleNode::Entry* const known = node_->find(name);
+  if (known && !known->module && known->kind != ModuleNode::Kind::parameter) {
+    check_buffer(class_name(), name, array);
+    known->array = array;
+  } else if ((known && !known->module) || (array.defined() && is_leaf(array))) {
+    const NDArray leaf = leaf_of(class_name(), name, array);
+    entry_for(*node_, class_name(), name, true).array = leaf;
+  } else {
+    remove(name);
+  }
+}
+
+void Module::remove(const std::string& name) {
+  if (std::erase_if(node_->entries, [&](const ModuleNode::Entry& entry) { return entry.name == name; }) > 0)
+    ++nn_detail::registrations;
+}
+
+NDArray Module::buffer(const std::string& name, NDArray value, bool saved) {
+  check_buffer(class_name(), name, value);
+  ModuleNode::Entry& entry = entry_for(*node_, class_name(), name, false);
+  entry.kind = saved ? ModuleNode::Kind::buffer : ModuleNode::Kind::unsaved_buffer;
+  entry.array = value;
+  return value;
+}
+
+void Module::add_child(const std::string& name, std::shared_ptr<Module> module, bool replaces) {
+  if (!module) throw InvalidArgument(class_name() + ": child '" + name + "' is null");
+  // A module that holds itself calls itself without end, and owns itself, so that it is never destroyed.
+  if (is_or_holds(*module->node_, *node_))
+    throw InvalidArgument(class_name() + ": child '" + name +
+                          "' is, or holds, this module; want another one");
+  entry_for(*node_, class_name(), name, replaces).module = std::move(module);
+}
+
+}  // namespace heddle

@@ -1,0 +1,82 @@
+// What a call of a module uses: found out once for a module, until anything is registered again.
+#include <algorithm>
+#include <unordered_set>
+
+#include <heddle/array_use.h>
+#include <heddle/autograd.h>
+#include <heddle/module.h>
+
+#include "module/module_node.h"
+
+namespace heddle {
+
+using nn_detail::ModuleNode;
+
+namespace {
+
+thread_local int calls =
+    0;  // of modules that this thread is in: only the outermost one has all modules inside
+
+using Storages = std::unordered_set<const Storage*>;
+
+void add_registered(const ModuleNode& node, Storages& storages) {
+  for (const ModuleNode::Entry& entry : node.entries) {
+    if (entry.module) {
+      add_registered(ModuleNode::of(*entry.module), storages);
+    } else {
+      storages.insert(entry.array.storage().get());
+    }
+  }
+}
+
+const NDArray* first_outside(const std::vector<NDArray>& used, const Storages& known) {
+  const auto found = std::find_if(used.begin(), used.end(),
+                                  [&](const NDArray& array) { return !known.count(array.storage().get()); });
+  return found == used.end() ? nullptr : &*found;
+}
+
+[[noreturn]] void refuse(const Module& module, const std::string& does, const NDArray& array,
+                         const std::string& advice) {
+  throw InvalidArgument(module.to_string() + ": forward() " + does + " an array of " +
+                        name_of(array.dtype()) + " " + array.shape().to_string() +
+                        ", which is neither an argument nor registered; " + advice +
+                        ", or the module that has it by child(name, module)");
+}
+
+}  // namespace
+
+struct ModuleCall::Use {
+  std::vector<NDArray> arguments;
+  std::atomic<std::uint64_t>* checked;
+  std::uint64_t registrations;
+  ArrayUse arrays{};
+};
+
+ModuleCall::ModuleCall(const Module& module, std::span<const NDArray> arguments, Where where)
+    : site_(where), module_(module) {
+  if (calls++ > 0) return;
+  const std::uint64_t now = nn_detail::registrations.load(std::memory_order_relaxed);
+  std::atomic<std::uint64_t>& checked =
+      ModuleNode::of(module).checked[(module.training() ? 1 : 0) + (NoGrad::active() ? 0 : 2)];
+  if (checked.load(std::memory_order_relaxed) == now) return;
+  use_.reset(
+      new Use{.arguments = {arguments.begin(), arguments.end()}, .checked = &checked, .registrations = now});
+}
+
+ModuleCall::~ModuleCall() { --calls; }
+
+void ModuleCall::done() {
+  if (!use_) return;
+  Storages known;
+  add_registered(ModuleNode::of(module_), known);
+  for (const NDArray& argument : use_->arguments)
+    if (argument.defined()) known.insert(argument.storage().get());
+  if (const NDArray* array = first_outside(use_->arrays.differentiated(), known))
+    refuse(module_, "computes with", *array,
+           "it requires a gradient: register it in the constructor by parameter(name, array)");
+  if (const NDArray* array = first_outside(use_->arrays.changed(), known))
+    refuse(module_, "changes", *array, "register it in the constructor by buffer(name, array)");
+  use_->checked->store(use_->registrations, std::memory_order_relaxed);
+}
+
+}  // namespace heddle

@@ -1,0 +1,43 @@
+// What the copies of a module share.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <heddle/module.h>
+
+namespace heddle::nn_detail {
+
+struct ModuleNode {
+  enum class Kind : std::uint8_t { parameter, buffer, unsaved_buffer };
+  struct Entry {
+    std::string name;
+    Kind kind = Kind::parameter;       // of the array
+    NDArray array{};                   // undefined for a child
+    std::shared_ptr<Module> module{};  // the child
+  };
+
+  static ModuleNode& of(const Module& module) { return *module.node_; }
+
+  Entry* find(const std::string& name) {
+    for (Entry& entry : entries)
+      if (entry.name == name) return &entry;
+    return nullptr;
+  }
+
+  std::vector<Entry> entries;  // in the order of registration
+  std::atomic<bool> training{true};
+  // The value of `registrations` when a call was last looked at, for inference and training without and with a tape.
+  std::atomic<std::uint64_t> checked[4] = {0, 0, 0, 0};
+};
+
+// One more than how often anything was registered or removed, in any module: calls are looked at anew afterwards.
+inline std::atomic<std::uint64_t> registrations{1};
+
+// The text with two spaces more after each line break.
+std::string indented(const std::string& text);
+
+}  // namespace heddle::nn_detail

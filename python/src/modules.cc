@@ -1,0 +1,358 @@
+// Modules: the class that Python's own derive from, Sequential, and a class for each layer of the registry.
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <typeinfo>
+#include <vector>
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+#include <nanobind/trampoline.h>
+
+#include <heddle/autograd.h>
+#include <heddle/layer_registry.h>
+#include <heddle/sequential.h>
+
+#include "arguments.h"
+#include "array.h"
+#include "function_arguments.h"
+#include "module.h"
+#include "place.h"
+
+namespace heddle::python {
+namespace {
+
+using namespace nb::literals;
+
+// A module that is an object of Python: of a class written there, or a layer of the registry.
+struct PythonModule : Module {
+  NB_TRAMPOLINE(Module, 1);
+  PythonModule() = default;
+  explicit PythonModule(const std::shared_ptr<Module>& layer) : Module(*layer), layer_(layer) {}
+
+  NDArray forward(const NDArray& x) override {
+    const CallsPython calling(false);
+    const nb::object self = nb::find(static_cast<const Module*>(this));
+    if (!self.is_valid() || !nb::hasattr(self, "forward")) {
+      if (!layer_)
+        throw InvalidArgument(to_string() +
+                              ": forward is missing; want a class that defines forward(self, x)");
+      const ReleaseGil released;
+      return (*layer_)(x);
+    }
+    try {
+      NB_OVERRIDE_PURE(forward, x);
+    } catch (const std::bad_cast&) {
+      throw InvalidArgument(to_string() + ": forward() has not returned an NDArray");
+    }
+  }
+  std::string to_string() const override { return layer_ ? layer_->to_string() : Module::to_string(); }
+  std::string class_name() const override {
+    const HoldGil gil;
+    const nb::object self = nb::find(static_cast<const Module*>(this));
+    return self.is_valid() ? kind_of(self) : "Module";
+  }
+
+  using Module::buffer, Module::parameter, Module::remove, Module::set;
+
+ private:
+  std::shared_ptr<Module> layer_;
+};
+
+// Without super().__init__() there is a Python object and no module in it.
+bool is_initialised(nb::handle module) { return nb::inst_ready(module); }
+
+void check_initialised(nb::handle module) {
+  if (is_initialised(module)) return;
+  const std::string kind = kind_of(module);
+  raise(PyExc_TypeError, kind + ".__init__ has not called super().__init__()");
+}
+
+std::shared_ptr<Module> module_in(ArgumentOf of, nb::handle object) {
+  if (!nb::isinstance<Module>(object)) refuse_type(of, object, "a Module");
+  check_initialised(object);
+  return nb::cast<std::shared_ptr<Module>>(object);
+}
+
+Module& self_in(const char* function, nb::handle self) {
+  if (!nb::isinstance<Module>(self)) refuse_type({function, "self"}, self, "a Module");
+  check_initialised(self);
+  return *nb::cast<Module*>(self);
+}
+
+// What registers is for classes of Python's own: in a Sequential or a layer nobody looks for it.
+PythonModule& open_in(const char* function, nb::handle self) {
+  auto* const open = dynamic_cast<PythonModule*>(&self_in(function, self));
+  if (!open) refuse_type({function, "self"}, self, "a class derived from Module");
+  return *open;
+}
+
+void add_arrays(nb::handle object, std::vector<NDArray>& arrays) {
+  if (const NDArray* array = array_in(object)) {
+    arrays.push_back(*array);
+  } else if (PyTuple_Check(object.ptr()) || PyList_Check(object.ptr())) {
+    for (nb::handle one : object) add_arrays(one, arrays);
+  } else if (PyDict_Check(object.ptr())) {
+    for (auto [key, value] : nb::borrow<nb::dict>(object)) add_arrays(value, arrays);
+  }
+}
+
+// forward() of a class of Python's, which has whatever arguments it wants.
+nb::object call_forward(nb::handle self, const Module& module, nb::handle forward, const nb::args& args,
+                        const nb::kwargs& kwargs, Where where) {
+  std::vector<NDArray> arrays;
+  add_arrays(args, arrays);
+  add_arrays(kwargs, arrays);
+  ModuleCall call(module, arrays, where);
+  nb::object result = forward(*args, **kwargs);
+  if (result.is_none()) throw InvalidArgument(kind_of(self) + ": forward() has returned nothing");
+  call.done();
+  return result;
+}
+
+nb::object call(nb::handle self, const nb::args& args, const nb::kwargs& kwargs) {
+  const Where where = python_place();
+  Module& module = self_in("Module", self);
+  if (nb::hasattr(self, "forward"))
+    return call_forward(self, module, self.attr("forward"), args, kwargs, where);
+  if (args.size() != 1 || kwargs.size() != 0)
+    raise(PyExc_TypeError,
+          kind_of(self) + ": " + std::to_string(args.size() + kwargs.size()) + " arguments; want one array");
+  const NDArray input = to_array({"Module", "x"}, args[0], std::nullopt, where);
+  NDArray result;
+  {
+    const ReleaseGil released;
+    result = module(input, where);
+  }
+  return wrap(std::move(result));
+}
+
+// A class of the registry's. Lives as long as the process, as what it points to does.
+struct LayerClass {
+  const LayerInfo* info;
+  std::vector<const char*> names;
+  std::size_t required = 0;  // arguments without a default; they come first
+  std::string signature;
+};
+
+void make(const LayerClass& layer, nb::handle self, const nb::args& args, const nb::kwargs& kwargs) {
+  constexpr std::size_t kMost = 16;
+  std::vector<PyObject*> all;
+  nb::list words;
+  for (nb::handle value : args) all.push_back(value.ptr());
+  for (auto [word, value] : kwargs) {
+    words.append(word);
+    all.push_back(value.ptr());
+  }
+  const nb::tuple keywords(words);
+  std::array<PyObject*, kMost> given{};
+  const std::size_t size = layer.names.size();
+  take_arguments(layer.info->name.c_str(), all.data(), static_cast<Py_ssize_t>(args.size()), keywords.ptr(),
+                 layer.names.data(), size, size, layer.required, given.data());
+  const Where where = python_place();
+  const auto [values, generator] = call_values(*layer.info, given.data(), size, where);
+  std::shared_ptr<Module> made;
+  without_gil(generator, [&, &values = values] { made = make_layer(*layer.info, values, {}, where); });
+  new (nb::inst_ptr<PythonModule>(self)) PythonModule(made);
+  nb::inst_mark_ready(self);
+}
+
+void add_class(nb::module_& m, const LayerInfo& info) {
+  auto& layer = *new LayerClass{&info, {}, 0, {}};
+  for (const ArgumentInfo& argument : info.arguments) {
+    layer.names.push_back(argument.name.c_str());
+    if (argument.required()) ++layer.required;
+  }
+  const std::string parameters = parameters_text(info);
+  layer.signature = "def __init__(self" + (parameters.empty() ? "" : ", " + parameters) + ") -> None";
+  const nb::handle base = nb::type<Module>();
+  nb::dict content;
+  content["__module__"] = m.attr("__name__");
+  content["__doc__"] = info.documentation;
+  content["__slots__"] = nb::tuple();  // a misspelt attribute is an error
+  nb::object made = base.type()(info.name, nb::make_tuple(base), content);
+  const auto init = [&layer](nb::handle self, const nb::args& args, const nb::kwargs& kwargs) {
+    make(layer, self, args, kwargs);
+  };
+  nb::setattr(made, "__init__",
+              nb::cpp_function(init, nb::is_method(), nb::scope(made), nb::name("__init__"),
+                               nb::sig(layer.signature.c_str())));
+  m.attr(info.name.c_str()) = made;
+}
+
+// What the attribute's new value means for the module.
+void register_attribute(nb::handle self, const std::string& name, nb::handle value) {
+  auto* const open = dynamic_cast<PythonModule*>(nb::cast<Module*>(self));
+  if (!open) return;
+  if (nb::isinstance<Module>(value)) {
+    open->set(name, module_in({"Module", name.c_str()}, value));
+  } else if (const NDArray* const array = array_in(value)) {
+    open->set(name, *array);
+  } else {
+    open->remove(name);
+  }
+}
+
+void set_attribute(nb::handle self, nb::handle name, nb::handle value) {
+  const NDArray* const array = array_in(value);
+  if (nb::isinstance<Module>(value) || (array && array->defined() && is_leaf(*array)))
+    check_initialised(self);
+  const nb::object earlier = nb::getattr(self, name, nb::handle());
+  if (PyObject_GenericSetAttr(self.ptr(), name.ptr(), value.ptr()) != 0) raise_set();
+  if (!is_initialised(self)) return;
+  try {
+    register_attribute(self, nb::cast<std::string>(name), value);
+  } catch (...) {
+    if (PyObject_GenericSetAttr(self.ptr(), name.ptr(), earlier.ptr()) != 0)
+      PyErr_Clear();  // null removes it
+    throw;
+  }
+}
+
+void remove_attribute(nb::handle self, nb::handle name) {
+  if (PyObject_GenericSetAttr(self.ptr(), name.ptr(), nullptr) != 0) raise_set();
+  if (!is_initialised(self)) return;
+  if (auto* const open = dynamic_cast<PythonModule*>(nb::cast<Module*>(self)))
+    open->remove(nb::cast<std::string>(name));
+}
+
+nb::object child(nb::handle self, const std::string& name, nb::handle module) {
+  open_in("child", self).set(name, module_in({"child", "module"}, module));
+  return nb::borrow(module);
+}
+
+// The handle of Python becomes the leaf.
+nb::object parameter(nb::handle self, const std::string& name, nb::handle value) {
+  PythonModule& open = open_in("parameter", self);
+  NDArray* const array = nb::isinstance<NDArray>(value) ? nb::inst_ptr<NDArray>(value) : nullptr;
+  if (!array) refuse_type({"parameter", "value"}, value, "an NDArray");
+  *array = open.parameter(name, *array);
+  return nb::borrow(value);
+}
+
+nb::object buffer(nb::handle self, const std::string& name, nb::handle value, bool saved) {
+  PythonModule& open = open_in("buffer", self);
+  const NDArray* const array = array_in(value);
+  if (!array) refuse_type({"buffer", "value"}, value, "an NDArray");
+  open.buffer(name, *array, saved);
+  return nb::borrow(value);
+}
+
+nb::dict children(nb::handle self) {
+  nb::dict all;
+  for (const Module::Child& one : self_in("children", self).children())
+    all[one.name.c_str()] = nb::cast(one.module);
+  return all;
+}
+
+void bind_parameter(nb::module_& m) {
+  nb::class_<Parameter>(m, "Parameter", "A name and an array.")
+      .def(
+          "__init__",
+          [](Parameter* self, std::string name, const NDArray& value) {
+            new (self) Parameter{std::move(name), value};
+          },
+          "name"_a, "value"_a)
+      .def_ro("name", &Parameter::name)
+      .def_prop_ro(
+          "value", [](Parameter& self) -> NDArray& { return self.value; }, nb::rv_policy::reference_internal,
+          nb::sig("def value(self) -> NDArray"));
+}
+
+void bind_module(nb::module_& m) {
+  nb::class_<Module, PythonModule>(
+      m, "Module",
+      "A function on arrays with parameters, buffers and modules inside. Classes in Python define forward(). "
+      "A module, or an array "
+      "that requires a gradient, is registered under its name by being assigned to an attribute.")
+      .def(nb::init<>())
+      .def("__call__", &call, nb::sig("def __call__(self, *args: Any, **kwargs: Any) -> Any"))
+      .def("__setattr__", &set_attribute, "name"_a, "value"_a.none(),
+           nb::sig("def __setattr__(self, name: str, value: Any, /) -> None"))
+      .def("__delattr__", &remove_attribute, nb::sig("def __delattr__(self, name: str, /) -> None"))
+      .def("child", &child, "name"_a, "module"_a, "Registers a module, and returns it.",
+           nb::sig("def child(self, name: str, module: Module) -> Module"))
+      .def("parameter", &parameter, "name"_a, "value"_a,
+           "Registers an array that is trained, whose requires_grad is set, and returns it.",
+           nb::sig("def parameter(self, name: str, value: NDArray) -> NDArray"))
+      .def("buffer", &buffer, "name"_a, "value"_a, "saved"_a = true,
+           "Registers an array that forward() changes, and returns it. With saved, state() has it.",
+           nb::sig("def buffer(self, name: str, value: NDArray, saved: bool = True) -> NDArray"))
+      .def(
+          "parameters", [](nb::handle self) { return self_in("parameters", self).parameters(); },
+          nb::sig("def parameters(self) -> list[Parameter]"),
+          "What is trained: all parameters but frozen ones.")
+      .def(
+          "state", [](nb::handle self) { return self_in("state", self).state(); },
+          nb::sig("def state(self) -> list[Parameter]"),
+          "All parameters and saved buffers: what a checkpoint has to hold.")
+      .def("children", &children, nb::sig("def children(self) -> dict[str, Module]"))
+      .def(
+          "train", [](nb::handle self, bool on) { self_in("train", self).train(on); }, "on"_a = true,
+          nb::sig("def train(self, on: bool = True) -> None"), "Training or inference; training at first.")
+      .def_prop_ro(
+          "training", [](nb::handle self) { return self_in("training", self).training(); },
+          nb::sig("def training(self) -> bool"))
+      .def(
+          "freeze", [](nb::handle self, bool on) { self_in("freeze", self).freeze(on); }, "on"_a = true,
+          nb::sig("def freeze(self, on: bool = True) -> None"),
+          "Parameters require no gradient from then on. Make the trainer afterwards.")
+      .def(
+          "__repr__",
+          [](nb::handle self) {
+            return is_initialised(self) ? self_in("__repr__", self).to_string()
+                                        : kind_of(self) + " without super().__init__()";
+          },
+          nb::sig("def __repr__(self) -> str"));
+}
+
+Module& item(const Sequential& self, std::int64_t index) {
+  const auto size = static_cast<std::int64_t>(self.size());
+  if (index >= -size && index < size) return self[static_cast<std::size_t>(index < 0 ? index + size : index)];
+  const std::string what =
+      "Sequential: index is " + std::to_string(index) + "; there are " + std::to_string(size) + " modules";
+  throw nb::index_error(what.c_str());
+}
+
+void bind_sequential(nb::module_& m) {
+  nb::class_<Sequential, Module>(m, "Sequential", "Modules one after the other.")
+      .def(
+          "__init__",
+          [](Sequential* self, const nb::args& modules) {
+            auto made = std::make_unique<Sequential>();
+            for (nb::handle one : modules) made->add(module_in({"Sequential", "one of modules"}, one));
+            new (self) Sequential(*made);
+          },
+          nb::sig("def __init__(self, *modules: Module) -> None"))
+      .def(
+          "add",
+          [](nb::handle self, nb::handle module) {
+            if (!nb::isinstance<Sequential>(self)) refuse_type({"add", "self"}, self, "a Sequential");
+            check_initialised(self);
+            nb::cast<Sequential*>(self)->add(module_in({"add", "module"}, module));
+          },
+          "module"_a, nb::sig("def add(self, module: Module) -> None"))
+      .def("__len__", &Sequential::size)
+      .def("__getitem__", &item, "index"_a, nb::rv_policy::reference_internal);
+}
+
+// For the generator of the type stubs.
+nb::list layer_table() {
+  nb::list list;
+  for (const LayerInfo& info : layers()) list.append(nb::make_tuple(info.name, described_arguments(info)));
+  return list;
+}
+
+}  // namespace
+
+void bind_modules(nb::module_& m) {
+  bind_parameter(m);
+  bind_module(m);
+  bind_sequential(m);
+  for (const LayerInfo& info : layers()) add_class(m, info);
+  m.def("_layer_table", &layer_table, nb::sig("def _layer_table() -> list[Any]"));
+}
+
+}  // namespace heddle::python
