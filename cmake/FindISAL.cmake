@@ -1,4 +1,4 @@
-# Finds ISA-L, which has no CMake package of its own: the target ISAL::isal. ISAL_INCLUDE_DIR and ISAL_LIBRARY say where.
+# Finds ISA-L, which has no CMake package: defines the target ISAL::isal. Hints: ISAL_INCLUDE_DIR and ISAL_LIBRARY.
 find_path(ISAL_INCLUDE_DIR isa-l/crc.h)
 find_library(ISAL_LIBRARY isal)
 mark_as_advanced(ISAL_INCLUDE_DIR ISAL_LIBRARY)

@@ -1,5 +1,5 @@
-# Finds libzip: the target LibZip::zip. Its own CMake package wants its programs, too. LIBZIP_INCLUDE_DIR and LIBZIP_LIBRARY
-# say where.
+# Finds libzip: defines the target LibZip::zip. libzip's own CMake package requires its programs, too. Hints:
+# LIBZIP_INCLUDE_DIR and LIBZIP_LIBRARY.
 find_path(LIBZIP_INCLUDE_DIR zip.h)
 find_library(LIBZIP_LIBRARY zip)
 mark_as_advanced(LIBZIP_INCLUDE_DIR LIBZIP_LIBRARY)

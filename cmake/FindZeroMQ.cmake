@@ -1,5 +1,4 @@
-# Finds ZeroMQ, whose Debian package has no CMake package: the target ZeroMQ::zmq. ZEROMQ_INCLUDE_DIR and ZEROMQ_LIBRARY
-# say where.
+# Finds ZeroMQ, since Debian's has no CMake package: the target ZeroMQ::zmq. Hints: ZEROMQ_INCLUDE_DIR, ZEROMQ_LIBRARY.
 find_path(ZEROMQ_INCLUDE_DIR zmq.h)
 find_library(ZEROMQ_LIBRARY zmq)
 mark_as_advanced(ZEROMQ_INCLUDE_DIR ZEROMQ_LIBRARY)

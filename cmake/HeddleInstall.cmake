@@ -1,5 +1,5 @@
-# find_package(heddle [COMPONENTS engine ndarray ...]): one file of targets a module, so that who asks for the
-# engine alone needs nothing but what the engine needs.
+# Installs the package for find_package(heddle [COMPONENTS engine ndarray ...]). Each module has its own file of
+# targets, so that the engine alone can be used without the packages of other modules.
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/heddle)

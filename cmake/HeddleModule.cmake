@@ -1,26 +1,26 @@
-# Flags every target of the project is built with; they never reach a user's own targets.
+# heddle_flags: the flags of all targets of the project. They are never passed on to users' targets.
 add_library(heddle_flags INTERFACE)
 target_compile_features(heddle_flags INTERFACE cxx_std_20)
 target_compile_options(heddle_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor)
-# false alarms of GCC 12 on std::string (bug 105651)
+# GCC 12 has false alarms on std::string (bug 105651).
 target_compile_options(heddle_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
-# and its other false alarms on strings, which come with precompiled headers alone
+# GCC 12 has further false alarms on strings, only with precompiled headers.
 if(NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
   target_compile_options(heddle_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow -Wno-array-bounds>)
 endif()
-# std::source_location names our files by their paths in the repository, wherever that is built: those that CMake gives the
-# compiler, and what a compiler cache with a base directory makes of them.
+# std::source_location gets paths relative to the repository, wherever it is built. Two prefixes are removed: that of
+# the paths which CMake passes to the compiler, and that which a compiler cache with a base directory makes of them.
 file(RELATIVE_PATH heddle_from_build ${CMAKE_BINARY_DIR} ${PROJECT_SOURCE_DIR})
-string(REPLACE "//" "/" heddle_from_build "${heddle_from_build}/")  # "../.." comes with a slash, "../source" without
+string(REPLACE "//" "/" heddle_from_build "${heddle_from_build}/")  # file() returns "../.." with a slash, "../source" without
 foreach(prefix ${PROJECT_SOURCE_DIR}/ ${heddle_from_build})
   target_compile_options(heddle_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${prefix}=>)
 endforeach()
 if(HEDDLE_SANITIZE)
-  # frame pointers make the reports readable
+  # Frame pointers make the reports readable.
   target_compile_options(heddle_flags INTERFACE -fsanitize=${HEDDLE_SANITIZE} -fno-sanitize-recover=all
                                                 -fno-omit-frame-pointer)
-  # A quarter of the compilation goes into these two: AddressSanitizer stops at what is read through a null pointer, and GCC
-  # misses members of packed types, of which Clang tells (docs/reliability.md).
+  # These two checks are off, because they take a quarter of the compile time: AddressSanitizer also stops at null
+  # pointers, and GCC's check of alignment misses members of packed types, which Clang finds (docs/reliability.md).
   if(HEDDLE_SANITIZE MATCHES address AND HEDDLE_SANITIZE MATCHES undefined AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(heddle_flags INTERFACE -fno-sanitize=null,alignment)
   endif()
@@ -28,12 +28,12 @@ if(HEDDLE_SANITIZE)
   target_link_options(heddle_flags INTERFACE -fsanitize=${HEDDLE_SANITIZE})
 endif()
 
-# Flags of tests and of programs that need no speed: half of their compilation would be optimising. They are heddle_flags too.
-# AddressSanitizer's build is not optimised at all.
+# heddle_light_flags: heddle_flags for tests and programs that need no speed, with less optimisation, which would take
+# half of their compile time. AddressSanitizer's build is not optimised at all.
 add_library(heddle_light_flags INTERFACE)
 target_link_libraries(heddle_light_flags INTERFACE heddle_flags)
 target_compile_options(heddle_light_flags INTERFACE $<$<CONFIG:Release>:-Og>)
-# A sanitizer's report names functions of tests without their lines, which take a sixth of the compilation.
+# Sanitizers' reports name tests' functions without lines: debug information would take a sixth of the compile time.
 if(HEDDLE_SANITIZE)
   target_compile_options(heddle_light_flags INTERFACE -g0)
   if(HEDDLE_SANITIZE MATCHES thread)
@@ -41,14 +41,15 @@ if(HEDDLE_SANITIZE)
   endif()
 endif()
 
-# What nearly every file includes, compiled once: parsing it anew costs half a second a file. Files still include what they
-# use: the preset cuda builds the libraries and some tests without (CMAKE_DISABLE_PRECOMPILE_HEADERS).
+# The precompiled headers, which nearly every file includes: parsing them takes half a second a file. Files still
+# include what they use: tools/test --nightly builds the preset cuda without precompiled headers
+# (CMAKE_DISABLE_PRECOMPILE_HEADERS).
 set(HEDDLE_STANDARD_HEADERS
   <algorithm> <array> <atomic> <charconv> <chrono> <cmath> <condition_variable> <cstdint> <cstring> <deque> <exception>
   <filesystem> <fstream> <functional> <limits> <map> <memory> <mutex> <optional> <random> <set> <span> <sstream> <stdexcept>
   <string> <thread> <unordered_map> <utility> <variant> <vector>)
 
-# heddle_precompiled(NAME FLAGS): a target that compiles the standard headers; others use them with
+# heddle_precompiled(NAME FLAGS): adds a target that compiles these headers; other targets reuse them with
 # target_precompile_headers(TARGET REUSE_FROM NAME). Both need the same compiler flags, those of the target FLAGS.
 function(heddle_precompiled name flags)
   add_library(${name} OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/precompiled.cc)
@@ -61,15 +62,15 @@ set_target_properties(heddle_precompiled_module PROPERTIES POSITION_INDEPENDENT_
 heddle_precompiled(heddle_precompiled_light heddle_light_flags)
 heddle_precompiled(heddle_precompiled_program heddle_flags)
 
-# heddle_light(TARGET): it is compiled with heddle_light_flags and the precompiled headers.
+# heddle_light(TARGET): compiles the target with heddle_light_flags and the precompiled headers.
 function(heddle_light target)
   target_link_libraries(${target} PRIVATE heddle_light_flags)
   target_precompile_headers(${target} REUSE_FROM heddle_precompiled_light)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
 endfunction()
 
-# heddle_unity(TARGET): where HEDDLE_UNITY is on, it compiles up to eight of its files from one folder of src at once, in half the time;
-# files with options of their own stay alone. So names in anonymous namespaces are unique in a folder and those inside it.
+# heddle_unity(TARGET): with HEDDLE_UNITY, compiles up to eight files from one folder of src as a unit, in half the time,
+# except files with their own options. So names in anonymous namespaces must be unique in a folder and its subfolders.
 function(heddle_unity target)
   get_target_property(sources ${target} SOURCES)
   list(FILTER sources INCLUDE REGEX "\\.cc$")
@@ -91,7 +92,7 @@ function(heddle_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${HEDDLE_UNITY} UNITY_BUILD_MODE GROUP)
 endfunction()
 
-# The CMake package that an imported target comes from: its namespace, where the two are called the same.
+# Sets `result` to the CMake package of an imported target: usually the target's namespace.
 function(heddle_package_of library result)
   string(REGEX MATCH "^([A-Za-z0-9_]+)::" _ "${library}")
   set(package "${CMAKE_MATCH_1}")
@@ -103,7 +104,7 @@ function(heddle_package_of library result)
   set(${result} "${package}" PARENT_SCOPE)
 endfunction()
 
-# Remembers what heddleConfig.cmake has to know: the modules, and the modules and packages each one needs.
+# Records for heddleConfig.cmake the module `name`, and the modules and packages that it needs.
 function(heddle_remember_module name)
   set_property(GLOBAL APPEND PROPERTY HEDDLE_MODULES ${name})
   foreach(library ${ARGN})
@@ -135,8 +136,8 @@ function(heddle_registrations output)
 endfunction()
 
 # heddle_module(NAME SOURCES ... HEADERS ... [USES modules and public libraries] [PRIVATE_USES libraries])
-# One module, one library: heddle_NAME here, heddle::NAME for users. Name libraries by their imported targets
-# (TBB::tbb), so that users of an installed Heddle get the packages that these come from.
+# Adds a module's library: the target heddle_NAME, heddle::NAME for users. Libraries must be given as imported targets
+# (TBB::tbb), so that heddleConfig.cmake finds their packages.
 function(heddle_module name)
   cmake_parse_arguments(MODULE "" "" "SOURCES;HEADERS;USES;PRIVATE_USES" ${ARGN})
   set(target heddle_${name})
@@ -154,7 +155,7 @@ function(heddle_module name)
   install(TARGETS ${target} EXPORT heddle_${name} FILE_SET HEADERS)
 endfunction()
 
-# heddle_program(NAME SOURCES ... USES ...): an example or a benchmark.
+# heddle_program(NAME SOURCES ... USES ...): adds an example or a benchmark.
 function(heddle_program name)
   cmake_parse_arguments(PROGRAM "" "" "SOURCES;USES" ${ARGN})
   add_executable(${name} ${PROGRAM_SOURCES})

@@ -1,6 +1,7 @@
-# The module for x86-64-v2, v3 and v4: one shared object each, with kernels for that level, in the folders of which the dynamic
-# loader (glibc 2.33 and later) takes the best that the CPU has. What Python imports, _heddle.abi3.so, is empty and needs one of them.
-# Whole shared objects, since inline functions that a file of kernels emits may be used by all other files it is linked with.
+# The extension module for x86-64-v2, v3 and v4: one shared object each, with kernels for that level, in
+# glibc-hwcaps folders, from which the dynamic loader (glibc 2.33 and later) takes the best one that the CPU
+# supports. Python imports _heddle.abi3.so, which is empty and needs one of them. The levels are whole shared
+# objects, since the linker may use an inline function that a file of kernels emits for all other files.
 if(NOT HEDDLE_ARCH STREQUAL "x86-64-v2")
   message(FATAL_ERROR "HEDDLE_PYTHON_PORTABLE needs -DHEDDLE_ARCH=x86-64-v2, for what the levels share")
 endif()

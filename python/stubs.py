@@ -13,7 +13,8 @@ import sys
 import textwrap
 
 HERE = pathlib.Path(__file__).parent
-sys.path[:] = [folder for folder in sys.path if pathlib.Path(folder).resolve() != HERE.resolve()]  # not the sources
+# heddle is imported from the build, not from this folder.
+sys.path[:] = [folder for folder in sys.path if pathlib.Path(folder).resolve() != HERE.resolve()]
 
 from nanobind.stubgen import StubGen  # noqa: E402
 
@@ -39,7 +40,7 @@ Vars = Var | NDArray | Sequence[Var | NDArray]
 Keys = int | str | Sequence[int | str]
 '''
 
-# What types of slots have, which the generator knows nothing of.
+# Signatures of type slots, which nanobind's stub generator does not know.
 BINARY = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
 COMPARISONS = "lt le gt ge eq ne".split()
 
@@ -82,7 +83,7 @@ ENGINE_SLOTS = [
     "def wait(self, var: Var | NDArray, timeout: float | None = None) -> bool: ...",
 ]
 
-# What the generator cannot know: inside NDArray `numpy` is a method.
+# Replacements of texts that the generator gets wrong; inside NDArray `numpy` is a method.
 REPLACED = {
     " -> numpy.typing.NDArray[Any]": " -> NumpyArray",
     "def _shut_down(self)": "def _shut_down()",

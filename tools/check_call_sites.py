@@ -15,11 +15,10 @@ import tempfile
 from pathlib import Path
 
 MODULES = ["ndarray", "operators", "nn", "comm", "kvstore"]
-# Functions that name no array in their parameters and result, but push ops or record calls: every method of these classes
-# that is not const is meant.
+# Classes whose non-const methods push ops or record calls, although their declarations contain no array.
 CLASSES = {"Communicator", "CompressedReduce", "KVStore", "Trainer", "Optimizer"}
 
-# They push nothing and record nothing.
+# Functions without a call site parameter, which push and record nothing; with the reason.
 NOT_TOLD = {
     "array": "writes the values at the call",
     "array_access": "makes a list",
@@ -78,7 +77,7 @@ NOT_TOLD = {
     "GradMeta::record_slice": "for members of NDArray, which have a place",
     "GradMeta::record_view": "for members of NDArray, which have a place",
 }
-# They are told their place for the tape, for other ranks or for errors, but push nothing that a trace would show.
+# Functions with a call site for the tape, for other ranks or for errors, which push no op that a trace would show.
 NOT_TRACED = {
     "NDArray::view", "NDArray::operator[]", "NDArray::operator()", "NDArray::keyed", "NDArray::slice", "NDArray::view_as", "NDArray::permuted",
     "split", "chunk", "unstack", "swapaxes", "moveaxis", "flip", "rot90", "diagonal", "atleast_1d", "atleast_2d", "atleast_3d",
@@ -99,9 +98,9 @@ ACCESS = re.compile(r"^\s*(public|private|protected)\s*:")
 def declarations(text):
     """(class or "", function's name, declaration) of each public function in a header's text."""
     text = COMMENT.sub("", text)
-    scopes = []  # (kind, name, access)
+    scopes = []  # tuples (kind, name, access)
     at = begin = 0
-    depth = 0  # of parentheses
+    depth = 0  # nesting depth of parentheses
     while at < len(text):
         letter = text[at]
         depth += (letter == "(") - (letter == ")")
@@ -116,7 +115,7 @@ def declarations(text):
                 scopes.append((scope[1], scope[2], access))
                 begin = at + 1
             else:
-                if letter == "{":  # a body, or an initial value: until the brace that closes it
+                if letter == "{":  # a body or an initialiser: skip to its closing brace
                     at = closing(text, at)
                 if "(" in words or letter == ";" or text[at] == "}":
                     yield from named(scopes, words)
@@ -143,7 +142,7 @@ def named(scopes, words):
     words = re.sub(r"^template\s*<(?:[^<>]|<[^<>]*>)*>\s*", "", words)
     if re.match(r"(using|typedef|friend|static_assert|return)\b", words) or not (match := NAME.search(words)):
         return
-    if words[:match.start()].endswith("::"):  # of what its class declares
+    if words[:match.start()].endswith("::"):  # a member's definition: its declaration is in the class
         return
     classes = [name for kind, name, _ in scopes if kind in ("class", "struct")]
     name = match[1].replace(" ", "")
@@ -181,7 +180,7 @@ def check(root):
                         problems.append(f'{place}: no check_site("{base}", ...) in {test.relative_to(root).as_posix()}')
                 elif ARRAYS.search(words) or changes:
                     problems.append(f"{place}: no last parameter `Where where = Where::current()`")
-    if seen > {"NDArray::copy", "Communicator::split"}:  # not a tree of the self-test
+    if seen > {"NDArray::copy", "Communicator::split"}:  # not in the self-test's tree
         gone = sorted((set(NOT_TOLD) | NOT_TRACED) - seen)
         problems += [f"tools/check_call_sites.py: {name}: is excused, but no public header has it" for name in gone]
     return problems

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-# A module may include the modules named here, and itself.
+# Each module, and the modules that it may include besides itself.
 MODULES = {
     "engine": [],
     "ndarray": ["engine"],
@@ -20,8 +20,8 @@ MODULES = {
     "kvstore": ["engine", "ndarray", "operators", "nn", "comm"],
     "capi": ["engine", "ndarray", "operators", "nn", "comm", "kvstore"],
 }
-# A module with many files has layers, from the lowest: a folder of src, or "." for the files beside the folders.
-# A file may include those of its own layer and of the layers named here.
+# The layers of a module, from the lowest: a folder of src, or "." for files outside of the folders; with the other
+# layers whose files a layer may include.
 LAYERS = {
     "engine": {
         "base": [],
@@ -41,8 +41,8 @@ LAYERS = {
         "random": ["dtype", "arrays"],
         "files": ["dtype", "arrays"],
     },
-    # Of a family's files, kernels.h and others that end so are in the layer "kernels", cpu.cc and the folder cpu in "cpu of a family"; those
-    # that have kernels beside rules are a layer of their own.
+    # Files of a family: *kernels.h are in the layer "kernels", cpu.cc and the folder cpu in "cpu of a family", files
+    # with rules and kernels in "rule and kernel".
     "operators": {
         "core": [],
         "autograd": ["core"],
@@ -83,8 +83,8 @@ LAYERS = {
         "api": ["stores", "client"],
     },
 }
-# Folders of private headers that another module is built on too: connections between processes; files that survive a crash;
-# where keys are placed; snapshots; the layers of a store, which its benchmark measures one by one; the handles and errors of the C ABI.
+# Folders of private headers that other modules may include, (user, folder): owner. Connections; files that survive a
+# crash; placement of keys; snapshots; layers of a store, for its benchmark; handles and errors of the C ABI.
 LENT = {
     ("kvstore", "net"): "comm",
     ("kvstore", "files"): "ndarray",
@@ -93,19 +93,19 @@ LENT = {
     ("tools", "net"): "comm",
     **{("bench", layer): "kvstore" for layer in ("client", "transport", "wire")},
 }
-GUESTS = ["python", "examples", "bench", "tools", "tests"]  # may include every module's public headers
-SHARED = "tools/command_line"  # whose headers every program may include
-PROGRAM = "tools/heddle"  # the folders of which include each other by their paths in it, as tests of tools do
-SEAMS = {"cuda", "nccl", "mpi"}  # directories and files that may ask the compiler what it is
+GUESTS = ["python", "examples", "bench", "tools", "tests"]  # folders that may include every module's public headers
+SHARED = "tools/command_line"  # every program may include its headers
+PROGRAM = "tools/heddle"  # its files, and tests of tools, include headers by their path in this folder
+SEAMS = {"cuda", "nccl", "mpi"}  # names of folders and files that may use the compiler's macros
 SUFFIXES = {".h", ".cc", ".cu", ".cuh"}
 MOST_LINES, MOST_HEADER_LINES = 600, 150
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 CONDITION = re.compile(r"^\s*#\s*(?:if|ifdef|ifndef|elif|elifdef|elifndef)\b(.*)")
-# Names the compiler itself gives say what it is told to compile for; they switch no feature of ours.
+# Macros that the compiler defines describe its target; conditions on them do not switch a feature of Heddle.
 COMPILER_NAME = re.compile(r"^(__(?!has_)\w+|NDEBUG|_OPENMP|defined|\d+L?)$")
 STANDARD_HEADER = re.compile(r"^[a-z0-9_]+$")
-C_STANDARD_HEADER = re.compile(r"^(stddef|stdint)\.h$")  # for public headers in a folder c
+C_STANDARD_HEADER = re.compile(r"^(stddef|stdint)\.h$")  # allowed in public headers in a folder c
 
 
 class Tree:
@@ -227,7 +227,7 @@ class Tree:
             return "rule and kernel" if "\nHEDDLE_CPU_KERNELS(" in path.read_text(encoding="utf-8") else folder
 
         if source not in target.parents:
-            return  # lent by another module
+            return  # LENT by another module
         own, other = layer_of(file.resolve()), layer_of(target)
         known = LAYERS[module]
         if own not in known:
@@ -285,7 +285,7 @@ GOOD = {
     "tests/tools/log_test.cc": '#include "server/log.h"\n#include "client/placement.h"\n',
 }
 
-# What each change to the good tree must be answered with.
+# Changes to the good tree, and the message that each must give.
 BAD = [
     ("engine/src/api/engine.cc", "#include <heddle/ndarray.h>\n", "engine/src/api/engine.cc:1: engine includes <heddle/ndarray.h> of ndarray"),
     ("engine/src/api/engine.cc", '\n#include "heddle/engine.h"\n', "engine/src/api/engine.cc:2: write <heddle/engine.h>"),

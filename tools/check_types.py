@@ -20,7 +20,7 @@ MODULES = ["engine", "ndarray", "operators", "nn", "comm", "kvstore", "capi"]
 PROGRAMS = ["examples", "bench", "tools", "tests"]
 ONE_PROGRAM = "tools/heddle/"
 SUFFIXES = {".h", ".cc", ".cu", ".cuh"}
-# CMake takes one file of each group.
+# Groups of files of which CMake compiles only one.
 ALTERNATIVES = [{"arena_none.cc", "arena_tbb.cc"}]
 
 # Comments, preprocessor lines and literals; group 1 holds what is kept.
@@ -219,7 +219,7 @@ constexpr auto kTwice = [](int value) { return 2 * value; };
     "tools/heddle/b.cc": "namespace heddle::tool { namespace { struct Setting {}; } }\n",
 }
 
-# What is added to comm/src/b.cc, and what is to be said of it.
+# Texts that are added to comm/src/b.cc, and the message that each must give.
 BAD = [
     ("namespace heddle {\nstruct A {\n};\n}", "type heddle::A is"),
     ("namespace heddle { class A : public B { int x; }; }", "type heddle::A is"),

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2046,SC2086
-# Shared by the commands in tools/; sourced, never run. Lists of packages are split at blanks on purpose.
+# Functions for the commands in tools/; sourced, never run. Lists of packages are split at blanks on purpose.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root" || exit 1
@@ -7,14 +7,14 @@ SECONDS=0
 
 if [ -t 1 ]; then bold=$'\e[1m' red=$'\e[31m' plain=$'\e[0m'; else bold='' red='' plain=''; fi
 
-# step TEXT: one line with the time since the start.
+# step TEXT: prints one line with the time since the start.
 step() { printf '%s[%3d:%02d] %s%s\n' "$bold" $((SECONDS / 60)) $((SECONDS % 60)) "$*" "$plain"; }
 die() { printf '%s%s%s\n' "$red" "$*" "$plain" >&2; exit 1; }
 
 jobs=${HEDDLE_JOBS:-$(nproc)}
 
 
-# packages GROUP...: their names, from tools/packages.
+# packages GROUP...: prints the names of the groups' packages, from tools/packages.
 packages() {
   local group
   for group in "$@"; do awk -v group="$group" '$1 == group { print $2 }' tools/packages; done
@@ -27,7 +27,7 @@ missing_packages() {
   done
 }
 
-# need_packages GROUP...: installs what is not there. Asks for root only if something has to be installed.
+# need_packages GROUP...: installs missing packages. Needs root only if there are any.
 need_packages() {
   local wanted missing sudo=()
   wanted=$(packages "$@")
@@ -51,7 +51,7 @@ need_packages() {
     die "apt-get could not install:" $missing
 }
 
-# source_files GLOB...: the project's files, tracked or new, that git does not ignore.
+# source_files GLOB...: prints the project's files, tracked or new, that git does not ignore.
 source_files() {
   if git -c safe.directory='*' rev-parse >/dev/null 2>&1; then
     git -c safe.directory='*' ls-files --cached --others --exclude-standard -- "$@"

@@ -17,7 +17,7 @@ from html import escape
 from typing import NamedTuple
 
 WIDTH, LEFT, RIGHT = 960, 128, 20          # pixels
-COMPUTE, ROW, HEADING, GAP = 86, 18, 74, 22  # heights: of a lane of ops, a row of collectives, the title, between ranks
+COMPUTE, ROW, HEADING, GAP = 86, 18, 74, 22  # heights of a lane of ops, a row of collectives, the title, the space between ranks
 LETTER = 6.0                                # width of a letter of the small font
 COLORS = {"forward": "#4f86c6", "backward": "#2a9d8f", "update": "#8367c7", "hidden": "#f4b860", "exposed": "#e06c75"}
 COLLECTIVES = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "all_to_all", "send", "recv", "barrier"}
@@ -30,7 +30,7 @@ class Op(NamedTuple):
     start: float  # microseconds since the first trace began
     end: float
     number: int
-    by: int  # the op that made it ready; -1: none
+    by: int  # number of the op that made this op ready; -1: none
     collective: bool
 
 

@@ -1,4 +1,4 @@
-// The names and errors of this library, for the calls of the engine's C ABI.
+// Registers the names of this library's handles and its errors with the engine's C ABI.
 #include <array>
 
 #include <heddle/comm_error.h>

@@ -1,4 +1,4 @@
-// What stands behind a heddle_archive, and the state of optimizers and the like as one.
+// The object of a heddle_archive handle, and functions that make one, for example of an optimizer's state.
 #pragma once
 
 #include <map>
@@ -10,14 +10,14 @@ namespace heddle::c {
 
 using LinkedArrays = std::map<std::string, LinkedArray, std::less<>>;
 
-// Names and texts stand in maps, whose nodes stay where they are.
+// The maps never move names and texts, so that pointers to them stay valid.
 struct Archive {
   std::mutex mutex;  // guards all below
   LinkedArrays arrays;
   std::map<std::string, std::string, std::less<>> texts;
 };
 
-// What is in an archive during a call, and the engines of its arrays, which live as long.
+// A copy of an archive's content for the duration of a call. Keeps the engines of its arrays alive.
 struct ArchiveContent {
   ArchiveContent(const heddle_archive* archive, const char* call);
   // The arrays; throws if one belongs to another engine.

@@ -33,14 +33,14 @@ heddle_status create(const heddle_array_options* options, const std::int64_t* sh
 
 void fill_with(const NDArray& array, double value) { array.fill(value); }
 
-// A bool that is neither 0 nor 1 would be undefined behaviour to read.
+// Reading a bool that is neither 0 nor 1 is undefined behaviour.
 void check_bools(DType dtype, const void* data, std::size_t bytes, const char* call) {
   const auto* first = static_cast<const unsigned char*>(data);
   if (dtype == DType::boolean && std::any_of(first, first + bytes, [](unsigned char b) { return b > 1; }))
     throw InvalidArgument(std::string(call) + ": data has a bool whose byte is above 1; want 0 or 1 in each");
 }
 
-// The caller's memory for values that an op copies out. If the wait for the op fails, it must not write there any more.
+// The caller's memory, into which an op copies values. After a failed wait the op must not write there.
 struct Destination {
   std::mutex mutex;  // guards `data`
   void* data;

@@ -1,4 +1,4 @@
-// What stands behind the handles of this library, and how a call gets at it.
+// The objects of this library's handles, and how a call accesses them.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ inline constexpr Kind kArray = added_kind(0), kArchive = added_kind(1), kGenerat
                       kRowSparse = added_kind(3), kOptimizer = added_kind(4), kCommunicator = added_kind(5),
                       kStore = added_kind(6), kTrainer = added_kind(7), kModule = added_kind(8);
 
-// The engine of an array, without keeping it alive: heddle_engine_destroy ends it.
+// A weak reference to an array's engine: heddle_engine_destroy destroys the engine all the same.
 class EngineLink {
  public:
   explicit EngineLink(const std::shared_ptr<Engine>& engine);
@@ -34,7 +34,7 @@ class EngineLink {
  private:
   Engine* pointer_;
   std::weak_ptr<Engine> engine_;
-  std::shared_ptr<Engine> default_;  // else null
+  std::shared_ptr<Engine> default_;  // set for the default engine only
 };
 
 struct LinkedArray {
@@ -94,7 +94,7 @@ namespace heddle::c {
 
 const heddle_site* site_of_thread();  // see heddle_site_set
 
-// guarded(), and what the body pushes names the thread's site.
+// guarded(), with the thread's call site for the ops that the body pushes.
 template <class Body> heddle_status called(heddle_error** error, Body&& body) noexcept {
   return guarded(error, [&] {
     const CallSite site(place_of(site_of_thread()));
@@ -102,7 +102,7 @@ template <class Body> heddle_status called(heddle_error** error, Body&& body) no
   });
 }
 
-// An array or the like during a call, and its engine, which lives as long.
+// Access to an array or row-sparse array during a call. Keeps its engine alive.
 template <class H> class Used {
  public:
   Used(const H* handle, const char* call) : value_(handle, call), engine_(value_->engine.lock(call)) {}
@@ -118,7 +118,7 @@ using UsedArray = Used<heddle_array>;
 using UsedRows = Used<heddle_row_sparse>;
 
 std::shared_ptr<Engine> engine_of(heddle_engine* engine, const char* call);  // null: the default engine
-// Throws InvalidArgument for an array of another engine than that of what it is given to.
+// Throws InvalidArgument if an array's engine is not the one that the call wants.
 void check_engine(const Engine& of_array, const Engine& wanted, const char* call);
 
 DType dtype_of_number(std::int32_t dtype, const char* call);
@@ -131,7 +131,7 @@ const char* static_text(const std::string& text);                               
 heddle_array* new_handle(NDArray array, const EngineLink& engine);
 heddle_row_sparse* new_handle(RowSparse rows, const EngineLink& engine);
 
-// The new array that a call makes of one that it is given.
+// Runs a call that makes a new array from a given one.
 template <class Make>
 heddle_status make_array(const heddle_array* from, heddle_array** made, const char* call,
                          heddle_error** error, Make&& make) noexcept {

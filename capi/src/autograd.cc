@@ -14,7 +14,7 @@ namespace {
 
 thread_local std::optional<NoGrad> not_recording;
 
-// Puts another array behind a handle, which another thread may destroy in a checked process.
+// Replaces a handle's array. In a process that checks handles, another thread may destroy it meanwhile.
 void replace(heddle_array* handle, const NDArray& array, const char* call) {
   if (!checked) {
     handle->value.array = array;

@@ -20,7 +20,7 @@ template <class T, class Call> void for_each(const T* list, std::size_t count, c
   throw InvalidArgument(std::string(call) + ": '" + name + "' is there twice");
 }
 
-// A checkpoint during a call, in which nobody else uses the trainer, its store and the generators.
+// A checkpoint during a call. Locks the trainer, its store and the generators.
 class UsedCheckpoint {
  public:
   UsedCheckpoint(const heddle_checkpoint* checkpoint, const char* call) : call_(call) {
@@ -48,7 +48,7 @@ class UsedCheckpoint {
     generators_.push_back(*Borrowed<heddle_generator>(named.generator, call_));
     if (!what_.generators.emplace(name, &generators_.back()->generator).second) throw_twice(call_, name);
   }
-  // Generators after the store and by address: calls of several threads do not wait for each other in a circle.
+  // Locks the store, then the generators by address: with a fixed order several threads do not deadlock.
   void lock() {
     if (trainer_) {
       what_.trainer = &trainer_->trainer;

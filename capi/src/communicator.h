@@ -1,4 +1,4 @@
-// What stands behind a heddle_communicator.
+// The object of a heddle_communicator handle.
 #pragma once
 
 #include <heddle/communicator.h>
@@ -7,7 +7,7 @@
 
 namespace heddle::c {
 
-// Destroyed from below: the communicator before its engine.
+// Members are destroyed from the last to the first: the communicator before its engine.
 struct Rank {
   std::shared_ptr<Engine> engine;
   std::shared_ptr<Communicator> communicator;

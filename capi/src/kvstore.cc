@@ -10,7 +10,7 @@ using namespace heddle::c;
 
 namespace {
 
-// A store during a call, which nobody else uses meanwhile.
+// A store during a call; its mutex is locked.
 class UsedStore {
  public:
   UsedStore(const heddle_kvstore* store, const char* call)
@@ -29,7 +29,7 @@ class UsedStore {
   std::lock_guard<std::mutex> guard_;
 };
 
-// Arrays of a store's engine, NDArray or RowSparse. The store keeps the engine alive.
+// The array of a handle, dense or row-sparse, of the store's engine, which the store keeps alive.
 NDArray array_of(const heddle_array* handle, const UsedStore& store) {
   const Borrowed<heddle_array> array(handle, store.call());
   check_engine(array->array.engine(), *store.engine(), store.call());

@@ -1,4 +1,4 @@
-// What stands behind a heddle_kvstore, for all that uses a store.
+// The object of a heddle_kvstore handle.
 #pragma once
 
 #include <heddle/default_engine.h>
@@ -8,12 +8,12 @@
 
 namespace heddle::c {
 
-// Destroyed from below: the store before its engine.
+// Members are destroyed from the last to the first: the store before its engine.
 struct LockedStore {
   LockedStore(std::shared_ptr<Engine> of, std::shared_ptr<KVStore> made)
       : engine(std::move(of)), store(std::move(made)) {}
   const std::shared_ptr<Engine> engine;
-  std::mutex mutex;  // guards the store, and what a trainer does with it
+  std::mutex mutex;  // guards the store, and a trainer that uses it
   const std::shared_ptr<KVStore> store;
 };
 

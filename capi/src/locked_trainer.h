@@ -1,4 +1,4 @@
-// What stands behind a heddle_trainer.
+// The object of a heddle_trainer handle.
 #pragma once
 
 #include <heddle/c/trainer.h>
@@ -8,15 +8,15 @@
 
 namespace heddle::c {
 
-// Destroyed from below: the trainer before its store and their engine.
+// Members are destroyed from the last to the first: the trainer before its store and their engine.
 struct LockedTrainer {
-  const std::shared_ptr<LockedStore> store;  // whose mutex guards the trainer
+  const std::shared_ptr<LockedStore> store;  // the store's mutex guards the trainer
   Trainer trainer;
 };
 
-// Parameters during a call, all of one engine, which lives as long.
+// Parameters during a call, all of one engine. Keeps the engine alive.
 struct NamedParameters {
-  // Throws for those of another engine than `engine`, which may be null.
+  // Throws for parameters of another engine than `engine`; null: of the first parameter's.
   NamedParameters(const heddle_named_array* parameters, std::size_t count, std::shared_ptr<Engine> engine,
                   const char* call);
   std::shared_ptr<Engine> engine;  // null if there are no parameters and none was given

@@ -1,4 +1,4 @@
-// What the registry says of an operator, as structs of C whose texts and lists live as long as the process.
+// The registry's description of an operator as C structs. Their texts and lists live as long as the process.
 #pragma once
 
 #include <span>
@@ -57,7 +57,7 @@ std::size_t index_in(std::span<const T> all, const void* handle, const char* typ
 const OperatorDescription& description_of(std::size_t index);
 
 const heddle_operator* handle_of(const OperatorInfo& op);
-// Of any pointer: throws BadHandle for one that is no operator.
+// The operator's index. Throws BadHandle for a pointer that is no operator.
 std::size_t index_of(const heddle_operator* op, const char* call);
 
 }  // namespace heddle::c

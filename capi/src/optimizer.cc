@@ -11,7 +11,7 @@ namespace heddle::c {
 
 struct LockedOptimizer {
   explicit LockedOptimizer(std::unique_ptr<Optimizer> made) : optimizer(std::move(made)) {}
-  // Those whose arrays the state may have. Throws if one was destroyed: what would be done to these arrays is done by an engine.
+  // The engines of the state's arrays. Throws if one of them was destroyed: ops on these arrays need it.
   std::vector<std::shared_ptr<Engine>> engines_of_state(const char* call) const {
     std::vector<std::shared_ptr<Engine>> all;
     for (const EngineLink& engine : engines) all.push_back(engine.lock(call));
@@ -23,7 +23,7 @@ struct LockedOptimizer {
   }
   std::mutex mutex;  // guards all below
   const std::unique_ptr<Optimizer> optimizer;
-  std::vector<EngineLink> engines;  // each once
+  std::vector<EngineLink> engines;  // no engine twice
 };
 
 Key key_of(const heddle_key& key) { return key.name ? Key(std::string_view(key.name)) : Key(key.number); }
@@ -64,7 +64,7 @@ heddle_status with_optimizer(const heddle_optimizer* optimizer, heddle_error** e
   });
 }
 
-// Grad: UsedArray or UsedRows.
+// `Grad`: UsedArray or UsedRows.
 template <class Grad, class H>
 heddle_status update(heddle_optimizer* optimizer, heddle_key key, const heddle_array* weight, const H* grad,
                      const heddle_update_options* options, heddle_error** error, const char* call) noexcept {

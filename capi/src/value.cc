@@ -101,7 +101,7 @@ heddle_value plain_value(const OperatorValue& value) {
 
 namespace {
 
-// The handles of a result that nobody got.
+// Destroys the handles of a result that is not returned to the caller.
 void drop(const heddle_value& result) {
   if (result.kind == HEDDLE_VALUE_ARRAY) heddle_array_destroy(result.as.array);
   if (result.kind == HEDDLE_VALUE_ROW_SPARSE) heddle_row_sparse_destroy(result.as.row_sparse);

@@ -1,4 +1,4 @@
-// Arguments and results of operators, in C and in C++.
+// Conversion of operators' arguments and results between C and C++.
 #pragma once
 
 #include <memory>
@@ -11,12 +11,12 @@
 
 namespace heddle::c {
 
-// The arguments of one call, which hold what they name while they live.
+// The arguments of one call. Keeps the arrays, engines and the generator alive that the arguments name.
 class Arguments {
  public:
   explicit Arguments(const char* call) : call_(call) {}
   OperatorValue value_of(const heddle_value& value);
-  // The engine of the results: that of the first array, else `otherwise`.
+  // The engine of the results: that of the first array argument, else `otherwise`.
   std::shared_ptr<Engine> engine(heddle_engine* otherwise) const;
   NDArray array_of(const heddle_array* array);
 
@@ -26,10 +26,10 @@ class Arguments {
   template <class Part, class T, class Get>
   std::vector<Part> list_of(const heddle_value& value, T* const* list, Get get);
   const char* call_;
-  std::shared_ptr<Engine> first_;                 // of the first array
-  std::vector<std::shared_ptr<Engine>> engines_;  // live as long as the call
+  std::shared_ptr<Engine> first_;                 // engine of the first array
+  std::vector<std::shared_ptr<Engine>> engines_;  // kept alive during the call
   std::shared_ptr<LockedGenerator> generator_;
-  std::unique_lock<std::mutex> lock_;  // of the generator
+  std::unique_lock<std::mutex> lock_;  // on the generator's mutex
 };
 
 // What a function of a registry is called with: what the values point to is held by the Arguments. Throws InvalidArgument for more
@@ -45,7 +45,7 @@ CallArguments arguments_of(const FunctionInfo& function, const heddle_value* val
 // The value, whose texts and lists live as long as `value`. Not for arrays and generators.
 heddle_value plain_value(const OperatorValue& value);
 
-// Handles for the caller: all of `values`, or none if it throws.
+// Makes handles for the caller: on all of `values`, or on none if it throws.
 void give_results(const OperatorValues& values, const EngineLink& engine, heddle_value* results);
 
 }  // namespace heddle::c

@@ -46,7 +46,7 @@ def _fits_name(name: str, value: Any) -> bool:
     if name in ("Any", "object"):
         return True
     if not name[:1].isupper() or name.endswith("Like") or name in ("Keys", "Vars", "Operand"):
-        return True  # converted, and named, by the function itself
+        return True  # the function itself converts such arguments, and names them in its errors
     return any(kind.__name__ == name for kind in type(value).__mro__)
 
 
@@ -77,7 +77,7 @@ def _wanted(annotation: ast.expr, value: Any) -> str:
     words = _words(annotation)
     if value is None:
         return f"{words}, not None" if words in ("Any", "object") else words
-    if _is_index(value) and _fits(annotation, value):  # of this type, and beyond what C++ has
+    if _is_index(value) and _fits(annotation, value):  # an int of the wanted type that is out of C++'s range
         return "one of 32 or 64 bits" + (", from 0" if _is_index(value) and value < 0 else "")
     return words
 

@@ -30,7 +30,7 @@ class OpFuture(concurrent.futures.Future[Any]):
             return
         try:
             self._engine.wait(self._var, timeout)
-        except Exception as error:  # what the future has as well
+        except Exception as error:  # the future has the same error
             if not self.done():
                 raise
             _add_notes(super().exception(0), error)
@@ -55,7 +55,7 @@ def _run(future: OpFuture, keep: bool, fn: Callable[..., Any], args: tuple[Any, 
         result = fn(*args, **kwargs)
     except BaseException as error:
         future.set_exception(error)
-        # The future has the error. The engine needs it only for what the op would have computed.
+        # The future has the error. The engine needs it only if the op mutates vars, which it poisons.
         if keep:
             raise
     else:
@@ -100,7 +100,7 @@ def submit(
     return future
 
 
-_TURN = 0.001  # seconds that a loop gives to ops that have no threads of their own, before it goes on
+_TURN = 0.001  # seconds that an event loop gives at a time to ops of schedulers without worker threads
 
 
 def _resolve(future: asyncio.Future[Any], error: BaseException | None) -> None:
@@ -111,15 +111,15 @@ def _resolve(future: asyncio.Future[Any], error: BaseException | None) -> None:
 def _wake(loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], error: BaseException | None = None) -> None:
     try:
         loop.call_soon_threadsafe(_resolve, future, error)
-    except RuntimeError:  # the loop is closed: nobody waits any more
+    except RuntimeError:  # the loop is closed: no task waits any more
         pass
 
 
 def _await(engine_of: Callable[[Any], Any], self: Any) -> Generator[Any, None, Any]:
     """An op that reads the var wakes the event loop."""
-    if engine_of(self).scheduler != "threaded":  # whose ops run in waits and pushes alone
+    if engine_of(self).scheduler != "threaded":  # other schedulers run ops only in waits and pushes
         while not self.wait(_TURN):
-            yield  # what the ops wait for may be the loop's to do
+            yield  # other tasks of the loop may have to run before the ops can
         return self
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()

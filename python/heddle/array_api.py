@@ -178,7 +178,7 @@ def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: _Any = None, device: _Any = None
 ) -> _Array:
     n_cols = n_rows if n_cols is None else n_cols
-    offset = sorted((-n_rows, k, n_cols))[1]  # there are no diagonals beyond these, however large k is
+    offset = sorted((-n_rows, k, n_cols))[1]  # all k outside of this range give zeros
     return (arange(n_rows, device=device)[:, None] + offset == arange(n_cols, device=device)).astype(dtype or float32)
 
 
@@ -239,7 +239,7 @@ def result_type(*arrays_and_dtypes: _Any) -> _Any:
         result = result + _heddle.zeros(0, dtype=dtype)
     for number in arrays_and_dtypes:
         if isinstance(number, (int, float)):
-            result = result + type(number)()  # of any value, which need not fit
+            result = result + type(number)()  # a zero: only the number's type counts, not its value
     return result.dtype
 
 

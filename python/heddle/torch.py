@@ -73,15 +73,15 @@ class _Bucket:
     def __init__(self, parameters: Sequence[_torch.Tensor], communicator: _heddle.Communicator) -> None:
         self.parameters = parameters
         total = sum(p.numel() for p in parameters)
-        # Behind the gradients stands for each parameter 1 if this rank has a gradient of it, else 0. Reduced like them,
-        # it is 0 if no rank has.
+        # Behind the gradients, one number for each parameter: 1 if this rank has a gradient of it, else 0. It
+        # is reduced with the gradients, and then 0 if no rank has a gradient.
         self.array = _reduced_in_place(communicator, total + len(parameters), _DTYPES[parameters[0].dtype])
         memory = _from_dlpack(self.array)
         self.present = memory[total:]
         self.views = []
         begin = 0
         for p in parameters:
-            # Strides as autograd gives them to gradients: those of a dense parameter, channels last too.
+            # The strides of autograd's gradients: those of a dense parameter, also if its channels are last.
             strides = _torch.empty_like(p, device="meta").stride()
             self.views.append(memory.as_strided(p.shape, strides, begin))
             begin += p.numel()
@@ -141,7 +141,7 @@ class _Gradients:
         _newest.update({id(p): self for p in self._bucket_of})
 
     def _begin(self) -> None:
-        self._started = 0  # buckets whose reduction has been called
+        self._started = 0  # number of buckets whose reduction has been called
         self.reduced = False
         self._passes_left = dict.fromkeys(self._bucket_of, self.passes)
         self._incomplete = {bucket: len(bucket.parameters) for bucket in self.buckets}
@@ -187,7 +187,7 @@ class _Gradients:
             self._start_next()
         self.reduced = True
         failed = None
-        for bucket in self.buckets:  # all of them: after an error, too, no op uses the gradients any more
+        for bucket in self.buckets:  # waits for all, so that no op uses the gradients after an error
             try:
                 bucket.array.wait()
             except _heddle.Error as error:
@@ -225,8 +225,8 @@ def _check_gradient(parameter: _torch.Tensor) -> None:
         )
 
 
-# By the id of each parameter. Hooks of an optimizer that another one has replaced do nothing: the old one may live on,
-# in the traceback of the error that made the program replace it.
+# The newest owner of each parameter, by the parameter's id. Hooks of older owners do nothing: an optimizer
+# that was replaced may live on, in the traceback of the error that made the program replace it.
 _newest: "_weakref.WeakValueDictionary[int, _Gradients]" = _weakref.WeakValueDictionary()
 
 
@@ -240,7 +240,7 @@ def _call_after_gradient(parameter: _torch.Tensor, owner: "_weakref.ref[_Gradien
 
     if hasattr(parameter, "register_post_accumulate_grad_hook"):
         return parameter.register_post_accumulate_grad_hook(hook)
-    # PyTorch before 2.1: the node that adds to .grad has hooks. Autograd keeps no such node; the caller does.
+    # PyTorch before 2.1 has hooks on the node that adds to .grad, which the caller has to keep alive.
     with _torch.enable_grad():
         node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
     node.register_hook(hook)
@@ -399,5 +399,5 @@ def broadcast_optimizer_state(
     communicator.broadcast(state, root)
     state.wait()
     if communicator.rank != root:
-        # Not weights_only, which PyTorch 1.13 cannot load numbers with: ranks run one program and trust each other.
+        # PyTorch 1.13 cannot load numbers with weights_only. Ranks run one program and trust each other.
         optimizer.load_state_dict(_torch.load(_io.BytesIO(state.numpy().tobytes()), weights_only=False))

@@ -1,4 +1,4 @@
-// The arguments of functions that are called too often for nanobind's general way: METH_FASTCALL | METH_KEYWORDS.
+// Arguments of functions for which nanobind's dispatch is too slow: METH_FASTCALL | METH_KEYWORDS.
 #pragma once
 
 #include <array>
@@ -10,17 +10,17 @@
 
 namespace heddle::python {
 
-// Puts the arguments of a call in the order of `names`; what was not given is null. The first `required` must be given, the
-// first `positional` may be without a keyword. Throws TypeError, as Python does.
+// Sorts the arguments of a call into the order of `names`; a missing argument is null. The first `required`
+// must be given, the first `positional` may be given without a keyword. Throws TypeError, as Python does.
 void take_arguments(const char* function, PyObject* const* args, Py_ssize_t count, PyObject* keywords,
                     const char* const* names, std::size_t size, std::size_t positional, std::size_t required,
                     PyObject** values);
 
-// An int, of at least `least`; throws TypeError and InvalidArgument.
+// Converts an int of at least `least`; throws TypeError and InvalidArgument.
 std::int64_t int_argument(ArgumentOf of, nb::handle object,
                           std::int64_t least = std::numeric_limits<std::int64_t>::min());
 
-// A number as a float; throws TypeError for what is none, texts too.
+// Converts a number to a double; throws TypeError for anything else, also for texts.
 double real_argument(ArgumentOf of, nb::handle object);
 
 template <std::size_t N> struct Arguments {

@@ -23,9 +23,9 @@ namespace {
 
 using namespace nb::literals;
 
-PyTypeObject* array_type = nullptr;  // for the life of the process
+PyTypeObject* array_type = nullptr;  // never freed
 
-// Calls function without the GIL, in the name of the Python line that runs.
+// Calls function without the GIL; its ops have the current Python line as call site.
 template <class Function> nb::object computed(Function&& function) {
   const Where where = python_place();
   const CallSite site(where);
@@ -88,7 +88,7 @@ nb::object empty(nb::handle shape, nb::handle dtype, nb::handle device) {
   return wrap(ndarray_detail::in_name_of("empty", [&] { return NDArray(dims, type, on); }));
 }
 
-// What __reduce__ wrote.
+// Unpickles an array that __reduce__ has pickled.
 nb::object rebuild(nb::bytes bytes, nb::handle shape, const std::string& dtype, const std::string& device,
                    bool needs_grad) {
   NDArray array(to_dims({"_rebuild", "shape"}, shape),
@@ -106,7 +106,7 @@ nb::object rebuild(nb::bytes bytes, nb::handle shape, const std::string& dtype, 
   return wrap(std::move(array));
 }
 
-// reshape(2, 3) and reshape((2, 3)).
+// Accepts both reshape(2, 3) and reshape((2, 3)).
 Dims dims_of(ArgumentOf of, const nb::args& args) {
   if (args.size() == 1 && !PyIndex_Check(nb::handle(args[0]).ptr())) return to_dims(of, args[0]);
   return to_dims(of, nb::borrow(args));
@@ -385,7 +385,7 @@ void bind_arrays(nb::module_& m) {
   bind_reductions(type);
   bind_memory(type);
   bind_from_dlpack(m);
-  type.attr("__array_ufunc__") = nb::none();  // NumPy's operators leave the work to ours
+  type.attr("__array_ufunc__") = nb::none();  // makes NumPy's operators defer to ours
   m.def("array", &array, "object"_a, "dtype"_a = nb::none(), "device"_a = nb::none(),
         nb::sig("def array(object: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> "
                 "NDArray"),

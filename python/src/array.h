@@ -1,4 +1,4 @@
-// Arrays as Python objects, and what of Python becomes an array, a shape, a dtype or a device.
+// Arrays as Python objects, and conversions of Python objects to arrays, shapes, dtypes and devices.
 #pragma once
 
 #include <optional>
@@ -18,10 +18,10 @@ struct PythonDType {
 };
 
 nb::object wrap(NDArray array);        // a new object
-NDArray* array_in(nb::handle object);  // null if it is no heddle.NDArray
+NDArray* array_in(nb::handle object);  // null if `object` is no heddle.NDArray
 std::string kind_of(nb::handle object);
 
-// All throw TypeError for an object of another kind, and InvalidArgument for a value that there is not.
+// The to_... functions throw TypeError for objects of other types, and InvalidArgument for unknown values.
 DType to_dtype(ArgumentOf of, nb::handle object);  // a dtype, its name, a dtype of NumPy, or float, int, bool
 Device to_device(ArgumentOf of, nb::handle object);  // a device, or its name: "cpu", "cpu(1)", "gpu(0)"
 Dims to_dims(ArgumentOf of, nb::handle object);      // an int, or a tuple or list of ints
@@ -29,22 +29,24 @@ Scalar to_scalar(ArgumentOf of, nb::handle object);  // a number, also NumPy's; 
 nb::object from_dtype(DType dtype);
 nb::object from_dims(const Dims& dims);
 
-// A number, an array, or what NumPy makes an array of. Empty if it is none of these.
+// A number, an array, or an object with NumPy's array interface. Empty if it is none of these.
 std::optional<Operand> to_operand(ArgumentOf of, nb::handle object, Where where);
-// The operand beside `array`, which may be null. An int beyond 64 bits is a float beside floats, as in Python, and for a
-// comparison beyond all integers.
+// Converts the other operand of `array` (null: none) if it is an int beyond 64 bits: to a float beside a
+// floating array, as in Python, and in a comparison with integers to a value beyond all of them. Other
+// operands are returned as they are.
 nb::object operand_beside(const NDArray* array, nb::handle other, bool comparison);
 
-// The array that an object of Python stands for: the object itself if it is a heddle.NDArray of that dtype, else a new array of
-// what NumPy makes of it. Without a dtype Python's own floats become `floats`; in a list that holds an f64 array they become f64.
+// Converts an object to an array: itself if it is a heddle.NDArray of that dtype, else a copy, made by NumPy.
+// Without a dtype Python's floats become `floats`, or f64 in a list that contains an f64 array.
 NDArray to_array(ArgumentOf of, nb::handle object, std::optional<DType> dtype, Where where,
                  DType floats = DType::f32);
-// Whether it is an f64 array, also another package's, or a list with one in it. Python's own floats are none.
+// Whether the object is an f64 array, also of another package, or a list that contains one.
 bool holds_f64(nb::handle object);
-// What is assigned to elements of that dtype: as to_array, but Python's own numbers keep the digits that these hold.
+// As to_array, for a value to assign to elements of dtype `target`: Python's own numbers are converted
+// without loss of digits that `target` can hold.
 NDArray to_array_for(ArgumentOf of, nb::handle object, DType target, Where where);
 
-// Blocks until the array can be read here, or also written: at once inside an op that has declared its var.
+// Blocks until the thread may read, or read and write, the array: at once inside an op that declared the var.
 void make_readable(const NDArray& array);
 void make_writable(const NDArray& array);
 

@@ -7,18 +7,18 @@ namespace heddle::python {
 
 using ArrayClass = nb::class_<NDArray>;
 
-// Slots of the type: operators, indexing, lengths, memory.
+// Slots of the Python type: operators, indexing, buffers.
 PyObject* get_item(PyObject* self, PyObject* key);
 int set_item(PyObject* self, PyObject* key, PyObject* value);
 int get_buffer(PyObject* self, Py_buffer* buffer, int flags);
 void release_buffer(PyObject* self, Py_buffer* buffer);
 const PyType_Slot* number_slots();  // ends with {0, nullptr}
 
-// Makes 1 of other bytes than 0 in a contiguous array of bools that no op uses yet: NumPy's view(bool) lets any byte be a
-// bool, which C++ does not.
+// Sets nonzero bytes to 1 in a contiguous array of bools that no op uses yet: NumPy's view(bool) allows any
+// byte as a bool, C++ does not.
 void normalise_bools(const NDArray& array);
 
-// Throws ValueError in the name of the function unless x has one element.
+// Throws ValueError, whose text names the function, unless x has one element.
 void check_one_element(const char* function, const NDArray& x);
 
 void bind_memory(ArrayClass& type);  // NumPy, DLPack, pickle

@@ -17,14 +17,14 @@ namespace {
 
 using namespace nb::literals;
 
-// The blocks of one kind that a thread is in. Those of coroutines of one thread may end in any order.
+// The `with` blocks of one kind that a thread is in. Those of a thread's coroutines may end in any order.
 template <class Scope> struct Block {
   explicit Block(const char* in_messages) : name(in_messages) {}
   const char* name;
 };
 template <class Scope> struct OpenBlocks {
   std::vector<const Block<Scope>*> list;
-  std::optional<Scope> scope;  // while there is one
+  std::optional<Scope> scope;  // exists while a block is open
 
   void enter(const Block<Scope>* block) {
     list.push_back(block);
@@ -60,7 +60,7 @@ std::vector<NDArray> arrays_in(const nb::list& list) {
   return arrays;
 }
 
-// Called by heddle.grad(), which makes lists of single arrays; None in the result is an input that was not used.
+// Called by heddle.grad(), which converts single arrays to lists. None in the result: the input was not used.
 nb::list grad_of(const nb::list& outputs, const nb::list& inputs, const nb::list& seeds, bool keep_tape,
                  bool create_graph, bool allow_unused) {
   const Where where = python_place();
@@ -77,12 +77,12 @@ nb::list grad_of(const nb::list& outputs, const nb::list& inputs, const nb::list
   return result;
 }
 
-// A Python function that a tape keeps. It is called without the GIL, on the thread that runs the pass.
+// A Python function that a tape keeps. The thread that runs the backward pass calls it, without the GIL.
 class Kept {
  public:
   explicit Kept(nb::handle function) : function_(std::make_shared<Reference>(nb::borrow(function))) {}
 
-  // convert(what the function returns for the gradient)
+  // Returns convert(function(gradient)).
   template <class Convert> auto call(const NDArray& gradient, Convert&& convert) const {
     const CallsPython calling(false);
     return convert(nb::handle(function_->get())(wrap(gradient)));
@@ -122,7 +122,7 @@ void add_hook(const NDArray& array, const nb::object& hook) {
   });
 }
 
-// What the gradient of an operator has returned: an array or None for each input; one of them alone where there is one input.
+// Checks the result of a gradient function: an array or None for each input; for one input also an array.
 std::vector<NDArray> gradients_in(const char* name, const nb::object& result, std::size_t inputs) {
   if (const NDArray* array = array_in(result); array && inputs == 1) return {*array};
   const auto refuse = [&](nb::handle given) {

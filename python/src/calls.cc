@@ -1,4 +1,4 @@
-// What a call with wrong arguments raises: nanobind lists overloads and types of C++; heddle/_calls.py says which argument it is.
+// Errors of calls with wrong arguments: heddle/_calls.py names the argument, nanobind would list overloads.
 #include "calls.h"
 
 #include <array>
@@ -13,7 +13,7 @@ namespace {
 
 using Call = PyObject* (*)(PyObject* self, PyObject* const* args, std::size_t count, PyObject* keywords);
 
-// nanobind has a handful of ways to call; each gets one that looks at the error afterwards.
+// nanobind has a handful of vectorcall functions; each is replaced by a wrapper that examines the error.
 constexpr std::size_t kMost = 12;
 std::array<Call, kMost> originals;
 
@@ -35,7 +35,7 @@ nb::object explained(PyObject* self, PyObject* const* args, std::size_t count, P
   return nb::module_::import_("heddle._calls").attr("refusal")(nb::handle(self), given, named);
 }
 
-// Sets another error in place of nanobind's; keeps that if something fails.
+// Replaces nanobind's error by a better one; keeps nanobind's if that fails.
 void explain(PyObject* self, PyObject* const* args, std::size_t flags, PyObject* keywords) noexcept {
   PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
   PyErr_Fetch(&type, &value, &traceback);
@@ -76,8 +76,8 @@ Call looking_at(Call original) {
   return original;
 }
 
-// The pointer by which CPython calls the object: behind the head of nanobind's functions. Null for another layout, whose errors
-// stay as they are.
+// The object's vectorcall pointer, which follows the header of nanobind's functions. Null for an unknown
+// layout: its errors are not improved.
 Call* pointer_of(nb::handle object) {
   using Ask = Call (*)(PyObject*);
   static const auto ask = reinterpret_cast<Ask>(dlsym(RTLD_DEFAULT, "PyVectorcall_Function"));

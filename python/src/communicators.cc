@@ -41,7 +41,7 @@ template <class Function> auto away(Function&& function) {
   return function(where);
 }
 
-// 0 stands for the environment's.
+// Converts a timeout in seconds; 0 stands for the environment's timeout.
 std::chrono::milliseconds timeout_of(const char* call, double seconds) {
   constexpr double kLongest = 1e6;
   if (!(seconds >= 0 && seconds <= kLongest)) {
@@ -67,11 +67,13 @@ struct Owned {
   std::map<const Communicator*, std::weak_ptr<Communicator>> all;
 };
 Owned& owned() {
-  static auto& owned = *new Owned;  // as long as the last thread that drops one
+  // Never destroyed: threads may destroy communicators until the process ends.
+  static auto& owned = *new Owned;
   return owned;
 }
 
-// What a Python object is to own. Destroyed without the GIL, which the ops that the destructor waits for may need.
+// The pointer that a Python object owns. It is destroyed without the GIL, because ops that the destructor
+// waits for may need the GIL.
 Ranks to_own(Ranks ranks) {
   Communicator* const raw = ranks.get();
   if (!raw) return nullptr;
@@ -87,7 +89,7 @@ Ranks to_own(Ranks ranks) {
   });
 }
 
-// As away, for calls that block: Ctrl-C ends them. The result leaves its ranks without the GIL.
+// As away(), for calls that block: Ctrl-C ends them.
 template <class Function> auto away_for_long(Communicator& self, Function function) {
   const Where where = python_place();
   return interruptibly(
@@ -164,7 +166,7 @@ void bind_messages(nb::class_<Communicator>& type) {
           "Blocks until all calls so far have ended.");
 }
 
-// Communicators made from others.
+// Methods that make communicators from this one.
 void bind_members(nb::class_<Communicator>& type) {
   type.def(
           "split",

@@ -36,15 +36,15 @@ namespace {
 using namespace nb::literals;
 using Clock = std::chrono::steady_clock;
 
-// The engines that the end of the process waits for. The GIL guards both.
+// The engines that the end of the process waits for: a list, and the default engine. Guarded by the GIL.
 std::vector<std::weak_ptr<Engine>>& engines() {
   static auto& list = *new std::vector<std::weak_ptr<Engine>>;
   return list;
 }
 bool default_is_used = false;
-std::atomic<int> deletions{0};  // under way on threads of their own
+std::atomic<int> deletions{0};  // engines being destroyed by threads of destroy()
 
-// The last reference may end inside an op of this engine, which would wait for itself: then another thread destroys it.
+// If the last reference ends inside an op, another thread destroys the engine: the op would wait for itself.
 void destroy(Engine* engine) noexcept {
   if (!check::running_op()) return without_gil([engine] { delete engine; });
   deletions.fetch_add(1);
@@ -79,7 +79,7 @@ EngineOptions options_of(std::optional<int> workers, std::optional<std::string> 
   return options;
 }
 
-// Pushes of the main thread that wait for room in a bounded engine, and operators that wait for arrays.
+// Lets signals interrupt the main thread's waits in C++: of pushes for room, and of operators for arrays.
 void look_for_signals_in_waits() {
   if (!is_main_thread()) return;
   set_interrupt_check([] {
@@ -119,7 +119,7 @@ void wait_all(const std::shared_ptr<Engine>& engine) {
   interruptibly([engine] { engine->wait_all(); });
 }
 
-// Says which ops the end of the process waits for, once, if it does so for long.
+// Prints once which ops the end of the process waits for, if the wait is long.
 class PendingNote {
  public:
   explicit PendingNote(std::shared_ptr<Engine> engine)
@@ -150,7 +150,7 @@ class PendingNote {
   std::thread thread_;
 };
 
-// What the end of the process does first: waits for all ops, prints what nobody has seen, and lets no op into Python again.
+// The first step of the process's end: waits for all ops, prints unseen errors, and closes Python to ops.
 void shut_down() {
   std::vector<std::shared_ptr<Engine>> all;
   for (const std::weak_ptr<Engine>& engine : engines()) {
@@ -165,9 +165,9 @@ void shut_down() {
       for (const ErrorReport& report : error.reports()) {
         if (!was_raised(report.exception)) PySys_WriteStderr("heddle: %s\n", report.to_string().c_str());
       }
-    } catch (const Error&) {  // of an engine from before a fork
+    } catch (const Error&) {  // the engine is from before a fork
     } catch (nb::python_error& interrupted) {
-      close_interpreter();  // before another op begins
+      close_interpreter();  // first, so that no other op begins
       PySys_WriteStderr("heddle: interrupted at exit: ops that have not run are dropped\n");
       interrupted.restore();
       PyErr_Clear();
@@ -182,10 +182,10 @@ void shut_down() {
   fail_held_completions();
 }
 
-// The engines that a thread has entered. Blocks of coroutines of one thread may end in any order.
+// The engines whose `with` blocks a thread is in. Blocks of coroutines of one thread may end in any order.
 struct Entered {
   std::vector<std::shared_ptr<Engine>> list;
-  std::optional<EngineScope> scope;  // of the last one
+  std::optional<EngineScope> scope;  // for list.back()
 
   void enter(std::shared_ptr<Engine> engine) {
     list.push_back(std::move(engine));
@@ -327,7 +327,7 @@ void bind_scope(EngineClass& type) {
   type.def(
           "__enter__",
           [](nb::object self) {
-            // Arrays do not keep their engine: one that has arrays lives as long as the process.
+            // Arrays do not keep their engine alive: an engine that was entered is never destroyed.
             static auto& kept = *new std::vector<std::shared_ptr<Engine>>;
             const std::shared_ptr<Engine>& engine = nb::inst_ptr<PythonEngine>(self)->engine;
             if (std::find(kept.begin(), kept.end(), engine) == kept.end()) kept.push_back(engine);
@@ -387,7 +387,7 @@ bool waited(Engine& engine, const Var& var, Clock::time_point end) {
     return true;
   } catch (const Error&) {
     rethrow_with_op(engine, var);
-  } catch (const std::exception&) {  // of the standard library's, in an op
+  } catch (const std::exception&) {  // an op threw an exception of the standard library
     rethrow_with_op(engine, var);
   }
 }

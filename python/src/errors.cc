@@ -37,7 +37,7 @@ nb::object aggregate(const AggregateError& error) {
   return class_named("AggregateError").attr("_of")(text.c_str(), list);
 }
 
-// Errors of C++ that Python has seen; those of Python functions know it themselves. The GIL guards it.
+// C++ errors that were passed to Python (a PythonFailure has its own flag). Guarded by the GIL.
 struct Raised {
   std::array<std::exception_ptr, 256> errors;
   std::size_t next = 0;
@@ -47,7 +47,7 @@ Raised& raised() {
   return immortal;
 }
 
-// From the most derived classes to their bases.
+// The catch clauses go from derived classes to their bases.
 nb::object from_cpp(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -118,7 +118,7 @@ std::string message_text(nb::handle exception) {
 
 void add_note(nb::handle exception, const std::string& note) {
   PyObject* done = PyObject_CallMethod(exception.ptr(), "add_note", "s", note.c_str());
-  if (!done) PyErr_Clear();  // of an exception that takes none
+  if (!done) PyErr_Clear();  // the exception does not support notes
   Py_XDECREF(done);
 }
 
@@ -160,7 +160,7 @@ PythonFailure PythonFailure::take_set(const char* op, Where where) {
 nb::object PythonFailure::exception() const {
   held_->raised = true;
   PyObject* trace = held_->traceback.get();
-  // Each raise adds to the traceback: it starts again from what the op had.
+  // Each raise extends the traceback: reset it to the one that the op had.
   PyException_SetTraceback(held_->exception.get(), trace ? trace : Py_None);
   return nb::borrow(held_->exception.get());
 }
@@ -249,7 +249,7 @@ std::string text_in(ArgumentOf of, nb::handle text) {
 void rethrow_in_call(const char* function, const InvalidArgument& error) {
   const std::string text = error.message(), named = text.substr(0, text.find(": "));
   if (named.find(function) != std::string::npos || text.starts_with("HEDDLE_"))
-    throw;  // a variable of the environment names itself
+    throw;  // the message names the function, or an environment variable
   throw InvalidArgument(std::string(function) + ": " + text);
 }
 

@@ -36,7 +36,7 @@ std::string path_of(const char* function, nb::handle path) {
   if (!text.is_valid()) PyErr_Clear();
   if (!text.is_valid() || !(PyUnicode_Check(text.ptr()) || PyBytes_Check(text.ptr())))
     refuse_type({function, "path"}, path, "a str or a Path");
-  // As Python's own files: a name that is no UTF-8 stands in a str by surrogates.
+  // As Python's own file functions: in a str, surrogates stand for bytes of a name that is no UTF-8.
   PyObject* bytes = nullptr;
   if (!PyUnicode_FSConverter(text.ptr(), &bytes)) raise_set();
   const nb::object owned = nb::steal(bytes);
@@ -76,7 +76,7 @@ nb::object load_array(nb::handle path, nb::handle device) {
                              where = python_place()] { return load_npy(file, on, where); }));
 }
 
-// A key of a dict.
+// Converts a key of a dict of named objects.
 std::string name_in(ArgumentOf of, nb::handle name) {
   if (!PyUnicode_Check(name.ptr())) refuse_type(of, name, "a str as the name");
   return text_in(of, name);
@@ -132,7 +132,7 @@ void save_table(nb::handle path, nb::handle object, const std::string& delimiter
                  where] { save_csv(file, array, options, where); });
 }
 
-// A checkpoint with all that it points to, and the locks of these in one order.
+// A checkpoint that owns the objects that it points to. `mutexes`: their locks, in a fixed order.
 struct OwnedCheckpoint {
   Checkpoint checkpoint;
   std::shared_ptr<Trainer> trainer;

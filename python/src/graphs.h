@@ -1,4 +1,4 @@
-// Graphs and their slots as Python holds them.
+// Graphs and their slots as Python objects. Both keep their engine alive.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Groups, graphs and what they are given.
+// Groups, graphs, and the slots of graphs.
 #include <memory>
 #include <vector>
 

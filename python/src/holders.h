@@ -1,4 +1,4 @@
-// Objects of C++ as Python holds them: those whose destructors wait for ops, and those that are not thread-safe.
+// Wrappers of C++ objects whose destructors wait for ops, or that are not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ template <class Function> void without_gil(Function&& function) {
   function();
 }
 
-// Destroyed without the GIL, which the ops that the destructor waits for may need.
+// Destroys the object without the GIL, which ops that its destructor waits for may need.
 template <class T> std::shared_ptr<T> destroyed_without_gil(std::shared_ptr<T> object) {
   T* raw = object.get();
   if (!raw) return nullptr;
@@ -33,11 +33,11 @@ template <class T> std::shared_ptr<T> destroyed_without_gil(std::shared_ptr<T> o
                             [held = std::move(object)](T*) mutable { without_gil([&] { held.reset(); }); });
 }
 
-// Recursive: what an object calls (a schedule, an op that a push runs) may use it too. Taken without the GIL.
+// Recursive: functions that an object calls, such as a schedule, may use the object. Locked without the GIL.
 using ObjectMutex = std::recursive_timed_mutex;
 
-// The locks that this thread holds for calls. A call that may block for long may be made by another thread, which would wait
-// for them for ever.
+// Records that this thread holds the lock of an object. A call that may block for long runs on another
+// thread, which would wait for that lock for ever: refuse() throws in that case.
 class HeldLock {
  public:
   explicit HeldLock(ObjectMutex& mutex) { held().push_back(&mutex); }
@@ -59,15 +59,15 @@ class HeldLock {
   }
 };
 
-// An object that is not thread-safe, with its lock. Objects that use each other share one.
+// An object that is not thread-safe, with its lock. Objects that use each other share a lock.
 template <class T> class Locked {
  public:
   explicit Locked(std::shared_ptr<T> object, std::shared_ptr<ObjectMutex> mutex = nullptr)
       : object_(destroyed_without_gil(std::move(object))),
         mutex_(mutex ? std::move(mutex) : std::make_shared<ObjectMutex>()) {}
 
-  // Calls function(object) under the lock and without the GIL, with which it is called. The wait for the lock may be
-  // interrupted, the call may not.
+  // Calls function(object) under the lock and without the GIL; is called with the GIL. Signals can interrupt
+  // the wait for the lock, not the call.
   template <class Function> decltype(auto) call(Function&& function) const {
     lock();
     const std::lock_guard guard(*mutex_, std::adopt_lock);
@@ -75,8 +75,8 @@ template <class T> class Locked {
     const ReleaseGil released;
     return function(*object_);
   }
-  // Calls function(object) with the lock, as call() does, for functions that may block for long: Ctrl-C ends the wait for them.
-  // function owns all that it uses. Throws WouldDeadlock, which names `name`, if this thread has the lock already.
+  // As call(), for functions that may block for long: Ctrl-C ends the wait for them. `function` owns all that
+  // it uses. Throws WouldDeadlock, which names `name`, if this thread holds the lock already.
   template <class Function> auto call_interruptibly(const char* name, Function function) const {
     HeldLock::refuse(*mutex_, name);
     return interruptibly([name, object = object_, mutex = mutex_, function = std::move(function)]() mutable {

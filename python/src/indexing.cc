@@ -11,7 +11,7 @@
 namespace heddle::python {
 namespace {
 
-constexpr const char* kName = "x[...]";  // how messages call reads and assignments by keys
+constexpr const char* kName = "x[...]";  // the name of indexing in error messages
 
 std::int64_t to_int(PyObject* object) {
   const Py_ssize_t value = PyNumber_AsSsize_t(object, PyExc_IndexError);
@@ -40,7 +40,7 @@ IndexKey key_of(PyObject* part, Where where) {
   if (is_int(part)) return to_int(part);
   if (PySlice_Check(part)) return slice(part);
   if (array_in(part) || PyList_Check(part) || nb::hasattr(part, "__array_interface__")) {
-    const bool empty = PyList_Check(part) && PyList_Size(part) == 0;  // NumPy makes floats of it
+    const bool empty = PyList_Check(part) && PyList_Size(part) == 0;  // NumPy would make it float
     return to_array({kName, "a key"}, part, empty ? std::optional(DType::i64) : std::nullopt, where);
   }
   refuse_type({kName, "a key"}, part, "ints, slices, '...', None, and arrays of integers or bools");
@@ -72,7 +72,7 @@ constexpr ArgumentOf kValue{kName, "the value"};
 
 void assign(const NDArray& target, PyObject* value, Where where) {
   if (const NDArray* array = array_in(value)) {
-    if (same_elements(target, *array)) return;  // what x[key] += y ends with
+    if (same_elements(target, *array)) return;  // the last step of x[key] += y
     const ReleaseGil released;
     return ndarray_detail::in_name_of(kName, [&] { target.assign(*array, where); });
   }

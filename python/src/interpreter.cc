@@ -25,12 +25,13 @@ struct Gate {
   void leave() { inside.fetch_sub(1, std::memory_order_release); }
 };
 Gate gate;
-thread_local int depth = 0;  // of HoldGil on this thread
+thread_local int depth = 0;  // nesting depth of HoldGil on this thread
 
-// In the child of a fork the parent's other threads are not inside.
+// In the child of a fork only the calling thread exists: the parent's other threads do not count.
 const int at_fork = pthread_atfork(nullptr, nullptr, [] { gate.inside.store(depth > 0 ? 1 : 0); });
 
-// A thread that Python did not make gets a thread state at its first HoldGil and keeps it: making one costs more than a call.
+// A thread that Python did not make gets a thread state at its first HoldGil and keeps it: making one costs
+// more than a call of a Python function.
 struct ThreadOfOurs {
   PyThreadState* state = nullptr;
   PyGILState_STATE before{};
@@ -47,8 +48,8 @@ struct ThreadOfOurs {
   }
 };
 
-// CPython ends a thread that waits for the GIL by pthread_exit, which unwinds the stack: this is destroyed first, before any
-// frame that may not be left like that.
+// CPython ends a thread that waits for the GIL by pthread_exit, which unwinds the stack. This object is
+// destroyed first and blocks, before frames are unwound that must not be.
 struct StayIfUnwound {
   bool back = false;
   ~StayIfUnwound() {
@@ -56,7 +57,7 @@ struct StayIfUnwound {
   }
 };
 
-// Whether the end of the process does not wait for the calling thread, which has the GIL.
+// Whether the calling thread is a daemon, which the end of the process does not wait for. Needs the GIL.
 bool is_daemon() {
   StayIfUnwound stay;
   PyObject* threading = PyImport_ImportModule("threading");
@@ -71,8 +72,7 @@ bool is_daemon() {
   return result;
 }
 
-// For a thread that has the GIL. Once the interpreter ends, daemon threads go no further: they would see errors of ops that
-// were dropped.
+// Once the interpreter ends, blocks daemon threads: they would get errors of discarded ops. Needs the GIL.
 void stay_if_over() {
   if (!gate.closed.load(std::memory_order_relaxed) || depth > 0 || is_main_thread() || !is_daemon()) return;
   PyEval_SaveThread();

@@ -1,7 +1,9 @@
-// The interpreter as the engine's threads see it: the GIL, references that may die on any thread, and its end.
+// The interpreter for the engine's threads: the GIL, references that any thread may destroy, and the
+// interpreter's end.
 //
-// Two rules hold in this module. A thread that waits for the engine, or pushes to it, has released the GIL. A thread takes the
-// GIL only through HoldGil, which refuses once the interpreter ends: whoever wants the GIL after that never comes back.
+// Two rules hold in this module. A thread that waits for the engine, or pushes to it, has released the GIL. A
+// thread takes the GIL only through HoldGil, which refuses once the interpreter ends: a thread that takes the
+// GIL after that never returns.
 #pragma once
 
 #include <memory>
@@ -13,8 +15,8 @@ namespace heddle::python {
 
 namespace nb = nanobind;
 
-// The calling thread has the GIL while a HoldGil lives that is true. False: the interpreter has ended, and nothing of Python
-// may be touched. May be nested, and used by threads that Python did not make.
+// A scope in which the calling thread has the GIL, if it converts to true. False: the interpreter has ended,
+// and no Python object may be used. Scopes may be nested, and used by threads that Python did not make.
 class HoldGil {
  public:
   HoldGil();
@@ -28,11 +30,12 @@ class HoldGil {
   PyGILState_STATE state_{};
 };
 
-// Takes the GIL for a thread that had released it with PyEval_SaveThread. Once the interpreter ends, threads other than the one
-// that ends it stay here for ever. CPython before 3.14 ends them instead, which in the middle of C++ code aborts the process.
+// Takes the GIL for a thread that had released it with PyEval_SaveThread. Once the interpreter ends, all
+// threads but the one that ends it block here for ever. CPython before 3.14 would end them, which in the
+// middle of C++ code aborts the process.
 void take_gil_back(PyThreadState* state);
 
-// The calling thread, which has the GIL, has it not while a ReleaseGil lives.
+// A scope in which the calling thread, which has the GIL, releases it.
 class ReleaseGil {
  public:
   ReleaseGil() : state_(PyEval_SaveThread()) {}
@@ -44,8 +47,9 @@ class ReleaseGil {
   PyThreadState* state_;
 };
 
-// While C++ code calls Python code, in which the thread may lose the GIL: the interpreter does not end meanwhile. Throws Error
-// once it has begun to end, except on the main thread; a daemon thread that has the GIL stays there for ever.
+// A scope in which C++ code calls Python code: the interpreter does not end meanwhile, even if the thread
+// loses the GIL. Throws Error once the interpreter has begun to end, except on the main thread; a daemon
+// thread with the GIL blocks for ever.
 class CallsPython {
  public:
   explicit CallsPython(bool has_gil = true);
@@ -54,10 +58,10 @@ class CallsPython {
   HoldGil gil_;
 };
 
-// From now on HoldGil lets nobody begin.
+// From now on new HoldGil scopes are refused.
 void close_interpreter();
-// The same, and waits until no thread holds or wants the GIL through HoldGil. Called once, with the GIL, before the interpreter
-// ends. False: a signal's handler has raised; the Python error is set.
+// As close_interpreter, and waits until no thread holds or wants the GIL through HoldGil. Called once, with
+// the GIL, before the interpreter ends. False: a signal handler has raised; the Python error is set.
 bool end_interpreter();
 
 // A reference that may be destroyed on any thread, with or without the GIL. Once the interpreter has ended it is leaked.
@@ -74,7 +78,7 @@ class Reference {
     if (object_) drop(object_);
   }
   PyObject* get() const { return object_; }
-  nb::object take() { return nb::steal(std::exchange(object_, nullptr)); }  // with the GIL
+  nb::object take() { return nb::steal(std::exchange(object_, nullptr)); }  // needs the GIL
 
  private:
   static void drop(PyObject* object) noexcept;

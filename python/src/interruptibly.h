@@ -18,15 +18,15 @@
 
 namespace heddle::python {
 
-// How long a wait of the main thread goes on without a look for signals.
+// The interval at which waits of the main thread check for signals.
 inline constexpr std::chrono::milliseconds kSlice{50};
 
-// Whether Ctrl-C ends waits of this thread. Inside an op the caller waits itself, so that errors name the op.
+// Whether Ctrl-C ends waits of this thread. Inside an op, calls stay on its thread: their errors name the op.
 inline bool is_interruptible() { return is_main_thread() && !check::running_op(); }
 
-// Calls call() without the GIL, with which it is called. The main thread lets another one make the call, with the same current
-// engine, and looks for signals meanwhile. If a handler raises, that is thrown, and the call goes on behind: so it owns all
-// that it uses.
+// Runs call() without the GIL; is called with the GIL. On the main thread another thread runs call(), with
+// the same current engine, and the main thread checks for signals meanwhile. If a signal handler raises, its
+// error is thrown and call() goes on in the background: so `call` owns all that it uses.
 template <class Call> std::invoke_result_t<Call&> interruptibly(Call call) {
   if (!is_interruptible()) {
     const ReleaseGil released;
@@ -40,7 +40,7 @@ template <class Call> std::invoke_result_t<Call&> interruptibly(Call call) {
   };
   std::promise<Result> promise;
   auto result = promise.get_future();
-  // What the call owns is gone when its caller goes on.
+  // `work` is destroyed before the result is set, so that the caller goes on after that.
   std::thread([promise = std::move(promise), work = std::optional(std::move(work))]() mutable {
     try {
       if constexpr (std::is_void_v<Result>) {

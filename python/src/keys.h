@@ -7,7 +7,7 @@
 
 namespace heddle::python {
 
-Key to_key(const char* function,
-           nb::handle object);  // of the argument `key`; throws TypeError for anything else
+// Converts the argument `key`; throws TypeError for an object of another type.
+Key to_key(const char* function, nb::handle object);
 
 }  // namespace heddle::python

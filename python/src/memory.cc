@@ -30,7 +30,7 @@ namespace {
 
 using namespace nb::literals;
 
-// Py_buffer::format of a dtype; bf16, which the protocol does not know, as unsigned shorts where `raw`.
+// Py_buffer::format of a dtype. The protocol has no bf16: with `raw` it is exported as unsigned shorts.
 const char* format_of(DType dtype, bool raw) {
   switch (dtype) {
     case DType::f32:
@@ -63,9 +63,9 @@ const char* format_of(DType dtype, bool raw) {
   return raw ? "H" : nullptr;
 }
 
-thread_local bool raw_halves = false;  // while to_numpy asks for the buffer
+thread_local bool raw_halves = false;  // set while to_numpy gets the buffer
 
-// In an op that declared a read the memory is for reading. An array of a tape is changed by its own ops only.
+// In an op that declared a read, memory is read-only. Only ops that a tape knows may change its arrays.
 bool is_read_only(const NDArray& array) {
   const VarUse use = use_by_this_op(array.var());
   if (use != VarUse::none) return use == VarUse::read;
@@ -92,7 +92,7 @@ void fill(Py_buffer& buffer, const NDArray& array, bool read_only, const char* f
   auto* dims = new Export;
   for (int i = 0; i < array.ndim(); ++i) {
     dims->shape[i] = static_cast<Py_ssize_t>(array.shape()[i]);
-    // What overflows belongs to an axis, or an array, where no step is made.
+    // A stride that overflows is never used: the axis has one element, or the array has none.
     if (__builtin_mul_overflow(array.strides()[i], size, &dims->strides[i])) dims->strides[i] = 0;
   }
   buffer.buf = const_cast<std::byte*>(array.data<const std::byte>());
@@ -140,7 +140,8 @@ struct HeldBuffer {
   Py_buffer buffer;
 };
 
-// An array of NumPy with native byte order, row-major. `given` is what the caller has, of which NumPy has made `from`.
+// Copies a NumPy array to a new array, through a row-major one with native byte order. `given`: the caller's
+// object, from which NumPy has made `from`.
 NDArray copy_of_numpy(ArgumentOf of, nb::handle given, nb::handle from, std::optional<DType> dtype) {
   const CallsPython calling;
   nb::object source = numpy("asarray")(from, "order"_a = "C");
@@ -170,7 +171,7 @@ NDArray copy_of_numpy(ArgumentOf of, nb::handle given, nb::handle from, std::opt
   return result.astype(*dtype);
 }
 
-// Whether NumPy gives numbers of Python's own a dtype: floats become f32 then.
+// Whether the object has Python's own numbers, to which NumPy gives a dtype: floats become f32 then.
 bool is_plain(nb::handle object) {
   return PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()) || PyFloat_Check(object.ptr());
 }
@@ -182,7 +183,7 @@ constexpr const char* kUnversioned = "dltensor";
 
 template <class Tensor> void destroy_capsule(PyObject* capsule) {
   const char* name = PyCapsule_GetName(capsule);
-  if (!name || std::strncmp(name, "used_", 5) == 0) return;  // its receiver calls the deleter
+  if (!name || std::strncmp(name, "used_", 5) == 0) return;  // the capsule's receiver calls the deleter
   auto* tensor = static_cast<Tensor*>(PyCapsule_GetPointer(capsule, name));
   if (tensor && tensor->deleter) tensor->deleter(tensor);
 }
@@ -242,8 +243,8 @@ nb::object dlpack(const NDArray& self, nb::handle stream, nb::handle max_version
   return capsule_of(&to_dlpack_unversioned, self, copied, read_only, kUnversioned, where);
 }
 
-// The producer's deleter may want the GIL: it is called through HoldGil, by a tensor of our own. What this library lent needs
-// none, and is recognised by its deleter.
+// Wraps a producer's tensor: its deleter may need the GIL and is called within HoldGil. A tensor that this
+// library lent needs no GIL and is returned as it is; is_own_loan recognises it by its deleter.
 template <class Tensor> Tensor* with_gil(Tensor* theirs) {
   if (is_own_loan(*theirs)) return theirs;
   auto* ours = new Tensor(*theirs);
@@ -274,7 +275,7 @@ NDArray take_capsule(nb::handle capsule, const char* name, const char* used, boo
   return result;
 }
 
-// What the options of from_dlpack ask for. device: what the result has to be on; none: where the memory is.
+// The options of from_dlpack. device: where the result has to be; none: where the memory is.
 struct Wanted {
   nb::handle copy;
   std::optional<Device> device;
@@ -282,7 +283,7 @@ struct Wanted {
   bool must_copy() const { return copy.ptr() == Py_True; }
 };
 
-// An array of our own needs no capsule: the same memory and the same var, outside any tape.
+// from_dlpack of a heddle.NDArray needs no capsule: the result has the same memory and var, outside any tape.
 NDArray from_own(const NDArray& source, const Wanted& wanted, Where where) {
   const bool read_only = is_read_only(source);
   if (read_only && !wanted.may_copy()) {
@@ -293,7 +294,8 @@ NDArray from_own(const NDArray& source, const Wanted& wanted, Where where) {
   return source.detach().copy(where);
 }
 
-// Asks the producer with the keywords that it knows, from those of DLPack 1 on. A copy is the producer's if it can make one.
+// Calls the producer's __dlpack__ with the keywords that it supports, beginning with those of DLPack 1. Lets
+// the producer make the copy if it can.
 nb::object ask_for_capsule(nb::handle source, const Wanted& wanted, bool& copied) {
   const CallsPython calling;
   const nb::object lend = source.attr("__dlpack__");
@@ -381,11 +383,11 @@ void make_readable(const NDArray& array) {
 void make_writable(const NDArray& array) {
   if (use_by_this_op(array.var()) != VarUse::none || is_idle(array.var())) return;
   Engine& engine = array.engine();
-  if (has_ended(engine)) {  // in the child of a fork too: no op runs any more
+  if (has_ended(engine)) {  // no op runs any more, also in the child of a fork
     wait_for(engine, array.var());
     return;
   }
-  // Readers have to end as well: an op behind them that mutates.
+  // Ops that read the array have to end as well: an op that mutates it runs after them.
   const Where where = python_place();
   {
     const ReleaseGil released;
@@ -462,7 +464,7 @@ template <class T> NDArray array_of(const std::vector<double>& values) {
   return array(std::vector<T>(values.begin(), values.end()), {static_cast<std::int64_t>(values.size())});
 }
 
-// Makes an array of a list or tuple of Python's own floats, without NumPy, whose way takes ten times as long; none of other objects.
+// Converts a list or tuple of Python floats, without NumPy, which takes ten times as long; else nothing.
 std::optional<NDArray> floats_in(nb::handle object, DType dtype) {
   const bool is_list = PyList_CheckExact(object.ptr());
   if (!is_list && !PyTuple_CheckExact(object.ptr())) return std::nullopt;
@@ -522,7 +524,7 @@ void bind_memory(ArrayClass& type) {
       .def(
           "tolist",
           [](nb::handle self) -> nb::object {
-            // NumPy has no array of some shapes without elements.
+            // NumPy cannot represent some empty shapes.
             const NDArray& array = *array_in(self.ptr());
             if (array.defined() && array.ndim() > 0 && array.shape()[0] == 0) return nb::list();
             return to_numpy(self, false).attr("tolist")();

@@ -18,8 +18,8 @@ using namespace nb::literals;
 
 namespace {
 
-// The block of heddle.trace. Each change is one call, which a signal's handler cannot come into; who loses the object between
-// them ends the trace.
+// The `with` block of heddle.trace. Start and stop are one C++ call each, so that no signal handler runs in
+// their middle. If the object is lost between them, its destructor stops the trace.
 class TraceBlock {
  public:
   explicit TraceBlock(std::string path) : path_(std::move(path)) {}
@@ -78,11 +78,11 @@ void bind_trace(nb::module_& m) {
 
 NB_MODULE(_heddle, m) {
   using namespace heddle::python;
-  // Ops and their errors take the GIL by calls that know one interpreter only.
+  // Ops and their errors take the GIL by PyGILState functions, which support one interpreter only.
   if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
     raise(PyExc_ImportError, "heddle works in the main interpreter only, not in subinterpreters");
   }
-  nb::set_leak_warnings(false);  // a failed op may keep its exception, and with it what the traceback names
+  nb::set_leak_warnings(false);  // a failed op may keep its exception, and so all objects of its traceback
   bind_errors(m);
   bind_types(m);
   bind_groups(m);

@@ -18,7 +18,7 @@ namespace {
 
 using Binary = NDArray (*)(const Operand&, const Operand&, Where);
 
-// A Python int; a bool has been seen before.
+// Converts a Python int. The caller has handled bools, which are ints too.
 Scalar integer(ArgumentOf of, PyObject* object) {
   int overflow = 0;
   const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
@@ -40,13 +40,13 @@ std::optional<Scalar> number(ArgumentOf of, PyObject* object) {
   return std::nullopt;
 }
 
-// A function's name as a template argument.
+// A text as a template argument: a function's name.
 template <std::size_t size> struct Name {
   constexpr Name(const char (&given)[size]) { std::copy_n(given, size, text); }
   char text[size];
 };
 
-// What the operators of the class say of a bad operand.
+// Names the operand of an operator in error messages.
 template <Name name> constexpr ArgumentOf kOperand{name.text, "an operand"};
 
 nb::object compute(Binary function, const Operand& a, const Operand& b, Where where) {
@@ -58,7 +58,7 @@ nb::object compute(Binary function, const Operand& a, const Operand& b, Where wh
   return wrap(std::move(result));
 }
 
-// Whether an int is beyond 64 bits, and its sign then.
+// The sign of an int beyond 64 bits; 0 for all other objects.
 int overflow_of(PyObject* object) {
   int overflow = 0;
   if (!PyLong_Check(object)) return 0;
@@ -69,20 +69,20 @@ int overflow_of(PyObject* object) {
   return overflow;
 }
 
-// What Python makes of a large int; throws OverflowError if no float is near it.
+// Converts a large int to a float, as Python does; throws OverflowError if it is beyond the range.
 nb::object float_of(PyObject* large) {
   const double value = PyLong_AsDouble(large);
   if (PyErr_Occurred()) raise_set();
   return nb::steal(PyFloat_FromDouble(value));
 }
 
-// A list, a tuple, a text and the like, which know no arithmetic: Python would repeat or extend them by an array.
+// Lists, tuples, texts and the like, without arithmetic: Python would repeat or extend them by an array.
 bool is_plain_sequence(PyObject* object) {
   PyTypeObject* const type = Py_TYPE(object);
   return PyType_GetSlot(type, Py_sq_concat) && !PyType_GetSlot(type, Py_nb_multiply);
 }
 
-// What an operator has no operand for: Python asks the other object, or raises TypeError.
+// NotImplemented, for an unknown operand: Python tries the other object's operator, or raises TypeError.
 PyObject* not_implemented(ArgumentOf of, nb::handle other) {
   if (is_plain_sequence(other.ptr()))
     refuse_type(of, other, "an array or a number: heddle.array(...) makes an array of a list");
@@ -156,7 +156,7 @@ PyObject* compare(PyObject* a, PyObject* given, int how) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     const nb::object other = operand_beside(array_in(a), given, true);
     PyObject* b = other.ptr();
-    const bool is_text = PyUnicode_Check(b) || PyBytes_Check(b);  // equal to no array, as to no number
+    const bool is_text = PyUnicode_Check(b) || PyBytes_Check(b);  // a text equals no array
     if (is_text && (how == Py_EQ || how == Py_NE)) return nb::borrow(Py_NotImplemented).release().ptr();
     switch (how) {
       case Py_LT:

@@ -24,7 +24,7 @@ bool has_large(const nb::object& floats) {
          nb::cast<double>(numpy("abs")(floats).attr("max")()) >= 9223372036854775808.0;
 }
 
-// Whether integers of NumPy are all in the range of a dtype.
+// Whether all integers of a NumPy array are in the range of a dtype.
 bool fits(const nb::object& integers, DType dtype) {
   if (nb::cast<std::size_t>(integers.attr("size")) == 0) return true;
   const nb::object range = numpy("iinfo")(from_dtype(dtype).attr("numpy_name"));

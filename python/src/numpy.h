@@ -1,4 +1,4 @@
-// What NumPy makes of Python's objects.
+// Conversion of Python objects by NumPy.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,10 @@
 
 namespace heddle::python {
 
-nb::object numpy(const char* name);  // an attribute of the module
+nb::object numpy(const char* name);  // an attribute of the module numpy
 
-// The array of NumPy for a list or a float. Of ints that no dtype of NumPy holds all NumPy makes floats or objects.
+// The NumPy array of a list or a float. NumPy would convert ints that share no integer dtype to floats or
+// objects; these are converted or refused here.
 nb::object numpy_of(ArgumentOf of, nb::handle given, std::optional<DType> dtype);
 
 }  // namespace heddle::python

@@ -1,4 +1,4 @@
-// The objects that are not thread-safe in C++, as Python holds them.
+// Python's wrappers of C++ objects that are not thread-safe.
 #pragma once
 
 #include <heddle/kvstore.h>
@@ -13,7 +13,7 @@ namespace heddle::python {
 using PythonGenerator = Locked<Generator>;
 using PythonOptimizer = Locked<Optimizer>;
 using PythonStore = Locked<KVStore>;
-using PythonTrainer = Locked<Trainer>;  // has the lock of the store that it was given
+using PythonTrainer = Locked<Trainer>;  // shares the lock of its store
 
 OptimizerParams params_of(const char* function, const nb::kwargs& kwargs);
 

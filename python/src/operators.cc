@@ -18,13 +18,13 @@ namespace {
 
 using namespace nb::literals;
 
-// What a function needs to know of its operator. Lives as long as the process.
+// The operator of a Python function. Never freed.
 struct Function {
   const OperatorInfo* info;
   std::vector<const char*> names;
-  std::size_t required = 0;  // that have no default; they come first
-  bool has_out = false;      // the last name is that of out=
-  std::string doc;           // with the signature in front, as inspect reads it
+  std::size_t required = 0;  // number of arguments without a default; they come first
+  bool has_out = false;      // the last name is "out"
+  std::string doc;           // the signature, which the module inspect reads, and the documentation
   PyMethodDef definition{};
 };
 
@@ -39,7 +39,7 @@ nb::object result_of(OperatorValues& results) {
   return nb::cast(std::move(std::get<RowSparse>(results[0])));
 }
 
-// Null if it is not given.
+// The argument out=; null if it is not given.
 const NDArray* out_argument(const OperatorInfo& info, PyObject* given) {
   if (!given || given == Py_None) return nullptr;
   const NDArray* const out = array_in(given);
@@ -58,7 +58,7 @@ PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject
     take_arguments(info.name.c_str(), args, count, keywords, function.names.data(), names, size,
                    function.required, given);
     const NDArray* const out = function.has_out ? out_argument(info, given[size]) : nullptr;
-    std::size_t used = size;  // what is left out at the end has its default
+    std::size_t used = size;  // arguments missing at the end have their defaults
     while (used && !given[used - 1]) --used;
     const Where where = python_place();
     const CallSite site(where);
@@ -104,7 +104,7 @@ void add(nb::module_& m, const OperatorInfo& info) {
   m.attr(info.name.c_str()) = nb::steal(made);
 }
 
-// For the generator of the type stubs.
+// The table of operators, for python/stubs.py.
 nb::list table() {
   nb::list list;
   for (const OperatorInfo& info : operators()) {

@@ -16,7 +16,7 @@
 namespace heddle::python {
 namespace {
 
-// What libstdc++'s source_location points to.
+// The layout of the object that libstdc++'s source_location points to.
 struct Site {
   const char* file;
   const char* function;
@@ -25,7 +25,7 @@ struct Site {
 };
 static_assert(sizeof(std::source_location) == sizeof(void*));
 
-// A call that was looked up: most come from the same places again. The GIL guards all of this file.
+// A cache of looked-up calls: most come from the same lines again. The GIL guards all variables here.
 struct Seen {
   PyObject* code = nullptr;  // owned, so that no other code object gets the address
   int position = 0;
@@ -34,12 +34,12 @@ struct Seen {
 constexpr std::size_t kSeen = 1024;
 std::array<Seen, kSeen> seen;
 
-// Texts and places stay for ever, as ops, errors and traces point to them. So there are only so many.
+// Texts and sites are never freed, because ops, errors and traces point to them: so their number is limited.
 constexpr std::size_t kMostSites = 1 << 18;
 constexpr std::size_t kMostBytes = 16 << 20;
 
-// A number for the frame's place in its code: the instruction's, which costs nothing to read. The stable ABI lacks the function
-// for it; where the interpreter has none, the line's number, which is computed.
+// Identifies the frame's position in its code: the instruction's index, which is cheap. The stable ABI lacks
+// that function; if the interpreter has none, the line's number, which CPython has to compute.
 int position_in(PyFrameObject* frame) {
   using Position = int (*)(PyFrameObject*);
   static const auto instruction = reinterpret_cast<Position>(dlsym(RTLD_DEFAULT, "PyFrame_GetLasti"));
@@ -58,7 +58,7 @@ const Site* make_site(const char* file, const char* function, int line) {
   return &at->second;
 }
 
-// Null for the files of this package, whose callers count.
+// Null for a file of this package: then the caller's line counts.
 const Site* site_of(nb::handle code, int line) {
   static const std::string& package = *new std::string(
       [] { return utf8_of(nb::module_::import_("heddle").attr("__path__")[nb::int_(0)]) + "/"; }());
@@ -106,7 +106,7 @@ const char* interned(std::string_view text) {
   if (at == texts.end()) {
     if (bytes > kMostBytes) return "op";
     at = texts.emplace(text).first;
-    bytes += text.size() + sizeof(std::string) + 4 * sizeof(void*);  // with the set's node
+    bytes += text.size() + sizeof(std::string) + 4 * sizeof(void*);  // the text and its node in the set
   }
   return at->c_str();
 }

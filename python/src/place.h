@@ -1,4 +1,4 @@
-// The line of the user's Python program, as the engine's ops and errors name places.
+// The call site in the user's Python program, for the engine's ops and errors.
 #pragma once
 
 #include <string_view>
@@ -11,12 +11,12 @@ namespace heddle::python {
 
 namespace nb = nanobind;
 
-// The Python line that runs now on the calling thread, which has the GIL; in code of this package, that of its caller.
-// What it points to lives as long as the process; equal lines are one.
+// The Python line that the calling thread executes; in code of this package, the line of its caller. Called
+// with the GIL. The result's texts live as long as the process; equal lines have the same pointer.
 Where python_place();
 
-// A text that lives as long as the process, the same pointer for equal texts: the names of ops. With the GIL. Once there are
-// 16 MiB of texts, new ones become "op".
+// A copy that lives as long as the process, for names of ops; equal texts give the same pointer. Called with
+// the GIL. Beyond 16 MiB of texts new ones become "op".
 const char* interned(std::string_view text);
 const char* interned(nb::handle text);  // a str
 

@@ -22,13 +22,13 @@ namespace {
 
 using namespace nb::literals;
 
-// The engine of the latest push, and whether its pushes may block. The GIL guards both.
+// A cache: the engine of the latest push, and whether pushes to it may block. The GIL guards both.
 const Engine* known_engine = nullptr;
 bool known_may_block = false;
 
 constexpr const char* kVars = "a Var, an array, or a list of these";
 
-// A list may change while the GIL is released: what is in it is held by a tuple.
+// A tuple of the items: a list may change while the GIL is released.
 nb::object as_tuple(ArgumentOf of, nb::handle items) {
   if (PyTuple_Check(items.ptr())) return nb::borrow(items);
   PyObject* tuple = PySequence_Tuple(items.ptr());
@@ -44,7 +44,7 @@ bool is_var(nb::handle object) {
   return nb::isinstance<PythonVar>(object) || nb::isinstance<NDArray>(object);
 }
 
-// What a push is told: arrays that it mutates count as array_access counts them.
+// Collects the access list of a push. Mutated arrays are registered by array_access, like those of operators.
 struct PushList {
   const char* call;
   Access access{};
@@ -55,7 +55,7 @@ struct PushList {
     if (nb::isinstance<NDArray>(object)) {
       const NDArray& array = *nb::inst_ptr<NDArray>(object);
       if (mutates) {
-        array_access(call, {}, {&array, 1});  // counts the change, of each launch too if this is captured
+        array_access(call, {}, {&array, 1});  // counts the mutation; if captured, that of each launch
         if (!array.covers_storage()) access.read.add(array.var());
       }
       return add(array.var(), mutates);
@@ -79,12 +79,12 @@ constexpr Arguments<8> kPush{{"fn", "read", "mutate", "name", "priority", "group
 
 bool is_given(PyObject* object) { return object && object != Py_None; }
 
-// The arguments of a push, of which the engine's part is in `list`.
+// The arguments of a push. `list` has the engine's part.
 struct PushCall {
   PushList list;
   PyObject* fn;
   PyObject* skipped;
-  // The engine of a Python object that other threads may drop while the GIL is released.
+  // Keeps the engine alive: other threads may destroy its Python object while the GIL is released.
   std::shared_ptr<Engine> engine;
   Where where = python_place();
 
@@ -103,8 +103,8 @@ struct PushCall {
     access.name = is_given(name) ? interned(nb::handle(name)) : name_of_function(fn);
     if (is_given(priority)) {
       const std::int64_t wanted = int_argument({call, "priority"}, priority);
-      access.priority =
-          static_cast<int>(std::clamp<std::int64_t>(wanted, INT_MIN, INT_MAX));  // it is checked there
+      // The engine checks the range.
+      access.priority = static_cast<int>(std::clamp<std::int64_t>(wanted, INT_MIN, INT_MAX));
     }
     if (is_given(bytes)) access.bytes = static_cast<std::size_t>(int_argument({call, "bytes"}, bytes, 0));
     if (!is_given(group)) return;
@@ -113,7 +113,7 @@ struct PushCall {
   }
 };
 
-// The plain op, or the one that tells who wants to know that it is skipped.
+// Pushes `op`, wrapped in WithSkip if the call has an argument `skipped`.
 template <class Op, class Push> void with_skip(const PushCall& call, Op op, Push&& push) {
   if (call.skipped) {
     WithSkip<Op> telling(std::move(op), nb::borrow(call.skipped));

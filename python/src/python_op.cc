@@ -15,7 +15,7 @@ using namespace nb::literals;
 
 thread_local const RunContext* innermost = nullptr;
 
-// Those that can still end an op. The GIL guards the set; the child of a fork, where these ops do not end, has one of its own.
+// The completions of ops that have not ended; guarded by the GIL. A forked child gets an empty set.
 std::unordered_set<PythonCompletion*>* held_completions = new std::unordered_set<PythonCompletion*>;
 const int at_fork =
     pthread_atfork(nullptr, nullptr, [] { held_completions = new std::unordered_set<PythonCompletion*>; });
@@ -50,7 +50,7 @@ void PythonOp::operator()(RunContext& context) {
   PyObject* result = PyObject_CallNoArgs(fn_.get());
   if (!result) throw PythonFailure::take_set(context.name, where_);
   Py_DECREF(result);
-  if (once_) fn_ = Reference();  // here, where the thread has the GIL
+  if (once_) fn_ = Reference();  // released here, because the thread has the GIL
 }
 
 void PythonAsyncOp::operator()(RunContext& context, Completion completion) {
@@ -59,7 +59,7 @@ void PythonAsyncOp::operator()(RunContext& context, Completion completion) {
   const Running running(&context);
   const nb::object object = nb::cast(PythonCompletion(std::move(completion), context.name, where_));
   PyObject* result = PyObject_CallFunctionObjArgs(fn_.get(), object.ptr(), nullptr);
-  // Others may hold the completion: the op has failed, whatever they say.
+  // Other objects may hold the completion too: the op fails, whatever they report.
   if (!result) nb::inst_ptr<PythonCompletion>(object)->fail_with_set_error();
   Py_XDECREF(result);
   if (once_) fn_ = Reference();
@@ -99,7 +99,7 @@ void PythonCompletion::fail(nb::handle exception) {
 
 void PythonCompletion::fail_with_set_error() {
   if (!completion_) return PyErr_Clear();
-  // This may run Python code, in which the thread may stay when the interpreter ends: the op can be failed meanwhile.
+  // take_set may run Python code. If the thread blocks there at the interpreter's end, another fails the op.
   std::exception_ptr error = std::make_exception_ptr(PythonFailure::take_set(op_, where_));
   if (std::optional<Completion> completion = take()) without_gil([&] { completion->fail(std::move(error)); });
 }

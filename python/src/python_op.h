@@ -13,7 +13,7 @@
 
 namespace heddle::python {
 
-// The function object of an op. Its Python references end on the thread that ends the op, with the GIL.
+// The function object of an op. The thread that ends the op releases its references, with the GIL.
 class PythonOp {
  public:
   PythonOp(nb::object fn, Where where, bool once) : fn_(std::move(fn)), where_(where), once_(once) {}
@@ -25,8 +25,7 @@ class PythonOp {
   bool once_;  // false: the op is part of a graph, which calls it again and again
 };
 
-// What the function of an asynchronous op is given: ends the op, on any thread. Without an end when nothing names it any more,
-// the op fails.
+// The argument of an asynchronous op's function: completes the op, on any thread, or fails it if destroyed.
 class PythonCompletion {
  public:
   PythonCompletion(Completion completion, const char* op, Where where);
@@ -34,17 +33,17 @@ class PythonCompletion {
   ~PythonCompletion();
   void done();
   void fail(nb::handle exception);
-  void fail_with_set_error();  // the Python error that is set
-  void fail_at_end();          // the interpreter ends
+  void fail_with_set_error();  // fails the op with the current Python error
+  void fail_at_end();          // fails the op because the interpreter ends
 
  private:
   std::optional<Completion> take();
-  std::optional<Completion> completion_;  // until one of the calls has taken it; the GIL guards it
+  std::optional<Completion> completion_;  // empty after one of the calls; guarded by the GIL
   const char* op_;
   Where where_;
 };
 
-// Asynchronous: calls fn(completion).
+// The function object of an asynchronous op: calls fn(completion).
 class PythonAsyncOp {
  public:
   PythonAsyncOp(nb::object fn, Where where, bool once) : fn_(std::move(fn)), where_(where), once_(once) {}
@@ -56,13 +55,13 @@ class PythonAsyncOp {
   bool once_;
 };
 
-// Fails the ops whose completions Python still holds. Once no thread goes on with Python code, nobody else would end them.
+// Fails the ops whose completions Python still holds: when the interpreter ends, nothing else completes them.
 // Called with the GIL.
 void fail_held_completions();
 
 void call_skipped(const Reference& skipped, const std::exception_ptr& why) noexcept;
 
-// An op that calls skipped(exception) if it is not going to run: for those who wait outside of the engine.
+// An op that calls skipped(exception) if it is skipped, for waits outside of the engine, such as a future's.
 template <class Op> class WithSkip : public Op {
  public:
   WithSkip(Op op, nb::object skipped) : Op(std::move(op)), skipped_(std::move(skipped)) {}
@@ -72,7 +71,7 @@ template <class Op> class WithSkip : public Op {
   Reference skipped_;
 };
 
-// Of the innermost op of the calling thread that is a Python function; null outside.
+// The context of the calling thread's innermost op with a Python function; null outside.
 const RunContext* running_context();
 
 void bind_completion(nb::module_& m);

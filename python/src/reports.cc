@@ -1,4 +1,4 @@
-// Memory by line, and how arrays are printed.
+// The report of memory by call site, and the options for printing arrays.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 

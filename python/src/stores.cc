@@ -105,7 +105,7 @@ void push_pull(const PythonStore& self, nb::handle key, nb::handle value, nb::ha
   call([&](KVStore& store) { store.push_pull(of, values, outs, options, where); });
 }
 
-// Sets one value of a key.
+// Calls init or assign: functions that set the value of a key.
 using Put = void (KVStore::*)(Key, const NDArray&, Where);
 void put(const char* function, Put call, const PythonStore& self, nb::handle key, const NDArray& value) {
   const Where where = python_place();
@@ -150,7 +150,7 @@ void bind_values(nb::class_<PythonStore>& type) {
           "key"_a, "value"_a, nb::sig("def assign(self, key: int | str, value: NDArray) -> None"));
 }
 
-// Calls function(store, where), which may block for long and owns what it uses.
+// Calls function(store, where), which may block for long and owns all that it uses.
 template <class Function> auto for_long(const char* name, const PythonStore& self, Function function) {
   return self.call_interruptibly(name, [function = std::move(function), where = python_place()](
                                            KVStore& store) { return function(store, where); });

@@ -42,7 +42,7 @@ void update(const PythonOptimizer& self, nb::handle key, const NDArray& weight, 
   });
 }
 
-// What optimizers and trainers have in common. Their state may have to be waited for.
+// The methods that optimizers and trainers share. Reading and setting the state may block.
 template <class T> void bind_state(nb::class_<Locked<T>>& type) {
   type.def("state",
            [](const Locked<T>& self) {

@@ -18,9 +18,9 @@ namespace {
 using namespace nb::literals;
 
 constexpr int kDTypes = static_cast<int>(std::size(kAllDTypes));
-PyObject* dtype_objects[kDTypes];  // one a dtype, for the life of the process
+PyObject* dtype_objects[kDTypes];  // one object a dtype, never freed
 
-// NumPy's names beside ours, and those of Python's classes, which mean what the classes do.
+// Our names, NumPy's names, and the names of Python's classes, with the same meaning as the classes.
 const std::map<std::string, DType, std::less<>>& dtype_names() {
   static const auto& names = *new std::map<std::string, DType, std::less<>>{
       {"f32", DType::f32},      {"float32", DType::f32}, {"f64", DType::f64},   {"float64", DType::f64},
@@ -83,7 +83,7 @@ DType to_dtype(ArgumentOf of, nb::handle object) {
   if (object.ptr() == reinterpret_cast<PyObject*>(&PyFloat_Type)) return DType::f32;
   if (object.ptr() == reinterpret_cast<PyObject*>(&PyLong_Type)) return DType::i64;
   if (object.ptr() == reinterpret_cast<PyObject*>(&PyBool_Type)) return DType::boolean;
-  // dtypes of NumPy and classes of its scalars
+  // NumPy's dtypes and scalar classes.
   if (PyType_Check(object.ptr()) || is_numpy_dtype(object))
     return dtype_named(of, utf8_of(numpy_dtype()(object).attr("name")));
   refuse_type(of, object, "a dtype, such as heddle.f32 or 'f32'");
@@ -102,7 +102,7 @@ std::optional<DType> dtype_in(nb::handle other) {
   try {
     return to_dtype({"DType.__eq__", "other"}, other);
   } catch (const InvalidArgument&) {
-  } catch (nb::python_error&) {  // a class that NumPy makes no dtype of
+  } catch (nb::python_error&) {  // NumPy has no dtype for this class
   }
   return std::nullopt;
 }

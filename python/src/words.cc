@@ -30,7 +30,7 @@ constexpr std::string_view kClasses[] = {"Communicator", "Engine",    "KVStore",
 
 bool is_part_of_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
-// Puts `by` in place of the word where it is no part of a longer name.
+// Replaces `word` by `by` where it is not part of a longer name.
 void replace_all(std::string& text, std::string_view word, std::string_view by) {
   for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos;) {
     const std::size_t end = at + word.size();

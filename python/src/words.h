@@ -1,4 +1,4 @@
-// What the library's messages say, in the words of Python.
+// Translates C++ names in the library's messages to Python names.
 #pragma once
 
 #include <string>

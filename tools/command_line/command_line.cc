@@ -21,7 +21,7 @@ std::string names_of_commands(const CLI::App& program) {
   return names;
 }
 
-// The command that was asked for, and its name behind those above it.
+// The innermost command on the command line, and its full name: "heddle server plan".
 std::pair<const CLI::App*, std::string> chosen(const CLI::App& program) {
   const CLI::App* command = &program;
   std::string name = program.get_name();
@@ -83,7 +83,7 @@ Option Option::one_value() {
   return *this;
 }
 
-// CLI::Range and CLI::PositiveNumber take NaN, which lies outside of nothing.
+// Used instead of CLI::Range and CLI::PositiveNumber, which accept NaN.
 Option Option::range(double least, double most) {
   char ends[80];
   std::snprintf(ends, sizeof ends, "%g - %g", least, most);
@@ -181,7 +181,7 @@ Program::~Program() { delete app_; }
 
 std::optional<int> Program::parse(std::vector<std::string> words) {
   try {
-    std::reverse(words.begin(), words.end());  // as CLI11 wants them
+    std::reverse(words.begin(), words.end());  // CLI11 takes the words from the end
     app_->parse(words);
   } catch (const CLI::ParseError& error) {
     return error.get_exit_code() == 0 ? app_->exit(error) : misused(*app_, complaint(*app_, error));

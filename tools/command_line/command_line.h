@@ -1,5 +1,5 @@
-// Command lines of programs: options, --help, and what is said of a mistake. CLI11 reads them; only command_line.cc includes
-// it, because a file that does takes seconds to compile.
+// Command lines of programs: options, --help, and messages for mistakes. Based on CLI11, which only
+// command_line.cc includes, because a file that includes it takes seconds to compile.
 #pragma once
 
 #include <concepts>
@@ -17,7 +17,7 @@ class Option;
 
 namespace heddle::command_line {
 
-// A mistake in the command line, found by a function that was given to Command::on_parsed.
+// A mistake in the command line. Thrown by functions passed to Command::on_parsed.
 struct Misuse : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -27,23 +27,23 @@ class Option {
  public:
   explicit Option(CLI::Option& option) : option_(&option) {}
 
-  Option type_name(const std::string& name);  // what --help calls the value
-  Option show_default();                      // --help shows the value that the variable has now
+  Option type_name(const std::string& name);  // the name of the value in --help
+  Option show_default();                      // --help shows the variable's present value as the default
   Option required();
-  Option hidden();               // left out of --help
-  Option delimiter(char comma);  // between the values of a list
+  Option hidden();               // --help omits the option
+  Option delimiter(char comma);  // separates the values of a list
   Option one_value();            // each occurrence of a list's option takes one word
 
-  // Each value has to lie in this range, its ends included.
+  // Each value must be in the range [least, most].
   Option range(double least, double most);
   template <std::integral T> Option range(T least, T most) { return integers(least, most); }
   Option positive();
   Option one_of(const std::vector<std::string>& values);
-  // `problem` returns what is wrong with a value; "" for nothing.
+  // `problem` returns what is wrong with a value; "" if it is valid.
   Option check(std::function<std::string(const std::string&)> problem);
 
-  bool given() const;                  // after parse: whether the command line holds the option
-  void set(const std::string& value);  // as if the command line held it. Throws Misuse.
+  bool given() const;                  // after parse: whether the command line has the option
+  void set(const std::string& value);  // as if the command line had this value. Throws Misuse.
 
  private:
   Option integers(std::int64_t least, std::int64_t most);
@@ -61,19 +61,19 @@ class Command {
   // std::optional<double>, std::vector<std::string>, std::vector<int>.
   template <typename T>
   Option add_option(const std::string& names, T& variable, const std::string& help = "");
-  // "--pin,!--no-pin" has a negation too.
+  // `names` may contain a negation: "--pin,!--no-pin".
   Option add_flag(const std::string& names, bool& variable, const std::string& help);
   std::optional<Option> find_option(const std::string& name) const;
 
   Command add_command(const std::string& name, const std::string& description);
-  void commands_optional();              // after the last add_command: none of them need be given
-  void footer(const std::string& text);  // the end of --help
-  // Called by parse, if this command is the one that is asked for, not one of its own; may throw Misuse.
+  void commands_optional();              // no subcommand is required; call after the last add_command
+  void footer(const std::string& text);  // text at the end of --help
+  // parse calls `function` if this command is the innermost one on the command line; it may throw Misuse.
   void on_parsed(std::function<void()> function);
 
-  void allow_extras();                         // takes any word
-  void prefix_command();                       // the first word that is no option ends the options
-  std::vector<std::string> remaining() const;  // the words that no option took
+  void allow_extras();                         // accepts unknown words
+  void prefix_command();                       // the first word that is not an option ends the options
+  std::vector<std::string> remaining() const;  // the words that belong to no option
 
  protected:
   CLI::App* app_;

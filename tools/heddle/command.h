@@ -10,14 +10,14 @@
 
 namespace heddle::tool {
 
-// What is to be done once the command line is read: the exit status, or an exception whose message is for the user.
+// Runs a parsed command. Returns the exit status; exceptions have a message for the user.
 using Action = std::function<int()>;
 using command_line::Program;
 
-// Adds the command to the program; when it is the one asked for, it puts what it does into `action`.
+// Each adds a command to the program. If the command line has that command, parse sets `action`.
 void add_trace(Program& program, Action& action);
 
-// The words behind the first --, if there is one.
+// The words behind the first "--", if there is one.
 using Behind = std::optional<std::vector<std::string>>;
 void add_launch(Program& program, Action& action, const Behind& behind);
 

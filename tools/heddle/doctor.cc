@@ -1,4 +1,4 @@
-// heddle doctor: what communication and linear algebra find here.
+// heddle doctor: checks this host for communication and linear algebra.
 #include <algorithm>
 #include <cstdio>
 #include <dlfcn.h>
@@ -24,7 +24,7 @@ const char* word_for(Finding::Level level) {
   return "";
 }
 
-// OpenBLAS chooses its code by a list of CPUs: it takes one that is newer than the list for an old one.
+// OpenBLAS chooses its kernels by a list of known CPUs: a CPU newer than the list gets kernels of an old one.
 Finding examine_linear_algebra() {
   const auto name_of_core = reinterpret_cast<char* (*)()>(dlsym(RTLD_DEFAULT, "openblas_get_corename"));
   const std::string subject = "linear algebra";

@@ -1,4 +1,4 @@
-// heddle keygen: makes the key by which ranks on several hosts know each other.
+// heddle keygen: makes the key by which ranks on several hosts authenticate each other.
 #include <cstdio>
 #include <filesystem>
 #include <memory>

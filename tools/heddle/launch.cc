@@ -1,4 +1,4 @@
-// heddle launch: starts the processes of a job, here or by ssh, and ends them together.
+// heddle launch: starts the processes of a job, on this host or by ssh, and ends them together.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -29,7 +29,7 @@ namespace heddle::tool {
 namespace {
 
 struct Options {
-  int ranks = 0, servers = 0, replicas = 0;  // 0: two, if there are two servers
+  int ranks = 0, servers = 0, replicas = 0;  // replicas 0: two copies if there are two servers
   std::string hosts, output, ssh = "ssh";
   bool no_prefix = false;
   bool no_bind = false;
@@ -45,7 +45,7 @@ class SocketDirectory {
     std::error_code error;
     const std::string folder = std::filesystem::temp_directory_path(error).string();
     std::string pattern = folder + kPattern;
-    // The path of a unix socket is short.
+    // A unix socket's path has 107 characters at most.
     if (error || pattern.size() + std::strlen(kSocket) >= sizeof sockaddr_un::sun_path)
       pattern = std::string("/tmp") + kPattern;
     if (!::mkdtemp(pattern.data()))
@@ -56,14 +56,14 @@ class SocketDirectory {
   SocketDirectory(const SocketDirectory&) = delete;
   SocketDirectory& operator=(const SocketDirectory&) = delete;
   const std::string& path() const { return path_; }
-  std::string socket() const { return path_ + kSocket; }  // where the ranks meet
+  std::string socket() const { return path_ + kSocket; }  // address of the ranks' rendezvous
 
  private:
   static constexpr const char *kPattern = "/heddle-launch-XXXXXX", *kSocket = "/job.sock";
   std::string path_;
 };
 
-// Below the ports that Linux gives to outgoing connections; jobs of one launcher's host do not get the same.
+// The port is below those of outgoing connections on Linux, and differs between launchers on one host.
 std::string tcp_rendezvous(const std::vector<RankPlan>& plan) {
   constexpr int kFirst = 20000, kCount = 10000;
   const char* set = std::getenv("HEDDLE_COMM_PORTS");
@@ -75,7 +75,7 @@ std::string tcp_rendezvous(const std::vector<RankPlan>& plan) {
   return "tcp:" + host.substr(host.find('@') + 1) + ":" + port;
 }
 
-// What other hosts are told of this one's environment.
+// The variables of this process's environment that are forwarded to other hosts.
 Environment forwarded(const std::vector<std::string>& asked) {
   Environment result;
   for (char** entry = environ; *entry; ++entry) {
@@ -91,7 +91,7 @@ Environment forwarded(const std::vector<std::string>& asked) {
   return result;
 }
 
-// NAME becomes NAME=VALUE.
+// Completes NAME to NAME=VALUE with the value from the environment.
 std::vector<std::string> with_values(std::vector<std::string> variables) {
   for (std::string& one : variables) {
     const std::string name = one.substr(0, one.find('='));
@@ -117,13 +117,13 @@ void share_cores(Environment& environment, int local_size) {
 
 // The command that starts the program through ssh on its host.
 RankProgram by_ssh(RankProgram program, const Options& options) {
-  program.environment.merge(forwarded(options.variables));  // what there is already stays
+  program.environment.merge(forwarded(options.variables));  // merge keeps existing values
   const std::string directory = std::filesystem::current_path().string();
   const std::string script = remote_script(program.plan, directory, program.environment, program.words);
   return {program.plan, {options.ssh, "-o", "BatchMode=yes", "-T", "--", program.plan.host, script}, {}, {}};
 }
 
-// `scheduler`: of the servers; empty: there are none.
+// `scheduler`: the address of the servers' scheduler; empty: the job has no servers.
 RankProgram program_of(const RankPlan& rank, int restart, int size, const std::string& rendezvous,
                        const std::string& scheduler, const Options& options) {
   Environment environment = identity(rank, size, rendezvous);
@@ -145,7 +145,7 @@ int copies(const Options& options) {
   return options.replicas > 0 ? options.replicas : std::min(std::max(options.servers, 1), 2);
 }
 
-// The servers are on the hosts of the ranks, one after the other; `directory`: where the scheduler keeps its state.
+// The servers run on the ranks' hosts, round robin. `directory`: where the scheduler keeps its state.
 StoreServers servers_of(const Options& options, const std::string& directory) {
   StoreServers::Settings settings{
       .servers = options.servers, .replicas = copies(options), .directory = directory};
@@ -164,7 +164,7 @@ std::vector<RankPlan> plan_of(const Options& options) {
 
 [[noreturn]] void misuse(const std::string& why) { throw command_line::Misuse(why); }
 
-// `rest` starts with the first word that is no option of ours; -- belongs to the program if it comes later.
+// `rest` starts with the first word that is no option of heddle launch. A later "--" belongs to the program.
 std::vector<std::string> program_in(std::vector<std::string> rest, const Behind& behind) {
   if (!rest.empty() && rest.front().starts_with("-")) misuse("unknown option " + rest.front());
   if (behind) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kFailed = 1;
 
-// What stands behind -- in the command line of `launch`. The command line would look for options of `heddle` there.
+// Cuts off the words behind "--" of `heddle launch`, which the parser would take for options of `heddle`.
 Behind take_program(std::vector<std::string>& words) {
   const auto mark = std::find(words.begin(), words.end(), "--");
   if (mark == words.end() || words.front() != "launch") return std::nullopt;
@@ -22,8 +22,8 @@ Behind take_program(std::vector<std::string>& words) {
   return program;
 }
 
-// A write beyond `ulimit -f` fails, as one to a full disk does, and ends no process. A handler: programs that `launch` starts begin
-// with the system's own.
+// Makes a write beyond `ulimit -f` fail instead of killing the process by SIGXFSZ. A handler, because
+// programs that `launch` starts would inherit SIG_IGN.
 void let_large_writes_fail() {
   struct sigaction action {};
   ::sigaction(SIGXFSZ, nullptr, &action);

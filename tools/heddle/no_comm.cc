@@ -1,4 +1,4 @@
-// What looks at communication or arrays, in a build with HEDDLE_ARRAYS=OFF.
+// Replaces the commands that use communication or arrays, in a build with HEDDLE_ARRAYS=OFF.
 #include <stdexcept>
 
 #include "command.h"

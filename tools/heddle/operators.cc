@@ -1,4 +1,4 @@
-// heddle operators: every operator by its name, for people and for programs that make bindings.
+// heddle operators: lists all operators, for people and for programs that make bindings.
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Options {
   bool markdown = false, json = false;
 };
 
-// In few words, else the names.
+// Describes a set of dtypes, in few words or by their names.
 std::string text_of(const std::vector<DType>& dtypes) {
   const auto has = [&](DType dtype) {
     return std::find(dtypes.begin(), dtypes.end(), dtype) != dtypes.end();
@@ -112,7 +112,7 @@ void write_markdown(const OperatorInfo& op) {
   if (!op.numpy.empty()) std::cout << "\nIn NumPy: `" << op.numpy << "`.\n";
 }
 
-// What GitHub makes of a heading.
+// The anchor that GitHub makes from a heading.
 std::string anchor_of(const std::string& heading) {
   std::string anchor;
   for (char letter : heading) {

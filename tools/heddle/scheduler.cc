@@ -1,4 +1,4 @@
-// heddle scheduler: where the servers and workers of a key-value store find each other.
+// heddle scheduler: runs the scheduler by which servers and workers of a key-value store find each other.
 #include <memory>
 
 #include "command.h"

@@ -1,4 +1,4 @@
-// heddle server: a server of a key-value store, and what looks at one.
+// heddle server: runs a server of a key-value store; subcommands inspect one.
 #include <memory>
 #include <stdexcept>
 
@@ -10,7 +10,7 @@
 namespace heddle::tool {
 namespace {
 
-// A launcher that starts one program in all roles starts this one as the scheduler, too.
+// A launcher may start one program in all roles: this command then runs the scheduler if DMLC_ROLE says so.
 int run(const SettingsCommand& server) {
   const std::string role = launcher_role(environment_variable);
   if (role == "worker")

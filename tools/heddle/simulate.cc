@@ -1,4 +1,4 @@
-// heddle simulate: what a training step would take on more ranks and another network.
+// heddle simulate: predicts the time of a training step for other numbers of ranks and other networks.
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -40,7 +40,7 @@ constexpr const char* kFooter =
     "  heddle simulate --model vgg16 --bucket 64MiB --ranks-per-host 4 --local-beta 10GB/s --html vgg.html\n"
     "  heddle simulate step.json --tuning tuning --ranks 2,3,4 --algorithms halving_doubling";
 
-// Names the option in what is wrong with its value.
+// Parses an option's value; errors name the option.
 template <class Parse> double parsed(const char* option, const std::string& text, Parse&& parse) {
   try {
     return parse(text);

@@ -1,4 +1,4 @@
-// heddle trace: reads a trace, says what is in it, draws it.
+// heddle trace: reads a trace, and writes a report or a timeline page.
 #include <cstdio>
 #include <fstream>
 #include <memory>

@@ -17,9 +17,9 @@ struct CommKey {
 // HEDDLE_COMM_KEYS, else `heddle` in $XDG_CONFIG_HOME, else in ~/.config. Throws CommError if none of them is set.
 std::string comm_keys_directory();
 
-// Makes a key (and comm.curve, the one for ZeroMQ, beside it), and the directory if it does not exist, and adds the key's
-// line to comm.allowed. `roles`: some of "worker", "server" and "admin". Throws CommError if there is a key already and `replace` is
-// false, for other roles, and for files that cannot be written.
+// Makes a key (and comm.curve, the one for ZeroMQ, beside it), and the directory if it does not exist, and
+// adds the key's line to comm.allowed. `roles`: some of "worker", "server" and "admin". Throws CommError if
+// there is a key already and `replace` is false, for unknown roles, and for files that cannot be written.
 CommKey make_comm_key(const std::string& directory, bool replace, const std::string& roles = "worker,server");
 
 }  // namespace heddle

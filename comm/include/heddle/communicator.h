@@ -41,7 +41,7 @@ struct CommOptions {
   // HEDDLE_COMM_REPRODUCIBLE=1: reductions in one fixed order, whatever the algorithm and the transport.
   bool reproducible = false;
   Engine* engine = nullptr;  // null: the current one
-  // With "nccl": the number of this rank's gpu(i). -1: the first rank of a host has gpu(0), the next one gpu(1) ...
+  // "nccl" only: the number of this rank's gpu(i). -1: the ranks of a host have gpu(0), gpu(1) ... in order.
   int gpu = -1;
 };
 
@@ -83,7 +83,7 @@ class Communicator {
                       Where where = Where::current());
   // Sets part r of `out` to rank r's `in`. `out` has size() times the elements of `in`.
   void all_gather(const NDArray& in, const NDArray& out, Where where = Where::current());
-  // In place. broadcast sets all ranks' arrays to root's; reduce sets root's array, and no other, to the reduction.
+  // In place: broadcast sets all ranks' arrays to root's; reduce sets only root's array, to the reduction.
   void broadcast(const NDArray& array, int root, Where where = Where::current());
   void reduce(const NDArray& array, int root, ReduceOp op = ReduceOp::sum, Where where = Where::current());
   // Sends part r of `in` to rank r, and receives part r of `out` from it. Parts are equal, or as long as the counts.

@@ -23,7 +23,7 @@ class Codec {
   virtual std::string name() const = 0;  // make_codec(name()) makes an equal codec
   virtual std::size_t encoded_bytes(std::size_t count) const = 0;
   virtual void encode(std::span<const float> values, std::span<std::byte> bytes) const = 0;
-  // The codec for sums of `ranks` decoded arrays, whose encodings are as long; null: this codec.
+  // The codec for sums of `ranks` decoded arrays, with encodings of the same length; null: this codec.
   virtual std::shared_ptr<const Codec> for_sums(int /*ranks*/) const { return nullptr; }
   // Throws Error for invalid bytes that would be written outside of `values`.
   virtual void decode(std::span<const std::byte> bytes, std::span<float> values) const = 0;
@@ -38,9 +38,10 @@ class Codec {
 // Throws InvalidArgument naming the codecs that exist.
 std::shared_ptr<const Codec> make_codec(const std::string& text);
 
-// Encodes c = residual + values, and sets next = c minus what the encoding decodes to: the residual of the next call. Where
-// that is not finite it is 0, or the element would be lost for ever. All spans but `bytes` have as many elements; bytes may
-// be longer than the encoding, and is filled up with zeros. next may be residual. Throws what the codec throws.
+// Encodes c = residual + values, and sets next = c minus what the encoding decodes to: the residual of the
+// next call. A residual that is not finite becomes 0: it would spoil its element for ever. All spans but
+// `bytes` have the same length; the part of `bytes` behind the encoding becomes zeros. next may be residual.
+// Throws what the codec throws.
 void encode_with_feedback(const Codec& codec, std::span<const float> values, std::span<const float> residual,
                           std::span<float> next, std::span<float> scratch, std::span<std::byte> bytes);
 
@@ -58,7 +59,7 @@ float from_bf16(std::uint16_t bits);
 // messages are compressed, each with a residual of its own. Collective like Communicator's calls; not thread-safe.
 class CompressedReduce {
  public:
-  // For arrays of `count` elements. Throws InvalidArgument for null pointers and a negative count.
+  // Makes a reduction of arrays of `count` elements. Throws InvalidArgument for null pointers and count < 0.
   CompressedReduce(std::shared_ptr<Communicator> ranks, std::shared_ptr<const Codec> codec,
                    std::int64_t count, Where where = Where::current());
 
@@ -78,8 +79,8 @@ class CompressedReduce {
   std::vector<float> sum_residual(Where where = Where::current()) const {
     return sum_residual_.to_vector<float>(where);
   }
-  // Replaces both, for the next call. Throws InvalidArgument, before anything is changed, for arrays that are not f32 and as
-  // long as these.
+  // Replaces both residuals. Throws InvalidArgument, with nothing changed, unless both arrays are f32 and as
+  // long as the residuals that they replace.
   void set_residuals(const NDArray& residual, const NDArray& sum_residual, Where where = Where::current());
 
   // Bytes that this rank sends to other ranks in a call.
@@ -96,7 +97,7 @@ class CompressedReduce {
   std::size_t slot_;                   // bytes of an encoded part
   NDArray residual_, sum_residual_;    // after the last call that succeeded
   NDArray next_, sum_next_, scratch_;  // the residuals after this call, if it succeeds
-  NDArray outgoing_, incoming_, sum_, all_;  // encoded
+  NDArray outgoing_, incoming_, sum_, all_;  // encoded: sent, received; this rank's sum; all sums
   NDArray agreed_{};  // undefined before the first call; poisoned if the ranks do not agree
 };
 

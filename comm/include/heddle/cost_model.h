@@ -21,7 +21,7 @@ struct NetworkCost {
   LinkCost remote{20e-6, 0.32e-9};  // between hosts: one link each way, which a host's ranks share
   double gamma = 0.09e-9;           // seconds to combine a byte
   int ranks_per_host = 1 << 30;     // ranks are placed on one host after the other
-  int cores = 0;                    // of a host, shared by its ranks; 0: one for each rank
+  int cores = 0;                    // cores of a host, shared by its ranks; 0: one for each rank
 };
 
 enum class AllReduce : std::uint8_t { ring, tree, recursive_doubling, halving_doubling, hierarchical };

@@ -23,7 +23,7 @@ struct LaunchEnvironment {
   static LaunchEnvironment from_environment();
   // from_environment, but a variable for which `instead` returns a text has that value; null: the environment's. Empty: not set.
   static LaunchEnvironment from_environment(const std::function<const char*(std::string_view name)>& instead);
-  // The same for variables that `lookup` returns; null or empty: not set.
+  // Reads all variables from `lookup` instead of the environment; null or empty: not set.
   static LaunchEnvironment from(const std::function<const char*(const char* name)>& lookup);
 };
 

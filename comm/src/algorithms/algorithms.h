@@ -52,7 +52,8 @@ void tree_all_reduce(Transport& transport, const Operand& operand);
 // the all_reduce between them.
 void hierarchical_all_reduce(Transport& transport, const Operand& operand, const std::vector<int>& hosts);
 
-// Pairwise exchange with one rank after the other: (p-1)α + n(p-1)/p β. Parts are in elements, with those of this rank.
+// Pairwise exchange with one rank after the other: (p-1)α + n(p-1)/p β. Parts are in elements and include
+// this rank's own.
 void pairwise_all_to_all(Transport& transport, const std::byte* in, const std::vector<Part>& in_parts,
                          std::byte* out, const std::vector<Part>& out_parts, std::size_t element);
 

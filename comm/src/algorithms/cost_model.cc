@@ -128,7 +128,7 @@ double hierarchical(const NetworkCost& network, int ranks, double bytes) {
   between.cores = 0;
   double seconds = here > 1 ? ring(host, here, bytes) : 0;
   if (hosts > 1) {
-    const bool power = std::has_single_bit(static_cast<unsigned>(hosts));  // the choice of hierarchical.cc
+    const bool power = std::has_single_bit(static_cast<unsigned>(hosts));  // as hierarchical.cc chooses
     seconds += (power ? halving_doubling : ring)(between, hosts, bytes / here);
   }
   return seconds;

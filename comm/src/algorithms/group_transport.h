@@ -9,7 +9,7 @@
 
 namespace heddle::comm_detail {
 
-// For algorithms that use a part of the ranks at a time. Messages belong to the current call of the whole transport.
+// Lets an algorithm run on some of the ranks. Messages belong to the current call of the whole transport.
 class GroupTransport final : public Transport {
  public:
   // Rank r of this transport is rank members[r] of `all`. The calling rank must be a member.

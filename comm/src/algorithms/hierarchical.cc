@@ -1,6 +1,6 @@
-// Two levels, for messages inside hosts that are faster than those between hosts, as in Goyal et al., "Accurate, large
-// minibatch SGD: training ImageNet in 1 hour", 2017, section 4, and Mikami et al., "Massively distributed SGD", 2018
-// (2D torus).
+// Two levels, because messages inside a host are faster than those between hosts. As in Goyal et al.,
+// "Accurate, large minibatch SGD: training ImageNet in 1 hour", 2017, section 4, and Mikami et al.,
+// "Massively distributed SGD", 2018 (2D torus).
 #include <algorithm>
 #include <map>
 

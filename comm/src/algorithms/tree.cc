@@ -8,12 +8,12 @@
 namespace heddle::comm_detail {
 namespace {
 
-// A binomial tree. A place is a rank counted from the root.
+// A binomial tree. `place` is the rank relative to the root.
 struct Tree {
   Tree(const Transport& transport, int top)
       : size(transport.size()), root(top), place((transport.rank() - top + size) % size) {}
   int rank_at(int at) const { return (at + root) % size; }
-  // The children of a place are at distances 1, 2, 4 ... below the place's lowest bit.
+  // The children are at distances 1, 2, 4 ... below the lowest set bit of `place`.
   template <class F> void children(F&& each) const {
     for (int distance = 1; distance < size && !(place & distance); distance *= 2) {
       if (place + distance < size) each(rank_at(place + distance));

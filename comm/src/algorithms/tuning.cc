@@ -20,7 +20,7 @@ struct Entry {
 
 constexpr int kEntries = 5;
 constexpr double kMicro = 1e-6, kNano = 1e-9, kMaxNumber = 1e9;
-constexpr char kBad = '!';  // begins an error instead of a tuning
+constexpr char kBad = '!';  // first character of a text that is an error, not a tuning
 
 void entries_of(NetworkCost& network, Entry (&entries)[kEntries]) {
   const Entry all[kEntries] = {{"local_alpha_us", &network.local.alpha, kMicro},

@@ -1,4 +1,4 @@
-// This process's ancestors.
+// Finds ancestors of this process.
 #pragma once
 
 #include <string>

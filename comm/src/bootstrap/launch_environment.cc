@@ -22,7 +22,7 @@ using Lookup = std::function<const char*(const char*)>;
 
 constexpr int kMaxRanks = 1 << 20;
 constexpr PortRange kDefaultPorts{20000, 29999};  // below the ports that Linux uses for outgoing connections
-// From this number on, Slurm's steps are not of srun: the shell of a batch script, interactive steps and such.
+// Steps of Slurm from this number on are not srun's: the shell of a batch script, interactive steps and such.
 constexpr long kFirstSpecialStep = 0xfffffff0;
 
 struct Variable {
@@ -130,8 +130,8 @@ long port_from(const Reader& read, const char* name) {
 
 bool on_one_host(const LaunchEnvironment& job) { return job.local_size == job.size; }
 
-// For all launchers: HEDDLE_RENDEZVOUS, or else, if all ranks share a host, a unix socket that no other user can reach.
-// False: neither applies.
+// The rendezvous for every launcher: HEDDLE_RENDEZVOUS, or, if all ranks share a host, a unix socket that no
+// other user can reach. False: neither applies.
 bool choose_common_rendezvous(const Reader& read, LaunchEnvironment& job, const std::string& job_id) {
   if (job.size == 1) return true;
   job.rendezvous = read.text("HEDDLE_RENDEZVOUS");

@@ -18,11 +18,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kHelloTimeout{2000};   // after which a connection without a hello is closed
-constexpr milliseconds kFailureTimeout{200};  // for sending a failure to all ranks
-// Rank 0's timeout ends first, by this much: it knows which ranks are missing.
+constexpr milliseconds kHelloTimeout{2000};   // a connection without a hello is closed after this time
+constexpr milliseconds kFailureTimeout{200};  // limit for sending a failure to all ranks
+// The other ranks' timeout is longer than rank 0's by this much: only rank 0 knows which ranks are missing.
 constexpr milliseconds kPeerGrace{1000};
-// After which somebody who waits for others says so, first and again.
+// A rank that waits for others logs that after kFirstNotice, and then every kNoticeAgain.
 constexpr milliseconds kFirstNotice{5000}, kNoticeAgain{15'000};
 constexpr std::size_t kMaxUnidentified = 128;
 constexpr int kRetryMilliseconds = 20;
@@ -42,7 +42,7 @@ std::string ranks(const std::vector<int>& list) {
   return text;
 }
 
-// For a process that was started anew: others that do not expect it never come.
+// A hint for the error of a process that was restarted: ranks that do not expect it never come.
 std::string restart_note() {
   const std::string restart = variable("HEDDLE_RESTART");
   if (restart.empty() || restart == "0") return "";
@@ -161,7 +161,7 @@ class Root : public Rendezvous {
     return list;
   }
 
-  // The others wait for it, too, and do not know for whom.
+  // Rank 0 logs this, because the other ranks do not know for whom they wait.
   void say_who_is_missing() {
     const auto now = Clock::now();
     if (now < next_notice_ || missing().empty()) return;
@@ -456,7 +456,7 @@ class Peer : public Rendezvous {
   std::uint32_t round_ = 0;
   Clock::time_point deadline_;
   std::unique_ptr<Channel> root_;
-  std::string why_;  // the last attempt to connect had no address
+  std::string why_;  // why the last attempt to connect found no address
 };
 
 }  // namespace

@@ -43,7 +43,7 @@ Address unix_address(const std::string& path) {
   return address;
 }
 
-// Empty, with a text that says why, if there is no such host.
+// Empty if there is no such host; `why` then says why.
 std::vector<Address> resolve(const std::string& host, const std::string& port, std::string& why) {
   addrinfo hints{}, *first = nullptr;
   hints.ai_socktype = SOCK_STREAM;

@@ -17,8 +17,8 @@ struct RendezvousAddress {
   RendezvousAddress(const LaunchEnvironment& job, const SecurityPolicy& security);
   std::string text;  // LaunchEnvironment::rendezvous itself
   bool is_unix = false;
-  std::string path;        // of unix
-  std::string host, port;  // of tcp
+  std::string path;        // unix: the socket's path
+  std::string host, port;  // tcp: host and port
   bool several_hosts = false;
   mutable SecurityPolicy security;  // caches the keys; one thread at a time
 };
@@ -29,7 +29,8 @@ std::string missing_directory(const RendezvousAddress& place);
 // A listening socket. The file of a unix socket is removed with it; a file that a dead job has left is replaced.
 class Listener {
  public:
-  // Null: another process listens there, or the host name is not known yet, as `why` says: try again. Throws CommError otherwise.
+  // Null: another process listens there, or the host name is not known yet, as `why` says: try again. Throws
+  // CommError for all other failures.
   static std::unique_ptr<Listener> open(const RendezvousAddress& place, std::string& why);
   ~Listener();
   Listener(const Listener&) = delete;
@@ -49,8 +50,8 @@ class Listener {
   struct stat file_ = {};  // the file at path_, so that no other file is removed
 };
 
-// Null: no process listens there yet, or the host name is not known yet, which `why` says then. Waits `milliseconds` at most
-// for a host without an answer. Throws as open().
+// Null: no process listens there yet, or the host name is not known yet, as `why` says. Waits `milliseconds`
+// at most for a host that does not answer. Throws what Listener::open throws.
 std::unique_ptr<Channel> connect_to(const RendezvousAddress& place, int milliseconds, std::string& why);
 
 }  // namespace heddle::comm_detail

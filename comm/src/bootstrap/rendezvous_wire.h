@@ -18,12 +18,12 @@ namespace heddle::comm_detail {
 constexpr std::size_t kLongestText = 64 * 1024;
 
 enum class FrameType : std::uint16_t {
-  hello = 1,  // of a rank that connects: its rank, and the size of its job
-  accepted,   // of rank 0; the end of the connection after this is a failure of a rank
-  welcome,    // of rank 0, when all ranks have connected; round is the epoch
+  hello = 1,  // from a rank that connects: its rank, and the size of its job
+  accepted,   // from rank 0; if the connection ends after this, a rank has failed
+  welcome,    // from rank 0, when all ranks have connected; round is the epoch
   text,       // the sender's text of a round
   result,     // the text of `rank` of a round
-  failure,    // why the rendezvous has failed; rank is the one that is lost, or -1
+  failure,    // why the rendezvous has failed; `rank` is the lost rank, or -1
 };
 
 // The wire format; `length` bytes of text follow. All ranks must have one byte order, which `magic` checks.
@@ -34,7 +34,7 @@ struct FrameHeader {
   std::uint16_t version = kVersion;
   FrameType type = FrameType::hello;
   std::int32_t rank = -1;
-  std::int32_t size = 0;  // of the job
+  std::int32_t size = 0;  // size of the job
   std::uint32_t round = 0;
   std::uint32_t length = 0;
 };
@@ -59,7 +59,7 @@ class Channel {
  public:
   explicit Channel(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {}
 
-  // What to poll for; nullopt: something has been received already.
+  // Returns what to poll for; nullopt: something has been received already.
   std::optional<pollfd> before_sleep(bool to_receive) {
     return connection_->before_sleep(has_unsent(), to_receive);
   }
@@ -84,7 +84,7 @@ class Channel {
   std::unique_ptr<Connection> connection_;
   std::string in_;
   std::deque<Packed> out_;
-  std::size_t sent_ = 0;  // bytes of the first
+  std::size_t sent_ = 0;  // bytes of out_.front() that have been sent
 };
 
 }  // namespace heddle::comm_detail

@@ -40,7 +40,7 @@ class SecurityPolicy {
   struct Options {
     bool encrypt = false;     // HEDDLE_COMM_ENCRYPT: TLS at loopback, too
     bool insecure = false;    // HEDDLE_COMM_INSECURE: no TLS
-    std::string directory{};  // of the keys; empty: comm_keys_directory()
+    std::string directory{};  // directory of the keys; empty: comm_keys_directory()
   };
   // Throws InvalidArgument if both are set, or a value is invalid.
   static SecurityPolicy from_environment();

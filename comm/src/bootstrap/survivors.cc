@@ -20,7 +20,7 @@ constexpr std::chrono::milliseconds kFailureDetection{3000};
 struct RawMessage {
   std::uint64_t round = 0;
   std::uint32_t ranks = 0;
-  std::uint16_t text = 0, previous_text = 0;  // bytes
+  std::uint16_t text = 0, previous_text = 0;  // lengths of the two texts in bytes
   std::uint64_t phase = 0;
 };
 static_assert(sizeof(RawMessage) == 24);

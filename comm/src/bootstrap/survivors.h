@@ -36,15 +36,16 @@ class ControlChannel {
 };
 constexpr std::size_t kMaxSurvivorMessage = 8 << 10;
 
-// Joining: the attempt is under way. Ready: the rank has built its part; failed: it could not. The others are final.
+// Joining: the attempt is under way. Ready: the rank has built its part; failed: it could not. Committed and
+// aborted are final.
 enum class Phase : std::uint8_t { joining, ready, failed, committed, aborted };
 
 // The state that a rank publishes.
 struct SurvivorMessage {
   std::vector<bool> alive{};  // by rank
-  std::uint64_t round = 0;    // of all_gather in this attempt; 0: none so far
+  std::uint64_t round = 0;    // number of all_gathers in this attempt; 0: none so far
   Phase phase = Phase::joining;
-  std::string text{}, previous_text{};  // of this round and the one before: no rank is further behind
+  std::string text{}, previous_text{};  // texts of this round and the previous one: no rank is further behind
 };
 std::string encode(const SurvivorMessage& message);
 // False if `bytes` are no message of a job with so many ranks.
@@ -63,8 +64,9 @@ class Survivors final : public Rendezvous {
   // rank has failed; call agree() again. Throws CommError, for good, if a live rank could not build its part.
   bool commit(const std::string& problem);
 
-  // Makes attempts until one is committed. `build` uses this rendezvous and starts from nothing each time; an exception
-  // from it ends the attempt, or all of them. Any thread; throws CommError while another one is in it.
+  // Makes attempts until one is committed. `build` uses this rendezvous and starts from nothing each time; an
+  // exception from it ends the attempt, or all of them. Any thread; throws CommError while another thread is
+  // in it.
   void make(const std::function<void()>& build);
 
   int rank() const override { return rank_; }
@@ -94,8 +96,8 @@ class Survivors final : public Rendezvous {
   const std::chrono::milliseconds timeout_;
   const std::uint32_t epoch_;
   SurvivorMessage own_;
-  std::vector<SurvivorMessage> received_;  // by rank, the latest
-  std::vector<bool> candidate_;  // the set for which this rank was ready, while others may commit it
+  std::vector<SurvivorMessage> received_;  // the latest message of each rank
+  std::vector<bool> candidate_;  // the set for which this rank was ready, while other ranks may commit it
   std::vector<int> members_;
   int rank_ = -1;
   std::atomic<bool> making_ = false;

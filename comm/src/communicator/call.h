@@ -11,14 +11,14 @@ namespace heddle::comm_detail {
 struct Call {
   Collective what;  // its pointers to memory are set when its op runs
   NDArray in{}, out{};
-  Var result{};                            // mutated by the call's op: who waits for the call waits for it
-  std::optional<Completion> completion{};  // of the call's op, once the op has run
+  Var result{};  // mutated by the call's op; waiting for the call is waiting for this var
+  std::optional<Completion> completion{};  // completes the call's op; set when the op has run
   // Guarded by CallQueue's mutex:
-  std::shared_ptr<Call> replacement{};  // enqueued instead of this call, whose op was skipped before
-  bool ready = false;                   // its arrays are computed; false again once the call has run
+  std::shared_ptr<Call> replacement{};  // enqueued in place of this call, if its op was skipped before
+  bool ready = false;                   // the call's arrays are computed; false again once the call has run
   bool op_has_run = false;
-  bool cancelled = false;  // its op could not be pushed
-  bool abandoned = false;  // the caller has taken its memory back before the op ran
+  bool cancelled = false;  // the call's op could not be pushed
+  bool abandoned = false;  // the caller reclaimed the call's memory before the op ran
 };
 
 }  // namespace heddle::comm_detail

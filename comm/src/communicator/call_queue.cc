@@ -11,7 +11,8 @@ namespace {
 
 constexpr const char* kAbandoned = "the thread that made the call could not wait for it";
 
-// The call still takes part, so that the other ranks hear why there are no data instead of waiting for them.
+// The call still takes part: the other ranks receive the reason for missing data, instead of waiting for
+// data.
 void fail_input(Call& call, const std::string& why) {
   call.what.record.failed = 1;
   call.what.failure = why;
@@ -102,14 +103,14 @@ void CallQueue::abandon(Call& call) {
   --waiting_;
 }
 
-// The ranks have agreed to run it together with the calls before it, which are ready on all of them.
+// Whether the ranks have agreed to run the call as one with those before it, which are ready on all ranks.
 bool CallQueue::is_in_next_run(const Call& call) const {
   if (run_as_one_ < 2) return false;
   const auto end = calls_.begin() + static_cast<std::ptrdiff_t>(std::min(run_as_one_, calls_.size()));
   return std::any_of(calls_.begin(), end, [&](const auto& next) { return next.get() == &call; });
 }
 
-// The calls that run as one are ready, so they stay in front.
+// Calls that run as one stay in front: a front that is ready is not moved.
 void CallQueue::bring_ready_forward(const Lock&) {
   if (backend_.size() > 1 || calls_.empty() || calls_.front()->ready) return;
   const auto ready = std::find_if(calls_.begin(), calls_.end(), [](const auto& call) { return call->ready; });
@@ -198,7 +199,8 @@ std::vector<std::shared_ptr<Call>> CallQueue::take(const Lock&) {
 
 void CallQueue::end(std::span<const std::shared_ptr<Call>> calls) {
   const Lock lock(mutex_);
-  // Before their ops complete: a graph may then be launched anew, and make the same calls ready again.
+  // `ready` is reset before the ops complete: after that a graph may be launched again and make the same
+  // calls ready.
   for (const std::shared_ptr<Call>& call : calls) call->ready = false;
   ended_ += calls.size();
   running_ = false;
@@ -215,7 +217,8 @@ std::vector<std::shared_ptr<Call>> CallQueue::stop(Lock& lock) {
     if (std::exchange(call->ready, false)) ready.push_back(call);
   }
   if (waiting_ > 0) call_ended_.notify_all();
-  lock.unlock();  // before `left` releases arrays
+  // Unlock first: destroying `left` releases arrays, and their ops may call this queue.
+  lock.unlock();
   return ready;
 }
 

@@ -1,10 +1,11 @@
 // The calls of a communicator in their order.
 //
-// A call is enqueued when it is made, which fixes its place. Its op marks it as ready once its arrays are computed.
-// Calls run in their order, each when it is ready, so that no op waits for the op of the call before. A call in a
-// captured graph is enqueued by an op each time the graph is launched. Once a call has been captured, all later calls
-// are enqueued by ops, so that they keep their order with those of launches. With one rank a call that is ready goes
-// first: two threads may enqueue their calls in one order and push the ops in the other.
+// A call is enqueued when it is made, which fixes its position. Its op marks it as ready once its arrays are
+// computed. Calls run in their order, each when it is ready, so that no op waits for the op of the call
+// before. A call in a captured graph is enqueued by an op each time the graph is launched. Once a call has
+// been captured, all later calls are enqueued by ops, so that they keep their order with those of launches.
+// With one rank a call that is ready goes first: two threads may enqueue their calls in one order and push
+// the ops in the other.
 //
 // Locking: one mutex guards the queue, the flags of its calls and the counters of ProgressThread. Functions with a
 // parameter of type Lock want it held; all others lock it themselves. While it is held no other mutex is locked, and no
@@ -27,7 +28,7 @@
 
 namespace heddle::comm_detail {
 
-// Thread-safe. What throws when closed throws CommError.
+// Thread-safe. Functions that throw when closed throw CommError.
 class CallQueue {
  public:
   using Lock = std::unique_lock<std::mutex>;
@@ -47,14 +48,15 @@ class CallQueue {
   // Called in the call's op. `in_push`: the op runs inside its own push. False if the progress thread has ended, so that
   // the call will never run.
   bool mark_ready(const std::shared_ptr<Call>& call, bool in_push);
-  // The call's op was skipped: a call that tells the other ranks `why` there are no data takes its place.
+  // The call's op was skipped: a call that tells the other ranks `why` there are no data replaces the call.
   void replace_skipped(const std::shared_ptr<Call>& call, const std::string& why);
-  // The caller takes the call's memory back. The call still takes part, but fails and uses no memory; a call that is
-  // running, or about to, is waited for instead.
+  // The caller reclaims the call's memory. The call still takes part, but fails and uses no memory. If the
+  // call is running, or in the next run, abandon() waits for it instead.
   void abandon(Call& call);
 
-  // A call that runs on the calling thread, without an op and without a place. False, and no call is begun, if calls
-  // before it have not ended, or launches of graphs may still enqueue some. Throws when closed.
+  // A call that runs on the calling thread, without an op and without an entry in the queue. False, and no
+  // call is begun, if earlier calls have not ended, or launches of graphs may still enqueue calls. Throws
+  // when closed.
   bool begin_direct_call();
   void end_direct_call();
 
@@ -74,14 +76,14 @@ class CallQueue {
 
   Lock lock() { return Lock(mutex_); }
   bool has_ready_call(const Lock&) const;  // the next call is ready, and no other call is running
-  bool has_work(const Lock& lock) const;   // for the progress thread: a ready call, or its own end
+  bool has_work(const Lock& lock) const;   // a call is ready, or the progress thread has to end
   // True if calls that are in the queue have to end before `var` is ready.
   bool is_needed_for(const Lock&, const Var& var) const;
   std::uint64_t pushed(const Lock&) const { return pushed_; }
   std::uint64_t ended(const Lock&) const { return ended_; }
 
-  // The progress thread waits for a notification: without end, or, as polling, for `interval` at most. While it
-  // polls it is not notified of calls that a waiting thread is likely to run.
+  // The progress thread waits for a notification: without a limit, or in poll() for `interval` at most. In
+  // poll() it is not notified of calls that a waiting thread is likely to run.
   void wait(Lock& lock) { has_work_.wait(lock); }
   void poll(Lock& lock, std::chrono::microseconds interval);
   void notify() { has_work_.notify_one(); }
@@ -106,14 +108,14 @@ class CallQueue {
   const Backend& backend_;
   const std::size_t fusion_bytes_;
   std::mutex mutex_;                         // guards the rest; see above
-  std::condition_variable has_work_;         // for the progress thread
-  std::condition_variable call_ended_;       // for threads that wait here for calls
-  int waiting_ = 0;                          // for call_ended_
-  std::deque<std::shared_ptr<Call>> calls_;  // in their order
+  std::condition_variable has_work_;         // the progress thread waits for it
+  std::condition_variable call_ended_;       // other threads wait for it until calls have ended
+  int waiting_ = 0;                          // number of threads that wait for call_ended_
+  std::deque<std::shared_ptr<Call>> calls_;  // in the order in which they run
   std::uint64_t pushed_ = 0, ended_ = 0;     // calls, those on the device included
   std::uint64_t to_be_enqueued_ = 0;         // pushed calls that ops have yet to enqueue
   std::uint64_t on_device_ = 0;              // device calls that have not ended
-  std::size_t run_as_one_ = 1;  // so many of the next calls run as one: they are ready on all ranks
+  std::size_t run_as_one_ = 1;  // number of the next calls that run as one: they are ready on all ranks
   bool running_ = false;        // a thread runs a call
   bool polling_ = false;        // the progress thread is in poll()
   bool captured_ = false;       // a call was captured: all later calls are enqueued by ops

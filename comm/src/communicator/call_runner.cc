@@ -37,7 +37,7 @@ std::exception_ptr CallRunner::error_of_failed(const std::exception_ptr& thrown)
   }
   // Errors from before the back end was called, such as bad_alloc, abort it too: the other ranks wait for this one.
   backend_.abort("rank " + std::to_string(backend_.rank()) + " failed: " + message_of(thrown));
-  // All calls end with one and the same error object: an engine reports an error that nobody has seen only once.
+  // All calls end with the same error object: the engine reports an error without a waiter only once.
   if (!first_error_) first_error_ = thrown;
   return first_error_;
 }

@@ -20,13 +20,13 @@ class CallRunner {
 
   // Several calls run as one. Blocks. Returns the error that all of them end with, or null.
   std::exception_ptr run(std::span<const std::shared_ptr<Call>> calls);
-  void run(Collective& what);  // throws it
+  void run(Collective& what);  // throws that error
 
  private:
   std::exception_ptr error_of_failed(const std::exception_ptr& thrown);
 
   Backend& backend_;
-  std::exception_ptr first_error_;  // that aborted the back end: all later calls end with it
+  std::exception_ptr first_error_;  // the error that aborted the back end: all later calls end with it
   std::vector<std::byte> fused_;    // memory of calls that run as one
 };
 

@@ -16,7 +16,7 @@
 namespace heddle::comm_detail {
 namespace {
 
-// Later deadlines could overflow.
+// Deadlines of longer timeouts could overflow.
 constexpr std::chrono::milliseconds kLongestTimeout = std::chrono::hours(24);
 
 std::chrono::milliseconds seconds_of(const char* name, const std::string& text) {

@@ -9,15 +9,15 @@
 
 namespace heddle::comm_detail {
 
-// All throw InvalidArgument naming the variable.
+// These read the environment and throw InvalidArgument naming the variable.
 BackendOptions backend_options(const CommOptions& options);
 std::string backend_name(const CommOptions& options);
 // Throws InvalidArgument for a timeout that is negative or longer than a day.
 void check_timeout(const char* who, std::chrono::milliseconds timeout);
-void check_backend_name(const std::string& name);  // throws InvalidArgument if there is none of that name
+void check_backend_name(const std::string& name);  // throws InvalidArgument for an unknown name
 
-// Collective. Throws CommMismatch on all ranks if they have different back ends, algorithms or values of reproducible.
-// Throws InvalidArgument on all ranks if some share an engine that cannot run several.
+// Collective. Throws CommMismatch on all ranks if they have different back ends, algorithms or values of
+// reproducible. Throws InvalidArgument on all ranks if some share an engine that cannot run several ranks.
 void agree_on_settings(Rendezvous& rendezvous, const BackendOptions& options, const Engine& engine);
 
 // Why ranks on threads of this engine would wait for each other for ever, and what to do; empty if they would not.

@@ -23,7 +23,7 @@
 namespace heddle::comm_detail {
 namespace {
 
-thread_local const Call* being_pushed = nullptr;  // by this thread
+thread_local const Call* being_pushed = nullptr;  // the call that this thread is pushing
 
 std::atomic<int> process{0};
 
@@ -42,7 +42,7 @@ int this_process() {
 struct EnqueueCall {
   std::shared_ptr<CommState> state;
   std::shared_ptr<Call> call;
-  bool launched;  // by a graph
+  bool launched;  // the op belongs to a graph: each launch is a call
   void operator()() const { state->queue_.enqueue(call, launched); }
 };
 
@@ -65,7 +65,7 @@ struct MarkCallReady {
     if (!will_run) state->progress_thread_.refuse(*call);
   }
 
-  // Without it the other ranks would wait for data that never come.
+  // Without the replacement the other ranks would wait for data that never come.
   void skipped(const std::exception_ptr& why) const noexcept {
     state->queue_.replace_skipped(call, message_of(why));
   }
@@ -160,9 +160,10 @@ void CommState::run_directly(Collective& what) {
   runner_.run(what);
 }
 
-// Behind other calls it is pushed and waited for, so that this thread does what the engine has to do for those. So it is
-// inside an op, whose worker slot others may need meanwhile. The engine knows nothing of the order of calls, and would not see
-// that a call before this one waits for the op: so the op waits for all these calls, which it does see.
+// If other calls have not ended, the call is pushed as an op and waited for, because a thread that waits runs
+// ops that those calls need. Inside an op it is always pushed, since other ops may need the worker slot
+// meanwhile. Inside an op all earlier calls are waited for first: the engine does not know the order of
+// calls, and would not detect that one of them waits for the op.
 void CommState::run_now(Collective& what, std::source_location where) {
   check_process();
   if (is_capturing())
@@ -196,7 +197,7 @@ void CommState::wait(std::source_location where) {
 
 namespace {
 
-// An event that completes one op when it is set, be that before the op runs or after.
+// An event that completes one op when it is set, whether the op runs before or after that.
 class OneShotEvent {
  public:
   void complete_when_set(Completion op) {

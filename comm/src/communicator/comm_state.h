@@ -33,9 +33,10 @@ class CommState final : public ProgressSource, public std::enable_shared_from_th
 
   // Pushes an op that reads `in` and mutates `out`, each if it is defined. Returns at once.
   void push(Collective what, const NDArray& in, const NDArray& out, std::source_location where);
-  // The same on arrays of the back end's device, as an op on its stream.
+  // Pushes an op on arrays of the back end's device, which runs on the device's stream.
   void push_on_device(Collective what, const NDArray& in, const NDArray& out, std::source_location where);
-  // `what` has its memory, which nobody else uses. Blocks until it has run, after all calls before. Throws its error.
+  // Runs a call whose memory is set and is used by no op. Blocks until it has run, after all earlier calls.
+  // Throws its error.
   void run_now(Collective& what, std::source_location where);
   // Blocks until all calls so far have ended. Throws the error of those that mutate no array.
   void wait(std::source_location where);
@@ -53,11 +54,11 @@ class CommState final : public ProgressSource, public std::enable_shared_from_th
   friend struct EnqueueCall;
   friend struct MarkCallReady;
   friend struct DeviceOp;
-  // What a call's op reads and mutates, without the communicator's var. `result` is mutated if there is no `out`.
+  // The access list of a call's op, without the communicator's var. `result` is mutated if there is no `out`.
   static Access access_of(const Collective& what, const NDArray& in, const NDArray& out, const Var& result);
   void push(const std::shared_ptr<Call>& call, std::source_location where);
   void run_directly(Collective& what);
-  void wait_for_calls(std::source_location where);  // those so far; throws WouldDeadlock
+  void wait_for_calls(std::source_location where);  // the calls so far; throws WouldDeadlock
   void wait_in_close(std::chrono::steady_clock::time_point deadline);
   void end_calls_by(std::chrono::steady_clock::time_point deadline);
 
@@ -69,8 +70,8 @@ class CommState final : public ProgressSource, public std::enable_shared_from_th
   const Var order_;    // mutated by the ops that enqueue calls
   const Var outcome_;  // mutated by calls without an array that could carry their error
   std::once_flag device_order_made_;
-  std::shared_ptr<const Var>
-      device_order_;  // mutated by calls on the device, of all communicators that use it
+  // Mutated by the calls on the device, of all communicators that use the device.
+  std::shared_ptr<const Var> device_order_;
   CallQueue queue_;
   CallRunner runner_;
   ProgressThread progress_thread_;  // last: it uses the members above

@@ -132,7 +132,7 @@ std::shared_ptr<comm_detail::CommState> make_state(const CommOptions& options,
                                       comm_detail::backend_options(options));
 }
 
-// For a communicator of some of the ranks of `state`: each rank keeps its device.
+// The options of a communicator of some of the ranks of `state`, in which each rank keeps its device.
 comm_detail::BackendOptions options_for_some(const comm_detail::CommState& state) {
   comm_detail::BackendOptions options = state.options();
   if (const comm_detail::StreamCalls* calls = state.backend().stream_calls()) options.gpu = calls->index();
@@ -371,7 +371,7 @@ std::shared_ptr<Communicator> Communicator::split(int colour, int key, Where whe
   const std::vector<comm_detail::Member> members = comm_detail::members_of(state(), colour, key, where);
   if (members.empty()) return nullptr;
   comm_detail::PairRendezvous rendezvous(*state_, members, where);
-  // The ranks of a part may share a host though all ranks together do not.
+  // The ranks of one colour may share a host though all ranks together do not.
   const bool automatic = state_->options().backend == "auto" && state_->backend().name() == "tcp";
   auto backend = rendezvous.make([&] {
     return comm_detail::make_backend(automatic ? "auto" : state_->backend().name(), rendezvous,

@@ -25,8 +25,8 @@ std::byte* address(const NDArray& array, check::Touch touch) {
 // The var that calls of all communicators on this lane mutate.
 std::shared_ptr<const Var> order_of(Engine& engine, const Stream& lane) {
   static std::mutex mutex;  // guards orders; held while the engine makes a var
-  static auto* orders =
-      new std::map<const Stream*, std::weak_ptr<const Var>>;  // usable while statics are destroyed
+  // Never destroyed: destructors of static objects may use it.
+  static auto* orders = new std::map<const Stream*, std::weak_ptr<const Var>>;
   const std::lock_guard lock(mutex);
   std::erase_if(*orders, [](const auto& entry) { return entry.second.expired(); });
   std::shared_ptr<const Var> order = (*orders)[&lane].lock();
@@ -36,8 +36,8 @@ std::shared_ptr<const Var> order_of(Engine& engine, const Stream& lane) {
 
 }  // namespace
 
-// The op of a call. `outcome` and `skipped` are the engine's names: the work on the device has ended, or will not
-// begin.
+// The op of a call. The engine calls outcome() when the work on the device has ended, and skipped() if the
+// work will not begin.
 struct DeviceOp {
   std::shared_ptr<CommState> state;
   std::shared_ptr<DeviceCall> call;

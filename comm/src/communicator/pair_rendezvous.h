@@ -28,9 +28,9 @@ class PairRendezvous final : public Rendezvous {
   // Throws CommError, now and from then on, if one of the ranks has failed in make().
   std::vector<std::string> all_gather(const std::string& mine) override;
 
-  // Collective. Calls make() and returns its result if it succeeds on all ranks. Throws what make threw on this rank,
-  // or CommError with what it threw on another. A rank that fails before an all_gather of make() takes part in it all
-  // the same, to say so; other waits in make() need limits of their own.
+  // Collective. Calls make() and returns its result if it succeeds on all ranks. Throws what make threw on
+  // this rank, or CommError with what it threw on another. A rank that fails before an all_gather of make()
+  // still takes part in it, to report the failure; other waits in make() need limits of their own.
   std::unique_ptr<Backend> make(const std::function<std::unique_ptr<Backend>()>& make);
 
  private:
@@ -43,7 +43,7 @@ class PairRendezvous final : public Rendezvous {
   const std::vector<Member> members_;
   const std::source_location where_;
   int rank_ = 0;
-  std::string failure_;  // of a rank, once one is known: nothing is gathered any more
+  std::string failure_;  // the first known failure of a rank: later all_gathers throw it
   std::uint32_t epoch_ = 0;
 };
 

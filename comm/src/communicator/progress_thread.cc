@@ -17,9 +17,9 @@ namespace {
 using std::chrono::microseconds;
 
 constexpr microseconds kSpinTime{50};
-constexpr int kPollAfter = 3;      // calls that waiting threads have run in a row
-constexpr int kMaxIdlePolls = 10;  // in a row, after which the thread waits to be notified again
-// On a core that it shares with others, each poll takes it for 10 us from a thread that computes or runs calls.
+constexpr int kPollAfter = 3;      // calls in a row run by waiting threads, after which the thread polls
+constexpr int kMaxIdlePolls = 10;  // polls in a row without work, after which the thread waits to be notified
+// On a core that the thread shares, each poll takes 10 us from a thread that computes or runs calls.
 constexpr microseconds kPollInterval{200}, kPollIntervalOnSharedCore{3000};
 
 microseconds poll_interval(int ranks_here) {
@@ -29,7 +29,7 @@ microseconds poll_interval(int ranks_here) {
   return cores.by_affinity == 1 ? kPollIntervalOnSharedCore : kPollInterval;
 }
 
-// Ends the call's op. A call whose op was skipped has none to end.
+// Completes the call's op. A call whose op was skipped has no completion.
 void complete(Call& call, const std::exception_ptr& error) {
   std::optional<Completion> completion = std::exchange(call.completion, std::nullopt);
   if (!completion) return;
@@ -62,7 +62,7 @@ void ProgressThread::loop() {
   for (const std::shared_ptr<Call>& call : queue_.stop(lock)) refuse(*call);
 }
 
-// A notification in vain means that a waiting thread was faster: there may now be enough of them to poll.
+// If a notification finds no work, a waiting thread has run the call: such calls may now be enough to poll.
 void ProgressThread::await_work(CallQueue::Lock& lock) {
   if (poll(lock) || spin(lock)) return;
   while (!queue_.has_work(lock)) {
@@ -101,7 +101,7 @@ void ProgressThread::run_next(CallQueue::Lock& lock) {
   const std::exception_ptr error = runner_.run(calls);
   queue_.end(calls);
   for (const std::shared_ptr<Call>& call : calls) complete(*call, error);
-  calls.clear();  // releases arrays, which is not done under the lock
+  calls.clear();  // releases arrays, which must not happen under the lock
   lock.lock();
 }
 

@@ -1,10 +1,10 @@
-// The progress thread of a communicator runs its calls in their order. A thread that waits for a call runs it in its
-// place: pushing a call and waiting for it then takes a few microseconds, which waking the progress thread alone
-// exceeds.
+// The progress thread of a communicator runs its calls in their order. A thread that waits for a call runs
+// the call itself: pushing a call and waiting for it then takes a few microseconds, less than waking the
+// progress thread.
 //
-// Calls that waiting threads run are counted. After kPollAfter of them in a row the progress thread expects more of
-// them. It then polls at intervals for calls that nobody runs, and is not notified of calls that are ready when they
-// are pushed.
+// Calls that waiting threads run are counted. After kPollAfter of them in a row the progress thread expects
+// more of them. It then polls at intervals for calls that no thread runs, and is not notified of calls that
+// are ready when they are pushed.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ namespace heddle::comm_detail {
 
 class ProgressThread {
  public:
-  // Starts the thread. Queue and runner outlive it. `ranks_here`: on this host.
+  // Starts the thread. Queue and runner outlive it. `ranks_here`: the number of ranks on this host.
   ProgressThread(CallQueue& queue, CallRunner& runner, int ranks_here);
   // Waits for the thread. It ends when the queue is closed, and all calls have ended or the queue has timed out.
   void join();

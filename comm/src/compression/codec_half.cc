@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-// Values that are converted at a time, on the stack, because a span of bytes is not aligned.
+// Values converted at a time, in an aligned buffer on the stack, because a span of bytes is not aligned.
 constexpr std::size_t kChunk = 1024;
 
 template <class Half> class HalfCodec final : public Codec {

@@ -13,14 +13,14 @@ namespace heddle::comm_detail {
 struct BackendOptions {
   std::chrono::milliseconds timeout{10000};
   Algorithm algorithm = Algorithm::automatic;
-  std::string backend = "auto";  // as requested
+  std::string backend = "auto";  // the requested back end
   bool reproducible = false;
   std::size_t fusion = std::size_t{256} << 10;  // the most bytes of fused calls
   std::string tuning{};                         // a file on rank 0's host; see tuning.h
-  int gpu = -1;  // of nccl: the GPU's number; -1: chosen by the rank on its host
+  int gpu = -1;                                 // nccl: the GPU's number; -1: chosen by the local rank
 };
 
-inline constexpr int kMaxLocalRanks = 1024;  // ranks that share memory
+inline constexpr int kMaxLocalRanks = 1024;  // the most ranks that share memory
 
 class StreamCalls;  // device/stream_calls.h
 
@@ -30,7 +30,7 @@ class Backend {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual std::string name() const = 0;
-  virtual int ranks_here() const { return size(); }  // on this rank's host
+  virtual int ranks_here() const { return size(); }  // ranks on this rank's host
 
   // Runs the call to its end. One thread at a time. Throws CommError. The back end stays usable after a RemoteFailure,
   // and is aborted by all other errors. With record.failed, this rank only tells the others that it has no data, and
@@ -40,7 +40,7 @@ class Backend {
   // Whether calls like this may be fused with others; see fusion.h. Any thread.
   virtual bool may_fuse(const Collective& call) const { return (void)call, false; }
 
-  // Limits how long the destructor waits for other ranks. Called before it.
+  // Limits how long the destructor waits for other ranks. Called before the destructor.
   virtual void leave_before(std::chrono::steady_clock::time_point) noexcept {}
 
   // Fails all calls of all ranks with CommAborted. Any thread; returns at once.
@@ -56,7 +56,7 @@ class Backend {
   // Runs calls on arrays of a device by the device's library; null: there is none.
   virtual StreamCalls* stream_calls() { return nullptr; }
 
-  // For Communicator::shrink. Lives as long as the back end, and keeps the set of ranks that have failed.
+  // The agreement of Communicator::shrink; lives as long as the back end and has the set of failed ranks.
   virtual Survivors& survivors() = 0;
 };
 

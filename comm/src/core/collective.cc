@@ -39,8 +39,9 @@ std::uint64_t hash_of(std::string_view text) {
   return hash;
 }
 
-// Copies the end of the path, which distinguishes files best: ".../layers/dense.cc" if it has more than `room` characters.
-// Folders stay whole where one begins in that room. Returns how many characters it has copied.
+// Copies the end of the path, which distinguishes files best: ".../layers/dense.cc" if it has more than
+// `room` characters. If a folder's name begins within `room`, the text begins with a whole name. Returns the
+// number of characters copied.
 std::size_t copy_end(std::string_view path, char* to, std::size_t room) {
   constexpr std::string_view kCut = "...";
   if (path.size() <= room) return path.copy(to, room);

@@ -58,8 +58,8 @@ struct alignas(64) CallRecord {
   Kind kind = Kind::none;
   ReduceOp op = ReduceOp::sum;
   DType dtype = DType::u8;
-  std::uint32_t epoch = 0;  // of the communicator, so that messages of another one are refused
-  std::int32_t root = -1;   // of send and recv: the other rank
+  std::uint32_t epoch = 0;  // identifies the communicator: messages of another one are refused
+  std::int32_t root = -1;   // send and recv: the other rank
   std::uint64_t sequence = 0;
   std::uint64_t count = 0;  // elements (of `in` for all_gather and all_to_all, of `out` for reduce_scatter)
   std::uint64_t agreement = 0;  // a hash of everything that the ranks have to agree on
@@ -68,7 +68,7 @@ struct alignas(64) CallRecord {
   std::uint8_t state = 0;   // in flight recorders: 0 called, 1 done, 2 failed
   std::uint8_t ahead = 0;   // how many of the next calls are ready and may be fused: fusion.h
   std::uint32_t line = 0;
-  std::int64_t nanoseconds = 0;  // in flight recorders: when, on CLOCK_REALTIME
+  std::int64_t nanoseconds = 0;  // in flight recorders: the time of the call, CLOCK_REALTIME
   char site[kSite + 1] = {};     // the end of the file's name, NUL, the tag if there is one
   std::uint8_t tag_at = 0;       // where in site the tag begins; 0: there is none
   std::uint8_t on_device = 0;    // run by a device's library: see stream_calls.h
@@ -79,7 +79,7 @@ struct alignas(64) CallRecord {
   std::string_view tag() const;
 
   void seal();                                     // sets agreement
-  void seal(std::span<const CallRecord> members);  // with those of the calls that are fused into this one
+  void seal(std::span<const CallRecord> members);  // sets agreement; includes those of fused calls
   void set_site(const std::source_location& where, std::string_view before = {});
   bool valid() const;  // magic, version, kinds in range, text terminated
   // "all_reduce #12 sum f32 x 1000 at train.cc:31"
@@ -94,7 +94,7 @@ struct Collective {
   CallRecord record;
   const std::byte* in = nullptr;
   std::byte* out = nullptr;
-  std::vector<std::int64_t> in_counts{}, out_counts{};  // of all_to_all: elements for and from each rank
+  std::vector<std::int64_t> in_counts{}, out_counts{};  // all_to_all: elements for and from each rank
   std::vector<CallRecord> members{};                    // the calls that are fused into this one: fusion.h
   std::string failure{};  // with record.failed: why this rank has no data, for the other ranks
   std::size_t element() const { return size_of(record.dtype); }

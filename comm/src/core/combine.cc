@@ -17,7 +17,7 @@ struct Sum {
     else
       return a + b;
   }
-  // At least 32 bits: narrower ones would be promoted to int, whose products may overflow.
+  // Unsigned, and 32 bits at least: narrower types would be promoted to int, whose products may overflow.
   template <class T> static auto wide(T value) {
     return static_cast<std::common_type_t<std::make_unsigned_t<T>, unsigned>>(value);
   }
@@ -52,8 +52,8 @@ template <class T, class Op>
   for (std::size_t i = 0; i < count; ++i) out[i] = Op::template apply<T>(left[i], right[i]);
 }
 
-// f16 and bf16 are combined as f32, and each element is rounded once. Elements of a block, which fits into the L1
-// cache; its bytes are copied, because data in messages are not aligned.
+// f16 and bf16 are combined as f32, and each element is rounded once. kBlock: elements converted at a time,
+// which fit into the L1 cache. Their bytes are copied first, because data in messages are not aligned.
 constexpr std::size_t kBlock = 1024;
 
 template <class Half> void widen_bytes(const std::byte* from, float* to, std::size_t count) {

@@ -9,7 +9,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A yield that takes longer has let another thread run; without one it takes a fraction of a microsecond.
+// A sched_yield() that takes longer has let another thread run; others take a fraction of a microsecond.
 constexpr std::chrono::microseconds kOtherThreadRan{3};
 // The shortest interval between two moves.
 constexpr std::chrono::milliseconds kMinInterval{2};

@@ -8,13 +8,13 @@
 
 namespace heddle::comm_detail {
 
-// The host has fewer cores than ranks, and this rank is not bound to cores of its own.
+// Whether the host has fewer cores than ranks, and this rank is not bound to cores of its own.
 bool ranks_share_cores(int ranks_here);
 
 // One thread at a time.
 class CoreShare {
  public:
-  // Without may_move the thread stays on its core. To move is of no use where ranks share cores: no core is idle.
+  // Without may_move the thread stays on its core: if ranks share cores, no core is idle to move to.
   void yield(bool may_move);
 
  private:

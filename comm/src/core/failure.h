@@ -14,14 +14,14 @@ struct Failure {
   static constexpr std::uint8_t kTypes = 4;
 
   Type type = Type::aborted;
-  int rank = -1;  // which one is lost or silent
+  int rank = -1;  // the rank that is lost or silent
   std::string text{};
 
   // Throws CommMismatch, PeerLost, PeerSilent or CommAborted.
   [[noreturn]] void raise() const;
 };
 
-// With how a job goes on.
+// The error for a lost rank: `text` and the advice to call shrink() or grow().
 PeerLost peer_lost(const std::string& text, int rank);
 
 std::string rank_name(int rank);  // "rank 3"

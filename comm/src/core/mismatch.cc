@@ -25,7 +25,7 @@ std::string elements(const CallRecord& call, std::size_t bytes) {
   return bytes % element ? std::to_string(bytes) + " bytes" : std::to_string(bytes / element) + " elements";
 }
 
-// 12 of "rank 12 waits ...".
+// The number at the front of a step: 12 for "rank 12 waits ...".
 int rank_in(std::string_view step) {
   int rank = 0;
   step.remove_prefix(std::min(step.size(), kStep.size()));

@@ -29,14 +29,14 @@ class DeviceRanks {
                               Stream& stream) = 0;
   virtual void send(const void* in, std::size_t count, DType dtype, int to, Stream& stream) = 0;
   virtual void recv(void* out, std::size_t count, DType dtype, int from, Stream& stream) = 0;
-  // Sends and recvs between the two start together, so that none of them waits for another one.
+  // Sends and recvs between group_begin and group_end start together, so that none waits for another one.
   virtual void group_begin() = 0;
   virtual void group_end() = 0;
 
   // Whether the last operation (or joining) is not on its stream yet. While it is true only abort() may be called.
   // Throws CommError for asynchronous errors, also of earlier operations.
   virtual bool busy() = 0;
-  // Begins to leave once all operations have run; complete when busy() is false.
+  // Begins to leave once all operations have run; this rank has left when busy() is false.
   virtual void finish() = 0;
   // Ends operations that are under way; no function may be called after it. Other ranks are not notified.
   virtual void abort() noexcept = 0;
@@ -47,11 +47,11 @@ class DeviceLibrary {
  public:
   virtual ~DeviceLibrary() = default;
   virtual std::string version() = 0;
-  virtual int devices() = 0;  // how many this process can use; throws Error if the driver cannot tell
+  virtual int devices() = 0;  // number of usable devices; throws Error if the driver cannot tell
   virtual Device device(int index) = 0;
-  virtual std::string place_of(Device device) = 0;  // names the hardware on this host; no spaces
+  virtual std::string place_of(Device device) = 0;  // identifies the hardware on its host; no spaces
   virtual std::string new_id() = 0;                 // for a new communicator; printable, no spaces
-  // Returns at once; complete when busy() is false.
+  // Returns at once; the rank has joined when its busy() is false.
   virtual std::unique_ptr<DeviceRanks> join(const std::string& id, int rank, int size, Device device) = 0;
 };
 

@@ -127,8 +127,8 @@ class NcclRanks final : public DeviceRanks {
  private:
   const Device device_;
   ncclComm_t comm_ = nullptr;
-  bool finishing_ = false,
-       finished_ = false;  // a communicator that has not finished must be aborted, not destroyed
+  // A communicator that has not finished must be aborted, not destroyed.
+  bool finishing_ = false, finished_ = false;
 };
 
 constexpr char kDigits[] = "0123456789abcdef";

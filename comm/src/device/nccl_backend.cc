@@ -51,7 +51,7 @@ class NcclBackend final : public TcpBackend {
   std::unique_ptr<StreamCalls> calls_;
 };
 
-// What a rank sends to the others: the place of its device on its host, or why it has none.
+// What a rank sends to the others: which device of its host it has (place_of), or why it has none.
 struct PeerInfo {
   std::string host{}, place{}, problem{};
   std::string text() const { return host + "\n" + place + "\n" + problem; }

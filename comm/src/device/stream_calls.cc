@@ -46,7 +46,7 @@ StreamCalls::~StreamCalls() {
   if (latest_.sequence > 0) control_.announce_call(latest_);
 }
 
-// Ranks that stay need not call finish() at the same time.
+// The ranks that do not leave need not call finish() at the same time.
 void StreamCalls::finish_ranks() noexcept {
   const std::lock_guard lock(ranks_mutex_);
   try {
@@ -173,7 +173,7 @@ void StreamCalls::announce(const CallRecord& oldest, const CallRecord& latest) {
 
 void StreamCalls::check_device(const CallRecord& oldest) {
   std::unique_lock lock(ranks_mutex_, std::try_to_lock);
-  if (!lock || aborted_) return;  // the thread that holds it checks the device itself
+  if (!lock || aborted_) return;  // the thread that holds the mutex checks the device itself
   try {
     ranks_->busy();
   } catch (...) {

@@ -38,12 +38,12 @@ class StreamCalls {
   StreamCalls& operator=(const StreamCalls&) = delete;
 
   Device device() const { return device_; }
-  int index() const { return index_; }  // of the device, as DeviceLibrary counts
+  int index() const { return index_; }  // the device's index in DeviceLibrary
 
   // Called by the call's op: starts the call on the stream. May block until the other ranks have started it too, as
   // NCCL connects ranks in the first call of a kind. Throws the communicator's failure.
   void issue(DeviceCall& call, Stream& stream);
-  // The call has run on the stream, or failed with `failure`. Returns the call's error; null: none.
+  // Called when the call has run on the stream, or failed with `failure`. Returns its error; null: none.
   std::exception_ptr ended(DeviceCall& call, const std::exception_ptr& failure) noexcept;
   // The op was skipped because of `why`. This ends the communicator, for a device cannot send an error instead of data.
   void lost(DeviceCall& call, const std::exception_ptr& why) noexcept;

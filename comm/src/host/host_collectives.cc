@@ -247,18 +247,19 @@ void HostCollectives::reduce_reachable(const Collective& call, const std::vector
   all_have_done(steps_);
 }
 
-// How a call's data pass through the staging buffers. In each round a window of every part is in the buffer, side by
-// side. Rounds, and calls, use the places of the buffer in turn. Two places would do, but a place is used again as late
-// as possible, since cache lines that another core still holds are slow to write (on two cores of an AMD EPYC 256 KiB
-// took 48 us in one place, and 21 us in turn).
+// How a call's data pass through the staging buffers. In each round the buffer holds a window of every part,
+// side by side, in one of its slots (`places`). Successive rounds, also of successive calls, use the slots
+// cyclically. Two slots would do, but a slot is reused as late as possible, since cache lines that another
+// core still holds are slow to write (on two cores of an AMD EPYC 256 KiB took 48 us with one slot, and 21 us
+// with all).
 struct HostCollectives::Windows {
   std::size_t each;  // bytes of a window, in whole cache lines; the last round may have fewer
   std::size_t parts;
   std::size_t rounds;
-  std::size_t places;  // 2 or more
+  std::size_t places;  // slots of the buffer, 2 or more
   std::uint64_t first;
 
-  // `longest`: bytes of the longest part. `turn`: the rounds of all calls so far, the same on all ranks.
+  // `longest`: bytes of the longest part. `turn`: number of rounds of all calls so far, on every rank.
   static Windows of(std::size_t longest, std::size_t parts, std::uint64_t& turn) {
     const std::size_t room = kStage / 2 / parts / kLine * kLine, rounds = (longest + room - 1) / room;
     const std::size_t even = rounds ? (longest + rounds - 1) / rounds : 1;
@@ -276,9 +277,9 @@ struct HostCollectives::Windows {
   }
 };
 
-// One reduction through the staging buffers. A rank's buffer holds a window of each slice, for the slice's owner to
-// read; in the place of its own slice it holds the result. The place of round k is written again in round k + 2 or
-// later, after all ranks have done round k + 1 and so have read what was in it.
+// One reduction through the staging buffers. A rank's buffer holds a window of each slice, for the slice's
+// owner to read; at the position of its own slice it holds the result. The slot of round k is written again
+// in round k + 2 or later, after all ranks have done round k + 1 and so have read that slot.
 class HostCollectives::StagedReduction {
  public:
   StagedReduction(const HostGroup& group, const Collective& call, std::uint64_t& turn)
@@ -330,7 +331,7 @@ class HostCollectives::StagedReduction {
   }
 
  private:
-  // In bytes.
+  // In bytes, as window_of() too.
   Part slice_of(int rank) const {
     const std::size_t count = call_.record.count, element = call_.element();
     const Part slice =
@@ -348,7 +349,7 @@ class HostCollectives::StagedReduction {
   const HostGroup& group_;
   const Collective& call_;
   const int rank_, ranks_;
-  const bool scatter_, receives_;  // reduce_scatter; this rank gets the results of the others
+  const bool scatter_, receives_;  // the call is a reduce_scatter; this rank gets all slices' results
   const Windows windows_;
   std::vector<const std::byte*> parts_;
 };
@@ -363,7 +364,7 @@ void HostCollectives::reduce_staged(const Collective& call) {
   reduction.copy_in(0);
   step();
   for (std::size_t round = 0; round < reduction.rounds(); ++round) {
-    all_have_done(steps_);  // have copied this round in
+    all_have_done(steps_);  // all ranks have copied this round into their buffers
     reduction.reduce(round, tree);
     step();
     const std::uint64_t reduced = steps_;
@@ -400,8 +401,8 @@ void HostCollectives::copy_staged(const Collective& call) {
   copy_in(0);
   step();
   for (std::size_t round = 0; round < windows.rounds; ++round) {
-    all_have_done(steps_);  // have copied this round in, and the one before out
-    // The place of the next round is free: all ranks have read what was in it.
+    all_have_done(steps_);  // all ranks have copied this round in, and the previous one out
+    // The slot of the next round is free: all ranks have read it.
     if (round + 1 < windows.rounds) copy_in(round + 1);
     copy_out(round);
     step();

@@ -48,7 +48,7 @@ class HostCollectives {
   const Arrival& arrival(int rank, const Collective& call) const;
   const std::byte* small_of(int rank, const Collective& call, std::size_t bytes) const;
   void step();                              // this rank has done one more step
-  void all_have_done(std::uint64_t steps);  // blocks until all ranks have
+  void all_have_done(std::uint64_t steps);  // blocks until all ranks have done so many
 
   void small_call(const Collective& call);
   void reduce_small(const Collective& call);
@@ -65,7 +65,7 @@ class HostCollectives {
   const PeerMemory& peer_memory_;
   const int rank_, ranks_;
   std::uint64_t steps_ = 0, stage_turn_ = 0;
-  std::vector<std::byte> scratch_;  // of combine_tree
+  std::vector<std::byte> scratch_;  // used by combine_tree
   std::vector<const std::byte*> parts_;
 };
 

@@ -9,7 +9,7 @@
 namespace heddle::comm_detail {
 namespace {
 
-// Between two reads of the messages: no rank is woken for them, and a shrink happens once.
+// The interval at which messages are polled: no rank is woken for a message, and a shrink is rare.
 constexpr std::chrono::milliseconds kPause{1};
 
 static_assert(kSurvivorMessageWords * sizeof(std::uint64_t) == kMaxSurvivorMessage);
@@ -31,8 +31,8 @@ bool HostControlChannel::is_alive(int rank) {
   return now - heartbeat.changed <= timeout_;
 }
 
-// All parts are stored with release and loaded with acquire: a reader that loads a part of the next message but one
-// also sees that `count` has changed, and reads again.
+// All parts of a message are stored with release and loaded with acquire: a reader that loads a part of the
+// message after the next one also sees that `count` has changed, and reads again.
 void HostControlChannel::broadcast(const std::string& message) {
   SurvivorSlot& slot = group_.mine().survivor;
   const std::uint64_t next = slot.count.load(std::memory_order_relaxed) + 1;

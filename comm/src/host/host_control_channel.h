@@ -28,7 +28,7 @@ class HostControlChannel final : public ControlChannel {
   };
   HostGroup& group_;
   const std::chrono::milliseconds timeout_;
-  std::vector<Heartbeat> heartbeats_;  // of the other ranks, as last read
+  std::vector<Heartbeat> heartbeats_;  // the other ranks' heartbeats, as last read
 };
 
 }  // namespace heddle::comm_detail

@@ -180,7 +180,7 @@ void HostGroup::check_peers(const Alternatives& alternatives) {
       check_heartbeat(rank);
       continue;
     }
-    // It may have published the awaited value just before it ended.
+    // The rank may have published the awaited value just before it ended.
     if (alternatives.of[i].reached()) return;
     fail(Fault::lost, rank,
          rank_name(rank) + (left ? " left the communicator" : "'s process has ended") + " while " +
@@ -211,8 +211,8 @@ void HostGroup::check_deadlock() {
   fail(Fault::mismatch, rank_, describe_cycle(cycle_of(segment_, stuck)));
 }
 
-// Where a rank in a collective waits for one in a send or recv, the two make different calls: that is the better
-// message.
+// If a rank in a collective waits for one in a send or recv, the two make different calls: that is reported
+// instead of the cycle.
 std::string HostGroup::describe_cycle(const std::vector<int>& cycle) const {
   std::string steps;
   for (std::size_t i = 0; i < cycle.size(); ++i) {

@@ -19,7 +19,7 @@ class Liveness {
  public:
   virtual ~Liveness() = default;
   virtual bool ended(int rank) const = 0;
-  virtual bool has_heartbeats() const = 0;  // for ranks that may be stopped alone
+  virtual bool has_heartbeats() const = 0;  // ranks are processes, which may be stopped one by one
 };
 std::unique_ptr<Liveness> make_thread_liveness();  // ranks are threads of this process
 std::unique_ptr<Liveness> make_process_liveness(const std::vector<int>& pids);  // by rank
@@ -45,15 +45,15 @@ class HostGroup {
   const Segment& segment() const { return segment_; }
   RankBlock& mine() const { return segment_.rank_block(rank_); }
 
-  // A counter that each rank has: counter_of(rank_block). All ranks publish the same targets, in the same order, and one that waits
-  // for another's waits for all. So with few cores only the last one wakes the ranks that sleep: if each did, n ranks would sleep
-  // and wake n times. With enough cores, where ranks seldom sleep, the counters of others are not read.
+  // Stores `value` into counter_of(this rank's block). All ranks publish the same targets in the same order,
+  // and a rank that waits for one rank's counter waits for all. So with few cores only the last rank to reach
+  // the target wakes the others: else each would wake n times. With enough cores ranks seldom sleep.
   template <class CounterOf>
   void publish_to_all(const CounterOf& counter_of, std::uint64_t value, std::uint64_t target) {
     announce(counter_of(mine()), value);
     for (int other = 0; oversubscribed_ && other < size(); ++other) {
       const Counter& counter = counter_of(segment_.rank_block(other));
-      if (counter.load(std::memory_order_seq_cst) < target) return;  // not the last one
+      if (counter.load(std::memory_order_seq_cst) < target) return;  // this rank is not the last one
     }
     for (int other = 0; other < size(); ++other) {
       if (other != rank_) wake_if_sleeping(other);
@@ -73,7 +73,7 @@ class HostGroup {
     Awaited of[2];
     int count;
   };
-  // Likewise, for one of them.
+  // Blocks until one of the alternatives has been reached.
   void await_any(const Alternatives& alternatives);
 
   // Writes the call that this rank begins into its flight recorder, for all ranks to read. Throws the group's fault.
@@ -134,7 +134,7 @@ class HostGroup {
   const int rank_;
   const std::chrono::milliseconds timeout_;
   const std::unique_ptr<Liveness> liveness_;
-  const double core_quota_;  // of this process, in cores; 0: unlimited
+  const double core_quota_;  // this process's CPU quota in cores; 0: unlimited
   // There are more ranks than cores: a spinning rank would keep the one that it waits for from running. Counted once
   // all ranks have joined.
   bool oversubscribed_ = true, cores_known_ = false;
@@ -143,8 +143,8 @@ class HostGroup {
     std::uint64_t count = 0;
     std::chrono::steady_clock::time_point changed{};
   };
-  std::chrono::steady_clock::time_point last_check_{};  // of heartbeats, by this rank
-  std::vector<Heartbeat> heartbeats_;  // of the other ranks, as last read while waiting for them
+  std::chrono::steady_clock::time_point last_check_{};  // when this rank last checked heartbeats
+  std::vector<Heartbeat> heartbeats_;  // the other ranks' heartbeats, as last read while waiting for them
 };
 
 }  // namespace heddle::comm_detail

@@ -46,10 +46,10 @@ class ThreadLiveness final : public Liveness {
   bool has_heartbeats() const override { return false; }
 };
 
-// Memory that rank 0 has allocated, by a name that it sends to the other ranks. They get a name and no address, because
-// rank 0 may fail and free the memory at any time.
+// Memory that rank 0 has allocated, by a name that rank 0 sends to the other ranks. The ranks get a name and
+// no address, because rank 0 may fail and free the memory at any time.
 struct Offers {
-  std::mutex mutex;  // guards both
+  std::mutex mutex;  // guards the members below
   std::map<std::string, std::weak_ptr<ThreadMemory>> memory{};
   std::uint64_t made = 0;
 

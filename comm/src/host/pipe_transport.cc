@@ -52,9 +52,9 @@ struct PipeTransport::Incoming {
   int from;
   const Transfer& wanted;
   bool has_header = false;
-  std::string text{};  // received instead of data
-  std::size_t left = 0,
-              got = 0;  // bytes still to read, in whole cache lines; bytes of the body that have been read
+  std::string text{};  // why there are no data; received instead of them
+  // left: bytes still to read, in whole cache lines. got: bytes of the body that have been read.
+  std::size_t left = 0, got = 0;
   bool done() const { return from < 0 || (has_header && left == 0); }
 };
 

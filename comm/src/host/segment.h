@@ -19,13 +19,14 @@ inline constexpr std::size_t kLine = 64;
 inline constexpr std::size_t kInline = 48;       // bytes of data that fit into an Arrival
 inline constexpr std::size_t kSmall = 16 << 10;  // bytes up to which each rank reads the data of all
 inline constexpr std::size_t kStage = 1 << 20;   // bytes of a rank's staging buffer
-inline constexpr std::size_t kPipe = 128 << 10;  // a power of two
+inline constexpr std::size_t kPipe = 128 << 10;  // bytes of a pipe's ring; a power of two
 inline constexpr std::size_t kRecords = 1024;
 inline constexpr std::size_t kText = 2000;
-inline constexpr std::size_t kSurvivorMessageWords = 1024;  // of 8 bytes
+inline constexpr std::size_t kSurvivorMessageWords = 1024;  // words of 8 bytes
 
-// The arrival of a rank at a call: what it calls, and its data if they are small. A rank has two of these and uses them
-// in turn: when it arrives at call n+2 it has seen all others arrive at n+1, so none reads the arrival at n any more.
+// The arrival of a rank at a call: what it calls, and its data if they are small. A rank has two of these and
+// uses them alternately: when it arrives at call n+2 it has seen all others arrive at n+1, so none reads the
+// arrival at n any more.
 struct alignas(kLine) Arrival {
   Counter ticket;           // 2 * sequence; + 1 if the rank has nothing to send, because its op has failed
   std::uint64_t agreement;  // see CallRecord
@@ -35,7 +36,7 @@ static_assert(sizeof(Arrival) == kLine);
 
 // A wait of a rank that sleeps, until a counter of rank `rank` is at least `target`. Counter 0: no wait.
 struct Wait {
-  Counter counter;  // its offset in the segment
+  Counter counter;  // offset of the counter in the segment
   Counter target;
   std::atomic<std::uint32_t> rank;
 };
@@ -45,28 +46,28 @@ inline constexpr std::size_t kCoreWords = 16;
 
 enum class Presence : std::uint32_t { absent, joined, left };
 
-// The message of a survivor of a fault (survivors.h). Messages use the two places in turn.
+// The message of a survivor of a fault (survivors.h). Successive messages use the two slots alternately.
 struct alignas(kLine) SurvivorSlot {
-  Counter count;  // messages so far
+  Counter count;  // number of messages so far
   Counter bytes[2];
   Counter message[2][kSurvivorMessageWords];
 };
 
-// All zeros is a rank block that no rank has used.
+// The block of one rank. All zeros: no rank has used it.
 struct alignas(kLine) RankBlock {
   std::atomic<std::uint32_t> bell;      // a futex: changes when the rank is to check its waits again
   std::atomic<std::uint32_t> sleeping;  // the rank has to be woken through `bell`
   alignas(kLine) Counter phase;         // steps of calls that this rank has done
   alignas(kLine) Arrival arrivals[2];
   alignas(kLine) Wait waits[2];  // the rank goes on when one of them has ended
-  Counter wait_version;          // of `waits`; odd while the rank waits and all of them are written
+  Counter wait_version;          // version of `waits`; odd while the rank waits and all of them are written
   alignas(kLine) std::atomic<std::uint32_t> accessing_peers;  // the rank reads or writes other ranks' arrays
   alignas(kLine) Counter heartbeat;
   std::atomic<Presence> presence;  // written after `cores`
   std::atomic<std::uint64_t> cores[kCoreWords];
-  alignas(kLine) Counter recorded;  // calls so far
+  alignas(kLine) Counter recorded;  // number of calls recorded so far
   CallRecord records[kRecords];
-  char failure[2][kText];  // of the arrivals with an odd ticket: why the rank has nothing to send
+  char failure[2][kText];  // for arrivals with an odd ticket: why the rank has nothing to send
   SurvivorSlot survivor;
   alignas(kLine) std::byte small[2][kSmall];
   alignas(kLine) std::byte stage[kStage];

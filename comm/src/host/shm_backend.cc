@@ -108,10 +108,10 @@ class ProcessMemory final : public HostMemory, public std::enable_shared_from_th
   const int rank_;
   const std::shared_ptr<std::byte> segment_;
   const std::unique_ptr<Heap> heap_;
-  const std::vector<std::shared_ptr<std::byte>> others_;  // heaps, by rank
+  const std::vector<std::shared_ptr<std::byte>> others_;  // the other ranks' heaps, by rank
 };
 
-// A pidfd refers to one process, even after its number is used again.
+// A pidfd refers to one process, even after its process number is used again.
 class ProcessLiveness final : public Liveness {
  public:
   explicit ProcessLiveness(const std::vector<int>& pids) {

@@ -7,8 +7,8 @@
 
 namespace heddle::comm_detail {
 
-// By rank. A rank is stuck if it waits, and all its waits could be ended by stuck ranks only. Any thread or process may
-// call this while the ranks run: a rank that it returns is stuck, and stays so.
+// Returns, by rank, whether it is stuck: it waits, and only stuck ranks could end its waits. Any thread or
+// process may call this while the ranks run: a rank that is reported as stuck stays stuck.
 std::vector<bool> stuck_ranks(const Segment& segment);
 
 // A cycle of stuck ranks, in which each waits for the next one.

@@ -79,7 +79,7 @@ class MpiConnection;
 struct MpiComm {
   MPI_Comm comm = MPI_COMM_NULL;
   std::string name = "none";
-  std::vector<int> members{};  // their ranks in MPI_COMM_WORLD
+  std::vector<int> members{};  // the members' ranks in MPI_COMM_WORLD
 };
 
 // The state of MPI in this process, and its progress thread.
@@ -93,11 +93,11 @@ class World {
   void start();
   // Collective of `members`. `tag` is the first member's; several threads may make communicators at the same time.
   MpiComm make_comm(const std::vector<int>& members, int tag);
-  int new_tag();  // of the messages that this rank receives in one communicator
+  int new_tag();  // a tag for the messages that this rank receives in one communicator
   MpiComm latest_comm();
 
   int rank() const { return rank_; }
-  // The rest under mutex().
+  // The functions below are called with mutex() locked.
   std::mutex& mutex() { return mutex_; }
   bool over() const { return over_; }
   void add(MpiConnection* connection);
@@ -125,12 +125,12 @@ class World {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<MpiConnection*> connections_;
-  std::list<Piece> orphans_;  // of connections that have been destroyed; MPI still uses them
+  std::list<Piece> orphans_;  // pieces of destroyed connections; MPI still uses them
   // Sockets of communicators that have failed, whose peers may still leave or be dead.
   std::vector<std::unique_ptr<Connection>> awaited_peers_;
   bool lost_ = false;  // a peer has died
   Clock::time_point slept_{};
-  MpiComm comm_;  // the latest
+  MpiComm comm_;  // the latest communicator
   int rank_ = 0, size_ = 1, process_ = 0, next_tag_ = 1, most_tag_ = 32767;
   bool started_ = false, over_ = false;
   std::thread thread_;
@@ -138,7 +138,7 @@ class World {
 
 class MpiConnection final : public Connection {
  public:
-  // `tag` is of the messages to this rank, `peer_tag` of those to the peer; both are unique on the receiver.
+  // Messages to this rank have the tag `tag`, those to the peer `peer_tag`; both are unique on the receiver.
   MpiConnection(std::unique_ptr<Connection> socket, MPI_Comm comm, int peer, int tag, int peer_tag)
       : socket_(std::move(socket)), comm_(comm), peer_(peer), tag_(tag), peer_tag_(peer_tag) {
     const std::lock_guard lock(world_.mutex());
@@ -165,7 +165,7 @@ class MpiConnection final : public Connection {
     Piece& at(std::size_t place) { return pieces[(first + place) % kPieces]; }
     void drop() { first = (first + 1) % kPieces, --count; }
   };
-  // All under the world's mutex.
+  // These are called with the world's mutex locked.
   bool room();
   bool arrived();
   void post_receives();
@@ -182,8 +182,8 @@ class MpiConnection final : public Connection {
   const MPI_Comm comm_;
   const int peer_, tag_, peer_tag_;
   Queue out_, in_;
-  Piece end_;             // the last message, of no bytes
-  std::size_t read_ = 0;  // bytes of the oldest piece of in_
+  Piece end_;             // the empty message that ends the stream
+  std::size_t read_ = 0;  // bytes already read of the oldest piece of in_
   bool ended_ = false, broken_ = false;
   bool failed_ = true;                             // all_delivered() has not been called, as after a failure
   bool wants_room_ = false, wants_bytes_ = false;  // the owner sleeps until there is room or data
@@ -246,8 +246,8 @@ MpiComm World::make_comm(const std::vector<int>& members, int tag) {
   MPI_Group all, group;
   MPI_Comm_group(MPI_COMM_WORLD, &all);
   MPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &group);
-  const int own_tag =
-      tag * size_ + members[0];  // differs from the tags of other groups that are made at the same time
+  // Differs from the tags of other groups that are made at the same time.
+  const int own_tag = tag * size_ + members[0];
   const int result = MPI_Comm_create_group(MPI_COMM_WORLD, group, own_tag, &mpi.comm);
   MPI_Group_free(&group);
   MPI_Group_free(&all);
@@ -272,8 +272,8 @@ void World::run() {
 
 bool World::progress() {
   int there = 0;
-  MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_.comm, &there,
-             MPI_STATUS_IGNORE);  // makes MPI progress
+  // MPI makes progress in this call, whose result is not needed.
+  MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_.comm, &there, MPI_STATUS_IGNORE);
   bool busy = false;
   for (MpiConnection* connection : connections_) busy |= connection->progress();
   std::erase_if(orphans_, [](Piece& piece) { return state_of(piece, true) != State::in_transit; });
@@ -477,7 +477,7 @@ bool MpiConnection::all_delivered() {
   return dead() || !in_transit || peer_state(socket()) != PeerState::connected;
 }
 
-// What a rank sends to the others at the rendezvous.
+// The data that a rank sends to the others at the rendezvous.
 struct PeerInfo {
   int rank = 0, tag = 0;
   std::string comm{};

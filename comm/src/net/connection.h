@@ -28,7 +28,7 @@ class Connection {
   // same bytes, possibly followed by more, must be passed to the next send().
   virtual Step send(std::span<const std::byte> head, std::span<const std::byte> body) = 0;
   virtual Step receive(std::span<std::byte> head, std::span<std::byte> body) = 0;
-  // What to poll for after would_block of send, receive or both; nullopt: the connection has become ready since.
+  // Returns what to poll for after would_block of send, receive or both; nullopt: it is ready now.
   virtual std::optional<pollfd> before_sleep(bool to_send, bool to_receive) = 0;
   // The underlying socket, for socket options.
   virtual const Socket& socket() const = 0;

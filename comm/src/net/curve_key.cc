@@ -59,7 +59,7 @@ std::string curve_public_of(const std::string& secret) {
 
 bool is_curve_key(const std::string& text) {
   if (text.size() != kCurveKeyText || text.find_first_not_of(kZ85Digits) != std::string::npos) return false;
-  for (std::size_t group = 0; group < text.size(); group += 5) {  // five digits can say more than four bytes
+  for (std::size_t group = 0; group < text.size(); group += 5) {  // five digits can exceed 32 bits
     std::uint64_t value = 0;
     for (std::size_t i = 0; i < 5; ++i) value = value * 85 + kZ85Digits.find(text[group + i]);
     if (value > 0xffffffff) return false;

@@ -12,6 +12,6 @@ std::string new_curve_secret();
 std::string curve_public_of(const std::string& secret);
 
 bool is_curve_key(const std::string& text);            // a public or a secret one
-std::string curve_key_text(const std::string& bytes);  // 32 bytes
+std::string curve_key_text(const std::string& bytes);  // `bytes`: 32 bytes
 
 }  // namespace heddle::comm_detail

@@ -31,7 +31,7 @@ std::string octal(mode_t mode) {
   return text.str();
 }
 
-// `found` is of the open file, since the path may lead to another file by now.
+// `found` describes the open file, since the path may lead to another file by now.
 void check_owner(const std::string& path, const struct stat& found, mode_t forbidden) {
   if (!S_ISREG(found.st_mode)) throw CommError(path + " is no file");
   if (found.st_uid != geteuid() && found.st_uid != 0)
@@ -51,7 +51,7 @@ void check_directory(const std::string& path, const struct stat& found) {
       "; keys in it are not used" + (theirs ? "" : ": chmod go-w " + path));
 }
 
-// nullopt: there is no such file.
+// Reads a file and checks its owner and mode. nullopt: there is no such file.
 std::optional<std::string> read_private(const std::string& path, mode_t forbidden, int directory = AT_FDCWD) {
   const std::string name = directory == AT_FDCWD ? path : path.substr(path.rfind('/') + 1);
   const Socket file(openat(directory, name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -75,7 +75,7 @@ std::string first_word(const std::string& line) {
   return word;
 }
 
-// What a line of comm.allowed says of a key.
+// Prefixes of the fields that may follow the fingerprint in a line of comm.allowed.
 constexpr std::string_view kCurve = "curve:";
 
 constexpr std::string_view kRoles = "roles:";
@@ -115,7 +115,7 @@ Allowed allowed_in(const std::string& path, const std::string& text) {
                       "characters of Z85, then a comment");
     }
     const std::string& said = has_curve ? third : second;
-    // A line that says nothing lets its key do what most keys are for.
+    // Without `roles:` the key has the role that most keys need.
     const auto roles =
         said.starts_with(kRoles) ? roles_from(said.substr(kRoles.size())) : KeyRoles{.worker = true};
     if (!roles) throw CommError(path + ":" + std::to_string(number) + ": '" + said + "'; want " + kSomeRoles);

@@ -5,8 +5,8 @@ namespace heddle::comm_detail {
 
 struct KeyRoles {
   bool worker = false;  // push and pull
-  bool server = false;  // be a server or the scheduler: keep values, copy them, say who keeps what
-  bool admin = false;   // ask how a server is, and let it drain
+  bool server = false;  // be a server or the scheduler: store and copy values, assign shards
+  bool admin = false;   // ask for a server's status, and drain it
   bool includes(KeyRoles other) const {
     return (worker || !other.worker) && (server || !other.server) && (admin || !other.admin);
   }

@@ -73,8 +73,8 @@ class RingConnection final : public Connection {
 
   Step receive(std::span<std::byte> head, std::span<std::byte> body) override {
     drain_bell();
-    const bool over =
-        closed_ || in_.finished.load();  // loaded before `written`, which the writer stores before it
+    // `finished` is loaded before `written`, because the writer stores `written` before `finished`.
+    const bool over = closed_ || in_.finished.load();
     bool valid = true;
     const std::size_t there = filled(in_.written.load(), taken_, valid);
     if (!valid || (there == 0 && over)) return {Step::Outcome::closed};

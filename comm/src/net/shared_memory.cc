@@ -16,7 +16,7 @@ namespace {
 }  // namespace
 
 Socket make_memory(std::size_t bytes) {
-  // A process that exceeds the limit is killed by SIGXFSZ.
+  // Without this check SIGXFSZ would kill a process whose ftruncate exceeds the limit.
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) {
     throw CommError("shared memory of " + std::to_string(bytes) +

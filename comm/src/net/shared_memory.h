@@ -9,7 +9,7 @@
 
 namespace heddle::comm_detail {
 
-// All throw CommError with the system's error.
+// These functions throw CommError with the system's error.
 Socket make_memory(std::size_t bytes);  // zeros
 std::shared_ptr<std::byte> map_memory(const Socket& file, std::size_t bytes);
 // Maps the memory that another process has made as its file descriptor `fd`.

@@ -42,7 +42,8 @@ void set(const Socket& socket, int level, int name, int value) {
   setsockopt(socket.fd(), level, name, &value, sizeof value);
 }
 
-// Throws the error that errno has: one that may pass (no descriptor, memory, port or route), or one that stays.
+// Throws the error in errno: LocalFailure for a lasting one, CommError for one that may pass (no descriptor,
+// memory, port or route).
 [[noreturn]] void throw_failure(const std::string& what) {
   const int error = errno;
   const std::string text = what + ": " + last_error();
@@ -104,7 +105,7 @@ EventFd::EventFd() : socket_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
 
 void EventFd::signal() noexcept {
   const std::uint64_t one = 1;
-  // It fails only if the counter is at its maximum, and so signalled already.
+  // write() fails only if the counter is at its maximum, and so has been signalled already.
   [[maybe_unused]] const auto written = write(fd(), &one, sizeof one);
 }
 

@@ -10,13 +10,14 @@
 
 namespace heddle::comm_detail {
 
-// What this host lacks or forbids: another try fails alike.
+// This host lacks or forbids something: another attempt would fail in the same way.
 class LocalFailure : public CommError {
  public:
   using CommError::CommError;
 };
 
-// What is wrong with this host's files of keys stays so, unless there was merely no descriptor to read them with.
+// Throws an error of reading this host's key files again: as LocalFailure, unless the process had no
+// descriptor left.
 [[noreturn]] void throw_of_keys(const CommError& error);
 
 // Owns a file descriptor and closes it.
@@ -52,8 +53,8 @@ class EventFd {
 // Addresses are numeric, IPv4 or IPv6. Throws CommError with the address, and the range if none of its ports is free.
 Socket listen_on(const std::string& address, PortRange ports, int backlog);
 std::uint16_t port_of(const Socket& socket);
-// Starts to connect. If that fails, the first send or receive returns an error. Throws CommError if it cannot even begin:
-// LocalFailure if it never will.
+// Starts to connect. If that fails, the first send or receive returns an error. Throws CommError if
+// connecting cannot start, and LocalFailure if no later attempt can.
 Socket connect_to(const std::string& address, std::uint16_t port);
 // Empty if no connection is waiting, or it has failed already.
 Socket accept_from(const Socket& listener);
@@ -67,6 +68,6 @@ void tune_for_control(const Socket& socket, unsigned lost_after_ms);
 
 // The message of errno.
 std::string last_error();
-std::string lookup_error(int code);  // what getaddrinfo() has returned
+std::string lookup_error(int code);  // the message of an error code of getaddrinfo()
 
 }  // namespace heddle::comm_detail

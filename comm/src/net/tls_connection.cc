@@ -44,7 +44,7 @@ struct SocketBio {
   int fd = -1;
   bool broken = false;
   std::vector<char> in{};
-  std::size_t taken = 0, filled = 0;  // of in
+  std::size_t taken = 0, filled = 0;  // bytes of `in` that are consumed, and filled
 };
 
 SocketBio& state_of(BIO* bio) { return *static_cast<SocketBio*>(BIO_get_data(bio)); }

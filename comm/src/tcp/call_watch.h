@@ -1,9 +1,10 @@
 // Detects ranks that wait in different calls where no message reveals it, because each of the two calls waits for a
 // message that the other one does not send.
 //
-// A rank that waits for long announces its call to the ranks that it waits for, and to one that all ranks announce it to. The former
-// find a difference from a rank that does not wait in that call, the latter one between ranks that wait for a rank that has not come.
-// Announced to all, n ranks on few cores would spend their time on n * n messages a call.
+// A rank that waits for long announces its call to the ranks that it waits for, and to one more, which is the
+// same for all ranks. An awaited rank finds that it is in a different call; the common one finds differences
+// between ranks that wait for a third one. If ranks announced to all others, n ranks on few cores would spend
+// their time on n * n messages a call.
 #pragma once
 
 #include <array>
@@ -48,9 +49,9 @@ class CallWatch {
   std::mutex mutex_;                   // guards the rest; nothing is locked under it
   std::vector<CallRecord> begun_;      // this rank's latest calls, by sequence % kKept
   std::uint64_t latest_ = 0;           // number of this rank's latest call
-  std::vector<std::uint64_t> others_;  // by rank: number of the latest announced call
-  std::map<std::uint64_t, Announced>
-      ahead_;  // by number: calls that this rank has not begun, as announced first; kKept at most
+  std::vector<std::uint64_t> others_;  // by rank: number of its latest announced call
+  // By number: calls that this rank has not begun, as first announced by another one; kKept at most.
+  std::map<std::uint64_t, Announced> ahead_;
 };
 
 // Whether all ranks take part in the call and it has a number, from 1 on, by which it can be compared.

@@ -20,7 +20,8 @@ constexpr std::chrono::milliseconds kMaxWait{5};
 // How long a thread may wait for a core before it counts as having been stopped.
 constexpr std::chrono::milliseconds kSchedulingDelay{40};
 
-// Each rank sends one to each other rank: with many ranks on few cores, four a second would take all of the time.
+// Each rank sends heartbeats to each other rank: with many ranks on few cores, four a second would take all
+// of the time.
 std::chrono::milliseconds heartbeat_interval(std::chrono::milliseconds timeout, std::size_t ranks) {
   const std::chrono::milliseconds longest = std::max<std::chrono::milliseconds>(250ms, 8ms * ranks);
   return std::clamp<std::chrono::milliseconds>(timeout / 8, 1ms, longest);
@@ -155,7 +156,7 @@ void ControlThread::connection_closed(int rank, Peer& peer) {
                      rank_name(rank) + " is lost: its process has ended, or its host cannot be reached"});
 }
 
-// The peer is sent the failure before its connection is closed, so that its user sees the cause.
+// The peer is sent the failure before the connection is closed, so that the peer's user sees the cause.
 void ControlThread::reject(int rank, Peer& peer) {
   fault_state_.fail({Failure::Type::mismatch, rank,
                      rank_name(rank) + " sends " + rank_name(self_.rank) + " an invalid message"});
@@ -287,8 +288,8 @@ void ControlThread::flush(Peer& peer) {
   }
 }
 
-// Waits until all ranks have received the frames. After a failure some may never do so, and none waits for data: then
-// the wait is short.
+// Sends the leave frame and waits until all ranks have received it. After a failure the wait is short: some
+// ranks may never receive it, and no rank waits for data.
 void ControlThread::leave() {
   ControlFrame frame;
   frame.kind = FrameKind::leave;

@@ -34,7 +34,7 @@ class ControlThread final : public ControlChannel {
     Key key{};
     std::chrono::milliseconds timeout{};
   };
-  // What the calls and waits of the ranks are checked by.
+  // Compare the ranks' calls, and find cycles of waits.
   struct Detectors {
     CallWatch& calls;
     DeadlockSearch& deadlocks;
@@ -95,17 +95,17 @@ class ControlThread final : public ControlChannel {
   Detectors detectors_;
   std::vector<Peer> peers_;
   std::vector<pollfd> polled_;
-  Clock::time_point last_check_ = Clock::now();  // of heartbeats
+  Clock::time_point last_check_ = Clock::now();  // when heartbeats were checked
   std::atomic<bool> leaving_{false};
   Clock::time_point leaves_before_ = Clock::time_point::max();  // written before `leaving_`
   struct PeerState {
-    std::string message{};  // of a survivor, the latest
+    std::string message{};  // the latest survivor message
     bool alive = true;
   };
   std::mutex mutex_;  // guards the five below; nothing is locked under it
   std::condition_variable changed_;
   std::vector<PeerState> states_;                          // by rank
-  std::string pending_message_;                            // to be sent to all
+  std::string pending_message_;                            // message to send to all ranks
   std::vector<std::pair<CallRecord, int>> pending_calls_;  // with the rank to tell, or kAllRanks
   bool pending_search_ = false;
   std::thread thread_;  // last: it uses all of the above

@@ -25,10 +25,10 @@ struct MessageCounts {
 
 struct Probe {
   std::int32_t origin = -1;
-  std::uint32_t to_read =
-      0;  // the probe's sender waits until its receiver has read (1) or sent (0) `message`
-  std::uint64_t attempt = 0;  // of the origin
-  std::uint64_t message = 0;  // its number between the sender and the receiver of the probe
+  // The sender of the probe waits until the receiver has read (1) or sent (0) `message`.
+  std::uint32_t to_read = 0;
+  std::uint64_t attempt = 0;  // the origin's attempt number
+  std::uint64_t message = 0;  // number of the message between the probe's sender and receiver
   std::string path{};         // the waits so far, as text; see wait_of
 };
 
@@ -39,7 +39,7 @@ class DeadlockSearch {
   DeadlockSearch(int rank, std::span<const MessageCounts> counts)
       : rank_(rank), counts_(counts), seen_(counts.size()) {}
 
-  using Probes = std::vector<std::pair<int, Probe>>;  // with the rank to send each to
+  using Probes = std::vector<std::pair<int, Probe>>;  // each with the rank to send it to
 
   // The calling thread sleeps until a message from `from` begins to arrive and that to `to` is sent; -1: none.
   void begin_sleep(const CallRecord& call, int from, int to);
@@ -69,7 +69,7 @@ class DeadlockSearch {
   mutable std::mutex mutex_;  // guards the rest; nothing is locked under it
   bool asleep_ = false;
   std::uint64_t wait_ = 1, attempts_ = 0;
-  std::uint64_t first_attempt_ = 1;  // of the current wait
+  std::uint64_t first_attempt_ = 1;  // first attempt of the current wait
   CallRecord call_{};
   int from_ = -1, to_ = -1;
   std::vector<Seen> seen_;  // by origin

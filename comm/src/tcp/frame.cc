@@ -25,7 +25,7 @@ struct RawFrame {
   std::uint32_t epoch = 0;
   std::int32_t rank = 0;
   std::int32_t about = -1;  // the rank that a failure is about
-  std::uint32_t text = 0;   // bytes
+  std::uint32_t text = 0;   // length of the text in bytes
   std::uint64_t number = 0;
   std::uint64_t seal = 0;
 };

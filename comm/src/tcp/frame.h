@@ -25,17 +25,17 @@ Key key_from(const std::string& text);  // throws CommError
 // SipHash-2-4 (Aumasson and Bernstein 2012): 64 bits that cannot be computed without the key.
 std::uint64_t seal_of(const Key& key, std::span<const std::byte> bytes);
 
-// In front of every message on a data connection.
+// The header of every message on a data connection.
 struct MessageHeader {
   CallRecord record;
-  std::uint64_t bytes = 0;  // of data
-  std::uint64_t number =
-      0;  // of the message on this connection, from 0, so that a replayed message is refused
+  std::uint64_t bytes = 0;  // bytes of data that follow
+  // The message's number on this connection, from 0, so that a replayed message is refused.
+  std::uint64_t number = 0;
   std::int32_t missing = -1;  // with record.failed: the rank that has no data to send; a text follows instead
   std::uint32_t text = 0;     // bytes of that text
   std::uint64_t seal = 0;
 };
-constexpr std::size_t kMessageHeader = 128 + 4 * 8;  // on the wire
+constexpr std::size_t kMessageHeader = 128 + 4 * 8;  // bytes of a MessageHeader on the wire
 constexpr std::size_t kMaxMissingText = 1024;
 // Bytes of data that are read together with the header, before the header is checked.
 constexpr std::size_t kFirstPiece = 8192;
@@ -52,13 +52,13 @@ enum class ConnectionUse : std::uint8_t { data, control };
 struct ControlFrame {
   FrameKind kind = FrameKind::heartbeat;
   std::uint32_t epoch = 0;
-  std::int32_t rank = -1;                      // of the sender
-  std::uint64_t number = 0;                    // of the frame on this connection; the hello is 0
-  ConnectionUse use = ConnectionUse::control;  // of a hello
-  Failure failure{};                           // of an abort
-  std::string survivor_message{};              // of a survivor: survivors.h
-  CallRecord call{};                           // that the sender waits in: call_watch.h
-  Probe probe{};                               // deadlock_search.h
+  std::int32_t rank = -1;                      // the sender's rank
+  std::uint64_t number = 0;                    // the frame's number on this connection; 0: the hello
+  ConnectionUse use = ConnectionUse::control;  // hello: the connection's use
+  Failure failure{};                           // abort: the failure
+  std::string survivor_message{};              // survivor: see survivors.h
+  CallRecord call{};                           // call: what the sender waits in; see call_watch.h
+  Probe probe{};                               // probe: see deadlock_search.h
 };
 constexpr std::size_t kFrameHeader = 40;
 constexpr std::size_t kMaxFrame = kFrameHeader + 8192;

@@ -44,8 +44,8 @@ Endpoint endpoint_from(const std::string& text, int rank) {
 // A connection on which a hello is still expected. All hellos have the same size, and nothing behind them is read.
 struct Pending {
   std::unique_ptr<Connection> connection{};
-  int expected =
-      -1;  // the rank that was connected to; -1: an accepted connection, of any rank above this one
+  // The rank that was connected to; -1: an accepted connection, of any rank above this one.
+  int expected = -1;
   ConnectionUse use = ConnectionUse::data;
   std::string to_send{};
   std::array<std::byte, kFrameHeader> received{};

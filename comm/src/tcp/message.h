@@ -25,7 +25,7 @@ class OutgoingMessage {
   MessageHeader header_{};
   std::span<const std::byte> body_{};
   std::string text_{};             // sent instead of the body
-  std::size_t at_ = 0, size_ = 0;  // of header and body
+  std::size_t at_ = 0, size_ = 0;  // bytes of header and body: sent, in total
 };
 
 // Receives a message's body into Transfer::in, or combines it with that in pieces, which do not affect the result.
@@ -58,7 +58,7 @@ class IncomingMessage {
   Transfer transfer_{};
   std::size_t element_ = 1;
   std::span<std::byte> pieces_{};
-  std::size_t at_ = 0, size_ = 0;           // of header and body
+  std::size_t at_ = 0, size_ = 0;           // bytes of header and body: received, in total
   std::size_t waiting_ = 0, consumed_ = 0;  // bytes in pieces_; bytes of the body in Transfer::in
 };
 

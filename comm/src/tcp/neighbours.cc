@@ -16,7 +16,7 @@ namespace {
 
 // The ring buffers between two ranks, in memory of the lower one.
 struct Pair {
-  Ring up, down;  // to the higher rank, to the lower one
+  Ring up, down;  // up: to the higher rank, down: to the lower one
 };
 
 std::size_t bytes_of(int rank, int size) { return static_cast<std::size_t>(size - rank - 1) * sizeof(Pair); }

@@ -239,7 +239,7 @@ class TcpTransport final : public MeshTransport {
 
   // A wait in which nothing has been sent or received so far.
   struct Wait {
-    std::optional<Clock::time_point> next_search{};  // for mismatches and deadlocks
+    std::optional<Clock::time_point> next_search{};  // when mismatches and deadlocks are searched for next
     std::chrono::milliseconds interval = CallWatch::kAnnounceAfter;
     bool announced = false;  // the ranks that are waited for have been told of the call
   };
@@ -321,12 +321,12 @@ class TcpTransport final : public MeshTransport {
   const int rank_;
   const Key key_;
   const TcpOptions options_;
-  const std::vector<int> hosts_;  // by rank
+  const std::vector<int> hosts_;  // number of each rank's host
   const bool oversubscribed_;     // see ranks_share_cores
   CoreShare core_;
   CallRecord call_;
   std::vector<CallRecord> members_;  // the calls that are fused into call_; call_ itself if there are none
-  Missing missing_;                  // of call_
+  Missing missing_;                  // the rank without data in call_, and why
   FaultState fault_state_;
   CallWatch watch_;
   std::vector<MessageCounts> counts_;  // by rank; written by the calling thread, while it does not sleep

@@ -34,7 +34,7 @@ struct TcpOptions {
 
 class MeshTransport : public Transport {
  public:
-  virtual int ranks_here() const = 0;             // on this rank's host
+  virtual int ranks_here() const = 0;             // ranks on this rank's host
   virtual ControlChannel& control_channel() = 0;  // over the control connections, which outlive a failure
 
   // The control plane alone, for calls whose data do not use this transport; see FaultState and CallWatch. Any thread.
@@ -43,7 +43,7 @@ class MeshTransport : public Transport {
   virtual void announce_call(const CallRecord& call) = 0;
   virtual std::uint64_t latest_announced(int rank) = 0;
 
-  // Limits how long the destructor waits for other ranks. Called before it.
+  // Limits how long the destructor waits for other ranks. Called before the destructor.
   virtual void leave_before(std::chrono::steady_clock::time_point end) noexcept = 0;
 };
 

@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kRanks = {ProcessKind::rank};
 constexpr auto kAll = {ProcessKind::rank, ProcessKind::server, ProcessKind::scheduler};
-constexpr std::chrono::milliseconds kForLastWords{500};  // a pipe is emptied in far less
+constexpr std::chrono::milliseconds kForLastWords{500};  // enough to read all that is left in a pipe
 
 sigset_t handled_signals() {
   sigset_t set;
@@ -34,7 +34,7 @@ sigset_t handled_signals() {
   for (const int one : {SIGINT, SIGTERM, SIGQUIT, SIGCHLD}) ::sigaddset(&set, one);
   struct sigaction hangup {};
   ::sigaction(SIGHUP, nullptr, &hangup);
-  if (hangup.sa_handler != SIG_IGN) ::sigaddset(&set, SIGHUP);  // else it is run by nohup
+  if (hangup.sa_handler != SIG_IGN) ::sigaddset(&set, SIGHUP);  // SIGHUP is ignored under nohup
   return set;
 }
 
@@ -44,23 +44,23 @@ std::string name_of(const RankPlan& plan) {
   return (plan.kind == ProcessKind::server ? "server " : "rank ") + std::to_string(plan.rank);
 }
 
-// The same as a file's name: "rank-3".
+// The name of the process's output file: "rank-3.log".
 std::string file_of(const RankPlan& plan) {
   std::string name = name_of(plan);
   std::replace(name.begin(), name.end(), ' ', '-');
   return name + ".log";
 }
 
-// One rank's process and what it prints.
+// A process of the job and its output.
 struct Rank {
   RankPlan plan;
   Process process;
-  Descriptor file;  // with --output
+  Descriptor file;  // the output file with --output
   LineWriter out, error;
-  std::optional<int> status;  // of waitpid, once it has ended for good
-  Restarts restarts;          // of a server or the scheduler
+  std::optional<int> status;  // waitpid's status, once the process has ended and is not restarted
+  Restarts restarts;          // used for servers and the scheduler
   Clock::time_point started = Clock::now();
-  std::optional<Clock::time_point> start_at{};  // there is no process until then
+  std::optional<Clock::time_point> start_at{};  // when a process that died is to be restarted
   bool is_running() const { return !status && !start_at; }
   std::string name() const { return name_of(plan) + (plan.host.empty() ? "" : " on " + plan.host); }
 };
@@ -86,7 +86,7 @@ class Job {
     signals_ = Descriptor(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!signals_) throw std::runtime_error("no signalfd");
   }
-  ~Job() {  // only an exception comes here with processes left
+  ~Job() {  // processes are left only after an exception
     for (const auto& rank : ranks_) {
       if (rank->is_running()) ::kill(-rank->process.id, SIGKILL), ::waitpid(rank->process.id, nullptr, 0);
     }
@@ -126,7 +126,7 @@ class Job {
   }
 
  private:
-  // What has left a rank's group may keep its output open for ever, and is not waited for.
+  // Does not wait for processes that have left a rank's group and keep its output open.
   bool over() {
     bool silent = true;
     for (const auto& rank : ranks_) {
@@ -141,7 +141,7 @@ class Job {
     std::vector<pollfd> ready{{signals_.get(), POLLIN, 0}};
     for (const auto& rank : ranks_) {
       for (const Descriptor* from : {&rank->process.out, &rank->process.error}) {
-        ready.push_back({from->get(), POLLIN, 0});  // poll ignores those below 0
+        ready.push_back({from->get(), POLLIN, 0});  // poll ignores negative descriptors
       }
     }
     const auto until = wake_at();
@@ -174,7 +174,7 @@ class Job {
 
   static void drain(Descriptor& from, LineWriter& to) {
     char buffer[1 << 16];
-    // one piece, so that a rank that never stops printing does not keep the others and signals waiting
+    // One piece at a time, so that a rank that prints all the time does not delay other ranks and signals.
     const ssize_t count = from ? ::read(from.get(), buffer, sizeof buffer) : -1;
     if (count > 0) to.add({buffer, static_cast<std::size_t>(count)});
     if (count == 0) {
@@ -183,7 +183,7 @@ class Job {
     }
   }
 
-  // What lies in a pipe, if whoever reads from us was too slow for kForLastWords; not all that may still be written.
+  // Reads what is in a pipe now, after kForLastWords; more may still be written, by a process that goes on.
   static void empty(Descriptor& from, LineWriter& to) {
     constexpr int kPieces = 16;
     for (int i = 0; i < kPieces && from; ++i) drain(from, to);
@@ -199,7 +199,7 @@ class Job {
     for (const auto& rank : ranks_) look_after(*rank);
   }
 
-  // What is left of a rank's group ends with it. It is killed before the rank is reaped: until then the number is its own.
+  // Kills the rest of an ended rank's process group, before reaping the rank: which keeps the id reserved.
   void look_after(Rank& rank) {
     if (!rank.is_running()) return;
     siginfo_t info{};
@@ -236,7 +236,7 @@ class Job {
     rank.process = run_program(rank.plan, restarts_);
   }
 
-  // Whether others go on without the process until there is a new one. One that was told to end, by somebody else, counts too.
+  // Whether the job goes on without the process until it is restarted, however the process has ended.
   bool restarts_itself(const RankPlan& plan) const {
     return plan.kind == ProcessKind::scheduler || (plan.kind == ProcessKind::server && options_.copies);
   }
@@ -271,7 +271,7 @@ class Job {
     }
   }
 
-  // A second one is for those who do not want to wait.
+  // Forwards a signal to the job. A second signal kills all processes at once.
   void forward(int number) {
     if (signal_ != 0) return send(SIGKILL, kAll);
     signal_ = number;
@@ -286,7 +286,7 @@ class Job {
     }
   }
 
-  // Ranks first: servers that end before their workers would hand over, and wait for what ends beside them.
+  // Ends the ranks first: servers would drain before their workers end, and wait for servers that end too.
   void end(int with) {
     ending_ = true;
     give_up_restarts();
@@ -294,8 +294,8 @@ class Job {
     kill_at_ = Clock::now() + options_.grace;
   }
 
-  // Workers of a job that has ended well have left: servers that drain see that no part is wanted any longer. Those of another
-  // one have not, and servers would wait for them.
+  // Ends the servers. After a success all workers have left: servers drain at once (SIGTERM). After a failure
+  // they would wait for workers that have not left, so they are stopped (SIGQUIT).
   void end_servers() {
     const bool well = !ending_;
     ending_ = servers_end_ = true;
@@ -314,15 +314,15 @@ class Job {
     }
   }
 
-  // ssh forwards no signals: the shell at its other end sends one when its stdin ends, SIGTERM unless it reads another name.
+  // ssh forwards no signals: the remote script sends one when its stdin ends, SIGTERM or the one it has read.
   static void end_remote(Process& process, int number) {
-    const auto kept = ::signal(SIGPIPE, SIG_IGN);  // nobody may be there any longer
+    const auto kept = ::signal(SIGPIPE, SIG_IGN);  // the remote end may be closed
     if (number == SIGQUIT && process.in) write_all(process.in.get(), "QUIT\n");
     ::signal(SIGPIPE, kept);
     process.in.reset();
   }
 
-  // What to do about a server that has ended the job.
+  // Advice for the user about a server whose death has ended the job.
   std::string advice(const RankPlan& plan) const {
     if (plan.kind == ProcessKind::rank) return "";
     if (options_.copies || plan.kind == ProcessKind::scheduler)
@@ -350,16 +350,16 @@ class Job {
   std::vector<std::unique_ptr<Rank>> ranks_;
   const Rank* first_failed_ = nullptr;
   int restarts_ = 0;
-  bool ending_ = false;       // what ends now was told to
-  bool servers_end_ = false;  // they and the scheduler were told to
-  int signal_ = 0;            // that the launcher was sent
+  bool ending_ = false;       // processes that end now were told to end
+  bool servers_end_ = false;  // the servers and the scheduler were told to end
+  int signal_ = 0;            // the signal that the launcher has received
   std::optional<Clock::time_point> kill_at_, all_ended_;
 };
 
 }  // namespace
 
 void block_signals() {
-  ::signal(SIGCHLD, SIG_DFL);  // who ignores it, and leaves that to us, would let no status reach us
+  ::signal(SIGCHLD, SIG_DFL);  // if it were inherited as ignored, waitpid would get no status
   const sigset_t set = handled_signals();
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
 }

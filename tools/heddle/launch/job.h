@@ -13,30 +13,30 @@ namespace heddle::tool {
 
 struct JobOptions {
   bool prefix = true;
-  std::string output;                     // a directory: a file a rank instead of stdout and stderr
-  std::chrono::milliseconds grace{5000};  // from SIGTERM to SIGKILL
-  int restarts = 0;                       // of ranks that fail, in all
-  bool copies = false;                    // a server that dies is started anew: another one has what it had
-  int server_restarts = 10;               // of each server, and of the scheduler, a minute
+  std::string output;  // directory of output files, one a process; empty: stdout and stderr
+  std::chrono::milliseconds grace{5000};  // time from SIGTERM to SIGKILL
+  int restarts = 0;                       // the most restarts of failed ranks, in total
+  bool copies = false;                    // servers have backups: one that dies is restarted
+  int server_restarts = 10;               // the most restarts a minute, of each server and of the scheduler
 };
 
-// What is to be run for one rank: here, or the ssh that runs it elsewhere.
+// The command for one rank: its program on this host, or the ssh that runs it on another one.
 struct RankProgram {
   RankPlan plan;
   std::vector<std::string> words;
   Environment environment;
-  std::vector<int> cores;  // that it stays on; empty: all
+  std::vector<int> cores;  // the cores it is bound to; empty: all
 };
 
-// What to run for a rank; restart: how many there have been in the job with this one, 0: it is started for the first time.
+// Returns the command for a rank. `restart`: number of the job's restarts, this one included; 0: first start.
 using ProgramOf = std::function<RankProgram(const RankPlan& rank, int restart)>;
 
-// The exit status for the launcher: 0, that of the rank that failed first, or 128 and a signal. Blocks SIGINT, SIGTERM,
-// SIGHUP, SIGQUIT and SIGCHLD for good.
+// Returns the exit status for the launcher: 0, that of the rank that failed first, or 128 and a signal. The
+// signals SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGCHLD stay blocked.
 int run_job(const std::vector<RankPlan>& plan, const ProgramOf& program, const JobOptions& options,
             Guard& guard);
 
-// To be called before there is a Guard: it must not be ended by what the launcher only forwards.
+// Call it before making a Guard: signals that the launcher forwards must not end the guard process.
 void block_signals();
 
 }  // namespace heddle::tool

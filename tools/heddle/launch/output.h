@@ -1,4 +1,4 @@
-// What ranks print, line by line.
+// Forwards the output of ranks line by line.
 #pragma once
 
 #include <deque>
@@ -7,13 +7,13 @@
 
 namespace heddle::tool {
 
-// Cuts what comes into lines and writes each, with a prefix, in one piece to a file descriptor.
+// Splits output into lines and writes each line with a prefix to a file descriptor, in one write.
 class LineWriter {
  public:
   LineWriter(int to, std::string prefix) : to_(to), prefix_(std::move(prefix)) {}
-  // Bytes as they come. A line that gets too long to be kept is cut.
+  // Adds output. A line that is too long to buffer is cut.
   void add(std::string_view bytes);
-  void finish();  // what is left is a line too
+  void finish();  // writes an unfinished last line
   const std::deque<std::string>& last_lines() const { return last_; }
 
  private:
@@ -24,7 +24,7 @@ class LineWriter {
   std::deque<std::string> last_;
 };
 
-// Writes all of it; what cannot be written any more is lost.
+// Writes all bytes; ignores errors.
 void write_all(int to, std::string_view bytes);
 
 }  // namespace heddle::tool

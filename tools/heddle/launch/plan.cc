@@ -24,7 +24,7 @@ Host parse_host(const std::string& word) {
     const auto [stop, error] = std::from_chars(at, end, host.slots);
     if (error != std::errc{} || stop != end || host.slots < 1 || host.slots > kMostRanks) refuse(word);
   }
-  // ssh takes words that start with - for options
+  // A name that starts with - would be an option of ssh.
   const bool odd =
       host.name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_@") !=
       std::string::npos;
@@ -106,8 +106,8 @@ std::string remote_script(const RankPlan& rank, const std::string& directory, co
             "export HEDDLE_WORKERS=${HEDDLE_WORKERS:-$n} OMP_NUM_THREADS=${OMP_NUM_THREADS:-$n}\n";
   std::string command;
   for (const std::string& word : program) command += shell_word(word) + " ";
-  // setsid gives the program a process group of its own, but not at once: what cannot be sent to the group is sent to
-  // the process. The connection's end is the only sign that the launcher is gone: nothing else would end a program on
+  // setsid gives the program its own process group, but not at once: a signal that cannot be sent to the
+  // group is sent to the process. If the launcher dies, only the end of the connection ends a program on
   // another host.
   script +=
       "exec 3<&0\nsetsid " + command +

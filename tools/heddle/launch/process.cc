@@ -27,7 +27,7 @@ void forget_signals() {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  // Scripts let what they run in the background ignore the first two; ranks are to end by what is forwarded.
+  // Shells start background processes with SIGINT and SIGQUIT ignored; ranks must end by forwarded signals.
   for (const int one : {SIGINT, SIGQUIT, SIGPIPE}) ::signal(one, SIG_DFL);
 }
 
@@ -83,7 +83,7 @@ void stay_on(const std::vector<int>& cores) {
   cpu_set_t set;
   CPU_ZERO(&set);
   for (int core : cores) CPU_SET(static_cast<unsigned>(core), &set);
-  ::sched_setaffinity(0, sizeof set, &set);  // without it the program runs too
+  ::sched_setaffinity(0, sizeof set, &set);  // an error is ignored: the program also runs unbound
 }
 
 }  // namespace
@@ -98,7 +98,7 @@ Process start(const std::vector<std::string>& program, const Environment& more, 
   if (child == 0) {
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(kCannotRun);  // the launcher was gone before it could be asked for
+    if (::getppid() != parent) ::_exit(kCannotRun);  // the launcher ended before prctl
     const int input = with_stdin ? in.read.get() : ::open("/dev/null", O_RDONLY | O_CLOEXEC);
     ::dup2(input, STDIN_FILENO);
     ::dup2(out.write.get(), STDOUT_FILENO);
@@ -107,7 +107,7 @@ Process start(const std::vector<std::string>& program, const Environment& more, 
     stay_on(cores);
     become(program, more);
   }
-  ::setpgid(child, child);  // here too: who is first does not matter
+  ::setpgid(child, child);  // also in the child: whichever runs first
   for (const Descriptor* end : {&out.read, &error.read}) ::fcntl(end->get(), F_SETFL, O_NONBLOCK);
   return {child, std::move(out.read), std::move(error.read), std::move(in.write)};
 }
@@ -119,8 +119,8 @@ Guard::Guard(const std::string& directory) {
   if (id_ == 0) {
     pipe.write.reset();
     ::setsid();
-    const int null =
-        ::open("/dev/null", O_RDWR);  // whoever reads what the launcher prints waits for it alone
+    // The guard must not keep the launcher's output open: readers wait for its end.
+    const int null = ::open("/dev/null", O_RDWR);
     for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(null, standard);
     guard(pipe.read.get(), directory);
     ::_exit(0);

@@ -1,4 +1,4 @@
-// Processes that never outlive the launcher.
+// Child processes, which never outlive the launcher.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace heddle::tool {
 
-// A file descriptor with an owner.
+// Owns a file descriptor and closes it.
 class Descriptor {
  public:
   explicit Descriptor(int number = -1) : number_(number) {}
@@ -30,23 +30,24 @@ struct Pipe {
 Pipe make_pipe();
 
 struct Process {
-  pid_t id = -1;  // and of its process group
+  pid_t id = -1;  // the id of the process and of its process group
   Descriptor out, error;
-  Descriptor
-      in;  // only if it was asked for: the other end is the process's stdin, otherwise that is /dev/null
+  // Writes to the process's stdin, if start() was called with with_stdin; otherwise stdin is /dev/null.
+  Descriptor in;
 };
 
-// Runs a program, in a process group of its own, and with this process's end ends it. Environment: this process's, and
-// `more`. It stays on these cores, if there are any. What cannot be run ends with 127, saying so on its stderr.
+// Runs a program in its own process group; it is killed when this process ends. Its environment is this
+// process's and `more`. It is bound to `cores`, if there are any. If the program cannot be run, the exit
+// status is 127, and stderr says why.
 Process start(const std::vector<std::string>& program, const Environment& more, const std::vector<int>& cores,
               bool with_stdin);
 
-// Ends groups, and removes a directory of sockets, if this process ends without saying goodbye: grandchildren do not die
-// with it by themselves. To be made while this process has no children and no pipes.
+// A helper process that kills process groups and removes a directory of sockets if this process dies:
+// grandchildren do not die with it. Make the guard while this process has no children and no pipes.
 class Guard {
  public:
   explicit Guard(const std::string& directory);
-  ~Guard();  // the goodbye
+  ~Guard();  // ends the helper: this process ends regularly
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
   void watch(pid_t group) { tell(group); }
@@ -58,10 +59,10 @@ class Guard {
   pid_t id_;
 };
 
-// How the files of a job's scheduler begin, in the directory of its sockets.
+// Name prefix of the files of a job's scheduler in the directory of its sockets.
 constexpr const char* kSchedulerState = "scheduler.state";
 
-// Removes the sockets in it, the scheduler's files and then the directory.
+// Removes the sockets and the scheduler's files in the directory, and then the directory.
 void remove_socket_directory(const std::string& directory);
 
 }  // namespace heddle::tool

@@ -1,4 +1,4 @@
-// How soon a server of a job, or its scheduler, is started anew when it has died.
+// When a job's server or scheduler that has died is restarted.
 #pragma once
 
 #include <chrono>
@@ -13,14 +13,14 @@ class Restarts {
   using Duration = std::chrono::milliseconds;
 
   explicit Restarts(int most_a_minute) : most_(most_a_minute) {}
-  // A process that was started at `started` has died at `now`. The time until the next one is to be started: longer each time
-  // if processes die soon after their start. Empty: there have been too many within a minute.
+  // Reports that the process started at `started` has died at `now`. Returns the time until the restart,
+  // which grows while processes die soon after their start. Empty: too many restarts within a minute.
   std::optional<Duration> after_death(Time started, Time now);
 
  private:
   int most_;
   Duration pause_{0};
-  std::deque<Time> recent_{};  // within the last minute
+  std::deque<Time> recent_{};  // times of restarts within the last minute
 };
 
 }  // namespace heddle::tool

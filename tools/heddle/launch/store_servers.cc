@@ -21,8 +21,8 @@ struct ReservedPort {
   int number;
 };
 
-// A port of this host that no other process is given as long as the socket is open. The scheduler can listen at it, each time
-// that it is started, as the socket itself does not listen and allows addresses to be used again.
+// Reserves a port of this host: no other process gets it as long as the socket is open. The scheduler can
+// listen at it, also after a restart, because the socket itself does not listen and has SO_REUSEADDR.
 ReservedPort reserve_port(bool loopback) {
   Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = 1;
@@ -37,14 +37,14 @@ ReservedPort reserve_port(bool loopback) {
   return {std::move(socket), ntohs(address.sin_port)};
 }
 
-// Names of this host that others cannot reach.
+// Whether the name is one of this host that other hosts cannot reach.
 bool is_loopback(const Host& host) { return host.name.empty() || host.name.starts_with("127."); }
 
-// Without the user.
+// The host without the user: USER@HOST.
 std::string address_of(const std::string& host) { return host.substr(host.find('@') + 1); }
 
-// What is as usual unless the variables say something else. A trace is that of a rank: a server has none, and would write
-// over the file of rank 0.
+// Defaults of a job's servers and scheduler, unless variables set something else. HEDDLE_TRACE is for ranks:
+// a server would overwrite the file of rank 0.
 Environment usual_settings(ProcessKind kind) {
   const std::string prefix = kind == ProcessKind::scheduler ? "HEDDLE_SCHEDULER_" : "HEDDLE_SERVER_";
   Environment result{{"HEDDLE_TRACE", ""}};

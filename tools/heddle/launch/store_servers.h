@@ -1,4 +1,4 @@
-// The servers of a job's key-value stores, and the scheduler that tells where they are.
+// The servers of a job's key-value stores, and their scheduler.
 #pragma once
 
 #include <string>
@@ -14,17 +14,19 @@ class StoreServers {
   struct Settings {
     int servers = 0, replicas = 1;
     std::string directory;      // where the scheduler keeps its state
-    std::vector<Host> hosts{};  // of the ranks, which get the servers in turn; empty: this one
+    std::vector<Host> hosts{};  // the ranks' hosts, on which servers are placed round robin; empty: this host
   };
   explicit StoreServers(Settings settings);
 
   std::vector<RankPlan> plan() const;
   // The command line of one process of plan(), to be run on the host that the plan names.
   RankProgram program(const RankPlan& plan) const;
-  const std::string& address() const { return scheduler_; }  // of the scheduler; empty: there are no servers
+  const std::string& address() const {
+    return scheduler_;
+  }  // the scheduler's address; empty: there are no servers
 
  private:
-  int servers_beside(const RankPlan& plan) const;  // on its host, with itself
+  int servers_beside(const RankPlan& plan) const;  // number of servers on its host, itself included
 
   const Settings settings_;
   Descriptor reserved_;  // the scheduler's port

@@ -1,4 +1,4 @@
-// The options by which `heddle server status` and `heddle server drain` reach a server as its administrator.
+// Options of `heddle server status` and `heddle server drain`: how to reach a server as its administrator.
 #pragma once
 
 #include <chrono>
@@ -17,9 +17,9 @@ struct AdministrationArguments {
 
 // --at, --transport, --keys and --timeout.
 void add_administration_options(command_line::Command& command, AdministrationArguments& arguments);
-// "5s", an hour at most. Throws std::runtime_error.
+// Parses "5s"; an hour at most. Throws std::runtime_error.
 std::chrono::milliseconds milliseconds_from(const std::string& text);
-// What is wrong with such a text; empty: nothing.
+// Why milliseconds_from would throw; empty: it would not.
 std::string problem_of_time(const std::string& text);
 
 }  // namespace heddle::tool

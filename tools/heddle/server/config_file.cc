@@ -46,7 +46,7 @@ char escaped(char one) {
   }
 }
 
-// `text` starts behind the quote; it becomes what stands behind the closing one.
+// Reads a quoted value. `text` starts behind the opening quote; afterwards it starts behind the closing one.
 std::string quoted(std::string_view& text, char quote) {
   std::string value;
   while (!text.empty() && text.front() != quote) {

@@ -1,4 +1,4 @@
-// A file of settings: NAME = VALUE lines, as TOML has them outside of tables.
+// Parser of files of settings: NAME = VALUE lines, as in TOML outside of tables.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 namespace heddle::tool {
 
 struct ConfigLine {
-  int line = 0;  // from 1
+  int line = 0;  // line number, from 1
   std::string name, value;
-  std::string problem{};  // what is wrong with the line; then there is neither name nor value
+  std::string problem{};  // what is wrong with the line; then name and value are empty
 };
 
-// The lines that are neither empty nor a comment. # begins a comment outside of quotes. A value may stand in "...", where
-// \" \\ \n and \t are known, in '...', where nothing is special, or, unlike TOML, without quotes.
+// Returns the lines that are neither empty nor comments. # begins a comment outside of quotes. A value may be
+// in "..." with the escapes \" \\ \n \t, in '...' without escapes, or, unlike TOML, without quotes.
 std::vector<ConfigLine> parse_config(std::string_view text);
 
 // Throws std::runtime_error for a file that cannot be read or has more than 1 MiB.

@@ -1,4 +1,4 @@
-// heddle server drain: tells a server to drain, from anywhere.
+// heddle server drain: tells a server to drain, also on another host.
 #include <cstdio>
 #include <memory>
 

@@ -14,7 +14,7 @@ struct EasyCleanup {
   void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
 };
 
-// To be taken before threads start; a program asks for one page after the other.
+// Initialises libcurl. Make it before threads start.
 struct Library {
   Library() {
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) throw std::runtime_error("libcurl cannot be used");
@@ -22,7 +22,7 @@ struct Library {
   ~Library() { curl_global_cleanup(); }
 };
 
-// A different count than it was given ends the transfer.
+// libcurl's write callback: returning another number than size * count ends the transfer.
 std::size_t append(char* data, std::size_t size, std::size_t count, void* result) {
   auto& text = *static_cast<std::string*>(result);
   if (size * count > kMostBytes - text.size()) return 0;
@@ -50,8 +50,7 @@ HttpAnswer http_get(const std::string& address, const std::string& path, std::ch
   HttpAnswer answer;
   curl_easy_setopt(handle.get(), CURLOPT_URL, url.c_str());
   curl_easy_setopt(handle.get(), CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(handle.get(), CURLOPT_PROXY,
-                   "");  // metrics are near; a proxy of the environment is for elsewhere
+  curl_easy_setopt(handle.get(), CURLOPT_PROXY, "");  // metrics are in the local network: no proxy
   curl_easy_setopt(handle.get(), CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(handle.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(timeout.count()));
   curl_easy_setopt(handle.get(), CURLOPT_ERRORBUFFER, why);

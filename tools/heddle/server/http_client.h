@@ -1,4 +1,4 @@
-// One page by HTTP.
+// Gets a page by HTTP.
 #pragma once
 
 #include <chrono>
@@ -11,8 +11,8 @@ struct HttpAnswer {
   std::string text;
 };
 
-// GET. `address` is HOST:PORT, to which `path` is added, or an http:// or https:// address, which is taken as it is. No
-// proxy, no redirection, 16 MiB at most. Throws std::runtime_error if there is no answer within the timeout.
+// Sends a GET request. `address` is HOST:PORT, to which `path` is added, or an http:// or https:// URL.
+// No proxy, no redirection, 16 MiB at most. Throws std::runtime_error without an answer within the timeout.
 HttpAnswer http_get(const std::string& address, const std::string& path, std::chrono::milliseconds timeout);
 
 }  // namespace heddle::tool

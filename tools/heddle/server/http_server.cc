@@ -32,11 +32,11 @@ using Clock = std::chrono::steady_clock;
 using comm_detail::Socket;
 
 constexpr std::size_t kMostConnections = 64, kMostHead = 8192;
-// A connection is not given up for another one before it has had time to ask.
+// A connection younger than this is not closed to make room for another one.
 constexpr std::chrono::milliseconds kTimeToAsk{100};
-// To send a request, to read the answer, and to end the connection behind it.
+// The client's time limits: to send a request, to read the answer, and then to close the connection.
 constexpr std::chrono::seconds kRequestLimit{5}, kAnswerLimit{30}, kEndLimit{1};
-constexpr std::chrono::milliseconds kAcceptAgain{100};  // when there are no descriptors left
+constexpr std::chrono::milliseconds kAcceptAgain{100};  // retry interval if no descriptors are left
 
 struct Answer {
   int status = 200;
@@ -66,7 +66,7 @@ Answer page_at(const PageMap& pages, const std::string& path) {
   }
 }
 
-// `head`: up to the empty line.
+// `head`: the request up to the empty line.
 std::string answer_for(const PageMap& pages, const std::string& head) {
   const std::string line = head.substr(0, head.find("\r\n"));
   const auto first = line.find(' '), last = line.rfind(' ');
@@ -79,7 +79,7 @@ std::string answer_for(const PageMap& pages, const std::string& head) {
   return wire_text(page_at(pages, target.substr(0, target.find('?'))), method == "GET");
 }
 
-// The address of the host, without its port.
+// The bytes of the client's IP address.
 std::string host_of(const sockaddr_storage& from) {
   if (from.ss_family == AF_INET) {
     const auto& address = reinterpret_cast<const sockaddr_in&>(from).sin_addr;
@@ -121,14 +121,14 @@ struct Connection {
   Clock::time_point since, deadline;
   std::string request{}, answer{};
   std::size_t sent = 0;
-  bool ends = false;  // all is sent: what comes still is read, or the system would take the answer back
+  bool ends = false;  // the answer is sent; closing with unread input would discard it
 
   short events() const { return !answer.empty() && !ends ? POLLOUT : POLLIN; }
 };
 
 }  // namespace
 
-// One thread does everything, with a bounded number of connections: the oldest gives way to a new one.
+// One thread serves all connections. Their number is bounded: a new one replaces the oldest.
 struct Pages::Impl {
   Impl(const std::string& at, PageMap map) : pages(std::move(map)), listener(listen_at(at)) {
     address = at.substr(0, at.rfind(':') + 1) + std::to_string(comm_detail::port_of(listener));
@@ -163,7 +163,7 @@ struct Pages::Impl {
         std::chrono::ceil<std::chrono::milliseconds>(std::max(next - now, Clock::duration(0))).count());
   }
 
-  // A descriptor is kept, so that probes are answered when the process has no others left.
+  // `spare` reserves a descriptor, so that probes are answered when the process has no others left.
   void accept_all() {
     for (std::size_t i = 0; i < kMostConnections && make_room(); ++i) {
       sockaddr_storage from{};
@@ -184,7 +184,7 @@ struct Pages::Impl {
     if (!spare) spare = Socket(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   }
 
-  // The oldest one of the host that has the most gives way. False: it has just come.
+  // If all connections are in use, closes the oldest one of the host with the most. False: it is too young.
   bool make_room() {
     if (connections.size() < kMostConnections) return true;
     std::map<std::string, std::size_t> count;
@@ -199,7 +199,7 @@ struct Pages::Impl {
     return true;
   }
 
-  // False: it is over.
+  // Continues a connection. False: it has ended.
   bool go_on(Connection& one) {
     if (one.ends) return drain(one);
     if (one.answer.empty() && !read(one)) return false;

@@ -24,7 +24,7 @@ using Level = ServerEvent::Level;
 constexpr std::string_view kLevels[] = {"debug", "info", "warning", "error"};
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
-// The length of the UTF-8 sequence that begins here; 0 for none. Overlong forms and surrogates are none.
+// The length of the UTF-8 sequence at the front; 0: invalid, also for overlong forms and surrogates.
 std::size_t sequence(std::string_view text) {
   const auto byte = [&text](std::size_t at) -> unsigned {
     return at < text.size() ? static_cast<unsigned char>(text[at]) : 0u;
@@ -85,7 +85,7 @@ std::string logfmt_value(const std::string& value) {
   return value.empty() ? "\"\"" : value;
 }
 
-// Names of fields are of a fixed set; one that is not is made harmless rather than quoted, which logfmt does not know.
+// Makes a field name valid: logfmt has no quotes in names, so other characters become '_'.
 std::string field_name(std::string name) {
   for (char& one : name) {
     const bool good = (one >= 'a' && one <= 'z') || (one >= 'A' && one <= 'Z') ||
@@ -168,12 +168,13 @@ void Log::write(const ServerEvent& event) noexcept {
       if (put((cut_ ? "\n" : "") + log_line(lost, now, options_.format))) lost_ = 0, cut_ = false;
     }
     if (lost_ > 0 || !put(log_line(event, now, options_.format))) ++lost_;
-  } catch (...) {  // no memory for a line
+  } catch (...) {  // no memory for the line
     ++lost_;
   }
 }
 
-// A pipe or socket that is ready takes PIPE_BUF bytes without a wait. False: the line has not been written, or was cut.
+// Writes PIPE_BUF bytes at a time: a pipe or socket that is ready takes so many without blocking. False: the
+// line was not written, or was cut.
 bool Log::put(std::string_view line) {
   for (bool first = true; !line.empty(); first = false) {
     pollfd ready{descriptor_, POLLOUT, 0};

@@ -142,7 +142,7 @@ MetricFamily info(Snapshot all) {
   return result;
 }
 
-// By job: workers that are connected and those that are not.
+// Counts the connected and the disconnected workers of each job.
 MetricFamily workers_by_job(Snapshot all) {
   std::map<std::string, std::array<int, 2>> count;
   for (Worker one : all.stats.workers) ++count[one.job][one.connected ? 1 : 0];

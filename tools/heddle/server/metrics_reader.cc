@@ -1,4 +1,4 @@
-// Reads what metrics.cc has written.
+// Parses the metrics that metrics.cc writes.
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -24,7 +24,7 @@ struct Sample {
   throw std::runtime_error("no metrics of Prometheus: " + what);
 }
 
-// Takes up to one of the characters, which has to come; it stays.
+// Removes and returns the text before the first of the characters `ends`, one of which must be there.
 std::string_view take_until(std::string_view& text, const char* ends) {
   const std::size_t at = text.find_first_of(ends);
   if (at == std::string_view::npos) bad("a line that ends too early");
@@ -73,7 +73,7 @@ Labels labels_of(std::string_view& text) {
 
 double value_of(std::string_view& text) {
   skip_blanks(text);
-  if (text.starts_with('+')) text.remove_prefix(1);  // +Inf
+  if (text.starts_with('+')) text.remove_prefix(1);  // "+Inf", which from_chars does not accept
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc()) bad("a line without a number");

@@ -20,7 +20,7 @@ bool notify_manager(const std::string& state) noexcept {
   if (!good) return false;
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.data(), path.size());
-  if (path[0] == '@') address.sun_path[0] = '\0';  // an abstract name
+  if (path[0] == '@') address.sun_path[0] = '\0';  // an abstract socket name
   const int socket = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (socket < 0) return false;
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size());

@@ -1,4 +1,4 @@
-// heddle server plan: what each server would hold of a model.
+// heddle server plan: how a model's values would be distributed over servers.
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -45,7 +45,7 @@ constexpr const char* kDescription =
 
 void add_server_plan(command_line::Command& server, Action& action) {
   auto plan = std::make_shared<ServerPlan>();
-  plan->placement = "hash";  // as stores do, unless they are told otherwise
+  plan->placement = "hash";  // the default of stores
   plan->optimizer = "sgd";
   command_line::Command command = server.add_command("plan", kDescription);
   command.add_option("file", plan->file, "the model, as save_safetensors writes it")

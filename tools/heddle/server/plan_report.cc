@@ -42,7 +42,7 @@ std::string header_of(const std::string& path) {
   if (length > kMostOfHeader) bad(path, "a header of " + std::to_string(length) + " bytes");
   std::string text;
   char part[65'536];
-  while (text.size() < length) {  // a length that lies costs no more memory than the file has
+  while (text.size() < length) {  // reads in pieces: a wrong length does not allocate more than the file has
     file.read(part, static_cast<std::streamsize>(std::min<std::uint64_t>(sizeof part, length - text.size())));
     if (file.gcount() == 0) bad(path, "it ends inside its header");
     text.append(part, static_cast<std::size_t>(file.gcount()));
@@ -60,7 +60,7 @@ std::uint64_t size_of(const std::string& path, const std::string& name, const js
   return end - begin;
 }
 
-// As a store computes it; 0: the array has no rows.
+// Bytes of a row, as a store computes them; 0: the array has no rows.
 std::uint64_t row_bytes_of(const json& entry, std::uint64_t size) {
   const auto found = entry.find("shape");
   const bool has_rows = found != entry.end() && found->is_array() && !found->empty() &&

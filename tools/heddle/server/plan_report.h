@@ -1,4 +1,4 @@
-// What `heddle server plan` prints.
+// The output of `heddle server plan`.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,18 @@ struct ServerPlan {
   std::vector<kv_detail::KeySize> keys{};
 };
 
-// Names and sizes of the arrays in a safetensors file, by name. Reads its header only. Throws std::runtime_error for a file
-// that is none.
+// Names and sizes of the arrays in a safetensors file, by name. Reads only the header. Throws
+// std::runtime_error for an invalid file.
 std::vector<kv_detail::KeySize> safetensors_keys(const std::string& path);
 
 // Throws std::runtime_error for another optimizer than sgd, momentum, adam and adamw.
 std::string plan_text(const ServerPlan& plan);
 
-// A line KEY=SERVER for each key that is on one server, as an explicit placement reads it. Throws InvalidArgument for names
-// that are no keys.
+// A line KEY=SERVER for each key that is on one server, in the format of an explicit placement. Throws
+// InvalidArgument for names that are no keys.
 std::string placement_lines(const ServerPlan& plan);
 
-// What is wrong with the text of a placement; "" for nothing.
+// What is wrong with the name of a placement; "" if it is valid.
 std::string problem_with_placement(const std::string& text);
 
 }  // namespace heddle::tool

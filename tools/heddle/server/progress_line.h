@@ -1,4 +1,4 @@
-// A line on a terminal that says how far long work is.
+// A progress line on a terminal, for long work.
 #pragma once
 
 #include <chrono>
@@ -8,13 +8,13 @@
 
 namespace heddle::tool {
 
-// Writes to stderr if that is a terminal, once a second at most, and nothing in the first second.
+// Writes to stderr if it is a terminal, once a second at most, and nothing in the first second.
 class ProgressLine {
  public:
   explicit ProgressLine(std::string what);
   void show(std::uint64_t done, std::uint64_t all);
   void end();  // clears the line
-  // Calls show(); for as long as this object lives.
+  // A function that calls show(); valid as long as this object lives.
   std::function<void(std::uint64_t, std::uint64_t)> callback();
 
  private:

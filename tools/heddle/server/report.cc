@@ -38,7 +38,7 @@ std::string counted(std::uint64_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
-// What a counter has grown by in a second.
+// Rates of counters between two samples, a second.
 class Rates {
  public:
   Rates(const ServerSnapshot& now, const ServerSnapshot* before) {
@@ -57,7 +57,7 @@ class Rates {
 
  private:
   std::optional<double> rate(std::uint64_t now, std::uint64_t before) const {
-    if (now < before) return std::nullopt;  // the worker has come anew
+    if (now < before) return std::nullopt;  // the worker was restarted
     return static_cast<double>(now - before) / seconds_;
   }
 
@@ -84,7 +84,7 @@ std::string with_rate(std::uint64_t count, const std::string& noun, std::optiona
   return std::to_string(count) + " " + noun + (rate ? " (" + format("%.4g", *rate) + "/s)" : "");
 }
 
-// The parts of the keys that are here, if a scheduler assigns them.
+// The shards of this server, if a scheduler assigns shards.
 std::string parts_text(const std::vector<ShardStats>& shards) {
   std::string text;
   for (const ShardStats& one : shards) {

@@ -1,4 +1,4 @@
-// What `heddle server status` prints.
+// The output of `heddle server status`.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace heddle::tool {
 
-// A name with ? for control characters: a stranger may have chosen it, and it goes to a terminal.
+// Replaces control characters by ?: the name may be unauthenticated input, and it goes to a terminal.
 std::string printable(const std::string& name);
 
 // More clocks than this behind the median of its job make a worker a straggler.
@@ -22,11 +22,10 @@ struct Straggler {
   bool connected = false;
 };
 
-// The median is that of the job's workers that are connected, the lower of two in the middle. Farthest behind first.
+// Stragglers, farthest behind first. The median is that of the job's connected workers, the lower if even.
 std::vector<Straggler> stragglers_of(const ServerStats& stats);
 
-// Rates are those between the two samples, by the server's own clock; there are none without `before`, or if the server
-// has started again in between.
+// Rates are between the samples, by the server's clock: none without `before`, or after a restart in between.
 std::string status_text(const ServerSnapshot& now, const ServerSnapshot* before);
 std::string status_json(const ServerSnapshot& now, const ServerSnapshot* before);
 

@@ -1,4 +1,4 @@
-// heddle server restore: snapshots for another number of servers.
+// heddle server restore: converts snapshots to another number of servers.
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -35,7 +35,7 @@ std::string text_of(const std::vector<std::string>& folders) {
   return all + (folders.size() == 1 ? " has" : " have");
 }
 
-// Of how many servers the snapshots are.
+// The number of servers that the snapshots were made with.
 std::uint32_t servers_of(const Options& options) {
   std::set<std::uint32_t> found;
   for (const std::string& folder : options.folders) {
@@ -51,7 +51,7 @@ std::uint32_t servers_of(const Options& options) {
                            " servers; --from says which to take");
 }
 
-// The newest good snapshot of one server in a folder; what is wrong with newer ones goes to stderr.
+// The newest valid snapshot of one server in a folder; problems of newer ones are printed to stderr.
 std::optional<SnapshotIndex> newest_in(const std::string& folder, std::uint32_t number,
                                        std::uint32_t servers) {
   for (const SnapshotName& one : kv_detail::snapshots_of(folder, number, servers)) {
@@ -69,7 +69,7 @@ std::optional<SnapshotIndex> newest_in(const std::string& folder, std::uint32_t 
   return std::nullopt;
 }
 
-// A server with copies also writes what it has of others: of one part there may be snapshots in several folders.
+// With replication, servers also write backups: snapshots of one shard may be in several folders.
 SnapshotIndex newest(const Options& options, std::uint32_t number, std::uint32_t servers) {
   std::optional<SnapshotIndex> found;
   for (const std::string& folder : options.folders) {

@@ -7,7 +7,7 @@
 
 namespace heddle::tool {
 
-// In the text format 0.0.4.
+// Formats the metrics in Prometheus' text format 0.0.4.
 std::string scheduler_metrics_text(const StoreSchedulerStats& stats, const std::string& address);
 
 }  // namespace heddle::tool

@@ -20,7 +20,7 @@ namespace {
 
 using Level = ServerEvent::Level;
 
-// -1: the scheduler will say which.
+// -1: the scheduler assigns the number.
 std::string number_text(int number) { return number < 0 ? "any" : std::to_string(number); }
 
 class Service {
@@ -70,11 +70,11 @@ class Service {
             .stats = stats};
   }
 
-  // Asks the server's thread: one that no longer answers lets the probe wait until its timeout.
+  // Asks the server's thread: if that hangs, the probe runs into its timeout.
   bool ready() const { return !server_.is_draining() && !draining_; }
   std::string not_ready() const { return draining_ ? "draining" : server_.reason_not_ready(); }
 
-  // On the thread of signals.
+  // Called on the signal thread.
   void handle(int signal) {
     if (signal == SIGHUP) {
       const bool worked = log_.reopen();
@@ -95,16 +95,16 @@ class Service {
   Log& log_;
   std::atomic<bool> draining_ = false, stopped_ = false, stopped_at_once_ = false;
   Server server_;
-  std::optional<Pages> pages_;  // asks the server
+  std::optional<Pages> pages_;  // destroyed first: it uses the server
 };
 
 }  // namespace
 
 int serve(const ServerSettings& settings) {
-  block_server_signals();  // before there are threads of ours
+  block_server_signals();  // before any thread is started
   Log log(settings.log);
   const LibraryLog library(log);
-  // The memory that is kept for reuse comes on top of the limit.
+  // The limit does not include the allocator's cache: keep it small.
   if (settings.server.memory_limit != 0) cpu_allocator_cache_limit(settings.server.memory_limit / 16);
   try {
     Service service(settings, log);
@@ -112,7 +112,7 @@ int serve(const ServerSettings& settings) {
   } catch (const std::exception& error) {
     log.write({Level::error, "failed", {{"reason", error.what()}}});
     const auto& options = settings.server;
-    // 2: another start would find the same.
+    // Exit status 2: another start would fail in the same way.
     const bool local = !why_not_served(options.listen, options.transport, options.keys).empty() ||
                        (!options.scheduler.empty() &&
                         !why_not_reached(options.scheduler, options.transport, options.keys).empty());

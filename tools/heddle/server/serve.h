@@ -1,15 +1,15 @@
-// The process around a Server or a StoreScheduler: its log, its pages, its signals.
+// The process of a Server or a StoreScheduler: log, HTTP pages, signals.
 #pragma once
 
 #include "server/settings.h"
 
 namespace heddle::tool {
 
-// Serves until the process is told to end. Returns the exit status: 0 after all workers have left a server that drained, 1 if
-// it was ended before or could not serve; the log says why.
+// Serves until the process is told to end. Returns the exit status: 0 if the server has drained until all
+// workers left, 1 if it ended earlier or could not serve, 2 if a restart cannot help; the log says why.
 int serve(const ServerSettings& settings);
 
-// The same for a scheduler, which a first signal ends with 0.
+// As serve(), for a scheduler: the first signal ends it with status 0.
 int serve_scheduler(const ServerSettings& settings);
 
 }  // namespace heddle::tool

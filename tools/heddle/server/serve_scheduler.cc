@@ -33,7 +33,7 @@ class SchedulerService {
   SchedulerService(const ServerSettings& settings, Log& log)
       : settings_(settings), log_(log), scheduler_(options_with_log(settings, log)) {
     const auto metrics = [this] { return scheduler_metrics_text(scheduler_.stats(), scheduler_.address()); };
-    // Servers reach the scheduler while it waits for them: it is well then.
+    // The scheduler is also ready while it waits for servers, which must be able to reach it.
     const auto ready = [this] { return scheduler_.stats().uptime >= 0; };
     if (!settings.metrics.empty())
       pages_.emplace(settings.metrics, PageHandlers{.metrics = metrics, .ready = ready});
@@ -60,7 +60,7 @@ class SchedulerService {
   }
 
  private:
-  // On the thread of signals.
+  // Called on the signal thread.
   void handle(int signal) {
     if (signal == SIGHUP) {
       const bool worked = log_.reopen();
@@ -77,13 +77,13 @@ class SchedulerService {
   Log& log_;
   std::atomic<bool> stopped_ = false;
   StoreScheduler scheduler_;
-  std::optional<Pages> pages_;  // asks the scheduler
+  std::optional<Pages> pages_;  // destroyed first: it uses the scheduler
 };
 
 }  // namespace
 
 int serve_scheduler(const ServerSettings& settings) {
-  block_server_signals();  // before there are threads of ours
+  block_server_signals();  // before any thread is started
   Log log(settings.log);
   const LibraryLog library(log);
   try {
@@ -92,7 +92,7 @@ int serve_scheduler(const ServerSettings& settings) {
   } catch (const std::exception& error) {
     log.write({Level::error, "failed", {{"reason", error.what()}}});
     const auto& options = settings.scheduler;
-    // 2: another start would find the same.
+    // Exit status 2: another start would fail in the same way.
     return why_not_served(options.listen, options.transport, options.keys).empty() ? 1 : 2;
   }
 }

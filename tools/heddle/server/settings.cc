@@ -25,7 +25,7 @@ extern char** environ;
 namespace heddle::tool {
 namespace {
 
-constexpr int kMostScheduled = 256;  // servers of one scheduler
+constexpr int kMostScheduled = 256;  // the most servers of one scheduler
 constexpr const char* kAuto = "auto";
 constexpr int kMostServers = 65'536, kMostConnections = 1'000'000, kMostKept = 1'000'000;
 
@@ -43,13 +43,13 @@ int integer_from(const std::string& value, int least, int most) {
 }
 
 std::uint64_t limit_from(const std::string& value) {
-  constexpr double kMost = 9007199254740992.0;  // doubles are exact up to here
+  constexpr double kMost = 9007199254740992.0;  // 2^53: doubles are exact up to here
   const double bytes = bytes_from(value);
   if (bytes > kMost) want(value, "at most 8 PiB");
   return static_cast<std::uint64_t>(bytes);
 }
 
-// Names of jobs are printable ASCII; here they have no comma.
+// Names of jobs are printable ASCII; in this list they must not contain a comma.
 std::map<std::string, std::uint64_t> job_limits_from(const std::string& value) {
   std::map<std::string, std::uint64_t> limits;
   std::istringstream list(value);
@@ -92,7 +92,7 @@ Address address_from(const std::string& value) {
   return result;
 }
 
-// A server has one address, which says whether connections are encrypted.
+// A server listens at one address, on which it depends whether connections are encrypted.
 std::string listen_from(const std::string& value) {
   const std::string host = address_from(value).host;
   if (host == "0.0.0.0" || host == "[::]" || host == "*")
@@ -121,7 +121,7 @@ bool is_url(const std::string& text) {
   }
 }
 
-// The addresses of etcd's members, from a list with commas.
+// Checks a comma-separated list of URLs of etcd's members.
 std::string urls_from(const std::string& value) {
   for (std::size_t begin = 0; !value.empty() && begin <= value.size();) {
     const std::size_t end = std::min(value.find(',', begin), value.size());
@@ -350,7 +350,7 @@ const SettingValue& value(const FoundSettings& found, std::string_view name) {
                        [name](const SettingValue& one) { return one.name == name; });
 }
 
-// "server.toml:3: number" or "--number", as far as the origin does not name the setting.
+// Names a setting for messages: "server.toml:3: number", or "--number" if the origin names the setting.
 std::string who(const SettingValue& one) {
   return one.origin +
          (one.origin.find(':') == std::string::npos && one.origin != "default" ? "" : ": " + one.name);
@@ -368,7 +368,7 @@ void check_keys(const FoundSettings& found, std::vector<std::string>& problems) 
   }
 }
 
-// Without a directory for a file nothing is written.
+// Checks that the directory of a setting's file exists.
 void check_folder(const FoundSettings& found, const char* setting, std::vector<std::string>& problems) {
   const std::filesystem::path folder = std::filesystem::path(value(found, setting).value).parent_path();
   std::error_code none;
@@ -383,14 +383,14 @@ void check_metrics(const FoundSettings& found, const std::string& listen,
     problems.push_back(who(value(found, "metrics")) + ": " + metrics + " is where workers connect");
 }
 
-// A scheduler says what a server was not told.
+// The scheduler assigns what the settings do not.
 void leave_to_scheduler(FoundSettings& found) {
   ServerOptions& server = found.settings.server;
   if (value(found, "number").origin == "default") server.number = -1;
   if (value(found, "servers").origin == "default") server.servers = 0;
 }
 
-// A variable that is for all of a job's processes says less than a setting of this one.
+// HEDDLE_STORE_ETCD is for all processes of a job: a setting of this process takes precedence.
 void prefer_to_etcd(FoundSettings& found, EtcdOptions& etcd, const char* other) {
   const auto told = std::find_if(found.values.begin(), found.values.end(),
                                  [](const SettingValue& one) { return one.name == "etcd"; });
@@ -400,7 +400,7 @@ void prefer_to_etcd(FoundSettings& found, EtcdOptions& etcd, const char* other) 
   *told = {"etcd", "", "default"};
 }
 
-// Two places that could say different things.
+// Reports two settings that exclude each other.
 void check_one_of(FoundSettings& found, const char* one, const char* other) {
   if (!value(found, one).value.empty() && !value(found, other).value.empty())
     found.problems.push_back(who(value(found, one)) + ": " + other + " is set, too (" +

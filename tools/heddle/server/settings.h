@@ -1,4 +1,4 @@
-// What a server or a scheduler is told, by flags, by its environment and by a file, and who said it.
+// The settings of a server or a scheduler from flags, the environment and a file, with their origins.
 #pragma once
 
 #include <map>
@@ -15,20 +15,20 @@
 namespace heddle::tool {
 
 struct ServerSettings {
-  ServerOptions server{};             // of `heddle server`
-  StoreSchedulerOptions scheduler{};  // of `heddle scheduler`
-  std::string metrics{};              // HOST:PORT; empty: none
+  ServerOptions server{};             // for `heddle server`
+  StoreSchedulerOptions scheduler{};  // for `heddle scheduler`
+  std::string metrics{};              // HOST:PORT of the HTTP pages; empty: none
   LogOptions log{};
-  int servers_on_host = 1;           // which share its memory
-  std::string memory_limit{};        // how the log calls it, and what it was taken from
-  std::vector<std::string> notes{};  // to be logged at the start
+  int servers_on_host = 1;           // number of servers that share the host's memory
+  std::string memory_limit{};        // the limit and its origin, for the log
+  std::vector<std::string> notes{};  // notes to be logged at the start
 };
 
 // --memory-limit, HEDDLE_SERVER_MEMORY_LIMIT and the line memory-limit = VALUE are the same setting.
 struct Setting {
   const char* name;
-  const char* type;   // what --help calls the value
-  const char* usual;  // the value that it has without anybody's doing
+  const char* type;   // the name of the value in --help
+  const char* usual;  // the default value
   const char* help;
   // Throws std::runtime_error that names the value and says what is wanted.
   void (*apply)(ServerSettings& settings, const std::string& value);
@@ -37,9 +37,9 @@ struct Setting {
 struct FoundSettings;
 // The settings of one program.
 struct SettingsTable {
-  const char* prefix;  // of its variables
+  const char* prefix;  // prefix of the names of its variables
   std::span<const Setting> settings;
-  void (*check)(FoundSettings& found);  // how the values fit together; they may depend on each other
+  void (*check)(FoundSettings& found);  // checks the values together, since they may depend on each other
 };
 const SettingsTable& server_table();
 const SettingsTable& scheduler_table();
@@ -47,11 +47,11 @@ std::span<const Setting> server_settings();
 std::string variable_of(const Setting& setting, const SettingsTable& table = server_table());
 
 struct SettingSources {
-  std::map<std::string, std::string> flags{};        // by the setting's name
-  std::map<std::string, std::string> environment{};  // by the variable's name; one that is empty is not there
-  std::string file{};                                // how the file is called in origins
-  std::vector<ConfigLine> lines{};                   // of the file
-  // What variables say that a launcher has set for all of a job's processes; by the setting's name: value and variable.
+  std::map<std::string, std::string> flags{};        // values by the setting's name
+  std::map<std::string, std::string> environment{};  // values by the variable's name; empty: not set
+  std::string file{};                                // the file's name in origins
+  std::vector<ConfigLine> lines{};                   // the file's lines
+  // Settings from a launcher's variables for all of a job's processes, by name: value and variable.
   std::map<std::string, std::pair<std::string, std::string>> launcher{};
 };
 
@@ -61,20 +61,19 @@ struct SettingValue {
 };
 
 struct FoundSettings {
-  ServerSettings settings{};            // of use if there is no problem
-  std::vector<SettingValue> values{};   // of all settings, in the order of server_settings()
+  ServerSettings settings{};            // valid only if there are no problems
+  std::vector<SettingValue> values{};   // all settings, in the order of the table
   std::vector<std::string> problems{};  // a line each, which begins with the origin
-  std::vector<std::string> notes{};     // what is no mistake but deserves a look
+  std::vector<std::string> notes{};     // hints that are no errors
 };
 
-// Flags go before the environment, that before the file, and that before a launcher's variables. Also checks how the values
-// fit together.
+// Precedence: flags, the environment, the file, a launcher's variables. Also checks the values together.
 FoundSettings find_settings(const SettingSources& sources, const SettingsTable& table = server_table());
 
 // All settings as a table of name, value and origin.
 std::string settings_table(const FoundSettings& found);
 
-// The number that ends a name: 3 of "heddle-server-3", and of "heddle-server-3.heddle.svc". Throws std::runtime_error.
+// The number in a host's name: 3 in "heddle-server-3.heddle.svc". Throws std::runtime_error.
 int number_in_host(const std::string& host);
 
 // The variables of this process that begin with the table's prefix.

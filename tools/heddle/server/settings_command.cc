@@ -52,7 +52,7 @@ FoundSettings SettingsCommand::found() const {
   }
 }
 
-// A start finds it, too, but only a start does.
+// Checks what otherwise only a start would find.
 void SettingsCommand::check_start(FoundSettings& all) const {
   const bool scheduler = &table_ == &scheduler_table();
   const ServerOptions& server = all.settings.server;

@@ -1,4 +1,4 @@
-// A command whose options are settings: flags, variables and a file, and --check-config.
+// A command with settings as options: flags, variables, a file, and --check-config.
 #pragma once
 
 #include <functional>
@@ -15,15 +15,15 @@ namespace heddle::tool {
 
 class SettingsCommand {
  public:
-  // `launcher`: what the variables of launchers say; may throw std::runtime_error.
+  // `launcher` reads the settings from launchers' variables; may throw std::runtime_error.
   SettingsCommand(const SettingsTable& table, LauncherSettings (*launcher)(const Lookup& lookup))
       : table_(table), launcher_(launcher) {}
   SettingsCommand(const SettingsCommand&) = delete;
   SettingsCommand& operator=(const SettingsCommand&) = delete;
 
-  void add_options(command_line::Command& command);  // this outlives the command's parsing
-  bool any_given() const;                            // of the options
-  // Prints what --check-config asks for and what is wrong; else calls `act`. The exit status: 2 for settings that cannot be.
+  void add_options(command_line::Command& command);  // this object must outlive parsing
+  bool any_given() const;                            // whether any of the options was given
+  // Prints the settings (--check-config) or problems, or calls `act`. Exit status: 2 for problems.
   int run(const std::function<int(const ServerSettings&)>& act) const;
 
  private:

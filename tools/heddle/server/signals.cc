@@ -16,12 +16,12 @@ namespace {
 
 constexpr int kSignals[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP};
 
-std::atomic<int> pipe_end = -1;  // which the handler writes to
+std::atomic<int> pipe_end = -1;  // the pipe's write end, for the handler
 
 void pass_on(int signal) {
   const int kept = errno;
   const char number = static_cast<char>(signal);
-  if (::write(pipe_end.load(), &number, 1) != 1) {  // thousands wait already
+  if (::write(pipe_end.load(), &number, 1) != 1) {  // the pipe is full: thousands of signals are pending
   }
   errno = kept;
 }
@@ -30,7 +30,7 @@ void pass_on(int signal) {
   throw std::system_error(errno, std::generic_category(), "cannot wait for signals");
 }
 
-// Made once and never closed: a handler may be about to write to it.
+// The pipe is made once and never closed, because a handler may be about to write to it.
 int read_end() {
   static const std::array<int, 2> ends = [] {
     std::array<int, 2> made{};

@@ -1,4 +1,4 @@
-// The signals of a process, on a thread that may do what a signal handler may not.
+// Handles the signals of a process on an ordinary thread, which is not restricted as a signal handler is.
 #pragma once
 
 #include <functional>
@@ -6,17 +6,17 @@
 
 namespace heddle::tool {
 
-// Blocks SIGTERM, SIGINT, SIGQUIT and SIGHUP on the calling thread and those that it starts, whose system calls they shall not
-// interrupt; ignores SIGPIPE.
+// Blocks SIGTERM, SIGINT, SIGQUIT and SIGHUP on the calling thread and the threads that it starts, so that
+// they do not interrupt system calls there; ignores SIGPIPE.
 void block_server_signals();
 
-const char* name_of(int signal);  // of one of these
+const char* name_of(int signal);  // the name of one of these signals
 
-// Handles SIGTERM, SIGINT, SIGQUIT and SIGHUP. Threads that do not block them change nothing: libraries such as OpenBLAS start some
-// before main(). One at a time in a process.
+// Handles SIGTERM, SIGINT, SIGQUIT and SIGHUP, also if other threads do not block them: libraries such as
+// OpenBLAS start threads before main(). One object at a time in a process.
 class SignalThread {
  public:
-  // Calls `handle` for each signal that comes or that was blocked before, one after the other. Throws std::system_error.
+  // Calls `handle` for each signal that arrives or is pending, one after the other. Throws std::system_error.
   explicit SignalThread(std::function<void(int signal)> handle);
   ~SignalThread();  // blocks until `handle` has returned; signals that come later are ignored
   SignalThread(const SignalThread&) = delete;

@@ -1,4 +1,4 @@
-// What is in a snapshot, as a table for people.
+// The content of a snapshot as a table for people.
 #pragma once
 
 #include <string>

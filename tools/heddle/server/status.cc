@@ -1,4 +1,4 @@
-// heddle server status: what a server's metrics say, for people.
+// heddle server status: shows a server's metrics to people.
 #include <cstdio>
 #include <memory>
 #include <optional>

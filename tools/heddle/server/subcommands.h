@@ -1,4 +1,4 @@
-// The commands below `heddle server`.
+// The subcommands of `heddle server`.
 #pragma once
 
 #include "command.h"

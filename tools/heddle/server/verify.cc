@@ -1,4 +1,4 @@
-// heddle server verify: what is in snapshots, and whether all of it is good.
+// heddle server verify: shows the content of snapshots and checks them.
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -23,7 +23,7 @@ std::vector<std::string> files_of(const std::string& path) {
   return files;
 }
 
-// Newer snapshots make the older ones of their server needless, but a bad one is bad.
+// Checks all snapshots, also those that a newer one of the same server has replaced.
 int run(const std::string& path) {
   int bad = 0;
   for (const std::string& file : files_of(path)) {

@@ -1,4 +1,4 @@
-// What simulate says: for each number of ranks and each scheme the outcome of a step; as text, JSON and a page.
+// A step's outcome for each number of ranks and each scheme, as text, as JSON and as an HTML page.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct Forecast {
   SimulatedCluster cluster;
   std::vector<Scheme> schemes;
   std::vector<int> ranks;
-  std::vector<std::vector<Outcome>> outcomes;  // by ranks, then by scheme
+  std::vector<std::vector<Outcome>> outcomes;  // [index in ranks][index in schemes]
 };
 
 Forecast forecast_of(Step step, SimulatedCluster cluster, std::vector<Scheme> schemes,
@@ -21,7 +21,7 @@ Forecast forecast_of(Step step, SimulatedCluster cluster, std::vector<Scheme> sc
 
 std::string forecast_text(const Forecast& forecast);
 std::string forecast_json(const Forecast& forecast);  // one object; times in seconds
-// A page with a chart of the efficiency over the ranks, and the table. It needs nothing from anywhere else.
+// A self-contained HTML page with a chart of the efficiency over the number of ranks, and the table.
 std::string forecast_page(const Forecast& forecast);
 
 }  // namespace heddle::tool

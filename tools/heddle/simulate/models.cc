@@ -1,9 +1,10 @@
 // Networks of the Horovod paper (Sergeev and Del Balso, arXiv:1802.05799), from their published shapes: VGG-16 (Simonyan and
 // Zisserman, arXiv:1409.1556), ResNet-101 (He et al., arXiv:1512.03385), Inception V3 (Szegedy et al., arXiv:1512.00567).
 //
-// Compute times are those of one NVIDIA P100 with 64 images a step, synthetic data, May 2017, which tensorflow.org published
-// as "Benchmarks: training with NVIDIA DGX-1": Inception V3 142 images/s, VGG-16 154, ResNet-50 219, ResNet-152 91.8.
-// ResNet-101 was not measured there: its time lies between those two as its operations do, (7.8 - 4.1) / (11.5 - 4.1).
+// Compute times are those of one NVIDIA P100 with 64 images a step, synthetic data, May 2017, which
+// tensorflow.org published as "Benchmarks: training with NVIDIA DGX-1": Inception V3 142 images/s, VGG-16
+// 154, ResNet-50 219, ResNet-152 91.8. ResNet-101 was not measured there: its time is interpolated between
+// ResNet-50 and -152 by operations: (7.8 - 4.1) / (11.5 - 4.1).
 #include <algorithm>
 #include <stdexcept>
 
@@ -13,8 +14,8 @@ namespace heddle::tool {
 namespace {
 
 constexpr double kBatch = 64, kFloat = 4;
-constexpr double kForward =
-    1.0 / 3;  // of a step: a backward pass is two products where a forward pass is one
+// The forward pass's share of a step: a backward pass has two products for each one of the forward pass.
+constexpr double kForward = 1.0 / 3;
 
 struct Layer {
   double parameters, operations;
@@ -22,7 +23,7 @@ struct Layer {
 
 class Network {
  public:
-  // Weights of a convolution that gives `side` x `side` places, with what its normalisation or bias has a channel.
+  // Adds a convolution; its output has side x side pixels. per_channel: parameters of normalisation or bias.
   void conv(int in, int out, int height, int width, int side, int per_channel = 2) {
     const double weights = static_cast<double>(in) * out * height * width;
     layers.push_back({weights + static_cast<double>(per_channel) * out, weights * side * side});
@@ -32,7 +33,7 @@ class Network {
     const double weights = static_cast<double>(in) * out;
     layers.push_back({weights + out, weights});
   }
-  std::vector<Layer> layers;  // first to last
+  std::vector<Layer> layers;  // from the input to the output
 };
 
 Network vgg16() {

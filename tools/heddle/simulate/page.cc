@@ -36,7 +36,7 @@ std::string number(double value) {
   return text;
 }
 
-// Ranks double from left to right, the speed that is kept grows from bottom to top.
+// A chart: the number of ranks on a logarithmic x axis, the efficiency on the y axis.
 class Chart {
  public:
   explicit Chart(const Forecast& forecast)

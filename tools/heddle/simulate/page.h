@@ -5,7 +5,7 @@
 
 namespace heddle::tool {
 
-// chart.html, which the build puts into the program.
+// The text of chart.html, which the build embeds in the program.
 extern const std::string_view kChartPage;
 
 }  // namespace heddle::tool

@@ -9,7 +9,7 @@ namespace {
 constexpr AllReduce kAlgorithms[] = {AllReduce::ring, AllReduce::tree, AllReduce::recursive_doubling,
                                      AllReduce::halving_doubling, AllReduce::hierarchical};
 
-// From when it could be reduced to when it was.
+// The times when a gradient or bucket is ready to be reduced, and is reduced.
 struct Span {
   double ready, done;
 };
@@ -26,7 +26,7 @@ std::vector<Span> reduce_all(const Step& step, AllReduce algorithm, const Simula
   return spans;
 }
 
-// Workers are alike: what one host does, all do. Links are used both ways at once.
+// Parameter servers. All workers behave alike, so one host stands for all. Links are full duplex.
 class Servers {
  public:
   Servers(const SimulatedCluster& cluster, int ranks)
@@ -64,12 +64,12 @@ class Servers {
   double messages(double count, double bytes) const {
     return count * network_.remote.alpha + bytes * network_.remote.beta;
   }
-  // One message of each worker.
+  // Time of a server's link for one message of each worker.
   double served(double bytes) const { return messages(ranks_, ranks_ * bytes); }
 
   const NetworkCost& network_;
   const int ranks_, here_;
-  std::vector<double> in_, out_;  // when the servers' links are free
+  std::vector<double> in_, out_;  // times when each server's link is free, by direction
   double host_in_ = 0, host_out_ = 0;
   std::size_t next_ = 0;
 };
@@ -99,7 +99,7 @@ Outcome simulate(const Step& step, const Scheme& scheme, const SimulatedCluster&
                                                   : reduce_all(step, scheme.algorithm, cluster, ranks);
   Outcome outcome;
   double end = step.compute, seen = 0, hidden = 0;
-  for (const Span& span : spans) {  // by ready; what is covered already does not count again
+  for (const Span& span : spans) {  // in the order of `ready`; overlapping time counts once
     const double from = std::max(span.ready, seen);
     seen = std::max(seen, span.done);
     outcome.communication += std::max(0.0, seen - from);

@@ -1,4 +1,4 @@
-// A training step on many ranks: gradients come as the backward pass makes them, and the wire carries one thing at a time.
+// Simulates a training step on many ranks. Gradients are computed, and reduced, one after the other.
 #pragma once
 
 #include <string>
@@ -10,32 +10,32 @@
 
 namespace heddle::tool {
 
-// What reduces the gradients: one of AllReduce, or parameter servers.
+// The method of reducing gradients: an algorithm of AllReduce, or parameter servers.
 struct Scheme {
   std::string name;
   AllReduce algorithm = AllReduce::ring;
   bool server = false;
 };
-// Throws std::runtime_error that says what there is.
+// Throws std::runtime_error naming the known schemes.
 Scheme scheme_of(const std::string& name);
 
 struct SimulatedCluster {
   NetworkCost network;
-  double bucket = 1 << 20;  // bytes; of all_reduce only
-  int servers = 0;          // 0: as many as there are hosts
+  double bucket = 1 << 20;  // bytes of a bucket; for all_reduce only
+  int servers = 0;          // number of servers; 0: one a host
 };
 
 struct Outcome {
-  double step = 0;           // seconds
-  double efficiency = 0;     // time of a step alone / step
-  double communication = 0;  // seconds in which something was ready to be reduced, and not yet reduced
-  double hidden = 0;  // share of that which lies before the end of the backward pass; 1 if there was none
+  double step = 0;           // seconds of a step
+  double efficiency = 0;     // time of a step on one rank / step
+  double communication = 0;  // seconds in which a gradient was ready but not reduced
+  double hidden = 0;  // the share of `communication` before the end of the backward pass; 1 if there is none
 };
 
-// Buckets are reduced in their order, each when it is there and the one before it is done. With servers, each gradient is
-// pushed and pulled by itself, as Li et al., "Scaling distributed machine learning with the parameter server" (OSDI 2014)
-// do it: those of 4 MB and more in equal parts on all servers, others whole on one after the other. Servers have hosts of
-// their own, with links like the others.
+// Buckets are reduced in order, each when it is ready and the previous one is reduced. With servers, each
+// gradient is pushed and pulled alone, as in Li et al., "Scaling distributed machine learning with the
+// parameter server" (OSDI 2014): gradients of 4 MB and more in equal parts on all servers, others whole,
+// round robin. Servers have their own hosts, with links like those of workers.
 Outcome simulate(const Step& step, const Scheme& scheme, const SimulatedCluster& cluster, int ranks);
 
 }  // namespace heddle::tool

@@ -13,10 +13,10 @@ constexpr double kNano = 1e-9;
 constexpr std::string_view kAllReduce = "all_reduce";
 
 struct Reduction {
-  double ready, end, bytes;  // seconds
+  double ready, end, bytes;  // ready, end: in seconds
 };
 
-// Of "all_reduce 4096 B"; -1 if it does not say.
+// 4096 for "all_reduce 4096 B"; -1 if the name has no number.
 double bytes_of(std::string_view name) {
   if (name.size() < kAllReduce.size() + 4 || !name.ends_with(" B")) return -1;
   name.remove_prefix(kAllReduce.size() + 1);
@@ -50,8 +50,8 @@ std::vector<Reduction> reductions_of(const Trace& trace, double start) {
   return all;
 }
 
-// How many reductions a step has: sizes repeat after so many, but for a few that programs make beside training. If they
-// do not repeat often, the trace is one step.
+// The number of reductions in a step: the period of their sizes, not counting a few outside of training. If
+// the sizes do not repeat often, the whole trace is one step.
 std::size_t period_of(const std::vector<Reduction>& all, int steps) {
   constexpr double kMostly = 0.9;
   constexpr std::size_t kOften = 4;
@@ -68,7 +68,7 @@ std::size_t period_of(const std::vector<Reduction>& all, int steps) {
   return all.size();
 }
 
-// The first reduction of a step is the one before which most time passes without any: updates and the forward pass.
+// The first reduction of a step is the one after the longest gaps: updates and forward passes have none.
 std::size_t first_of_a_step(const std::vector<Reduction>& all, std::size_t period) {
   std::vector<double> gap(period);
   for (std::size_t i = 1; i < all.size(); ++i) gap[i % period] += all[i].ready - all[i - 1].end;
@@ -82,7 +82,7 @@ bool alike(const std::vector<Reduction>& all, std::size_t a, std::size_t b, std:
                     [](const Reduction& x, const Reduction& y) { return x.bytes == y.bytes; });
 }
 
-// From the end of what came before it.
+// The step of reductions [first, first + count). It begins at the end of the reduction before them.
 Step step_at(const std::vector<Reduction>& all, std::size_t first, std::size_t count) {
   const double begin = first > 0 ? all[first - 1].end : 0;
   Step step;
@@ -93,7 +93,7 @@ Step step_at(const std::vector<Reduction>& all, std::size_t first, std::size_t c
 }
 
 Step median_step(const std::vector<Reduction>& all, std::size_t period) {
-  // The middle of the trace is training, whatever comes before and after.
+  // The step in the middle of the trace is the pattern: the beginning and the end may not be training.
   const std::size_t phase = first_of_a_step(all, period);
   const std::size_t middle = (all.size() / 2 - std::min(all.size() / 2, phase)) / period * period + phase;
   const std::size_t pattern = middle + period <= all.size() ? middle : phase;

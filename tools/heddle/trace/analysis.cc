@@ -18,10 +18,10 @@ std::vector<std::uint32_t> by_start(const Trace& trace) {
   return order;
 }
 
-// The union of intervals that come by start. An op may run on top of another's stack: time counts once.
+// Length of the union of intervals, added in the order of their start: time of nested ops counts once.
 class Cover {
  public:
-  // The length by which the interval makes the union longer.
+  // Adds an interval. Returns the growth of the union.
   std::int64_t add(std::int64_t start, std::int64_t end) {
     const std::int64_t more = std::max<std::int64_t>(0, end - std::max(start, until_));
     until_ = std::max(until_, end);
@@ -37,7 +37,7 @@ class LaneWatch {
  public:
   explicit LaneWatch(std::uint32_t lane) : use{lane} {}
   LaneUse use;
-  // The gap before the slice, of no length if there is none.
+  // Returns the gap before the slice; its length is 0 if there is none.
   Gap add(std::uint32_t index, const Slice& slice) {
     Gap gap{use.lane, slice.start, slice.start, last_, index};
     if (slice.kind == SliceKind::wait || slice.kind == SliceKind::blocked) {
@@ -53,7 +53,7 @@ class LaneWatch {
 
  private:
   Cover busy_, waiting_;
-  std::uint32_t last_ = kNobody;  // the slice up to whose end the lane was busy
+  std::uint32_t last_ = kNobody;  // index of the slice that ends last so far
 };
 
 bool longer(const Gap& a, const Gap& b) {
@@ -66,7 +66,7 @@ void keep_longest(std::vector<Gap>& gaps, std::size_t most) {
   gaps.erase(end, gaps.end());
 }
 
-// An asynchronous op holds no lane while it is under way, only while its function runs.
+// An asynchronous op occupies a lane only while its function runs.
 void watch_lanes(const Trace& trace, std::size_t most_gaps, Analysis& result) {
   std::vector<LaneWatch> lanes;
   for (std::uint32_t i = 0; i < trace.lanes.size(); ++i) lanes.emplace_back(i);
@@ -97,8 +97,8 @@ void count(const Trace& trace, NameUse& use, const NameUse& more) {
   use.longest = std::max(use.longest, more.longest);
 }
 
-// By how much the first op of a name took longer than the mean of the later ones; 0 unless it is far longer than each of
-// them. A first call loads code, allocates memory, makes tables.
+// The excess time of a name's first op over the mean of the later ones; 0 unless it is far longer than each
+// of them. A first call loads code, allocates memory, makes tables.
 double cost_of_first(const Trace& trace, const NameUse& use) {
   constexpr double kFarLonger = 5, kWorthSaying = 10e3;
   if (use.count < 3) return 0;
@@ -109,7 +109,7 @@ double cost_of_first(const Trace& trace, const NameUse& use) {
                                                                                                        : 0;
 }
 
-// Most time first.
+// Sorts by total time, the longest first.
 template <class Key> std::vector<NameUse> sorted(const std::map<Key, NameUse>& uses) {
   std::vector<NameUse> result;
   for (const auto& [key, use] : uses) result.push_back(use);
@@ -140,7 +140,7 @@ void count_names(const Trace& trace, Analysis& result) {
   result.lines = sorted(lines);
 }
 
-// Ops lie in push order, so that the longest chain that ends in each is known when its followers are looked at.
+// Finds the critical path. Ops are in push order: the longest chain to an op is known before its successors.
 class LongestChain {
  public:
   explicit LongestChain(const Trace& trace)
@@ -153,8 +153,8 @@ class LongestChain {
   void add(const BlockedPush& push);
 
   const Trace& trace_;
-  std::vector<double> length_;         // of the longest chain up to the end of each slice
-  std::vector<std::uint32_t> before_;  // the slice before it in that chain
+  std::vector<double> length_;         // by slice: length of the longest chain that ends with it
+  std::vector<std::uint32_t> before_;  // by slice: its predecessor in that chain
   std::size_t next_blocked_ = 0;
 };
 
@@ -163,7 +163,7 @@ void LongestChain::extend(std::uint32_t to, std::uint32_t from) {
   before_[to] = from;
 }
 
-// Only the part of it counts in which no op of the chain ran.
+// Adds a blocked push to the chain. Only the part of its time counts in which no op of the chain ran.
 void LongestChain::add(const BlockedPush& blocked) {
   const Slice& push = trace_.slices[blocked.push];
   std::int64_t start = push.start;
@@ -175,7 +175,7 @@ void LongestChain::add(const BlockedPush& blocked) {
   length_[blocked.push] += static_cast<double>(std::max<std::int64_t>(0, push.end() - start));
 }
 
-// The last push that waited, of op or of one pushed before: pushes are served in their order. Null if there is none.
+// The last blocked push up to that of `op`, since pushes are served in order. Null if there is none.
 const BlockedPush* LongestChain::blocked_before(std::uint32_t op) {
   for (; next_blocked_ < trace_.blocked.size() && trace_.blocked[next_blocked_].to <= op; ++next_blocked_)
     add(trace_.blocked[next_blocked_]);

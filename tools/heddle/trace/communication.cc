@@ -10,7 +10,7 @@
 namespace heddle::tool {
 namespace {
 
-// With how much it carries behind it, or without.
+// The name may end with the size: "all_reduce 4096 B".
 bool communicates(const std::string& name) {
   const std::string_view kind = std::string_view(name).substr(0, name.find(' '));
   constexpr std::string_view kCollectives[] = {"all_reduce", "reduce_scatter", "all_gather",
@@ -41,7 +41,7 @@ struct Change {
   int by;
 };
 
-// The times of one process, from changes that come in the order of time.
+// Sums the times of one process from changes in the order of time.
 class ProcessWatch {
  public:
   void change(const Change& change) {
@@ -67,7 +67,7 @@ class Changes {
   const std::vector<Change>& all() const { return all_; }
 
  private:
-  // An asynchronous op holds no worker: it communicates, or counts only while its function runs.
+  // An asynchronous op that does not communicate counts only while its function runs.
   void add(const Slice& slice) {
     const bool known = communicates_[slice.name] != 0;
     if (slice.kind == SliceKind::async && known)
@@ -76,7 +76,7 @@ class Changes {
       add(slice.start, slice.end(), slice.process, What::computes, 1);
     if (slice.kind == SliceKind::wait) add_wait(slice);
   }
-  // An op inside which its thread waits does not compute meanwhile. What that thread runs on top of it are ops of their own.
+  // An op does not compute while its thread waits inside it. Ops run meanwhile have their own slices.
   void add_wait(const Slice& wait) {
     const Slice* const op = op_around(trace_, wait);
     if (!op) return;
@@ -89,7 +89,7 @@ class Changes {
   }
 
   const Trace& trace_;
-  std::vector<char> communicates_;  // by name
+  std::vector<char> communicates_;  // by index of the name in Trace::strings
   std::vector<Change> all_;
 };
 

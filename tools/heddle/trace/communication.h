@@ -1,4 +1,4 @@
-// How much of what a process communicated was hidden behind its ops.
+// How much of a process's communication was hidden behind computing ops.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace heddle::tool {
 
-// Ops that communicate: collectives, and the pushes, pulls and other calls of a store whose values servers have.
+// Communication of a process: collectives, and calls of a store on servers.
 struct CommunicationUse {
   std::uint64_t process = 0, ops = 0;
-  std::int64_t time = 0;  // nanoseconds in which at least one was under way: it could start, and was not done
-  std::int64_t hidden = 0;  // the part of `time` in which an op computed that does not communicate
+  std::int64_t time = 0;    // nanoseconds in which at least one op was ready or running, and not done
+  std::int64_t hidden = 0;  // the part of `time` in which another op computed
 };
 
-// What each process of the trace that communicated spent on it, in the order of their numbers.
+// The communication of each process that communicated, in the order of process numbers.
 std::vector<CommunicationUse> watch_communication(const Trace& trace);
 
 }  // namespace heddle::tool

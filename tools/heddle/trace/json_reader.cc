@@ -160,7 +160,7 @@ double JsonReader::read_number() {
     text[length++] = static_cast<char>(c);
     ++at_;
   }
-  if (look() < 0) take();  // it might go on
+  if (look() < 0) take();  // throws EndOfFile: the number may be incomplete
   double value = 0;
   const auto [end, error] = std::from_chars(text, text + length, value);
   if (length == 0 || error != std::errc() || end != text + length || !std::isfinite(value))
@@ -174,7 +174,7 @@ void JsonReader::skip_string() {
   }
 }
 
-// A number, true, false, null.
+// Skips a number, true, false or null.
 void JsonReader::skip_plain() {
   if (of_number(look())) {
     read_number();
@@ -186,7 +186,7 @@ void JsonReader::skip_plain() {
   if (scratch_ != "true" && scratch_ != "false" && scratch_ != "null") fail("want a value");
 }
 
-// Brackets must match; what stands between them is looked at as little as possible.
+// Skips an object or array. Brackets must match; the rest is checked as little as possible.
 void JsonReader::skip_container() {
   std::string open;
   do {

@@ -1,5 +1,4 @@
-// Reads JSON piece by piece, from a file of any size in little memory. Whatever the file holds, the outcome is a value
-// or a BadJson that says where.
+// Streaming JSON reader for files of any size and content. Throws BadJson with the position.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,7 @@
 
 namespace heddle::tool {
 
-// Not JSON; the message says at which byte.
+// Invalid JSON; the message has the byte offset.
 class BadJson : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -28,18 +27,18 @@ class JsonReader {
   // "-" is stdin. Throws std::runtime_error if the file cannot be read.
   explicit JsonReader(const std::string& path);
 
-  // The next character that is no blank, left where it is; 0 at the end of the file.
+  // The next character that is no blank, without consuming it; 0 at the end of the file.
   char peek();
   bool at_end() { return peek() == '\0' && look() < 0; }
-  // Takes it.
+  // Consumes the next character that is no blank, which must be `wanted`.
   void expect(char wanted);
-  // If it is the next one, takes it and says true.
+  // Consumes the character and returns true, if it is next.
   bool accept(char wanted);
 
-  void read_string(std::string& out);  // into UTF-8; what is no UTF-8 stays as it is
+  void read_string(std::string& out);  // decodes escapes to UTF-8; invalid UTF-8 is kept
   double read_number();
   void skip_value();
-  // After '{': the next key, with its colon; false after the last, with the '}'.
+  // Inside an object: consumes the next key and its colon; false at the end, after consuming '}'.
   bool next_key(std::string& key, bool first);
 
   [[noreturn]] void fail(const std::string& why) const;
@@ -50,7 +49,7 @@ class JsonReader {
     void operator()(std::FILE* file) const;
   };
   bool refill();
-  int get();  // -1 at the end
+  int get();  // consumes a character; -1 at the end
   int look();
   char take();  // throws EndOfFile
   void read_escape(std::string& out);
@@ -62,7 +61,7 @@ class JsonReader {
   std::string path_;
   std::unique_ptr<std::FILE, Close> file_;
   std::vector<char> window_;
-  std::size_t at_ = 0, end_ = 0;  // in the window
+  std::size_t at_ = 0, end_ = 0;  // positions in the window
   std::uint64_t before_ = 0;      // bytes before the window
   std::string scratch_;
 };

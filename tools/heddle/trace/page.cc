@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kDataGoesHere = "HEDDLE_TRACE_DATA";
 
-// Where a slice is drawn. Those of one lane that overlap get rows below each other.
+// The position where a slice is drawn. Overlapping slices of a lane are in different rows.
 struct Place {
   std::uint32_t slice, lane, row;
 };
@@ -36,15 +36,16 @@ class Page {
   const Trace& trace_;
   const Analysis& analysis_;
   std::vector<std::string> lanes_;
-  std::vector<std::uint32_t> thread_lanes_;  // of Trace::lanes, into lanes_
-  std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint32_t> async_lanes_;  // by process and engine
-  std::vector<std::uint32_t> rows_;                                               // of each lane
-  std::vector<Place> places_;                                                     // by lane, row and start
-  std::vector<std::uint32_t> index_;                                              // of each slice, in places_
+  std::vector<std::uint32_t> thread_lanes_;  // for each of Trace::lanes: index into lanes_
+  // Lanes of asynchronous ops, by process and engine.
+  std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint32_t> async_lanes_;
+  std::vector<std::uint32_t> rows_;   // number of rows of each lane
+  std::vector<Place> places_;         // sorted by lane, row and start
+  std::vector<std::uint32_t> index_;  // for each slice: index into places_
   std::string out_;
 };
 
-// Asynchronous ops hold no thread while they are under way: they have a lane an engine, behind those of their process.
+// Asynchronous ops occupy no thread: they get a lane for each engine, behind their process's threads.
 void Page::name_lanes() {
   for (const Slice& slice : trace_.slices) {
     if (slice.kind == SliceKind::async) async_lanes_[{slice.process, slice.engine}] = 0;
@@ -78,7 +79,7 @@ void Page::place_slices() {
   const auto less = [&](const Place& a, const Place& b) { return key(a) < key(b); };
   std::sort(places_.begin(), places_.end(), less);
   rows_.assign(lanes_.size(), 0);
-  std::vector<std::int64_t> free_from;  // of each row
+  std::vector<std::int64_t> free_from;  // for each row: the time from which it is free
   for (std::size_t i = 0; i < places_.size(); ++i) {
     Place& place = places_[i];
     if (i == 0 || places_[i - 1].lane != place.lane) free_from.clear();
@@ -86,7 +87,7 @@ void Page::place_slices() {
     const auto row = std::find_if(free_from.begin(), free_from.end(),
                                   [&](std::int64_t time) { return time <= slice.start; });
     place.row = static_cast<std::uint32_t>(row - free_from.begin());
-    // Of what overlaps a hundred times the rest is drawn on top of each other.
+    // At most 100 rows: further overlapping slices are drawn over each other.
     place.row = std::min(place.row, 99u);
     if (place.row == free_from.size()) free_from.push_back(0);
     free_from[place.row] = slice.end();
@@ -110,12 +111,12 @@ void Page::end_numbers() {
 void Page::write_list(const char* name, const std::vector<std::string>& texts) {
   const nlohmann::json list = texts;
   std::string text = list.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-  // Nothing in a name may end the script that it stands in.
+  // '<' is escaped, so that a name cannot end the page's script element.
   for (std::size_t at = 0; (at = text.find('<', at)) != std::string::npos;) text.replace(at, 1, "\\u003c");
   out_ += std::string(",\"") + name + "\":" + text;
 }
 
-// lane, row, kind, name, where, sequence (-1: none), start, duration of each.
+// Eight numbers for each slice: lane, row, kind, name, where, sequence (-1: none), start, duration.
 void Page::write_slices() {
   begin_numbers("slices");
   for (const Place& place : places_) {

@@ -1,4 +1,4 @@
-// The timeline as a page: the template timeline.html with the trace inside. It needs nothing from anywhere else.
+// The timeline as a self-contained HTML page: the template timeline.html with the trace inside.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace heddle::tool {
 
 std::string html_page(const Trace& trace, const Analysis& analysis);
 
-// timeline.html, which the build puts into the program.
+// The text of timeline.html, which the build embeds in the program.
 extern const std::string_view kTimelinePage;
 
 }  // namespace heddle::tool

@@ -1,4 +1,4 @@
-// An analysis in words and as JSON.
+// An analysis as text and as JSON.
 #pragma once
 
 #include <cstddef>
@@ -10,19 +10,19 @@ namespace heddle::tool {
 
 struct TextOptions {
   std::size_t top = 10;  // the most lines of each list
-  bool path = false;     // the single ops of the critical path are listed too
+  bool path = false;     // lists each op of the critical path
 };
 
-// For people.
+// A report for people.
 std::string text_report(const Trace& trace, const Analysis& analysis, const TextOptions& options);
 
-// For programs: one object, times in nanoseconds.
+// A report for programs: one object, times in nanoseconds.
 std::string json_report(const Trace& trace, const Analysis& analysis);
 
-// What stands before the names of a process's lanes: nothing where there is only one.
+// Prefix of the names of a process's lanes; empty if the trace has only one process.
 std::string process_prefix(const Trace& trace, std::uint64_t process);
 
-// What a lane is called: with its process, where there are several.
+// Name of a lane; with its process, if there are several.
 std::string lane_name(const Trace& trace, std::uint32_t lane);
 
 }  // namespace heddle::tool

@@ -17,9 +17,10 @@ namespace heddle::tool {
 namespace {
 
 constexpr double kLatestDate = 4e18;  // nanoseconds since 1970: the year 2096
-constexpr double kLatest = 9e15;      // nanoseconds, and the largest whole number: a hundred days, below 2^53
+// Limit of times in nanoseconds (a hundred days) and of integers: below 2^53.
+constexpr double kLatest = 9e15;
 
-// One event as it stands in the file, the parts of it that mean something here.
+// The fields of one event in the file that are used here.
 struct Event {
   std::string phase, category, name, where, lane_name;
   double start = -1, duration = -1, process = 0, thread = 0;  // microseconds
@@ -34,7 +35,7 @@ struct Event {
 
 auto op_key(const Slice& slice) { return std::tuple(slice.process, slice.engine, slice.sequence); }
 
-// A trace that is being put together.
+// Builds a trace.
 class Builder {
  public:
   Builder() { intern(""); }
@@ -44,7 +45,7 @@ class Builder {
   void add(const Slice& slice) { trace_.slices.push_back(slice); }
   void count_dropped(std::uint64_t records) { trace_.dropped += records; }
   void cut_off() { trace_.cut_off = true; }
-  // Takes over all of another trace as that of one rank, so many nanoseconds later.
+  // Adds another trace as that of rank `rank`, shifted by `later` nanoseconds.
   void take(Builder part, std::uint64_t rank, std::int64_t later);
   Trace build();
 
@@ -74,7 +75,7 @@ std::uint32_t Builder::lane_of(std::uint64_t process, std::uint64_t thread) {
   return place->second;
 }
 
-// Ops in push order: every dependency leads forward.
+// Sorts ops into push order, in which every dependency leads forward.
 void Builder::link() {
   const auto ops_end = std::stable_partition(trace_.slices.begin(), trace_.slices.end(),
                                              [](const Slice& slice) { return slice.is_op(); });
@@ -160,15 +161,15 @@ Trace Builder::build() {
   return std::move(trace_);
 }
 
-// One file, event by event.
+// Reads one file event by event.
 class FileReader {
  public:
   explicit FileReader(const std::string& path) : path_(path), reader_(path) {}
   void read();
   Builder take_parts() { return std::move(parts_); }
   const std::string& path() const { return path_; }
-  // What the file says of itself; -1 if it does not. A double holds the time of day to 256 ns, which is better than the
-  // clocks of two hosts agree.
+  // The file's own time and rank; -1 if they are missing. A double holds the time of day to 256 ns, more
+  // precise than clocks of two hosts agree.
   double unix_time() const { return unix_time_; }
   double rank() const { return rank_; }
 
@@ -205,7 +206,7 @@ std::uint32_t FileReader::whole32(double value, const char* what) {
   return static_cast<std::uint32_t>(number);
 }
 
-// Traces of others have text where Heddle has numbers; that is skipped.
+// Traces of other programs may have text where Heddle has numbers; it is skipped.
 bool FileReader::read_known_number(double& value) {
   const char c = reader_.peek();
   if (c != '-' && (c < '0' || c > '9')) {
@@ -330,7 +331,7 @@ void FileReader::read_events() {
   while (!reader_.accept(']')) {
     if (events_ > 0) {
       reader_.expect(',');
-      // Some writers leave a comma at the end.
+      // Some writers put a comma behind the last event.
       if (reader_.accept(']')) return;
     }
     ++events_;
@@ -350,7 +351,7 @@ void FileReader::read() {
   }
 }
 
-// Those that the files name, or their order where no file names one.
+// The ranks that the files name; if no file names one, their positions in the list.
 std::vector<std::uint64_t> ranks_of(const std::vector<std::unique_ptr<FileReader>>& files) {
   const bool known =
       std::any_of(files.begin(), files.end(), [](const auto& file) { return file->rank() >= 0; });

@@ -8,63 +8,63 @@
 namespace heddle::tool {
 
 enum class SliceKind : std::uint8_t {
-  op,     // an op that ran
-  async,  // an asynchronous op, from its function's start to its completion
-  issue,  // the function of one
-  wait,   // a thread that waits; `sequence` is the op inside which it does, if there is one
-  gap,    // records were lost
-  blocked,  // a push that waited for room in a bounded engine; `sequence` is the pushed op, `released_by` gave room
+  op,       // an op that ran
+  async,    // an asynchronous op, from its function's start to its completion
+  issue,    // the function of an asynchronous op
+  wait,     // a wait of a thread; `sequence` is the op inside which the thread waits, if there is one
+  gap,      // a gap in the records, which were lost
+  blocked,  // a push blocked by a bounded engine; `sequence` is the pushed op, released_by made room
 };
 
 inline constexpr std::uint32_t kNobody = ~0u;
 inline constexpr std::uint64_t kNoSequence = ~std::uint64_t{0};
 
-// Something that took time; in nanoseconds.
+// An interval of the trace; times in nanoseconds.
 struct Slice {
   std::int64_t start = 0, duration = 0;
-  std::uint64_t sequence = kNoSequence, released_by = kNoSequence;  // of its engine
+  std::uint64_t sequence = kNoSequence, released_by = kNoSequence;  // numbers of ops of `engine`
   std::uint64_t process = 0;
   std::uint32_t engine = 0;
   std::uint32_t lane = 0;   // index into Trace::lanes
-  std::uint32_t name = 0;   // into Trace::strings
-  std::uint32_t where = 0;  // likewise: of its push, 0 if not known
+  std::uint32_t name = 0;   // index into Trace::strings
+  std::uint32_t where = 0;  // index into Trace::strings of the push's call site; 0 if not known
   SliceKind kind = SliceKind::op;
   std::int64_t end() const { return start + duration; }
   bool is_op() const { return kind == SliceKind::op || kind == SliceKind::async; }
 };
 
 struct Lane {
-  std::uint64_t process = 0, thread = 0;  // of several files, the process is the rank
+  std::uint64_t process = 0, thread = 0;  // with several files, `process` is the rank
   std::string name;
 };
 
-// One op had to wait for another.
+// Op `to` had to wait for op `from`.
 struct Dependency {
-  std::uint32_t from, to;  // into Trace::slices
+  std::uint32_t from, to;  // indices into Trace::slices
 };
 
-// A push that waited for room. Indices into Trace::slices.
+// A push blocked by a bounded engine. Indices into Trace::slices.
 struct BlockedPush {
-  std::uint32_t push;  // its slice
-  std::uint32_t from;  // the op that gave room, pushed before `to`; kNobody if it is not known
+  std::uint32_t push;  // the slice of the push
+  std::uint32_t from;  // the op that made room, pushed before `to`; kNobody if not known
   std::uint32_t to;    // the op that was pushed
 };
 
 struct Trace {
   std::vector<Slice> slices;  // ops and asynchronous ops by engine and sequence, then the rest
-  std::size_t ops = 0;        // how many of them are ops
-  std::vector<Lane> lanes;    // by process and thread
+  std::size_t ops = 0;        // number of ops and asynchronous ops in `slices`
+  std::vector<Lane> lanes;    // sorted by process and thread
   std::vector<std::string> strings;
-  std::vector<Dependency> dependencies;  // by `to`; from an op that was pushed earlier, none twice
-  std::vector<BlockedPush> blocked;      // by `to`
-  std::uint64_t dropped = 0;             // records that were lost when it was recorded
-  std::uint64_t ignored = 0;             // dependencies that lead nowhere or backwards
-  bool cut_off = false;                  // the file has no end: the process was killed, or is still running
-  bool ranks = false;                    // it is several files: processes are ranks
+  std::vector<Dependency> dependencies;  // sorted by `to`, unique; `from` was pushed before `to`
+  std::vector<BlockedPush> blocked;      // sorted by `to`
+  std::uint64_t dropped = 0;             // records lost during recording
+  std::uint64_t ignored = 0;             // dependencies without a target, or to an earlier op
+  bool cut_off = false;  // the file is incomplete: the process was killed, or is still running
+  bool ranks = false;    // made of several files: processes are ranks
 };
 
-// Several files are those of the ranks of one job, laid on one clock; where none says its rank, they are numbered in the
-// order given. Throws std::runtime_error that names the file, the place and what is wrong.
+// Several files are traces of the ranks of one job, and are shifted to one clock. If no file has a rank, they
+// are numbered in the given order. Throws std::runtime_error with the file, the position and the problem.
 Trace read_traces(const std::vector<std::string>& paths);
 
 }  // namespace heddle::tool

@@ -7,15 +7,15 @@
 extern "C" {
 #endif
 
-typedef struct heddle_array
-    heddle_array;  // a handle on an array; handles and views share storage, var and values
+// A handle on an array. Handles and views of one array share storage, var and values.
+typedef struct heddle_array heddle_array;
 
 #define HEDDLE_F32 ((int32_t)0)
 #define HEDDLE_F64 ((int32_t)1)
 #define HEDDLE_I32 ((int32_t)2)
 #define HEDDLE_I64 ((int32_t)3)
 #define HEDDLE_U8 ((int32_t)4)
-#define HEDDLE_BOOL ((int32_t)5)  // a byte, 0 or 1; other bytes must not be in memory that a call is given
+#define HEDDLE_BOOL ((int32_t)5)  // a byte, 0 or 1; memory passed to a call must not have other bytes
 #define HEDDLE_F16 ((int32_t)6)
 #define HEDDLE_BF16 ((int32_t)7)
 #define HEDDLE_I8 ((int32_t)8)
@@ -40,7 +40,7 @@ HEDDLE_API heddle_status heddle_dtype_name(int32_t dtype, const char** name, hed
 HEDDLE_API heddle_status heddle_dtype_from_name(const char* name, int32_t* dtype, heddle_error** error);
 HEDDLE_API heddle_status heddle_dtype_size(int32_t dtype, size_t* bytes, heddle_error** error);
 
-// Where a new array is. Zeros, or null options: f32 on cpu(0) of the default engine.
+// The engine, dtype and device of a new array. Zeros, or null options: f32 on cpu(0) of the default engine.
 typedef struct heddle_array_options {
   size_t struct_size;     // sizeof(heddle_array_options)
   heddle_engine* engine;  // null: the default engine
@@ -63,17 +63,17 @@ HEDDLE_API heddle_status heddle_array_full(const heddle_array_options* options, 
 HEDDLE_API heddle_status heddle_array_from_memory(const heddle_array_options* options, const int64_t* shape,
                                                   int32_t ndim, const void* data, size_t bytes,
                                                   heddle_array** array, heddle_error** error);
-// Uses the caller's memory on that device, row-major, aligned for the dtype; bools are 0 or 1. destroy(ctx) is called
-// exactly once, on any thread: when the last handle, view and op that use the memory are gone, or here if this fails. It
-// may be null.
+// Uses the caller's memory on that device, row-major, aligned for the dtype; bools are 0 or 1. destroy(ctx)
+// is called exactly once, on any thread: when the last handle, view and op that use the memory are gone, or
+// in this call if it fails. `destroy` may be null.
 HEDDLE_API heddle_status heddle_array_lend(const heddle_array_options* options, const int64_t* shape,
                                            int32_t ndim, void* data, size_t bytes, void* ctx,
                                            heddle_destroy_fn destroy, heddle_array** array,
                                            heddle_error** error);
-// A second handle on the same array.
+// Makes a second handle on the same array.
 HEDDLE_API heddle_status heddle_array_copy(const heddle_array* array, heddle_array** copy,
                                            heddle_error** error);
-// Ops on the array are not affected.
+// Destroys the handle. Ops on the array are not affected.
 HEDDLE_API heddle_status heddle_array_destroy(heddle_array* array);
 
 typedef struct heddle_array_info {
@@ -82,7 +82,7 @@ typedef struct heddle_array_info {
   int32_t ndim;
   int64_t shape[HEDDLE_MAX_DIMS];
   int64_t strides[HEDDLE_MAX_DIMS];  // in elements
-  int64_t offset;                    // in elements, into the storage
+  int64_t offset;                    // of the first element in the storage, in elements
   int64_t size;                      // elements
   heddle_device device;
   int32_t contiguous;  // 1: row-major without gaps
@@ -91,27 +91,27 @@ typedef struct heddle_array_info {
 
 HEDDLE_API heddle_status heddle_array_describe(const heddle_array* array, heddle_array_info* info,
                                                heddle_error** error);
-// A handle on the array's var, for ops of the program's own that read or mutate the array (heddle_push). All arrays that
-// share storage have one.
+// A handle on the array's var, for the program's own ops that read or mutate the array (heddle_push). Arrays
+// that share storage have the same var.
 HEDDLE_API heddle_status heddle_array_var(const heddle_array* array, heddle_var** var, heddle_error** error);
 
-// The first element: only inside an op that declared the var as mutated, or after a wait. The strides are those of
-// heddle_array_describe. The pointer is valid as long as the array.
+// The address of the first element. Call it only inside an op that declared the var as mutated, or after a
+// wait. The strides are those of heddle_array_describe. The pointer is valid as long as the array.
 HEDDLE_API heddle_status heddle_array_data(const heddle_array* array, void** data, heddle_error** error);
-// The same to read only: the op may have declared the var as read.
+// As heddle_array_data, to read only: the op may have declared the var as read.
 HEDDLE_API heddle_status heddle_array_read_data(const heddle_array* array, const void** data,
                                                 heddle_error** error);
 
-// Blocks until every op pushed so far that changes the array is done; the rest as heddle_wait.
+// Blocks until every op pushed so far that changes the array is done; otherwise like heddle_wait.
 HEDDLE_API heddle_status heddle_array_wait(const heddle_array* array, heddle_error** error);
-// Waits, and copies the values out, row-major. `bytes` must be size * item_size. Also of arrays on other devices.
+// Waits, and copies the values to `data`, row-major. `bytes` must be size * item_size. Any device.
 HEDDLE_API heddle_status heddle_array_read(const heddle_array* array, void* data, size_t bytes,
                                            heddle_error** error);
-// Waits. The values as NumPy prints them; the caller frees *text with heddle_text_destroy.
+// Waits, and formats the values as NumPy prints them; the caller frees *text with heddle_text_destroy.
 HEDDLE_API heddle_status heddle_array_to_text(const heddle_array* array, char** text, heddle_error** error);
 
-// The place that ops and errors of the calling thread's calls on arrays, operators and what is above name from now on;
-// null: none. It must live as long as they: static, or interned. *previous may be ignored: a null pointer is legal.
+// Sets the call site that ops and errors of the calling thread's later calls name; null: none. It must
+// outlive these ops and errors: static, or of heddle_intern. `previous` may be null.
 HEDDLE_API heddle_status heddle_site_set(const heddle_site* site, const heddle_site** previous);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-// Arrays that other libraries use without a copy, and theirs that we use, by DLPack. What <heddle/dlpack.h> says holds here:
-// the engine orders what its ops do with such memory, not what others do.
+// Exchange of arrays with other libraries without a copy, by DLPack. As <heddle/dlpack.h> says, the engine
+// orders its own ops on such memory, not the other library's accesses.
 #pragma once
 
 #include <heddle/c/array.h>
@@ -9,26 +9,26 @@
 extern "C" {
 #endif
 
-// The array's memory, on loan until the receiver calls the deleter, on any thread. Blocks until all ops pushed so far that
-// touch the array have ended. copy: 1: memory of the receiver's own.
+// Lends the array's memory until the receiver calls the deleter, on any thread. Blocks until all ops pushed
+// so far that read or mutate the array have ended. copy: 1: the receiver gets a copy.
 HEDDLE_API heddle_status heddle_array_to_dlpack(const heddle_array* array, int32_t copy,
                                                 heddle_dl_managed_tensor_versioned** tensor,
                                                 heddle_error** error);
-// The struct without a version and flags, for receivers from before DLPack 1.
+// As heddle_array_to_dlpack, with the struct without version and flags, for receivers from before DLPack 1.
 HEDDLE_API heddle_status heddle_array_to_dlpack_unversioned(const heddle_array* array, int32_t copy,
                                                             heddle_dl_managed_tensor** tensor,
                                                             heddle_error** error);
 
-// An array of this engine (null: the default engine) on memory that another library lends. The tensor is taken over if the
-// call succeeds: its deleter is called when the last handle, view and op that use the memory are gone. copy: 1: it is
-// called when the copy is made, and read-only memory is accepted. Does not block.
+// An array of this engine (null: the default engine) on memory that another library lends. If the call
+// succeeds it owns the tensor: the deleter is called when the last handle, view and op that use the memory
+// are gone. copy: 1: the deleter is called after the copy, and read-only memory is accepted. Does not block.
 HEDDLE_API heddle_status heddle_array_from_dlpack(heddle_engine* engine,
                                                   heddle_dl_managed_tensor_versioned* tensor, int32_t copy,
                                                   heddle_array** array, heddle_error** error);
 HEDDLE_API heddle_status heddle_array_from_dlpack_unversioned(heddle_engine* engine,
                                                               heddle_dl_managed_tensor* tensor, int32_t copy,
                                                               heddle_array** array, heddle_error** error);
-// What a receiver is told of an array's memory before it asks for it.
+// The device of the array's memory, which a receiver asks for before the tensor.
 HEDDLE_API heddle_status heddle_array_dlpack_device(const heddle_array* array, heddle_dl_device* device,
                                                     heddle_error** error);
 

@@ -7,45 +7,46 @@
 extern "C" {
 #endif
 
-// NumPy's .npy, one array. Blocks. Options: dtype does not count when a file is loaded, here and below.
+// NumPy's .npy, one array. Blocks. Here and below, a loaded array has the file's dtype, not options->dtype.
 HEDDLE_API heddle_status heddle_npy_save(const char* path, const heddle_array* array, heddle_error** error);
 HEDDLE_API heddle_status heddle_npy_load(const char* path, const heddle_array_options* options,
                                          heddle_array** array, heddle_error** error);
 
-// The array on the file's own pages, which the system reads when an op touches them; changes stay in this process. Options: the
-// device is cpu 0. Do not let the file get shorter meanwhile: the process would be killed.
+// An array on the file's mapped pages, which the system reads at their first use; changes stay in this
+// process. The options' device must be cpu 0. Truncating the file meanwhile would kill the process.
 HEDDLE_API heddle_status heddle_npy_map(const char* path, const heddle_array_options* options,
                                         heddle_array** array, heddle_error** error);
 
-// A table of numbers as text: an array (rows, columns) of the options' dtype. Fields are separated by `delimiter`, or by spaces
-// and tabs if that is ' '; the first skip_lines are left out, and what follows '#' in a line. HEDDLE_FAILED names the line.
+// A table of numbers as text: an array (rows, columns) of the options' dtype. Fields are separated by
+// `delimiter`, or by spaces and tabs if that is ' '; the first skip_lines lines are skipped, and text behind
+// '#'. HEDDLE_FAILED names the line.
 HEDDLE_API heddle_status heddle_csv_load(const char* path, char delimiter, int32_t skip_lines,
                                          const heddle_array_options* options, heddle_array** array,
                                          heddle_error** error);
-// An array of one axis, a row a value, or of two, with as many digits as give the same numbers. `header`, the first line, may
-// be null. Blocks.
+// Writes an array of one axis, a value a line, or of two, with as many digits as needed to read the same
+// numbers. `header`, the first line, may be null. Blocks.
 HEDDLE_API heddle_status heddle_csv_save(const char* path, const heddle_array* array, char delimiter,
                                          const char* header, heddle_error** error);
 
-// Arrays with names, and texts with names: the content of a .safetensors file.
+// Named arrays and named texts: the content of a .safetensors file.
 typedef struct heddle_archive heddle_archive;
 
 HEDDLE_API heddle_status heddle_archive_create(heddle_archive** archive, heddle_error** error);
 HEDDLE_API heddle_status heddle_archive_destroy(heddle_archive* archive);
-// Replaces what has that name. The array is not copied: saving writes the values it has by then.
+// Sets or replaces the entry of that name. The array is not copied: saving writes its values at that time.
 HEDDLE_API heddle_status heddle_archive_set(heddle_archive* archive, const char* name,
                                             const heddle_array* array, heddle_error** error);
 HEDDLE_API heddle_status heddle_archive_set_text(heddle_archive* archive, const char* name, const char* text,
                                                  heddle_error** error);
 
-// The number of arrays and of texts, and their names in the order of bytes. *name lives as long as the archive has it.
+// The numbers of arrays and texts, and their names in bytewise order. *name lives as long as the entry.
 HEDDLE_API heddle_status heddle_archive_size(const heddle_archive* archive, size_t* arrays, size_t* texts,
                                              heddle_error** error);
 HEDDLE_API heddle_status heddle_archive_name(const heddle_archive* archive, size_t index, const char** name,
                                              heddle_error** error);
 HEDDLE_API heddle_status heddle_archive_text_name(const heddle_archive* archive, size_t index,
                                                   const char** name, heddle_error** error);
-// What has that name; fails if nothing has. The caller destroys *array; *text lives as long as the archive has it.
+// The entry of that name; fails without one. The caller destroys *array; *text lives as long as the entry.
 HEDDLE_API heddle_status heddle_archive_get(const heddle_archive* archive, const char* name,
                                             heddle_array** array, heddle_error** error);
 HEDDLE_API heddle_status heddle_archive_text(const heddle_archive* archive, const char* name,
@@ -57,7 +58,7 @@ HEDDLE_API heddle_status heddle_archive_save(const heddle_archive* archive, cons
 HEDDLE_API heddle_status heddle_archive_load(const char* path, const heddle_array_options* options,
                                              heddle_archive** archive, heddle_error** error);
 
-// The arrays of a .safetensors file on its own pages, as heddle_npy_map gives them. Checksums of arrays are not looked at.
+// The arrays of a .safetensors file on its mapped pages, as by heddle_npy_map. Does not check checksums.
 HEDDLE_API heddle_status heddle_archive_map(const char* path, const heddle_array_options* options,
                                             heddle_archive** archive, heddle_error** error);
 

@@ -18,34 +18,35 @@ typedef struct heddle_counter {
   int64_t value;
 } heddle_counter;
 
-// What is saved, and what loading fills in. Names are the caller's, each once in its list; loading wants the same ones. All
-// arrays belong to one engine. Nulls: nothing of that kind.
+// What is saved, and what loading fills in. The caller chooses the names, unique in each list; loading needs
+// the same ones. All arrays belong to one engine. Null: nothing of that kind.
 typedef struct heddle_checkpoint {
   size_t struct_size;                    // sizeof(heddle_checkpoint)
-  const heddle_named_array* parameters;  // filled in place
+  const heddle_named_array* parameters;  // loading fills them in place
   size_t parameter_count;
-  heddle_trainer* trainer;                   // its optimizer's state and count of steps
-  const heddle_named_generator* generators;  // seeds and positions
+  heddle_trainer* trainer;                   // for the optimizer's state and the count of steps
+  const heddle_named_generator* generators;  // for their seeds and positions
   size_t generator_count;
   heddle_counter* counters;  // epoch, step and the like; loading sets the values
   size_t counter_count;
-  // Arrays and texts, the notes. Loading fills an array of the saved shape and dtype in place and replaces all else in it.
+  // Other arrays, and texts ("notes"). Loading fills arrays of equal shape and dtype, and replaces the rest.
   heddle_archive* more;
 } heddle_checkpoint;
 
-// Blocks until all arrays are there. Writes a temporary file and renames it.
+// Blocks until all arrays are computed. Writes a temporary file and renames it.
 HEDDLE_API heddle_status heddle_checkpoint_save(const char* path, const heddle_checkpoint* checkpoint,
                                                 heddle_error** error);
-// Blocks. Fails, before anything is changed, for names, shapes and dtypes that are not those that were saved, and for an array
-// whose checksum is wrong. With a trainer of several ranks, all of them load.
+// Blocks. Fails, with nothing changed, for names, shapes and dtypes that differ from the saved ones, and for
+// an array with a wrong checksum. With a trainer of several ranks, all of them must load.
 HEDDLE_API heddle_status heddle_checkpoint_load(const char* path, const heddle_checkpoint* checkpoint,
                                                 heddle_error** error);
 
-// What compression has left out of this worker's pushes, in a file beside `path`. All workers call it at the same count of steps,
-// and then one of them saves the checkpoint; loading takes the file of its worker, if there is one. Blocks for all workers.
+// Saves the compression residuals of this worker's pushes in a file beside `path`. All workers call it at the
+// same count of steps, and then one of them saves the checkpoint; loading reads this worker's file, if there
+// is one. Blocks for all workers.
 HEDDLE_API heddle_status heddle_checkpoint_save_residuals(const char* path, const heddle_trainer* trainer,
                                                           heddle_error** error);
-// The texts of a checkpoint, which the caller destroys: what one must know to make the parameters that loading fills.
+// The texts of a checkpoint, to know what parameters to make before loading. The caller destroys *notes.
 HEDDLE_API heddle_status heddle_checkpoint_notes(const char* path, heddle_archive** notes,
                                                  heddle_error** error);
 

@@ -7,10 +7,10 @@
 extern "C" {
 #endif
 
-// A handle on a rank's part in a communicator, which keeps its engine alive: destroy it before the engine.
+// A handle on one rank of a communicator. It keeps its engine alive: destroy it before the engine.
 typedef struct heddle_communicator heddle_communicator;
 
-#define HEDDLE_COMM_ERROR ((heddle_status)12)      // of communication, without a code of its own
+#define HEDDLE_COMM_ERROR ((heddle_status)12)      // an error of communication without a code of its own
 #define HEDDLE_COMM_MISMATCH ((heddle_status)13)   // ranks made different calls
 #define HEDDLE_PEER_LOST ((heddle_status)14)       // a rank has ended
 #define HEDDLE_PEER_SILENT ((heddle_status)15)     // a rank has sent no heartbeat
@@ -28,20 +28,20 @@ typedef struct heddle_communicator_options {
   size_t struct_size;     // sizeof(heddle_communicator_options)
   heddle_engine* engine;  // null: the default engine
   const char* backend;    // "auto", "shm", "tcp", "mpi", "nccl"
-  const char* algorithm;  // of all_reduce
+  const char* algorithm;  // the algorithm of all_reduce
   int64_t timeout;        // nanoseconds without a heartbeat after which a rank has failed; a day at most
   int32_t reproducible;   // 1: reductions in one fixed order
-  int32_t gpu;            // with "nccl": 1 + the number of this rank's GPU; 0: by its rank on the host
+  int32_t gpu;            // with "nccl": 1 + the number of this rank's GPU; 0: by the local rank
 } heddle_communicator_options;
 
-// The communicator of the job that this process was launched in; blocks until all ranks take part. Alone: of one rank.
+// The communicator of this process's job, which has one rank if there is none. Blocks until all ranks join.
 HEDDLE_API heddle_status heddle_communicator_create(const heddle_communicator_options* options,
                                                     heddle_communicator** communicator, heddle_error** error);
 // `size` ranks in this process, each usually used by a thread of its own; `communicators` has room for them.
 HEDDLE_API heddle_status heddle_communicator_create_local(const heddle_communicator_options* options,
                                                           int32_t size, heddle_communicator** communicators,
                                                           heddle_error** error);
-// Leaves after the calls so far have ended.
+// Leaves the communicator after the calls so far have ended.
 HEDDLE_API heddle_status heddle_communicator_destroy(heddle_communicator* communicator);
 
 HEDDLE_API heddle_status heddle_communicator_rank(const heddle_communicator* communicator, int32_t* rank,
@@ -49,7 +49,7 @@ HEDDLE_API heddle_status heddle_communicator_rank(const heddle_communicator* com
 // "local", "shm", "tcp" ... The text is static.
 HEDDLE_API heddle_status heddle_communicator_backend(const heddle_communicator* communicator,
                                                      const char** backend, heddle_error** error);
-// Mutated by ops that are to run after all calls before them, and before all calls after them.
+// A var for the program's ops: an op that mutates it runs after all earlier and before all later calls.
 HEDDLE_API heddle_status heddle_communicator_var(const heddle_communicator* communicator, heddle_var** var,
                                                  heddle_error** error);
 
@@ -88,12 +88,12 @@ HEDDLE_API heddle_status heddle_communicator_wait(const heddle_communicator* com
 HEDDLE_API heddle_status heddle_communicator_abort(const heddle_communicator* communicator, const char* why,
                                                    heddle_error** error);
 
-// An array in memory that all ranks on a host reduce directly, without a copy; one in other memory where there is none.
+// An array in memory that all ranks on a host reduce without a copy; in ordinary memory if none is left.
 HEDDLE_API heddle_status heddle_communicator_shared_array(const heddle_communicator* communicator,
                                                           int32_t dtype, const int64_t* shape, int32_t ndim,
                                                           heddle_array** array, heddle_error** error);
 
-// Collective; blocks. A communicator of the ranks of one colour, ordered by key, then rank. Of a negative colour *part is null.
+// Collective; blocks. A communicator of the ranks of one colour, by key, then rank; negative colour: null.
 HEDDLE_API heddle_status heddle_communicator_split(const heddle_communicator* communicator, int32_t colour,
                                                    int32_t key, heddle_communicator** part,
                                                    heddle_error** error);
@@ -101,9 +101,9 @@ HEDDLE_API heddle_status heddle_communicator_split(const heddle_communicator* co
 // called it; fails with HEDDLE_PEER_LOST if they have excluded this rank.
 HEDDLE_API heddle_status heddle_communicator_shrink(const heddle_communicator* communicator,
                                                     heddle_communicator** survivors, heddle_error** error);
-// A communicator of `size` ranks (0: as many as before): the live processes of the job, and new ones, which call
-// heddle_communicator_create. Aborts this one. Blocks for `timeout` nanoseconds at most (0: that of the options); may then be
-// called again. Not of ranks of split and create_local.
+// A communicator of `size` ranks (0: as many as before): the live processes of the job, and new ones, which
+// call heddle_communicator_create. Aborts this one. Blocks for `timeout` nanoseconds at most (0: that of the
+// options); may then be called again. Fails for communicators made by split and create_local.
 HEDDLE_API heddle_status heddle_communicator_grow(const heddle_communicator* communicator, int32_t size,
                                                   int64_t timeout, heddle_communicator** grown,
                                                   heddle_error** error);

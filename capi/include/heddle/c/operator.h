@@ -1,4 +1,4 @@
-// Every operator by its name: what it takes and gives, and calls of it. docs/operators.md lists them.
+// Operators by name: their arguments and results, and calls. docs/operators.md lists all operators.
 //
 //   const heddle_operator* softmax = NULL;
 //   heddle_operator_find("softmax", &softmax, NULL);
@@ -15,8 +15,8 @@ extern "C" {
 #endif
 
 typedef struct heddle_operator heddle_operator;      // lives as long as the process
-typedef struct heddle_generator heddle_generator;    // of random numbers; a handle on it, see random.h
-typedef struct heddle_row_sparse heddle_row_sparse;  // some rows of a large array; a handle on it
+typedef struct heddle_generator heddle_generator;    // a handle on a random number generator, see random.h
+typedef struct heddle_row_sparse heddle_row_sparse;  // a handle on some rows of a large array
 
 #define HEDDLE_VALUE_NONE ((int32_t)0)      // an argument that is left out
 #define HEDDLE_VALUE_BOOLEAN ((int32_t)1)   // as.boolean: 0 or 1
@@ -32,10 +32,10 @@ typedef struct heddle_row_sparse heddle_row_sparse;  // some rows of a large arr
 #define HEDDLE_VALUE_ROW_SPARSE_LIST ((int32_t)11)
 #define HEDDLE_VALUE_GENERATOR ((int32_t)12)
 
-// An argument or a result. What it points to is borrowed during a call; handles in results are the caller's.
+// An argument or a result. A call borrows memory and handles of arguments; the caller owns those of results.
 typedef struct heddle_value {
   int32_t kind;
-  uint32_t count;  // of lists
+  uint32_t count;  // length of a list
   union {
     int32_t boolean;
     int64_t integer;
@@ -57,20 +57,20 @@ typedef struct heddle_named_value {
   heddle_value value;
 } heddle_named_value;
 
-// What an argument takes, in the order of docs/operators.md.
+// The kinds of an argument, in the order of docs/operators.md.
 #define HEDDLE_ARGUMENT_ARRAY ((int32_t)0)
 #define HEDDLE_ARGUMENT_ARRAY_OR_NUMBER ((int32_t)1)
 #define HEDDLE_ARGUMENT_ARRAY_OR_ROW_SPARSE ((int32_t)2)
 #define HEDDLE_ARGUMENT_ARRAYS ((int32_t)3)
 #define HEDDLE_ARGUMENT_ROW_SPARSE ((int32_t)4)
 #define HEDDLE_ARGUMENT_ROW_SPARSE_LIST ((int32_t)5)
-#define HEDDLE_ARGUMENT_NUMBER ((int32_t)6)  // integer, real or boolean, which differ
-#define HEDDLE_ARGUMENT_REAL ((int32_t)7)    // or an integer that stands for one
+#define HEDDLE_ARGUMENT_NUMBER ((int32_t)6)  // integer, real or boolean, without conversion
+#define HEDDLE_ARGUMENT_REAL ((int32_t)7)    // a real, or an integer that is converted
 #define HEDDLE_ARGUMENT_INTEGER ((int32_t)8)
 #define HEDDLE_ARGUMENT_BOOLEAN ((int32_t)9)
-#define HEDDLE_ARGUMENT_TEXT ((int32_t)10)      // one of `choices`, or any if there are none
-#define HEDDLE_ARGUMENT_INTEGERS ((int32_t)11)  // or one integer
-#define HEDDLE_ARGUMENT_DTYPE ((int32_t)12)     // or its name as a text
+#define HEDDLE_ARGUMENT_TEXT ((int32_t)10)      // one of `choices`, or any text if there are none
+#define HEDDLE_ARGUMENT_INTEGERS ((int32_t)11)  // a list of integers, or one integer
+#define HEDDLE_ARGUMENT_DTYPE ((int32_t)12)     // a dtype, or its name as a text
 #define HEDDLE_ARGUMENT_DEVICE ((int32_t)13)
 #define HEDDLE_ARGUMENT_GENERATOR ((int32_t)14)
 
@@ -78,14 +78,14 @@ typedef struct heddle_named_value {
 typedef struct heddle_operator_info {
   size_t struct_size;  // sizeof(heddle_operator_info), set by the caller
   const char* name;
-  const char* family;         // the heading that it stands under in docs/operators.md
+  const char* family;         // its heading in docs/operators.md
   const char* documentation;  // plain text on one line
   const char* signature;      // "softmax(x, axis=-1)"
-  const char* result_dtype;   // in words; "" without a result
+  const char* result_dtype;   // description of the result's dtype; "" without a result
   size_t argument_count;
-  const int32_t* results;  // HEDDLE_VALUE_ARRAY, _ARRAYS or _ROW_SPARSE of each
+  const int32_t* results;  // each HEDDLE_VALUE_ARRAY, _ARRAYS or _ROW_SPARSE
   size_t result_count;
-  int32_t differentiable;  // 1: in some argument
+  int32_t differentiable;  // 1: some argument is differentiable
   int32_t in_place;        // 1: writes its first argument and has no result
 } heddle_operator_info;
 
@@ -93,15 +93,15 @@ typedef struct heddle_argument_info {
   size_t struct_size;  // sizeof(heddle_argument_info), set by the caller
   const char* name;
   int32_t kind;                // HEDDLE_ARGUMENT_ARRAY ...
-  int32_t required;            // 1: there is no default
-  int32_t takes_none;          // 1: its default is HEDDLE_VALUE_NONE
-  int32_t differentiable;      // 1: a floating array here gets a gradient
-  int32_t length;              // of a list of integers; 0: any
+  int32_t required;            // 1: the argument has no default
+  int32_t takes_none;          // 1: the default is HEDDLE_VALUE_NONE
+  int32_t differentiable;      // 1: a floating array gets a gradient
+  int32_t length;              // of a list of integers: its required length; 0: any
   const char* default_text;    // the default as Python writes it; "" if the argument is required
   heddle_value default_value;  // HEDDLE_VALUE_NONE if it is required
-  const int32_t* dtypes;       // that arrays may have
+  const int32_t* dtypes;       // the dtypes that arrays may have
   size_t dtype_count;
-  const char* const* choices;  // of a text
+  const char* const* choices;  // the values that a text may have
   size_t choice_count;
 } heddle_argument_info;
 
@@ -114,23 +114,23 @@ HEDDLE_API heddle_status heddle_operator_describe(const heddle_operator* op, hed
 HEDDLE_API heddle_status heddle_operator_argument(const heddle_operator* op, size_t index,
                                                   heddle_argument_info* info, heddle_error** error);
 
-// Calls it: `values` are its first arguments in their order, `named` are others, the rest have their defaults. Records
-// gradients. `engine` is that of new arrays, for operators that take none; null: the default engine. `results` has room
-// for the operator's results, which the caller destroys; null is legal if it has none. A
-// list of arrays is one result: the caller destroys its handles and then the list.
+// Calls an operator and records gradients. `values` are the first arguments in order, `named` are others, the
+// rest have their defaults. `engine` is for new arrays of operators without an array argument; null: the
+// default engine. `results` has room for all results, which the caller destroys; null is legal if there are
+// none. A list of arrays is one result: the caller destroys its handles and then the list.
 HEDDLE_API heddle_status heddle_operator_call(const heddle_operator* op, const heddle_value* values,
                                               size_t value_count, const heddle_named_value* named,
                                               size_t named_count, heddle_engine* engine,
                                               heddle_value* results, size_t room, heddle_error** error);
 // Frees the list of a result of kind HEDDLE_VALUE_ARRAYS, not the handles in it. Null is legal.
 HEDDLE_API heddle_status heddle_array_list_destroy(heddle_array* const* list);
-// The same of an operator whose only result is an array.
+// Calls an operator whose only result is an array.
 HEDDLE_API heddle_status heddle_operator_apply(const heddle_operator* op, const heddle_value* values,
                                                size_t value_count, const heddle_named_value* named,
                                                size_t named_count, heddle_engine* engine,
                                                heddle_array** result, heddle_error** error);
-// The same; the result is written into the memory of `out`, which has its shape and a dtype that holds its kind. No gradient
-// may be recorded. After an error at the call its values are undetermined.
+// Calls an operator and writes its only result into `out`, which has the result's shape and a dtype whose
+// kind fits. No gradient may be recorded. After an error at the call the values of `out` are undetermined.
 HEDDLE_API heddle_status heddle_operator_apply_into(const heddle_operator* op, const heddle_value* values,
                                                     size_t value_count, const heddle_named_value* named,
                                                     size_t named_count, heddle_array* out,

@@ -1,4 +1,4 @@
-// How arrays are printed, and which lines hold their memory.
+// Options for printing arrays, and a report of the memory of arrays by call site.
 #pragma once
 
 #include <heddle/c/array.h>
@@ -7,8 +7,8 @@
 extern "C" {
 #endif
 
-// How heddle_array_to_text writes an array, as numpy.set_printoptions. Each thread has its own options. At first precision is
-// 8, threshold 1000, edgeitems 3, linewidth 75 and suppress 0.
+// Options of heddle_array_to_text, like those of numpy.set_printoptions. Each thread has its own. Defaults:
+// precision 8, threshold 1000, edgeitems 3, linewidth 75, suppress 0.
 typedef struct heddle_print_options {
   size_t struct_size;  // sizeof(heddle_print_options), set by the caller
   int32_t precision;   // digits behind the point of a floating number, at most
@@ -21,11 +21,11 @@ typedef struct heddle_print_options {
 HEDDLE_API heddle_status heddle_print_options_get(heddle_print_options* options, heddle_error** error);
 HEDDLE_API heddle_status heddle_print_options_set(const heddle_print_options* options, heddle_error** error);
 
-// 1: new arrays are counted by the site that made them (heddle_site_set), from now on, which takes a lock and a look-up for
-// each; 0: they are not.
+// on: 1: new arrays are counted by the call site that made them (heddle_site_set), which costs a lock and a
+// look-up for each; 0: they are not.
 HEDDLE_API heddle_status heddle_memory_track(int32_t on, heddle_error** error);
-// A table of what these arrays hold now and held at most, by site, and of what the allocator keeps. The caller frees *text
-// with heddle_text_destroy.
+// A table of the bytes of these arrays, now and at most, by call site, and of the allocator's cached memory.
+// The caller frees *text with heddle_text_destroy.
 HEDDLE_API heddle_status heddle_memory_report(char** text, heddle_error** error);
 
 #ifdef __cplusplus

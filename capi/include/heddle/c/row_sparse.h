@@ -7,14 +7,14 @@
 extern "C" {
 #endif
 
-// rows: i64 (k), the rows that are present, rising, then the number of rows; values: (k, d...); count: i64, one element,
-// how many rows are present. The operator "row_sparse" makes one of rows in any order.
+// rows: i64 (k), the indices of the present rows, rising, padded by the number of rows; values: (k, d...);
+// count: i64, one element: how many rows are present. The operator "row_sparse" takes rows in any order.
 HEDDLE_API heddle_status heddle_row_sparse_create(const int64_t* shape, int32_t ndim,
                                                   const heddle_array* rows, const heddle_array* values,
                                                   const heddle_array* count, heddle_row_sparse** result,
                                                   heddle_error** error);
 HEDDLE_API heddle_status heddle_row_sparse_destroy(heddle_row_sparse* array);
-// Handles on its parts; each output may be null.
+// Handles on the three arrays; each output may be null.
 HEDDLE_API heddle_status heddle_row_sparse_parts(const heddle_row_sparse* array, heddle_array** rows,
                                                  heddle_array** values, heddle_array** count,
                                                  heddle_error** error);

@@ -7,8 +7,8 @@
 extern "C" {
 #endif
 
-// A handle on a trainer, which keeps its store and its engine alive: destroy it before the engine. Calls of several threads come
-// one after the other, those on its store too.
+// A handle on a trainer. It keeps its store and its engine alive: destroy it before the engine. Calls of
+// several threads are serialised, also with those on its store.
 typedef struct heddle_trainer heddle_trainer;
 
 typedef struct heddle_named_array {
@@ -16,24 +16,26 @@ typedef struct heddle_named_array {
   const heddle_array* array;
 } heddle_named_array;
 
-// The learning rate of a step, of which the first is 0. On the thread of the call; it must not use the trainer or its store.
+// Returns the learning rate of a step; the first is step 0. Called on the thread that calls the trainer; it
+// must not use the trainer or its store.
 typedef double (*heddle_schedule_fn)(void* ctx, int64_t step);
 
 // Zeros and nulls are the defaults.
 typedef struct heddle_trainer_options {
   size_t struct_size;                  // sizeof(heddle_trainer_options)
   const char* optimizer;               // null: "sgd"
-  const heddle_parameter* parameters;  // of the optimizer
+  const heddle_parameter* parameters;  // the optimizer's parameters
   size_t parameter_count;
-  heddle_kvstore* store;        // with no key in use, of the parameters' engine; null: a "local" one
+  heddle_kvstore* store;        // an empty store of the parameters' engine; null: a "local" one
   heddle_schedule_fn schedule;  // null: the optimizer's lr at every step
   void* schedule_ctx;
-  // Called when the trainer is gone, on any thread, or if the creation fails, unless struct_size is wrong; may be null.
+  // Destroys schedule_ctx when the trainer is gone, on any thread, or if the creation fails, unless
+  // struct_size is wrong; may be null.
   heddle_destroy_fn schedule_destroy;
 } heddle_trainer_options;
 
-// The parameters are leaves (heddle_array_set_requires_grad) of one engine, at least one of them. The trainer has handles of its
-// own on them. Null options: the defaults.
+// The parameters are leaves (heddle_array_set_requires_grad) of one engine; at least one is needed. The
+// trainer keeps its own handles on them. Null options: the defaults.
 HEDDLE_API heddle_status heddle_trainer_create(const heddle_named_array* parameters, size_t count,
                                                const heddle_trainer_options* options,
                                                heddle_trainer** trainer, heddle_error** error);
@@ -49,14 +51,14 @@ HEDDLE_API heddle_status heddle_trainer_steps(const heddle_trainer* trainer, int
 HEDDLE_API heddle_status heddle_trainer_learning_rate(const heddle_trainer* trainer, double* lr,
                                                       heddle_error** error);
 
-// To go on after an error that a wait returned: removes the poison of parameters, store and optimizer, and drops the gradients.
-// Steps that were skipped changed nothing and no longer count. Blocks.
+// To go on after an error that a wait returned: removes the poison of parameters, store and optimizer, and
+// clears the gradients. Skipped steps changed nothing and no longer count. Blocks.
 HEDDLE_API heddle_status heddle_trainer_clear_errors(heddle_trainer* trainer, heddle_error** error);
 
 // The optimizer's arrays and the count of steps, which the caller destroys. See heddle_optimizer_state.
 HEDDLE_API heddle_status heddle_trainer_state(const heddle_trainer* trainer, heddle_archive** state,
                                               heddle_error** error);
-// Goes on from there, and from the parameters as they are. Blocks. Fails before anything is changed.
+// Sets the optimizer's state and the count of steps, not the parameters. Blocks. A failure changes nothing.
 HEDDLE_API heddle_status heddle_trainer_set_state(heddle_trainer* trainer, const heddle_archive* state,
                                                   heddle_error** error);
 
