@@ -1,6 +1,6 @@
-// A job that outlives its processes:  heddle launch -n 3 --restarts 1 -- elastic 1
-// Rank 1 kills itself in the middle. The launcher starts it again, the others meet it with grow(), and give it what it
-// has missed. Exits with 1 if the result is not that of a run in which nobody died.
+// A job that survives the death of its processes:  heddle launch -n 3 --restarts 1 -- elastic 1
+// Rank 1 kills itself half way. The launcher restarts it; the other ranks admit it with grow() and send it
+// the current state. Exits with 1 if the result differs from that of a run without a death.
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -21,14 +21,15 @@ struct State {
   NDArray values = zeros({kCount}, DType::f64);
 };
 
-// All have the state of the one that is furthest: of two survivors one may have done a step more than the other.
+// All ranks copy the state of the rank that is furthest ahead: one survivor may have done a step more than
+// another.
 void catch_up(Communicator& comm, State& state) {
   NDArray mine = full({1}, static_cast<double>(state.step), DType::i64),
           all = zeros({comm.size()}, DType::i64);
   comm.all_gather(mine, all);
   const std::vector<std::int64_t> steps = all.to_vector<std::int64_t>();
   const auto furthest = std::max_element(steps.begin(), steps.end());
-  NDArray values = state.values.copy();  // if this fails too, the state is still there
+  NDArray values = state.values.copy();  // broadcast into a copy: if it fails too, state.values is intact
   comm.broadcast(values, static_cast<int>(furthest - steps.begin()));
   values.wait();
   state = {*furthest, values};
@@ -37,12 +38,13 @@ void catch_up(Communicator& comm, State& state) {
 void do_step(Communicator& comm, State& state) {
   NDArray sum = full({kCount}, static_cast<double>((comm.rank() + 1) * (state.step + 1)), DType::f64);
   comm.all_reduce(sum);
-  sum.wait();  // what has failed must not get into the state
+  sum.wait();  // throws if the reduction failed, before state.values changes
   state.values = state.values * 0.5 + sum;
   ++state.step;
 }
 
-// The same, alone. All numbers have few digits in binary, so that there is nothing to round.
+// The result of kSteps steps, computed on one thread. All numbers have few binary digits, so nothing is
+// rounded.
 double expected(int size) {
   double value = 0;
   for (std::int64_t step = 0; step < kSteps; ++step) {
@@ -56,7 +58,7 @@ double expected(int size) {
 int main(int argc, char** argv) {
   const int victim = argc > 1 ? std::atoi(argv[1]) : -1;
   const char* restart = std::getenv("HEDDLE_RESTART");
-  const bool dies = !restart || std::string(restart) == "0";  // in its first life
+  const bool dies = !restart || std::string(restart) == "0";  // true only before the first restart
   auto comm = Communicator::create();
   State state;
   while (true) {
@@ -66,7 +68,7 @@ int main(int argc, char** argv) {
         if (dies && comm->rank() == victim && state.step == kSteps / 2) std::raise(SIGKILL);
         do_step(*comm, state);
       }
-      comm->barrier();  // nobody leaves while others may need its state
+      comm->barrier();  // no rank exits while another may need its state
       comm->wait();
       break;
     } catch (const CommError& error) {

@@ -1,5 +1,5 @@
-// Matrix factorisation: a table of ratings, most of them unknown, as the product of two thin matrices. Gradient descent
-// fits the known ones; the unknown ones follow.
+// Matrix factorisation: approximates a table of ratings, most of them unknown, by the product of two thin
+// matrices. Gradient descent fits the known ratings; the product predicts the unknown ones.
 #include <cmath>
 #include <cstdio>
 
@@ -10,7 +10,7 @@
 using namespace heddle;
 
 constexpr int kUsers = 40, kItems = 30, kRank = 2, kSteps = 120;
-constexpr double kKnown = 0.4;  // of the ratings
+constexpr double kKnown = 0.4;  // fraction of the ratings that are known
 
 int main(int argc, char** argv) {
   Generator generator(1);
@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
   set_requires_grad(items);
   auto adam = create_optimizer("adam", {{"lr", 0.05}});
 
-  std::vector<NDArray> losses, others;  // handles: no number is waited for before all steps are pushed
+  std::vector<NDArray> losses, others;  // as arrays, not numbers: reading a value would wait inside the loop
   for (int step = 0; step < kSteps; ++step) {
     NDArray error = square(matmul(users, items) - ratings);
     NDArray loss = sum(error * known) / sum(known);

@@ -1,5 +1,5 @@
-// Gaussian process regression: a curve through noisy points, with what is known about it everywhere. One Cholesky factor
-// of the covariances solves for the mean and for the variance.
+// Gaussian process regression: fits a curve through noisy points, with its uncertainty everywhere. One
+// Cholesky factor of the covariances solves for the mean and for the variance.
 #include <cmath>
 #include <cstdio>
 
@@ -12,7 +12,7 @@ using namespace heddle;
 constexpr int kData = 14, kPlaces = 81;
 constexpr double kLength = 1.2, kNoise = 0.15;
 
-// How much the values at x (n, 1) and y (m, 1) have in common: (n, m).
+// Squared exponential covariances (n, m) between the points x (n, 1) and y (m, 1).
 NDArray covariance(const NDArray& x, const NDArray& y) {
   return exp(square((x - transpose(y)) / kLength) * -0.5);
 }
@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
   NDArray variance = 1 - sum(square(spread), {0});  // (places)
   NDArray deviation = sqrt(expand_dims(maximum(variance, 0), 1));
 
-  // The check: solve gives the same mean, and the curve from which the points were drawn lies in the band but for a few places.
+  // The check: solve gives the same mean, and the true curve, sin, lies in the band nearly everywhere.
   NDArray by_solve = matmul(transpose(to_places), solve(among_data, y));
   double apart = max(abs(curve - by_solve)).item<double>();
   NDArray in_band = abs(curve - sin(places)) <= deviation * 2;

@@ -10,7 +10,7 @@
 
 using namespace heddle;
 
-constexpr int kPoints = 20, kSteps = 30;  // along an edge; in time
+constexpr int kPoints = 20, kSteps = 30;  // kPoints: along an edge; kSteps: in time
 constexpr double kPi = 3.14159265358979323846, kSpace = 1.0 / (kPoints - 1), kTime = kSpace * kSpace / 5;
 
 // u[1 + down : -1 + down, 1 + right : -1 + right]
@@ -18,14 +18,14 @@ NDArray inner(const NDArray& u, int down, int right) {
   return u(Slice{1 + down, kPoints - 1 + down}, Slice{1 + right, kPoints - 1 + right});
 }
 
-// Two products of sines. Each keeps its shape and fades at a rate of its own.
+// The exact solution: two products of sines, each of which keeps its shape and decays at its own rate.
 NDArray exact(double time) {
   NDArray x = linspace(0, kPi, kPoints, true, DType::f64);
   return outer(sin(x), sin(x)) * std::exp(-2 * kPi * kPi * time) +
          outer(sin(x * 3), sin(x * 2)) * std::exp(-13 * kPi * kPi * time);
 }
 
-// From blue over white to red for -1.5 to 1.5.
+// The colour of a value from -1.5 (blue) over 0 (white) to 1.5 (red).
 std::string color_of(double value) {
   const int weak = static_cast<int>(std::lround(15 - std::min(std::abs(value) / 1.5, 1.0) * 15));
   char text[8];

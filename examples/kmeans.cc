@@ -15,7 +15,8 @@ NDArray squared_distances(const NDArray& points, const NDArray& centres) {
   return sum(square(expand_dims(points, 1) - centres), {2});
 }
 
-// k-means++: the next centre is a point, the likelier the farther it is from those that there are.
+// k-means++: the next centre is a random point, with a probability that grows with its distance to the
+// nearest centre so far.
 NDArray first_centres(const NDArray& points, Generator& generator) {
   NDArray centres = choice(points, {1}, true, {}, generator);
   while (centres.shape()[0] < kClusters) {
@@ -38,7 +39,8 @@ int main(int argc, char** argv) {
     centres = matmul(transpose(members), points) / expand_dims(sum(members, {0}), 1);
   }
 
-  // Row i counts where the points of cluster i went: nearly all of them to one centre.
+  // counts(i, j): how many points of true cluster i were assigned to centre j. Each row has nearly all of its
+  // points in one column.
   NDArray counts = matmul(transpose(one_hot(truth, kClusters, DType::f64)), members);
   double together = (sum(max(counts, {1})) / (kClusters * kEach)).item<double>();
   double farthest = max(min(squared_distances(means, centres), {1})).item<double>();

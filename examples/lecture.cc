@@ -5,8 +5,8 @@
 #include <heddle/heddle.h>
 
 int main() {
-  // The engine knows data by their vars alone. The ops run in an order that gives what the program says, as many
-  // at once as that allows; push returns at once.
+  // The engine knows data only by their vars. push returns at once; ops run in parallel as far as the result
+  // stays that of the program executed in order.
   heddle::Engine engine;
   heddle::Var a = engine.new_var(), b = engine.new_var(), d = engine.new_var();
   int A = 0, B = 0, D = 0;
@@ -16,7 +16,7 @@ int main() {
   engine.wait(d);
   std::printf("on plain data: D = %d\n", D);
 
-  // Arrays bring their vars with them. The last line is where this program blocks.
+  // Each array has its own var. Only the last line blocks: printing waits for z.
   heddle::NDArray x = heddle::full({2, 3}, 2);
   heddle::NDArray y = x + 1;
   heddle::NDArray z = x * y;

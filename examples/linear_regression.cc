@@ -19,13 +19,13 @@ int main() {
   for (int step = 0; step < 200; ++step) {
     loss = mean(square(matmul(x, weight) + bias - y));
     backward(loss);
-    NoGrad no_grad;  // the update is no part of what is differentiated
+    NoGrad no_grad;  // the tape must not record the update
     for (NDArray parameter : {weight, bias}) {
       parameter -= grad(parameter) * 0.2;
       clear_grad(parameter);
     }
   }
-  // Nothing above waits for anything; these three numbers do.
+  // Everything above is asynchronous; item() waits for the value.
   float slope = weight.item<float>(), offset = bias.item<float>(), left = loss.item<float>();
   std::printf("y = %.3f x + %.3f, mean squared error %.4f\n", slope, offset, left);
   return std::abs(slope - 3) < 0.05 && std::abs(offset - 2) < 0.05 && left < 0.02 ? 0 : 1;

@@ -1,5 +1,6 @@
-// Principal component analysis: the directions in which points spread most. They are the right singular vectors of the
-// points less their mean; the squares of the singular values are how far the points spread along each.
+// Principal component analysis: the directions in which points spread most. They are the right singular
+// vectors of the centred points; the squares of the singular values are proportional to the variances along
+// them.
 #include <cmath>
 #include <cstdio>
 
@@ -10,12 +11,13 @@
 using namespace heddle;
 
 constexpr int kPoints = 300;
-constexpr double kAngle = 0.5, kLong = 2, kShort = 0.5;  // how the cloud lies, and its deviations
+// kAngle: of the cloud's long axis; kLong, kShort: the standard deviations along both axes
+constexpr double kAngle = 0.5, kLong = 2, kShort = 0.5;
 
 int main(int argc, char** argv) {
   Generator generator(2);
   const double c = std::cos(kAngle), s = std::sin(kAngle);
-  NDArray turn = array({c, s, -s, c}).view_as({2, 2});  // its rows are the axes of the cloud
+  NDArray turn = array({c, s, -s, c}).view_as({2, 2});  // the rows of `turn` are the axes of the cloud
   NDArray round = generator.normal({kPoints, 2}, 0, 1, DType::f64);
   NDArray points = matmul(round * array({kLong, kShort}), turn) + array({1.0, 0.5});
 
@@ -24,7 +26,7 @@ int main(int argc, char** argv) {
   NDArray axes = parts[2];                                   // a row each, the longest first
   NDArray deviations = parts[1] / std::sqrt(kPoints - 1.0);
 
-  // Along the axes nothing is left that is correlated, and no spread was lost.
+  // In the coordinates of the axes the points are uncorrelated, and their total variance is the same.
   NDArray projected = matmul(points - centre, transpose(axes));
   NDArray covariance = matmul(transpose(projected), projected) / (kPoints - 1);
   double mixed = max(abs(covariance - diag(square(deviations)))).item<double>();
@@ -39,7 +41,8 @@ int main(int argc, char** argv) {
   picture.axes();
   picture.points(slice(points, 1, {0, 1}).to_vector<double>(), slice(points, 1, {1, 2}).to_vector<double>(),
                  "#9bbcd8");
-  for (std::size_t i = 0; i < 2; ++i) {  // two deviations along each axis, to both sides
+  // a line of two standard deviations to both sides of the centre, along each axis
+  for (std::size_t i = 0; i < 2; ++i) {
     double x = 2 * size[i] * axis[2 * i], y = 2 * size[i] * axis[2 * i + 1];
     picture.line({middle[0] - x, middle[0] + x}, {middle[1] - y, middle[1] + y},
                  i == 0 ? "#d62728" : "#ff7f0e", 3);

@@ -1,5 +1,5 @@
 // Several processes reduce arrays while they compute:  heddle launch -n 4 -- ranks
-// Alone it is a job of one. Exits with 1 if a result is not what it should be.
+// Without the launcher the job has one rank. Exits with 1 if a result is wrong.
 #include <cstdio>
 #include <vector>
 
@@ -13,10 +13,10 @@ int main() {
 
   NDArray a = full({4}, rank + 1), b = zeros({4});
   comm->all_reduce(a, b);  // reads a, mutates b; returns at once
-  NDArray d = a * b;       // reads both, so it runs when the reduction is done
-  NDArray c = a + 1;       // reads a only, and need not wait for it
+  NDArray d = a * b;       // reads a and b, so it runs after the reduction
+  NDArray c = a + 1;       // only reads a, and need not wait for the reduction
 
-  // One array after the other is computed and reduced: the reductions run beside the computations.
+  // Computes and reduces one array after the other: the reductions overlap with the computations.
   std::vector<NDArray> all;
   for (int i = 0; i < 100; ++i) {
     all.push_back(full({1000}, i) * (rank + 1));

@@ -1,5 +1,5 @@
-// Small pictures as SVG files, drawn in the coordinates of the data. What is drawn later lies on top. Colours and texts
-// are written as they are: a colour is a name or #rgb, and a text has no < and no &.
+// Small pictures as SVG files, drawn in the coordinates of the data. Later elements lie on top of earlier
+// ones. Nothing is escaped: a colour is a name or #rgb, and a text must have no < and no &.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,8 @@ namespace svg {
 
 class Picture {
  public:
-  // The data from (left, bottom) to (right, top) fill the picture but for a margin; sizes are in pixels.
+  // The data range (left, bottom) to (right, top) fills the picture except for a margin; width and height are
+  // in pixels.
   Picture(double left, double right, double bottom, double top, int width = 480, int height = 320)
       : left_(left), right_(right), bottom_(bottom), top_(top), width_(width), height_(height) {}
 
@@ -31,7 +32,7 @@ class Picture {
   void polygon(const std::vector<double>& x, const std::vector<double>& y, const std::string& color) {
     body_ += "<polygon points='" + places(x, y) + "' fill='" + color + "'/>\n";
   }
-  // A square whose lower left corner is (x, y).
+  // Draws a square whose lower left corner is (x, y).
   void cell(double x, double y, double side, const std::string& color) {
     const std::string wide = number(pixel_x(x + side) - pixel_x(x));
     const std::string high = number(pixel_y(y) - pixel_y(y + side));
@@ -41,7 +42,7 @@ class Picture {
   void text(double x, double y, const std::string& words, const std::string& color = "#333") {
     body_ += "<text x='" + at_x(x) + "' y='" + at_y(y) + "' fill='" + color + "'>" + words + "</text>\n";
   }
-  // Lines at the left and at the bottom, each with a few round numbers.
+  // Draws the left and the bottom axis, each with a few round numbers.
   void axes() {
     line({left_, left_, right_}, {top_, bottom_, bottom_}, "#333", 1);
     for (double x : round_numbers(left_, right_)) {
@@ -50,7 +51,7 @@ class Picture {
     for (double y : round_numbers(bottom_, top_)) body_ += label(kMargin - 6, pixel_y(y) + 4, "end", y);
   }
 
-  // False, with a message, if the file cannot be written.
+  // Prints a message and returns false if the file cannot be written.
   bool save(const std::string& path) const {
     std::ofstream file(path);
     file << "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 " << width_ << " " << height_ << "' width='"
@@ -88,13 +89,13 @@ class Picture {
     for (std::size_t i = 0; i < x.size(); ++i) result += (i > 0 ? " " : "") + at_x(x[i]) + "," + at_y(y[i]);
     return result;
   }
-  // Multiples of 1, 2 or 5 times a power of ten, about four of them.
+  // About four multiples of 1, 2 or 5 times a power of ten between low and high.
   static std::vector<double> round_numbers(double low, double high) {
     const double raw = (high - low) / 4, power = std::pow(10, std::floor(std::log10(raw)));
     const double step = power * (raw < 2 * power ? 1 : raw < 5 * power ? 2 : 5);
     std::vector<double> result;
     for (double i = std::ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; ++i) {
-      result.push_back(i * step + 0.0);  // + 0.0: no -0
+      result.push_back(i * step + 0.0);  // + 0.0 turns -0 into 0
     }
     return result;
   }

@@ -1,5 +1,6 @@
-// A recurrent network of four layers, each on its own device, over eight time steps. The program is two plain loops;
-// that layer 1 may begin while layer 0 is at its second step, and so on, is found by the engine alone.
+// A recurrent network of four layers, each on its own device, over eight time steps. The program is two
+// nested loops; the engine alone finds out that layer 1 may begin while layer 0 is at its second step, and so
+// on.
 #include <atomic>
 #include <cstdio>
 #include <vector>
@@ -17,7 +18,7 @@ struct Recurrent {
   }
 };
 
-// ran[layer][t] becomes the place of that cell in the order in which cells were finished.
+// Sets ran[layer][t] to the position of that cell in the order in which the cells ended.
 std::vector<float> run(Scheduler scheduler, int (&ran)[kLayers][kSteps]) {
   Engine engine({.scheduler = scheduler, .workers = kLayers});
   EngineScope scope(engine);

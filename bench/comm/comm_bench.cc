@@ -1,4 +1,5 @@
-// What a collective takes: Heddle's communicator beside Open MPI and Gloo, on the same memory sizes, in turns.
+// How long a collective takes: Heddle's communicator beside Open MPI and Gloo, at the same sizes, in
+// interleaved runs.
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -47,7 +48,7 @@ and two ranks sockets, the simplest program: one thread that exchanges halves ov
   comm_bench --backend tcp --check-model -n 8            what the model says for 2 and 8 ranks, over what is measured
 )";
 
-// As nccl-tests counts: what a link carries of each byte.
+// The factor from algorithm bandwidth to bus bandwidth, as in nccl-tests.
 double bus_factor(const std::string& collective, int ranks) {
   const double others = static_cast<double>(ranks - 1) / ranks;
   if (collective == "all_reduce") return 2 * others;
@@ -55,7 +56,7 @@ double bus_factor(const std::string& collective, int ranks) {
   return others;
 }
 
-// A subject at one size.
+// Runs one subject at one size.
 class Series {
  public:
   Series(const CommSubject& subject, const CommSetting& setting, std::size_t count, double sample)
@@ -81,14 +82,14 @@ class Series {
     return std::clamp(static_cast<long>(std::min(calls, 1e9)), kLeastCalls, kMostCalls);
   }
 
-  // The first calls of a size are slow: memory is new.
+  // The first calls at a size are slow, since they touch new memory.
   double tried(const std::string& variant) {
     const double first = sampled(variant, kLeastCalls);
     const double second = sampled(variant, calls_for(4 * first));
     return sampled(variant, calls_for(2 * second));
   }
 
-  // An algorithm of a peer need not be able to do every size; one of them has to.
+  // Chooses the fastest variant. A variant may fail at a size, as long as one works.
   void choose_variant() {
     double best = 0;
     std::string problem = "no variant";
@@ -177,7 +178,8 @@ void print_fit(const NetworkCost& fit, const std::vector<CommPoint>& points) {
       fit.local.alpha * 1e6, fit.local.beta * 1e9, fit.gamma * 1e9, least, most);
 }
 
-// What is between hosts cannot be measured on one.
+// Writes the fitted costs of one host; those between hosts are written as comments, since one host cannot
+// measure them.
 void write_tuning(const Arguments& arguments, const std::vector<CommPoint>& points) {
   const NetworkCost fit = fit_of(points);
   print_fit(fit, points);
@@ -190,7 +192,7 @@ void write_tuning(const Arguments& arguments, const std::vector<CommPoint>& poin
   if (!file.flush()) throw std::runtime_error("cannot write " + arguments.tune);
 }
 
-// Whole elements, as many for each rank.
+// The sizes in bytes: multiples of an element, and of `ranks` elements where each rank has a part.
 std::vector<std::size_t> sizes_of(const Arguments& arguments) {
   const CommSetting& setting = arguments.setting;
   if (setting.collective == "barrier") return {0};
@@ -232,7 +234,8 @@ void print_check(const NetworkCost& network, const std::vector<CommPoint>& point
   std::printf("\n\n");
 }
 
-// Fits the model to two ranks, and asks it for more. With more ranks than cores these are shared.
+// Fits the model to two ranks and compares its predictions for more. fit.cores: ranks share cores if there
+// are fewer.
 long check_model(Arguments arguments) {
   std::vector<CommPoint> two, points;
   const int ranks = std::exchange(arguments.setting.ranks, 2);
@@ -248,7 +251,7 @@ long check_model(Arguments arguments) {
   return wrong;
 }
 
-// The model is of algorithms, not of what chooses among them.
+// Measures each algorithm as a subject: the model predicts algorithms, not the automatic choice among them.
 void ask_for_algorithms(CommSetting& setting) {
   if (setting.collective != "all_reduce") throw std::runtime_error("the model is that of all_reduce");
   if (setting.algorithms.empty())

@@ -10,7 +10,7 @@ namespace heddle::bench {
 
 namespace {
 
-constexpr std::size_t kUnknowns = 3;  // alpha, beta, gamma
+constexpr std::size_t kUnknowns = 3;  // alpha, beta and gamma
 using Row = std::array<double, kUnknowns>;
 
 NetworkCost network_of(const Row& values) {
@@ -24,7 +24,7 @@ double modelled(const NetworkCost& network, const CommPoint& point) {
   return all_reduce_seconds(algorithm_of(point), network, point.ranks, static_cast<double>(point.bytes));
 }
 
-// The model is linear in its unknowns: what one of each costs, over what was measured.
+// The model is linear in its unknowns: the predicted cost of one unit of each, divided by the measured time.
 Row row_of(const CommPoint& point) {
   Row row{};
   for (std::size_t i = 0; i < kUnknowns; ++i) {
@@ -35,7 +35,7 @@ Row row_of(const CommPoint& point) {
   return row;
 }
 
-// Least squares of row * x = 1 with only those unknowns that `used` names; false if they cannot be told apart.
+// Least squares of row * x = 1 over the unknowns in the bit set `used`; false if they are linearly dependent.
 bool solve(const std::vector<Row>& rows, unsigned used, Row& x) {
   std::array<std::array<double, kUnknowns + 1>, kUnknowns> system{};
   for (std::size_t i = 0; i < kUnknowns; ++i) {
@@ -48,7 +48,7 @@ bool solve(const std::vector<Row>& rows, unsigned used, Row& x) {
       system[i][kUnknowns] += row[i];
     }
   }
-  for (std::size_t i = 0; i < kUnknowns; ++i) {  // it is positive definite: no pivots
+  for (std::size_t i = 0; i < kUnknowns; ++i) {  // the matrix is positive definite, so no pivoting
     const double pivot = system[i][i];
     if (!(pivot > 0)) return false;
     for (double& value : system[i]) value /= pivot;

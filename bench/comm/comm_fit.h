@@ -1,4 +1,4 @@
-// The model that algorithms are chosen by, fitted to what was measured, and how far it is off.
+// Fits the cost model that chooses algorithms to measurements, and tells how far off it is.
 #pragma once
 
 #include <cstddef>
@@ -10,20 +10,20 @@
 namespace heddle::bench {
 
 struct CommPoint {
-  std::string subject;  // "heddle_ring" ...
+  std::string subject;  // such as "heddle_ring"
   std::size_t bytes = 0;
   double microseconds = 0;
   int ranks = 0;
 };
 
-// What the subjects' names say they run; throws std::runtime_error if they do not.
+// The algorithm in the subject's name; throws std::runtime_error if it names none.
 AllReduce algorithm_of(const CommPoint& point);
 
-// Alpha, beta and gamma of the ranks of one host, by least squares of relative errors over all points: every size and
-// algorithm counts the same. None is below zero.
+// Alpha, beta and gamma of one host, by least squares of relative errors over all points, so that every size
+// and algorithm has the same weight. None is negative.
 NetworkCost fit_of(const std::vector<CommPoint>& points);
 
-// Seconds that the model says / seconds that were measured.
+// Predicted seconds / measured seconds.
 double ratio_to_model(const NetworkCost& network, const CommPoint& point);
 
 }  // namespace heddle::bench

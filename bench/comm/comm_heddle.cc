@@ -13,8 +13,8 @@ namespace {
 using namespace heddle;
 using namespace heddle::bench;
 
-// Variants: `raw`, the blocking call on memory of malloc; `shared`, the same on a shared_array; `op`, the op on a
-// shared_array, pushed and waited for. The other collectives are ops only.
+// Variants: `raw`, the blocking call on malloc's memory; `shared`, the blocking call on a shared_array; `op`,
+// the op on a shared_array, pushed and waited for. Collectives other than all_reduce have only `op`.
 class Heddle : public CommLibrary {
  public:
   explicit Heddle(const RankArguments& arguments) : engine_({.workers = 1}) {
@@ -23,7 +23,7 @@ class Heddle : public CommLibrary {
     options.engine = &engine_;
     LaunchEnvironment job;
     if (arguments.size == 0) {
-      job = LaunchEnvironment::from_environment();  // mpirun's
+      job = LaunchEnvironment::from_environment();  // the environment that mpirun sets
     } else {
       job.rank = job.local_rank = arguments.rank;
       job.size = job.local_size = arguments.size;
@@ -36,7 +36,8 @@ class Heddle : public CommLibrary {
   int rank() const override { return comm_->rank(); }
   int size() const override { return comm_->size(); }
 
-  // Without an op, as MPI's: with many ranks on few cores, what the threads of an op do after its end would be timed.
+  // A blocking call, as MPI's barrier: with many ranks on few cores, an op's threads would still run when the
+  // timing starts.
   void barrier() override { comm_->all_reduce(&here_, 1, DType::f32); }
 
   CommJob prepare(const CommTask& task) override {
@@ -63,7 +64,7 @@ class Heddle : public CommLibrary {
             [this, array, data, count = task.count] { comm_->all_reduce(data, count, DType::f32); }};
   }
 
-  // The engine's one worker computes; nothing here says when the reduction goes on.
+  // The engine's one worker computes, and this code never drives the reduction's progress.
   CommJob beside(const CommTask& task) {
     const NDArray array = made(task.count);
     const bool reduces = task.collective == "overlap";
@@ -77,7 +78,7 @@ class Heddle : public CommLibrary {
             }};
   }
 
-  // What a program without ops does: computes, then calls.
+  // A program without ops: computes first, then makes the blocking call.
   CommJob in_turn(const CommTask& task) {
     const CommJob reduces = comm_->backend() == "shm" ? shared(task) : raw(task);
     return {reduces.in, reduces.out, [rounds = Work(task.variant).rounds, reduces] {
@@ -97,7 +98,8 @@ class Heddle : public CommLibrary {
     if (what == "reduce")
       return in_place(task.count, [this](const NDArray& array) {
         comm_->reduce(array, 0);
-        if (rank() != 0) comm_->wait();  // it is only read there, and filled anew by hand
+        // other ranks only read their array, so array.wait() would not wait before it is filled again
+        if (rank() != 0) comm_->wait();
       });
     if (what == "all_gather") {
       return apart(part, task.count,

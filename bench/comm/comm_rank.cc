@@ -47,7 +47,7 @@ void fill(float* to, std::size_t count, const Values& values) {
   for (std::size_t i = 0, at = 0; i < count; ++i, at = at + 1 == kPeriod ? 0 : at + 1) to[i] = values[at];
 }
 
-// Elements that are not what values[(first + i) % kPeriod] says.
+// Number of elements that differ from values[(first + i) % kPeriod].
 std::size_t count_wrong(const float* found, std::size_t count, const Values& values, std::size_t first = 0) {
   std::size_t wrong = 0;
   std::size_t at = first % kPeriod;
@@ -77,7 +77,7 @@ class Check {
     if (what == "all_reduce" || what == "overlap" || what == "in_turn" || what == "burst")
       return count_wrong(job_.out, task_.count, sums_of(size_));
     if (what == "broadcast") return count_wrong(job_.out, task_.count, values_of(0));
-    // in MPI the memory of the others is not said to stay as it was
+    // MPI does not promise that other ranks' receive buffers stay unchanged
     if (what == "reduce") return rank_ == 0 ? count_wrong(job_.out, task_.count, sums_of(size_)) : 0;
     const std::size_t mine = part_ * static_cast<std::size_t>(rank_);
     if (what == "reduce_scatter") return count_wrong(job_.out, part_, sums_of(size_), mine);
@@ -102,7 +102,7 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Of all threads, and of the kernel for them.
+// CPU seconds of all threads of this process, user and system time.
 double core_time() {
   rusage used{};
   getrusage(RUSAGE_SELF, &used);
@@ -124,7 +124,7 @@ int connect_to(const std::string& path) {
   return connection;
 }
 
-// Memory is made once for each size: the interleaved variants of a size all keep theirs.
+// Keeps the memory of all variants of one size, so that interleaved runs allocate nothing.
 class Jobs {
  public:
   explicit Jobs(CommLibrary& library) : library_(library) {}
@@ -143,8 +143,8 @@ class Jobs {
   std::map<std::string, CommJob> jobs_;
 };
 
-// Calls are made back to back, as nccl-tests makes them. What is timed works on zeros, whose sums stay zeros; the
-// call before it, which also wakes the cores up, and the one after it are checked.
+// Makes calls back to back, as nccl-tests does. The timed calls reduce zeros, whose sums stay zeros. One call
+// before, which also wakes the cores, and one after it are checked.
 std::string run(CommLibrary& library, const CommTask& task, const CommJob& job, long calls) {
   const Check check(task, job, library.rank(), library.size());
   const auto checked_call = [&] {
@@ -223,7 +223,7 @@ RankArguments rank_arguments(int argc, char** argv) {
   if (arguments.control.empty())
     throw std::runtime_error("this program is a part of comm_bench, which starts it");
   if (arguments.rank < 0) {
-    // what mpirun says to its children; needed before MPI_Init, whose threads are to be on the same core
+    // a child of mpirun; the rank is needed before MPI_Init, whose threads must be pinned to the same core
     const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
     arguments.rank = rank ? std::atoi(rank) : 0;
   }

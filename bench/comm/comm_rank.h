@@ -1,4 +1,4 @@
-// One rank of a library that comm_bench measures: a process of its own, which works only when it is told to.
+// One rank of a library that comm_bench measures: a process that only works on command.
 #pragma once
 
 #include <cstddef>
@@ -8,40 +8,41 @@
 
 namespace heddle::bench {
 
-// What is to be done with so many f32. Ranks of one set always get the same.
+// One collective on `count` f32. All ranks get the same task.
 struct CommTask {
-  // all_reduce ...; burst, kBurst all_reduces of that size, at once where the library can; compute, work on one thread;
-  // overlap, that beside an all_reduce; in_turn, that and then an all_reduce
+  // A collective such as all_reduce; or burst: kBurst all_reduces of this size, concurrent where the library
+  // can; compute: work on one thread; overlap: compute during an all_reduce; in_turn: compute, then an
+  // all_reduce.
   std::string collective;
-  // What only the library knows: an algorithm, a kind of memory. Of compute and overlap: ROUNDS of work, or ROUNDS/CALLS
-  // with so many calls of the library in between.
+  // Known to the library only: an algorithm or a kind of memory. For compute, overlap and in_turn: ROUNDS of
+  // work, or ROUNDS/CALLS with CALLS progress calls of the library in between.
   std::string variant;
-  std::size_t count =
-      0;  // elements of the larger one of what is sent and what is received; a multiple of the ranks
+  // Elements of the larger of input and output; a multiple of the ranks
+  std::size_t count = 0;
 };
 
 constexpr int kBurst = 64;
 
-// A task with its memory. `in` and `out` are the same where the collective works in place.
+// A task with its memory. `in` and `out` are equal if the collective works in place.
 struct CommJob {
   float* in = nullptr;
   float* out = nullptr;
-  std::function<void()> call;  // blocks until the result is there; owns the memory
+  std::function<void()> call;  // returns when the result is complete; owns the memory
 };
 
-// A library with its ranks connected.
+// A library with connected ranks.
 class CommLibrary {
  public:
   virtual ~CommLibrary() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // Throws std::runtime_error for what the library has not.
+  // Throws std::runtime_error if the library does not support the task.
   virtual CommJob prepare(const CommTask& task) = 0;
   virtual void barrier() = 0;
 };
 
-// In place for all_reduce, broadcast and reduce, apart for the others, whose smaller side is a size'th of the larger.
-// The memory is malloc's; `keep` holds it for the job's call.
+// Buffers from malloc: one for all_reduce, broadcast and reduce, which work in place; two for other
+// collectives, where the smaller has 1/size of the larger's elements.
 struct CommBuffers {
   std::vector<float> first, second;
   CommBuffers(const CommTask& task, int size);
@@ -49,7 +50,8 @@ struct CommBuffers {
   float* out() { return second.empty() ? first.data() : second.data(); }
 };
 
-// ROUNDS and CALLS of a variant, and the work: arithmetic that touches no memory, some nanoseconds a round.
+// Parses a variant's ROUNDS and CALLS. work() is arithmetic without memory accesses, some nanoseconds a
+// round.
 struct Work {
   explicit Work(const std::string& variant);
   long rounds = 0, calls = 0;
@@ -57,22 +59,23 @@ struct Work {
 void work(long rounds);
 
 struct RankArguments {
-  std::string control;  // the unix socket of comm_bench
-  std::string meeting;  // a path for the library's own rendezvous
+  std::string control;  // path of comm_bench's unix socket
+  std::string meeting;  // path for the library's own rendezvous
   std::string backend;
-  int rank = -1, size = 0;  // -1: the library knows
+  int rank = -1, size = 0;  // -1: the library finds its rank
 };
 
-// Parses the words that comm_bench starts ranks with, and keeps the process on core `rank` where it is told to. Throws
-// std::runtime_error.
+// Parses the arguments that comm_bench starts ranks with, and pins the process to core `rank` if asked.
+// Throws std::runtime_error.
 RankArguments rank_arguments(int argc, char** argv);
 
-// Says hello and does what comm_bench says, until it hangs up. Each command is a line:
+// Connects to comm_bench and executes its commands until the connection closes. Each command is a line:
 //   COLLECTIVE VARIANT COUNT CALLS      answered by: seconds a call, wrong elements, seconds of cores a call
-// or by "error" and what went wrong. Between two commands the process sleeps in a read.
+// or by "error" and the reason. Between two commands the process sleeps in a read.
 void serve(CommLibrary& library, const RankArguments& arguments);
 
-// main() of a rank: `make` gives the library. Says on stderr what went wrong, and returns the exit status.
+// The main() of a rank: `run` makes the library and serves. Prints errors to stderr and returns the exit
+// status.
 int run_rank(int argc, char** argv, const std::function<void(const RankArguments&)>& run);
 
 }  // namespace heddle::bench

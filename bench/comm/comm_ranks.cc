@@ -27,9 +27,9 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kComing = 30s, kLeaving = 10s;
-constexpr int kSilence = 120'000;  // milliseconds
+constexpr int kSilence = 120'000;  // milliseconds until a silent rank is an error
 
-// Descriptors are closed by whoever leaves the scope.
+// Closes a descriptor at the end of its scope.
 class Descriptor {
  public:
   explicit Descriptor(int number) : number_(number) {}
@@ -55,7 +55,7 @@ int listen_at(const std::string& path) {
   return listener;
 }
 
-// Without our input; what it prints goes to stderr, so that the table stays one.
+// Without this process's stdin; the child's stdout goes to stderr, so that stdout has only the table.
 pid_t spawn(const std::vector<std::string>& command) {
   std::vector<std::string> words = command;
   std::vector<char*> pointers;
@@ -136,7 +136,7 @@ CommSample Ranks::run(const std::string& collective, const std::string& variant,
   return sample;
 }
 
-// Answers are short and the only thing on their way: a line is read as a whole or byte after byte, as it comes.
+// Answers are short, and at most one is in flight, so each read appends to the current line.
 std::string Ranks::hear(int connection, int milliseconds) {
   std::string line;
   while (line.empty() || line.back() != '\n') {
@@ -155,7 +155,7 @@ void Ranks::fail(const std::string& what) {
   throw std::runtime_error(name_ + ": " + what);
 }
 
-// Ranks end when they are hung up on. Those of a library that has failed may hang in it.
+// Ranks exit when their connection closes. Those whose library has failed may hang, so they are killed.
 void Ranks::stop() {
   for (const int connection : connections_) {
     if (connection >= 0) close(connection);
@@ -168,7 +168,7 @@ void Ranks::stop() {
       std::this_thread::sleep_for(5ms);
     }
     for (const pid_t process : processes_) kill(process, signal);
-    deadline = Clock::now() + 3s;  // for mpirun to end its ranks
+    deadline = Clock::now() + 3s;  // mpirun needs time to end its ranks
   }
   for (const pid_t process : processes_) waitpid(process, nullptr, 0);
   processes_.clear();

@@ -1,4 +1,4 @@
-// The ranks of a library, as comm_bench sees them: processes that work only when told to.
+// The ranks of a library, as comm_bench controls them: processes that only work on command.
 #pragma once
 
 #include <string>
@@ -10,25 +10,27 @@ namespace heddle::bench {
 // How to start the ranks of a library: one command for each rank, or one that starts them all (mpirun).
 struct RankCommands {
   std::vector<std::vector<std::string>> words;
-  std::string control;  // the unix socket that these commands name
+  std::string control;  // the unix socket that the commands name
 };
 
 struct CommSample {
-  double seconds = 0;  // a call, of the slowest rank
-  double core = 0;  // seconds of cores that a call takes, threads and kernel, of the rank with most of them
-  long wrong = 0;   // elements of the checked calls that were not what they should have been, on all ranks
+  double seconds = 0;  // per call, of the slowest rank
+  double core = 0;     // CPU seconds a call, user and system, of the rank that uses most
+  long wrong = 0;      // wrong elements in the checked calls, over all ranks
 };
 
-// Its processes end with it.
+// Its destructor ends the processes.
 class Ranks {
  public:
-  // Starts them and waits until all have come. Throws std::runtime_error if one ends or does not come in 30 seconds.
+  // Starts the ranks and waits until all have connected. Throws std::runtime_error if one exits, or needs
+  // over 30 seconds.
   Ranks(const std::string& name, int size, const RankCommands& commands);
   ~Ranks();
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
 
-  // So many calls on all ranks, back to back. Throws std::runtime_error if a rank says so, ends or is silent for two minutes.
+  // Makes `calls` calls on all ranks, back to back. Throws std::runtime_error if a rank reports an error,
+  // exits or is silent for two minutes.
   CommSample run(const std::string& collective, const std::string& variant, std::size_t count, long calls);
 
  private:
@@ -39,7 +41,7 @@ class Ranks {
 
   std::string name_;
   std::vector<pid_t> processes_;
-  std::vector<int> connections_;  // by rank
+  std::vector<int> connections_;  // indexed by rank
   bool failed_ = false;
 };
 

@@ -1,5 +1,6 @@
-// A rank of comm_bench that uses nothing but a socket: what the kernel takes to carry the bytes of an all_reduce of two, and
-// a loop to add them. One thread sends and receives at once; halves are exchanged, added, and the sums exchanged.
+// A rank of comm_bench with a socket only: the kernel's time to carry the bytes of an all_reduce of two
+// ranks, and a loop that adds. One thread sends and receives at once: halves are exchanged, added, and the
+// sums exchanged.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -25,7 +26,7 @@ namespace {
 
 using namespace heddle::bench;
 
-// So much at a time: what was just copied is still in a cache when it is copied on.
+// Bytes per step: the piece just copied is still in a cache when it is copied again.
 constexpr std::size_t kPiece = 256 << 10;
 
 [[noreturn]] void fail(const std::string& what) {
@@ -35,7 +36,7 @@ constexpr std::size_t kPiece = 256 << 10;
 int new_socket() {
   const int made = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (made < 0) fail("socket");
-  // As Heddle does on loopback: what the system chooses may hold back on a wire that loses nothing.
+  // As Heddle does on loopback: the system's default algorithm may throttle, although loopback loses nothing.
   setsockopt(made, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
   return made;
 }
@@ -45,7 +46,7 @@ void send_at_once(int connection) {
   setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-// Rank 0 writes its port into a file, which appears at once and whole.
+// Rank 0 publishes its port in a file, renamed into place so that it is complete when it appears.
 int listen_and_accept(const std::string& meeting) {
   const int listener = new_socket();
   sockaddr_in address{};

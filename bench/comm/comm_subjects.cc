@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-// A library's program lies beside this one, if it was built.
+// The path of a library's program, beside this program.
 std::string program_of(const std::string& library) {
   const fs::path program = fs::read_symlink("/proc/self/exe").parent_path() / ("comm_bench_" + library);
   if (!fs::exists(program)) {
@@ -34,7 +34,7 @@ class Starter {
                                      : start_each(name, "heddle", environment);
   }
 
-  // One process for each rank.
+  // Starts one process for each rank.
   std::shared_ptr<Ranks> start_each(const std::string& name, const std::string& library,
                                     const Words& environment) {
     RankCommands commands{{}, place_.path(name + ".control")};
@@ -91,7 +91,7 @@ class Starter {
   const MeetingPlace& place_;
 };
 
-// Without it glibc maps and unmaps the temporary memory of every large call, which then is faulted in anew.
+// Without these settings glibc maps, faults in and unmaps the temporary memory of every large call.
 const Words kTunedMalloc{"MALLOC_MMAP_THRESHOLD_=4294967296", "MALLOC_TRIM_THRESHOLD_=8589934592",
                          "MALLOC_TOP_PAD_=268435456"};
 
@@ -101,7 +101,7 @@ class Subjects {
  public:
   explicit Subjects(const CommSetting& setting) : setting_(setting) {}
 
-  // All of them are served by the same ranks.
+  // Adds subjects that share the same ranks.
   void add(const Start& start, const std::vector<std::pair<std::string, Words>>& named) {
     std::shared_ptr<Ranks> ranks;
     for (const auto& [name, variants] : named) {

@@ -1,4 +1,4 @@
-// What comm_bench compares: Heddle's communicator and its peers, each as ranks that wait to be told what to do.
+// The subjects of comm_bench: Heddle's communicator and its peers, each as ranks that wait for commands.
 #pragma once
 
 #include <memory>
@@ -11,24 +11,24 @@ namespace heddle::bench {
 
 struct CommSetting {
   int ranks = 2;
-  std::string backend = "shm";  // of Heddle's; with "tcp", Open MPI is held to its TCP too
+  std::string backend = "shm";  // Heddle's back end; with "tcp" Open MPI also uses only its TCP
   std::string collective = "all_reduce";
-  std::vector<std::string> algorithms;  // of Heddle's all_reduce: each is a subject more
-  std::vector<std::string> subjects;    // empty: all
-  int hosts = 1;                        // Heddle's ranks act as if they were on so many
-  bool pin = false;                     // rank r stays on core r
+  std::vector<std::string> algorithms;  // of Heddle's all_reduce; each one is an additional subject
+  std::vector<std::string> subjects;    // names to measure; empty: all
+  int hosts = 1;                        // Heddle's ranks pretend to be on this many hosts
+  bool pin = false;                     // true: rank r runs on core r only
 };
 
 struct CommSubject {
   std::string name;
   std::shared_ptr<Ranks> ranks;
-  std::vector<std::string> variants;  // the fastest of these is measured, at each size anew
+  std::vector<std::string> variants;  // at each size the fastest variant is measured
 };
 
-// "64K": bytes, with K, M or G. Throws std::runtime_error.
+// Parses a size in bytes with an optional K, M or G, such as "64K". Throws std::runtime_error.
 std::size_t bytes_of(const std::string& text);
 
-// A folder of this process for sockets, removed at the end.
+// A temporary directory for sockets, removed by the destructor.
 class MeetingPlace {
  public:
   MeetingPlace();
@@ -41,7 +41,7 @@ class MeetingPlace {
   std::string folder_;
 };
 
-// Heddle first. Those that were not built or do not start are named on stdout and left out.
+// Heddle comes first. Subjects that were not built or do not start are named on stdout and left out.
 std::vector<CommSubject> start_subjects(const CommSetting& setting, const MeetingPlace& place);
 
 }  // namespace heddle::bench

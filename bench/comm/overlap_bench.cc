@@ -1,4 +1,4 @@
-// How much of a reduction hides behind computation: each rank computes on one thread while the reduction is under way.
+// How much of a reduction overlaps with computation: each rank computes on one thread during the reduction.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -40,9 +40,9 @@ struct Arguments {
 };
 
 constexpr long kCalibration = 20'000'000;
-constexpr double kSample = 0.02;  // seconds; at least two calls
+constexpr double kSample = 0.02;  // seconds a sample; a sample has at least two calls
 
-// Takes turns: what the machine does meanwhile falls on all alike.
+// Samples of interleaved runs, so that disturbances of the machine affect all columns alike.
 struct Times {
   std::vector<double> alone, work, both, core, total;
 };
@@ -92,7 +92,7 @@ class Overlap {
       const CommSample work = sample(subject, "compute", amount, calls_),
                        both = sample(subject, "overlap", amount + "/" + std::to_string(tests), calls_);
       const double in_turn = one(heddle_, "in_turn", amount, calls_);
-      if (i == 0) continue;  // memory is new
+      if (i == 0) continue;  // the first run touches new memory
       times.alone.push_back(alone);
       times.work.push_back(work.seconds);
       times.both.push_back(both.seconds);
@@ -104,7 +104,7 @@ class Overlap {
     const double waits = 1 - (both - work - core) / (alone - core);
     std::printf("%10zu  %-14s %10.2f %10.2f %10.2f %10.2f %8.1f %% ", count_ * sizeof(float), name.c_str(),
                 alone * 1e3, work * 1e3, both * 1e3, core * 1e3, (alone + work - both) / alone * 100);
-    // Who looks for messages all the time, and who only computes, does not wait.
+    // The share of waiting hidden is meaningless for a library that polls, or whose reduction hardly waits.
     const bool waiting = subject.name != "openmpi" && alone - core > alone / 10;
     waiting ? std::printf("%8.1f %%", waits * 100) : std::printf("%10s", "");
     std::printf(" %8.3f\n", median(times.total));
@@ -114,11 +114,11 @@ class Overlap {
   const Arguments& arguments_;
   const CommSubject& heddle_;
   std::size_t count_ = 1;
-  long calls_ = 2;      // a sample
-  double nanoseconds_;  // of a round of work
+  long calls_ = 2;      // calls a sample
+  double nanoseconds_;  // time of one round of work
 };
 
-// A network of its own, in a user namespace, so that nobody has to be root and no other traffic is slowed down.
+// Slows down loopback in a new network and user namespace: needs no root, and leaves other traffic alone.
 void shape(int argc, char** argv, const std::string& wire) {
   constexpr const char* kInside = "HEDDLE_OVERLAP_WIRE";
   if (!std::getenv(kInside)) {

@@ -1,4 +1,5 @@
-// What an op costs: Heddle beside OpenMP tasks, a oneTBB flow graph, StarPU and MXNet's engine, on the same ops.
+// The cost of an op: Heddle beside OpenMP tasks, a oneTBB flow graph, StarPU and MXNet's engine, on the same
+// ops.
 #include <algorithm>
 #include <cstdio>
 #include <spawn.h>
@@ -19,12 +20,12 @@ using namespace heddle::bench;
 
 struct Arguments {
   Setting setting;
-  std::vector<std::string> subjects;  // empty: all
-  std::string memory_of;              // not empty: this is a child of the workload `memory`
+  std::vector<std::string> subjects;  // names to measure; empty: all
+  std::string memory_of;              // set in a child process of the workload `memory`: the subject
   std::uint32_t vars_beside = 0;
-  std::string instructions_of;  // not empty: this is a child of the workload `instructions`
-  int of_list =
-      0;  // not 0: this is the child that runs with that number of the list, and never starts another
+  std::string instructions_of;  // set in a child process of the workload `instructions`: the program
+  // Set in a child process that runs one number of workers of the list; it starts no children
+  int of_list = 0;
 };
 
 std::vector<PeerKind> peers(const Arguments& arguments) {
@@ -66,7 +67,7 @@ void run(Arguments arguments, int workers) {
   }
 }
 
-// Runs this program again with one number of workers only: some peers know one number in a process's life.
+// Runs this program again for one number of workers: some peers can set it only once per process.
 void run_child(const std::vector<std::string>& words, int workers) {
   std::vector<std::string> all = words;
   all.push_back("--of-list=" + std::to_string(workers));

@@ -1,4 +1,4 @@
-// engine_bench's ops, pushed on Heddle through its C ABI: on the engine of libheddle_engine.so.
+// engine_bench's ops, pushed on Heddle through the C ABI of libheddle_engine.so.
 #include <memory>
 #include <stdexcept>
 #include <string>

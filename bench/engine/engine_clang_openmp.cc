@@ -1,4 +1,4 @@
-// OpenMP tasks once more, by clang and its library: engine_openmp.cc, compiled into a library that is loaded here.
+// OpenMP tasks compiled by clang: loads the library that has engine_openmp.cc and clang's OpenMP runtime.
 #include <cstdlib>
 #include <dlfcn.h>
 #include <stdexcept>
@@ -13,8 +13,9 @@ namespace {
 using Make = decltype(&heddle_bench_openmp);
 
 Make load() {
-  setenv("KMP_BLOCKTIME", "5",
-         0);  // milliseconds its threads spin after a session; else 200, into the next subject
+  // KMP_BLOCKTIME: milliseconds that its threads spin after a session. The default of 200 would disturb the
+  // next subject.
+  setenv("KMP_BLOCKTIME", "5", 0);
   void* library = dlopen(CLANG_OPENMP_LIBRARY, RTLD_NOW | RTLD_LOCAL);
   void* make = library ? dlsym(library, "heddle_bench_openmp") : nullptr;
   if (!make) throw std::runtime_error(dlerror());

@@ -1,5 +1,5 @@
-// engine_bench's ops as a oneTBB flow graph: the dependences are found and the graph is built before the first run,
-// each run only triggers it. Heddle and OpenMP find them anew in every run.
+// engine_bench's ops as a oneTBB flow graph: dependences are found and the graph is built before the first
+// run, and each run only triggers it. Heddle and OpenMP find dependences in every run.
 #include <deque>
 #include <memory>
 #include <stdexcept>
@@ -46,7 +46,7 @@ class FlowGraphPeer : public Peer, Session {
   static constexpr std::uint32_t kNone = ~0U;
   struct Users {
     std::uint32_t writer = kNone;
-    std::vector<std::uint32_t> readers;  // since that writer
+    std::vector<std::uint32_t> readers;  // readers of the cell since its last writer
   };
 
   void build(const Program& program, Cell* cells) {
@@ -59,7 +59,7 @@ class FlowGraphPeer : public Peer, Session {
     }
   }
 
-  // Makes the edges to op i and says whether there are any.
+  // Adds the edges to op i; returns whether there are any.
   bool add_edges(const Program& program, std::vector<Users>& users, std::uint32_t i) {
     const ProgramOp& op = program.ops[i];
     bool any = false;
@@ -73,7 +73,7 @@ class FlowGraphPeer : public Peer, Session {
       users[read].readers.push_back(i);
     }
     Users& target = users[op.mutate];
-    // the readers already come after that writer
+    // readers are already ordered after that writer
     if (target.readers.empty()) after(target.writer);
     for (std::uint32_t reader : target.readers) after(reader);
     target.readers.clear();

@@ -1,4 +1,4 @@
-// idle: what an engine that has worked and waits for more takes of a core.
+// idle: CPU use of an engine that has worked and now waits for more.
 #include <algorithm>
 #include <chrono>
 #include <ctime>
@@ -25,7 +25,7 @@ double percent_of_a_core(Peer& peer, std::uint32_t ops, std::chrono::millisecond
   peer.session([&](Session& session) {
     session.push(0, ops);
     session.wait_all();
-    std::this_thread::sleep_for(50ms);  // spinning after the work is part of the work
+    std::this_thread::sleep_for(50ms);  // the spinning right after the work is not idle time
     const double used = processor_seconds(), start = now();
     std::this_thread::sleep_for(pause);
     percent = 100 * (processor_seconds() - used) / (now() - start);

@@ -1,6 +1,6 @@
-// instructions_chain .. instructions_dag: instructions of all threads for an op of the engine, as valgrind counts them: they do
-// not depend on what else the machine does. Each count is that of a process of its own; what making the program and the
-// bodies of the ops take is counted without an engine and subtracted, and so is, by two numbers of ops, all that happens once.
+// instructions_chain .. instructions_dag: instructions an op, over all threads, as valgrind counts them,
+// which other load does not change. Each count is taken in a new process. A run without an engine is
+// subtracted, and so, by two numbers of ops, is everything that happens once.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint32_t kFewOps = 20'000, kManyOps = 60'000;
 constexpr int kMostRuns = 3;
-// Before the name of a program, for the child process: how it runs it.
+// Prefixes of a program's name for the child process: run without an engine, or through the C ABI.
 const std::string kNoEngine = "no_", kThroughC = "c_";
 
 struct Named {

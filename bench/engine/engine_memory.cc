@@ -1,6 +1,6 @@
-// memory, memory4: bytes of memory for each of many ops queued behind one that is blocked, with one var and with four
-// beside it. memory_kept: what of it the process still has a moment after all are done. Every run is a process of its
-// own, since memory that an earlier run gave back to the allocator would hide the growth.
+// memory, memory4: bytes of memory for each of many ops queued behind a blocked one, with one var and with
+// four more. memory_kept: the bytes that the process still has a moment after all ops are done. Each run is a
+// new process, since memory freed by an earlier run would hide the growth.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -21,7 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kMostRuns = 3;
-constexpr std::uint32_t kWarmUp = 1000;  // ops before the first reading: stacks and tables are there then
+constexpr std::uint32_t kWarmUp = 1000;  // ops before the first reading, which create stacks and tables
 
 double resident_bytes() {
   std::ifstream file("/proc/self/statm");
@@ -31,7 +31,7 @@ double resident_bytes() {
 }
 
 struct Memory {
-  double queued, kept;  // bytes an op
+  double queued, kept;  // bytes an op: while queued, and after all ops
 };
 
 Memory measure_memory(Peer& peer, std::uint32_t ops) {
@@ -75,7 +75,7 @@ void run_beside(const Setting& setting, const std::string& name, std::uint32_t b
       kept{"engine", name + "_kept", "B/op", setting.workers, {}};
   for (const PeerKind& kind : setting.peers) {
     if (!queueing_peer(kind)) continue;
-    // each child measures both; the second case reads what the first one's runs have left
+    // each child measures both values; the case `kept` reads what the runs of `queued` have stored
     auto measured = std::make_shared<std::vector<Memory>>();
     auto read = std::make_shared<std::size_t>(0);
     queued.subjects.push_back({kind.name, [&setting, beside, measured, name = kind.name] {

@@ -10,12 +10,14 @@ namespace heddle::bench {
 namespace {
 
 constexpr double kEnough = 0.5;
-constexpr double kShortest = 8, kLongest = 1 << 16;  // steps of busy work, about a nanosecond each
-constexpr int kHalvings = 7;                         // to within six percent
+// range of ops' lengths: steps of busy work, about a nanosecond each
+constexpr double kShortest = 8, kLongest = 1 << 16;
+constexpr int kHalvings = 7;  // bisections: gives six percent precision
 
 struct Probe {
-  double granularity;  // nanoseconds
-  double efficiency;   // 0 to 1: the ops' own time is that of the serial run
+  double granularity;  // mean time of an op, in nanoseconds
+  // 0 to 1: time inside ops / time of the workers; the serial run gives the time inside ops
+  double efficiency;
 };
 
 Probe probe(Peer& peer, Stage& stage, int workers, double steps) {
@@ -31,7 +33,7 @@ Probe probe(Peer& peer, Stage& stage, int workers, double steps) {
   return {spent * 1e9 / stage.ops(), serial / spent};
 }
 
-// Bisects the logarithm of the ops' length.
+// Bisects the ops' length on a logarithmic scale.
 double metg(Peer& peer, Stage& stage, int workers) {
   double too_short = kShortest, enough = 1024;
   Probe best = probe(peer, stage, workers, enough);
@@ -40,7 +42,7 @@ double metg(Peer& peer, Stage& stage, int workers) {
     enough *= 4;
     best = probe(peer, stage, workers, enough);
   }
-  if (best.efficiency < kEnough) return best.granularity;  // the true one is beyond what is searched
+  if (best.efficiency < kEnough) return best.granularity;  // the true METG is above the search range
   for (int i = 0; i < kHalvings; ++i) {
     const double middle = std::sqrt(too_short * enough);
     const Probe tried = probe(peer, stage, workers, middle);

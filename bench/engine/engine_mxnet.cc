@@ -1,4 +1,4 @@
-// engine_bench's ops on the engine of MXNet 1.9.1, the one inside libmxnet.so, loaded at run time.
+// engine_bench's ops on the engine in libmxnet.so of MXNet 1.9.1, loaded at run time.
 #include <cstdlib>
 #include <dlfcn.h>
 #include <stdexcept>
@@ -14,7 +14,7 @@ namespace {
 using VarHandle = void*;
 
 struct Context {
-  int device_type = 1;  // CPU
+  int device_type = 1;  // device type 1: CPU
   int device = 0;
 };
 
@@ -23,8 +23,8 @@ using PushSync = int (*)(SyncFunction, void* argument, void (*deleter)(void*), c
                          const VarHandle* reads, int read_count, const VarHandle* mutates, int mutate_count,
                          const void* property, int priority, const char* name);
 
-// MXEnginePushSync and MXGetLastError are of the C interface. It has no call that makes a var or waits for one: these are
-// member functions of mxnet::engine::ThreadedEngine, which take the engine first.
+// MXEnginePushSync and MXGetLastError are C functions. The C API cannot make a var or wait for one: these are
+// member functions of mxnet::engine::ThreadedEngine, whose first argument is the engine.
 struct Library {
   void* engine;
   PushSync push_sync;
@@ -103,8 +103,8 @@ class MxnetPeer : public Peer, Session {
   const Library& library_;
   const Program& program_;
   std::vector<OpArgument> arguments_;
-  std::vector<VarHandle> vars_;   // never deleted: there are a few thousand at most
-  std::vector<VarHandle> reads_;  // of program.read_cells
+  std::vector<VarHandle> vars_;   // never deleted: at most a few thousand
+  std::vector<VarHandle> reads_;  // the vars of program.read_cells
   std::vector<std::unique_ptr<Call>> calls_;
 };
 

@@ -1,12 +1,12 @@
-// engine_bench's ops as OpenMP tasks whose dependences are the cells. Calls no function of the OpenMP library by name:
-// two compilers' libraries can then live in one process.
+// engine_bench's ops as OpenMP tasks whose dependences are the cells. Calls no function of the OpenMP library
+// by name, so that two compilers' libraries can be in one process.
 #include "engine/engine_peer.h"
 
 namespace heddle::bench {
 
 namespace {
 
-// Clauses written out are cheaper than an iterator, so the usual lengths have their own.
+// Written-out depend clauses are cheaper than an iterator, so the usual lengths have their own.
 // clang-format off
 void make_task(const Program& program, Cell* cells, std::uint32_t i) {
   const ProgramOp op = program.ops[i];
@@ -59,8 +59,8 @@ class OpenMpPeer : public Peer, Session {
   }
 
  private:
-  // For an op that mutates a cell libgomp looks at all its queued readers: without a bound on what is queued, its time
-  // would grow with the square of that. A taskwait now and then keeps it at its best.
+  // For an op that mutates a cell libgomp walks all queued readers of that cell: without a bound on queued
+  // tasks the time grows quadratically. Regular taskwaits give libgomp's best time.
   static constexpr std::uint32_t kWindow = 256;
 
   void push(std::uint32_t first, std::uint32_t last) override {
@@ -76,7 +76,7 @@ class OpenMpPeer : public Peer, Session {
     call(argument);
   }
 
-  // the usual way: where only one cell is waited for, only its ops have been pushed
+  // taskwait waits for everything: workloads that wait for one cell have pushed only that cell's ops
   void wait(std::uint32_t) override { wait_all(); }
 
   void wait_all() override {

@@ -1,4 +1,4 @@
-// What engine_bench asks of a library that runs ops: of Heddle and, in the same words, of its peers.
+// The interface of the libraries that engine_bench compares: Heddle and its peers.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace heddle::bench {
 
-// A library at work on a program. All calls come from one thread.
+// One run of a program on a library. All calls come from one thread.
 class Session {
  public:
   virtual ~Session() = default;
@@ -24,26 +24,26 @@ class Session {
   virtual void wait_all() = 0;
 };
 
-// A library with its workers, made for one program and its cells. Between two sessions it uses no core.
+// A library with its workers, made for one program and its cells. Between two sessions it uses no CPU.
 class Peer {
  public:
   virtual ~Peer() = default;
-  // Calls body where ops can be pushed; returns when body has returned and all ops are done.
+  // Calls body, which may push ops; returns when body has returned and all ops are done.
   virtual void session(const std::function<void(Session&)>& body) = 0;
 };
 
-// What a C library gives to the function that runs a push_call.
+// The argument of the C callback that runs a push_call.
 struct Call {
   void (*call)(void*);
   void* argument;
   void run() const { call(argument); }
 };
 
-// What pushing is to a library, which decides what workloads it can take part in.
+// How a library accepts ops, which decides what workloads it can take part in.
 enum class Pushing {
-  queues,         // ops run on the workers alone, any number of them can be queued
-  works_too,      // the pushing thread is one of the workers and may run ops inside its pushes
-  whole_program,  // only push(0, all ops): the graph is built beforehand
+  queues,         // ops run on workers only, and any number of them can be queued
+  works_too,      // the pushing thread is a worker and may run ops inside its pushes
+  whole_program,  // only push(0, all ops): the graph is built before
 };
 
 struct PeerKind {
@@ -54,21 +54,20 @@ struct PeerKind {
 };
 
 PeerKind heddle_peer();
-PeerKind c_peer();  // Heddle through its C ABI
+PeerKind c_peer();  // Heddle's C ABI
 PeerKind openmp_peer();
 PeerKind flow_graph_peer();
 
-// None where the build has not found them.
+// nullopt if the build has not found the library.
 std::optional<PeerKind> clang_openmp_peer();
 std::optional<PeerKind> starpu_peer();
 
-// The engine inside libmxnet.so of MXNet 1.9.1. It has `workers` threads, a number fixed at the first call of this
-// process. Throws std::runtime_error if the library does not load.
+// The engine in libmxnet.so of MXNet 1.9.1, with `workers` threads; the process's first call fixes their
+// number. Throws std::runtime_error if the library does not load.
 PeerKind mxnet_peer(const std::string& library, int workers);
 
 }  // namespace heddle::bench
 
-// The OpenMP peer of the compiler that this was compiled by; the caller owns it. A plain C name, so that it can be
-// found in a library too.
+// The OpenMP peer built by this file's compiler; the caller owns it. C linkage, so that dlsym finds it.
 extern "C" heddle::bench::Peer* heddle_bench_openmp(const heddle::bench::Program& program,
                                                     heddle::bench::Cell* cells, int workers);

@@ -1,4 +1,4 @@
-// The work of engine_bench: a list of ops on numbered cells, the same for every subject.
+// The ops that engine_bench runs: a list of ops on numbered cells, the same for every subject.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,14 @@
 
 namespace heddle::bench {
 
-// One var's data, alone on its cache line.
+// The data of one var, on a cache line of its own.
 struct alignas(64) Cell {
   std::uint64_t value = 0;
 };
 
 struct ProgramOp {
   std::uint32_t mutate;
-  std::uint32_t first_read, read_count;  // in Program::read_cells
+  std::uint32_t first_read, read_count;  // range of this op in Program::read_cells
 };
 
 // Busy work whose result depends on every step.
@@ -22,9 +22,9 @@ std::uint64_t spin(std::uint64_t value, std::uint64_t steps);
 
 struct Program {
   std::uint32_t cells = 0;
-  std::uint64_t steps = 0;  // of busy work in each op
-  std::uint64_t (*work)(std::uint64_t,
-                        std::uint64_t) = spin;  // which all subjects call, whatever compiled them
+  std::uint64_t steps = 0;  // steps of busy work in each op
+  // All subjects call this one function, whatever compiler built them.
+  std::uint64_t (*work)(std::uint64_t, std::uint64_t) = spin;
   std::vector<ProgramOp> ops;
   std::vector<std::uint32_t> read_cells;
 
@@ -35,21 +35,23 @@ struct Program {
 };
 
 Program chain(std::uint32_t ops);        // every op mutates the same cell
-Program independent(std::uint32_t ops);  // 1024 cells in turn
-Program fan(std::uint32_t ops);          // 64 ops read one cell, then one op reads their 64 and mutates it
-Program dag(std::uint32_t ops);          // 1000 cells, each op mutates one and reads 0 to 4 others, at random
+Program independent(std::uint32_t ops);  // ops mutate 1024 cells round-robin
+// 64 ops read one cell, then one op mutates it and reads the cells of those 64
+Program fan(std::uint32_t ops);
+Program dag(std::uint32_t ops);  // 1000 cells, each op mutates one and reads 0 to 4 others, at random
 
-// Every op mutates cell 0 and reads so many of 1024 others in turn: a chain with `beside` vars more an op.
+// Every op mutates cell 0 and reads `beside` of 1024 other cells, round-robin: a chain whose ops have
+// `beside` more vars.
 Program chain_beside(std::uint32_t ops, std::uint32_t beside);
 
-// A one-dimensional stencil of so many cells, double buffered: an op mutates a cell of this step and reads that cell
-// and its neighbours of the step before.
+// A one-dimensional stencil over `width` cells, double buffered: an op mutates a cell of this step and reads
+// that cell and its neighbours of the previous step.
 Program stencil(std::uint32_t ops, std::uint32_t width);
 
-// Steps of busy work that take this long on an idle core.
+// The number of steps of busy work that takes `seconds` on an idle core.
 std::uint64_t spin_steps(double seconds);
 
-// The body of op number `index`. No two orders of conflicting ops give the same values, no lost op goes unseen.
+// The body of op `index`. Reordering conflicting ops, or losing one, changes the cells' values.
 inline void run_op(const Program& program, Cell* cells, std::uint32_t index) {
   const ProgramOp& op = program.ops[index];
   std::uint64_t value = cells[op.mutate].value * 0x9e3779b97f4a7c15U + index + 1;
@@ -57,11 +59,11 @@ inline void run_op(const Program& program, Cell* cells, std::uint32_t index) {
   cells[op.mutate].value = program.steps > 0 ? program.work(value, program.steps) : value;
 }
 
-// Of all cells. What running the ops one by one gives is what every subject must give.
+// A hash of all cells. Every subject must give the hash of the serial run.
 std::uint64_t checksum(std::span<const Cell> cells);
 std::uint64_t serial_checksum(const Program& program);
 
-// What a C library gives to the function that runs an op.
+// The argument of the C callback that runs an op.
 struct OpArgument {
   const Program* program;
   Cell* cells;

@@ -30,7 +30,7 @@ Workload workload(const std::string& name, MakeProgram make) {
           }};
 }
 
-// The share of the workers' time that is spent in ops, which is what the serial run takes.
+// The percentage of the workers' time spent inside ops; the serial run gives the time inside ops.
 std::vector<Result> efficiencies(const std::vector<Result>& results) {
   const Result& serial = results.back();
   std::vector<Result> shares(results.begin(), results.end() - 1);

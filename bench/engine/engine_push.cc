@@ -1,5 +1,6 @@
-// push, push1 .. push4: nanoseconds of the pushing thread for an op of one var, and of so many vars beside it. The ops
-// stand behind one that is blocked, so that no worker does anything meanwhile. push_a_var: what each var more costs.
+// push, push1 .. push4: nanoseconds of the pushing thread for an op with one var, and with 1 to 4 more. The
+// ops queue behind a blocked op, so that workers do nothing meanwhile. push_a_var: the cost of each
+// additional var.
 #include <string>
 
 #include "engine/engine_workload.h"
@@ -33,7 +34,7 @@ std::vector<Result> run_beside(const Setting& setting, std::uint32_t beside) {
                                      [&](Peer& peer) { return push_time(peer, stage.ops()); })});
 }
 
-// Least squares over 0 .. kMostBeside vars, of the medians.
+// The least-squares slope of the medians over 0 .. kMostBeside additional vars.
 Result slope(const std::vector<std::vector<Result>>& by_vars, std::size_t subject) {
   const double middle = kMostBeside / 2.0;
   double products = 0, squares = 0;

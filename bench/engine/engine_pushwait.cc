@@ -1,4 +1,4 @@
-// pushwait: one op is pushed and waited for, again and again. OpenMP does so with taskwait inside a parallel region.
+// pushwait: pushes one op and waits for it, repeatedly. OpenMP uses taskwait inside a parallel region.
 #include "engine/engine_workload.h"
 
 namespace heddle::bench {

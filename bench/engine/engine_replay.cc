@@ -1,5 +1,5 @@
-// The same ops again and again: a captured graph, launched; the same ops pushed anew; a flow graph, run again. Dependences of
-// the first and the last are found before the first run.
+// The same ops repeatedly: a captured graph that is launched, ops that are pushed again, and a flow graph
+// that is triggered. The captured graph and the flow graph find dependences before the first run.
 #include <array>
 #include <functional>
 #include <memory>
@@ -17,7 +17,7 @@ namespace {
 
 using Runner = std::function<void()>;
 
-// A training step: a layer's output, its gradients of input and weight, the gradient's all-reduce, the update.
+// A training step: each layer's output, gradients of input and weight, the gradient's all-reduce, the update.
 Program step(std::uint32_t ops) {
   const std::uint32_t layers = ops / 5, width = layers + 1;
   const auto value = [](std::uint32_t layer) { return layer; };
@@ -39,7 +39,7 @@ struct ReplayCase {
   std::string name;
   Program (*make)(std::uint32_t ops);
   std::uint32_t ops, quick_ops;
-  int launches;  // a run
+  int launches;  // launches a run
 };
 
 const ReplayCase kReplayCases[] = {
@@ -69,7 +69,7 @@ Runner replay_runner(const Program& program, Cell* cells, int workers, int launc
   };
 }
 
-// All ops of the program, so many times, in one session.
+// Pushes all ops of the program `times` times in one session.
 Runner peer_runner(const PeerKind& kind, const Program& program, Cell* cells, int workers, int times) {
   std::shared_ptr<Peer> peer = kind.make(program, cells, workers);
   const auto ops = static_cast<std::uint32_t>(program.ops.size());

@@ -25,7 +25,7 @@ starpu_codelet codelet(starpu_cpu_func_t function) {
   return result;
 }
 
-// StarPU is one a process: so is its peer.
+// StarPU's state is global to the process, and so is this peer's.
 class StarPuPeer : public Peer, Session {
  public:
   StarPuPeer(const Program& program, Cell* cells, int workers)
@@ -41,7 +41,7 @@ class StarPuPeer : public Peer, Session {
     starpu_shutdown();
   }
 
-  // its workers never stop looking for work unless they are paused
+  // StarPU's workers poll for work unless they are paused
   void session(const std::function<void(Session&)>& body) override {
     starpu_resume();
     body(*this);
@@ -52,7 +52,8 @@ class StarPuPeer : public Peer, Session {
  private:
   static void start(int workers) {
     const std::string files = std::filesystem::temp_directory_path() / "engine_bench_starpu";
-    setenv("STARPU_HOME", files.c_str(), 0);  // what it measures of the machine; else in the user's home
+    // StarPU stores its measurements of the machine here instead of in the user's home
+    setenv("STARPU_HOME", files.c_str(), 0);
     setenv("STARPU_SILENT", "1", 0);
     starpu_conf conf;
     starpu_conf_init(&conf);
@@ -77,7 +78,7 @@ class StarPuPeer : public Peer, Session {
     submit(&call_, calls_.back().get(), cell, {});
   }
 
-  // the usual way: where only one cell is waited for, only its ops have been pushed
+  // StarPU waits for everything: workloads that wait for one cell have pushed only that cell's ops
   void wait(std::uint32_t) override { wait_all(); }
 
   void wait_all() override {
@@ -85,7 +86,7 @@ class StarPuPeer : public Peer, Session {
     calls_.clear();
   }
 
-  // Long lists need arrays of their own, which StarPU frees with the task.
+  // Long lists of dependences need a separate array, which StarPU frees with the task.
   void submit(starpu_codelet* codelet, void* argument, std::uint32_t mutate,
               std::span<const std::uint32_t> reads) {
     starpu_task* task = starpu_task_create();

@@ -9,10 +9,10 @@ namespace {
 struct Target {
   const char* case_name;
   double limit;
-  bool at_least = false;  // else at most
+  bool at_least = false;  // true: the value must be at least `limit`; false: at most
 };
 
-// With one worker, which needs no cache line of another one.
+// Targets with one worker, which shares no cache lines with another.
 constexpr Target kOneWorker[] = {{"chain", 50}, {"independent", 50}, {"fan", 50}, {"dag", 90}};
 
 constexpr Target kAnyWorkers[] = {

@@ -1,4 +1,4 @@
-// What Heddle's numbers are meant to be, on a machine whose cache line takes 80 ns to another core and back.
+// Targets for Heddle's numbers, on a machine where a cache line takes 80 ns to another core and back.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace heddle::bench {
 
-// "target <= 60: met", or empty where there is none. `first` is Heddle's result of the same case.
+// A text such as "target <= 60: met"; empty if the case has no target. `first` is Heddle's result of the same
+// case.
 std::string target_note(const Result& result, const Result& first);
 
 }  // namespace heddle::bench

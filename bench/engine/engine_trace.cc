@@ -1,5 +1,5 @@
-// trace: what recording costs where ops take a microsecond. trace_more: the same in percent, pair by pair. trace_stop: what
-// is left to be written when the trace ends, which is not in the other two.
+// trace: the cost of recording a trace where ops take a microsecond. trace_more: the same in percent, pair by
+// pair. trace_stop: the time to write the rest at the end of the trace, which the other two do not include.
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -45,7 +45,7 @@ class TraceRuns {
     return traced_.back();
   }
 
-  // Of the measured runs: the first pair warmed up.
+  // The increase of the measured runs, without the first pair, which warms up.
   std::vector<double> more_percent() const {
     std::vector<double> more;
     for (std::size_t i = 1; i < traced_.size(); ++i) more.push_back(100 * (traced_[i] / plain_[i] - 1));

@@ -1,6 +1,7 @@
-// wakeup: from the push of an op until it starts, on an engine that has had nothing to do for ten milliseconds. The
-// pushing thread spins before and after the push, so that only the wake-up of a worker is measured. wakeup_spin: the same on an engine whose
-// workers look for work for longer than that (HEDDLE_SPIN). One worker and two idle cores show what that is worth:
+// wakeup: time from the push of an op until it starts, on an engine that was idle for ten milliseconds. The
+// pushing thread spins before and after the push, so that only a worker's wake-up is measured. wakeup_spin:
+// the same with workers that look for work for longer than that (HEDDLE_SPIN). Best seen with one worker and
+// two idle cores:
 // taskset -c 0,1 engine_bench --filter wakeup --workers 1
 #include <algorithm>
 #include <chrono>
@@ -55,7 +56,7 @@ double median_wakeup(Peer& peer, const Stage& stage, int tries) {
   return times[static_cast<std::size_t>(tries / 2)];
 }
 
-// Heddle's engine takes the option from the environment when it is made.
+// Heddle's engine reads HEDDLE_SPIN from the environment when it is created.
 std::vector<Subject> spinning(const Setting& setting, Stage& stage, int tries) {
   setenv("HEDDLE_SPIN", "1", 1);
   const auto is_heddle = [](const PeerKind& kind) { return kind.name == "heddle"; };
@@ -68,7 +69,7 @@ std::vector<Subject> spinning(const Setting& setting, Stage& stage, int tries) {
 void run(const Setting& setting) {
   const int tries = setting.options.quick ? 3 : 21;
   Stage stage(chain(1000));
-  // one thread that also pushes has nobody to wake up
+  // where the pushing thread is the only worker there is no other thread to wake up
   const auto fits = [&](const PeerKind& kind) {
     return queueing_peer(kind) || (pushing_peer(kind) && setting.workers > 1);
   };

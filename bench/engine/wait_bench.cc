@@ -1,4 +1,5 @@
-// Programs that push a little and wait for it, on a machine that is quiet or shared with others: Heddle beside oneTBB and OpenMP.
+// Programs that push a little and wait for it, on a quiet machine or beside busy processes: Heddle beside
+// oneTBB and OpenMP.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -26,10 +27,10 @@ using namespace heddle::bench;
 struct Arguments {
   Options options;
   std::vector<int> busy{0};
-  std::vector<std::string> subjects;  // empty: all
+  std::vector<std::string> subjects;  // names to measure; empty: all
 };
 
-// Processes that use all the time of a core that they get, until this is destroyed.
+// Child processes that spin, each using as much of a core as it gets, until this is destroyed.
 class BusyProcesses {
  public:
   explicit BusyProcesses(int count) {
@@ -90,7 +91,8 @@ void run_rate(const Arguments& arguments, const std::vector<NamedPeer>& all, int
   append_json(results, arguments.options);
 }
 
-// Nanoseconds from a push, or from the notification of a condition variable, until the other thread runs: one each millisecond.
+// Latency in nanoseconds from a push, or from a condition variable's notification, until the other thread
+// runs. One try each millisecond.
 class Latencies {
  public:
   explicit Latencies(int tries) : tries_(tries) {}
@@ -180,7 +182,7 @@ void run(const Arguments& arguments, int workers) {
   for (int count : arguments.busy) {
     const std::string busy = count == 0 ? "" : "_busy" + std::to_string(count);
     std::printf("\n%d workers beside %d busy processes\n", workers, count);
-    std::fflush(stdout);  // before the processes are copied
+    std::fflush(stdout);  // before the fork, which would copy buffered output
     const BusyProcesses processes(count);
     const int steps = quick ? 1000 : 10'000, waits = quick ? 5000 : 50'000, n = quick ? 16 : 20;
     run_rate(arguments, all, workers, "step_wait" + busy, steps,

@@ -1,4 +1,4 @@
-// wait_openmp.cc once more, by clang and its library, compiled into a library that is loaded here.
+// OpenMP tasks compiled by clang: loads the library that has wait_openmp.cc and clang's OpenMP runtime.
 #include <cstdlib>
 #include <dlfcn.h>
 #include <stdexcept>
@@ -10,8 +10,9 @@ namespace heddle::bench {
 
 std::unique_ptr<WaitPeer> clang_openmp_waits(int workers) {
   if (std::string(CLANG_OPENMP_LIBRARY).empty()) return nullptr;
-  setenv("KMP_BLOCKTIME", "5",
-         0);  // milliseconds its threads spin after a parallel region; else 200, into the next subject
+  // KMP_BLOCKTIME: milliseconds that its threads spin after a parallel region. The default of 200 would
+  // disturb the next subject.
+  setenv("KMP_BLOCKTIME", "5", 0);
   void* library = dlopen(CLANG_OPENMP_LIBRARY, RTLD_NOW | RTLD_LOCAL);
   void* make = library ? dlsym(library, "heddle_bench_openmp_waits") : nullptr;
   if (!make) throw std::runtime_error(dlerror());

@@ -1,4 +1,5 @@
-// wait_bench as OpenMP tasks. Calls no function of the OpenMP library by name: two compilers' libraries can then live in one process.
+// wait_bench as OpenMP tasks. Calls no function of the OpenMP library by name, so that two compilers'
+// libraries can be in one process.
 #include <atomic>
 #include <chrono>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// wait_bench on oneTBB: a task_group for each set of tasks that is waited for.
+// wait_bench on oneTBB: one task_group for each set of tasks that is waited for.
 #include <array>
 #include <atomic>
 #include <stdexcept>
@@ -83,7 +83,7 @@ class TbbWaits : public WaitPeer {
   tbb::task_arena arena_;
 };
 
-// Only steps: the ops are nodes, and each step runs the graph again.
+// Supports step_wait only: the ops are nodes, and each step triggers the graph again.
 class FlowGraphWaits : public WaitPeer {
  public:
   explicit FlowGraphWaits(int workers) : arena_(workers) {}

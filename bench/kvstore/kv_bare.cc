@@ -1,4 +1,5 @@
-// The store's transport alone: messages as long as the store's, to a process that keeps the last value of each key.
+// The store's transport alone: messages of the same length as the store's, to a process that keeps the last
+// value of each key.
 #include <cstring>
 #include <stdexcept>
 #include <utility>
@@ -14,12 +15,12 @@ using kv_detail::Message;
 using kv_detail::Peer;
 using kv_detail::Transport;
 
-constexpr std::size_t kPiece = 1 << 20;  // as the store's
+constexpr std::size_t kPiece = 1 << 20;  // the store's piece size
 constexpr std::uint64_t kMostKeys = 1 << 20, kMostBytes = 1 << 30;
 
 enum class What : std::uint32_t { push, pull, done, value };
 
-// Of the length of a request of the store's.
+// As long as the head of a store's request.
 struct Head {
   What what = What::push;
   std::uint32_t key = 0;
@@ -151,7 +152,7 @@ class BareUser final : public StoreUser, kv_detail::Receiver {
   }
 
   UserMemory memory_;
-  bool pulls_ = false;  // what has been pushed is pulled then
+  bool pulls_ = false;  // pull each key after its push
   std::size_t left_ = 0;
   std::string failure_;
   std::unique_ptr<Transport> transport_;

@@ -1,4 +1,4 @@
-// How long workers beside each other wait for one small push and pull at a time:
+// The latency of one small push and pull at a time, with several workers in parallel:
 //   heddle launch -n 8 --servers 1 -- kv_latency
 #include <algorithm>
 #include <chrono>

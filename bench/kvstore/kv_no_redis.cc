@@ -1,4 +1,4 @@
-// Builds without hiredis.
+// For builds without hiredis.
 #include "kvstore/kv_user.h"
 
 namespace heddle::bench {

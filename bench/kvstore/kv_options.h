@@ -1,4 +1,4 @@
-// How the names of transports in kvstore_bench are those of the store's options.
+// Translates kvstore_bench's names of transports to the store's options.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace heddle::bench {
 
-// "shm", "unix": net within a host. "tls": net over TCP, encrypted. "zmq": ZeroMQ over a unix socket.
+// "shm", "unix": net within a host. "tls": net over encrypted TCP. "zmq": ZeroMQ over a unix socket.
 inline kv_detail::TransportOptions transport_options(const std::string& transport, const std::string& keys) {
   kv_detail::TransportOptions options{
       .kind = transport == "zmq" ? "zmq" : "net", .shared_memory = transport == "shm", .keys = keys};

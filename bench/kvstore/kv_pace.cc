@@ -1,6 +1,6 @@
-// How fast the workers of a store go on beside each other: one that is slow for good, slowness that moves from worker to worker,
-// and how much of the communication is hidden behind the computation. The computation is one on a device that needs no core: it
-// sleeps. Each worker is a process:
+// The pace of a store's workers: with one that is always slow, with slowness that moves from worker to
+// worker, and how much communication overlaps with computation. The computation sleeps, as one on a device
+// that needs no core. Each worker is a process:
 //
 //     heddle launch -n 2 --servers 2 -- kv_pace --store dist_async --slow one
 #include <chrono>
@@ -23,7 +23,7 @@ using Seconds = std::chrono::duration<double>;
 struct Arguments {
   std::string store = "dist_sync", slow = "none";
   int layers = 8, spell = 2;
-  std::int64_t bytes = 1 << 20;  // of a layer
+  std::int64_t bytes = 1 << 20;  // bytes of a layer
   double work = 0.02, factor = 3, seconds = 10;
 };
 
@@ -73,7 +73,7 @@ class Worker {
     return arguments_.slow != "none" && mine ? arguments_.factor : 1;
   }
 
-  // The next step's computation needs the weights, and so waits for the pulls.
+  // The next step's computation reads the weights, so it waits for the pulls.
   void do_step(Seconds work) {
     const auto part = work / arguments_.layers;
     for (int layer = arguments_.layers; layer-- > 0;) {
@@ -91,7 +91,7 @@ class Worker {
     engine().wait(device_);
   }
 
-  // How many steps were done, and how long one took.
+  // Returns the number of steps and the seconds of one.
   template <class Work> std::pair<int, double> pace(double seconds, const Work& work) {
     store_->barrier();
     engine().wait_all();
@@ -107,7 +107,7 @@ class Worker {
   std::unique_ptr<KVStore> store_;
   Var device_;
   std::vector<NDArray> weights_, gradients_;
-  double worked_ = 0;  // seconds; of ops that mutate device_
+  double worked_ = 0;  // seconds of work in the ops that mutate device_
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Redis through its own client, hiredis: SET and GET.
+// Redis through its client library hiredis: SET and GET.
 #include <cstring>
 #include <stdexcept>
 #include <unistd.h>
@@ -20,7 +20,7 @@ struct FreeContext {
   void operator()(redisContext* context) const { redisFree(context); }
 };
 
-constexpr std::size_t kPipeline = 10'000;  // requests that are sent before an answer is read
+constexpr std::size_t kPipeline = 10'000;  // requests sent before the first answer is read
 
 class RedisUser final : public StoreUser {
  public:
@@ -56,7 +56,7 @@ class RedisUser final : public StoreUser {
     for (std::size_t i = 0; i < memory_.keys(); ++i) read_value(i);
   }
 
-  // One key waits for each answer; several are in the pipeline together.
+  // With one key each request waits for its answer; requests of several keys are pipelined.
   void push_pull() override {
     if (memory_.keys() == 1) {
       push();

@@ -1,4 +1,4 @@
-// A user of a store that pulls a matrix, whole or some rows of it.
+// A user of a store that pulls a whole matrix or some of its rows.
 #include <cstdint>
 #include <iostream>
 #include <optional>
@@ -17,9 +17,9 @@
 namespace heddle::bench {
 namespace {
 
-constexpr std::int64_t kWanted = 100;  // one row of so many is wanted
+constexpr std::int64_t kWanted = 100;  // one row of 100 is pulled
 
-// A matrix whose elements are numbered; so a value that was pulled tells where it comes from.
+// A matrix whose elements are numbered, so that a pulled value tells its position.
 class Matrix {
  public:
   Matrix(const UserOptions& options, std::int64_t rows, std::int64_t width)

@@ -1,5 +1,6 @@
-// Many keys, or one large value: a scheduler, servers with copies and a worker as threads of this process. It prints what each
-// step takes, for how long at most a server answered nobody meanwhile, and whether a server was taken for lost.
+// Many keys, or one large value: a scheduler, servers with replicas and a worker as threads of this process.
+// Prints the time of each step, the longest time in which a server answered nobody, and whether a server was
+// declared lost.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -41,7 +42,7 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// What servers and the scheduler say of connections, parts and snapshots.
+// Prints the log events of servers and the scheduler: connections, shards and snapshots.
 std::function<void(const ServerEvent&)> log_of(const char* who, bool wanted) {
   if (!wanted) return {};
   return [who](const ServerEvent& event) {
@@ -65,11 +66,11 @@ template <class Program> class Running {
   std::thread thread_;
 };
 
-constexpr std::size_t kInFlight = 20'000;  // keys
+constexpr std::size_t kInFlight = 20'000;  // keys pushed or pulled before each wait
 
 using RunningServer = Running<Server>;
 
-// Asks a server again and again, as a probe does.
+// Calls a server periodically, as a health probe does.
 class Probe {
  public:
   explicit Probe(const Server& server) : thread_([this, &server] { run(server); }) {}
@@ -77,7 +78,7 @@ class Probe {
     stop_ = true;
     thread_.join();
   }
-  double take_longest() { return longest_.exchange(0); }  // seconds
+  double take_longest() { return longest_.exchange(0); }  // seconds; resets the maximum
 
  private:
   void run(const Server& server) {
@@ -188,7 +189,7 @@ class Run {
     }
   }
 
-  // The other one takes over, and copies all of it to a new one.
+  // The remaining server takes over the shards, and copies all of them to a new server.
   void lose_a_server(const std::function<void()>& push) {
     probes_.erase(probes_.begin());
     timed("drain", [&] { servers_.erase(servers_.begin()); });

@@ -21,7 +21,7 @@
 namespace heddle::bench {
 namespace {
 
-// One that was free a moment ago.
+// A port that was free a moment ago.
 int free_port() {
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -46,7 +46,7 @@ bool listens(int port) {
   return connected;
 }
 
-// Ends with this process, however that ends.
+// Replaces this process by redis-server, which is killed when its parent dies.
 [[noreturn]] void become_redis(const std::string& port) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const int null = open("/dev/null", O_RDWR);

@@ -1,4 +1,4 @@
-// The servers of kvstore_bench: processes of their own that say where they listen, and end with their stdin.
+// The servers of kvstore_bench: separate processes that print their address, and end when their stdin closes.
 #pragma once
 
 #include <atomic>
@@ -9,24 +9,24 @@
 namespace heddle::bench {
 
 struct ServerSetup {
-  std::string
-      role;  // "server": Heddle's; "echo": the bare transport; "tcp_echo": a socket; "redis_server"; "scheduler"
+  // "server": Heddle's; "echo": the bare transport; "tcp_echo": a socket; "redis_server"; "scheduler"
+  std::string role;
   std::string transport;  // "shm", "unix", "tls", "zmq"
   std::string host = "127.0.0.1";
-  std::string keys{};       // directory of the keys of "tls"
-  std::string scheduler{};  // of a "server": HOST:PORT; empty: none
-  int copies = 1;           // with it
+  std::string keys{};       // key directory for "tls"
+  std::string scheduler{};  // the scheduler of a "server", HOST:PORT; empty: none
+  int copies = 1;           // replicas of each shard, if there is a scheduler
 };
 constexpr int kClusterServers = 2, kClusterWorkers = 2;
 
-// What the process does; they return its exit status and throw.
+// These run in the server process. They return its exit status, and may throw.
 int run_server(const ServerSetup& setup);
-int run_scheduler(const ServerSetup& setup);  // of a cluster
+int run_scheduler(const ServerSetup& setup);  // the scheduler of a cluster
 int run_echo(const ServerSetup& setup);
 int run_tcp_echo();
 int run_redis_server();
 
-// Answers the first line of stdin with "PID ADDRESS"; `work` runs on a thread of its own until stdin ends.
+// Answers the first line of stdin with "PID ADDRESS"; runs `work` on another thread until stdin ends.
 int serve_until_input_ends(const std::string& address,
                            const std::function<void(const std::atomic<bool>& stop)>& work,
                            const std::function<void()>& wake);

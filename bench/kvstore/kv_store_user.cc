@@ -1,4 +1,4 @@
-// The users of Heddle's store: through the engine, and through the client below it.
+// The users of Heddle's store: through the engine, and through the client layer below it.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -50,7 +50,7 @@ class EngineUser final : public StoreUser {
       NDArray value(Shape{static_cast<std::int64_t>(bytes)}, DType::u8);
       value.fill(0);
       store_.init(key, value);
-      if (i % workers != rank) continue;  // another worker's
+      if (i % workers != rank) continue;  // the key belongs to another worker
       keys_.push_back(key);
       values_.push_back(std::move(value));
       results_.emplace_back(Shape{static_cast<std::int64_t>(bytes)}, DType::u8);
@@ -95,7 +95,7 @@ class EngineUser final : public StoreUser {
     array.wait();
     return {array.data<std::byte>(), static_cast<std::size_t>(array.size())};
   }
-  static constexpr std::size_t kListed = 16;  // keys of a list that is pushed and pulled
+  static constexpr std::size_t kListed = 16;  // keys in each list call
   void wait_for_results() {
     for (const NDArray& result : results_) result.wait();
   }
@@ -107,7 +107,7 @@ class EngineUser final : public StoreUser {
   std::vector<NDArray> values_, results_;
 };
 
-// Calls that are under way at once, whose done() any thread may call.
+// Counts calls in flight; any thread may run their callbacks.
 class Flight {
  public:
   explicit Flight(std::size_t calls) : state_(std::make_shared<State>()) { state_->left = calls; }

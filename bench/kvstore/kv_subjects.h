@@ -1,4 +1,4 @@
-// The subjects of kvstore_bench: a server and a user of it, each a process that works only when told to.
+// The subjects of kvstore_bench: a server and its user, each a process that only works on command.
 #pragma once
 
 #include <memory>
@@ -10,11 +10,11 @@
 namespace heddle::bench {
 
 struct KvSetting {
-  bool pin = true;                    // servers on the first core, users on the second
-  std::vector<std::string> subjects;  // only these, or layers; empty: all
+  bool pin = true;                    // pins servers to the first core and users to the second
+  std::vector<std::string> subjects;  // names of subjects or layers to measure; empty: all
 };
 
-// A directory of the program's own, with the keys for "tls". Gone with it.
+// A temporary directory with the keys for "tls", removed by the destructor.
 class KeyDirectory {
  public:
   KeyDirectory();
@@ -27,15 +27,15 @@ class KeyDirectory {
   std::string path_;
 };
 
-// A process that serves; its time and its memory are read from outside.
+// A server process; its CPU time and memory are read from outside.
 class ServerProcess {
  public:
-  // `more`: options of this program.
+  // `more`: additional options of this program.
   ServerProcess(const std::string& role, const std::string& transport, const std::string& keys, bool pin,
                 const std::vector<std::string>& more = {});
   const std::string& address() const { return address_; }
-  double cpu() const;  // seconds of cores that it has used, in the kernel too
-  double rss() const;  // bytes
+  double cpu() const;  // CPU seconds used so far, user and system
+  double rss() const;  // resident bytes
 
  private:
   std::unique_ptr<PeerProcess> process_;
@@ -44,8 +44,8 @@ class ServerProcess {
 };
 
 struct KvSample {
-  double seconds = 0;     // a round
-  double server_cpu = 0;  // seconds of the server, a round
+  double seconds = 0;     // time of a round
+  double server_cpu = 0;  // CPU seconds of the server, a round
   long wrong = 0;
 };
 
@@ -57,33 +57,33 @@ class KvSubject {
   const std::string& layer() const { return layer_; }
   const std::string& transport() const { return transport_; }
   const ServerProcess& server() const { return *server_; }
-  // Throws std::runtime_error if the process says so, or has ended.
+  // Throws std::runtime_error if the process reports an error or has ended.
   KvSample run(const std::string& what, std::size_t keys, std::size_t bytes, long rounds);
 
  private:
   std::string layer_, transport_;
   std::shared_ptr<const ServerProcess> server_;
-  std::unique_ptr<PeerProcess> process_;  // ends before its server
+  std::unique_ptr<PeerProcess> process_;  // declared last, so that it ends before its server
 };
 
-// Two servers, a scheduler and two workers, all at work at one time.
+// Two servers, a scheduler and two workers, in one job.
 class KvCluster {
  public:
   KvCluster(const std::string& transport, int copies, const KeyDirectory& keys, bool pin);
-  // Of each worker: so many keys of its own. server_cpu: of both servers. Throws std::runtime_error.
+  // Each worker has `keys` keys of its own. server_cpu: the sum of both servers. Throws std::runtime_error.
   KvSample run(const std::string& what, std::size_t keys, std::size_t bytes, long rounds);
 
  private:
   std::unique_ptr<ServerProcess> scheduler_;
   std::vector<std::unique_ptr<ServerProcess>> servers_;
-  std::vector<std::unique_ptr<PeerProcess>> workers_;  // end first
+  std::vector<std::unique_ptr<PeerProcess>> workers_;  // declared last, so that they end first
 };
-bool has_transport(const std::string& transport);  // this machine
+bool has_transport(const std::string& transport);  // whether this machine supports it
 
-// The subject of this name, with a server of its own.
+// Starts the subject of this name, with its own server.
 std::unique_ptr<KvSubject> start_subject(const std::string& layer, const std::string& transport,
                                          const KeyDirectory& keys, bool pin);
-// All that the setting asks for, and that this machine can have.
+// All subjects that the setting asks for and this machine supports.
 std::vector<std::unique_ptr<KvSubject>> start_kv_subjects(const KvSetting& setting, const KeyDirectory& keys);
 
 }  // namespace heddle::bench

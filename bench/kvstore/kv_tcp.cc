@@ -1,4 +1,4 @@
-// The simplest pair: a blocking socket over loopback on both sides, the frames of a head and a value.
+// The simplest pair: a blocking socket over loopback on both sides; each frame is a head and a value.
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -42,7 +42,7 @@ sockaddr_in address_of(const std::string& text) {
   return address;
 }
 
-// Small frames go together in both directions; a large value is received where it belongs.
+// Buffers small frames in both directions; a large value is received directly into its destination.
 class Stream {
  public:
   explicit Stream(int fd) : fd_(fd), in_(kBuffer) {
@@ -55,7 +55,7 @@ class Stream {
 
   bool has_read_ahead() const { return begin_ < end_; }
 
-  // False at the end of the stream.
+  // Reads exactly `bytes`; false at the end of the stream.
   bool read(void* to, std::size_t bytes) {
     auto* place = static_cast<std::byte*>(to);
     while (bytes > 0) {
@@ -112,7 +112,7 @@ class Stream {
 
   const int fd_;
   std::vector<std::byte> in_, out_;
-  std::size_t begin_ = 0, end_ = 0;  // of in_
+  std::size_t begin_ = 0, end_ = 0;  // unread range of in_
 };
 
 class TcpUser final : public StoreUser {
@@ -166,7 +166,7 @@ class TcpUser final : public StoreUser {
   Stream stream_;
 };
 
-// One connection; values are kept by key.
+// Serves one connection; keeps the last value of each key.
 void echo_all(Stream& stream) {
   std::vector<std::vector<std::byte>> values;
   for (Head head; stream.read(&head, sizeof head);) {
@@ -198,7 +198,7 @@ int run_tcp_echo() {
       getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) != 0)
     fail("listen");
   say_address(getpid(), "127.0.0.1:" + std::to_string(ntohs(address.sin_port)));
-  // A user that no case needs never connects: then the end of stdin ends this process.
+  // A user that no case needs never connects; the end of stdin ends this process too.
   std::array<pollfd, 2> wanted{{{listener, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}}};
   while (poll(wanted.data(), wanted.size(), -1) < 0 && errno == EINTR) continue;
   if (wanted[0].revents == 0) return 0;

@@ -1,5 +1,5 @@
-// What pushing to and pulling from a server takes: Heddle's key-value store on each transport, layer by layer, beside the
-// transport alone, a plain socket and Redis, in turns.
+// Times of pushes to and pulls from a server: Heddle's key-value store on each transport, layer by layer,
+// beside the transport alone, a plain socket and Redis, in interleaved runs.
 #include <algorithm>
 #include <cstdio>
 #include <functional>
@@ -24,7 +24,7 @@ struct Arguments {
   KvSetting setting;
   Options options;
   bool full = false;
-  std::string role, transport, address, keys, scheduler;  // of the processes that this program starts
+  std::string role, transport, address, keys, scheduler;  // options of the child processes
   int copies = 1;
 };
 
@@ -57,14 +57,14 @@ does not use TCP without encryption.
 
 constexpr std::size_t kKiB = 1 << 10, kMiB = 1 << 20;
 
-// What a case does in a round, and how its time is shown.
+// One case: the command of a round, and the unit of its time.
 struct KvCase {
   std::string name, what;
   std::size_t keys, bytes;
   std::string unit;
   std::function<double(const KvSample&)> shown;
-  bool is_rate = false;                // more is better
-  std::vector<std::string> without{};  // layers that would say nothing new
+  bool is_rate = false;                // true: higher is better
+  std::vector<std::string> without{};  // layers left out, whose result would be the same
 };
 
 std::vector<KvCase> cases() {
@@ -87,7 +87,7 @@ std::vector<KvCase> cases() {
           {"server_cpu_10MiB", "push_pull", 1, 10 * kMiB, "s/GB", cpu(10 * kMiB), false, both}};
 }
 
-// A subject in a case.
+// Runs one subject in one case.
 class Series {
  public:
   Series(KvSubject& subject, const KvCase& the_case, double sample) : subject_(subject), case_(the_case) {
@@ -117,7 +117,7 @@ class Series {
   long rounds_ = 1, wrong_ = 0;
 };
 
-// The result of the subject with this name among `results`.
+// The result of the subject in `results`; null if there is none.
 const Result* find(const std::vector<Result>& results, const std::string& subject) {
   const auto found =
       std::find_if(results.begin(), results.end(), [&](const Result& one) { return one.subject == subject; });
@@ -160,7 +160,7 @@ bool is_asked_for(const Arguments& arguments, const std::string& name) {
   return case_name(arguments, name).find(arguments.options.filter) != std::string::npos;
 }
 
-// Returns how many values were wrong.
+// Returns the number of wrong values.
 long run_case(const Arguments& arguments, const KvCase& the_case,
               const std::vector<std::unique_ptr<KvSubject>>& subjects) {
   std::vector<Series> series;
@@ -188,7 +188,7 @@ long run_case(const Arguments& arguments, const KvCase& the_case,
   return wrong;
 }
 
-// Each run has a server of its own: memory that was used once stays with the process.
+// Each run starts a new server: a process keeps memory once used.
 void run_memory(const Arguments& arguments, const KeyDirectory& keys,
                 const std::vector<std::unique_ptr<KvSubject>>& subjects) {
   const std::size_t count = arguments.full ? 1'000'000 : arguments.options.quick ? 20'000 : 100'000;
@@ -215,7 +215,7 @@ void run_memory(const Arguments& arguments, const KeyDirectory& keys,
   append_json(results, options);
 }
 
-// One matrix on one server: what a pull of one row of 100 takes, and what a pull of all takes.
+// One matrix on one server: the time to pull one row of 100, and to pull all rows.
 long run_rows(const Arguments& arguments, const KeyDirectory& keys) {
   constexpr std::size_t kRowBytes = 256;
   const std::size_t rows = arguments.options.quick ? 100'000 : 1'000'000;
@@ -238,7 +238,7 @@ long run_rows(const Arguments& arguments, const KeyDirectory& keys) {
   return wrong;
 }
 
-// What two workers and two servers do together, with and without copies.
+// Two workers and two servers, with and without replicas.
 long run_cluster(const Arguments& arguments, const KeyDirectory& keys) {
   constexpr std::size_t kKeys = 4;
   constexpr double kBytes = 2.0 * kClusterWorkers * kKeys * kMiB;

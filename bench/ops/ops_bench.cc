@@ -29,11 +29,11 @@ struct OpsOptions {
 
 struct OperatorCase {
   std::string name;
-  int calls;  // of a run
+  int calls;  // calls a run
   std::function<NDArray()> call;
 };
 
-// Those of ops_torch.py, with arrays on the current engine.
+// The cases of ops_torch.py, with arrays on the current engine.
 std::vector<OperatorCase> operator_cases() {
   Generator from(1);
   const auto numbers = [&](const Shape& shape, DType dtype) { return from.uniform(shape, -1, 1, dtype); };
@@ -73,7 +73,7 @@ double ask_torch(PeerProcess& peer, const std::string& name, int calls) {
   return microseconds;
 }
 
-// With glibc's thresholds raised: without, every large result is mapped, faulted in and unmapped again.
+// Raises glibc's thresholds: otherwise every large result is mapped, faulted in and unmapped.
 std::unique_ptr<PeerProcess> start_torch(const OpsOptions& options, int threads) {
   const std::string count = std::to_string(threads);
   const std::vector<std::pair<std::string, std::string>> environment{{"MALLOC_MMAP_THRESHOLD_", "1073741824"},

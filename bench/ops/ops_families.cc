@@ -25,7 +25,7 @@ struct Size {
 };
 constexpr Size kSizes[] = {{2, 5}, {25, 40}, {250, 400}, {2500, 4000}};
 
-// Those of ops_families.py.
+// The same operands as in ops_families.py.
 struct Operands {
   NDArray x, y, i, m, flat, whole, a, b;
   std::int64_t rows, columns;
@@ -33,10 +33,10 @@ struct Operands {
 
 struct Operation {
   const char* name;
-  const char* torch;  // what the peer evaluates
+  const char* torch;  // the Python expression that PyTorch evaluates
   NDArray (*ours)(const Operands& in);
   std::vector<Layout> layouts = {Layout::plain, Layout::strided};
-  std::int64_t most = 10'000'000;  // elements
+  std::int64_t most = 10'000'000;  // largest number of elements
 };
 
 struct OperatorFamily {
@@ -194,7 +194,7 @@ Operands operands_of(Size size, Layout layout) {
   return in;
 }
 
-// Calls one after the other, of which none is waited for but the last: what a script does.
+// A script's pattern: pushes all calls, waits only at the end.
 double run_ours(const Operation& operation, const Operands& in, int calls) {
   const double start = now();
   for (int i = 0; i < calls; ++i) operation.ours(in);
@@ -234,7 +234,7 @@ struct Cell {
   double ratio() const { return torch > 0 ? ours / torch : 0; }
 };
 
-// Both in turn, the median of each.
+// Interleaves Heddle and PyTorch, and takes the median of each.
 Cell measure_cell(const Operation& operation, const Operands& in, Torch* torch, const Options& options) {
   const double once = run_ours(operation, in, 1);
   const double budget = options.quick ? 2'000 : 10'000;
@@ -251,7 +251,7 @@ Cell measure_cell(const Operation& operation, const Operands& in, Torch* torch, 
 
 struct Row {
   std::string name;
-  std::vector<Cell> cells;  // fewer than there are sizes, for operators that are not run at the largest
+  std::vector<Cell> cells;  // one a size, without the largest size for operators that skip it
 };
 
 void print_family(const char* family, int workers, const std::vector<Row>& rows) {
@@ -282,7 +282,7 @@ void print_family(const char* family, int workers, const std::vector<Row>& rows)
   std::fflush(stdout);
 }
 
-// Bytes a second of c = a + b over 10,000,000 f32, by as many threads.
+// STREAM's add: bytes a second of c = a + b over 10,000,000 f32 on `threads` threads.
 double stream(int threads, int runs) {
   constexpr std::size_t kCount = 10'000'000;
   std::vector<float> a(kCount, 1), b(kCount, 2), c(kCount);

@@ -7,8 +7,8 @@
 
 namespace heddle::bench {
 
-// Runs the families whose name, or whose operator's name, contains options.filter, for each number of workers. `python` can
-// import torch; without it only our times are printed.
+// Runs the families whose name, or whose operator's name, contains options.filter, for each number of
+// workers. If `python` cannot import torch, only Heddle's times are printed.
 void run_families(const Options& options, const std::string& python);
 
 }  // namespace heddle::bench

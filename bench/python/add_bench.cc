@@ -1,4 +1,4 @@
-// What an addition of arrays with one element costs in C++: the subject "heddle, C++" of dispatch.py.
+// Time of an addition of one-element arrays in C++: the subject "heddle, C++" of dispatch.py.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -8,13 +8,13 @@
 
 using namespace heddle;
 
-// add_bench COUNT: the nanoseconds of one of COUNT additions and a wait.
+// add_bench COUNT: nanoseconds an addition, over COUNT additions and one wait.
 int main(int argc, char** argv) {
   using Clock = std::chrono::steady_clock;
   const int count = argc > 1 ? std::atoi(argv[1]) : 5000;
   const NDArray x = ones({1}), y = ones({1});
   double nanoseconds = 0;
-  for (int round = 0; round < 2; ++round) {  // the first one warms up
+  for (int round = 0; round < 2; ++round) {  // the first round warms up
     const Clock::time_point begin = Clock::now();
     NDArray z;
     for (int i = 0; i < count; ++i) z = x + y;

@@ -108,7 +108,7 @@ def import_time(module):
 
 
 def resident(module):
-    """KiB of a process that has imported the module."""
+    """Resident KiB of a process that has imported the module."""
     program = f"import {module}\nfor l in open('/proc/self/status'):\n if l.startswith('VmRSS'): print(l.split()[1])"
     return float(subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout)
 

@@ -19,8 +19,8 @@ import tempfile
 
 PROGRAM = pathlib.Path(__file__).resolve().parents[1] / "train" / "train_torch.py"
 SUBJECTS = {"heddle.torch": ["--heddle"], "DDP over gloo": ["--ddp"], "alone": []}
-FIRST = 5  # steps that take and touch memory
-# Without these glibc maps, faults in and unmaps every large tensor anew.
+FIRST = 5  # unmeasured first steps, which allocate and touch memory
+# Without these settings glibc maps, faults in and unmaps every large tensor.
 MALLOC = {
     "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
     "MALLOC_TRIM_THRESHOLD_": str(1 << 32),

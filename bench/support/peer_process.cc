@@ -20,7 +20,7 @@ std::runtime_error failure(const std::string& what, int error) {
   return std::runtime_error(what + ": " + std::strerror(error));
 }
 
-// This process's environment with `added` on top, as KEY=VALUE words.
+// The current environment with `added` on top, as KEY=VALUE strings.
 std::vector<std::string> merged_environment(const std::vector<std::pair<std::string, std::string>>& added) {
   std::map<std::string, std::string> all;
   for (char** entry = environ; *entry; ++entry) {
@@ -51,7 +51,7 @@ std::array<int, 2> make_pipe() {
 
 PeerProcess::PeerProcess(const std::vector<std::string>& command,
                          const std::vector<std::pair<std::string, std::string>>& environment) {
-  std::signal(SIGPIPE, SIG_IGN);  // a peer that has ended is an error of ask(), not the end of this process
+  std::signal(SIGPIPE, SIG_IGN);  // so that ask() reports a peer that has ended, and this process survives
   const auto input = make_pipe(), output = make_pipe();
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);

@@ -1,4 +1,4 @@
-// A peer that runs in a process of its own and works only when told to.
+// A peer in a process of its own that only works on command.
 #pragma once
 
 #include <cstdio>
@@ -9,18 +9,18 @@
 
 namespace heddle::bench {
 
-// Commands go to its stdin, a line each; each is answered by a line on its stdout. Between two commands it
-// sleeps in a read. Ends with its stdin.
+// Each command is a line to the process's stdin, answered by a line on its stdout. Between commands the
+// process sleeps in a read. It exits when its stdin closes.
 class PeerProcess {
  public:
-  // `environment` is added to this process's. Throws std::runtime_error.
+  // Starts the command; `environment` is added to the current one. Throws std::runtime_error.
   PeerProcess(const std::vector<std::string>& command,
               const std::vector<std::pair<std::string, std::string>>& environment);
   ~PeerProcess();
   PeerProcess(const PeerProcess&) = delete;
   PeerProcess& operator=(const PeerProcess&) = delete;
 
-  // Throws std::runtime_error if the process has ended.
+  // Sends a command and returns the answer. Throws std::runtime_error if the process has ended.
   std::string ask(const std::string& line);
 
  private:

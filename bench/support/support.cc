@@ -19,7 +19,8 @@ namespace heddle::bench {
 
 namespace {
 
-// libgomp's threads spin for some milliseconds after a parallel region, and would take a core from the next subject.
+// Pause between runs: libgomp's threads spin for some milliseconds after a parallel region, and would take a
+// core from the next subject.
 constexpr auto kSettle = std::chrono::milliseconds(10);
 
 Result summarize(const Case& the_case, const Subject& subject, const std::vector<double>& values) {
@@ -54,7 +55,7 @@ void pin_this_thread(int core) {
   pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
-// One thread says an odd number, the other answers with the even one after it.
+// One thread stores odd numbers, the other answers each with the next even number.
 double ping_pong(int first_core, int second_core, int rounds) {
   alignas(64) std::atomic<int> ball{0};
   std::thread answering([&] {

@@ -13,20 +13,21 @@ class Command;
 namespace heddle::bench {
 
 struct Options {
-  std::string filter;           // only cases whose name contains it
-  std::string json;             // file to append one object a result to; empty: none
-  std::vector<int> workers{2};  // threads that every subject may use; one set of cases for each number
-  int runs = 7;                 // measured ones; one more before them warms up
-  bool quick = false;           // fewer ops, the same runs: under 30 seconds
+  std::string filter;  // runs only cases whose name contains it
+  std::string json;    // file to append one object a result to; empty: none
+  // thread counts: each gives one set of cases, in which every subject uses that many threads
+  std::vector<int> workers{2};
+  int runs = 7;        // measured runs; one more before them warms up
+  bool quick = false;  // fewer ops in as many runs: under 30 seconds
 };
 
-// --filter --workers --runs --quick --json
+// Adds --filter --workers --runs --quick --json.
 void add_options(command_line::Command& app, Options& options);
 
-// The same without --workers.
+// Adds the same options without --workers.
 void add_run_options(command_line::Command& app, Options& options);
 
-// A library that does the case's work; `run` does it once and returns what was measured, in the case's unit.
+// A library that does the case's work; `run` does it once and returns the measured value in the case's unit.
 struct Subject {
   std::string name;
   std::function<double()> run;
@@ -35,7 +36,7 @@ struct Subject {
 struct Case {
   std::string bench, name, unit;
   int workers;
-  std::vector<Subject> subjects;  // heddle first, its peers after it
+  std::vector<Subject> subjects;  // heddle first, then its peers
 };
 
 struct Result {
@@ -48,29 +49,32 @@ struct Result {
 };
 
 double median(std::vector<double> values);
-// The median of a's values over b's of the same round: what the machine does in a round falls on both alike.
+// The median over rounds of a's value / b's value of the same round, so that disturbances of a round affect
+// both.
 double median_ratio(const Result& a, const Result& b);
 
-// Runs the subjects in turn (A B A B ...), first once each unmeasured. Between two runs it waits until threads that
-// spin after their work have gone to sleep.
+// Runs the subjects interleaved (A B A B ...), after one unmeasured run of each. Waits between two runs until
+// spinning threads have gone to sleep.
 std::vector<Result> measure(const Case& the_case, const Options& options);
 
-// The results of one case, with the ratio of the first subject's median to each. `note` stands in a last column.
+// Prints the results of one case, with the ratio of the first subject's median to each. `note` is the last
+// column.
 void print_table(const std::vector<Result>& results,
                  const std::function<std::string(const Result&)>& note = nullptr);
 
-// Appends to options.json, if it is set. Throws std::runtime_error if the file cannot be written.
+// Appends JSON lines to the file options.json, if it is set. Throws std::runtime_error if the file cannot be
+// written.
 void append_json(const std::vector<Result>& results, const Options& options);
 
-// Seconds on a clock that never jumps.
+// Seconds on a monotonic clock.
 double now();
 
-// Nanoseconds that a cache line takes from one core to another and back, undisturbed: the least of several rounds. 0 where
-// there is only one core.
+// Nanoseconds that a cache line takes from one core to another and back: the minimum over several rounds. 0
+// if there is only one core.
 double cache_line_round_trip();
 
-// Holds this thread, and the threads and processes that it starts from now on, to `count` of the cores that it may use, from
-// the first-th on, counted round: a subject's helper threads then cost it the time that they take.
+// Pins this thread, and the threads and processes it starts from now on, to `count` of its allowed cores,
+// from the first-th on, modulo their number: so helper threads of a subject cost it time.
 class CoreLimit {
  public:
   CoreLimit(int first, int count);

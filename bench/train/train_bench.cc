@@ -1,4 +1,4 @@
-// How fast a convolutional network trains: Heddle beside PyTorch, in one run, on the same number of cores.
+// Training speed of a convolutional network: Heddle beside PyTorch, in one run, on the same number of cores.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -24,7 +24,7 @@ using bench::PeerProcess;
 struct TrainOptions {
   bench::Options common;
   std::int64_t batch = 64;
-  int steps = 60;  // a measured run
+  int steps = 60;  // steps a measured run
   bool torch = true;
   std::string python = "/usr/bin/python3";
 };

@@ -55,7 +55,7 @@ NDArray TrainNetwork::train_step() {
 }
 
 std::vector<TorchSetting> torch_settings(int threads) {
-  // without the malloc settings every large tensor is mapped, faulted in and unmapped again
+  // without the MALLOC settings glibc maps, faults in and unmaps every large tensor
   const std::vector<std::pair<std::string, std::string>> tuned{
       {"ATEN_CPU_CAPABILITY", "avx512"},
       {"MALLOC_MMAP_THRESHOLD_", "1073741824"},

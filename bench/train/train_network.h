@@ -1,4 +1,4 @@
-// The network that train_bench and train_ranks train, and how PyTorch is run beside it.
+// The network that train_bench and train_ranks train, and the settings for the PyTorch peer.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ struct TrainData {
 
 class TrainNetwork {
  public:
-  using MakeStore =
-      std::function<std::shared_ptr<KVStore>()>;  // called with the engine being the current one
+  // Called while this network's engine is the current one
+  using MakeStore = std::function<std::shared_ptr<KVStore>()>;
   TrainNetwork(int workers, std::int64_t batch, const MakeStore& make_store = nullptr);
 
-  // Images a second over so many steps. Throws std::runtime_error if the loss is no number any more.
+  // Images a second over `steps` steps. Throws std::runtime_error if the loss is not finite.
   double run(int steps);
 
  private:
@@ -40,7 +40,7 @@ class TrainNetwork {
   std::int64_t step_ = 0;
 };
 
-// One way to run PyTorch.
+// A way to run PyTorch.
 struct TorchSetting {
   std::string name;
   std::vector<std::pair<std::string, std::string>> environment;

@@ -1,6 +1,6 @@
-// How much of their speed processes keep that train together: Heddle with a store that reduces gradients over the ranks,
-// beside the same processes each training alone, and PyTorch's DistributedDataParallel over gloo likewise. Processes that
-// reduce a single small gradient a step show what waiting for the slower one costs, however fast the rest is reduced.
+// Scaling of data-parallel training: processes whose store reduces gradients, beside the same processes each
+// training alone, and PyTorch's DistributedDataParallel over gloo likewise. Processes that reduce only one
+// small gradient a step show the cost of waiting for the slowest process.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -30,16 +30,16 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 struct RanksOptions {
   bench::Options common;
   int ranks = 2;
-  std::int64_t batch = 64;  // of each rank
-  int steps = 60;           // a measured run
+  std::int64_t batch = 64;  // batch of each rank
+  int steps = 60;           // steps a measured run
   bool torch = true;
-  bool pin = false;  // each process to a core
+  bool pin = false;  // pins each process to a core
   std::string python = "/usr/bin/python3";
-  std::string child;  // this process is a rank: "allreduce", "in-step" or "alone"
+  std::string child;  // set in a child process: "allreduce", "in-step" or "alone"
 };
 
-// A store of each rank's own, but that a step ends when all ranks have ended theirs: the last gradient, which is small, is
-// reduced.
+// Each rank updates its own store, but steps stay synchronous: only key 0, a small gradient and the last one,
+// is reduced.
 class InStepStore final : public KVStore {
  public:
   explicit InStepStore(std::shared_ptr<Communicator> ranks) : ranks_(std::move(ranks)) {}
@@ -55,7 +55,7 @@ class InStepStore final : public KVStore {
     own_->push(key, values, options);
   }
   void do_pull(Key key, std::span<const NDArray> out) override { own_->pull(key, out); }
-  // Of the models here none has rows.
+  // The models here have no row-sparse parameters.
   void do_push_rows(Key, const RowSparse&, const UpdateOptions&) override {
     throw InvalidArgument("this store has no rows");
   }
@@ -86,7 +86,7 @@ class InStepStore final : public KVStore {
   const std::unique_ptr<KVStore> own_ = KVStore::create("local");
 };
 
-// Trains as many steps as each line of stdin says, and answers with images a second.
+// Each line of stdin is a number of steps to train; the answer is images a second.
 int be_rank(const RanksOptions& options) {
   const auto make_store = [&]() -> std::shared_ptr<KVStore> {
     if (options.child == "alone") return KVStore::create("local");
@@ -98,7 +98,7 @@ int be_rank(const RanksOptions& options) {
   return EXIT_SUCCESS;
 }
 
-// Processes that are told to work at the same time.
+// A group of processes that get each command at the same time.
 class Group {
  public:
   Group(const RanksOptions& options, const std::vector<std::string>& command, const Environment& common) {
@@ -114,7 +114,7 @@ class Group {
     }
   }
 
-  // Images a second of all together: the slowest one, times their number.
+  // Images a second of all processes: that of the slowest, times their number.
   double run(int steps) {
     std::vector<std::thread> threads;
     std::vector<std::string> answers(processes_.size());
@@ -141,7 +141,7 @@ class Group {
   std::vector<std::unique_ptr<PeerProcess>> processes_;
 };
 
-// Where a group of processes meets.
+// A new path for the rendezvous of a group.
 std::string new_file() {
   static int groups = 0;
   return "/tmp/heddle-train-ranks-" + std::to_string(::getpid()) + "-" + std::to_string(++groups);
@@ -154,7 +154,7 @@ std::unique_ptr<Group> start_heddle(const RanksOptions& options, const std::stri
       Environment{{"HEDDLE_RENDEZVOUS", "unix:" + new_file() + ".sock"}});
 }
 
-// The faster of PyTorch's settings, when each process trains alone.
+// The setting with which PyTorch is fastest when each process trains alone.
 bench::TorchSetting best_setting(const RanksOptions& options, const std::vector<std::string>& command) {
   bench::TorchSetting best;
   double most = 0;
@@ -172,9 +172,9 @@ bench::TorchSetting best_setting(const RanksOptions& options, const std::vector<
   return best;
 }
 
-// How fast processes are depends on where in memory they come to lie, by several percent: those of each round are new.
+// Starts new processes for each round: where a process's memory lies changes its speed by several percent.
 template <class Start> bench::Subject subject(const std::string& name, int steps, Start start) {
-  constexpr int kFirst = 5;  // steps that take and touch memory
+  constexpr int kFirst = 5;  // unmeasured first steps, which allocate and touch memory
   return {name, [=] {
             const std::unique_ptr<Group> group = start();
             group->run(kFirst);
@@ -194,7 +194,7 @@ bench::TorchSetting find_torch(const RanksOptions& options) {
   const std::vector<std::string> command{options.python, TRAIN_TORCH_SCRIPT,           "--threads", "1",
                                          "--batch",      std::to_string(options.batch)};
   bench::TorchSetting best = best_setting(options, command);
-  start_torch(options, best, true)->run(1);  // says here if it cannot
+  start_torch(options, best, true)->run(1);  // throws here if DDP does not work
   return best;
 }
 

@@ -59,7 +59,7 @@ def main():
         heddle.torch.broadcast_parameters(model.state_dict(), ranks)
         optimizer = heddle.torch.DistributedOptimizer(optimizer, ranks)
     batches = list(zip(images.split(arguments.batch), labels.split(arguments.batch)))
-    step = int(os.environ.get("RANK", 0))  # ranks have different batches
+    step = int(os.environ.get("RANK", 0))  # different batches on each rank
     for line in sys.stdin:
         steps = int(line)
         start = time.perf_counter()

@@ -14,12 +14,12 @@ Vars = heddle.Var | heddle.NDArray | Sequence[heddle.Var | heddle.NDArray]
 
 
 class LoopOps:
-    """Pushes ops to an engine that a loop completes. Any thread but the loop's own may push."""
+    """Pushes ops that an asyncio loop completes. Any thread except the loop's own may push."""
 
     def __init__(self, engine: heddle.Engine, loop: asyncio.AbstractEventLoop) -> None:
         self._engine = engine
         self._loop = loop
-        self._tasks: set[asyncio.Task[object]] = set()  # a loop keeps its tasks by weak references alone
+        self._tasks: set[asyncio.Task[object]] = set()  # strong references: a loop keeps only weak ones to its tasks
 
     def push(
         self,

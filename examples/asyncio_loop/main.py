@@ -31,8 +31,8 @@ arrives where the program waits.
 The program runs with every scheduler: HEDDLE_SCHEDULER=naive, HEDDLE_SCHEDULER=fuzz:7.
 """
 
-SIDE = 8  # of the matrices
-WORKERS = 1  # it computes: what the loop does keeps none
+SIDE = 8  # rows and columns of the matrices
+WORKERS = 1  # one is enough: it only computes, and work in the loop occupies no worker
 
 
 def matrix(round: int) -> np.ndarray:
@@ -49,7 +49,7 @@ def from_line(line: bytes) -> list[float]:
 
 
 class Peer:
-    """The other end of the connection, which knows nothing of the engine: asks, and checks the answers."""
+    """The other end of the connection, without an engine: sends requests, and checks the answers."""
 
     def __init__(self, rounds: int, cut: int | None) -> None:
         self.rounds, self.cut = rounds, cut
@@ -107,7 +107,7 @@ class Pipeline:
             mutate=[self.file, weight],
             name="load",
         )
-        # Both read the connection as well: on one that is broken neither makes sense.
+        # Receive and answer also read the connection, so both are skipped once it has failed.
         connection = self.connection
         self.ops.push(
             lambda: self._receive(np.asarray(x)), read=connection, mutate=[connection, x], name="receive"
@@ -119,7 +119,7 @@ class Pipeline:
         return y
 
     def run(self, rounds: int) -> float:
-        """The sum of all answers. A wait of this thread is none of the loop's."""
+        """The sum of all answers. Blocks its thread, not the loop's."""
         with self.engine:
             total = heddle.zeros(SIDE)
             for round in range(rounds):

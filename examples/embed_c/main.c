@@ -1,5 +1,6 @@
-// Requests that a thread of the program answers, as ops of the engine: each request is an asynchronous op that this thread
-// completes, and sums are ops that read the answers. Some requests fail; what needed them is skipped, the rest is not.
+// Requests that one thread of the program answers, as ops of the engine: each request is an asynchronous op
+// that the thread completes, and sums are ops that read the answers. Some requests fail; the sums that need
+// them are skipped.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@ struct request {
   struct request* next;
 };
 
-// The requests that wait for the thread, which ends when there are none and the queue is closed.
+// Requests that wait for the answering thread. The thread ends when the queue is closed and empty.
 static struct {
   pthread_mutex_t mutex;
   pthread_cond_t changed;
@@ -36,7 +37,8 @@ static void check(heddle_status status, heddle_error* error) {
   exit(1);
 }
 
-// Called by the engine when the request's turn has come. The op ends when the thread completes it.
+// The engine calls this when the op's dependencies are done. The op ends when the answering thread completes
+// it.
 static heddle_status ask(void* ctx, const heddle_run* run, heddle_completion* completion,
                          heddle_error** error) {
   struct request* request = ctx;
@@ -69,7 +71,8 @@ static void* answer_all(void* unused) {
     if (request) queue.first = request->next;
     pthread_mutex_unlock(&queue.mutex);
     if (!request) return unused;
-    answer(request);  // not under the mutex: what this completes may run on this thread and ask again
+    // without the mutex: the completion may run other ops on this thread, which call ask() again
+    answer(request);
   }
 }
 
@@ -80,7 +83,8 @@ static heddle_status add(void* ctx, const heddle_run* run, heddle_error** error)
   return HEDDLE_OK;
 }
 
-// Pushes the requests and the sums of each and the next one; returns how many sums there are, and their total.
+// Pushes the requests and the sum of each two consecutive answers. Returns how many sums there are; *total is
+// their total.
 static int run_requests(heddle_engine* engine, long* total) {
   struct request requests[kRequests] = {{0}};
   struct sum sums[kRequests - 1];

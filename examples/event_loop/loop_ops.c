@@ -5,7 +5,7 @@
 struct request {
   struct loop_ops* ops;
   heddle_completion* completion;
-  int (*begin)(struct request* request);  // on the loop's thread; 0, or an error of libuv
+  int (*begin)(struct request* request);  // runs on the loop's thread; returns 0, or an error of libuv
   struct request* next;
   union {
     uv_timer_t timer;
@@ -16,11 +16,11 @@ struct request {
   uv_file fd;
   int64_t offset;
   uv_stream_t* socket;
-  uv_buf_t out, in;  // of `in` what is still to come
-  int began, ended;  // began: the loop has libuv's handle; ended: the completion is used
+  uv_buf_t out, in;  // `in`: the memory that is still to be filled
+  int began, ended;  // began: libuv still writes from the request; ended: the completion was called
 };
 
-// Ends the op. libuv may still have the request: who holds it last frees it.
+// Ends the op. libuv may still use the request, so the caller frees it later.
 static void end(struct request* request, int result) {
   heddle_error* error = NULL;
   if (request->ended) return;
@@ -68,7 +68,8 @@ static void give_memory(uv_handle_t* socket, size_t wanted, uv_buf_t* memory) {
   *memory = request->in;
 }
 
-// The request ends when both its write and its reads have; the write may be told last.
+// Ends an exchange when its write and its reads are done. on_sent, which may come last, frees the request if
+// the write began.
 static void end_exchange(struct request* request, int result) {
   uv_read_stop(request->socket);
   end(request, result);
@@ -112,7 +113,8 @@ static int begin_exchange(struct request* request) {
   return 0;
 }
 
-// What ops have asked for, in their order. A completion may run other ops on this thread, which add to the list.
+// Begins the requests that ops have queued, in order. A completion may run other ops on this thread, which
+// add to the list.
 static void begin_all(uv_async_t* wake) {
   struct loop_ops* const ops = wake->data;
   for (;;) {
@@ -144,7 +146,7 @@ static void destroy_mutex(uv_handle_t* wake) {
 
 void loop_ops_close(struct loop_ops* ops) { uv_close((uv_handle_t*)&ops->wake, destroy_mutex); }
 
-// The function of all these ops: hands the request to the loop, which owns it from then on.
+// The function of all these ops: passes the request to the loop, which owns it from then on.
 static heddle_status hand_over(void* ctx, const heddle_run* run, heddle_completion* completion,
                                heddle_error** error) {
   struct request** const owned = ctx;
@@ -162,12 +164,14 @@ static heddle_status hand_over(void* ctx, const heddle_run* run, heddle_completi
   }
   ops->last = request;
   uv_async_send(
-      &ops->wake);  // the only call of libuv that any thread may make; the mutex keeps the loop from closing it
+      // uv_async_send is the only function of libuv that any thread may call. The mutex keeps the loop from
+      // closing `wake` meanwhile.
+      &ops->wake);
   uv_mutex_unlock(&ops->mutex);
   return HEDDLE_OK;
 }
 
-// An op that was skipped still has its request.
+// A skipped op still owns its request.
 static void destroy(void* ctx) {
   struct request** const owned = ctx;
   free(*owned);

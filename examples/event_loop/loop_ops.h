@@ -1,5 +1,5 @@
-// Ops of a Heddle engine that a libuv loop completes: timers, reads of files, exchanges over sockets. The engine decides when
-// an op's turn has come, the loop does it, and nobody's thread waits meanwhile.
+// Ops of a Heddle engine that a libuv loop completes: timers, reads of files, exchanges over sockets. The
+// engine decides when an op may run, the loop does the work, and no thread blocks meanwhile.
 #pragma once
 
 #include <uv.h>
@@ -8,27 +8,27 @@
 
 struct request;
 
-// Belongs to the thread that runs the loop, except for the list, which any thread may add to.
+// Belongs to the loop's thread, except for the list of requests, which any thread may add to.
 struct loop_ops {
   uv_loop_t* loop;
   uv_async_t wake;
   uv_mutex_t mutex;
-  struct request *first, *last;  // whose turn has come, and which the loop has not begun yet
+  struct request *first, *last;  // list of requests whose ops may run and which the loop has not begun yet
 };
 
 int loop_ops_init(struct loop_ops* ops, uv_loop_t* loop);  // 0, or an error of libuv
-// On the loop's thread, when no op is under way any more.
+// Call on the loop's thread, when none of these ops is in flight any more.
 void loop_ops_close(struct loop_ops* ops);
 
-// Each pushes an op and returns. Buffers and handles must live until the op has ended. Any thread. An op fails with
-// HEDDLE_USER and libuv's text if its timer, file or socket does.
+// The push functions may be called on any thread and return at once. Buffers and handles must live until the
+// op has ended. An op fails with HEDDLE_USER and libuv's text if its timer, file or socket does.
 heddle_status push_timer(struct loop_ops* ops, heddle_engine* engine, uint64_t milliseconds,
                          const heddle_op_options* options, heddle_error** error);
 // Reads `size` bytes of the file from `offset` on; fewer are an error.
 heddle_status push_read(struct loop_ops* ops, heddle_engine* engine, uv_file file, char* to, size_t size,
                         int64_t offset, const heddle_op_options* options, heddle_error** error);
-// Sends `size` bytes and receives as many. Of two exchanges over one socket the second begins when the first has ended, if
-// both mutate one var.
+// Sends `size` bytes and receives as many. Exchanges over one socket run one after the other only if they
+// mutate a common var.
 heddle_status push_exchange(struct loop_ops* ops, heddle_engine* engine, uv_stream_t* socket,
                             const char* send, char* receive, size_t size, const heddle_op_options* options,
                             heddle_error** error);

@@ -8,18 +8,20 @@
 
 #include "loop_ops.h"
 
-enum { kBlocks = 20, kBlock = 4096, kTick = 2 };  // kTick: milliseconds
+// kBlocks: how many; kBlock: bytes of each; kTick: milliseconds
+enum { kBlocks = 20, kBlock = 4096, kTick = 2 };
 
 struct block {
   char bytes[kBlock];
-  uint64_t sum, answer;  // the peer answers with the sum + 1
+  uint64_t sum, answer;  // answer: what the peer sends back, the sum + 1
 };
 
 static struct {
   uv_loop_t loop;
   struct loop_ops ops;
   heddle_engine* engine;
-  uv_tcp_t listener, peer, client;  // the peer is in this program, too
+  // listener and peer: the server's side of the connection, in this program as well
+  uv_tcp_t listener, peer, client;
   uv_connect_t connecting;
   uv_async_t finished;
   uv_file file;
@@ -48,8 +50,8 @@ static void check(const char* what, heddle_status status, heddle_error* error) {
 
 static struct {
   uint64_t sum;
-  size_t received;  // bytes of it
-} asked;            // requests come one at a time
+  size_t received;  // bytes of `sum` so far
+} asked;            // one request at a time
 
 static void give_memory(uv_handle_t* socket, size_t wanted, uv_buf_t* memory) {
   (void)socket, (void)wanted;
@@ -95,7 +97,7 @@ static heddle_status sum_up(void* ctx, const heddle_run* run, heddle_error** err
   return HEDDLE_OK;
 }
 
-// The last op. Its function, or what is called if it is skipped, wakes the loop, on whatever thread.
+// The last op. Its function, or finish_failed if it is skipped, wakes the loop; both may run on any thread.
 static heddle_status finish(void* ctx, const heddle_run* run, heddle_error** error) {
   (void)ctx, (void)run, (void)error;
   uv_async_send(&app.finished);
@@ -213,7 +215,8 @@ int main(void) {
   heddle_error* error = NULL;
   uv_fs_t request;
   int right = 0;
-  // Ops start on worker threads alone: naive and fuzz run them in pushes and waits, which this loop has no time for.
+  // The scheduler is threaded, so ops start on workers only: naive and fuzz would run them in pushes and
+  // waits, and block this loop.
   heddle_engine_options options = {.struct_size = sizeof options};
   check("options", heddle_engine_options_from_environment(&options, &error), error);
   options.scheduler = HEDDLE_THREADED;

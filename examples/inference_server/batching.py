@@ -17,7 +17,7 @@ from metrics import Metrics
 
 
 class Work:
-    """A picture on its way through the engine. Of its future the loop alone knows."""
+    """A picture on its way through the engine. Only the loop's thread may touch its future."""
 
     __slots__ = ("picture", "group", "answer")
 
@@ -28,7 +28,7 @@ class Work:
 
 
 class Batcher:
-    """Methods without a leading underscore are for the loop's thread."""
+    """Forms batches of requests. Public methods are for the loop's thread."""
 
     def __init__(
         self,
@@ -41,12 +41,12 @@ class Batcher:
         self._engine, self._predict, self._metrics = engine, predict, metrics
         self._most_in_batch, self._most_waiting = most_in_batch, most_waiting
         self._turn = engine.new_var()
-        # The batch to come. Ops that read `turn` add to it, and the op that mutates `turn` takes it.
+        # The next batch. Ops that read `turn` append to it, and the op that mutates `turn` takes all of it.
         self._entered: list[Work] = []
-        self._lock = threading.Lock()  # guards the rest; pushes are made under it, waits are not
-        self._waiting = 0  # accepted, and not in a batch
-        self._open = 0  # ops of requests behind the last batch that was pushed
-        self._batches = 0  # pushed, and not ended
+        self._lock = threading.Lock()  # guards the counters below; held while pushing, never while waiting
+        self._waiting = 0  # requests that are accepted and not yet in a batch
+        self._open = 0  # requests whose ops were pushed after the last batch's op
+        self._batches = 0  # batches that are pushed and have not ended
         metrics.queue_length.set_function(lambda: self._waiting)
 
     def is_full(self) -> bool:
@@ -54,7 +54,7 @@ class Batcher:
             return self._waiting >= self._most_waiting
 
     def reserve(self) -> bool:
-        """Takes a place in the queue, for submit(); False if it is full."""
+        """Reserves a slot of the queue for submit(); False if the queue is full."""
         with self._lock:
             if self._waiting >= self._most_waiting:
                 return False
@@ -66,7 +66,7 @@ class Batcher:
             self._waiting -= 1
 
     def submit(self, picture: np.ndarray, seconds: float) -> Work:
-        """Queues a picture that has a place. Its answer: a row of probabilities, or heddle.Cancelled."""
+        """Queues a picture whose slot is reserved. Its answer: a row of probabilities, or heddle.Cancelled."""
         loop = asyncio.get_running_loop()
         work = Work(picture, seconds, loop.create_future())
         with self._lock:
@@ -113,7 +113,7 @@ class Batcher:
 
 
 def _settle(works: list[Work], result: np.ndarray | BaseException) -> None:
-    """Gives each request its row, or all of them the error. Who waits no longer has cancelled the future."""
+    """Gives each request its row, or all of them the error. Clients that went away cancelled their futures."""
     for i, work in enumerate(works):
         if work.answer.done():
             continue

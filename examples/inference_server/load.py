@@ -30,30 +30,30 @@ PIXELS = 784
 
 @dataclasses.dataclass
 class Answer:
-    status: int  # 0: none
-    latency: float  # seconds
+    status: int  # HTTP status; 0: no answer
+    latency: float  # in seconds, as sent_late
     sent_late: float
 
 
 @dataclasses.dataclass
 class Row:
-    """What one rate gave. Times in ms."""
+    """The results of one rate. Times in ms."""
 
     rate: float
-    answered: float = 0.0  # a second
-    refused: float = 0.0  # a share
-    other: int = 0  # neither answered nor refused
+    answered: float = 0.0  # answered requests per second
+    refused: float = 0.0  # share of the requests that were refused
+    other: int = 0  # share of the requests neither answered nor refused
     p50: float = 0.0
     p99: float = 0.0
     p999: float = 0.0
     refused_p99: float = 0.0
     batch: float = 0.0
-    memory: float = 0.0  # MB
+    memory: float = 0.0  # the server's memory in MB
     sent_late: float = 0.0
 
 
 class Client:
-    """Connections that are kept; so many as there are requests under way."""
+    """An HTTP client that keeps its connections open: as many as requests were in flight at once."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -61,7 +61,7 @@ class Client:
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
     async def ask(self, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
-        """The status and the body of the answer; ConnectionError if there is none."""
+        """The answer's status and body; raises ConnectionError if there is no answer."""
         head = f"{method} {path} HTTP/1.1\r\nHost: {self.host}\r\nContent-Length: {len(body)}\r\n\r\n"
         reader, writer = (
             self._idle.pop() if self._idle else await asyncio.open_connection(self.host, self.port)
@@ -86,7 +86,7 @@ class Client:
 
 
 def arrivals(rate: float, seconds: float, generator: random.Random) -> list[float]:
-    """Seconds from the start, at random with that mean rate."""
+    """Arrival times in seconds from the start: a Poisson process with that rate."""
     times, now = [], generator.expovariate(rate)
     while now < seconds:
         times.append(now)
@@ -111,7 +111,7 @@ async def offer(client: Client, times: list[float], generator: random.Random) ->
     def send(due: float) -> None:
         tasks.append(loop.create_task(ask(due)))
 
-    # A thread's sleeps are exact; those of a loop are rounded up to a millisecond.
+    # Paces on a thread of its own: time.sleep is exact, and sleeps of a loop are rounded up to a millisecond.
     def pace() -> None:
         for due in times:
             if (pause := start + due - time.perf_counter()) > 0:
@@ -217,7 +217,7 @@ def draw(rows: list[Row], path: str) -> None:
 async def run(options: argparse.Namespace) -> list[Row]:
     client = Client(options.url)
     rates = sorted(options.rates)
-    await measure(client, rates[0], min(2.0, options.seconds), options.seed + 1)  # not counted
+    await measure(client, rates[0], min(2.0, options.seconds), options.seed + 1)  # a warm-up, not counted
     print(HEAD, flush=True)
     rows = []
     for rate in rates:

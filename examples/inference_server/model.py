@@ -21,7 +21,7 @@ LABELS = [
     "Bag",
     "Ankle boot",
 ]
-MEAN, DEVIATION = 0.2860, 0.3530  # of the training set's pixels, between 0 and 1
+MEAN, DEVIATION = 0.2860, 0.3530  # mean and standard deviation of the training set's pixels, scaled to 0 .. 1
 
 
 def make_net() -> heddle.Sequential:
@@ -38,7 +38,7 @@ def make_net() -> heddle.Sequential:
 
 
 def to_input(pictures: np.ndarray) -> np.ndarray:
-    """u8 (n, 784) -> what the network takes, f32 (n, 1, 28, 28)."""
+    """u8 (n, 784) -> the network's input, f32 (n, 1, 28, 28)."""
     scaled = pictures.astype(np.float32) * (1 / (255 * DEVIATION)) - MEAN / DEVIATION
     return scaled.reshape(-1, 1, SIDE, SIDE)
 
@@ -61,7 +61,7 @@ class Model:
                     )
                 heddle.load_checkpoint(checkpoint, self._net.parameters())
             self._net.train(False)
-            self.predict(np.zeros((1, PIXELS), np.uint8))  # an error of the weights shows here
+            self.predict(np.zeros((1, PIXELS), np.uint8))  # fails here if the weights do not fit
 
     def predict(self, pictures: np.ndarray) -> np.ndarray:
         """u8 (n, 784) -> probabilities f32 (n, 10). Blocks; may be called inside an op."""

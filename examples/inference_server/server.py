@@ -49,7 +49,7 @@ When a client goes away, its picture is dropped unless its batch has begun. SIGT
 when all requests that it has accepted are answered.
 """
 MOST_BYTES = 65536
-LONGEST = 3600.0  # seconds, of a deadline
+LONGEST = 3600.0  # the longest deadline in seconds
 
 
 class BadRequest(Exception):
@@ -61,7 +61,7 @@ class BadRequest(Exception):
 
 
 def deadline_of(request: Request, default: float) -> float:
-    """Seconds from now on."""
+    """The request's deadline in seconds from now."""
     text = request.headers.get("x-deadline-ms")
     if text is None:
         return default
@@ -84,7 +84,7 @@ async def body_of(request: Request) -> bytes:
 
 
 def picture_of(content_type: str, body: bytes) -> np.ndarray:
-    """u8 (784)"""
+    """The picture in the body, u8 (784)."""
     if content_type.partition(";")[0].strip().lower() != "application/json":
         if len(body) != PIXELS:
             raise BadRequest(
@@ -103,7 +103,7 @@ def picture_of(content_type: str, body: bytes) -> np.ndarray:
 
 
 async def disconnected(request: Request) -> None:
-    """Returns when the client has gone away. The body has been read."""
+    """Returns when the client has gone away. Call it after the body was read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
@@ -127,13 +127,13 @@ class Predictions:
         return response
 
     async def _compute(self, request: Request, started: float) -> tuple[str, Response]:
-        """An outcome, as the metrics call it, and the response."""
+        """The outcome, by its name in the metrics, and the response."""
         try:
             end = started + deadline_of(request, self._deadline)
             async with asyncio.timeout(end - time.perf_counter()):
                 body = await body_of(request)
             picture = picture_of(request.headers.get("content-type", ""), body)
-            # Only now: clients that send slowly hold no places.
+            # Reserves only after the body has arrived: clients that send slowly occupy no slots.
             if not self._batcher.reserve():
                 return "refused", self._refusal
             return await self._wait(request, picture, end - time.perf_counter())
@@ -141,7 +141,7 @@ class Predictions:
             return "bad", PlainTextResponse(f"{bad}\n", bad.status)
         except ClientDisconnect:
             return "gone", Response(status_code=499)
-        except TimeoutError:  # heddle.DeadlineExceeded is one
+        except TimeoutError:  # also heddle.DeadlineExceeded, which derives from TimeoutError
             return "late", PlainTextResponse("the deadline has passed\n", 504)
         except Exception as error:
             print(f"inference_server: {error!r}", file=sys.stderr, flush=True)
@@ -155,7 +155,7 @@ class Predictions:
             if work.answer.done():
                 return "answered", to_response(work.answer.result())
             if gone.done():
-                work.group.cancel()  # of use if the op has not begun
+                work.group.cancel()  # no effect once the op has begun
                 return "gone", Response(status_code=499)
             raise TimeoutError
         finally:
@@ -184,7 +184,7 @@ def make_app(
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
-        # All requests are answered by now. What is left are batches of those that went away.
+        # All requests are answered by now; batches of clients that went away may be left.
         await asyncio.to_thread(wait_for_the_rest, engine)
 
     routes = [
@@ -196,7 +196,7 @@ def make_app(
 
 
 def wait_for_the_rest(engine: heddle.Engine) -> None:
-    """Ops of requests that were late or whose client had gone away have failed: that is no error."""
+    """Waits for all ops. Those of late requests and of clients that went away have failed, which is no error."""
     try:
         engine.wait_all()
     except* heddle.Cancelled:
@@ -204,9 +204,9 @@ def wait_for_the_rest(engine: heddle.Engine) -> None:
 
 
 def serve(app: Starlette, host: str, port: int) -> None:
-    """Until SIGTERM or Ctrl-C. Port 0: a free one. The first line of stdout says which it is."""
+    """Serves until SIGTERM or Ctrl-C. Port 0: a free port, which the first line of stdout names."""
     config = uvicorn.Config(app, host, port, log_level="warning", access_log=False, timeout_keep_alive=60)
-    # Uvicorn raises the signal again when it has ended by it; the process shall end with status 0.
+    # Uvicorn raises the signal again after its shutdown; ignored, so that the process exits with status 0.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     listener = config.bind_socket()
@@ -271,7 +271,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 def main() -> int:
     options = parse()
-    # A loop's thread has no time for the ops that `naive` and `fuzz` run inside pushes and waits.
+    # Always threaded: `naive` and `fuzz` would run ops inside pushes, on the loop's thread.
     engine = heddle.Engine(scheduler="threaded", workers=options.workers)
     try:
         model = Model(engine, None if options.random_weights else options.checkpoint)

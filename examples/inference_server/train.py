@@ -48,7 +48,7 @@ def train(net: heddle.Sequential, pictures: np.ndarray, labels: np.ndarray, epoc
             loss = heddle.cross_entropy(logits, heddle.array(labels[chosen]))
             loss.backward()
             trainer.step()
-            if first % (100 * BATCH) == 0:  # waits now and then, so that batches do not pile up
+            if first % (100 * BATCH) == 0:  # reads the loss now and then: the wait keeps batches from piling up
                 print(f"epoch {epoch + 1}, picture {first}: loss {loss.item():.3f}", flush=True)
 
 

@@ -8,20 +8,20 @@ import sys
 
 import heddle
 
-POINTS, STEPS = 20, 30  # along an edge; in time
+POINTS, STEPS = 20, 30  # POINTS: along an edge; STEPS: in time
 SPACE = 1 / (POINTS - 1)
 TIME = SPACE**2 / 5
 
 
 def exact(time: float) -> heddle.NDArray:
-    """Two products of sines. Each keeps its shape and fades at a rate of its own."""
+    """The exact solution: two products of sines, each of which keeps its shape and decays at its own rate."""
     x = heddle.linspace(0, math.pi, POINTS, dtype="f64")
     first = heddle.outer(heddle.sin(x), heddle.sin(x)) * math.exp(-2 * math.pi**2 * time)
     return first + heddle.outer(heddle.sin(x * 3), heddle.sin(x * 2)) * math.exp(-13 * math.pi**2 * time)
 
 
 def color(value: float) -> str:
-    """From blue over white to red for -1.5 to 1.5."""
+    """The colour of a value from -1.5 (blue) over 0 (white) to 1.5 (red)."""
     weak = f"{round(15 - min(abs(value) / 1.5, 1) * 15):x}"
     return f"#f{weak}{weak}" if value > 0 else f"#{weak}{weak}f"
 

@@ -1,5 +1,5 @@
-// Trains a small network on generated data in C: operators by name, gradients and a trainer, all of them through libheddle.so.
-// The points are inside or outside of a circle. Nothing blocks but reading the loss.
+// Trains a small network on generated data in C, through libheddle.so: operators by name, gradients and a
+// trainer. The network tells points inside a circle from those outside. Only reading the loss blocks.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@ static void check(heddle_status status, heddle_error* error) {
   exit(1);
 }
 
-// The operator's result; the arrays are its first arguments, and `last` is one more if it is given.
+// Calls the operator: the first arguments are the arrays a and b, and `last` is appended unless it is null.
 static heddle_array* call(const char* name, heddle_array* a, heddle_array* b, const heddle_value* last) {
   heddle_error* error = NULL;
   const heddle_operator* op = NULL;
@@ -29,7 +29,7 @@ static heddle_array* call(const char* name, heddle_array* a, heddle_array* b, co
   return result;
 }
 
-// As `call`, and frees `a`: what was recorded keeps what it needs.
+// As `call`, and frees `a`: the tape keeps its own references.
 static heddle_array* then(const char* name, heddle_array* a, heddle_array* b) {
   heddle_array* result = call(name, a, b, NULL);
   heddle_array_destroy(a);

@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::int64_t kSide = 28, kPixels = kSide * kSide;
 constexpr std::uint8_t kClasses = 10;
-constexpr float kMean = 0.2860f, kDeviation = 0.3530f;  // of the training pictures, as fractions of 255
+// mean and standard deviation of the training pictures' pixels, divided by 255
+constexpr float kMean = 0.2860f, kDeviation = 0.3530f;
 
 [[noreturn]] void fail(const std::string& path, const std::string& problem) {
   throw DataError(path + ": " + problem);
@@ -90,7 +91,8 @@ std::string find_file(const std::string& directory, const std::string& name) {
              : plain + ".gz";
 }
 
-// The op behind both kinds of file. A failure here poisons the array and surfaces at the wait on it.
+// The op that reads a file of pictures or labels. A failure poisons the array and surfaces at the wait for
+// it.
 NDArray push_load(const std::string& path, heddle::Shape shape, bool whole, std::uint8_t largest) {
   NDArray array(shape, DType::u8);
   int dimensions = shape.size();

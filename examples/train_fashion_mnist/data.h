@@ -7,46 +7,48 @@
 
 #include <heddle/heddle.h>
 
-// A file that is missing or broken: says which one and what is wrong with it.
+// Thrown if a data file is missing or broken; the text names the file and the problem.
 class DataError : public heddle::Error {
  public:
   using Error::Error;
 };
 
 struct Dataset {
-  heddle::NDArray images;  // u8 (n, 28, 28)
-  heddle::NDArray labels;  // u8 (n), 0 .. 9
+  heddle::NDArray images;  // pictures: u8 (n, 28, 28)
+  heddle::NDArray labels;  // classes: u8 (n), 0 .. 9
   std::int64_t size() const { return labels.size(); }
-  void wait() const;  // until both are there; throws DataError
+  void wait() const;  // returns when images and labels are loaded; throws DataError
 };
 
-// Reads the headers of DIRECTORY/PART-images-idx3-ubyte[.gz] and its labels at once; one op a file decompresses and
-// checks the rest. PART is "train" or "t10k". Keeps the first `limit` pictures; 0: all. Throws DataError.
+// Reads the headers of DIRECTORY/PART-images-idx3-ubyte[.gz] and of the labels at once; one op a file
+// decompresses and checks the rest. PART is "train" or "t10k". Keeps the first `limit` pictures; 0: all.
+// Throws DataError.
 Dataset load_dataset(const std::string& directory, const std::string& part, std::int64_t limit);
 
-// Which of the processes that share every batch this is.
+// This process's rank among those that share every batch.
 struct Share {
   int rank = 0, ranks = 1;
 };
 
-// This rank's part of a batch. Where a batch has fewer pictures than there are ranks, some rank gets one that does not
-// count: what it computes is to be weighed with zero.
+// This rank's part of a batch. If a batch has fewer pictures than there are ranks, some ranks get one picture
+// that does not count: its loss must be weighted with zero.
 struct Batch {
-  heddle::NDArray images;  // f32 (n, 1, 28, 28), mean 0 and deviation 1 over the training set
-  heddle::NDArray labels;  // u8 (n)
-  std::int64_t first = 0;  // the place of its first picture in the whole batch
-  std::int64_t count = 0;  // how many of its pictures count: all or none
-  std::int64_t of = 0;     // the whole batch
+  heddle::NDArray images;  // pictures: f32 (n, 1, 28, 28), mean 0 and deviation 1 over the training set
+  heddle::NDArray labels;  // classes: u8 (n)
+  std::int64_t first = 0;  // index of its first picture in the whole batch
+  std::int64_t count = 0;  // pictures of this part that count: all or none
+  std::int64_t of = 0;     // pictures of the whole batch
 };
 
-// Gathers batches in ops of their own, a few batches ahead of the one asked for.
+// Gathers batches by ops, a few batches ahead of next().
 class BatchLoader {
  public:
-  // Of each batch the pictures of this rank, which lie next to each other.
+  // Loads this rank's pictures of each batch, which are adjacent.
   BatchLoader(Dataset data, std::int64_t batch_size, Share share = {}, std::size_t ahead = 4);
-  std::int64_t batches() const;  // an epoch; the last one may be smaller
+  std::int64_t batches() const;  // per epoch; the last one may be smaller
 
-  // The order of this epoch (i64 (n), undefined: that of the files), and the batch to begin with.
+  // order: the order of this epoch's pictures, i64 (n); undefined: that of the files. The epoch begins at
+  // first_batch.
   void start(heddle::NDArray order, std::int64_t first_batch = 0);
   Batch next();
 

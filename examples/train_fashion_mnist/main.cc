@@ -1,5 +1,5 @@
-// Trains a convolutional network on Fashion-MNIST: loading, shuffling and gathering of batches, the network, the
-// optimizer and the counting are all ops; this program only ever waits for numbers from a few steps ago.
+// Trains a convolutional network on Fashion-MNIST: loading, shuffling and gathering of batches, the network,
+// the optimizer and the counting are all ops; the program waits only for numbers from a few steps ago.
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -63,7 +63,7 @@ void print_summary(const Options& options, const Training& training, const Progr
   std::printf("test accuracy %.4f\n", training.test().accuracy());
 }
 
-// Everything that can be wrong with what the user gave is found here, before any training.
+// Finds every error in what the user gave before the training begins.
 std::unique_ptr<Training> prepare(const Options& options) {
   check_distinct(options);
   const auto job = heddle::LaunchEnvironment::from_environment();

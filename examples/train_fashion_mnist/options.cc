@@ -30,7 +30,7 @@ all ranks read --data and --resume, and a run may go on with another number of r
 
 Exit status: 0 done, 1 failed, 2 bad flags, data or files, 130 interrupted.)";
 
-// A number, not NaN, and no text behind it.
+// Accepts a number in [0, 1000], and neither NaN nor text behind it.
 std::string problem_with_rate(const std::string& text) {
   char* end = nullptr;
   double rate = std::strtod(text.c_str(), &end);
@@ -48,7 +48,7 @@ std::string problem_with_store(const std::string& text) {
   return good ? "" : text + " is not local, allreduce, dist_sync, dist_async or dist_ssp:N";
 }
 
-// The conversion would take -1 for the largest number there is.
+// The option's own conversion to an unsigned number would accept -1.
 std::string problem_with_seed(const std::string& text) {
   std::uint64_t seed = 0;
   const char* end = text.data() + text.size();
@@ -123,7 +123,8 @@ std::string exact(double value) {
   return text;
 }
 
-// Settings that the user gave win where they may differ from the checkpoint's, and are refused where they may not.
+// Flags that the user gave override settings of the checkpoint that may change; for a setting that may not, a
+// different flag is an error.
 void take_over_notes(const heddle::command_line::Program& app, Options& options) {
   std::map<std::string, std::string> given = options.to_notes();
   for (const auto& [name, saved] : heddle::checkpoint_notes(options.resume)) {

@@ -9,40 +9,40 @@
 struct Options {
   std::int64_t epochs = 5;
   std::int64_t batch = 128;
-  std::optional<double> lr;  // default: by optimizer
+  std::optional<double> lr;  // learning rate; unset: the optimizer's default
   std::string optimizer = "sgd";
   std::string schedule = "cosine";
   std::string kvstore = "local";
-  std::string compression;       // of gradients between processes; empty: HEDDLE_COMM_COMPRESSION
-  std::string pull_compression;  // of weights from servers; empty: HEDDLE_STORE_PULL_COMPRESSION
+  std::string compression;       // compression of gradients between processes; empty: HEDDLE_COMM_COMPRESSION
+  std::string pull_compression;  // compression of weights from servers; empty: HEDDLE_STORE_PULL_COMPRESSION
   std::uint64_t seed = 1;
-  std::int64_t limit = 0;  // training and test pictures used; 0: all
-  int workers = 0;         // 0: HEDDLE_WORKERS, or one a usable core
+  std::int64_t limit = 0;  // number of training and of test pictures; 0: all
+  int workers = 0;         // worker threads; 0: HEDDLE_WORKERS, or one a usable core
   std::string data = "/usr/share/datasets/fashion-mnist";
   std::string save, resume;
   std::string plot = "fashion_mnist.svg";
 
   double learning_rate() const;
 
-  // What a resumed run must share with the one that was saved, as text for a checkpoint's notes.
+  // Settings that a resumed run must share with the saved one, as text for a checkpoint's notes.
   std::map<std::string, std::string> to_notes() const;
 };
 
 struct ParsedOptions {
   std::optional<Options> options;
-  int exit_status = 0;  // without options: 0 after --help, 2 after bad flags; the message is printed
+  int exit_status = 0;  // if options is unset: 0 after --help, 2 after bad flags; the message is printed
 };
 
-// With --resume, the settings of the checkpoint's run hold where no flag is given. Throws heddle::Error if the
+// With --resume, settings of the checkpoint's run apply where no flag is given. Throws heddle::Error if the
 // checkpoint cannot be read.
 ParsedOptions parse_options(int argc, char** argv);
 
-// Creates and removes a file beside `path`. Throws heddle::Error naming `flag` if that is impossible: better before
-// an hour of training than after.
+// Creates and removes a file beside `path`, so that an error shows before the training. Throws heddle::Error
+// naming `flag`.
 void check_writable(const std::string& flag, const std::string& path);
 
 // Throws heddle::Error if the picture would overwrite a checkpoint.
 void check_distinct(const Options& options);
 
-// Throws heddle::Error if so many ranks cannot train together with these options.
+// Throws heddle::Error if that many ranks cannot train together with these options.
 void check_ranks(const Options& options, int ranks);

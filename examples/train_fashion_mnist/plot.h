@@ -7,14 +7,14 @@
 
 struct Series {
   std::string name;
-  std::string color;                                // "#1f77b4"
+  std::string color;                                // such as "#1f77b4"
   bool markers = false;                             // a dot at every point
   std::vector<std::pair<double, double>> points{};  // x ascending
 };
 
 struct Panel {
   std::string title, x_label, y_label;
-  bool legend_at_top = true;  // else at the bottom: where the curves are not
+  bool legend_at_top = true;  // false: at the bottom; chosen to avoid the curves
   std::vector<Series> series{};
 };
 

@@ -1,4 +1,4 @@
-// What a training run tells its user: one line that redraws itself on a terminal, plain lines elsewhere.
+// Shows a training run's progress: one line that redraws itself on a terminal, plain lines elsewhere.
 #pragma once
 
 #include <chrono>
@@ -7,16 +7,16 @@
 
 struct StepReport {
   std::int64_t epoch, epochs;  // epoch counts from 1
-  std::int64_t step, steps;    // done in this epoch
-  std::int64_t images;         // of this step
+  std::int64_t step, steps;    // step: done in this epoch; steps: of the whole epoch
+  std::int64_t images;         // pictures of this step
   double loss, accuracy;       // means over the epoch so far
 };
 
 class Progress {
  public:
-  explicit Progress(bool silent = false);  // looks whether stdout is a terminal
+  explicit Progress(bool silent = false);  // checks whether stdout is a terminal
   void step(const StepReport& report);
-  // Takes the bar away and prints a line that stays.
+  // Removes the bar and prints a line that stays.
   void line(const std::string& text);
   double seconds() const;            // since the start
   double images_per_second() const;  // since the start, training and testing

@@ -9,8 +9,8 @@ using namespace heddle;
 
 namespace {
 
-// How many steps the program may be ahead of the numbers it has read back: enough to keep the workers busy, few
-// enough that memory stays flat.
+// How many steps the program may be ahead of the numbers it has read back: enough to keep the workers busy,
+// and few enough to bound the memory.
 constexpr std::size_t kStepsInFlight = 6;
 constexpr std::int64_t kTestBatch = 250;
 constexpr std::int64_t kPointsAnEpoch = 20;
@@ -41,7 +41,7 @@ OptimizerParams optimizer_params(const Options& options) {
   return {{"lr", options.learning_rate()}, {"momentum", 0.9}, {"weight_decay", 5e-4}};
 }
 
-// How many rows of logits (n, 10) are largest at their label.
+// Number of rows of logits (n, 10) whose largest value is at their label.
 std::int64_t count_correct(const NDArray& logits, const NDArray& labels) {
   std::int64_t rows = logits.shape()[0], classes = logits.shape()[1], correct = 0;
   for (std::int64_t i = 0; i < rows; ++i) {
@@ -51,7 +51,8 @@ std::int64_t count_correct(const NDArray& logits, const NDArray& labels) {
   return correct;
 }
 
-// Loss and right answers summed over the pictures that count, and the wish to stop: f64 (3), by an op of this program's own.
+// An op of this program: f64 (3), the loss and the correct answers summed over the pictures that count, and
+// `stop`.
 NDArray push_sums(const NDArray& loss, const NDArray& logits, const Batch& batch, bool stop) {
   NDArray sums({3}, DType::f64);
   array_push("count", {loss, logits, batch.labels}, {sums},
@@ -97,7 +98,7 @@ Totals to_totals(const Point& point) { return {point[0], point[1], point[2]}; }
 
 }  // namespace
 
-// Independent streams of one seed: drawing more of one moves no other.
+// Generators with independent streams of one seed: drawing more from one changes none of the others.
 Training::Training(const Options& options, Dataset train, Dataset test, std::shared_ptr<Communicator> ranks)
     : options_(options),
       ranks_(std::move(ranks)),
@@ -123,7 +124,7 @@ std::string Training::describe() const {
 }
 
 bool Training::run(Progress& progress, const std::function<bool()>& stop) {
-  if (epoch_ >= options_.epochs) evaluate();  // resumed from the end: the answer is still wanted
+  if (epoch_ >= options_.epochs) evaluate();  // resumed after the last epoch: the test result is still wanted
   while (epoch_ < options_.epochs) {
     if (!run_epoch(progress, stop)) return false;
     evaluate();
@@ -143,7 +144,8 @@ bool Training::run(Progress& progress, const std::function<bool()>& stop) {
 }
 
 bool Training::run_epoch(Progress& progress, const std::function<bool()>& stop) {
-  // A checkpoint within the epoch holds the generator as it is now: resuming draws the same order again.
+  // A checkpoint within the epoch stores the generator's state of the epoch's beginning, so that resuming
+  // draws the same order.
   Generator before = shuffle_;
   train_.start(shuffle_.permutation(train_size_), step_);
   for (std::int64_t step = step_; step < train_.batches(); ++step) {
@@ -159,9 +161,11 @@ bool Training::run_epoch(Progress& progress, const std::function<bool()>& stop) 
   return true;
 }
 
-// What is dropped depends on a picture's place in the whole batch, whoever computes it.
+// The dropout mask of a picture depends on its index in the whole batch, so it is the same for any number of
+// ranks.
 NDArray Training::forward(const Batch& batch) {
-  constexpr std::uint64_t kBlocksARow = kHidden / 4;  // a block of the generator is four numbers
+  // a block of the generator is four numbers; dropout uses kHidden per picture
+  constexpr std::uint64_t kBlocksARow = kHidden / 4;
   const std::uint64_t position = dropout_.position();
   dropout_.set_position(position + static_cast<std::uint64_t>(batch.first) * kBlocksARow);
   NDArray logits = net_(batch.images);
@@ -174,13 +178,14 @@ Training::Pending Training::push_step(std::int64_t step, bool stop) {
   const NDArray logits = forward(batch), loss = cross_entropy(logits, batch.labels);
   const NDArray sums = push_sums(loss, logits, batch, stop);
   if (ranks_) {
-    // The mean over this rank's pictures becomes its part of the mean over all: shares differ where they do not divide evenly.
+    // Weights this rank's mean so that the sum over ranks is the mean over the whole batch, whatever the
+    // sizes of their parts.
     backward(loss, full({}, static_cast<double>(batch.count) / static_cast<double>(batch.of)));
   } else {
     backward(loss);
   }
   trainer_.step();
-  // Behind the gradients, which are waited for sooner: calls go on the wire in their order.
+  // After the gradients, which are needed sooner: collectives run in the order of their calls.
   if (ranks_) ranks_->all_reduce(sums);
   return {sums, batch.of, step};
 }

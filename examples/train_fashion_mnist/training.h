@@ -1,4 +1,4 @@
-// The network, its training loop, and what is kept of a run.
+// The network, its training loop, and its checkpoints.
 #pragma once
 
 #include <array>
@@ -16,32 +16,33 @@
 #include "options.h"
 #include "progress.h"
 
-// Sums over pictures, read back a few steps after they were computed.
+// Sums over pictures, read back a few steps after they are computed.
 struct Totals {
   double loss = 0, correct = 0, images = 0;
   double mean_loss() const { return loss / images; }
   double accuracy() const { return correct / images; }
 };
 
-// Epochs since the start (fractions too), loss, accuracy.
+// Epochs since the start (with fractions), loss, accuracy.
 using Point = std::array<double, 3>;
 
 class Training {
  public:
-  // Returns at once; the data may still be on their way. `ranks` share every batch; null: this process is alone.
+  // Returns at once; the data may still be loading. `ranks` share every batch; null: one process.
   Training(const Options& options, Dataset train, Dataset test,
            std::shared_ptr<heddle::Communicator> ranks = {});
-  Training(const Training&) = delete;  // the network holds on to the generator in here
+  Training(const Training&) = delete;  // the network keeps a pointer to dropout_
   Training& operator=(const Training&) = delete;
 
-  // Takes over everything from options.resume. Throws heddle::Error.
+  // Restores the state saved in options.resume. Throws heddle::Error.
   void resume();
 
-  // Trains to the last epoch, or until `stop` says so on any rank: a few steps later all stop at the same one. Rank 0
-  // saves to options.save after each epoch and when stopped. Returns false if it was stopped.
+  // Trains to the last epoch, or until `stop` is true on any rank: all ranks stop at the same step, a few
+  // steps later. Rank 0 saves to options.save after each epoch and when stopped. Returns false if stopped.
   bool run(Progress& progress, const std::function<bool()>& stop);
 
-  // Until all ranks have come here. A rank that ends before would end the others' writing of files.
+  // Returns when all ranks have called it. A rank that exits before would abort the others while they write
+  // files.
   void wait_for_all();
 
   std::string describe() const;
@@ -54,7 +55,8 @@ class Training {
 
  private:
   struct Pending {
-    heddle::NDArray sums;  // f64 (3), over the ranks: loss, correct, how many ranks want to stop
+    // f64 (3), summed over ranks: loss, correct answers, number of ranks that want to stop
+    heddle::NDArray sums;
     std::int64_t images, step;
   };
   bool run_epoch(Progress& progress, const std::function<bool()>& stop);
@@ -66,7 +68,7 @@ class Training {
   heddle::Checkpoint checkpoint(heddle::Generator& shuffle);
 
   Options options_;
-  std::shared_ptr<heddle::Communicator> ranks_;  // null: alone
+  std::shared_ptr<heddle::Communicator> ranks_;  // null: one process
   Share share_;
   BatchLoader train_, test_batches_;
   std::int64_t train_size_;
@@ -75,7 +77,7 @@ class Training {
   heddle::Trainer trainer_;
   std::deque<Pending> pending_;
   bool stopping_ = false;
-  std::int64_t epoch_ = 0, step_ = 0;  // done: epochs, and steps of the next one
+  std::int64_t epoch_ = 0, step_ = 0;  // epoch_: epochs done; step_: steps done of the current one
   Totals epoch_totals_, window_, last_epoch_, test_;
   std::vector<Point> train_curve_, test_curve_;
 };

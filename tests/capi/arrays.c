@@ -1,4 +1,4 @@
-// Arrays: made, looked at, viewed, changed; memory that is lent.
+// Arrays: creation, inspection, views, changes, lent memory.
 #include "support.h"
 
 static const float kSix[] = {1, 2, 3, 4, 5, 6};
@@ -57,7 +57,7 @@ static void made(heddle_engine* engine) {
   int64_t values[6];
   OK(heddle_array_read(array, values, sizeof values, NULL));
   for (int i = 0; i < 6; ++i) CHECK(values[i] == 7);
-  OK(heddle_array_fill_integer(array, INT64_C(9007199254740993), NULL));  // no double holds it
+  OK(heddle_array_fill_integer(array, INT64_C(9007199254740993), NULL));  // not a double's value
   OK(heddle_array_read(array, values, sizeof values, NULL));
   CHECK(values[5] == INT64_C(9007199254740993));
   OK(heddle_array_destroy(array));
@@ -116,7 +116,8 @@ static void refused(heddle_engine* engine) {
   OK(heddle_error_destroy(error));
   OK(heddle_var_destroy(var));
   array = new_array(engine, kSix, kTwoByThree, 2);
-  IS(heddle_wait(engine, (heddle_var*)array, &error), HEDDLE_BAD_HANDLE);  // the engine knows our kinds
+  // the engine knows all handle types
+  IS(heddle_wait(engine, (heddle_var*)array, &error), HEDDLE_BAD_HANDLE);
   OK(heddle_error_describe(error, &info));
   CHECK(strcmp(info.message, "heddle_wait: got heddle_array, want heddle_var") == 0 || is_checked());
   OK(heddle_error_destroy(error));
@@ -156,9 +157,9 @@ static void viewed(heddle_engine* engine) {
   OK(heddle_array_broadcast(view, twice, 2, &other, NULL));
   const float rows[] = {4, 5, 6, 4, 5, 6};
   holds(other, rows, 6);
-  IS(heddle_array_fill(other, 1, NULL), HEDDLE_INVALID_ARGUMENT);  // its elements share memory
+  IS(heddle_array_fill(other, 1, NULL), HEDDLE_INVALID_ARGUMENT);  // a broadcast view
   OK(heddle_array_destroy(other));
-  OK(heddle_array_assign(array, view, NULL));  // overlaps, and is broadcast
+  OK(heddle_array_assign(array, view, NULL));  // the source overlaps the destination, and is broadcast
   holds(array, rows, 6);
   OK(heddle_array_destroy(view));
   OK(heddle_array_reshape(array, flat, 1, &view, NULL));
@@ -216,7 +217,7 @@ static void lent(void) {
   OK(heddle_array_wait(view, NULL));
   CHECK(memory[2] == 3 && memory[3] == 9 && memory[5] == 9 && memory[6] == 7 && owner == 0);
   OK(heddle_array_destroy(view));
-  OK(heddle_engine_destroy(engine, NULL));  // the last op has ended
+  OK(heddle_engine_destroy(engine, NULL));  // waits for the last op, which holds the lent memory
   CHECK(owner == 1);
   IS(heddle_array_lend(NULL, kTwoByThree, 2, memory, 20, &owner, give_back, &array, NULL),
      HEDDLE_INVALID_ARGUMENT);

@@ -1,4 +1,4 @@
-// Gradients.
+// Gradients through the C ABI.
 #include "support.h"
 
 static const float kWeight[] = {1, 2, 3};
@@ -15,9 +15,9 @@ static void gradients_accumulate(heddle_engine* engine) {
   CHECK(!grad);
   for (int round = 1; round <= 2; ++round) {
     heddle_array *square = apply("square", weight, NULL), *loss = apply("sum", square, NULL);
-    IS(heddle_backward(square, NULL, 0, NULL), HEDDLE_INVALID_ARGUMENT);  // three elements, no seed
+    IS(heddle_backward(square, NULL, 0, NULL), HEDDLE_INVALID_ARGUMENT);  // three elements need a seed
     OK(heddle_backward(loss, NULL, 0, NULL));
-    IS(heddle_backward(loss, NULL, 0, NULL), HEDDLE_FAILED);  // what was recorded is gone
+    IS(heddle_backward(loss, NULL, 0, NULL), HEDDLE_FAILED);  // backward has freed the tape
     OK(heddle_array_grad(weight, &grad, NULL));
     const float doubled[] = {2.0F * (float)round, 4.0F * (float)round, 6.0F * (float)round};
     holds(grad, doubled, 3);
@@ -49,19 +49,19 @@ static void gradients_of_gradients(heddle_engine* engine) {
                *loss = apply("sum", fourth, NULL);
   const heddle_array *outputs[] = {loss}, *inputs[] = {x, unused}, *vectors[1], *seeds[] = {unused};
   heddle_grad_options options = {.struct_size = sizeof options, .create_graph = 1};
-  IS(heddle_grad(outputs, 1, inputs, 2, &options, got, NULL),
-     HEDDLE_INVALID_ARGUMENT);  // one of them is unused
+  // One of the inputs is unused.
+  IS(heddle_grad(outputs, 1, inputs, 2, &options, got, NULL), HEDDLE_INVALID_ARGUMENT);
   options.allow_unused = 1;
   OK(heddle_grad(outputs, 1, inputs, 2, &options, got, NULL));
   const float third[] = {4, 32, 108}, twice[] = {12, 96, 324};
   holds(got[0], third, 3);
   CHECK(!got[1]);
   vectors[0] = got[0];
-  IS(heddle_grad(vectors, 1, inputs, 1, NULL, got + 1, NULL),
-     HEDDLE_INVALID_ARGUMENT);  // three elements, no seed
+  // Three elements need a seed.
+  IS(heddle_grad(vectors, 1, inputs, 1, NULL, got + 1, NULL), HEDDLE_INVALID_ARGUMENT);
   options.seeds = seeds;
   OK(heddle_grad(vectors, 1, inputs, 1, &options, got + 1, NULL));
-  holds(got[1], twice, 3);  // 12 x^2 times the seed x
+  holds(got[1], twice, 3);  // 12 x^2, times the seed x
   heddle_array* accumulated = NULL;
   OK(heddle_array_grad(x, &accumulated, NULL));
   CHECK(!accumulated);
@@ -120,7 +120,7 @@ static void row_sparse_gradients(heddle_engine* engine) {
     CHECK((grad == NULL) == sparse && (rows == NULL) == !sparse);
     const float once[] = {0, 0, 1, 1, 0, 0, 2, 2}, twice[] = {0, 0, 2, 2, 0, 0, 4, 4};
     if (sparse) grad = dense_of(rows);
-    holds(grad, sparse ? once : twice, 8);  // a dense gradient is added to the one with rows
+    holds(grad, sparse ? once : twice, 8);  // a dense gradient is added to a row-sparse one
     OK(heddle_row_sparse_destroy(rows));
     OK(heddle_array_destroy(grad));
     OK(heddle_array_destroy(loss));
@@ -136,7 +136,7 @@ static void gradients_are_computed_in_lent_memory(heddle_engine* engine) {
   const int64_t column[] = {3, 1}, row[] = {1, 3};
   heddle_array *weight = new_array(engine, kWeight, column, 2), *memory = new_array(engine, nines, column, 2),
                *input = new_array(engine, inputs, row, 2);
-  IS(heddle_array_lend_gradient_memory(weight, memory, NULL), HEDDLE_INVALID_ARGUMENT);  // it is no leaf
+  IS(heddle_array_lend_gradient_memory(weight, memory, NULL), HEDDLE_INVALID_ARGUMENT);  // not a leaf yet
   OK(heddle_array_set_requires_grad(weight, 1, NULL));
   IS(heddle_array_lend_gradient_memory(weight, weight, NULL), HEDDLE_INVALID_ARGUMENT);
   for (int lent = 0; lent <= 1; ++lent) {

@@ -41,13 +41,14 @@ int main(int count, char** arguments) {
   heddle_array *weight = both_are(rank == 0 ? 10 : 20), *grad = both_are((float)rank + 1);
   const heddle_array* const grads[] = {grad};
   OK(heddle_kvstore_init(store, kWeight, weight, NULL));
-  CHECK(pulled(store) == 10);  // of rank 0
+  CHECK(pulled(store) == 10);  // the value of rank 0, which initialises the key
   const heddle_parameter lr = {"lr", 0.5};
   OK(heddle_kvstore_set_optimizer(store, "sgd", &lr, 1, NULL));
   OK(heddle_kvstore_barrier(store, NULL));
   OK(heddle_kvstore_push(store, kWeight, grads, 1, NULL, NULL));
   const float now = pulled(store), own = 10 - 0.5F * (float)(rank + 1);
-  // dist_sync adds up the gradients of all workers, 1 and 2. dist_async has applied this worker's, and perhaps the other's.
+  // dist_sync adds the gradients of both workers, 1 and 2. dist_async has applied this worker's gradient, and
+  // perhaps the other one's.
   CHECK(now == 8.5F || (strcmp(type, "dist_async") == 0 && now == own));
   OK(heddle_kvstore_barrier(store, NULL));
   const heddle_array* const unknown[] = {weight};

@@ -1,4 +1,4 @@
-// Arrays that go to another library and come from one.
+// DLPack: arrays passed to and taken from another library.
 #include "support.h"
 
 static const float kValues[] = {1, 2, 3};
@@ -11,7 +11,7 @@ static void memory_is_shared(heddle_engine* engine) {
   const void* data = NULL;
   OK(heddle_array_read_data(array, &data, NULL));
   CHECK((const char*)tensor->tensor.data + tensor->tensor.byte_offset == data);
-  OK(heddle_array_destroy(array));  // the memory is on loan
+  OK(heddle_array_destroy(array));  // the tensor keeps the memory alive
   OK(heddle_array_from_dlpack(engine, tensor, 0, &again, NULL));
   holds(again, kValues, 3);
   heddle_dl_device device = {0, 0};
@@ -22,7 +22,7 @@ static void memory_is_shared(heddle_engine* engine) {
   OK(heddle_array_fill(again, 0, NULL));
   OK(heddle_array_destroy(again));
   OK(heddle_array_from_dlpack_unversioned(engine, old, 0, &again, NULL));
-  holds(again, kValues, 3);  // that was a copy
+  holds(again, kValues, 3);  // the unversioned tensor was a copy
   OK(heddle_array_destroy(again));
 }
 

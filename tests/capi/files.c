@@ -1,4 +1,4 @@
-// Arrays in files.
+// Arrays in files: .npy, archives, CSV.
 #include <unistd.h>
 
 #include "support.h"
@@ -14,7 +14,7 @@ static void npy(heddle_engine* engine, const char* path) {
   holds(loaded, kValues, 4);
   OK(heddle_array_destroy(loaded));
   heddle_archive* archive = NULL;
-  IS(heddle_archive_load(path, &options, &archive, NULL), HEDDLE_FAILED);  // another format
+  IS(heddle_archive_load(path, &options, &archive, NULL), HEDDLE_FAILED);  // the file is a .npy
   CHECK(unlink(path) == 0);
   heddle_error* error = NULL;
   IS(heddle_npy_load(path, &options, &loaded, &error), HEDDLE_FAILED);
@@ -33,7 +33,7 @@ static void safetensors(heddle_engine* engine, const char* path) {
   OK(heddle_archive_set(archive, "weight", array, NULL));
   OK(heddle_archive_set(archive, "bias", array, NULL));
   OK(heddle_archive_set_text(archive, "epoch", "3", NULL));
-  OK(heddle_array_fill(array, 5, NULL));  // the archive holds the array, not a copy
+  OK(heddle_array_fill(array, 5, NULL));  // the archive holds a reference, not a copy
   OK(heddle_archive_save(archive, path, 1, NULL));
   OK(heddle_archive_destroy(archive));
   const heddle_array_options options = {.struct_size = sizeof options, .engine = engine};
@@ -68,7 +68,7 @@ static void other_files(heddle_engine* engine, const char* path) {
   holds(loaded, kValues, 4);
   OK(heddle_array_destroy(loaded));
   OK(heddle_csv_save(path, array, ';', "a;b", NULL));
-  IS(heddle_csv_load(path, ';', 0, &options, &loaded, NULL), HEDDLE_FAILED);  // names are no numbers
+  IS(heddle_csv_load(path, ';', 0, &options, &loaded, NULL), HEDDLE_FAILED);  // a header line is not a number
   OK(heddle_csv_load(path, ';', 1, &options, &loaded, NULL));
   holds(loaded, kValues, 4);
   OK(heddle_array_destroy(loaded));

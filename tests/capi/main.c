@@ -1,4 +1,4 @@
-// Everything that the C ABI of arrays has, used from C11. The scheduler is that of the environment.
+// Uses all of the C ABI of arrays from C11. HEDDLE_SCHEDULER chooses the scheduler.
 #include <pthread.h>
 
 #include "support.h"

@@ -1,4 +1,5 @@
-// Both libraries have one engine: ops of the program's own work on arrays, and errors pass from one library to the other.
+// Both libraries share one engine: a program's own ops can work on arrays, and errors pass from one library
+// to the other.
 #include "support.h"
 
 struct work {
@@ -43,12 +44,12 @@ static void ops_work_on_arrays(heddle_engine* engine) {
   const heddle_op_options reads = {.struct_size = sizeof reads, .read = &var, .read_count = 1};
   OK(heddle_push(engine, multiply, &ten, NULL, &mutates, NULL));
   OK(heddle_push(engine, add_up, &sum, NULL, &reads, NULL));
-  OK(heddle_push(engine, multiply, &ten, NULL, &mutates, NULL));  // after the sum
+  OK(heddle_push(engine, multiply, &ten, NULL, &mutates, NULL));  // runs after the sum, which reads the array
   OK(heddle_wait(engine, var, NULL));
   CHECK(sum.factor == 60);
   const float hundreds[] = {100, 200, 300}, squares[] = {10000, 40000, 90000};
   holds(array, hundreds, 3);
-  heddle_array* square = apply("square", array, NULL);  // reads what the op wrote
+  heddle_array* square = apply("square", array, NULL);  // runs after the op that wrote the array
   OK(heddle_push(engine, multiply, &ten, NULL, &mutates, NULL));
   holds(square, squares, 3);
   OK(heddle_array_wait(array, NULL));
@@ -57,7 +58,7 @@ static void ops_work_on_arrays(heddle_engine* engine) {
   OK(heddle_array_destroy(array));
 }
 
-// The access checker of arrays is that of the ops.
+// The access checker sees accesses to arrays inside ops that were pushed by the engine's C ABI.
 static void undeclared_access_is_found(heddle_engine* engine) {
   if (!is_checked()) return;
   heddle_array* array = new_vector(engine, kValues, 3);
@@ -90,7 +91,7 @@ static void errors_travel_through_both(heddle_engine* engine) {
   OK(heddle_site_set(NULL, &before));
   CHECK(before == &there);
   float got[3];
-  for (int i = 0; i < 3; ++i) {  // each way of waiting tells the same
+  for (int i = 0; i < 3; ++i) {  // read, describe and wait report the same error
     heddle_error* error = NULL;
     char* text = NULL;
     if (i == 0) IS(heddle_array_wait(square, &error), HEDDLE_USER + 3);
@@ -108,7 +109,8 @@ static void errors_travel_through_both(heddle_engine* engine) {
   OK(heddle_array_destroy(array));
 }
 
-// What the upper library throws inside an op keeps its type on the way through the lower one.
+// An error of the array library that is thrown inside an op keeps its type when it passes through the
+// engine's library.
 static void types_of_errors_are_kept(heddle_engine* engine) {
   const heddle_array_options options = {.struct_size = sizeof options, .engine = engine};
   const int64_t huge = INT64_C(1) << 58;
@@ -153,10 +155,10 @@ static void the_default_engine_is_one(void) {
   OK(heddle_array_var(array, &var, NULL));
   const heddle_op_options loads = {
       .struct_size = sizeof loads, .mutate = &var, .mutate_count = 1, .name = "load"};
-  OK(heddle_push(engine, fail, NULL, NULL, &loads, NULL));  // a var of another engine would be refused
+  OK(heddle_push(engine, fail, NULL, NULL, &loads, NULL));  // refused if the var belonged to another engine
   IS(heddle_array_wait(array, NULL), HEDDLE_USER + 3);
   OK(heddle_engine_destroy(engine, NULL));
-  OK(heddle_array_fill(array, 1, NULL));  // the handle is gone, not the engine
+  OK(heddle_array_fill(array, 1, NULL));  // only the handle was destroyed; the array keeps the engine
   const float ones[] = {1, 1, 1};
   holds(array, ones, 3);
   OK(heddle_var_destroy(var));

@@ -1,4 +1,4 @@
-// Optimizers.
+// Optimizers through the C ABI.
 #include "support.h"
 
 static const float kWeight[] = {1, 2, 3};
@@ -26,7 +26,7 @@ static void optimizers_update(heddle_engine* engine) {
   holds(weight, half, 3);
   const double one = 1, none = 0, scale = 0.5;
   heddle_update_options options = {.struct_size = sizeof options, .lr = &none};
-  OK(heddle_optimizer_update(sgd, key, weight, grad, &options, NULL));  // as at the start of a warm-up
+  OK(heddle_optimizer_update(sgd, key, weight, grad, &options, NULL));  // as at a warm-up's start
   holds(weight, half, 3);
   options = (heddle_update_options){.struct_size = sizeof options, .grad_scale = &none};
   OK(heddle_optimizer_update(sgd, key, weight, grad, &options, NULL));
@@ -74,7 +74,7 @@ static void rows_are_updated_alone(heddle_engine* engine) {
   OK(heddle_optimizer_update_rows(adam, key, weight, grad, &still, NULL));
   holds(weight, values, 6);
   OK(heddle_optimizer_update_rows(adam, key, weight, grad, NULL, NULL));
-  const float expected[] = {1, 2, 2.5F, 3.5F, 5, 6};  // a step of lr, with equal gradients
+  const float expected[] = {1, 2, 2.5F, 3.5F, 5, 6};  // Adam's first step is lr
   holds(weight, expected, 6);
   heddle_archive* state = NULL;
   OK(heddle_optimizer_state(adam, &state, NULL));
@@ -104,7 +104,7 @@ static void a_state_goes_on_elsewhere(heddle_engine* engine) {
   OK(heddle_optimizer_set_state(second, state, NULL));
   OK(heddle_optimizer_update(first, key, weights[0], grad, NULL, NULL));
   OK(heddle_optimizer_update(second, key, weights[1], grad, NULL, NULL));
-  const float expected[] = {-0.25F, -0.5F, -0.75F};  // 1 - 0.5 * 1 - 0.5 * (0.5 * 1 + 1)
+  const float expected[] = {-0.25F, -0.5F, -0.75F};  // momentum 0.5: 1 - 0.5 * 1 - 0.5 * (0.5 * 1 + 1)
   for (int i = 0; i < 2; ++i) holds(weights[i], expected, 3);
   OK(heddle_archive_set(state, "w.hope", grad, NULL));
   IS(heddle_optimizer_set_state(second, state, NULL), HEDDLE_INVALID_ARGUMENT);
@@ -135,7 +135,7 @@ static void a_failed_gradient_is_forgotten(heddle_engine* engine) {
   OK(heddle_optimizer_clear_errors(sgd, NULL));
   clear_poison(engine, weight);
   OK(heddle_optimizer_update(sgd, key, weight, grad, NULL, NULL));
-  const float expected[] = {-0.25F, -0.5F, -0.75F};  // the failed update has left nothing
+  const float expected[] = {-0.25F, -0.5F, -0.75F};  // the failed update has changed neither weight nor state
   holds(weight, expected, 3);
   OK(heddle_optimizer_destroy(sgd));
   OK(heddle_array_destroy(bad));
@@ -143,7 +143,7 @@ static void a_failed_gradient_is_forgotten(heddle_engine* engine) {
   OK(heddle_array_destroy(weight));
 }
 
-// The state of a destroyed engine is out of reach, and can be replaced.
+// State on a destroyed engine cannot be read, but can be replaced.
 static void an_engine_may_go_first(heddle_engine* engine) {
   heddle_engine* other = new_engine();
   heddle_array *weight = new_vector(other, kWeight, 3), *mine = new_vector(engine, kWeight, 3);

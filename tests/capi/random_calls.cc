@@ -1,5 +1,6 @@
-// Random calls of the C ABI of arrays in a checked process: handles that were destroyed or are of another kind, null pointers, wrong
-// sizes, every operator with values by chance. Each call returns a status, memory that was lent is given back once.
+// Random calls of the C ABI of arrays in a checked process: destroyed handles, handles of the wrong type,
+// null pointers, wrong sizes, and every operator with random arguments. Each call must return a status, and
+// lent memory must be released exactly once.
 //
 //   capi_random [CALLS [SEED [THREADS]]]      HEDDLE_CHECK=1 must be set
 #include "random_calls.h"
@@ -38,7 +39,7 @@ heddle_status destroy(int kind, void* handle) {
   }
 }
 
-// What has threads is destroyed when another one takes its place.
+// Handles with threads are destroyed when they are replaced in the pool, so that few exist at once.
 void Pool::put(int kind, void* handle) {
   const std::size_t most = has_threads(kind) ? 6 : 24;
   void* replaced = nullptr;
@@ -63,7 +64,7 @@ void* Pool::get(int kind, std::mt19937_64& random) {
   return all.empty() ? nullptr : all[random() % all.size()];
 }
 
-// Most were destroyed before; what the arrays of an engine's last ops hold is free when it has ended.
+// Destroys the remaining handles, engines last: engines wait for their ops, which hold arrays.
 void Pool::destroy_all() {
   for (const bool engines : {false, true}) {
     for (const auto& [kind, handle] : made_) {
@@ -87,7 +88,7 @@ void Caller::ended(heddle_status status, heddle_error* const& error) {
   heddle_error_destroy(error);
 }
 
-// Only small ones: operators make larger arrays of them.
+// Keeps only small arrays: operators make larger ones of them.
 void Caller::keep(heddle_array* made) {
   heddle_array_info info{};
   info.struct_size = sizeof info;
@@ -121,7 +122,7 @@ void Caller::create() {
   make<heddle_array>(array_kind, [&](heddle_array** out, heddle_error** error) {
     switch (random_() % 6) {
       case 0:
-        // What a bool may not be must not be read.
+        // Uninitialised memory may hold invalid bools, so arrays of bools are zeroed.
         if (where.dtype == HEDDLE_BOOL) return heddle_array_zeros(options, shape(), ndim(), out, error);
         return heddle_array_create(options, shape(), ndim(), out, error);
       case 1:
@@ -305,7 +306,7 @@ void Caller::call_operator() {
       heddle_operator_at(random_() % operators, &op, nullptr) != HEDDLE_OK ||
       heddle_operator_describe(op, &info, nullptr) != HEDDLE_OK)
     std::abort();
-  // Their results are as long as elements say, and arrays here hold what the memory held before.
+  // Their result's size depends on values, and arrays here may be uninitialised.
   if (std::strcmp(info.name, "bincount") == 0 || std::strcmp(info.name, "repeat") == 0) return;
   std::vector<heddle_value> values;
   std::vector<heddle_named_value> named;
@@ -338,7 +339,7 @@ void Caller::call_operator() {
   }
 }
 
-// A tape is one thread's.
+// A tape belongs to one thread, so only single-threaded runs differentiate.
 void Caller::differentiate() {
   if (!one_thread) return;
   heddle_error* error = nullptr;
@@ -396,7 +397,7 @@ void Caller::others() {
         return heddle_row_sparse_parts(any<heddle_row_sparse>(rows_kind), nullptr, out, nullptr, failure);
       });
     default: {
-      // Memory that arrays of two engines share would be written by both at once: only a copy is taken over.
+      // Only copies go to another engine: ops of two engines on shared memory would be unordered.
       const auto copy = static_cast<std::int32_t>(random_() % 2);
       heddle_dl_managed_tensor_versioned* tensor = nullptr;
       const heddle_status status = heddle_array_to_dlpack(array(), copy, sometimes_null(&tensor), &error);
@@ -480,7 +481,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "capi_random: set HEDDLE_CHECK=1\n");
     return 1;
   }
-  // Errors that nobody saw are what it makes.
+  // silences the log of unseen errors, which these calls cause on purpose
   heddle_log_set([](void*, const char*) {}, nullptr, nullptr, nullptr);
   for (int i = 0; i < 3; ++i) put_engine();
   {

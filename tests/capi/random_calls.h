@@ -1,4 +1,4 @@
-// Random calls of the C ABI of arrays: what one thread does, and the handles that all threads share.
+// Random calls of the C ABI of arrays: the calls of one thread, and the handles that all threads share.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ enum {
   communicator_kind,
   store_kind,
   trainer_kind,
-  plain_kind,  // arrays that fit each other: f32, (3, 2), of the default engine
+  plain_kind,  // arrays with compatible shapes: f32, (3, 2), on the default engine
   kinds
 };
 
@@ -37,16 +37,16 @@ inline bool has_threads(int kind) {
   return kind == engine_kind || kind == communicator_kind || kind == store_kind || kind == trainer_kind;
 }
 
-// Handles of all kinds, alive and destroyed.
+// Handles of all types, valid and destroyed.
 class Pool {
  public:
   void put(int kind, void* handle);
-  // Mostly one of that kind, now and then one of another, or null.
+  // Mostly a handle of that type; sometimes one of another type, or null.
   void* get(int kind, std::mt19937_64& random);
   void destroy_all();
 
  private:
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;  // guards the members below
   std::array<std::vector<void*>, kinds> handles_;
   std::vector<std::pair<int, void*>> made_;
   std::size_t next_ = 0;
@@ -55,7 +55,7 @@ inline Pool pool;
 
 inline bool one_thread = true;
 
-// One thread's calls.
+// The random calls of one thread.
 class Caller {
  public:
   explicit Caller(std::uint64_t seed);
@@ -71,7 +71,7 @@ class Caller {
   std::int64_t small() { return static_cast<std::int64_t>(random_() % 9) - 3; }
   template <class T> T* sometimes_null(T* pointer) { return rarely() ? nullptr : pointer; }
   void count(heddle_status status) { ++(status == HEDDLE_OK ? succeeded : failed); }
-  void ended(heddle_status status, heddle_error* const& error);  // by reference: the call writes it
+  void ended(heddle_status status, heddle_error* const& error);  // the call assigns `error`
   template <class T, class F> void make(int kind, F&& made_by);
   void keep(heddle_array* made);
   const std::int64_t* shape();
@@ -108,8 +108,8 @@ class Caller {
   std::mt19937_64 random_;
   std::int64_t shape_[16] = {};
   heddle_array* list_[2] = {};
-  double numbers_[2] = {};  // that options point to
-  const std::string path_;  // of the thread's checkpoint
+  double numbers_[2] = {};  // options point to these
+  const std::string path_;  // of this thread's checkpoint
 };
 
 template <class T, class F> void Caller::make(int kind, F&& made_by) {

@@ -1,4 +1,4 @@
-// Optimizers, communicators of one rank, stores, trainers and checkpoints.
+// Random calls for optimizers, communicators of one rank, stores, trainers and checkpoints.
 #include <array>
 
 #include "random_calls.h"
@@ -26,13 +26,13 @@ void Caller::make_plain() {
   heddle_array* made = nullptr;
   if (heddle_array_full(&options, kShape, 2, static_cast<double>(small()), &made, nullptr) != HEDDLE_OK)
     std::abort();
-  // A leaf is made before other threads know of it.
+  // requires_grad is set before other threads can get the array.
   if (one_thread && random_() % 2 && heddle_array_set_requires_grad(made, 1, nullptr) != HEDDLE_OK)
     std::abort();
   pool.put(plain_kind, made);
 }
 
-// Of rows of plain arrays, mostly.
+// Row indices that are mostly valid for arrays of plain_kind.
 heddle_array* Caller::new_indices() {
   static constexpr std::int64_t kLength = 3;
   const heddle_array_options options{sizeof options, nullptr, HEDDLE_I64, {HEDDLE_CPU, 0}};

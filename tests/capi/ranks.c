@@ -1,4 +1,4 @@
-// Communicators in one process.
+// Communicators with all ranks in one process.
 #include "support.h"
 
 static const float kValues[] = {1, 2, 3, 4};
@@ -24,7 +24,7 @@ static void alone(heddle_engine* engine) {
 static void two_ranks(heddle_engine* engine) {
   const heddle_communicator_options options = {.struct_size = sizeof options, .engine = engine};
   heddle_communicator* ranks[2] = {NULL, NULL};
-  if (is_scheduler("naive")) {  // ranks would wait for each other for ever
+  if (is_scheduler("naive")) {  // naive runs ops inside pushes, so ranks would wait for each other for ever
     IS(heddle_communicator_create_local(&options, 2, ranks, NULL), HEDDLE_INVALID_ARGUMENT);
     return;
   }
@@ -48,7 +48,7 @@ static void two_ranks(heddle_engine* engine) {
   holds(half[0], nines, 2);
   IS(heddle_all_reduce(ranks[0], whole[0], whole[0], 5, NULL), HEDDLE_INVALID_ARGUMENT);
   IS(heddle_broadcast(ranks[0], whole[0], 2, NULL), HEDDLE_INVALID_ARGUMENT);
-  // An error of the upper library, thrown in an op, at a wait of the lower one.
+  // An error of comm, thrown inside an op, reaches a wait of the engine's library.
   heddle_var* var = NULL;
   OK(heddle_array_var(whole[0], &var, NULL));
   OK(heddle_all_reduce(ranks[0], whole[0], whole[0], HEDDLE_SUM, NULL));
@@ -74,7 +74,7 @@ static void the_largest_options_are_refused(heddle_engine* engine) {
     options.gpu = gpus[i];
     IS(heddle_communicator_create_local(&options, 1, &communicator, NULL), HEDDLE_INVALID_ARGUMENT);
   }
-  options.timeout = 1;  // rounded up, not to 0, which stands for the default
+  options.timeout = 1;  // nanoseconds; rounded up, since 0 means the default
   options.gpu = INT32_MAX;
   OK(heddle_communicator_create_local(&options, 1, &communicator, NULL));
   OK(heddle_communicator_destroy(communicator));
@@ -104,18 +104,18 @@ static void exchange(heddle_communicator* rank, int index, heddle_engine* engine
   OK(heddle_array_destroy(out));
 }
 
-// Parts of communicators are communicators: all calls of exchange() once more.
+// Runs all calls of exchange() on a communicator, then on one split from it.
 static heddle_engine* engine_of_ranks;
 
 static void exchange_and_split(heddle_communicator* rank, int index) {
   exchange(rank, index, engine_of_ranks);
   heddle_communicator *part = NULL, *none = rank;
   int32_t number = -1, size = -1;
-  OK(heddle_communicator_split(rank, 3, -index, &part, NULL));  // the other way round
+  OK(heddle_communicator_split(rank, 3, -index, &part, NULL));  // the keys reverse the order of the ranks
   OK(heddle_communicator_rank(part, &number, &size, NULL));
   CHECK(number == 1 - index && size == 2);
   exchange(part, number, engine_of_ranks);
-  IS(heddle_communicator_grow(part, 0, 0, &none, NULL), HEDDLE_INVALID_ARGUMENT);  // it never met
+  IS(heddle_communicator_grow(part, 0, 0, &none, NULL), HEDDLE_INVALID_ARGUMENT);  // split() made it
   OK(heddle_communicator_destroy(part));
   OK(heddle_communicator_split(rank, -1, 0, &none, NULL));
   CHECK(!none);
@@ -165,7 +165,7 @@ static void a_job_of_one_rank_meets_again(heddle_engine* engine) {
   IS(heddle_communicator_grow(communicator, -1, 0, &grown, NULL), HEDDLE_INVALID_ARGUMENT);
   OK(heddle_communicator_grow(communicator, 0, 0, &grown, NULL));
   OK(heddle_communicator_destroy(communicator));
-  OK(heddle_all_reduce(grown, shared, shared, HEDDLE_SUM, NULL));  // it outlives the communicator
+  OK(heddle_all_reduce(grown, shared, shared, HEDDLE_SUM, NULL));  // outlives its communicator
   const float twos[] = {2, 2, 2, 2};
   holds(shared, twos, 4);
   OK(heddle_array_destroy(shared));

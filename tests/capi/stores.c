@@ -57,7 +57,7 @@ static void values_are_pushed_and_pulled(heddle_engine* engine) {
   pulls(store, kOne, engine, twice);
   OK(heddle_kvstore_push_pull(store, kOne, both, 2, out, 1, NULL, NULL));
   holds(weight, kValues, 4);
-  OK(heddle_kvstore_assign(store, kOne, grad, NULL));  // whatever the optimizer
+  OK(heddle_kvstore_assign(store, kOne, grad, NULL));  // sets the value without the optimizer
   pulls(store, kOne, engine, kValues);
   IS(heddle_kvstore_push(store, kUnknown, both, 2, NULL, NULL), HEDDLE_INVALID_ARGUMENT);
   IS(heddle_kvstore_push(store, kOne, NULL, 1, NULL, NULL), HEDDLE_INVALID_ARGUMENT);
@@ -83,7 +83,7 @@ static void keys_have_names(heddle_engine* engine) {
   OK(heddle_kvstore_init(store, seven_too, weight, NULL));
   pulls(store, seven, engine, kValues);
   IS(heddle_kvstore_init(store, bad, weight, NULL), HEDDLE_INVALID_ARGUMENT);
-  IS(heddle_kvstore_broadcast(store, kName, weight, list, 1, NULL), HEDDLE_INVALID_ARGUMENT);  // twice
+  IS(heddle_kvstore_broadcast(store, kName, weight, list, 1, NULL), HEDDLE_INVALID_ARGUMENT);  // already set
   OK(heddle_array_destroy(out));
   OK(heddle_array_destroy(weight));
   OK(heddle_kvstore_destroy(store));
@@ -168,10 +168,11 @@ static void states_and_errors(heddle_engine* engine) {
   const float half[] = {0.5F, 1, 1.5F, 2}, next[] = {-0.25F, -0.5F, -0.75F, -1};
   pulls(store, kName, engine, half);
   OK(heddle_kvstore_optimizer_state(store, &state, NULL));
-  CHECK(arrays_in(state) == 2);  // velocity and updates
+  CHECK(arrays_in(state) == 2);  // velocity and number of updates
   heddle_array* now = new_vector(engine, half, 4);
   OK(heddle_kvstore_init(other, kName, now, NULL));
-  IS(heddle_kvstore_set_optimizer_state(other, state, NULL), HEDDLE_INVALID_ARGUMENT);  // it has no optimizer
+  // it has no optimizer yet
+  IS(heddle_kvstore_set_optimizer_state(other, state, NULL), HEDDLE_INVALID_ARGUMENT);
   OK(heddle_kvstore_set_optimizer(other, "sgd", momentum, 2, NULL));
   OK(heddle_kvstore_set_optimizer_state(other, state, NULL));
   OK(heddle_kvstore_push(other, kName, list, 1, NULL, NULL));
@@ -206,7 +207,7 @@ static void compress(heddle_communicator* rank, int index) {
   const heddle_array* const list[] = {value};
   OK(heddle_kvstore_init(store, kName, value, NULL));
   OK(heddle_kvstore_push(store, kName, list, 1, NULL, NULL));
-  const float sums[] = {2, 0, 2, 0};  // each element is rounded to -1, 0 or 1
+  const float sums[] = {2, 0, 2, 0};  // compression rounds each element to -1, 0 or 1
   pulls(store, kName, engine_of_ranks, sums);
   heddle_archive* residuals = NULL;
   OK(heddle_kvstore_residuals(store, &residuals, NULL));
@@ -221,7 +222,7 @@ static void compress(heddle_communicator* rank, int index) {
   OK(heddle_kvstore_destroy(store));
 }
 
-// Of arrays that are large enough.
+// The array is large enough for the store to lend memory for its gradient.
 static void gradients_lie_in_lent_memory(heddle_communicator* rank, int index) {
   const heddle_array_options options = {.struct_size = sizeof options, .engine = engine_of_ranks};
   const int64_t length = 1 << 18;

@@ -1,4 +1,4 @@
-// Trainers and checkpoints.
+// Trainers and checkpoints through the C ABI.
 #include <unistd.h>
 
 #include "support.h"
@@ -11,7 +11,7 @@ static heddle_array* new_leaf(heddle_engine* engine) {
   return leaf;
 }
 
-// The gradient of the sum of squares is twice the parameter.
+// Computes the gradient of the sum of squares, twice the leaf.
 static void backward_from(heddle_array* leaf) {
   heddle_array *square = apply("square", leaf, NULL), *loss = apply("sum", square, NULL);
   OK(heddle_backward(loss, NULL, 0, NULL));
@@ -19,7 +19,7 @@ static void backward_from(heddle_array* leaf) {
   OK(heddle_array_destroy(square));
 }
 
-// 0 at the first step, as at the start of a warm-up; then 0.25.
+// A schedule: learning rate 0 at the first step, then 0.25.
 static double warm_up(void* ctx, int64_t step) {
   (void)ctx;
   return step == 0 ? 0 : 0.25;
@@ -45,7 +45,7 @@ static void steps_follow_the_schedule(heddle_engine* engine) {
   const heddle_named_array parameters[] = {{"weight", weight}};
   atomic_int destroyed = 0;
   heddle_trainer* trainer = new_trainer(parameters, NULL, &destroyed);
-  IS(heddle_trainer_step(trainer, 1, NULL), HEDDLE_INVALID_ARGUMENT);  // there is no gradient
+  IS(heddle_trainer_step(trainer, 1, NULL), HEDDLE_INVALID_ARGUMENT);  // no gradient was computed yet
   double lr = -1;
   int64_t steps = -1;
   for (int i = 0; i < 3; ++i) {
@@ -57,7 +57,8 @@ static void steps_follow_the_schedule(heddle_engine* engine) {
     heddle_array* grad = weight;
     OK(heddle_array_grad(weight, &grad, NULL));
     CHECK(!grad);
-    const float expected[3] = {1, 0.625F, 0.28125F};  // - 0.25 * (0.5 * 1 + 1) - 0.25 * (0.5 * 1.5 + 0.625)
+    // momentum 0.5: - 0.25 * (0.5 * 1 + 1) - 0.25 * (0.5 * 1.5 + 0.625)
+    const float expected[3] = {1, 0.625F, 0.28125F};
     const float both[] = {expected[i], 2 * expected[i]};
     holds(weight, both, 2);
   }
@@ -115,7 +116,7 @@ static void a_bad_batch_is_forgotten(heddle_engine* engine) {
   OK(heddle_trainer_steps(trainer, &steps, NULL));
   CHECK(steps == 1);
   holds(weight, kValues, 2);
-  // The store is the trainer's: its keys are the parameters' places.
+  // The trainer uses this store, with the parameters' indices as keys.
   const heddle_array* const out[] = {seed};
   clear_poison(engine, seed);
   OK(heddle_kvstore_pull(store, (heddle_key){.number = 0}, out, 1, NULL));
@@ -149,7 +150,7 @@ static void a_state_goes_on(heddle_engine* engine) {
   backward_from(second);
   OK(heddle_trainer_step(trainer, 1, NULL));
   OK(heddle_trainer_step(other, 1, NULL));
-  const float expected[] = {0.25F, 0.5F};  // 1 - 0.25 * (0.5 * 2 + 2): the momentum of both
+  const float expected[] = {0.25F, 0.5F};  // 1 - 0.25 * (0.5 * 2 + 2), with the momentum of both steps
   holds(first, expected, 2);
   holds(second, expected, 2);
   OK(heddle_archive_create(&empty, NULL));
@@ -191,10 +192,10 @@ static void checkpoints_hold_a_run(heddle_engine* engine, const char* path) {
     backward_from(weight);
     OK(heddle_trainer_step(trainer, 1, NULL));
   }
-  OK(heddle_checkpoint_save_residuals(path, trainer, NULL));  // nothing is compressed
+  OK(heddle_checkpoint_save_residuals(path, trainer, NULL));  // accepted, although nothing is compressed
   OK(heddle_checkpoint_save(path, &checkpoint, NULL));
   backward_from(weight);
-  OK(heddle_trainer_step(trainer, 1, NULL));  // what a run that goes on from the checkpoint has to do too
+  OK(heddle_trainer_step(trainer, 1, NULL));  // the step that a run resumed from the checkpoint has to repeat
   counters[1].name = "epoch";
   IS(heddle_checkpoint_save(path, &checkpoint, NULL), HEDDLE_INVALID_ARGUMENT);
   counters[1].name = NULL;
@@ -219,7 +220,7 @@ static void load_elsewhere(heddle_engine* engine, const char* path, const heddle
   OK(heddle_generator_create(1, &other, NULL));
   OK(heddle_archive_create(&more, NULL));
   OK(heddle_archive_set_text(more, "stale", "1", NULL));
-  heddle_array* kept = new_leaf(engine);  // of the saved shape: it is filled
+  heddle_array* kept = new_leaf(engine);  // has the saved shape, so loading fills it
   OK(heddle_archive_set(more, "best", kept, NULL));
   heddle_counter counters[] = {{"batch", 0}, {"hope", 0}};
   const heddle_named_generator generators[] = {{"dropout", generator}, {"data", other}};
@@ -232,7 +233,7 @@ static void load_elsewhere(heddle_engine* engine, const char* path, const heddle
                                   .counters = counters,
                                   .counter_count = 2,
                                   .more = more};
-  IS(heddle_checkpoint_load(path, &checkpoint, NULL), HEDDLE_FAILED);  // there is no counter of that name
+  IS(heddle_checkpoint_load(path, &checkpoint, NULL), HEDDLE_FAILED);  // the checkpoint has no counter "hope"
   counters[1].name = "epoch";
   OK(heddle_checkpoint_load(path, &checkpoint, NULL));
   CHECK(counters[0].value == 14 && counters[1].value == 3);

@@ -1,4 +1,4 @@
-// One mistake has one error and one text on all back ends.
+// The same mistake gives the same error and text on all back ends.
 #include <functional>
 #include <set>
 #include <string>
@@ -60,7 +60,7 @@ std::int64_t sum(const Counts& counts) {
   return all;
 }
 
-// Does not write what has not come.
+// Exchanges parts and waits for the result.
 void exchange(Communicator& comm, const Counts& in_counts, const Counts& out_counts,
               DType dtype = DType::f32) {
   const NDArray out = zeros({sum(out_counts)}, dtype);
@@ -91,8 +91,8 @@ void reduce_raw(Communicator& comm, std::size_t count) {
 
 struct Mismatch {
   const char* name;
-  Body first, second;  // of ranks 0 and 1
-  const char* part;    // of the text
+  Body first, second;  // calls of ranks 0 and 1
+  const char* part;    // a part of the error's text
 };
 
 const std::vector<Mismatch> kMismatches{
@@ -165,7 +165,7 @@ const std::vector<Mismatch> kMismatches{
      "rank 0 called barrier #1"},
 };
 
-// A rank may be through with a call that does not fit: it hears of it in the next one.
+// A rank may complete the mismatched call, and get the error in its next one, the barrier.
 Outcomes part(const std::string& backend, const CommOptions& options, const Mismatch& mismatch) {
   return try_on(backend, 2, options, [&](Communicator& comm) {
     comm.rank() == 0 ? mismatch.first(comm) : mismatch.second(comm);
@@ -285,7 +285,7 @@ TEST_CASE("a buffer of a dtype that is none is refused on all back ends") {
   }
 }
 
-// The sanitizers end a program that asks for so much, instead of letting it throw.
+// Sanitizers end a program that requests that much memory.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST_CASE("shared memory that the machine does not have is an OutOfMemory") {
   const auto comm = Communicator::create_local(1)[0];

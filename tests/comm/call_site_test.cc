@@ -1,4 +1,4 @@
-// Errors, traces and flight recorders name the line that called a communicator.
+// Errors, traces and flight recorders name the source line that called a communicator.
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// How communicators end, and what they leave alone when they do.
+// How communicators end, and that they leave arrays alone afterwards.
 #include <atomic>
 #include <cstring>
 #include <new>
@@ -30,7 +30,7 @@ NDArray floats(std::int64_t count, float value = 1) {
   return array(std::vector<float>(static_cast<std::size_t>(count), value), {count});
 }
 
-// RankBlocks without communicators.
+// RankBlocks in plain memory, without communicators.
 struct RankBlocks {
   explicit RankBlocks(int ranks)
       : memory(new (std::align_val_t{comm_detail::kLine}) std::byte[comm_detail::Segment::bytes(ranks)]()),
@@ -75,7 +75,7 @@ TEST_CASE("a timeout is a day at most: a later deadline would overflow") {
   const auto alone = Communicator::create({}, LaunchEnvironment{});
   CHECK_THROWS_AS(alone->grow(0, std::chrono::milliseconds::max()), InvalidArgument);
   alone->barrier();
-  alone->wait();  // refusing has not aborted it
+  alone->wait();  // the refused call has not aborted the communicator
 }
 
 TEST_CASE("a communicator does not wait for ever for arrays that are not there") {
@@ -97,7 +97,7 @@ TEST_CASE(
   NDArray under_way = floats(8), late = floats(8);
   Gate gate(current_engine());
   gate.hold(late);
-  ranks[0]->all_reduce(under_way);  // the other rank does not come
+  ranks[0]->all_reduce(under_way);  // the other rank never calls
   ranks[0]->all_reduce(late);
   std::thread opener([&] {
     CHECK_THROWS_AS(under_way.wait(), CommAborted);
@@ -141,7 +141,7 @@ TEST_CASE("memory whose reduction was aborted is not touched any more") {
             ranks[rank]->all_reduce(data[rank].data(), kCount, DType::f32, ReduceOp::max);
           }
         } catch (const CommAborted&) {
-          data[rank].assign(kCount, -1);  // what comes now comes too late
+          data[rank].assign(kCount, -1);  // later writes by another rank would be visible
         }
       });
     }
@@ -166,7 +166,7 @@ TEST_CASE("if one rank cannot share memory all are told which and why, and can a
     } catch (const CommError& error) {
       problem = error.what();
     }
-    const auto all = rendezvous->all_gather("after");  // in step still
+    const auto all = rendezvous->all_gather("after");  // the ranks are still in step
     shared.say(rank, problem + (all == std::vector<std::string>(3, "after") ? "" : " out of step"));
   });
   for (std::size_t rank = 0; rank < children.size(); ++rank) {
@@ -199,9 +199,9 @@ TEST_CASE("a reduction that is given up ends when nobody reaches into its arrays
     ended = true;
   });
   const comm_detail::Counter& version = blocks.segment.rank_block(0).wait_version;
-  while (version != 1) std::this_thread::yield();  // it waits for the other one
+  while (version != 1) std::this_thread::yield();  // it waits for the other rank
   theirs.report_fault(comm_detail::Fault::aborted, 1, "enough");
-  while (version != 2) std::this_thread::yield();  // it has heard of it
+  while (version != 2) std::this_thread::yield();  // it has seen the fault
   for (int i = 0; i < 20'000 && !ended; ++i) std::this_thread::yield();
   CHECK(!ended);
   access.reset();
@@ -232,7 +232,7 @@ TEST_CASE("ranks are stuck when all they wait for is, and not while one is writi
   segment.pipe(0, 1).head = 1;
   CHECK(comm_detail::stuck_ranks(segment) == std::vector<bool>{false, false});
   segment.pipe(0, 1).head = 0;
-  segment.rank_block(1).wait_version = 2;  // awake: it has just taken back the first
+  segment.rank_block(1).wait_version = 2;  // even, so awake: it has just removed its first wait
   segment.rank_block(1).waits[0].counter = 0;
   CHECK(comm_detail::stuck_ranks(segment) == std::vector<bool>{false, false});
 }

@@ -1,5 +1,5 @@
-// The child of a fork has no part in its parent's communicators: whatever it calls, it is told so, and the parent's job
-// goes on.
+// The child of a fork has no part in the parent's communicators: all its calls throw, and the parent's job
+// continues.
 #include <functional>
 #include <memory>
 #include <string>
@@ -18,18 +18,18 @@ using namespace heddle::test;
 
 namespace {
 
-// ThreadSanitizer loses track of threads that the child of a process with several threads starts.
+// ThreadSanitizer does not support threads in the child of a multi-threaded process.
 #if defined(__SANITIZE_THREAD__)
 constexpr bool kThreadsInChild = false;
 #else
 constexpr bool kThreadsInChild = true;
 #endif
 
-constexpr unsigned kMostSeconds = 60;  // then a child that hangs is ended
+constexpr unsigned kMostSeconds = 60;  // seconds until a child that hangs is killed
 
 using Call = std::function<void(Communicator&)>;
 
-// Every public function that does something with other ranks. The arrays are made by the engine that the child has.
+// Every public function that communicates. The arrays belong to the child's engine.
 std::vector<Call> all_calls() {
   const std::vector<std::int64_t> counts{1, 1};
   return {
@@ -58,7 +58,7 @@ std::vector<Call> all_calls() {
   };
 }
 
-// What went wrong in the child, as its exit status: 0 nothing, n the nth call, 100 something else.
+// The child's exit status: 0 success, n the nth call did not throw, 100 something else.
 int call_all(std::shared_ptr<Communicator>& comm) {
   if (comm->rank() != 0 || comm->size() != 2 || comm->backend().empty() || comm->device() != cpu())
     return 100;
@@ -74,7 +74,7 @@ int call_all(std::shared_ptr<Communicator>& comm) {
   }
   comm.reset();
   if (!kThreadsInChild) return 0;
-  const auto own = Communicator::create_local(1)[0];  // of its own it may have what it wants
+  const auto own = Communicator::create_local(1)[0];  // a communicator created in the child works
   const NDArray data = ones({4});
   own->all_reduce(data);
   return data.to_vector<float>() == std::vector<float>(4, 1) ? 0 : 100;

@@ -1,6 +1,5 @@
-// Ranks that do not call the same, by chance: every one of them is told, soon, and by name.
-//
-// HEDDLE_MISMATCHES: how many, 200 if it is not set.
+// Random mismatches between ranks' calls: every rank soon gets an error that names the ranks and calls.
+// HEDDLE_MISMATCHES: how many; default 200.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -51,7 +50,7 @@ Call any_call(Random& random, int ranks) {
                       Kind::all_to_all, Kind::barrier});
 }
 
-// Blocks until it is done.
+// Makes the call and waits for it.
 void make(Communicator& comm, const Call& call) {
   const std::int64_t all = call.count * comm.size();
   NDArray data = zeros({call.count}, call.dtype), large = zeros({all}, call.dtype), other = data;
@@ -88,14 +87,14 @@ void make(Communicator& comm, const Call& call) {
   other.wait();
 }
 
-// What each rank calls where they part; the same before.
+// The calls of each rank after the common ones.
 using CallsByRank = std::vector<std::vector<Call>>;
 struct Class {
   const char* name;
   CallsByRank (*make)(Random& random, int ranks, int odd);
 };
 
-// All of them call `even`, but the odd one.
+// All ranks call `even`, except the odd one.
 CallsByRank but_one(int ranks, int odd, const std::vector<Call>& even, const std::vector<Call>& other) {
   CallsByRank calls_by_rank(static_cast<std::size_t>(ranks), even);
   calls_by_rank[static_cast<std::size_t>(odd)] = other;
@@ -104,7 +103,7 @@ CallsByRank but_one(int ranks, int odd, const std::vector<Call>& even, const std
 
 int next_to(int rank, int ranks) { return (rank + 1) % ranks; }
 
-// The odd one has to do with its neighbour, the others call a barrier.
+// The odd rank and its neighbour call a pair, the others a barrier.
 CallsByRank pair(int ranks, int odd, const Call& mine, const Call& neighbours) {
   CallsByRank calls_by_rank = but_one(ranks, odd, {}, {mine});
   calls_by_rank[static_cast<std::size_t>(next_to(odd, ranks))] = {neighbours};
@@ -242,7 +241,7 @@ struct Times {
   Clock::time_point begins{}, hears{};
 };
 
-// Throws what the rank is told.
+// Makes the common calls, then this rank's own; throws its error.
 void part(Communicator& comm, const std::vector<Call>& together, const std::vector<Call>& alone,
           Times& times) {
   for (const Call& call : together) make(comm, call);
@@ -257,7 +256,7 @@ void part(Communicator& comm, const std::vector<Call>& together, const std::vect
   }
 }
 
-// Returns how long it took until the last rank knew, from when the last one did something.
+// Returns the milliseconds from the last rank's first differing call until the last rank got its error.
 double inject(const Class& what, Random& random) {
   const int ranks = 2 + below(random, 4), odd = below(random, ranks);
   std::vector<Call> together(static_cast<std::size_t>(below(random, 4)));
@@ -348,7 +347,8 @@ TEST_CASE("tags of calls that go as one, and of calls without the engine, count 
     }
   };
   differ(
-      [](Communicator& comm) {  // calls behind the first one are there when it runs: they go as one over tcp
+      // The later calls are queued when the first one runs, so tcp fuses them.
+      [](Communicator& comm) {
         std::vector<NDArray> data;
         for (int i = 0; i < 20; ++i) data.push_back(ones({8}));
         for (int i = 0; i < 20; ++i) {

@@ -1,4 +1,4 @@
-// Calls as ops: their order, what they wait for, and what they can be part of.
+// Calls as ops: their order, their dependencies, and their use in graphs and ops.
 #include <algorithm>
 #include <atomic>
 #include <future>
@@ -51,14 +51,14 @@ TEST_CASE("what is ready first waits for what was called first") {
     gate.hold(late);
     comm.all_reduce(late);
     comm.all_reduce(early);
-    // On one rank the first array comes late, on the other one at once: the order is that of the calls on both.
+    // One rank's first array is late, the other's is ready: the calls still run in call order on both.
     gate.open();
     REQUIRE(early.to_vector<float>() == all_of(5, 6));
     REQUIRE(late.to_vector<float>() == all_of(5, 2));
   });
 }
 
-// Threads that call at once may enqueue in one order and push in the other.
+// Concurrent calls may be queued in one order and pushed in the other.
 TEST_CASE("with one rank a call runs when it is ready, whatever was called before") {
   run_local(1, {}, [](Communicator& comm) {
     NDArray late = floats(5), early = floats(5, 3);
@@ -153,7 +153,7 @@ TEST_CASE("split by colour, ordered by key") {
 }
 
 TEST_CASE("reductions have one result, whatever carries them and however they are cut") {
-  // Numbers of very different size: each order of additions rounds in its own way.
+  // Numbers of very different magnitudes, so that each order of additions rounds differently.
   const auto number = [](int rank, std::int64_t i) {
     return static_cast<float>((i * 37 + rank * 101) % 1009) * (i % 3 ? 1e-4f : 1e4f) /
            static_cast<float>(rank + 3);
@@ -179,7 +179,7 @@ TEST_CASE("reductions have one result, whatever carries them and however they ar
 }
 
 TEST_CASE("ranks that each have an even share of the parts give what one rank gives that has them all") {
-  // Eight parts, added by each rank in a balanced tree, then over the ranks.
+  // Eight parts are added within each rank in a balanced tree, then over the ranks.
   const auto part = [](int index, std::size_t i) {
     return static_cast<float>((i * 31 + static_cast<std::size_t>(index) * 17) % 997) * 1e-3f /
            static_cast<float>(index + 1);
@@ -232,7 +232,7 @@ TEST_CASE("arrays that nobody keeps are let go of while others are reduced") {
 
 namespace {
 
-// What the engine knows nobody to wait for.
+// Reads the value in an op, so that the engine sees no waiting thread.
 float first_of(Engine& engine, const NDArray& data) {
   std::promise<float> seen;
   engine.push([&, at = data.detach()] { seen.set_value(*at.data<const float>()); }, {.read = {data.var()}});
@@ -248,7 +248,7 @@ void call_unawaited_among_awaited(Communicator& comm) {
       data.wait();
     }
     Gate gate(comm.engine());
-    if (round % 2 == 1) gate.hold(data);  // ready after its push
+    if (round % 2 == 1) gate.hold(data);  // becomes ready after the call
     comm.all_reduce(data);
     gate.open();
     expected *= 2;
@@ -292,7 +292,7 @@ TEST_CASE(
     "a captured call whose input fails now and then says so each time, however soon it is launched again") {
   run_local(2, {}, [](Communicator& comm) {
     constexpr int kLaunches = 60;
-    std::atomic<int> launch = 0;  // of ops that run in turn
+    std::atomic<int> launch = 0;  // changed only by ops that run in order
     const NDArray data = floats(4);
     data.wait();
     const bool fails = comm.rank() == 0;
@@ -308,7 +308,7 @@ TEST_CASE(
     std::vector<std::string> seen(kLaunches);
     for (int i = 0; i < kLaunches; ++i) {
       graph.launch();
-      if (fails && i % 3 != 0) continue;  // this rank runs ahead of the other one
+      if (fails && i % 3 != 0) continue;  // this rank does not wait, so it runs ahead
       try {
         data.wait();
         seen[static_cast<std::size_t>(i)] = std::to_string(data.to_vector<float>()[0]);

@@ -1,4 +1,4 @@
-// Communicators on engines whose ops nobody runs but who waits (fuzz), or that run each op inside its push (naive).
+// Communicators on engines that run ops only in waits (fuzz) or inside pushes (naive).
 #include <barrier>
 #include <functional>
 #include <memory>
@@ -28,7 +28,7 @@ using Body = std::function<void(Communicator&)>;
 constexpr int kRanks = 3;
 constexpr std::uint64_t kSeeds = kSanitized ? 2 : 5;
 
-// body as each rank, on threads that share an engine, on every back end.
+// Runs body as each rank, on threads that share a fuzz engine, on every back end.
 void on_fuzz(const Body& body, std::chrono::milliseconds timeout = std::chrono::seconds(60)) {
   for (const std::string backend : {"local", "shm", "tcp"}) {
     for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -55,7 +55,7 @@ std::vector<float> of(std::int64_t count, int value) {
   return std::vector<float>(static_cast<std::size_t>(count), static_cast<float>(value));
 }
 
-// Reductions that nobody has waited for, of arrays that ops compute.
+// Reductions of arrays that ops compute, before any wait.
 std::vector<NDArray> pending(Communicator& comm) {
   std::vector<NDArray> all;
   for (const std::int64_t count : {4, 5000, 100'000}) {
@@ -187,7 +187,7 @@ TEST_CASE(
     const Var outcome = engine.new_var();
     engine.push([&] { CHECK_THROWS_AS(comm->all_reduce(data.data(), 4, DType::f32), WouldDeadlock); },
                 {.read = {begin.var()}, .mutate = {comm->var(), outcome}});
-    comm->all_reduce(later);  // behind the op, which has the wire
+    comm->all_reduce(later);  // queued after the op, which mutates comm->var()
     std::thread other([&] {
       const EngineScope inner(engine);
       const NDArray same = floats(4);

@@ -1,5 +1,5 @@
-// Ranks that want different things of one communicator are told who wants what, before they tell each other anything
-// else.
+// Ranks whose options for a communicator contradict each other get an error that names both, before anything
+// else is exchanged.
 #include <string>
 #include <vector>
 
@@ -15,7 +15,7 @@ using namespace heddle::test;
 
 namespace {
 
-// What each rank is told that comes with its own options.
+// The error of each rank, where rank i passes options[i].
 Outcomes create_with(const std::vector<CommOptions>& options) {
   const TemporaryDirectory directory;
   const int size = static_cast<int>(options.size());

@@ -22,8 +22,8 @@ using namespace heddle::test;
 
 namespace {
 
-// Small integers, so that no rounding hides a wrong order or a missing part, and in no period, so that none hides a
-// shift.
+// Small integers, so that rounding does not hide a wrong order or a missing part. Not periodic, so that no
+// shift is hidden.
 template <class T> std::vector<T> values_of(int rank, std::size_t count, std::size_t first = 0) {
   std::vector<T> values(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -33,7 +33,7 @@ template <class T> std::vector<T> values_of(int rank, std::size_t count, std::si
   return values;
 }
 
-// What a type is combined in.
+// The type in which a type's elements are combined.
 template <class T> using Wide = std::conditional_t<is_half_type<T>, float, T>;
 
 template <class T> T reduced(ReduceOp op, T left, T right) {
@@ -62,8 +62,8 @@ template <class T> std::vector<T> serial_reduction(ReduceOp op, int ranks, std::
   return all;
 }
 
-// Reckoned once for all ranks, algorithms and back ends: otherwise a long sweep is mostly this. Only results of the
-// latest number of ranks are kept, which bounds the memory.
+// Computed once for all ranks, algorithms and back ends, since a long sweep would otherwise mostly compute
+// this. Keeps only results for the latest number of ranks, to bound the memory.
 template <class T>
 std::shared_ptr<const std::vector<T>> expected_reduction(ReduceOp op, int ranks, std::size_t count) {
   static std::mutex mutex;
@@ -84,7 +84,7 @@ template <class T> NDArray array_of(const std::vector<T>& values) {
   return array(values, {static_cast<std::int64_t>(values.size())});
 }
 
-// Every collective, once, checked against a serial reduction.
+// Calls every collective once and compares it with a serial reduction.
 template <class T> void sweep(Communicator& comm, std::size_t count) {
   const int size = comm.size(), rank = comm.rank();
   const auto ranks = static_cast<std::size_t>(size);
@@ -169,8 +169,8 @@ TEST_CASE("collectives give what a serial program gives, for ranks, sizes, dtype
   }
 }
 
-// The long run: --sweep=1048579, all ranks and up to so many elements; the everyday one is of three ranks. --backend=1
-// is shm alone, 2 tcp, 0 local.
+// Long run: --sweep=1048579, with all numbers of ranks and up to that many elements; the default has three
+// ranks. --backend=0 is local only, 1 shm, 2 tcp.
 TEST_CASE("the whole sweep of back ends, algorithms, ranks, sizes and dtypes") {
   const auto most = static_cast<std::size_t>(argument("sweep", 1));
   const bool everyday = most == 1;
@@ -188,7 +188,7 @@ TEST_CASE("the whole sweep of back ends, algorithms, ranks, sizes and dtypes") {
       if (only >= 0 && static_cast<std::size_t>(only) != backend) continue;
       for (const char* algorithm :
            {"auto", "direct", "ring", "tree", "recursive_doubling", "halving_doubling", "hierarchical"}) {
-        if (std::string(algorithm) == "direct" && backend == 2) continue;  // is for shared memory
+        if (std::string(algorithm) == "direct" && backend == 2) continue;  // direct needs shared memory
         CAPTURE(std::string(backends[backend]));
         CAPTURE(std::string(algorithm));
         CAPTURE(ranks);

@@ -1,4 +1,4 @@
-// The compressed reduction against the same steps one after the other in one thread.
+// The compressed reduction, compared with the same steps on one thread.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -35,7 +35,7 @@ Values normals(std::size_t count, int seed) {
 
 NDArray array_of(const Values& values) { return array(values, {static_cast<std::int64_t>(values.size())}); }
 
-// What others get of c = residual + values; the residual becomes what they lack.
+// The decoded values of residual + values; updates the residual.
 Values send(const Codec& codec, const Values& values, Values& residual) {
   Values sent(values.size());
   std::vector<std::byte> bytes(codec.encoded_bytes(values.size()));
@@ -49,7 +49,7 @@ Values send(const Codec& codec, const Values& values, Values& residual) {
   return sent;
 }
 
-// All ranks in one.
+// Simulates all ranks on one thread.
 class Oracle {
  public:
   Oracle(const Codec& codec, std::size_t ranks, std::size_t count)
@@ -88,7 +88,7 @@ class Oracle {
     return sent;
   }
   const Codec& codec_;
-  std::shared_ptr<const Codec> sum_codec_{std::shared_ptr<void>(), &codec_};  // does not own
+  std::shared_ptr<const Codec> sum_codec_{std::shared_ptr<void>(), &codec_};  // aliases codec_, not owned
   std::size_t ranks_, count_;
   std::vector<Values> residuals_, sum_residuals_;
 };
@@ -120,7 +120,7 @@ void check_like_oracle(const std::string& name, int ranks, std::size_t count) {
   });
 }
 
-// w of y = x . w, learnt by two ranks with half of the samples each; the mean loss at the end.
+// Trains w of y = x . w on two ranks with half of the samples each; returns the final mean loss.
 double train(const std::string& name) {
   constexpr std::size_t kSamples = 64, kWeights = 24;
   const Values truth = normals(kWeights, 5), x = normals(kSamples * kWeights, 6);
@@ -189,8 +189,7 @@ TEST_CASE("nothing is lost: what was applied and what is left are the sum of all
       std::vector<double> mine(kCount), applied(kCount);
       for (int step = 0; step < 50; ++step) {
         Values gradient = normals(kCount, 10 * step + comm->rank());
-        for (float& value : gradient)
-          value = std::round(value * 64) / 64;  // so that additions of them are exact
+        for (float& value : gradient) value = std::round(value * 64) / 64;  // additions of these are exact
         const NDArray array = array_of(gradient);
         reduce.reduce(array);
         const Values sum = array.to_vector<float>();
@@ -213,7 +212,7 @@ TEST_CASE("nothing is lost: what was applied and what is left are the sum of all
 }
 
 TEST_CASE("a linear model learns with every codec what it learns without") {
-  const double plain = train("none"), begin = 24;  // about the variance of y
+  const double plain = train("none"), begin = 24;  // begin: about the variance of y
   CHECK(plain < 1e-4 * begin);
   for (const std::string name : {"fp16", "bf16", "1bit", "2bit:0.2", "topk:0.1"}) {
     CAPTURE(name);
@@ -262,8 +261,8 @@ TEST_CASE(
     reduce.reduce(first);
     CHECK(first.to_vector<float>() == expected[0]);
     const Values left = reduce.residual(), sum_left = reduce.sum_residual();
-    for (int round = 0; round < 2;
-         ++round) {  // the second time for the residuals' sake, until they are cleared
+    // The second round fails because of the residuals, until their errors are cleared.
+    for (int round = 0; round < 2; ++round) {
       const NDArray bad = ones({100});
       if (comm->rank() == 1 && round == 0)
         array_push("load", {}, {bad}, [] { throw std::runtime_error("bad batch"); });
@@ -303,7 +302,7 @@ TEST_CASE("ranks that do not reduce the same are told who reduces what, also whe
   const struct {
     const char *codec, *other;
     std::int64_t count, others_count;
-    bool fits;  // lengths that do not fit end the communicator
+    bool fits;  // false: the lengths differ, which aborts the communicator
     const char* text;
   } cases[] = {
       {"fp16", "bf16", 100, 100, true, "rank 0 has 100 elements by fp16, rank 1 has 100 elements by bf16"},
@@ -326,7 +325,7 @@ TEST_CASE("ranks that do not reduce the same are told who reduces what, also whe
           CHECK_THROWS_WITH_AS(data.wait(), doctest::Contains(one.text), CommMismatch);
         }
         if (!one.fits) return;
-        comm.barrier();  // which knows nothing of it
+        comm.barrier();  // the communicator is intact
         comm.wait();
       };
       const Outcomes outcomes = backend == "local" ? try_local(2, {}, body) : try_job(backend, 2, {}, body);

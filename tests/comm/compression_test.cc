@@ -1,4 +1,4 @@
-// Codecs against what a reader would write down without thinking of speed.
+// Codecs, compared with straightforward implementations.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -29,7 +29,7 @@ std::vector<float> normals(std::size_t count, unsigned seed = 1) {
   return values;
 }
 
-// Through bytes of exactly the size that is promised, at an odd address.
+// Encodes and decodes, with exactly encoded_bytes() bytes at an odd address.
 std::vector<float> round_trip(const Codec& codec, const std::vector<float>& values) {
   std::vector<std::byte> bytes(codec.encoded_bytes(values.size()) + 1);
   codec.encode(values, std::span(bytes).subspan(1));
@@ -38,7 +38,7 @@ std::vector<float> round_trip(const Codec& codec, const std::vector<float>& valu
   return decoded;
 }
 
-// What a floating-point format with that many bits of exponent and fraction holds.
+// The value of a bit pattern in a format with that many exponent and fraction bits.
 double value_of(std::uint32_t bits, int exponent_bits, int fraction_bits) {
   const int bias = (1 << (exponent_bits - 1)) - 1, top = (1 << exponent_bits) - 1;
   const int exponent = static_cast<int>(bits >> fraction_bits) & top;
@@ -53,7 +53,8 @@ bool same(float a, float b) {
          std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
 }
 
-// Every pattern decodes to its value and back; between two neighbours the nearer one wins, at half way the even one.
+// Every pattern decodes to its value and encodes back; between two patterns the nearer one is chosen, at half
+// way the even one.
 template <class To, class From> void check_format(int exponent_bits, int fraction_bits, To to, From from) {
   const auto infinity = static_cast<std::uint16_t>(((1u << exponent_bits) - 1) << fraction_bits);
   int wrong = 0;
@@ -63,7 +64,7 @@ template <class To, class From> void check_format(int exponent_bits, int fractio
     wrong += !same(value, static_cast<float>(value_of(bits, exponent_bits, fraction_bits)));
     wrong += std::isnan(value) ? !std::isnan(from(to(value))) : to(value) != half;
     if ((half & 0x7fff) >= infinity) continue;
-    // The largest one's neighbour would be the next power of two.
+    // The largest finite number rounds as if the next power of two were its neighbour.
     double next = value_of(bits + 1, exponent_bits, fraction_bits);
     if (std::isinf(next)) next = 2.0 * value - value_of(bits - 1, exponent_bits, fraction_bits);
     const float middle = static_cast<float>((value + next) / 2);
@@ -74,7 +75,7 @@ template <class To, class From> void check_format(int exponent_bits, int fractio
   }
   CHECK(wrong == 0);
   CHECK(std::isnan(from(to(kNan))));
-  CHECK(std::isnan(from(to(std::bit_cast<float>(0xff800001u)))));  // whose upper bits are those of -inf
+  CHECK(std::isnan(from(to(std::bit_cast<float>(0xff800001u)))));  // the upper 16 bits are those of -inf
   CHECK(to(kInf) == infinity);
   CHECK(to(-0.0f) == 0x8000);
   CHECK(to(std::numeric_limits<float>::max()) == infinity);
@@ -160,7 +161,7 @@ TEST_CASE("topk: the largest by magnitude, of equals the first") {
     const auto codec = make_codec("topk:" + std::to_string(ratio));
     for (std::size_t size : kSizes) {
       std::vector<float> values = normals(size);
-      for (float& value : values) value = std::round(value * 8) / 8;  // many are equal
+      for (float& value : values) value = std::round(value * 8) / 8;  // many values are equal
       std::vector<std::size_t> order(size);
       std::iota(order.begin(), order.end(), 0);
       std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {

@@ -1,4 +1,4 @@
-// Arrays that are not there until the test says so.
+// Arrays that become ready when the test opens a gate.
 #pragma once
 
 #include <mutex>
@@ -9,7 +9,8 @@
 
 namespace heddle::test {
 
-// A var that nobody has yet: what reads it is not there. Opened before it is destroyed. Not with the scheduler naive.
+// A var that an op holds until open(): arrays that depend on it are not ready. Open it before its
+// destruction. Not for the scheduler naive.
 class Gate {
  public:
   explicit Gate(Engine& engine) : engine_(engine), var_(engine.new_var()) {
@@ -36,7 +37,7 @@ class Gate {
 
   Engine& engine_;
   Var var_;
-  std::mutex mutex_;  // guards the rest
+  std::mutex mutex_;  // guards the members below
   std::optional<Completion> held_;
   bool open_ = false;
 };

@@ -1,4 +1,4 @@
-// Ranks of several hosts: rings of memory inside them, and the algorithm of two levels.
+// Ranks on several hosts: rings of shared memory inside a host, and the two-level algorithm.
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -49,8 +49,8 @@ void sleep_until(Connection& connection, bool to_send, bool to_receive) {
   if (auto wanted = connection.before_sleep(to_send, to_receive)) poll(&*wanted, 1, -1);
 }
 
-// Sends all of `out` and receives until the other side has finished, in pieces of any size, some with a head and a
-// body; sleeps when neither goes on.
+// Sends all of `out` and receives until the other side has finished, in pieces of random size, some with a
+// head and a body; sleeps while neither progresses.
 Bytes exchange(Connection& connection, std::span<const std::byte> out, unsigned seed) {
   std::mt19937 random(seed);
   Bytes all, room(1 << 18);
@@ -77,7 +77,7 @@ Bytes exchange(Connection& connection, std::span<const std::byte> out, unsigned 
   return all;
 }
 
-// Rank r is on host hosts[r].
+// Runs f on each rank; rank r is on host hosts[r].
 heddle::test::Outcomes on_hosts(const std::vector<int>& hosts, const std::function<void(Transport&)>& f,
                                 std::chrono::microseconds spin = std::chrono::microseconds{50}) {
   return run_ranks(static_cast<int>(hosts.size()), [&](Rendezvous& rendezvous) {
@@ -116,7 +116,7 @@ void reduce_and_check(Transport& transport, std::size_t count) {
   }
 }
 
-// Small whole numbers, whose sums all of these types hold.
+// Small integers, whose sums all tested types represent exactly.
 template <class T> void reduce_small_and_check(Transport& transport, std::size_t count) {
   const auto of = [](int rank, std::size_t i) { return static_cast<int>((i * 7 + 3) % 11) - 5 + rank; };
   std::vector<T> values;

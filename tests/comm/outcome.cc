@@ -1,4 +1,4 @@
-// How ranks have ended; for tests and for the programs that they start.
+// The outcomes of ranks, for tests and the programs that they start.
 #include <sys/wait.h>
 
 #include "ranks.h"

@@ -1,4 +1,4 @@
-// Ranks to test with: threads of this process, or processes of their own.
+// Ranks for tests: threads of this process, or child processes.
 #pragma once
 
 #include <condition_variable>
@@ -18,24 +18,24 @@
 
 namespace heddle::test {
 
-// What each rank threw, by rank; null if nothing.
+// The exception that each rank threw, by rank; null if none.
 using Outcomes = std::vector<std::exception_ptr>;
 
-// body(rank) on a thread for each rank.
+// Runs body(rank) on a thread for each rank.
 Outcomes on_threads(int size, const std::function<void(int)>& body);
 
-// Runs body(communicator) as each rank, on a thread each, with ranks of create_local.
+// Runs body(communicator) on a thread for each rank, with ranks of create_local.
 Outcomes try_local(int size, const CommOptions& options, const std::function<void(Communicator&)>& body);
-// The same, and rethrows the first error.
+// As try_local, and rethrows the first error.
 void run_local(int size, const CommOptions& options, const std::function<void(Communicator&)>& body);
 
-// The same with ranks that meet over a unix socket, as processes do: "shm" or "tcp".
+// As try_local and run_local, with ranks that rendezvous over a unix socket, as processes do: "shm" or "tcp".
 Outcomes try_job(const std::string& backend, int size, CommOptions options,
                  const std::function<void(Communicator&)>& body);
 void run_job(const std::string& backend, int size, const CommOptions& options,
              const std::function<void(Communicator&)>& body);
 
-// Processes meet here: the parent makes it before it forks. Whoever comes last opens it for all.
+// Shared memory for a rendezvous of processes: the parent creates it before it forks.
 class SharedTable {
  public:
   explicit SharedTable(int size);
@@ -43,7 +43,7 @@ class SharedTable {
   SharedTable(const SharedTable&) = delete;
   SharedTable& operator=(const SharedTable&) = delete;
   std::unique_ptr<comm_detail::Rendezvous> rendezvous(int rank);
-  void say(int rank, const std::string& text);  // for the parent to see
+  void say(int rank, const std::string& text);  // stores a text for the parent
   std::string said(int rank) const;
 
   struct Page;
@@ -52,13 +52,14 @@ class SharedTable {
   Page* page_;
 };
 
-// body(rank, table) in a process each, forked before it makes any thread or engine; a body that throws says so. Returns
-// the children's pids; wait_for reaps one, and says how it ended: "" (exit 0), "exit 3", "signal 9".
+// Runs body(rank, table) in a child process for each rank, forked before it creates a thread or engine; a
+// body that throws stores the error by say(). Returns the pids. wait_for reaps a child and returns how it
+// ended: "" (exit 0), "exit 3", "signal 9".
 std::vector<pid_t> fork_ranks(SharedTable& table, int size,
                               const std::function<void(int rank, SharedTable&)>& body);
 std::string wait_for(pid_t pid);
 
-// The type and text of an error.
+// The type and the text of an error.
 std::string kind_of(const std::exception_ptr& error);
 std::string text_of(const std::exception_ptr& error);
 

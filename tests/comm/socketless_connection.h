@@ -1,4 +1,5 @@
-// The base of connections in tests that have no socket: nothing is polled, and what is sent counts as delivered.
+// Base of connections without a socket, for tests: there is nothing to poll, and sent bytes count as
+// delivered.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Threads as ranks, for tests, and how they meet.
+// Threads as ranks for tests, and their rendezvous.
 #pragma once
 
 #include <condition_variable>
@@ -14,7 +14,7 @@
 
 namespace heddle::test {
 
-// Where threads meet. One all_gather after the other, as often as they like.
+// The rendezvous of threads: any number of all_gathers, one after the other.
 class RendezvousAddress {
  public:
   explicit RendezvousAddress(int size) : texts_(static_cast<std::size_t>(size)) {}
@@ -35,7 +35,7 @@ class RendezvousAddress {
   }
 
  private:
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;  // guards the members below
   std::condition_variable all_here_;
   std::vector<std::string> texts_, complete_;
   int come_ = 0, round_ = 0;
@@ -56,7 +56,7 @@ class ThreadRendezvous : public comm_detail::Rendezvous {
   const int rank_;
 };
 
-// Runs f(rendezvous) on a thread a rank; what each has thrown, null for nothing.
+// Runs f(rendezvous) on a thread for each rank; returns each rank's exception, null if none.
 inline Outcomes run_ranks(int size, const std::function<void(comm_detail::Rendezvous&)>& f) {
   RendezvousAddress place(size);
   return on_threads(size, [&](int rank) {

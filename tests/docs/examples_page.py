@@ -15,13 +15,13 @@ import tempfile
 import textwrap
 
 MOST_BYTES = 40_000
-PIXELS, LEVELS = 2.0, 1  # that numbers and digits of colours may differ by
+PIXELS, LEVELS = 2.0, 1  # tolerances: for coordinates in pixels, for a digit of a colour
 COLOR = re.compile(r"#([0-9a-f]{3,6})")
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?|(?<=[a-zA-Z])-?\d+(?:\.\d+)?")
 
 
 def has_lines(program, block):
-    """Whether the block's lines stand in the program's text one after another."""
+    """Whether the block's lines are consecutive lines of the program, at any indentation."""
     lines, count = program.split("\n"), block.count("\n") + 1
     return any(textwrap.dedent("\n".join(lines[at:at + count])) == block for at in range(len(lines) - count + 1))
 

@@ -28,14 +28,14 @@ from collections import namedtuple
 
 Pair = namedtuple("Pair", "line index numpy heddle remark")
 
-# What a spelling in C++ looks like where it is not the operator's name and a parenthesis.
+# The C++ spelling of an operator, if it is not the operator's name followed by a parenthesis.
 SPELLINGS = {"std": "stddev(", "add_": "+= ", "subtract_": "-= ", "multiply_": "*= ", "divide_": "/= ", "remainder_": "%= ", "bitwise_and_": "&= ", "bitwise_or_": "|= ", "bitwise_xor_": "^= ",
     "bitwise_left_shift_": "<<= ", "bitwise_right_shift_": ">>= ", "assign_": ".assign(",
              "fill_": ".fill(", "remainder_": "%= ", "bitwise_and_": "&= ", "bitwise_or_": "|= ", "bitwise_xor_": "^= ",
              "bitwise_left_shift_": "<<= ", "bitwise_right_shift_": ">>= "}
-WITHOUT_FAMILIES = {"Neural networks", "Row-sparse arrays", "Layers"}  # but for those that have a row
-WITHOUT = {"digamma", "lu", "expm", "truncated_normal",  # SciPy's
-           "copy_to"}  # NumPy has one device
+WITHOUT_FAMILIES = {"Neural networks", "Row-sparse arrays", "Layers"}  # except operators that have a row
+WITHOUT = {"digamma", "lu", "expm", "truncated_normal",  # in SciPy, not in NumPy
+           "copy_to"}  # NumPy has only one device
 
 PROLOGUE = """#include <array>
 #include <cmath>
@@ -133,7 +133,8 @@ def result_of(heddle):
     """The statements that give the result of a Heddle spelling."""
     if heddle.startswith("save_"):
         return f"{heddle}; return File{{}};"
-    if re.search(r"\.(assign|fill)\(| ([-+*/%&|^]|<<|>>)?= ", re.sub(r"\{[^{}]*\}", "", heddle)):  # {.begin = 1} is no assignment
+    # designated initialisers such as {.begin = 1} are not assignments
+    if re.search(r"\.(assign|fill)\(| ([-+*/%&|^]|<<|>>)?= ", re.sub(r"\{[^{}]*\}", "", heddle)):
         return f"{heddle}; return {changed_by(heddle)};"
     return f"return {heddle};"
 
@@ -156,7 +157,7 @@ def close(np, one, other):
 
 
 def alike(np, one, other):
-    """Kolmogorov and Smirnov's test: the distance of the two distributions, which one in ten thousand exceeds."""
+    """The two-sample Kolmogorov-Smirnov test at a significance of 1e-4."""
     places = np.concatenate([one, other])
     below = [np.searchsorted(np.sort(x), places, "right") / x.size for x in (one, other)]
     return np.abs(below[0] - below[1]).max() <= 2.23 * math.sqrt(1 / one.size + 1 / other.size)
@@ -195,7 +196,7 @@ def evaluate(np, code, arrays):
 
 
 def compare(np, pair, ours, theirs, views):
-    """What is wrong with a pair; None if nothing is. views: whether ours and theirs are views of a."""
+    """The problem of a pair, or None. views: whether ours and theirs are views of `a`."""
     if len(ours) != len(theirs):
         return f"{len(ours)} arrays, NumPy {len(theirs)}"
     said = re.search(r"`(\w+), not (\w+)`", pair.remark)

@@ -1,4 +1,4 @@
-// Whether another thread sleeps, as the system says: to let it get to where it waits, without a guess at how long that takes.
+// Whether the system says that another thread sleeps, so that a test can wait until it blocks.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace heddle::test {
 
-// `thread` is of this process; true too if it has ended.
+// `thread` belongs to this process; also true if it has ended.
 inline bool is_asleep(pid_t thread) {
   std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
   std::string line;

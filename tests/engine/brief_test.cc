@@ -1,4 +1,4 @@
-// Ops that the pushing thread may run at once.
+// Brief ops, which the pushing thread may run inside the push.
 #include <atomic>
 #include <future>
 #include <stdexcept>

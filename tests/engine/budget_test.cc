@@ -1,4 +1,4 @@
-// Bounds on what is in flight: pushes that wait for room.
+// Bounds on ops in flight: pushes that wait for room.
 #include <atomic>
 #include <cstddef>
 #include <cstdlib>
@@ -37,7 +37,7 @@ template <class F> void on_bounded(std::size_t max_ops, std::size_t max_bytes, F
   }
 }
 
-// How many closures the engine holds, and how many bytes they stand for.
+// Counts the closures that the engine holds, and the bytes declared for them.
 struct Flight {
   std::atomic<std::int64_t> ops = 0, bytes = 0, most_ops = 0, most_bytes = 0, ran = 0;
   static void raise(std::atomic<std::int64_t>& most, std::int64_t value) {
@@ -54,7 +54,8 @@ struct Flight {
   }
 };
 
-// Only its copy counts: that which a push makes in the op's memory, and which lives until the op has ended.
+// Counts itself only as a copy: the push copies it into the op's memory, where it lives until the op has
+// ended.
 struct Counted {
   Flight& flight;
   std::int64_t size = 0;
@@ -117,10 +118,10 @@ TEST_CASE("eight threads never have more bytes in flight than the bound, but for
     Counted huge(flight, 5 * kBound);
     for (int i = 0; i < 3; ++i) {
       engine.push(huge, {.bytes = 5 * kBound});
-      engine.push(Counted(flight, 0));  // holds nothing
+      engine.push(Counted(flight, 0));  // no bytes
     }
     engine.wait_all();
-    CHECK(flight.most_bytes == 5 * kBound);  // one at a time
+    CHECK(flight.most_bytes == 5 * kBound);  // ops larger than the bound run one at a time
     CHECK(flight.ran == 8 * 220 + 6);
   });
 }
@@ -154,7 +155,7 @@ TEST_CASE("a push inside an op never waits, also an op of another engine") {
           ran = nested;
         },
         {.bytes = 10});
-    engine.push([] {}, {.bytes = 10});  // waits for all of them
+    engine.push([] {}, {.bytes = 10});  // waits for all ops before it
     CHECK(ran == 100);
     engine.wait_all();
 
@@ -162,7 +163,7 @@ TEST_CASE("a push inside an op never waits, also an op of another engine") {
     Var held = engine.new_var();
     std::shared_ptr<Completion> last;
     std::atomic<bool> holds = false;
-    std::thread pusher([&] {  // the naive push ends when the op does
+    std::thread pusher([&] {  // a push under naive returns only when the op has ended
       engine.push_async(
           [&](RunContext&, Completion done) {
             last = std::make_shared<Completion>(std::move(done));
@@ -207,7 +208,7 @@ TEST_CASE("who waits for room that an op not yet pushed has, goes on once it is"
     const std::atomic<bool>& go_on;
     PausesInCopy(std::atomic<bool>& tell, const std::atomic<bool>& until) : paused(tell), go_on(until) {}
     PausesInCopy(const PausesInCopy& other) : paused(other.paused), go_on(other.go_on) {
-      paused = true;  // the engine has given it room by now
+      paused = true;  // the engine reserves room before it copies the closure
       while (!go_on) std::this_thread::yield();
     }
     void operator()() const {}
@@ -296,7 +297,7 @@ TEST_CASE("wait_all and wait go on while others wait for room") {
     }
     stop = true;
     pushers.join();
-    engine.wait_all();  // the last ops count in ran
+    engine.wait_all();  // the pushers' last ops still increment `ran`
   });
 }
 
@@ -335,7 +336,7 @@ TEST_CASE("a push that waits for room ends with the exception of the thread's ch
   CHECK_THROWS_WITH_AS(engine.push([&] { ran = true; }), "given up", std::runtime_error);
   CHECK(checks == 2);
   held->done();
-  engine.push([] {});  // there is room again
+  engine.push([] {});  // the failed push has released its room
   set_interrupt_check(nullptr);
   engine.wait_all();
   CHECK_FALSE(ran);

@@ -1,4 +1,4 @@
-// Ops that compute with libraries which have threads of their own: together never more threads than the engine has workers.
+// Ops that use libraries with threads of their own: in total never more threads than the engine has workers.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -18,7 +18,7 @@ using namespace heddle;
 
 namespace {
 
-// How many threads are inside at once, and the most there ever were.
+// Counts the threads that are inside at once, and their maximum.
 class Crowd {
  public:
   class Inside {
@@ -107,7 +107,7 @@ TEST_CASE(
   Crowd crowd;
   std::vector<Var> vars;
   for (int i = 0; i < 8; ++i) vars.push_back(engine.new_var());
-  static thread_local int depth = 0;  // ops on this thread's stack
+  static thread_local int depth = 0;  // number of ops on this thread's stack
   std::atomic<int> on_top = 0;
   for (std::size_t i = 0; i < 64; ++i) {
     engine.push(
@@ -127,7 +127,8 @@ TEST_CASE(
         {.mutate = {vars[i % vars.size()]}});
   }
   engine.wait_all();
-  // A machine that stands still for 20 ms looks like one where all slots' holders need what a waiting op has.
+  // Each slot timeout allows one thread more: if nothing moves for 20 ms, as on a stalled machine, the engine
+  // assumes a deadlock of slot holders.
   const auto& scheduler = static_cast<const detail::ThreadedScheduler&>(engine.core().scheduler());
   CHECK(crowd.most() <= kWorkers + static_cast<int>(scheduler.slot_timeouts()));
   CHECK(on_top == 0);

@@ -1,4 +1,5 @@
-// Many threads push over crossing var sets: no cycle may form, and the result is that of the order the engine reports.
+// Many threads push over overlapping var sets: no cycle may form, and the result must match the push order
+// that the engine reports.
 #include <algorithm>
 #include <random>
 #include <thread>
@@ -17,7 +18,7 @@ namespace {
 struct Pushed {
   std::uint64_t sequence = 0;
   std::uint64_t id = 0;
-  std::uint64_t seen = 0;  // hash of what the op read
+  std::uint64_t seen = 0;  // hash of the values that the op read
   std::vector<int> reads, mutates;
 };
 
@@ -81,7 +82,7 @@ TEST_CASE("eight pushing threads: the result is that of the reported serial orde
     for (const auto& list : ops) {
       for (std::size_t i = 0; i < list.size(); ++i) {
         order.push_back(&list[i]);
-        if (i > 0) REQUIRE(list[i - 1].sequence < list[i].sequence);  // each thread's own order is kept
+        if (i > 0) REQUIRE(list[i - 1].sequence < list[i].sequence);  // each thread's ops keep their order
       }
     }
     std::sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->sequence < b->sequence; });

@@ -1,4 +1,4 @@
-// A thread that the engine does not know, which ends asynchronous ops.
+// A thread outside the engine that completes asynchronous ops.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,8 @@
 
 namespace heddle::test {
 
-// Calls end() with each Completion that it is given, on a thread of its own; with the last ones when it dies.
+// Calls end() with each Completion passed to take(), on its thread. The destructor ends the remaining ones
+// first.
 class Elsewhere {
  public:
   explicit Elsewhere(std::function<void(Completion&)> end)

@@ -118,7 +118,7 @@ TEST_CASE("consecutive reads run together, writes alone") {
   Engine engine({.workers = 4});
   Var var = engine.new_var();
   std::atomic<int> inside = 0;
-  // Each of two readers waits for the other: this ends only if they run at once.
+  // Each of two readers waits for the other, so this ends only if both run concurrently.
   for (int i = 0; i < 2; ++i) {
     engine.push(
         [&] {
@@ -306,7 +306,7 @@ TEST_CASE("how long an idle worker looks for work is an option, and bad values a
   }
 }
 
-// Workers that never sleep leave work to whoever should have it, and end with their engine.
+// Workers that spin for ever still let other workers get ops, and end with their engine.
 TEST_CASE("workers that look for work without end") {
   for (int workers : {1, 3}) {
     Engine engine({.workers = workers, .spin = 1e9});

@@ -180,15 +180,15 @@ TEST_CASE("an error's path may be very long") {
   engine.wait(var);
 }
 
-// ThreadSanitizer sees it if a step of the path is taken apart while it is read.
+// For ThreadSanitizer: the path of an error is read while its steps are destroyed.
 TEST_CASE("an error is described while the errors behind it are replaced") {
   Engine engine({.workers = 3});
   Var a = engine.new_var(), b = engine.new_var(), c = engine.new_var();
   std::atomic<bool> stop = false;
   bool complete = true;
   std::thread watch([&] {
-    while (
-        !stop) {  // looks at b alone: to lock c would order it with the thread that frees what c and b share
+    // Watches only b: locking c would order this thread after the one that frees what c and b share.
+    while (!stop) {
       const ErrorReport report = engine.error_of(b);
       complete &= !report.exception || (report.op == "fails" && report.path.size() == 1);
     }
@@ -333,7 +333,7 @@ TEST_CASE("an error whose var has been dropped is not thrown again, whichever th
 
 namespace {
 
-// An op that somebody else waits for too.
+// An op that records whether it ran or was skipped.
 struct Awaited {
   std::string* heard;
   void operator()() const { *heard = "ran"; }

@@ -1,9 +1,9 @@
-// With --inside-op: an op calls std::exit(0), which ends the process and does not wait for that op.
-// With --exit-with-static-engine: the same in an op of an engine that the program made itself.
-// With --destroyed-inside-op: an op destroys its engine, which aborts the process.
-// With --unseen-errors: 3000 ops fail, and nobody waits for them.
-// Without: a var that outlives the default engine at exit: it may be waited for and dropped, and a push on it is refused.
-// Exits with 0 if all of that holds.
+// --inside-op: an op calls std::exit(0), which ends the process without waiting for that op.
+// --exit-with-static-engine: the same in an op of a static engine of the program.
+// --destroyed-inside-op: an op destroys its engine, which aborts the process.
+// --unseen-errors: 3000 ops fail, and nothing waits for them.
+// No flag: a var outlives the default engine at exit; it can be waited for and destroyed, and a push on it
+// throws. Exits with 0 if all of that holds.
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -18,11 +18,11 @@ namespace {
 constexpr int kOps = 1000;
 int value = 0;
 
-// Made before the engine, so destroyed after it was shut down.
+// Constructed before the default engine, so destroyed after it is shut down.
 struct Late {
   heddle::Var var;
 
-  // A static destructor may look as well, and make an engine of its own.
+  // A static destructor may describe the default engine, and create another engine.
   bool works_anew() {
     if (heddle::default_engine().describe_pending() != "no op is pending\n") return false;
     heddle::Engine fresh({.workers = 2, .watchdog = 1000});
@@ -55,7 +55,7 @@ struct Late {
   }
 } late;
 
-// Both wait for the op, which does not end.
+// Both exit() and this thread wait for the op, which does not end.
 int exit_inside_op(heddle::Engine& engine) {
   heddle::Var var = engine.new_var();
   engine.push([] { std::exit(0); }, {.mutate = {var}});
@@ -67,7 +67,7 @@ int destroy_inside_op() {
   auto engine = std::make_unique<heddle::Engine>();
   heddle::Var var = engine->new_var();
   engine->push([&] { engine.reset(); }, {.mutate = {var}, .name = "destroys"});
-  for (;;) pause();  // the engine may be gone: this thread leaves it alone
+  for (;;) pause();  // the engine may be destroyed already, so this thread must not use it
 }
 
 int leave_errors() {

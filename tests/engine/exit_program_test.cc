@@ -1,4 +1,4 @@
-// What a program says, and how it ends, when its engine ends with errors or where it must not.
+// The output and exit status of programs whose engine ends with errors, or where it must not end.
 #include <algorithm>
 #include <csignal>
 #include <string>

@@ -1,4 +1,4 @@
-// One test a rule: who comes after whom, what an error does, and what becomes of events.
+// One test a rule: the order of ops, the propagation of errors, and the reuse of events.
 #include <algorithm>
 #include <atomic>
 #include <latch>
@@ -15,7 +15,7 @@
 namespace heddle::test {
 namespace {
 
-// Two streams that move only when told to, and a var.
+// Two streams that advance only when stepped, and a var.
 struct TwoStreams : StreamRig {
   TwoStreams() : a(add_host({.stepped = true})), b(add_host({.stepped = true})) {}
   ~TwoStreams() { finish(); }
@@ -38,9 +38,9 @@ TEST_CASE("an op on the same stream is issued at once and waits for nothing") {
   const Fence first = streams.run(0, "first", {}, {&streams.x}, streams.note('1'));
   const Fence second = streams.run(0, "second", {&streams.x}, {&streams.x}, streams.note('2'));
   CHECK(streams.log.empty());
-  CHECK(streams.a.run_one());  // 1
-  CHECK(streams.a.run_one());  // its recording
-  CHECK(streams.a.run_one());  // 2, although nobody was told that 1 is done
+  CHECK(streams.a.run_one());  // the work of "first"
+  CHECK(streams.a.run_one());  // the recording of its event
+  CHECK(streams.a.run_one());  // the work of "second", although the completion of "first" was not reported
   CHECK(streams.log == "12");
   CHECK_FALSE(first->done());
   run_dry(streams.a);
@@ -66,10 +66,10 @@ TEST_CASE("a read on another stream comes after the write, without the host") {
   TwoStreams streams;
   streams.run(0, "write", {}, {&streams.x}, streams.note('w'));
   streams.run(1, "read", {&streams.x}, {}, streams.note('r'));
-  CHECK_FALSE(streams.b.step());  // issued, held back on its stream
+  CHECK_FALSE(streams.b.step());  // issued, but its stream waits for stream a's event
   CHECK(streams.a.run_one());
   CHECK(streams.a.run_one());
-  CHECK_FALSE(streams.b.step());  // the work has run, but its event is late
+  CHECK_FALSE(streams.b.step());  // the work has run, but the event has not completed
   CHECK(streams.a.complete_one());
   run_dry(streams.b);
   CHECK(streams.log == "wr");
@@ -122,7 +122,7 @@ TEST_CASE("an op on a stream after one on the CPU has nothing to wait for") {
   TwoStreams streams;
   streams.run(0, "old", {}, {&streams.x}, streams.note('o'));
   run_dry(streams.a);
-  streams.x.clear();  // the CPU has overwritten it
+  streams.x.clear();  // a CPU op has overwritten the var
   CHECK(streams.x.size() == 0);
   streams.run(1, "new", {&streams.x}, {}, streams.note('n'));
   CHECK(streams.b.run_one());
@@ -143,7 +143,7 @@ TEST_CASE("an error on a stream is inherited by what read it, wherever, and by n
   CHECK(story(same->failure()) == "bad: overflow > same");
   CHECK(story(other->failure()) == "bad: overflow > same > other");
   CHECK(story(fine->failure()) == "well");
-  CHECK(story(over->failure()) == "well");  // it never looked at what was there
+  CHECK(story(over->failure()) == "well");  // it does not read the failed var
   CHECK(story(streams.x.failure()) == "well");
   CHECK(story(streams.y.failure()) == "bad: overflow > same > other");
   CHECK_THROWS_WITH_AS(std::rethrow_exception(bad->failure()->root->exception), "overflow",
@@ -153,7 +153,7 @@ TEST_CASE("an error on a stream is inherited by what read it, wherever, and by n
 TEST_CASE("a var remembers how its last write failed, for those that read it") {
   TwoStreams streams;
   streams.run(0, "bad", {}, {&streams.x}, [] { throw std::runtime_error("overflow"); });
-  CHECK(story(streams.x.failure()) == "well");  // nobody knows yet
+  CHECK(story(streams.x.failure()) == "well");  // the failure is not known before the stream runs
   run_dry(streams.a);
   CHECK(story(streams.x.failure()) == "bad: overflow");
   std::vector<Dependency> after;
@@ -188,7 +188,8 @@ TEST_CASE("the events of a stream are used again, and an older generation counts
     CHECK(fence->done());
   }
   CHECK(streams.issuer(0).events().size() == 1);
-  // The event is under way for somebody else; whoever still holds the first fence need not care.
+  // The event now belongs to a later op; a wait on the first fence returns at once, since its generation is
+  // complete.
   streams.run(0, "later", {}, {&streams.x}, streams.note('l'));
   first->before(streams.b);
   streams.b.enqueue(streams.note('b'));
@@ -220,7 +221,7 @@ TEST_CASE("a wait on an older generation is not a wait for the newer one") {
   run_dry(a);
   a.record(*event);
   CHECK(event->generation() == first + 1);
-  CHECK(b.run_one());  // before the second recording has completed
+  CHECK(b.run_one());  // passes, although the second recording is pending
   b.wait(*event, first + 1);
   CHECK_FALSE(b.run_one());
   std::exception_ptr error;
@@ -238,7 +239,7 @@ TEST_CASE("a var keeps one read a stream, the last") {
         streams.run(static_cast<std::size_t>(i % 2), "read", {&streams.x}, {}, streams.note('r')));
   }
   CHECK(streams.x.size() == 2);
-  streams.x.add_read(fences[0]);  // told late, by another thread
+  streams.x.add_read(fences[0]);  // an older read of the same stream, reported late by another thread
   std::vector<Dependency> after;
   streams.x.collect(false, true, after);
   REQUIRE(after.size() == 2);
@@ -263,10 +264,10 @@ TEST_CASE("a stream waits once for another's fence and for none that it includes
   run_dry(streams.a);
   int items = 0;
   while (streams.b.run_one()) ++items;
-  CHECK(items == 5);  // one wait, and the work and the recording of each op
+  CHECK(items == 5);  // one wait, and two ops with work and recording
 }
 
-// Does its work at once, and lets its events be heard of in any order that a test likes.
+// Executes work at once; a test calls the callbacks of events in any order.
 class Unheard final : public Stream {
  public:
   explicit Unheard(std::vector<Callback>& calls) : Stream(cpu(), Lane::compute), calls_(calls) {}
@@ -294,7 +295,7 @@ TEST_CASE("a fence is done only when what it read is done, in whatever order the
   const Fence bad = rig.run(0, "bad", {}, {&x}, [] {});
   const Fence next = rig.run(0, "next", {&x}, {&y}, [] {});
   calls.at(1)(nullptr);
-  CHECK_FALSE(next->done());  // it is not known yet whether what it read is any good
+  CHECK_FALSE(next->done());  // whether "bad" failed is not known yet
   calls.at(0)(std::make_exception_ptr(std::runtime_error("overflow")));
   CHECK(story(bad->failure()) == "bad: overflow");
   CHECK(story(next->failure()) == "bad: overflow > next");
@@ -329,7 +330,7 @@ TEST_CASE("one thread at a time is inside an issue gate, and nothing left with i
   detail::IssueGate<Node> gate;
   constexpr int kThreads = 4, kEach = 2000;
   std::vector<Node> nodes(kThreads * kEach);
-  long sum = 0;  // of whoever is inside; neither atomic nor locked
+  long sum = 0;  // accessed only by the thread inside the gate, so neither atomic nor locked
   std::atomic<int> inside{0}, crowds{0};
   auto issue = [&](const Node& node) {
     if (inside.fetch_add(1) != 0) ++crowds;

@@ -1,8 +1,7 @@
-// A program with a bug, for fuzz_program_test: it sums squares, and the op that reports the sum forgot to say that it reads
-// it. On an idle machine the report nearly always comes last all the same.
-//
-// Prints the order in which its ops ran and the sum that was reported; exits with 1 if that is not 385. With --fixed the
-// dependency is declared.
+// A program with a bug, for fuzz_program_test: it sums squares, and the op that reports the sum does not
+// declare that it reads it. On an idle machine that op nearly always runs last anyway.
+// Prints the order of its ops and the reported sum; exits with 1 if the sum is not 385. --fixed declares the
+// dependency.
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -11,7 +10,7 @@
 
 int main(int count, char** arguments) {
   const bool fixed = count > 1 && std::strcmp(arguments[1], "--fixed") == 0;
-  heddle::Engine engine;  // HEDDLE_SCHEDULER says which
+  heddle::Engine engine;  // HEDDLE_SCHEDULER chooses the scheduler
   heddle::Var sum = engine.new_var(), report = engine.new_var();
   std::string order;
   int total = 0, reported = 0;

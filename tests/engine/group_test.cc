@@ -1,4 +1,4 @@
-// Groups: ops that are cancelled or overdue before they start.
+// Groups: ops that are cancelled, or whose deadline passes, before they start.
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -38,7 +38,7 @@ TEST_CASE("ops of a cancelled group fail with Cancelled, and others do not") {
     CHECK(group.cancelled());
     CHECK_FALSE(other.cancelled());
     engine.push([&] { ran += 1; }, {.mutate = {a}, .name = "first", .group = group});
-    engine.push([&] { ran += 10; }, {.read = {a}, .mutate = {b}});  // skipped
+    engine.push([&] { ran += 10; }, {.read = {a}, .mutate = {b}});  // skipped, since it reads `a`
     engine.push([&] { ran += 100; }, {.mutate = {c}, .group = other});
     engine.push_async([&](RunContext&, Completion done) { done.done(); }, {.mutate = {d}, .group = group});
     CHECK(why(engine, a) == Cancelled::Why::cancelled);
@@ -47,7 +47,7 @@ TEST_CASE("ops of a cancelled group fail with Cancelled, and others do not") {
     engine.wait(c);
     CHECK(ran == 100);
     CHECK(engine.error_of(b).op == "first");
-    engine.push([&] { ran = 1; }, {.mutate = {a}});  // an overwrite makes it clean, as after any error
+    engine.push([&] { ran = 1; }, {.mutate = {a}});  // does not read `a`, so it overwrites the error
     engine.wait(a);
     CHECK(ran == 1);
   });
@@ -70,7 +70,7 @@ TEST_CASE("a group whose deadline has passed is overdue; one without or with a l
     engine.wait(b);
     CHECK(ran == 110);
     group.set_deadline(Clock::time_point::min());
-    group.cancel();  // both: the user's own doing is the reason
+    group.cancel();  // both apply: cancel() takes precedence over the deadline
     engine.push([] {}, {.mutate = {b}, .group = group});
     CHECK(why(engine, b) == Cancelled::Why::cancelled);
   });
@@ -89,7 +89,7 @@ TEST_CASE("a running op goes on and is told; what waits behind it is cancelled")
         },
         {.mutate = {a}, .group = *group});
     engine.push([&] { ran = true; }, {.read = {a}, .mutate = {b}, .group = *group});
-    group.reset();  // the ops hold it
+    group.reset();  // the pushed ops keep the group alive
     engine.push([&](RunContext& context) { grouped = context.cancelled(); }, {.read = {a}});
     engine.wait(a);
     CHECK(why(engine, b) == Cancelled::Why::cancelled);
@@ -126,7 +126,7 @@ TEST_CASE("a thousand queued ops are cancelled behind one that runs, and their c
       engine.wait_all();
       FAIL("no error");
     } catch (const AggregateError& errors) {
-      CHECK(errors.reports().size() == 1);  // none poisons a var: one report for the group
+      CHECK(errors.reports().size() == 1);  // the ops mutate no var: one report for the whole group
       CHECK_THROWS_AS(std::rethrow_exception(errors.reports()[0].exception), Cancelled);
     }
     CHECK(ran == 0);

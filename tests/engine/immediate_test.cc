@@ -1,4 +1,4 @@
-// Ops that start where they become ready, on any thread.
+// Immediate ops, which start on any thread that makes them ready.
 #include <atomic>
 #include <exception>
 #include <functional>
@@ -74,7 +74,8 @@ TEST_CASE(
                     }},
                     {.read = {a}});
   CHECK(seen == -1);
-  // Pushed before `a` is free: the worker takes it next, and hangs in it until the immediate op has run.
+  // Pushed before `a` is free, so the only worker takes this op next, and blocks in it until the immediate op
+  // has run.
   engine.push([&] { ended.get_future().wait(); }, {.mutate = {other}});
   release.set_value();
   engine.wait_all();
@@ -126,13 +127,13 @@ TEST_CASE(
     ++started;
   };
   first.push_async(Immediate{keep}, {.mutate = {a}});
-  while (started < 1) std::this_thread::yield();  // an idle worker may have taken it from the push
+  while (started < 1) std::this_thread::yield();  // an idle worker may have taken the op
   second.push_async(Immediate{keep}, {.mutate = {b}});
   while (started < 2) std::this_thread::yield();
   int order = 0;
   first.push_async(Immediate{[&](Completion done) {
                      CHECK(++order == 1);
-                     kept[1].done();  // the other engine's next op begins after this one
+                     kept[1].done();  // starts the other engine's next op only after this op has returned
                      CHECK(++order == 2);
                      done.done();
                    }},

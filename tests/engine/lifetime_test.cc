@@ -1,4 +1,5 @@
-// Fork: the parent does not notice, the child starts afresh. What happens at exit: exit_program.cc.
+// Fork: the parent is not affected, and the child starts with a new engine. exit_program.cc tests the exit of
+// processes.
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -28,21 +29,21 @@ namespace {
 
 constexpr Scheduler kInChild = Scheduler::HEDDLE_TEST_CHILD_SCHEDULER;
 
-// AddressSanitizer's allocator takes no care of forks: what a thread of the parent has locked at that moment stays locked in
-// the child. Cases in which other threads allocate meanwhile are left out with it.
+// AddressSanitizer's allocator does not handle forks: a lock that another thread holds stays locked in the
+// child. With it, tests in which other threads allocate during a fork are skipped.
 #ifdef __SANITIZE_ADDRESS__
 constexpr bool kCannotForkNow = true;
 #else
 constexpr bool kCannotForkNow = false;
 #endif
-// ThreadSanitizer's allocator takes locks when a thread needs more memory of it.
+// ThreadSanitizer's allocator takes locks when a thread needs more memory.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kCannotForkWhileOthersAllocate = true;
 #else
 constexpr bool kCannotForkWhileOthersAllocate = false;
 #endif
 
-// Runs `body` in a forked child; its result is the child's exit code, 100 for an exception.
+// Runs `body` in a forked child; returns the child's exit code, 100 for an exception.
 int in_child(const std::function<int()>& body) {
   const pid_t child = fork();
   REQUIRE(child >= 0);
@@ -74,8 +75,8 @@ template <class F> bool throws_error(F&& call) {
 TEST_CASE("fork with ops in flight: the child gets a fresh default engine, the parent goes on" *
           doctest::skip(kCannotForkNow)) {
   Engine& engine = default_engine();
-  const bool in_flight =
-      engine.options().scheduler == Scheduler::threaded;  // the others run ops on this thread
+  // Other schedulers run ops on this thread, so none is in flight at the fork.
+  const bool in_flight = engine.options().scheduler == Scheduler::threaded;
   Var done = engine.new_var(), busy = engine.new_var();
   std::atomic<bool> go = false, started = false;
   std::atomic<int> runs = 0;
@@ -158,7 +159,7 @@ TEST_CASE("vars, prepared ops and what ops hold may outlive their engine") {
       for (int i = 0; i < 100; ++i) vars.push_back(engine.new_var());
       prepared = engine.prepare([held] { ++*held; }, {.read = {vars[0]}, .mutate = {vars[1]}});
       for (int i = 0; i < 50; ++i) engine.push(*prepared);
-      // The last handle of the var is the closure's own.
+      // The closure holds the last reference to this var.
       engine.push([var = engine.new_var()] { CHECK(var); }, {.mutate = {vars[2]}});
     }
     CHECK(*held == 50);
@@ -183,7 +184,7 @@ TEST_CASE("fork with ops under way and others not entered yet: the child makes a
       },
       {.mutate = {busy}});
   while (!entered) std::this_thread::yield();
-  // The one worker is inside an op: nobody takes these from the queue before it ends.
+  // The only worker is inside an op, so these stay in the queue until it ends.
   for (int i = 0; i < 1000; ++i) engine.push([&] { ++runs; }, {.read = {busy}, .mutate = {queued}});
   const int code = in_child([&] {
     if (!throws_error([&] { engine.wait(queued); })) return 1;
@@ -220,7 +221,7 @@ TEST_CASE("the child of a fork takes no op for done that a worker was about to e
         },
         {.mutate = {busy}});
     while (!inside) std::this_thread::yield();
-    // None of them ends before the fork; the other worker enters them meanwhile.
+    // All of these wait for `busy`; the other worker enters them during the fork.
     for (int i = 0; i < kVars; ++i) engine.push([] {}, {.read = {busy}, .mutate = {vars[i]}});
     const int done = in_child([&] {
       int count = 0;
@@ -283,7 +284,7 @@ TEST_CASE("the child of a fork sees what streams have done, and what they were d
   engine.push_on(stepped, [&](Stream&) { issued = true; }, {.mutate = {busy}});
   while (!issued) std::this_thread::yield();
   engine.push([] {}, {.mutate = {done}});
-  engine.wait(done);  // the one worker has left the op on the stream
+  engine.wait(done);  // the only worker has issued the op on the stream, and is free
   const int code = in_child([&] {
     engine.wait(done);
     const bool fails = throws_error([&] { engine.wait(busy); });
@@ -320,8 +321,8 @@ TEST_CASE(
   std::atomic<int> ran = 0;
   for (int round = 0; round < 20; ++round) {
     std::thread([&] {
-      thread_local Late
-          late;  // before the first push: so it dies after all that pushing makes for the thread
+      // Constructed before the first push, so destroyed after the thread_local objects that a push creates.
+      thread_local Late late;
       late.engine = &engine;
       late.vars = &vars;
       late.ran = &ran;
@@ -332,7 +333,7 @@ TEST_CASE(
   CHECK(ran == 20 * 11);
 }
 
-// By op memory's own count: what the process holds is the system's affair, too.
+// Uses op memory's own counter, since the process's memory also depends on the system.
 TEST_CASE("thousands of threads that push a few ops and end leave no memory behind") {
   constexpr int kThreads = test::kSanitized ? 2000 : 10'000, kAtOnce = 8, kOps = 5;
   constexpr std::size_t kChunk = 64 * 1024;
@@ -361,6 +362,6 @@ TEST_CASE("thousands of threads that push a few ops and end leave no memory behi
     most = std::max(most, detail::op_memory_resident());
   }
   CHECK(ran == started * kOps);
-  // A chunk that every pool may fill meanwhile, and one on its way back: not one a thread.
+  // Each pool may hold one more chunk, and one may be in transit; but not one for every thread that ended.
   CHECK(most <= before + 3 * kAtOnce * kChunk);
 }

@@ -93,7 +93,7 @@ TEST_CASE("what other threads free is used again: memory does not grow") {
     most = std::max(most, op_memory_resident());
   }
   other.join();
-  // 1,000 blocks of 128 bytes are two chunks of 64 KiB.
+  // The 1,000 blocks of 128 bytes in flight are two chunks of 64 KiB.
   CHECK(most <= before + 16 * 64 * 1024);
 }
 
@@ -128,7 +128,7 @@ TEST_CASE("so does one that makes blocks while its thread_local objects die") {
     }
   };
   auto make_and_free = [] {
-    thread_local Late late;  // before the first block: so it dies after what gives the thread's memory back
+    thread_local Late late;  // before the first block, so destroyed after the thread's pool
     late.used = true;
     free_block(make_block(512, 7));
   };

@@ -1,5 +1,5 @@
-// Each allocation of a call in turn finds no memory: the call throws, and leaves nothing behind that the next one, or the
-// engine's end, would miss. A program of its own, because it replaces operator new.
+// Makes each allocation of a call fail in turn: the call throws, and leaves the engine usable. A separate
+// program, because it replaces operator new.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -16,7 +16,7 @@
 namespace {
 
 constexpr int kOff = -1;
-thread_local int until_failure = kOff;  // allocations of this thread that succeed before one fails
+thread_local int until_failure = kOff;  // number of allocations of this thread that succeed before one fails
 thread_local bool has_failed = false;
 
 void* allocate(std::size_t bytes) {
@@ -36,7 +36,7 @@ void* allocate_or_null(std::size_t bytes) noexcept try {
 
 }  // namespace
 
-// All of them: what a sanitizer puts in the place of one does not call another.
+// Replaces all forms, since a sanitizer's own forms do not call each other.
 void* operator new(std::size_t bytes) { return allocate(bytes); }
 void* operator new[](std::size_t bytes) { return allocate(bytes); }
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return allocate_or_null(bytes); }
@@ -59,8 +59,8 @@ void check(bool good, const char* what) {
   std::exit(1);
 }
 
-// Calls until no allocation is left that could fail. Returns how often the call came back without an exception: at least
-// once, at the end.
+// Calls until no allocation is left to fail. Returns how often the call did not throw: at least once, the
+// last time.
 template <class F> int fail_each(F&& call) {
   for (int failing = 0, successes = 0;; ++failing) {
     until_failure = failing;
@@ -90,7 +90,7 @@ Access many(const std::vector<Var>& vars) {
 void make_engines() {
   std::optional<Engine> engine;
   const int made = fail_each([&] {
-    struct Quiet {  // the end of an engine needs memory
+    struct Quiet {  // an engine's destructor allocates
       std::optional<Engine>& engine;
       ~Quiet() {
         until_failure = kOff;
@@ -102,7 +102,7 @@ void make_engines() {
   check(made >= 1, "no engine was made");
 }
 
-// Room that is lost would keep the pushes at the end for ever.
+// If a failed push lost its room, the pushes at the end would block for ever.
 void push_with_many_vars() {
   Engine engine({.scheduler = Scheduler::threaded, .workers = 1, .max_ops = 1});
   const std::vector<Var> vars = vars_of(engine, 40);
@@ -143,17 +143,17 @@ void make_vars_and_wait() {
   fail_each([&] { var = engine.new_var(); });
   int ran = 0;
   engine.push([&ran] { ++ran; }, {.mutate = {var}});
-  // A wait without a time limit allocates nothing if this thread runs the op.
+  // wait() is not tested: it allocates nothing if this thread runs the op.
   fail_each([&] { engine.wait_until(var, std::chrono::steady_clock::now() + std::chrono::hours(1)); });
   check(ran == 1, "the op before the wait did not run");
 }
 
-// The child of a fork may have been left an allocator that another thread had locked.
+// The allocator may be locked in a forked child, so fork handlers must not allocate.
 void fork_allocates_nothing() {
   Engine engine({.scheduler = Scheduler::threaded, .workers = 2});
   const Var var = engine.new_var();
   engine.push([] {}, {.mutate = {var}});
-  trace::stop();  // from now on there is what records
+  trace::stop();  // initialises the trace recorder, whose fork handler is tested too
   engine.wait(var);
   until_failure = 0;
   const pid_t child = fork();
@@ -167,7 +167,7 @@ void fork_allocates_nothing() {
 }  // namespace
 
 int main() {
-  // What the process has once.
+  // Makes the allocations that happen once per process.
   std::optional<Engine>(std::in_place, EngineOptions{.scheduler = Scheduler::threaded, .workers = 1}).reset();
   make_engines();
   push_with_many_vars();

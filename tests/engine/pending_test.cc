@@ -1,4 +1,4 @@
-// What an engine says about the ops that are under way, and when its watchdog does so unasked.
+// Descriptions of an engine's pending ops, and the watchdog that prints them.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -31,7 +31,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// The line of `text` that starts, after spaces, with the title of the op of that name.
+// The line of `text` that begins with the title of the op of that name.
 std::string line_of(const std::string& text, const std::string& name) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -41,7 +41,7 @@ std::string line_of(const std::string& text, const std::string& name) {
   return "";
 }
 
-// What is said of that op below its line.
+// The lines below that op's line, which list its causes.
 std::string causes_of(const std::string& text, const std::string& name) {
   std::string causes;
   bool inside = false;
@@ -55,10 +55,10 @@ std::string causes_of(const std::string& text, const std::string& name) {
   return causes;
 }
 
-// A reader of the small part of DOT that is written: nodes by their labels, edges as pairs of labels' names.
+// Parses the subset of DOT that the engine writes: node labels, and edges as pairs of op names.
 struct DotGraph {
   std::set<std::string> nodes;                          // names of ops
-  std::set<std::pair<std::string, std::string>> edges;  // from what waits to what it waits for
+  std::set<std::pair<std::string, std::string>> edges;  // from a waiting op to the op it waits for
   bool well_formed = false;
 
   explicit DotGraph(const std::string& dot) {
@@ -121,7 +121,8 @@ struct Gate {
   }
 };
 
-// The text once every one of `names` is in it: another thread may be about to enter what was pushed last.
+// Returns the description once it has every one of `names`: another thread may still have to enter the last
+// pushes.
 std::string describe_with(const Engine& engine, const std::vector<std::string>& names) {
   for (;;) {
     std::string text = engine.describe_pending();
@@ -134,7 +135,7 @@ std::string describe_with(const Engine& engine, const std::vector<std::string>& 
   }
 }
 
-// load holds a; scale and shift read it; sum needs what they mutate, and wants to mutate a.
+// load holds a; scale and shift read a; sum reads what these two mutate, and mutates a.
 struct Diamond {
   Var a, b, c;
   int line = 0;
@@ -377,7 +378,7 @@ TEST_CASE("a launch that took over the vars of the one before it is described, w
   graph.launch();
   graph.launch();
   engine.push([] {}, {.read = {a}, .name = "behind"});
-  (void)describe_with(engine, {"behind"});  // all are entered
+  (void)describe_with(engine, {"behind"});  // all ops are entered
   first.open = true;
   last.await();
   const std::string text = describe_with(engine, {"step", "behind"});
@@ -386,7 +387,8 @@ TEST_CASE("a launch that took over the vars of the one before it is described, w
   engine.wait_all();
 }
 
-// Issues "upload" on a stream, which only reads what "use" reads after it; "overwrite" and "next" stand behind both.
+// "upload" is issued on a stream that does not move; "use" reads its result; "overwrite" and "next" are
+// queued after both.
 struct Hung {
   explicit Hung(double watchdog)
       : engine({.scheduler = Scheduler::threaded, .workers = 2, .watchdog = watchdog}) {
@@ -416,7 +418,7 @@ struct Hung {
 
 TEST_CASE("what a stream has not done is described as such, and so is what is kept back for it") {
   Hung hung(1e6);
-  // A worker may still be inside the function of the one, and about to look at the other.
+  // Waits until workers have returned from issuing "upload", and have found that "use" must wait.
   const auto settled = [](const std::string& text) {
     return contains(line_of(text, "upload"), "was issued on stream 0 (cpu(1), copy in) ") &&
            contains(line_of(text, "use"), " for work on stream 0 (cpu(1), copy in)");
@@ -459,7 +461,7 @@ TEST_CASE("a report is due when nothing ended for the limit, and again after twi
   detail::StallTimer timer(Time(10));
   CHECK_FALSE(timer.due(Time(100), 0, true));
   CHECK_FALSE(timer.due(Time(109), 0, true));
-  CHECK_FALSE(timer.due(Time(115), 1, true));  // one has ended
+  CHECK_FALSE(timer.due(Time(115), 1, true));  // one op has ended
   CHECK_FALSE(timer.due(Time(124), 1, true));
   CHECK(timer.due(Time(125), 1, true));
   CHECK(timer.stalled() == Time(10));
@@ -472,7 +474,7 @@ TEST_CASE("a report is due when nothing ended for the limit, and again after twi
   CHECK(timer.due(Time(166), 2, true));
 }
 
-// For AddressSanitizer and ThreadSanitizer: an op gives its vars back one by one, and each may be freed then.
+// For sanitizers: an op releases its vars one by one, and each may be freed then.
 TEST_CASE("an engine may be described while vars that its ops read go away") {
   for (Scheduler scheduler : {Scheduler::threaded, Scheduler::fuzz}) {
     Engine engine({.scheduler = scheduler, .workers = 2});
@@ -510,7 +512,7 @@ TEST_CASE("the watchdog writes the graph of a stall to the file it was told") {
   for (Scheduler scheduler : {Scheduler::naive, Scheduler::threaded, Scheduler::fuzz}) {
     Engine engine({.scheduler = scheduler, .workers = 1, .watchdog = 0.01});
     Var var = engine.new_var();
-    // The op goes on when the stall that it makes was reported.
+    // The op ends after the watchdog has reported the stall that it causes.
     engine.push(
         [&] {
           while (!contains(read_file(path), "\n}\n")) std::this_thread::yield();

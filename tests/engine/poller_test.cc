@@ -1,4 +1,4 @@
-// Who is told of events on streams that cannot call back.
+// Notification of events on streams that cannot call back.
 #include "stream/poller.h"
 
 #include <atomic>
@@ -33,7 +33,7 @@ TEST_CASE("every event of polled streams is told of once, in the stream's order,
   constexpr int kStreams = 3, kEvents = 200;
   std::vector<std::unique_ptr<HostStream>> streams;
   std::vector<std::unique_ptr<Event>> events;
-  std::vector<int> told[kStreams];  // by the poller's thread alone
+  std::vector<int> told[kStreams];  // written only by the poller's thread
   int errors = 0;
   {
     detail::Poller poller;
@@ -53,7 +53,7 @@ TEST_CASE("every event of polled streams is told of once, in the stream's order,
       }
     }
     CHECK(poller.has_thread());
-    poller.stop();  // when all is told
+    poller.stop();  // returns after all notifications
   }
   CHECK(errors == kStreams * kEvents / 50);
   for (const std::vector<int>& order : told) {
@@ -73,7 +73,7 @@ TEST_CASE("a poller that fell asleep hears of what comes later") {
       told = true;
       told.notify_one();
     });
-    told.wait(false);  // then it has nothing to do
+    told.wait(false);  // after this the poller has nothing to do
   }
   CHECK(event->generation() == 50);
 }

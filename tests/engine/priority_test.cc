@@ -1,4 +1,4 @@
-// Priorities: who runs first of the ops that may run.
+// Priorities: the order of ops that are ready.
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -16,7 +16,7 @@ using heddle::test::on_every_scheduler;
 
 namespace {
 
-// Keeps the only worker busy until it is opened, so that everything pushed meanwhile lies in queues.
+// Keeps the only worker busy until it is opened, so that everything pushed meanwhile is queued.
 class Gate {
  public:
   explicit Gate(Engine& engine) {
@@ -32,10 +32,11 @@ class Gate {
   std::atomic<bool> closed_ = false, open_ = false;
 };
 
-// How many of `normal` ops run before an op of that priority, pushed after the first `before` of them.
+// Number of `normal` ops that run before an op of that priority, which is pushed after the first `before` of
+// them.
 int place_among(int normal, int before, int priority) {
   Engine engine({.workers = 1});
-  int ran = 0, place = -1;  // one worker: one op at a time
+  int ran = 0, place = -1;  // not atomic: one worker runs one op at a time
   Gate gate(engine);
   for (int i = 0; i < normal; ++i) {
     if (i == before) engine.push([&] { place = ran; }, {.priority = priority});
@@ -55,7 +56,7 @@ TEST_CASE("a late op of high priority overtakes a long queue, as far as its prio
   CHECK(place_among(2000, 2000, 0) == 2000);
   for (int priority : {1, 2, 5}) {
     CAPTURE(priority);
-    for (int i = 0; i < 20; ++i) {  // the thread in wait_all has the queue in hand now and then
+    for (int i = 0; i < 20; ++i) {  // repeated, since the thread in wait_all sometimes runs the queue
       const int overtaken = 2000 - place_among(2000, 2000, priority);
       CHECK(overtaken <= priority * kAgeing);
       CHECK(overtaken >= priority * kAgeing - 1);
@@ -68,9 +69,9 @@ TEST_CASE("an op of low priority lets a bounded number of later ones pass") {
     CAPTURE(priority);
     const int passed = place_among(5000, 100, priority) - 100;
     CHECK(passed >= -priority * kAgeing - 1);
-    CHECK(passed <= -priority * kAgeing + 64);  // queues are looked at in turn
+    CHECK(passed <= -priority * kAgeing + 64);  // the normal queue is checked every 64 ops
   }
-  CHECK(place_among(100, 0, -kMostPriority) == 100);  // and runs when there is nothing else
+  CHECK(place_among(100, 0, -kMostPriority) == 100);  // it runs when nothing else is ready
 }
 
 TEST_CASE("ops of different priorities, all ready, run by priority; of one priority in push order") {
@@ -141,7 +142,7 @@ TEST_CASE("a late op of high priority runs before a worker has entered what was 
   std::atomic<int> ran = 0, left = 0;
   std::atomic<bool> stop = false;
   constexpr int kQueue = 100000;
-  // The worker runs, and is far behind, when the urgent op comes.
+  // The worker is running, far behind the queue's end, when the urgent op is pushed.
   for (int i = 0; i < kQueue; ++i) {
     engine.push([&] {
       ++ran;

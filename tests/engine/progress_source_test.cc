@@ -1,4 +1,4 @@
-// Threads that wait lend themselves to who ends asynchronous ops elsewhere.
+// Progress sources: waiting threads help to complete asynchronous ops.
 #include <atomic>
 #include <cstdint>
 #include <future>
@@ -17,14 +17,14 @@ using namespace heddle;
 
 namespace {
 
-// Ends what it was given only when somebody waits for it.
+// Completes its ops only when a waiting thread calls it.
 class Held final : public ProgressSource {
  public:
   void hold(const Var& var, Completion done) {
     std::lock_guard guard(mutex_);
     held_.emplace_back(var, std::move(done));
   }
-  // Until so many ops have started.
+  // Returns when `count` ops have started.
   void await(std::size_t count) {
     for (;; std::this_thread::yield()) {
       std::lock_guard guard(mutex_);
@@ -54,7 +54,7 @@ class Held final : public ProgressSource {
   std::thread::id where_;
 };
 
-// Ends nothing, and keeps the thread that asks it until its wait is over.
+// Completes nothing, and blocks the calling thread until its wait is over.
 class UntilOver final : public ProgressSource {
  public:
   void progress_until(const Var&, const std::atomic<std::uint32_t>& over) noexcept override { over.wait(0); }
@@ -84,7 +84,7 @@ TEST_CASE("progress_source: a wait makes it end what is waited for, on the threa
   const Var a = engine.new_var(), b = engine.new_var();
   engine.push_async(Immediately{*held, a}, {.mutate = {a}});
   engine.push_async(Immediately{*held, b}, {.mutate = {b}});
-  held->await(2);  // who waits asks once, and nobody else would ever end them
+  held->await(2);  // a wait calls the source once, and nothing else completes these ops
   int after = 0;
   engine.push([&] { after = 1; }, {.mutate = {a}});
   engine.wait(a);
@@ -141,9 +141,9 @@ TEST_CASE("progress_source: one that blocks until a wait is over does not delay 
   const Var a = engine.new_var();
   int runs = 0;
   for (int i = 0; i < 200; ++i) {
-    engine.wait(a);  // it is ready: nothing has to end for it
+    engine.wait(a);  // `a` is ready, so the wait needs nothing from the source
     engine.push([&] { ++runs; }, {.mutate = {a}});
-    engine.wait(a);  // nothing of the source has to end for it
+    engine.wait(a);  // a worker runs the op, so the wait needs nothing from the source
     CHECK(runs == i + 1);
   }
 }
@@ -163,7 +163,7 @@ TEST_CASE("progress_source: a wait inside an op does not ask, since the op has a
       },
       {.mutate = {outer}});
   inside.get_future().wait();
-  // Runs when the wait has given its slot away, and ends it.
+  // Runs when the waiting op has released its slot, and ends the wait.
   engine.push([&] { completion->done(); });
   engine.push([&] { all.set_value(); }, {.mutate = {outer}});
   all.get_future().wait();

@@ -1,4 +1,4 @@
-// Programs that need every worker, every thread or a particular order to come to an end.
+// Programs that end only if every worker, every thread or a certain order is available.
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -154,7 +154,7 @@ TEST_CASE("ops of one engine inside ops of another, on one stack") {
                   outer.wait(b);
                   seen = value;
                   try {
-                    outer.wait(a);  // the op two levels up
+                    outer.wait(a);  // mutated by the op two levels up the stack
                   } catch (const WouldDeadlock&) {
                     refused = true;
                   }
@@ -239,7 +239,7 @@ TEST_CASE("a worker whose ops were short hangs in a long one, and so does the on
     std::vector<std::unique_ptr<Completion>> gates;
     std::atomic<int> issued = 0, inside = 0;
     std::atomic<bool> flag = false;
-    // Two chains of short ops with a long one at the end, all of them entered before the first may run.
+    // Two chains of short ops with a long op at the end; all are entered before the first may run.
     for (int lane = 0; lane < 2; ++lane) {
       Var var = engine.new_var(), end = engine.new_var();
       engine.push_async(
@@ -259,7 +259,7 @@ TEST_CASE("a worker whose ops were short hangs in a long one, and so does the on
       engine.push([] {}, {.mutate = {end}});
       engine.wait(end);
     }
-    for (int i = 0; i < 1000; ++i) std::this_thread::yield();  // most often all workers sleep by then
+    for (int i = 0; i < 1000; ++i) std::this_thread::yield();  // usually all workers sleep after this
     for (int lane = 0; lane < 2; ++lane) {
       gates[lane]->done();
       while (inside == lane) std::this_thread::yield();

@@ -27,7 +27,7 @@ struct OpFailed : std::runtime_error {
   explicit OpFailed(int op) : std::runtime_error("op " + std::to_string(op)) {}
 };
 
-// Finishes asynchronous ops on a thread that the engine does not know, not in the order they came in.
+// Completes asynchronous ops on a thread outside the engine, not in their order.
 class Elsewhere {
  public:
   Elsewhere() : thread_([this] { run(); }) {}
@@ -77,7 +77,7 @@ struct Machine {
   Elsewhere elsewhere;
   std::uint64_t& value(int var) { return values[static_cast<std::size_t>(var)]; }
 
-  // The new value depends on everything read; the old one counts only where the op says it reads it.
+  // The new value depends on all values read; the old value counts only if the op declares that it reads it.
   void compute(const ProgramOp& op, int index) {
     const std::uint64_t hash = gather(op, index);
     if (op.fails) throw OpFailed(index);
@@ -97,7 +97,8 @@ struct Machine {
   }
 };
 
-// In two pieces, so that there is something to come between. Fails late or at once.
+// Enqueues the work in two pieces, so that other work could come between. A failing op fails in the first
+// piece, or while issuing.
 void enqueue_op(Machine* on, const ProgramOp* op, int index, Stream& stream) {
   auto hash = std::make_shared<std::uint64_t>();
   stream.enqueue([=] {
@@ -112,7 +113,7 @@ void enqueue_op(Machine* on, const ProgramOp* op, int index, Stream& stream) {
   }
 }
 
-// Of one run.
+// The groups of one run.
 struct Groups {
   Groups() {
     cancelled.cancel();
@@ -157,8 +158,8 @@ void push_op(Engine& engine, Machine& machine, const ProgramOp& op, int index, c
           [=](RunContext&, Completion completion) {
             auto shared = std::make_shared<Completion>(std::move(completion));
             on->elsewhere.add([=] {
-              // The error is let go of here, not in the handler: the reader may be the one that destroys it, and
-              // ThreadSanitizer does not see the counting inside libstdc++ that orders this.
+              // Destroys the error here, not in the handler: the reader may be the one that destroys it, and
+              // ThreadSanitizer does not see libstdc++'s reference count, which orders this.
               std::exception_ptr error;
               try {
                 on->compute(*what, index);
@@ -172,7 +173,7 @@ void push_op(Engine& engine, Machine& machine, const ProgramOp& op, int index, c
       break;
     case Kind::on_stream:
     case Kind::copy: {
-      const auto here = std::source_location::current();  // the same, it is in the error
+      const auto here = std::source_location::current();  // the same in both pushes, for errors
       if (machine.streams.empty() || in_graph) {
         engine.push([=] { on->compute(*what, index); }, access, here);
         break;
@@ -185,7 +186,7 @@ void push_op(Engine& engine, Machine& machine, const ProgramOp& op, int index, c
   }
 }
 
-// Each with a way of its own to tell that an event has completed, or unable to wait for the others.
+// Streams differ in how they report completed events; some cannot wait for other streams.
 void add_streams(Engine& engine, Machine& machine, std::size_t count, std::uint64_t seed) {
   for (std::size_t i = 0; i < count; ++i) {
     const Lane lane = i % 2 == 0 ? Lane::compute : Lane::copy_in;
@@ -217,7 +218,7 @@ Program random_program(std::uint64_t seed, int ops, int vars, std::size_t stream
     const int on = streams > 0 ? below(10) : 0;
     if (on >= 4) op.kind = on < 8 ? Kind::on_stream : Kind::copy;
     if (on >= 4) op.stream = static_cast<std::size_t>(below(static_cast<int>(streams)));
-    // And seldom a failure: what is poisoned in the end tells nothing of the order.
+    // Failures are rare: a poisoned var says nothing about the order.
     op.fails = below(streams > 0 ? 400 : 100) == 0;
     if (op.kind == Kind::copy) {
       op.reads = {below(vars)};
@@ -226,7 +227,8 @@ Program random_program(std::uint64_t seed, int ops, int vars, std::size_t stream
       program.waits.push_back(-1);
       continue;
     }
-    // Beside streams few: an op that reads half of all vars leaves them nothing to do meanwhile.
+    // With streams ops read fewer vars: an op that reads half of all vars would leave streams nothing to
+    // overlap.
     for (int n = below(streams > 0 ? 4 : 20); n > 0; --n) op.reads.push_back(below(vars));
     for (int n = below(4); n > 0; --n) {
       op.mutates.push_back(!op.reads.empty() && below(4) == 0 ? op.reads.front() : below(vars));
@@ -292,7 +294,7 @@ Outcome run_plan(const Program& program, const std::vector<Stretch>& plan, Engin
     if (program.waits[i] < 0) return;
     try {
       engine.wait(vars[static_cast<std::size_t>(program.waits[i])]);
-    } catch (const OpFailed&) {  // compared at the end
+    } catch (const OpFailed&) {  // errors are compared at the end
     } catch (const Cancelled&) {
     }
   };
@@ -329,7 +331,7 @@ Outcome run_plan(const Program& program, const std::vector<Stretch>& plan, Engin
   }
   outcome.values = machine.values;
   for (std::size_t i = 0; i < vars.size(); ++i) {
-    // What has failed on a stream may have run a while on garbage.
+    // A failed op on a stream may have written arbitrary values before.
     if (!outcome.errors[i].empty()) outcome.values[i] = 0;
   }
   return outcome;

@@ -1,14 +1,15 @@
-// Keeps an engine busy with everything it can do, in a window of ops that stays as large: no memory may be left behind.
+// Keeps an engine busy with every kind of op, in windows of constant size, and checks that memory does not
+// grow.
 //
 //   engine_soak [--ops N] [--workers W] [--seed S]
 //
-// Prints operations a second and memory now and then: resident, and given out by the allocator while no op is in flight.
-// Fails if between the fifth of the run that follows the warm-up and the last fifth either has drifted by more than 1% and
-// by more than this: resident memory by 1 MiB, as of a few MiB holes that no page can be given back from are some percent; what
-// was given out by 64 KiB, as threads keep what they freed for themselves. Fails too if a result is not what it should be.
+// Prints operations a second, resident memory, and allocated memory while no op is in flight. After the
+// warm-up it compares the medians of the second and the last fifth of the run. It fails if resident memory
+// grew by over 1% and 1 MiB, since holes that cannot be returned are some percent of a few MiB; if allocated
+// memory grew by over 1% and 64 KiB, since threads cache freed memory; or if a result is wrong.
 //
-// How much is resident depends on how far the pusher was ahead at the worst moment so far. So that this comes first, in
-// some windows at the start no op runs before all are pushed.
+// Resident memory depends on the pusher's largest lead so far. To reach that early, no op of some windows at
+// the start runs before all are pushed.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -35,9 +36,9 @@
 
 namespace {
 
-constexpr int kWindow = 4096;           // ops between two waits for all
-constexpr std::uint64_t kFarAhead = 8;  // windows at the start
-constexpr std::size_t kLanes = 32;      // vars that are used again and again
+constexpr int kWindow = 4096;           // ops between two calls of wait_all
+constexpr std::uint64_t kFarAhead = 8;  // windows at the start whose ops start after the last push
+constexpr std::size_t kLanes = 32;      // vars that are used throughout
 
 struct Arguments {
   std::uint64_t ops = 10'000'000;
@@ -45,7 +46,7 @@ struct Arguments {
   std::uint64_t seed = 1;
 };
 
-// Ends the program where it was given anything else: a run of the default length is long.
+// Exits on invalid arguments, instead of a long run with defaults.
 Arguments parse(int count, char** words) {
   Arguments arguments;
   bool understood = count % 2 == 1;
@@ -69,7 +70,7 @@ Arguments parse(int count, char** words) {
   std::exit(2);
 }
 
-// Of what the allocator keeps only what it cannot give back.
+// Trims first, so that only what the allocator cannot return counts.
 double resident_mebibytes() {
   malloc_trim(0);
   std::ifstream file("/proc/self/statm");
@@ -78,7 +79,7 @@ double resident_mebibytes() {
   return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1 << 20);
 }
 
-// One counter a lane: how often it was mutated by an op that did not fail. Only ops that mutate the lane write it.
+// Each lane has a counter of ops that mutated it successfully, written only by these ops.
 class Soak {
  public:
   Soak(int workers, std::uint64_t seed) : engine_({.workers = workers}), random_(seed) {
@@ -89,7 +90,7 @@ class Soak {
     }
   }
 
-  // One window; false if something came out wrong.
+  // Pushes one window; false if a counter is wrong.
   bool window(bool far_ahead) {
     std::vector<std::uint64_t> expected = values_;
     may_wait_ = !far_ahead;
@@ -104,7 +105,7 @@ class Soak {
     try {
       engine_.wait_all();
     } catch (const heddle::AggregateError&) {
-      ++errors_;  // those of the ops that were made to fail
+      ++errors_;  // errors of ops that fail on purpose
     }
     if (values_ == expected) return true;
     std::fprintf(stderr, "engine_soak: a lane's count is not what was pushed\n");
@@ -155,7 +156,7 @@ class Soak {
     }
   }
 
-  // The failure poisons vars that die with these handles; nobody waits for them.
+  // The error poisons vars that are destroyed with these handles; nothing waits for them.
   void push_chain_with_error() {
     heddle::Var a = engine_.new_var(), b = engine_.new_var();
     if (random_() % 8 == 0) {
@@ -171,7 +172,7 @@ class Soak {
     }
   }
 
-  // A prepared op of which only some pushes are meant to have an effect: the others find that they were cancelled.
+  // A prepared op of which only some pushes take effect: the others see that they were cancelled.
   void push_and_cancel() {
     auto cancelled = std::make_shared<std::atomic<bool>>(false);
     heddle::Var var = engine_.new_var();
@@ -184,7 +185,7 @@ class Soak {
     *cancelled = random_() % 16 == 0;
   }
 
-  // An op that pushes others and sometimes waits for them.
+  // An op that pushes other ops and sometimes waits for them.
   void push_nested(const heddle::Var& to, std::size_t lane, std::vector<std::uint64_t>& expected) {
     ++expected[lane];
     const bool waits = random_() % 16 == 0;
@@ -199,12 +200,12 @@ class Soak {
   }
 
   heddle::Engine engine_;
-  // Some of the asynchronous ops end with an error, or are dropped.
+  // Some of the asynchronous ops fail, or their Completion is destroyed without a call.
   std::uint64_t elsewhere_count_ = 0;
   heddle::test::Elsewhere ready_without_slot_{[this](heddle::Completion& completion) {
     const std::uint64_t count = ++elsewhere_count_;
     if (count % 64 == 0) completion.fail(std::make_exception_ptr(std::runtime_error("elsewhere")));
-    if (count % 64 != 1) completion.done();  // after fail() it does nothing; else it is dropped
+    if (count % 64 != 1) completion.done();  // no effect after fail(); for 1 the Completion is destroyed
   }};
   std::mt19937_64 random_;
   std::vector<heddle::Var> lanes_;
@@ -221,14 +222,14 @@ double median(std::vector<double> samples) {
 }
 
 struct Samples {
-  std::vector<double> resident, given_out;  // MiB
+  std::vector<double> resident, given_out;  // in MiB
   void take() {
     resident.push_back(resident_mebibytes());
     given_out.push_back(static_cast<double>(mallinfo2().uordblks + mallinfo2().hblkhd) / (1 << 20));
   }
 };
 
-// Prints it too. MiB from the second fifth to the last, and how much of the former that is.
+// Also prints the drift from the second fifth to the last, in MiB and in percent.
 bool drifted(const char* what, const std::vector<double>& samples, double tolerated) {
   const auto fifth = static_cast<std::ptrdiff_t>(samples.size() / 5);
   const double before = median({samples.begin() + fifth, samples.begin() + 2 * fifth});

@@ -1,4 +1,5 @@
-// Engines with streams, for tests of what ops on streams do: of every kind, and one whose streams move when told to.
+// Engines with streams for tests of ops on streams: one of each scheduler, and one whose streams advance only
+// when stepped.
 #pragma once
 
 #include <atomic>
@@ -20,7 +21,7 @@ template <class F> void until(F&& holds) {
   while (!holds()) std::this_thread::yield();
 }
 
-// An engine with workers, and two streams that move only when told to.
+// An engine with workers, and two streams that advance only when stepped.
 struct Stepped {
   explicit Stepped(int workers = 2)
       : Stepped(EngineOptions{.scheduler = Scheduler::threaded, .workers = workers}) {}
@@ -36,7 +37,7 @@ struct Stepped {
     return static_cast<HostStream&>(engine.adopt_stream(std::move(stream)));
   }
 
-  // Time for whatever the workers can do without a step: they would do it before the last of so many ops.
+  // Lets workers do everything possible without a step: they would do it before the last of these ops.
   void let_be() {
     for (int i = 0; i < 50; ++i) {
       std::atomic<bool> ran = false;
@@ -71,12 +72,12 @@ inline void run_dry(HostStream& stream) {
   }
 }
 
-// An op whose work is one function.
+// Makes the function of an op that enqueues `fn`.
 template <class F> auto work(F fn) {
   return [fn](Stream& stream) { stream.enqueue(fn); };
 }
 
-// The same test with engines of every kind; where schedules differ from seed to seed, with many.
+// Runs the test with an engine of each scheduler, and with many seeds of fuzz.
 template <class F> void on_every_engine(F&& test) {
   on_every_scheduler(
       [&](Engine& engine) { test(engine, engine.make_stream(cpu()), engine.make_stream(cpu(1))); });

@@ -33,7 +33,7 @@ bool contains(const std::vector<int>& vars, int var) {
   return std::find(vars.begin(), vars.end(), var) != vars.end();
 }
 
-// The memory that ops work on. Nothing in it is atomic: whatever is out of order is a race besides a wrong result.
+// The data of the ops. Not atomic, so that wrong order is a race as well as a wrong result.
 struct Memory {
   std::vector<std::uint64_t> values;
 
@@ -52,7 +52,7 @@ struct Memory {
 
 [[noreturn]] void fail(int index) { throw std::runtime_error("op " + std::to_string(index)); }
 
-// Takes ops in program order, keeps back those whose vars an earlier one still has, and runs the others in any order.
+// Delays ops in program order whose vars an earlier op still uses, and starts the other ops in random order.
 class Driver {
  public:
   Driver(const StreamProgram& program, std::vector<std::unique_ptr<Stream>> streams, std::uint64_t seed)
@@ -85,16 +85,16 @@ class Driver {
   };
   struct Op {
     State state = State::waiting;
-    detail::OpNode node;  // what the engine's failures are made from
+    detail::OpNode node;  // for making the op's failure
     std::uint64_t scratch = 0;
   };
-  static constexpr int kWindow = 24;  // ops looked at ahead of the first that has not ended
+  static constexpr int kWindow = 24;  // maximum distance from the first op that has not ended
 
   std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
 
   void step() { stepped_[below(stepped_.size())]->step(); }
 
-  // Those that no earlier op shares a var with, unless both only read it.
+  // Ops that share no var with an unfinished earlier op, except vars that both only read.
   std::vector<int> find_startable() {
     while (first_ < static_cast<int>(ops_.size()) && ops_[at(first_)].state == State::ended) ++first_;
     const int end = std::min(first_ + kWindow, static_cast<int>(ops_.size()));
@@ -130,7 +130,7 @@ class Driver {
     });
   }
 
-  // A parked op whose fences are done, or -1. Waits for one if nothing else can happen.
+  // A parked op whose fences are done, or -1. `wait`: nothing else can happen, so it waits for one.
   int take_parked(bool wait) {
     std::unique_lock lock(mutex_);
     if (wait) woken_.wait(lock, [this] { return !runnable_.empty(); });
@@ -185,7 +185,7 @@ class Driver {
     issued_.push_back(fence);
   }
 
-  // In two pieces, so that there is something to come between.
+  // Enqueues the work in two pieces, so that other work could come between.
   void enqueue(const StreamOp& op, int index, Stream& stream) {
     std::uint64_t* scratch = &ops_[at(index)].scratch;
     stream.enqueue([this, &op, index, scratch] {
@@ -202,12 +202,13 @@ class Driver {
     }
   }
 
-  // Only where there is one thread: a lock would bring an order with it that the streams must not rely on.
+  // Only with stepped streams, where one thread runs everything: a lock would order streams that must not
+  // rely on it.
   void log(int index) {
     if (!stepped_.empty()) order_.push_back(index);
   }
 
-  // An op that reads what has failed would not have run: what it threw on the way does not count.
+  // If an op reads a failed var, that failure replaces its own error, since it should not have run.
   FailurePtr outcome_of(int index, std::exception_ptr own, const std::vector<FailurePtr>& inherited) {
     if (FailurePtr cause = earliest(inherited)) return errors_.skipped(node(index), cause);
     return own ? errors_.failed(node(index), std::move(own)) : nullptr;
@@ -269,7 +270,7 @@ class Driver {
   detail::ErrorLog errors_;
   std::vector<Var> vars_;
   std::deque<Op> ops_;
-  int first_ = 0;  // that has not ended
+  int first_ = 0;  // first op that has not ended
   std::vector<Fence> issued_;
   std::vector<int> order_;
   std::mutex mutex_;  // guards runnable_
@@ -277,7 +278,7 @@ class Driver {
   std::deque<int> runnable_;
   std::vector<HostStream*> stepped_;
   detail::Poller poller_;
-  std::deque<detail::Issuer> issuers_;  // their streams end before everything above
+  std::deque<detail::Issuer> issuers_;  // destroyed first, which ends their streams
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Fences are enough: random programs over several streams leave what serial execution leaves.
+// Fences suffice: random programs over several streams give the result of serial execution.
 #include "stream_program.h"
 
 #include <doctest/doctest.h>
@@ -11,7 +11,7 @@ namespace {
 constexpr int kOps = 400;
 constexpr int kVars = 12;
 
-// As many lanes as a GPU has, and a second device.
+// The lanes of a GPU, and a second device.
 std::vector<std::unique_ptr<Stream>> host_streams(HostStreamOptions options) {
   std::vector<std::unique_ptr<Stream>> streams;
   for (const auto& [device, lane] : {std::pair(cpu(0), Lane::compute), std::pair(cpu(0), Lane::copy_in),

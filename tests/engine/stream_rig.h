@@ -1,4 +1,4 @@
-// Streams with issuers, for tests that issue ops by hand. Where streams are stepped, nothing happens by itself.
+// Streams with issuers, for tests that issue ops by hand. Stepped streams advance only when stepped.
 #pragma once
 
 #include <deque>
@@ -29,7 +29,7 @@ class StreamRig {
   StreamRig(const StreamRig&) = delete;
   StreamRig& operator=(const StreamRig&) = delete;
 
-  // Does what is left on stepped streams, while all that it touches is there.
+  // Runs the rest of the stepped streams' work, before the memory that it uses is destroyed.
   void finish() {
     for (bool moved = true; moved;) {
       moved = false;
@@ -50,7 +50,7 @@ class StreamRig {
   detail::Issuer& issuer(std::size_t i) { return issuers_.at(i); }
   HostStream& host(std::size_t i) { return static_cast<HostStream&>(issuer(i).stream()); }
 
-  // An op called `name` that reads and overwrites those vars.
+  // Issues an op `name` that reads and overwrites these vars.
   Fence issue(std::size_t stream, const char* name, const std::vector<FenceSet*>& reads,
               const std::vector<FenceSet*>& writes, const std::function<void(Stream&)>& body) {
     std::vector<Dependency> after;
@@ -65,7 +65,7 @@ class StreamRig {
     return fence;
   }
 
-  // Of an op whose work is one function.
+  // Issues an op whose work is one function.
   Fence run(std::size_t stream, const char* name, const std::vector<FenceSet*>& reads,
             const std::vector<FenceSet*>& writes, std::function<void()> work) {
     return issue(stream, name, reads, writes, [&work](Stream& on) { on.enqueue(std::move(work)); });
@@ -81,17 +81,17 @@ class StreamRig {
 
   detail::ErrorLog errors_;
   detail::Poller poller_;
-  std::deque<detail::Issuer> issuers_;  // their streams end first
+  std::deque<detail::Issuer> issuers_;  // destroyed first, which ends their streams
 };
 
-// What an op on the CPU that touches one var would do: fn is called when it may run.
+// A CPU op on one var: calls fn when it may run.
 inline void when_free(FenceSet& var, bool reads, bool mutates, std::function<void()> fn) {
   std::vector<Dependency> after;
   var.collect(reads, mutates, after);
   detail::when_all_done(std::move(after), std::move(fn));
 }
 
-// "failed op: message", and the ops that were lost because of it.
+// "failed op: message > skipped op > ...", or "well" without a failure.
 inline std::string story(const FailurePtr& failure) {
   if (!failure) return "well";
   const ErrorReport report = detail::describe(*failure);

@@ -1,4 +1,4 @@
-// What a push may ask for besides its order, asked for an op on a stream: groups, bounds, waits, the access checker.
+// Options of a push for ops on streams: groups, bounds, waits, the access checker.
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -24,7 +24,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kRaces = kSanitized ? 4000 : 20'000;
-constexpr std::chrono::seconds kMostOfRaces(10);  // where each costs a time slice
+constexpr std::chrono::seconds kMostOfRaces(10);  // where each race costs a time slice
 
 TEST_CASE("an op on a stream whose group is cancelled or overdue is not issued, and fails with Cancelled") {
   on_every_engine([](Engine& engine, Stream& a, Stream& b) {
@@ -47,7 +47,7 @@ TEST_CASE("an op on a stream whose group is cancelled or overdue is not issued, 
     engine.wait(z);
     engine.wait(x);
     CHECK(issued == 2);
-    CHECK_THROWS_AS(engine.wait_all(), AggregateError);  // y
+    CHECK_THROWS_AS(engine.wait_all(), AggregateError);  // the error of y
   });
 }
 
@@ -103,7 +103,7 @@ TEST_CASE("an op that is cancelled while it stands at its stream's gate is not i
   });
   until([&] { return inside.load(); });
   s.engine.push_on(s.a, [&](Stream&) { issued = true; }, {.mutate = {y}, .group = group});
-  s.let_be();  // by the other worker, which has left the op at the gate
+  s.let_be();  // waits for the other worker, which leaves the op at the issue gate
   group.cancel();
   go = true;
   s.finish();
@@ -146,7 +146,7 @@ TEST_CASE("who waits for a var issues what that needs, and not what others have 
     Stream& stream = engine.stream(cpu());
     const Var x = engine.new_var();
     const auto waiting = std::this_thread::get_id();
-    bool waits = true;  // of that thread alone
+    bool waits = true;  // used by this thread only
     std::atomic<bool> left = false, by_waiter = false, foreign = false;
     engine.push_on(stream,
                    [&](Stream&) {
@@ -161,13 +161,13 @@ TEST_CASE("who waits for a var issues what that needs, and not what others have 
                    {.mutate = {x}});
     engine.wait(x);
     waits = false;
-    engine.wait_all();  // which may run anything
+    engine.wait_all();  // wait_all may run any op
     if (by_waiter) ++tried;
     REQUIRE_FALSE(foreign);
   }
 }
 
-// Does everything at once, and keeps whatever it was told to call back, as a back end may.
+// Executes everything at once, and keeps the callbacks it was given, as a back end may.
 class Immediate final : public Stream {
  public:
   Immediate() : Stream(cpu(), Lane::compute) {}
@@ -269,14 +269,14 @@ TEST_CASE("the work of an op may push beyond the bound: room may only come when 
     std::atomic<bool> ran = false;
     engine.push_on(stream, work([&] { engine.push([&] { ran = true; }); }));
     engine.wait_all();
-    engine.wait_all();  // what the work has pushed
+    engine.wait_all();  // waits for the op that the work has pushed
     CHECK(ran);
   }
 }
 
 TEST_CASE("under fuzz, room that comes while a stream is looked at is not missed") {
   Engine engine({.scheduler = Scheduler::fuzz, .seed = 1, .max_ops = 1});
-  engine.stream(cpu());  // with nothing to do
+  engine.stream(cpu());  // an idle stream
   std::atomic<Completion*> next = nullptr;
   std::atomic<bool> stop = false;
   std::thread completes([&] {
@@ -391,7 +391,7 @@ TEST_CASE("an op on a stream cannot be captured, and what a graph's vars wait fo
     engine.wait_all();
     CHECK(value == serial);
     CHECK(seen == expected);
-    // A failure on a stream skips the ops of the graph that read it, and no others.
+    // A failure on a stream skips the graph's ops that depend on it, and no others.
     engine.push_on(a, work([] { throw std::runtime_error("late"); }), {.mutate = {x}});
     graph.launch();
     CHECK_THROWS_WITH(engine.wait(y), "late");

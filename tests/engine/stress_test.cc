@@ -1,5 +1,5 @@
-// Far more workers than cores, and an engine that ends while all of it is under way: errors, groups that are given up,
-// waits inside ops, completions from outside.
+// Far more workers than cores, and an engine that is destroyed while errors, cancelled groups, waits inside
+// ops and completions by other threads are in flight.
 #include <array>
 #include <atomic>
 #include <deque>
@@ -24,7 +24,8 @@ using namespace heddle::test;
 
 namespace {
 
-// What one thread pushes, on vars of its own and on one of all. It counts, on each of its vars, what must run there.
+// One thread's pushes, on its own vars and a common one. Counts the ops that must have run on each of its
+// vars.
 class Pusher {
  public:
   static constexpr std::size_t kVars = 4;
@@ -78,7 +79,7 @@ class Pusher {
     }
   }
 
-  // An op sees the error of the one before: nobody else does, and an error that nobody has seen is logged.
+  // The next op waits for the var and so sees the error; unseen errors would be logged.
   void push_failure() {
     const Var var = engine_.new_var();
     ++failures_;
@@ -92,7 +93,7 @@ class Pusher {
     });
   }
 
-  // Of one group some run before it is given up, all of the other fail.
+  // Ops of doomed_ may run before it is cancelled; ops of given_up_ never run.
   void push_doomed() {
     const Var var = engine_.new_var();
     engine_.push([] {}, {.mutate = {var}, .group = doomed_});
@@ -113,14 +114,14 @@ class Pusher {
   std::mt19937_64 random_;
   Group doomed_, given_up_;
   std::array<Var, kVars> vars_;
-  std::array<int, kVars> values_{}, expected_{};  // an op that mutates the var writes the first
+  std::array<int, kVars> values_{}, expected_{};  // values_[i] is written by ops that mutate vars_[i]
   int failures_ = 0;
   std::atomic<int> failures_seen_ = 0, ran_given_up_ = 0;
 };
 
 }  // namespace
 
-// --stress-rounds=1000 is a long run.
+// Long run: --stress-rounds=1000
 TEST_CASE(
     "an engine with more workers than cores ends while errors, cancelled groups and waits are under way") {
   constexpr std::size_t kThreads = 4;

@@ -1,4 +1,5 @@
-// What tracing costs an op: threads that do nothing but ops of a given length, recorded and not, in turns.
+// The cost of tracing an op: threads that only run ops of a given length, alternately with and without
+// recording.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -13,7 +14,7 @@ namespace {
 
 using namespace heddle::trace;
 
-// A chain of multiplications, so that it takes the same time whatever the clock says.
+// A chain of multiplications, whose time does not depend on the clock reads around it.
 std::uint64_t work(std::uint64_t steps) {
   std::uint64_t value = steps;
   for (std::uint64_t i = 0; i < steps; ++i) asm volatile("imul %0, %0" : "+r"(value));
@@ -26,7 +27,7 @@ std::uint64_t cpu_nanoseconds() {
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-// As the core calls it: the end of an op is the start of the next.
+// Records as the engine's core does: the end of an op is the start of the next.
 std::uint64_t run_ops(int ops, std::uint64_t steps) {
   const std::uint64_t began = cpu_nanoseconds();
   const std::uint32_t lane = this_thread_lane();
@@ -42,7 +43,7 @@ std::uint64_t run_ops(int ops, std::uint64_t steps) {
   return cpu_nanoseconds() - began;
 }
 
-// Nanoseconds of processor time an op, of the slowest thread.
+// CPU nanoseconds an op, on the slowest thread.
 double measure(int threads, int ops, std::uint64_t steps) {
   std::vector<std::uint64_t> took(static_cast<std::size_t>(threads));
   std::vector<std::thread> running;

@@ -32,7 +32,7 @@ namespace {
 using namespace heddle::trace;
 using Json = nlohmann::json;
 
-// A file that is gone after the test.
+// A file that is removed after the test.
 class Path {
  public:
   explicit Path(const std::string& name)
@@ -168,8 +168,8 @@ TEST_CASE("asynchronous ops and waits have events of their own") {
   REQUIRE(waits.size() == 1);
   CHECK(waits[0]["tid"] == this_thread_lane());
   CHECK(waits[0]["args"] == Json{{"engine", 2}, {"by", 4}});
-  const auto heads = of(events, "f", "dep"),
-             tails = of(events, "s", "dep");  // the op that let "read" go is not there
+  // No arrow leads to "read": the op that made it ready is not in the trace.
+  const auto heads = of(events, "f", "dep"), tails = of(events, "s", "dep");
   REQUIRE(heads.size() == 1);
   REQUIRE(tails.size() == 1);
   CHECK(heads[0]["tid"] == this_thread_lane());
@@ -188,7 +188,7 @@ TEST_CASE("the ends of arrows are found in any order, of the ops that were named
   for (std::uint64_t op = 100; op < 100 + 2 * Arrows::kMost; ++op) {
     arrows.add_start(op, {0, 0});
     if (op % 1000 != 0) continue;
-    const auto start = arrows.add_end(7, {1, 30});  // it is named again and again
+    const auto start = arrows.add_end(7, {1, 30});  // op 7 stays known, because it is referenced regularly
     REQUIRE(start);
     CHECK(start->lane == 4);
   }
@@ -264,7 +264,7 @@ TEST_CASE("a trace with little memory and many records says what it lost") {
   const TraceSummary summary = stop();
   const Json events = path.events();
   const auto gaps = of(events, "X", "gap");
-  // A gap is a record too, which nobody asked for.
+  // Gap records count in summary.records too.
   CHECK(summary.records - gaps.size() + summary.dropped == kOps);
   CHECK(of(events, "X", "op").size() + gaps.size() == summary.records);
   std::uint64_t in_gaps = 0;
@@ -281,8 +281,8 @@ TEST_CASE("a file that may grow no further is complete, and the trace says so") 
   CHECK(summary.bytes <= 20'000);
   CHECK(summary.bytes == path.text().size());
   CHECK(summary.dropped > 4000);
-  CHECK(of(path.events(), "X", "op").size() ==
-        summary.records + 1);  // the last one is written, then it is full
+  // The last record is written before the file counts as full.
+  CHECK(of(path.events(), "X", "op").size() == summary.records + 1);
 }
 
 TEST_CASE("a full disk ends the trace, not the program") {
@@ -315,11 +315,11 @@ TEST_CASE("names of any bytes give valid JSON") {
   CHECK(Json::parse(escaped("\"\\</script>\n")) == "\"\\</script>\n");
   CHECK(Json::parse(escaped("Gr\u00fc\u00dfe \u4e16 \U0001F9F5")) == "Gr\u00fc\u00dfe \u4e16 \U0001F9F5");
   const std::string kept = "\uFFFD";
-  CHECK(Json::parse(escaped("\xC0\x80")) == kept + kept);                        // overlong
-  CHECK(Json::parse(escaped("\xE0\x80\x80")) == kept + kept + kept);             // overlong
-  CHECK(Json::parse(escaped("\xED\xA0\x80")) == kept + kept + kept);             // half of a surrogate pair
-  CHECK(Json::parse(escaped("\xF4\x90\x80\x80")) == kept + kept + kept + kept);  // beyond Unicode
-  CHECK(Json::parse(escaped("\xE4\xB8")) == kept + kept);                        // cut off
+  CHECK(Json::parse(escaped("\xC0\x80")) == kept + kept);             // overlong encoding of U+0000
+  CHECK(Json::parse(escaped("\xE0\x80\x80")) == kept + kept + kept);  // overlong encoding of U+0000
+  CHECK(Json::parse(escaped("\xED\xA0\x80")) == kept + kept + kept);  // half of a surrogate pair
+  CHECK(Json::parse(escaped("\xF4\x90\x80\x80")) == kept + kept + kept + kept);  // above U+10FFFF
+  CHECK(Json::parse(escaped("\xE4\xB8")) == kept + kept);                        // truncated sequence
 
   const Path path("names.json");
   start(path);
@@ -359,7 +359,7 @@ TEST_CASE("traces start and stop while ops run") {
     const Json events = path.events();
     const auto ops = of(events, "X", "op");
     CHECK(ops.size() + of(events, "X", "gap").size() == summary.records);
-    // Of the ops of this test's own thread, those of this turn alone.
+    // This thread's own record is in the trace of its turn only.
     std::vector<Json> mine;
     std::copy_if(ops.begin(), ops.end(), std::back_inserter(mine),
                  [](const Json& op) { return op["name"] == "mine"; });
@@ -403,7 +403,7 @@ TEST_CASE("the child of a fork has no trace, and leaves its parent's alone") {
     bool good = !on() && !running() && stop().path.empty();
     try {
       start(path);
-      good = false;  // the parent is writing it
+      good = false;  // the parent is writing to this file
     } catch (const heddle::Error&) {
     }
     record("in the child", 1, 5);
@@ -417,9 +417,9 @@ TEST_CASE("the child of a fork has no trace, and leaves its parent's alone") {
   CHECK(of(path.events(), "X", "op").size() == 2);
 }
 
-// ThreadSanitizer takes a thread of a forked child for the parent's of the same address, and ends the child ("dup thread
-// with used id"). Where its children get an engine without threads, one that writes a trace must have a parent that has no
-// thread but this one and the sanitizer's own: so it is when this file's tests run by themselves, as they do under ctest.
+// ThreadSanitizer confuses a thread of a forked child with the parent's thread at the same address, and ends
+// the child ("dup thread with used id"). With it a child may trace only if the parent has no other threads
+// except the sanitizer's: so it is if this file's tests run alone, as under ctest.
 bool child_may_trace() {
   constexpr int kWithSanitizers = 2;
   if (heddle::Scheduler::HEDDLE_TEST_CHILD_SCHEDULER == heddle::Scheduler::threaded) return true;
@@ -479,7 +479,7 @@ int status_of_child(const std::string& path, void (*run)()) {
   if (child == 0) {
     ::setenv("HEDDLE_TRACE", path.c_str(), 1);
     start_from_environment();
-    start_from_environment();  // of the second engine
+    start_from_environment();  // as the second engine does
     run();
   }
   int status = -1;

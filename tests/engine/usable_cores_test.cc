@@ -1,4 +1,4 @@
-// What limits a process: affinity, and the quotas of control groups, as the files of a system of the test's own say.
+// Limits of a process, affinity and cgroup quotas, read from the files of a fake system.
 #include <filesystem>
 #include <initializer_list>
 #include <string>
@@ -39,7 +39,7 @@ TEST_CASE("the quota of control groups, version 2: the tightest from the process
                     {group, "max 100000\n"},
                     {"sys/fs/cgroup/kubepods/pod7/cpu.max", "300000 100000\n"},
                     {"sys/fs/cgroup/kubepods/cpu.max", "1600000 100000\n"}}) == 3);
-  // The path is that of the host, which a container does not see.
+  // The path is the host's, which does not exist in the container.
   CHECK(quota_with({{of_process, "0::/kubepods/pod7/main\n"}, {"sys/fs/cgroup/cpu.max", "50000 100000\n"}}) ==
         0.5);
 }

@@ -1,4 +1,5 @@
-// wait_all comes back as soon as the last op of its epoch has ended, whoever ran that op and whatever he does next.
+// wait_all returns as soon as the last op of its epoch has ended, whichever thread ran that op and whatever
+// that thread does next.
 #include <atomic>
 #include <cstddef>
 #include <memory>
@@ -20,7 +21,7 @@ using namespace heddle;
 
 namespace {
 
-// Calls wait_all on a thread of its own. What is pushed after the constructor has returned comes after that call.
+// Calls wait_all on another thread. Ops pushed after the constructor are not part of that wait.
 class WaitAll {
  public:
   explicit WaitAll(Engine& engine)
@@ -31,8 +32,7 @@ class WaitAll {
         }) {
     const auto& scheduler = static_cast<const detail::ThreadedScheduler&>(engine.core().scheduler());
     while (!scheduler.in_wait_all() && !back_) std::this_thread::yield();
-    // Most often it sleeps by then. On a busy machine a thread that yields may get its core back milliseconds later: so this
-    // does not just yield for long.
+    // Usually waits until the thread sleeps. Bounded, since on a busy machine a yield may cost milliseconds.
     for (int i = 0; i < 1000 && !test::is_asleep(id_); ++i) std::this_thread::yield();
   }
   ~WaitAll() { thread_.join(); }
@@ -87,7 +87,7 @@ TEST_CASE("wait_all: who ran the last op goes on with one that ends later than w
     });
     await(inside);
     std::optional<WaitAll> all(std::in_place, engine);
-    // One for each worker, and for the thread in wait_all if that should run any.
+    // One op for each worker, and one for the thread in wait_all if it runs ops.
     for (int i = 0; i < 3; ++i) {
       engine.push([&] {
         while (!all->back()) std::this_thread::yield();

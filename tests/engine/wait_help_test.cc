@@ -1,4 +1,4 @@
-// Which ops a thread runs while it waits: those that its wait needs, and no other.
+// The ops that a waiting thread runs: those that its wait needs, and no others.
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -53,7 +53,7 @@ bool conflict(const Accesses& a, const Accesses& b) {
   return false;
 }
 
-// The ops of the program that have to end before a wait for `var` behind all of them: by the definition.
+// By definition: the ops that must end before a wait for `var` that follows the whole program.
 std::set<std::size_t> needed_by(const std::vector<Accesses>& program, int var) {
   std::set<std::size_t> needed;
   for (std::size_t i = program.size(); i-- > 0;) {
@@ -77,7 +77,7 @@ std::vector<Var> vars_of(Engine& engine, int count) {
   return vars;
 }
 
-// An op that holds vars until it is let go.
+// An op that holds vars until `go` is set.
 struct Holder {
   std::atomic<detail::OpNode*> op{nullptr};
   std::atomic<bool> go{false};
@@ -158,7 +158,7 @@ TEST_CASE(
     const std::vector<Accesses> program = random_accesses(random, 12, kVars);
     Engine engine({.scheduler = Scheduler::threaded, .workers = static_cast<int>(1 + seed % 3)});
     const std::vector<Var> vars = vars_of(engine, kVars);
-    constexpr int kAny = -2;  // wait_all runs whatever there is
+    constexpr int kAny = -2;  // in wait_all, which may run any op
     const std::thread::id waiting = std::this_thread::get_id();
     std::atomic<int> waits_for{-1};
     std::atomic<int> wrong{0};
@@ -272,7 +272,7 @@ void work_for(std::chrono::microseconds time) {
 
 }  // namespace
 
-// One of two workers is busy for the whole time, so that a slot is free for the thread that waits.
+// One of two workers is busy throughout, so that a slot is free for the waiting thread.
 TEST_CASE("a thread that waits leaves long ops to the workers, and short ones not, whatever ran before") {
   Engine engine({.scheduler = Scheduler::threaded, .workers = 2});
   const std::thread::id here = std::this_thread::get_id();
@@ -303,8 +303,8 @@ TEST_CASE("a thread that waits leaves long ops to the workers, and short ones no
   }
   int of_long_ones = 0;
   for (int round = 0; round < 40; ++round) of_long_ones += run_chain(2, std::chrono::microseconds(200));
-  CHECK(of_long_ones <= 8);    // in waits 1, 3, 6, 11, 20 and 37
-  CHECK(of_short_ones > 200);  // of 2,000; a worker that is awake may come first
+  CHECK(of_long_ones <= 8);    // the waiting thread tries long ops in waits 1, 3, 6, 11, 20 and 37
+  CHECK(of_short_ones > 200);  // of 2,000; a worker that is awake may take the others
   open = true;
   open.notify_all();
   engine.wait_all();
@@ -326,7 +326,7 @@ TEST_CASE("a wait inside an op that a waiting thread runs is helped, however lon
   std::atomic<int> on_waiter = 0;
   engine.push(
       [&] {
-        if (std::this_thread::get_id() != here) return;  // the other worker was awake
+        if (std::this_thread::get_id() != here) return;  // the other worker took this op
         Var inner = engine.new_var();
         for (int k = 0; k < 8; ++k)
           engine.push(

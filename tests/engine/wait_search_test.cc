@@ -1,4 +1,5 @@
-// How a wait inside an op finds out that it could never end, in steps that do not depend on what is queued behind the op.
+// A wait inside an op detects that it could never end, in bounded steps, however many ops are queued behind
+// the op.
 #include "op/wait_search.h"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ namespace {
 
 constexpr std::size_t kQueued = 20'000, kSteps = 64;
 
-// An op that mutates `mine` and runs until it is let go, with kQueued others behind it.
+// An op that mutates `mine` and runs until `go` is set, with kQueued ops queued behind it.
 struct Blocked {
   Engine engine;
   Var mine = engine.new_var(), others[3] = {engine.new_var(), engine.new_var(), engine.new_var()};
@@ -52,7 +53,7 @@ struct Blocked {
   ~Blocked() { go = true; }
 };
 
-// The op whose access is queued on the var first; null if there is none.
+// The op of the first access queued on the var; null if there is none.
 detail::OpNode* first_queued_on(const Var& var) {
   std::lock_guard guard(var.state()->lock);
   return var.state()->head ? var.state()->head->op : nullptr;
@@ -98,7 +99,8 @@ TEST_CASE("a search starts again when a wait was given up: the op that waited ma
   CHECK(search.look(100 * kQueued, WaitSearch::IfFound::leave) == false);
 }
 
-// Reads of one var that are queued together do not wait for each other, so they do not wait for the op from which the search started.
+// Adjacent reads of a var do not wait for each other, so they do not wait for the op where the search
+// started.
 TEST_CASE(
     "reads queued beside a read that a search has met may run, and their memory may be gone, before it goes "
     "on") {
@@ -120,13 +122,13 @@ TEST_CASE(
   engine.core().scheduler().enter_submitted();
   detail::WaitState never;
   WaitSearch search(never, *blocked.op, engine.core().waits);
-  CHECK_FALSE(
-      search.look(3, WaitSearch::IfFound::leave));  // the op of both vars, and the first read beside it
+  // Finds the op on both vars, and the first read after it.
+  CHECK_FALSE(search.look(3, WaitSearch::IfFound::leave));
   CHECK(search.seen() == 2);
   mutation_may_end = true;
   while (reads < 3) std::this_thread::yield();
-  engine.push([&] { ended = true; },
-              {.mutate = {last}});  // the one free worker has freed the reads when it runs this
+  // The only free worker has freed the reads before it runs this op.
+  engine.push([&] { ended = true; }, {.mutate = {last}});
   while (!ended) std::this_thread::yield();
   CHECK(search.look(kSteps, WaitSearch::IfFound::leave) == false);
   CHECK(search.seen() == 3);
@@ -158,7 +160,7 @@ TEST_CASE("a wait inside an op ends when it may, though the search for a deadloc
       },
       {.mutate = {mine}});
   for (std::size_t i = 0; i < kQueued; ++i) engine.push([] {}, {.read = {mine}});
-  engine.push([&] { waits = true; }, {.mutate = {free}});  // there is one worker: runs when the op waits
+  engine.push([&] { waits = true; }, {.mutate = {free}});  // with one worker this runs when the op waits
   queued = true;
   engine.wait(free);
   CHECK(waits);
@@ -169,7 +171,7 @@ TEST_CASE("a wait inside an op ends when it may, though the search for a deadloc
   CHECK_FALSE(refused);
 }
 
-// Whichever thread runs the second op: a worker, or the one that waits in the middle of the first op.
+// Any thread may run the second op: a worker, or the thread that waits inside the first op.
 TEST_CASE("of ops that wait for each other in a circle one is refused, and all end") {
   for (const int workers : {1, 2, 4}) {
     for (const std::size_t ops : {2, 3, 5}) {
@@ -203,8 +205,8 @@ TEST_CASE("of ops that wait for each other in a circle one is refused, and all e
   }
 }
 
-// A search that finds the launch through the first of the two vars would take what is queued on the second one for its
-// followers: ops that were pushed before the launch.
+// A search that reaches the launch through the first var would take the ops queued on the second var for its
+// successors, although they were pushed before.
 TEST_CASE("a launch that is being entered holds no var that it is not queued on yet") {
   Blocked blocked;
   const Var &first = blocked.mine, &second = blocked.others[0];

@@ -70,7 +70,7 @@ TEST_CASE("waits nested a hundred deep end, with one worker too") {
   });
 }
 
-// Each wait looks only at what it needs: with a look at all ops this would take minutes.
+// Each wait must search only the ops that it needs: searching all would take minutes.
 TEST_CASE("fuzz: many waits inside ops beside many others, and the same seed gives the same order") {
   constexpr int kOps = kSanitized ? 20'000 : 100'000;
   const auto order_of = [](std::uint64_t seed) {
@@ -155,7 +155,7 @@ TEST_CASE("more waiting ops than workers, each for a common var that is produced
         seen += value;
       });
     }
-    engine.push([&] { go = true; });  // runs though twenty ops wait
+    engine.push([&] { go = true; });  // runs although twenty ops wait
     engine.wait_all();
     CHECK(seen == 60);
   }
@@ -256,7 +256,7 @@ TEST_CASE("an op of one engine may wait for another engine's var") {
         first.push([&] { other = true; }, {.mutate = {extra}});
         second.push(
             [&] {
-              first.wait(extra);  // needs the first engine's only worker, whose op waits for us
+              first.wait(extra);  // needs the first engine's only worker, whose op waits for this one
               value = 4;
             },
             {.mutate = {b}});
@@ -408,10 +408,10 @@ TEST_CASE("an op holds a lock while it waits, and all slots are taken by ops tha
 
 namespace {
 
-// An engine that was shut down and is still there, as the default one is at the process's end.
+// An engine that was shut down but not destroyed, as the default engine is at exit.
 struct ShutDown {
   explicit ShutDown(const EngineOptions& options) : engine(*::new (place) Engine(options)) {}
-  ~ShutDown() { engine.core().release(); }  // its destructor would shut it down once more
+  ~ShutDown() { engine.core().release(); }  // the engine's destructor would shut it down again
   ShutDown(const ShutDown&) = delete;
   ShutDown& operator=(const ShutDown&) = delete;
 
@@ -436,7 +436,7 @@ template <class F> void on_every_shut_down(F&& test) {
 
 namespace {
 
-// While one lives, no thread can be started: there is no memory for its stack.
+// During its lifetime no thread can be created: the default stack size is too large.
 class NoThreads {
  public:
   NoThreads() {
@@ -483,7 +483,7 @@ TEST_CASE("a wait inside an op needs no new thread while another worker is left;
         held->done();
       },
       {.mutate = {second}});
-  // Not by wait(), which would run them on this thread.
+  // wait() would run the ops on this thread.
   while (!engine.wait_until(second, std::chrono::steady_clock::now() + std::chrono::hours(1))) {
   }
   engine.wait(outer);
@@ -535,7 +535,7 @@ TEST_CASE("many threads wait at once for an engine that was shut down, and let g
     }
     for (std::thread& thread : threads) thread.join();
     CHECK(waits == kThreads * kVars);
-    // What nobody enters stays registered.
+    // A var whose release was submitted, but never entered, would still be registered.
     common = Var();
     int left = 0;
     down.engine.core().vars.for_each([&](const detail::VarState&) { ++left; });

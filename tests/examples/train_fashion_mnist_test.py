@@ -26,7 +26,7 @@ def labels_file(labels):
 
 
 def picture(rng, label):
-    """Noise with a bright row where the label says, so that there is something to learn."""
+    """Noise with a bright row whose position is the label, so that there is something to learn."""
     pixels = bytearray(rng.randrange(100) for _ in range(784))
     pixels[(2 * label + 4) * 28:(2 * label + 5) * 28] = bytes([250] * 28)
     return bytes(pixels)
@@ -65,7 +65,7 @@ class TrainTest(unittest.TestCase):
         return done.stdout + done.stderr
 
     def ranks(self, count, *arguments):
-        """The command that runs so many ranks."""
+        """The command that trains on `count` ranks."""
         return [HEDDLE, "launch", "-n", str(count), "--no-prefix", "--", *self.command("--kvstore", "allreduce", *arguments)]
 
     def train_on(self, count, *arguments, status=0):
@@ -74,13 +74,13 @@ class TrainTest(unittest.TestCase):
         return done.stdout + done.stderr
 
     def assert_same_results(self, output, expected):
-        """Up to the order in which the ranks' parts are added."""
+        """Equal results, except for rounding: ranks change the order of additions."""
         found, wanted = self.results(output), self.results(expected)
         self.assertEqual(len(found), 3, output)
         for one, other in zip(found, wanted):
             words, others = one.split(), other.split()
             self.assertEqual(words[:2], others[:2])
-            # one picture that is on the edge may fall on the other side
+            # a picture near the decision boundary may change sides
             slack = 0.011 if words[1] == "accuracy" else 1e-4 * float(others[2])
             self.assertAlmostEqual(float(words[2]), float(others[2]), delta=slack, msg=output)
 
@@ -230,7 +230,8 @@ class TrainTest(unittest.TestCase):
         flags = ("--epochs", "2", "--lr", "0.05")
         expected = self.train(*flags)
         self.assert_same_results(self.train("--kvstore", "allreduce", *flags), expected)
-        for count in (2, 3):  # three share 32, and the last 12, and tests of 100, unevenly
+        # three ranks: batches of 32, the last batch of 12 and test batches of 100 do not divide evenly
+        for count in (2, 3):
             output = self.train_on(count, *flags)
             self.assert_same_results(output, expected)
             self.assertIn(f"over {count} ranks", output)
@@ -259,7 +260,7 @@ class TrainTest(unittest.TestCase):
             self.assertEqual(process.wait(), 130, rest)
         self.assertIn("go on with --resume stopped.ckpt", rest)
         self.assertEqual(rest.count("interrupted;"), 1, rest)
-        # another number of ranks takes over
+        # a run with another number of ranks resumes
         output = self.train_on(3, "--resume", "stopped.ckpt", "--epochs", "2", "--schedule", "constant", "--lr", "0.01")
         self.assertGreater(float(self.results(output)[2].split()[2]), 0.2)
 

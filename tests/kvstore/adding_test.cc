@@ -1,4 +1,4 @@
-// The rule "add" means the same in all kinds of stores.
+// The optimizer "add" gives the same results in all kinds of stores.
 #include <exception>
 #include <functional>
 #include <limits>
@@ -21,7 +21,7 @@ using namespace heddle::test;
 
 namespace {
 
-// What a process does with its store: it pushes the values of the workers first .. last - 1.
+// The work of one process, which pushes the values of workers first .. last - 1.
 using Body = std::function<void(KVStore&, int first, int last)>;
 
 void on_allreduce(int workers, const Body& body) {
@@ -59,19 +59,19 @@ NDArray pulled(KVStore& store, Key key, const Shape& shape, DType dtype) {
   return out;
 }
 
-// All elements, whatever the dtype: values that f64 has.
+// Checks all elements, as f64, which represents every tested value.
 void check_all(const NDArray& array, double value) {
   const std::vector<double> values = array.astype(DType::f64).to_vector<double>();
   CHECK(values == std::vector<double>(values.size(), value));
 }
 
-// Row 0, which nobody else has, and row 1 + worker % 2.
+// Row 0, which all workers push, and row 1 + worker % 2.
 RowSparse rows_of(int worker, DType dtype) {
   const NDArray rows = array<std::int64_t>({0, 1 + worker % 2});
   return row_sparse(rows, full({2, 3}, worker + 1, dtype), {4, 3});
 }
 
-// Above `base` f16 and bf16 have even numbers only: 1 is lost unless it is added to the others' first.
+// Above `base`, f16 and bf16 have only even numbers: a 1 is lost unless the ranks' values are summed first.
 double base_of(DType dtype) { return dtype == DType::f16 ? 2048 : dtype == DType::bf16 ? 256 : 10; }
 double rounded(double value, DType dtype) {
   return full({}, value, DType::f64).astype(dtype).astype(DType::f64).item<double>();
@@ -85,7 +85,7 @@ void dense_sums(KVStore& store, int first, int last, int workers) {
   for (std::size_t i = 0; i < kDtypes.size(); ++i) {
     const DType dtype = kDtypes[i];
     const Key key = static_cast<Key>(i);
-    const Shape shape = i == 0 ? Shape{100'000} : Shape{3};  // the first goes alone, the others share buckets
+    const Shape shape = i == 0 ? Shape{100'000} : Shape{3};  // key 0 alone, the others in buckets
     store.init(key, full(shape, base_of(dtype), dtype));
     std::vector<NDArray> values;
     for (int worker = first; worker < last; ++worker) values.push_back(ones(shape, dtype));
@@ -173,7 +173,7 @@ TEST_CASE("add: what it cannot do is refused at the call") {
     const RowSparse rows = row_sparse(array<std::int64_t>({1}), ones({1, 2}), {2, 2});
     CHECK_THROWS_AS(store.push(1, rows, {.grad_scale = infinite}), InvalidArgument);
     check_all(pulled(store, 0, {2}, DType::i32), 1);
-    store.set_optimizer("sgd", {{"lr", 1}});  // and back
+    store.set_optimizer("sgd", {{"lr", 1}});  // replaces "add"
     store.push(1, ones({2, 2}));
     check_all(pulled(store, 1, {2, 2}, DType::f32), 0);
   });

@@ -1,4 +1,4 @@
-// Who may administrate a server, and what a server answers.
+// Permissions to administrate a server, and the server's answers.
 #include "wire/administration.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ namespace {
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// A server at loopback that asks for keys, with its log.
+// A server on loopback that requires keys, with its log.
 struct Administrated {
   explicit Administrated(const char* transport, const KeyDirectory* keys = nullptr, int protocol = 0)
       : running(options(transport, keys, protocol)) {}
@@ -43,7 +43,7 @@ struct Administrated {
     };
     return made;
   }
-  // As said in the log; empty: there is no such event.
+  // The last field of the first event of that name; empty if there is none.
   std::string why(const std::string& event) {
     const std::lock_guard guard(mutex);
     for (const ServerEvent& one : log) {
@@ -58,12 +58,12 @@ struct Administrated {
     return made;
   }
 
-  std::mutex mutex;  // guards the log
+  std::mutex mutex;  // guards log
   std::vector<ServerEvent> log;
   Running running;
 };
 
-// Keeps what is sent.
+// A transport that records what is sent.
 class Sent final : public Transport {
  public:
   std::string listen(const std::string&) override { return ""; }
@@ -99,7 +99,7 @@ TEST_CASE("administration: a key without the role is refused, one with it asks a
     of_server.allow(of_admin, "roles:admin");
     Administrated server(transport, &of_server);
     const std::string status = ask_server_status(server.with(&of_admin, transport));
-    CHECK(status == "of 1 " + std::string(100'000, '.'));  // longer than a message
+    CHECK(status == "of 1 " + std::string(100'000, '.'));  // longer than one message
     ask_server_to_drain(server.with(&of_admin, transport));
     CHECK(server.running.server.is_draining());
     CHECK(server.why("administrator_refused").empty());
@@ -121,7 +121,7 @@ TEST_CASE(
       CHECK(holds(ask_server_status(server.with(nullptr, transport)), "of 1 "));
       ask_server_to_drain(server.with(nullptr, transport));
       CHECK(server.running.server.is_draining());
-      worker.call(0, {.request = {.kind = Kind::barrier}});  // its job goes on
+      worker.call(0, {.request = {.kind = Kind::barrier}});  // the job continues
       options.job = "another";
       Client late(options);
       CHECK(holds(message_of<StoreError>([&] { late.call(0, {.request = {.kind = Kind::barrier}}); }),
@@ -156,7 +156,7 @@ TEST_CASE("administration: a server refuses versions that it does not speak, and
   sent.unread = 0;
   node.received(1, encode(AdminWish{.what = AdminWish::What::drain}), {}, {});
   CHECK(node.take_wishes() == std::vector{std::pair(Peer{1}, AdminWish::What::drain)});
-  CHECK(sent.all.size() == 2);  // its owner answers
+  CHECK(sent.all.size() == 2);  // the node's owner answers
   CHECK_THROWS_AS(node.received(1, encode(AdminAnswer{}), {}, {}), MalformedMessage);
 }
 

@@ -1,4 +1,4 @@
-// Ranks of an allreduce store that do not do the same: every one of them is told what differs.
+// Ranks of an allreduce store whose calls differ: every rank gets an error that names the difference.
 #include <algorithm>
 #include <csignal>
 #include <exception>
@@ -31,7 +31,7 @@ struct Job {
   EngineOptions engine;
 };
 
-// What body threw, with the errors that were left in the engine's arrays said to nobody.
+// The error thrown by body. Takes the engine's other errors, so that they are not logged.
 std::string outcome_of(Engine& engine, const std::function<void()>& body) {
   std::string text = "no error";
   const EngineScope scope(engine);
@@ -66,7 +66,7 @@ LaunchEnvironment job_of(int rank, int size, const std::string& meeting_place) {
   return job;
 }
 
-// What each rank's body threw. Ranks of "local" share an engine, others have one each.
+// The error of each rank's body. Ranks of "local" share an engine, others have separate ones.
 std::vector<std::string> errors_of(const Job& job, int size, const Body& body) {
   if (job.backend == "local") {
     Engine engine(job.engine);
@@ -85,7 +85,7 @@ std::vector<std::string> errors_of(const Job& job, int size, const Body& body) {
   });
 }
 
-// The same with a process for each rank.
+// As errors_of, with a process for each rank.
 std::vector<std::string> errors_of_processes(const std::string& backend, int size, const Body& body) {
   const TemporaryDirectory directory;
   std::vector<pid_t> children;
@@ -121,9 +121,9 @@ const Job kJobs[] = {{"local", {.scheduler = Scheduler::threaded, .workers = 2}}
                      {"shm", {.scheduler = Scheduler::naive}},
                      {"tcp", {.scheduler = Scheduler::naive}}};
 
-constexpr int kRanks = 3, kOdd = 1;  // one of them does something else
+constexpr int kRanks = 3, kOdd = 1;  // kOdd: the rank that calls something else
 
-// Of every rank, on every back end, the error has all of these parts.
+// Checks that the error of every rank, on every back end, has all of these parts.
 void expect_errors(const Body& body, const std::vector<std::string>& parts) {
   for (const Job& job : kJobs) {
     CAPTURE(job.backend);
@@ -144,14 +144,14 @@ void expect_store_errors(const StoreBody& body, const std::vector<std::string>& 
       [&](const auto& ranks, int rank) { body(KVStore::create("allreduce", ranks, options), rank); }, parts);
 }
 
-// What is stored, once it is there on all ranks.
+// Pulls the value and waits for it.
 std::vector<float> pulled(KVStore& store, KVStore::Key key, const Shape& shape) {
   const NDArray out = zeros(shape);
   store.pull(key, out);
   return out.to_vector<float>();
 }
 
-constexpr std::int64_t kLarge = 100'000;  // goes alone
+constexpr std::int64_t kLarge = 100'000;  // reduced alone, not in a bucket
 
 NDArray leaf(const Shape& shape) {
   NDArray weight = ones(shape);
@@ -209,7 +209,7 @@ TEST_CASE("optimizers that differ are named with the ranks that have them") {
   expect_store_errors(
       [](const auto& store, int rank) { store->set_optimizer(rank == kOdd ? "adam" : "sgd"); },
       {"sgd, lr 0.01, momentum 0, nesterov 0, weight_decay 0 on ranks 0, 2; adam, beta1 0.9, "});
-  // One rank's mistake is everybody's: it has come to the call, and may come again.
+  // An invalid optimizer on one rank is an error on all ranks, which can repeat the call.
   expect_store_errors([](const auto& store, int rank) { store->set_optimizer(rank == kOdd ? "sdg" : "sgd"); },
                       {"there is no optimizer 'sdg'"});
 }

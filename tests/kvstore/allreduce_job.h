@@ -1,4 +1,4 @@
-// A job of an allreduce store: each rank on a thread of this process.
+// Runs an allreduce store with each rank on a thread of this process.
 #pragma once
 
 #include <exception>
@@ -11,7 +11,7 @@
 
 namespace heddle::test {
 
-// Calls body(store) on each rank, and rethrows what one of them threw.
+// Calls body(store) on each rank, and rethrows the first error.
 inline void on_ranks(int size, const std::function<void(KVStore&)>& body,
                      const KVStoreOptions& options = {}) {
   auto ranks = Communicator::create_local(size);

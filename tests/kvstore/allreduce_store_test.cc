@@ -19,7 +19,7 @@ using namespace heddle;
 
 namespace {
 
-// body(store, rank) on a thread for each rank; rethrows what one of them threw.
+// Runs body(store, rank) on a thread for each rank; rethrows the first error.
 void on_ranks(int size, const std::function<void(const std::shared_ptr<KVStore>&, int)>& body,
               const KVStoreOptions& options = {}) {
   auto ranks = Communicator::create_local(size, {.reproducible = true});
@@ -44,7 +44,7 @@ std::vector<float> values(std::int64_t count, float value) {
   return std::vector<float>(static_cast<std::size_t>(count), value);
 }
 
-constexpr std::int64_t kLarge = 100'000;  // goes alone
+constexpr std::int64_t kLarge = 100'000;  // reduced alone, not in a bucket
 
 NDArray leaf(const Shape& shape, Device device = cpu()) {
   NDArray weight = ones(shape, DType::f32, device);
@@ -52,21 +52,22 @@ NDArray leaf(const Shape& shape, Device device = cpu()) {
   return weight;
 }
 
-// With a rate of 1, so that a step takes the sum of all ranks' gradients from a weight.
+// A trainer with learning rate 1: a step subtracts the sum of all ranks' gradients.
 Trainer trainer_of(const std::vector<NDArray>& weights, const std::shared_ptr<KVStore>& store) {
   std::vector<Parameter> parameters;
   for (const NDArray& weight : weights) parameters.push_back({"weight", weight});
   return Trainer(std::move(parameters), {.params = {{"lr", 1.0}}, .store = store});
 }
 
-constexpr std::int64_t kNarrow = 16, kWide = 24'000;  // weights that share a bucket, and that go alone
+// widths of weights that share a bucket, and that are reduced alone
+constexpr std::int64_t kNarrow = 16, kWide = 24'000;
 
 Sequential make_net(std::int64_t width = kNarrow) {
   Generator generator(1);
   return Sequential{Dense(4, width, {.relu = true}, generator), Dense(width, 3, {}, generator)};
 }
 
-// Rows begin .. end of 24 samples.
+// Samples begin .. end of 24.
 struct Batch {
   NDArray x, labels;
 };
@@ -86,11 +87,11 @@ std::vector<float> weights_of(const Sequential& net) {
   return all;
 }
 
-// The weights after ten steps of `parts` ranks that share 24 samples.
+// The weights after ten steps on `parts` ranks that share 24 samples.
 std::vector<float> train(const std::shared_ptr<KVStore>& store, int rank, int parts,
                          std::int64_t width = kNarrow) {
   Sequential net = make_net(width);
-  if (rank > 0) {  // rank 0's beginning is everybody's
+  if (rank > 0) {  // overwritten by rank 0's initial weights
     for (const Parameter& parameter : net.parameters()) parameter.value.detach().fill(0);
   }
   Trainer trainer(net.parameters(), {.params = {{"lr", 0.1}, {"momentum", 0.9}}, .store = store});
@@ -183,16 +184,16 @@ TEST_CASE("large gradients are computed where they are reduced") {
     Trainer trainer(net.parameters(), {.params = {{"lr", 0.1}}, .store = store});
     const NDArray memory = store->gradient_memory(0);
     REQUIRE(memory.defined());
-    REQUIRE_FALSE(store->gradient_memory(1).defined());  // a bias
+    REQUIRE_FALSE(store->gradient_memory(1).defined());  // biases are too small
     const Batch mine = batch(12 * rank, 12 * rank + 12);
     for (int step = 0; step < 3; ++step) {
       backward(cross_entropy(net(mine.x), mine.labels));
       REQUIRE(grad(net.parameters()[0].value).storage() == memory.storage());
       const std::vector<float> own = memory.to_vector<float>();
       trainer.step();
-      REQUIRE(memory.to_vector<float>() != own);  // but the sum
+      REQUIRE(memory.to_vector<float>() != own);  // it holds the sum of all ranks
     }
-    // What is pushed from elsewhere changes neither, though a gradient waits.
+    // A push of another array changes neither that array nor the gradient in the lent memory.
     backward(cross_entropy(net(mine.x), mine.labels));
     const NDArray other = ones(memory.shape()), waiting = grad(net.parameters()[0].value);
     const std::vector<float> before = waiting.to_vector<float>();
@@ -228,7 +229,7 @@ TEST_CASE("a step may come after its parameter was frozen, and errors may be cle
     REQUIRE(trainer.steps() == 1);
     trainer.clear_errors();
     set_requires_grad(weight);
-    for (int step = 0; step < 2; ++step) {  // the first one has no memory, the second one has
+    for (int step = 0; step < 2; ++step) {  // without lent memory in the first step, with it in the second
       backward(matmul(x, weight));
       trainer.step();
     }
@@ -243,7 +244,7 @@ TEST_CASE("a gradient of the last step may be computed with") {
     backward(sum(matmul(x, weight)));
     const NDArray last = grad(weight);
     REQUIRE(last.storage() == store->gradient_memory(0).storage());
-    trainer.step();  // it is 2 everywhere then
+    trainer.step();  // the gradient is then the sum, 2 everywhere
     backward(sum(matmul(last, weight)));
     REQUIRE(grad(weight).to_vector<float>() == values(90'000, 600));
     REQUIRE(last.to_vector<float>() == values(90'000, 2));
@@ -299,7 +300,7 @@ TEST_CASE("a gradient that fails on one rank fails the step on all, and training
                Trainer trainer = trainer_of({weight}, store);
                NDArray x = ones({count});
                if (rank == 1) array_push("load", {}, {x}, [] { throw std::runtime_error("bad batch"); });
-               backward(matmul(x, weight));  // computes in memory that was lent
+               backward(matmul(x, weight));  // computes in the lent memory
                trainer.step();
                bool failed = false;
                try {
@@ -320,12 +321,12 @@ TEST_CASE("a gradient that fails on one rank fails the step on all, and training
 TEST_CASE("compressed: f32 is rounded, what does not fit is sent later, all else is exact") {
   on_ranks(2,
            [](const std::shared_ptr<KVStore>& store, int rank) {
-             store->init(0, full({3}, rank + 0.3));  // exact: of what is stored
+             store->init(0, full({3}, rank + 0.3));  // exact, since it is a stored value
              store->init(1, zeros({2}, DType::f64));
              NDArray single = zeros({3}), wide = zeros({2}, DType::f64);
              store->pull(0, single);
              REQUIRE(single.to_vector<float>() == values(3, 0.3f));
-             // 0.25 of each rank: nothing is over the threshold the first and the third time; then the ranks' two.
+             // Each rank pushes 0.25, below the threshold in rounds 1 and 3; rounds 2 and 4 send 0.5 of each.
              for (float sum : {0.0f, 1.0f, 0.0f, 1.0f}) {
                store->push(0, full({3}, 0.25));
                store->push(1, full({2}, 0.3, DType::f64));
@@ -338,7 +339,7 @@ TEST_CASE("compressed: f32 is rounded, what does not fit is sent later, all else
              store->pull(0, single);
              NDArray other = zeros({1});
              store->init(2, zeros({1}));
-             store->push(2, full({1}, 0.25));  // other keys in the bucket: what key 0 has left is not key 2's
+             store->push(2, full({1}, 0.25));  // in a bucket of other keys: no residual of key 0
              store->pull(2, other);
              REQUIRE(other.to_vector<float>() == values(1, 0));
            },

@@ -1,4 +1,4 @@
-// Errors, traces and reports name the line that called a store, a trainer or a checkpoint.
+// Errors, traces and reports name the source line that called a store, a trainer or a checkpoint.
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,12 +20,12 @@ NDArray leaf(Shape shape) {
   return weight;
 }
 
-// A rank of its own, with gradients that go alone and gradients that share a bucket.
+// A store with one rank, for gradients that are reduced alone and gradients in buckets.
 std::shared_ptr<KVStore> allreduce_store(const std::string& compression = "none") {
   return KVStore::create("allreduce", Communicator::create_local(1)[0], {.compression = compression});
 }
 
-// Each push is on the line of a pull: a store may put it off until then, and names the push's line all the same.
+// Each push is on the line of a pull: a store may delay the push until then, and still names the push's line.
 void check_store(KVStore& store, const NDArray& value) {
   const NDArray out = ones(value.shape());
   const std::vector<NDArray> values{value, ones(value.shape())}, outs{out, ones(value.shape())};

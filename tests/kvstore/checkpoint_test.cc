@@ -13,7 +13,7 @@ using namespace heddle::test;
 
 namespace {
 
-// A run with everything that has a state: dropout, shuffling, momentum, a schedule.
+// A training run with everything that has state: dropout, shuffling, momentum, a schedule.
 struct Run {
   Generator initial{1}, shuffle{2}, noise{3};
   NDArray x = Generator(4).normal({96, 6}), labels = Generator(5).integers({96}, 0, 3);
@@ -74,7 +74,7 @@ TEST_CASE("a resumed run gives the losses of one that never stopped, to the last
     save_checkpoint(path, first.checkpoint());
 
     second.initial.set_position(1000);
-    second.net.parameters()[0].value.detach().fill(7);  // whatever was there is gone
+    second.net.parameters()[0].value.detach().fill(7);  // overwritten by the checkpoint
     Checkpoint loaded = second.checkpoint();
     load_checkpoint(path, loaded);
     CHECK(loaded.counters.at("epoch") == 1);
@@ -107,7 +107,7 @@ TEST_CASE("a checkpoint of something else is refused and changes nothing") {
     CHECK(other.shuffle.position() == position);
     CHECK(other.trainer.steps() == 0);
   };
-  refuse(other.checkpoint(), "does not fit");  // sgd's state is no adam's
+  refuse(other.checkpoint(), "does not fit");  // the state of sgd does not fit adam
 
   Checkpoint renamed = other.checkpoint();
   renamed.trainer = nullptr;

@@ -1,4 +1,4 @@
-// When a worker takes a server for lost, and a worker that has left its job.
+// When a worker declares a server lost, and workers that have left their job.
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -27,10 +27,10 @@ namespace {
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// Lets the worker in, and ends the connection 30 ms later. Connections that begin after so much time stay.
+// Welcomes the worker, and closes each connection after 30 ms, but keeps those begun after `restless`.
 class RestlessServer final : Receiver {
  public:
-  // says: in its answers to pings, as one where nothing moves.
+  // says: the text of its answers to pings, as from a server where no request progresses.
   RestlessServer(bool answers, Clock::duration restless, std::string says = "")
       : answers_(answers),
         says_(std::move(says)),
@@ -87,7 +87,7 @@ class RestlessServer final : Receiver {
 
 }  // namespace
 
-// Servers are restarted one after the other, for longer than the timeout.
+// As when servers are restarted one after another, for longer than the timeout.
 TEST_CASE("client: a server whose connections end soon is there as long as it answers on each") {
   const RestlessServer server(true, 3500ms);
   Client client({.servers = {server.address}, .timeout = 1500ms});
@@ -111,7 +111,7 @@ TEST_CASE("client: what this host can never do fails at once, for whatever time 
   for (const std::string kind : {"net", "zmq"}) {
     CAPTURE(kind);
     for (const auto& [address, why] :
-         {std::pair("192.0.2.1:1", "heddle keygen"),  // nobody's, and no keys for it
+         {std::pair("192.0.2.1:1", "heddle keygen"),  // no host's address, and no keys for it
           std::pair("127.0.0.1.1:1", "is no host"), std::pair("[fe80::1%none]:1", "is no host")}) {
       CAPTURE(address);
       ClientOptions direct = options(kind), scheduled = options(kind);

@@ -1,4 +1,4 @@
-// The queues of a client: calls without a reply, and messages that wait for a connection.
+// The queues of a client: calls without a reply, and messages waiting for a connection.
 #include <map>
 #include <random>
 #include <string>
@@ -27,7 +27,7 @@ TEST_CASE("call ring: finds, takes and visits what is there, in any order") {
   for (int step = 0; step < 20'000; ++step) {
     const bool adds = random() % 100 < (step / 2000 % 2 == 0 ? 60u : 40u);
     if (adds) {
-      next += random() % 10 == 0 ? 3 : 1;  // gaps between the numbers
+      next += random() % 10 == 0 ? 3 : 1;  // leaves gaps between the numbers
       model[next] = std::to_string(next);
       CHECK(ring.add(next, std::to_string(next)) == model[next]);
     } else if (!model.empty()) {

@@ -1,4 +1,4 @@
-// A server's core and connections to it, in one thread: a test says what happens when.
+// A server's core and connections to it on one thread, in an order that the test chooses.
 #pragma once
 
 #include <cstring>
@@ -32,10 +32,10 @@ template <class T> std::vector<T> values_in(const Bytes& bytes) {
   return values;
 }
 
-// What save_state calls its sink with.
+// The messages that save_state passes to its sink.
 std::vector<Packet> saved_state(const ServerCore& core);
 
-// A server and its connections. Time passes when a test says so.
+// A server and its connections, with a clock that the test advances.
 class Host {
  public:
   explicit Host(const ServerOptions& options = {}, bool own_engine = true)
@@ -50,13 +50,13 @@ class Host {
   void receive(Peer peer, const Packet& packet);
   void disconnect(Peer peer);
   void tick(Clock::duration time);
-  // Another core goes on with what this one saves. All connections are to be cut.
+  // Replaces the core by one that loads its saved state; all connections must be cut before.
   void replace_core();
 
-  std::vector<std::string> events;  // names
+  std::vector<std::string> events;  // names of events
   std::map<Peer, std::deque<Packet>> to_worker;
   Clock::time_point now{};
-  // Null if the host uses the current engine, which several hosts can share.
+  // Null: the current engine, which several hosts can share.
   std::unique_ptr<Engine> engine;
   std::unique_ptr<EngineScope> scope;
   ServerCore core;
@@ -67,25 +67,25 @@ class Host {
   Peer last_peer_ = 0;
 };
 
-// A worker's connection to the server, which repeats what has no reply when it was cut.
+// A worker's connection, which resends requests without a reply after it was cut.
 class Link {
  public:
   Link(Host& host, Hello hello);
-  std::uint64_t send(Request request, Bytes payload = {});  // the number of the request
-  void step();                                              // one message to the server
-  void hear();    // one message from the server, whose answers are in `replies`
-  void cut();     // and connects anew
-  void forget();  // and connects anew, without what has no reply
+  std::uint64_t send(Request request, Bytes payload = {});  // returns the request's number
+  void step();                                              // delivers one message to the server
+  void hear();    // delivers one message from the server; answers go to `replies`
+  void cut();     // reconnects, and resends requests without a reply
+  void forget();  // reconnects without resending
   void die() { host_.disconnect(peer_); }
   bool has_reply(std::uint64_t number) const { return replies.contains(number); }
   std::pair<Reply, Bytes> take(std::uint64_t number);
-  void settle();  // all that there is to do
+  void settle();  // delivers all messages
   std::pair<Reply, Bytes> ask(Request request, Bytes payload = {});
 
   std::map<std::uint64_t, std::pair<Reply, Bytes>> replies;
   std::string refusal;
-  std::size_t piece_bytes = kPieceBytes;  // of the payloads that are sent
-  std::uint64_t incarnation = 0;          // that the server has welcomed this worker with
+  std::size_t piece_bytes = kPieceBytes;  // size of the pieces of sent payloads
+  std::uint64_t incarnation = 0;          // from the server's welcome
 
  private:
   void connect();
@@ -95,7 +95,7 @@ class Link {
   bool welcome_ = false;
   std::uint64_t last_number_ = 0;
   std::deque<Packet> to_server_;
-  std::map<std::uint64_t, std::vector<Packet>> unanswered_;  // by the number of the request: its pieces
+  std::map<std::uint64_t, std::vector<Packet>> unanswered_;  // pieces of requests, by number
   std::map<std::uint64_t, Bytes> values_;
 };
 

@@ -1,4 +1,4 @@
-// Compressed pushes to servers: sums against codecs that are applied by hand, and what is refused.
+// Compressed pushes to servers: sums compared with codecs applied by hand, and refused requests.
 #include <cmath>
 #include <memory>
 #include <random>
@@ -30,7 +30,7 @@ namespace {
 const std::vector<const char*> kCodecs =
     kSanitized ? std::vector<const char*>{"2bit:0.5"}
                : std::vector<const char*>{"fp16", "bf16", "1bit", "2bit:0.5", "topk:0.01"};
-constexpr std::int64_t kLarge = 900'000, kSmall = 1'000;  // the large one is split over three servers
+constexpr std::int64_t kLarge = 900'000, kSmall = 1'000;  // kLarge is split over three servers
 constexpr int kRounds = 4;
 
 Floats gradient(int rank, int round, std::int64_t size) {
@@ -41,7 +41,7 @@ Floats gradient(int rank, int round, std::int64_t size) {
   return values;
 }
 
-// What each server is sent for its part, decoded, and what is left for the next push.
+// The decoded value that the servers get; updates the residual.
 Floats sent(const Codec& codec, Floats value, Floats& residual, int servers) {
   const std::uint64_t bytes = value.size() * sizeof(float);
   for (const kv_detail::KeyPart& part :
@@ -90,7 +90,7 @@ TEST_CASE(
       store.pull(0, out);
       store.pull(1, small);
       CHECK(out.to_vector<float>() == sum);
-      CHECK(small.to_vector<float>()[0] == doctest::Approx(0.1 * 2 * kRounds));  // not compressed
+      CHECK(small.to_vector<float>()[0] == doctest::Approx(0.1 * 2 * kRounds));  // too small to be compressed
     });
     double worst = 0;
     for (std::size_t i = 0; i < sum.size(); ++i)
@@ -153,7 +153,7 @@ TEST_CASE("compressed pulls: what a worker has follows what the server has, and 
         for (std::size_t i = 0; i < exact.size(); ++i) exact[i] += of_round[i] + theirs[i];
         CHECK(small.to_vector<float>() == Floats(kSmall, 2.0F * static_cast<float>(round + 1)));
       }
-      // Nothing is pushed any longer: what encodings have left out comes with further pulls.
+      // Without further pushes, later pulls transfer what earlier encodings left out.
       double error = 0;
       for (int pull = 0; pull < 8; ++pull) {
         error = 0;
@@ -189,7 +189,7 @@ TEST_CASE("compressed pulls: after an error, a lost connection or without memory
   CHECK(has == 1);
   CHECK(pull() == 2 * value.size());
   CHECK(has == 2);
-  has = 1;  // the answer was lost
+  has = 1;  // as if the answer was lost
   CHECK(pull() == 4 * value.size());
   CHECK(has == 1);
   CHECK(pull() == 2 * value.size());
@@ -217,7 +217,7 @@ TEST_CASE("compressed pulls: after an error, a lost connection or without memory
       link.ask({.kind = Kind::init, .has_value = true, .bytes = 2 * value.size(), .text = "c"},
                bytes_of(Floats(2048)))
           .first.key;
-  // There was no room for the third one but that of what was sent; now there is none for what was sent of the second one.
+  // `third` took the memory of sent values: now there is room for those of `third` and `key`, not of `other`.
   CHECK(link.ask({.kind = Kind::pull, .key = third, .text = "fp16"}).first.key == 1);
   CHECK(link.ask({.kind = Kind::pull, .key = key, .text = "fp16"}).first.key == 1);
   CHECK(link.ask({.kind = Kind::pull, .key = other, .text = "fp16"}).first.key == 0);
@@ -227,7 +227,7 @@ TEST_CASE("compressed pulls: after an error, a lost connection or without memory
 
 namespace {
 
-// A worker of a job on a core, with a key of so many elements.
+// A worker of a job on a core, with one key.
 struct OneWorker {
   explicit OneWorker(std::uint64_t memory_limit = 0)
       : host({.memory_limit = memory_limit}), link(host, kv_detail::hello_of(0, 1, "async")) {
@@ -281,7 +281,7 @@ TEST_CASE("compressed pulls: of a worker that is gone nothing is kept") {
   b.send({.kind = Kind::pull, .key = key, .clock = 1, .text = "fp16"});
   b.settle();
   b.die();
-  const std::uint64_t before = host.core.memory_used();  // with a push that waits
+  const std::uint64_t before = host.core.memory_used();  // includes a push that waits for its round
   a.ask(push, kv_detail::Bytes(4000));
   CHECK(host.core.memory_used() == before - 4000);
 }
@@ -333,7 +333,7 @@ TEST_CASE("compressed pushes: what no codec has made is refused, and the key goe
   CHECK(why({.overwrite = true, .has_value = true, .key = key, .text = "fp16"}, 2000)
             .find("a compressed overwrite") != std::string::npos);
   CHECK(why({.key = key, .text = "fp16"}, 2000).empty());
-  // An index beyond the value: the connection ends, as after any message that is broken.
+  // An index beyond the value: the connection is closed, as after any malformed message.
   const auto codec = make_codec("topk:0.01");
   Bytes encoded(codec->encoded_bytes(1000), std::byte{0xff});
   CHECK_THROWS_AS(

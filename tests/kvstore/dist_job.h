@@ -1,4 +1,4 @@
-// Jobs whose values are on servers: workers as threads, servers in this process, real connections.
+// Jobs with values on servers: workers as threads, servers in this process, real connections.
 #pragma once
 
 #include <chrono>
@@ -18,14 +18,14 @@
 
 namespace heddle::test {
 
-// ThreadSanitizer does not see how ZeroMQ, which it did not compile, hands bytes from thread to thread.
+// ThreadSanitizer did not compile ZeroMQ and does not see how it passes bytes between threads.
 #if defined(__SANITIZE_THREAD__)
 inline const std::vector<const char*> kTransports = {"net"};
 #else
 inline const std::vector<const char*> kTransports = {"net", "zmq"};
 #endif
 
-// A server on a thread of its own.
+// A server that runs on its own thread.
 class Running {
  public:
   explicit Running(ServerOptions options) : server(std::move(options)), thread_([this] { server.run(); }) {}
@@ -48,12 +48,12 @@ struct Job {
   std::uint64_t memory_limit = 0;
   std::string compression = "none", pull_compression = "none";
   std::string placement = "hash";
-  int worker_protocol = 0, server_protocol = 0;  // the newest that they speak; 0: all
+  int worker_protocol = 0, server_protocol = 0;  // newest protocol version of each; 0: no limit
 };
 
 using Servers = std::vector<std::unique_ptr<Running>>;
 
-// A worker's store, on the current engine.
+// Makes a worker's store on the current engine.
 inline std::unique_ptr<KVStore> make_store(const Job& job, const Servers& servers, int rank = 0) {
   kv_detail::ClientOptions options;
   options.consistency = job.type.substr(5);
@@ -68,14 +68,14 @@ inline std::unique_ptr<KVStore> make_store(const Job& job, const Servers& server
   return std::make_unique<DistStore>(job.type, options, codecs);
 }
 
-// Runs `body` for a worker on the current engine.
+// Runs `body` as one worker on the current engine.
 inline void run_worker_here(const Job& job, const Servers& servers, const std::function<void(KVStore&)>& body,
                             int rank = 0) {
   const std::unique_ptr<KVStore> store = make_store(job, servers, rank);
   body(*store);
 }
 
-// Runs `body` for each worker, on a thread with an engine of its own.
+// Runs `body` as each worker, on a thread with its own engine.
 inline void run_workers(const Job& job, const Servers& servers, const std::function<void(KVStore&)>& body) {
   std::vector<std::thread> threads;
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(job.workers));

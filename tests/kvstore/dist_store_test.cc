@@ -1,4 +1,4 @@
-// Stores whose values are on servers: workers as threads, servers in this process, real connections.
+// Stores with values on servers: workers as threads, servers in this process, real connections.
 #include <atomic>
 #include <functional>
 #include <latch>
@@ -52,7 +52,7 @@ TEST_CASE(
 TEST_CASE("dist store: halves are added as f32 and rounded once") {
   run_job({.workers = 3}, [](KVStore& store) {
     store.init(0, zeros({1}, DType::bf16));
-    // 256 + 1 + 1: one after the other in bf16 it would stay 256.
+    // 256 + 1 + 1: added sequentially in bf16 the sum would stay 256.
     store.push(0, full({1}, store.rank() == 0 ? 256 : 1, DType::bf16));
     NDArray out({1}, DType::bf16);
     store.pull(0, out);
@@ -266,7 +266,7 @@ TEST_CASE("dist store: after an init that failed nothing of the key reaches anot
     store.init(0, zeros({3}));
     NDArray out({3}), other(Shape{2 + store.rank()});
     if (store.rank() == 1) store.barrier();
-    store.init(1, zeros(other.shape()));  // another shape on each worker; worker 0's is the first
+    store.init(1, zeros(other.shape()));  // the workers' shapes differ; worker 0's init is first
     if (store.rank() == 0) store.barrier();
     store.push(1, ones(other.shape()));
     store.pull(1, other);
@@ -358,7 +358,7 @@ namespace {
 
 using Body = std::function<void(KVStore&)>;
 
-// Worker 0 pulls what worker 1 would have to push first, then does `then`. Worker 1 ends once worker 0's store is gone.
+// Worker 0 pulls what needs a push of worker 1, then calls `then`. Worker 1 ends after worker 0's store.
 void check_that_pulls_are_given_up(const std::function<void(const std::function<void(Body)>&)>& worker_0) {
   const Job job{.memory_limit = 100'000};
   const Servers servers = start_servers(job);
@@ -408,7 +408,7 @@ TEST_CASE("dist store: once a call has failed the destructor does not wait for o
   });
 }
 
-// A transport may have what was pushed for longer than the store is there, on a thread that cannot end the transport.
+// The transport may hold a pushed value longer than the store, on a thread that cannot destroy it.
 TEST_CASE("dist store: what was pushed does not keep the connections") {
   const Job job{.workers = 1};
   const Servers servers = start_servers(job);
@@ -434,7 +434,7 @@ TEST_CASE("dist store: what was pushed does not keep the connections") {
   CHECK(key->is_known());
   client->leave(std::chrono::seconds(20));
   const std::weak_ptr<kv_detail::Client> weak = std::exchange(client, nullptr);
-  // The engine lets go of the op after those that waited for it have been told.
+  // The engine destroys the op after its waiters were woken.
   while (!weak.expired()) std::this_thread::yield();
   CHECK(weak.expired());
 }

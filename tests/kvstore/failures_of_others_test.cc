@@ -1,4 +1,4 @@
-// What a worker is told of a failure that another one has, or has seen first.
+// Errors of workers whose round failed because of another worker, or whose failure another worker saw first.
 #include <limits>
 #include <string>
 #include <vector>
@@ -27,13 +27,13 @@ struct Pair {
     both({.kind = Kind::set_optimizer, .text = "sgd lr=1"},
          {.kind = Kind::set_optimizer, .text = "sgd lr=1"});
   }
-  // The errors of both.
+  // Sends both requests; returns both errors.
   std::pair<std::string, std::string> both(Request of_a, Request of_b, Bytes payload = {}) {
     const std::uint64_t first = a.send(std::move(of_a), std::move(payload)), second = b.send(std::move(of_b));
     for (int i = 0; i < 3; ++i) a.settle(), b.settle();
     return {a.take(first).first.text, b.take(second).first.text};
   }
-  // All connections are cut, and another core goes on.
+  // Cuts all connections and replaces the core by one with its saved state.
   void replace_core() {
     a.die();
     b.die();
@@ -71,10 +71,10 @@ TEST_CASE("failures of others: a worker that has not seen a failed round is told
     clear_errors(pair.b);
     if (restarted) pair.replace_core();
     CHECK(pull(pair.a, 1) == kDiffer);
-    CHECK(pull(pair.a, 1) == kDiffer);  // the answer may have been lost
+    CHECK(pull(pair.a, 1) == kDiffer);  // repeated, since the answer may have been lost
     CHECK(pull_many(pair.a, 1) == kDiffer);
     CHECK(push(pair.a, 2, 1) == kDiffer);
-    CHECK(push(pair.b, 2, 1).empty());  // which has been told
+    CHECK(push(pair.b, 2, 1).empty());  // worker b has seen the error
     clear_errors(pair.a);
     CHECK(push(pair.a, 2, 1).empty());
     CHECK(pull(pair.a, 2).empty());
@@ -96,7 +96,7 @@ TEST_CASE("failures of others: a push that waited for the round of a failed one 
 
 TEST_CASE("failures of others: where pushes count at once only the worker whose push failed has to know") {
   Pair pair("async");
-  // Rows that an optimizer keeps state of by another width than before.
+  // Pushes rows of another width than the optimizer's state has.
   const auto rows = [](Link& link, std::uint64_t clock, std::uint64_t row_bytes) {
     Bytes payload = bytes_of(std::vector<std::int64_t>{0});
     payload.resize(payload.size() + row_bytes);

@@ -1,4 +1,4 @@
-// Directories of keys, for tests of who may do what.
+// Directories with keys, for tests of permissions.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace heddle::test {
 
-// A directory with a key of its own, and others on its list.
+// A directory with its own key and a list of accepted keys.
 struct KeyDirectory {
   TemporaryDirectory directory;
   CommKey key = make_comm_key(directory.path, false);
-  // `roles`: of the other key here.
+  // `roles`: the roles of the other key in this directory's list.
   void allow(const KeyDirectory& other, const std::string& roles) const {
     std::string line = other.key.line;
     const std::size_t begin = line.find("roles:"), end = line.find(' ', begin);

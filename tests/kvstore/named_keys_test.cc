@@ -1,4 +1,4 @@
-// Keys with names do what numbers do, in each store.
+// Keys with names behave like numbered keys, in each store.
 #include <map>
 #include <memory>
 #include <string>
@@ -39,15 +39,15 @@ void use_names(KVStore& store) {
     store.push(key, ones({3}));
     CHECK(pulled(store, key, {3}) == Floats(3, -workers));
   }
-  CHECK(pulled(store, "7", {3}) == Floats(3, -workers));  // the number 7
+  CHECK(pulled(store, "7", {3}) == Floats(3, -workers));  // "7" is the number 7
   std::map<std::string, NDArray> state = store.optimizer_state();
-  for (auto& [name, array] : state) array = array.copy();  // a local store's are live
+  for (auto& [name, array] : state) array = array.copy();  // copies: a local store's state is live
   CHECK(state.size() == 2 * kNames.size());
   CHECK(state.at("layer.velocity").to_vector<float>() == Floats(3, workers));
   CHECK(state.at("layer.weight.velocity").to_vector<float>() == Floats(3, workers));
   store.push(kNames, ones_of_all);
   for (const Key& key : kNames) CHECK(pulled(store, key, {3}) == Floats(3, -2.5F * workers));
-  store.set_optimizer_state(state);  // as before the second push
+  store.set_optimizer_state(state);  // the state before the second push
   for (const Key& key : kNames) store.push(key, ones({3}));
   for (const Key& key : kNames) CHECK(pulled(store, key, {3}) == Floats(3, -4.0F * workers));
   CHECK(message_of<InvalidArgument>([&] { store.init("layer", zeros({3})); }) ==

@@ -1,4 +1,4 @@
-// Stores with each placement: values, workers that differ, workers that come back.
+// Stores with each placement: values, workers whose keys differ, workers that restart.
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
@@ -27,7 +27,7 @@ namespace {
 
 const std::vector<std::string> kPlacements = {"hash", "round_robin", "greedy", "explicit:1=2,name=0,3=1"};
 const std::vector<std::string> kOrdered = {"round_robin", "greedy"};
-constexpr std::int64_t kSplit = 900'000;  // elements, over three servers
+constexpr std::int64_t kSplit = 900'000;  // elements; split over three servers
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -39,7 +39,7 @@ std::vector<std::uint64_t> keys_on(const Servers& servers) {
   return keys;
 }
 
-// What an init of these keys, in this order, throws; "no error" if all are there.
+// The error of an init of these keys in this order; "no error" if all succeed.
 std::string init_all(KVStore& store, const Sizes& keys) {
   std::vector<NDArray> out;
   for (const auto& [key, size] : keys) {
@@ -52,7 +52,7 @@ std::string init_all(KVStore& store, const Sizes& keys) {
   });
 }
 
-// Two workers with engines of their own, each of which stays until both have their answers.
+// The errors of two workers on separate engines; both stay until both have their answers.
 struct Pair {
   std::string first, second;
 };
@@ -100,7 +100,8 @@ TEST_CASE("placements: sums are right, and keys are where they belong") {
       current_engine().wait_all();
       if (!expected[i].empty()) CHECK(keys_on(servers) == expected[i]);
       if (kPlacements[i].starts_with("explicit")) {
-        for (const std::uint64_t count : keys_on(servers)) CHECK(count >= 2);  // one of the list, and a part
+        // an explicit key, a part of the split key
+        for (const std::uint64_t count : keys_on(servers)) CHECK(count >= 2);
       }
       store.barrier();
       current_engine().wait_all();
@@ -254,7 +255,7 @@ TEST_CASE("a server that goes on with a saved state, or as a backup, knows what 
     hello.incarnation = 77;
     const std::string text = Link(host, hello).ask(set_optimizer(weights)).first.text;
     CHECK(contains(text, "the job's weights differ from those of this worker") == (weights == 8));
-    CHECK(text.empty() == (weights != 8));  // 0: it does not say
+    CHECK(text.empty() == (weights != 8));  // weights 0: no digest of the keys is sent
   }
 }
 

@@ -1,4 +1,4 @@
-// A server that notes in which order pushes counted and pulls were answered, for tests that do the same serially.
+// A server that records the order of counted pushes and answered pulls, for tests that repeat it serially.
 #pragma once
 
 #include <atomic>
@@ -16,10 +16,10 @@
 namespace heddle::test {
 
 struct StoreEvent {
-  bool push = false;                // else a pull was answered
-  std::uint32_t rank = 0, key = 0;  // the number that is the key's name
-  std::uint64_t clock = 0;          // of the request
-  std::vector<std::byte> value{};   // that was pushed, or that the pull got
+  bool push = false;                // false: a pull was answered
+  std::uint32_t rank = 0, key = 0;  // key: the number that is its name
+  std::uint64_t clock = 0;          // clock of the request
+  std::vector<std::byte> value{};   // the value that was pushed or pulled
 };
 
 class RecordingServer final : kv_detail::Receiver {
@@ -30,7 +30,7 @@ class RecordingServer final : kv_detail::Receiver {
         address(transport_->listen("127.0.0.1:0")),
         thread_([this] { serve(); }) {}
   ~RecordingServer() override { stop(); }
-  // After which there are no more events.
+  // Stops the server; after this there are no more events.
   void stop() {
     stopping_.store(true);
     transport_->wake();
@@ -96,14 +96,14 @@ class RecordingServer final : kv_detail::Receiver {
   kv_detail::ServerCore core_;
   std::unique_ptr<kv_detail::Transport> transport_;
   std::map<Peer, std::uint32_t> ranks_;
-  std::map<std::pair<Peer, std::uint64_t>, kv_detail::Request> pulls_;  // by peer and number
-  std::map<std::pair<Peer, std::uint64_t>, std::string> inits_;  // the names of keys, by peer and number
-  std::map<std::uint32_t, std::uint32_t> keys_;                  // by the server's number
+  std::map<std::pair<Peer, std::uint64_t>, kv_detail::Request> pulls_;  // by peer and request number
+  std::map<std::pair<Peer, std::uint64_t>, std::string> inits_;  // names of keys, by peer and request number
+  std::map<std::uint32_t, std::uint32_t> keys_;                  // keys by the server's number
   std::atomic<bool> stopping_{false};
 
  public:
   const std::string address;
-  std::vector<StoreEvent> events;  // of the server's thread until stop()
+  std::vector<StoreEvent> events;  // written by the server's thread until stop()
 
  private:
   std::thread thread_;

@@ -1,6 +1,6 @@
-// A run with bounded staleness, and the same run done serially: in the order in which the server counted pushes and answered
-// pulls, one optimizer and the workers' own gradients give all values of all pulls, to the last bit. So what differs between two
-// runs is that order alone, and the order keeps the bound.
+// A run with bounded staleness, repeated serially: in the order in which the server counted pushes and
+// answered pulls, one optimizer and the workers' own gradients give all pulled values bit for bit. So runs
+// differ only by that order, and the order keeps the staleness bound.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -32,7 +32,7 @@ Sequential make_net() {
 
 Schedule make_schedule() { return warm_up(5, constant_schedule(0.1)); }
 
-// Of a worker's step: what it learns from follows from both numbers.
+// The loss of a worker's step; rank and step determine its data.
 NDArray loss_of(Sequential& net, int rank, std::int64_t step) {
   std::mt19937_64 random(static_cast<std::uint64_t>(rank * 100'000 + step));
   std::vector<float> x;
@@ -60,14 +60,14 @@ void train(int rank, int workers, std::int64_t steps, const std::string& type, c
   const Schedule schedule = make_schedule();
   for (std::int64_t step = 0; step < steps; ++step) {
     backward(loss_of(net, rank, step), full({}, 1.0 / workers));
-    // One key after the other, as a trainer's lists would be one request.
+    // Key by key, since a trainer's lists would be one request.
     for (std::size_t i = parameters.size(); i-- > 0;)
       store.push(i, grad(parameters[i].value), {.lr = schedule(step)});
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       store.pull(i, parameters[i].value);
       clear_grad(parameters[i].value);
     }
-    // Pauses: now this worker is ahead, now that one.
+    // Random pauses, so that sometimes one worker is ahead, sometimes another.
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 1000));
   }
   for (const Parameter& parameter : parameters) parameter.value.wait();
@@ -102,7 +102,7 @@ void check_bound(const std::vector<std::vector<std::uint64_t>>& pushes, const St
   for (const auto& of_worker : pushes) CHECK(of_worker[pull.key] + slack >= pull.clock);
 }
 
-// How many pulls saw less than all pushes of the others that there had been with their clock.
+// Returns the number of pulls that saw fewer pushes of another worker than the puller's clock.
 int replay(const std::vector<StoreEvent>& events, int workers, std::uint64_t slack) {
   Engine engine({.scheduler = Scheduler::naive});
   const EngineScope scope(engine);

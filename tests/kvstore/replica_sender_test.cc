@@ -1,4 +1,4 @@
-// A primary's end of the connection to its backup, which may be half-open: it stays, and nothing comes.
+// A primary's connection to its backup, which may be half-open: open, but nothing arrives.
 #include "server/replica_sender.h"
 
 #include <algorithm>
@@ -52,13 +52,13 @@ class Backup : public Transport, public ShardOwner {
   }
 
   std::vector<ReplicaKind> sent;
-  std::vector<std::uint64_t> reported, lost;  // copies
-  int told = 0;                               // what the worker was told
+  std::vector<std::uint64_t> reported, lost;  // numbers of copies
+  int told = 0;                               // replies sent to the worker
   std::vector<std::string> events;
-  int alarms = 0;                  // among them
-  std::uint64_t state_of = ~0ull;  // the record that the state has
-  std::size_t waiting = 0;         // bytes
-  bool waits = false;              // nothing goes out
+  int alarms = 0;                  // events that are warnings or worse
+  std::uint64_t state_of = ~0ull;  // record number of the last complete state
+  std::size_t waiting = 0;         // bytes queued
+  bool waits = false;              // true: queued bytes stay
   Peer connections = 0;
   int closed = 0;
 
@@ -68,7 +68,7 @@ class Backup : public Transport, public ShardOwner {
   const std::shared_ptr<std::uint64_t> memory_used_ = std::make_shared<std::uint64_t>(0);
 };
 
-constexpr std::size_t kBytes = 1000;  // of a value
+constexpr std::size_t kBytes = 1000;  // bytes of a value
 
 struct Primary {
   explicit Primary(std::uint32_t keys = 0, std::uint64_t memory_limit = 0)
@@ -88,7 +88,7 @@ struct Primary {
   void answer(ReplicaKind kind, std::uint64_t number = 0) {
     sender.received(backup.connections, {.kind = kind, .epoch = 1, .number = number}, now);
   }
-  // A request with a value, from the worker.
+  // Receives a request with a value from the worker.
   void send(Request request) {
     request.number = ++requests;
     request.bytes = kBytes;
@@ -97,7 +97,7 @@ struct Primary {
     if (!memory.empty()) std::memset(memory.data(), 1, kBytes);
     core.received(kWorker, head, kBytes, now);
   }
-  // Pushes, and says how that is answered.
+  // Pushes; returns the kind of the reply.
   Kind push(std::uint32_t key) {
     send({.kind = Kind::push, .key = key, .clock = ++clocks[key]});
     Outbox outbox = core.take_outbox();
@@ -137,10 +137,10 @@ TEST_CASE("replica sender: a backup that says nothing is connected to anew") {
   CHECK(primary.backup.closed == 1);
   CHECK(primary.backup.connections == 2);
   CHECK(primary.backup.events.empty());
-  primary.pass(2500ms);  // nor does the next connection come about
+  primary.pass(2500ms);  // the next connection is not established either
   CHECK(primary.backup.events == std::vector<std::string>{"backup_lost"});
   CHECK(primary.backup.connections == 3);
-  CHECK(primary.sender.is_synced());  // it may have all still
+  CHECK(primary.sender.is_synced());  // the backup may still have everything
 }
 
 TEST_CASE("replica sender: the loss of a backup is an alarm while there is a job") {
@@ -244,12 +244,12 @@ TEST_CASE("replica sender: what the backup has not confirmed counts for the memo
   std::uint64_t pushes = 1;
   for (; pushes < 20 && primary.push(0) == Kind::done; ++pushes) continue;
   CHECK(pushes > 5);
-  CHECK(pushes < 12);  // the limit
+  CHECK(pushes < 12);  // bounded by the memory limit
   primary.answer(ReplicaKind::applied, pushes);
   CHECK(primary.sender.log_bytes() == 0);
   CHECK(primary.used() == before);
   CHECK(primary.push(0) == Kind::done);
-  primary.sender.set_backup(2, {}, primary.now);  // there is none any longer
+  primary.sender.set_backup(2, {}, primary.now);  // there is no backup any longer
   CHECK(primary.used() == before);
 }
 
@@ -277,7 +277,7 @@ TEST_CASE(
   CHECK(primary.push(0) == Kind::done);
   CHECK(told() == 0);
   answer(backup, ReplicaKind::applied, 1);
-  CHECK(told() == 1);  // the learner is not complete
+  CHECK(told() == 1);  // the learner's copy is not complete yet
   while (primary.sender.has_more()) primary.sender.go_on(primary.now);
   answer(learner, ReplicaKind::applied, 0);
   answer(learner, ReplicaKind::applied, 1);

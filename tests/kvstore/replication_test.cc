@@ -1,5 +1,6 @@
-// A scheduler, servers with backups and workers on a simulated network: processes die, are silent, are cut off and come back
-// at any moment. Every acknowledged push counts once, and no two primaries of a shard answer at one time.
+// A scheduler, servers with backups and workers on a simulated network: processes die, pause, are partitioned
+// and
+// come back. Every acknowledged push counts once, and no two primaries of a shard answer at the same time.
 #include <chrono>
 #include <set>
 #include <string>
@@ -21,7 +22,7 @@ struct Total {
   int programs = 0, kills = 0, schedulers = 0, servers = 0, workers = 0, failovers = 0, handed_back = 0,
       lost = 0;
   int silences = 0, decided_lost = 0;
-  double seconds = 0;  // on the simulated clocks
+  double seconds = 0;  // simulated seconds
 
   void add(const Cluster& cluster) {
     const Cluster::Counts& counts = cluster.counts;
@@ -48,7 +49,7 @@ struct Total {
 
 }  // namespace
 
-// A seed that is even has one fault at a time.
+// Even seeds have one fault at a time.
 TEST_CASE("replication: every acknowledged push counts once, whatever dies, is silent or is cut off") {
   const auto programs = test::argument("programs", test::kSanitized ? 12 : 800);
   const auto first = test::argument("seed", 0);
@@ -81,8 +82,8 @@ TEST_CASE("replication: a seed always gives the same program") {
   }
 }
 
-// A primary is cut off from the scheduler and goes on with its worker. Its shard begins anew on another server. Once that one
-// is lost, too, it begins anew on the first, which has never heard of the other.
+// A primary is partitioned from the scheduler and continues with its worker. Its shard is created anew on
+// another server, and, when that one is lost too, on the first, which has never heard of the other.
 TEST_CASE("replication: a primary whose shard has begun anew elsewhere does not go on with what it had") {
   Plan plan{.servers = 2, .workers = 1, .replicas = 1, .rounds = 900, .consistency = "async"};
   plan.keys = {{.shard = 0}};
@@ -114,7 +115,7 @@ TEST_CASE("replication: a primary whose shard has begun anew elsewhere does not 
   CHECK(cluster.worker(0).has_lost());
 }
 
-// A server that comes back gets its shard from the other one, and dies again before it has sent anything.
+// A restarted server gets its shard back from the other one, but dies before it has got anything.
 TEST_CASE("replication: a primary that hands its shard over has the state until there is a newer one") {
   Plan plan{.servers = 2, .workers = 1, .replicas = 2, .rounds = 900, .consistency = "async"};
   plan.keys = {{.shard = 0}};
@@ -130,7 +131,7 @@ TEST_CASE("replication: a primary that hands its shard over has the state until 
   REQUIRE(shard().primary == other);
   while (!shard().handover) cluster.step();
   REQUIRE(shard().backup == other);
-  // The other one has to hear of the view, but nothing of the state.
+  // The other server must get the new view, but send nothing of the state.
   while (cluster.server(1).node().shard(0).epoch() < shard().epoch) cluster.step();
   cluster.kill_server(0, 30s);
   cluster.pass(3s);
@@ -139,7 +140,7 @@ TEST_CASE("replication: a primary that hands its shard over has the state until 
   CHECK_FALSE(cluster.worker(0).has_lost());
 }
 
-// The part of a server that comes back is on two others. Its primary dies so many steps after the scheduler has begun to move it.
+// The shard of a restarted server is on two others. Its primary dies `steps` steps after the move begins.
 TEST_CASE("replication: a part that goes home has two complete copies at each moment") {
   int learners = 0;
   for (int steps = 0; steps < 400; steps += test::kSanitized ? 40 : 4) {
@@ -188,7 +189,7 @@ TEST_CASE(
   cluster.kill_server(1, std::chrono::milliseconds(500));
   cluster.pass(std::chrono::milliseconds(400));
   CHECK(why(0) == "shard 0 has no backup");
-  cluster.pass(std::chrono::milliseconds(110));  // it is here again
+  cluster.pass(std::chrono::milliseconds(110));  // server 1 is back
   std::set<std::string> before, after;
   while (!why(1).empty()) {
     before.insert(why(0));

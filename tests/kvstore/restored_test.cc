@@ -1,4 +1,4 @@
-// What workers have had answers to, and the snapshot that their server goes on with has not.
+// Answers that workers have got, and that the snapshot from which their server was restored lacks.
 #include <filesystem>
 #include <limits>
 #include <memory>
@@ -39,14 +39,14 @@ struct Served : Host {
   Snapshots snapshots;
 };
 
-// A worker's connection; its requests have numbers that no former connection to the server has used.
+// A worker's connection; its requests have numbers that no earlier connection has used.
 struct Worker : Link {
   Worker(Host& host, std::uint32_t rank, std::uint32_t workers, const std::string& consistency,
          int former_requests = 0)
       : Link(host, hello_of(rank, workers, consistency)) {
     for (int i = 0; i < former_requests; ++i) ask({.kind = Kind::ping});
   }
-  // Says what the client of a worker says that has had this answer.
+  // Sends what a client sends when it reconnects and `had` was its last answer.
   void resume(const Reply& had) {
     send({.kind = Kind::resume, .clock = had.clock, .bytes = had.bytes});
     settle();
@@ -65,7 +65,7 @@ void init(Link& link) {
   link.ask({.kind = Kind::init, .has_value = true, .text = "w"}, bytes_of(Floats{10, 10}));
 }
 
-// The first worker's answer to a barrier that both call. Without `other_hears` the other one loses its connection before its answer.
+// Both workers call a barrier; returns the first one's answer. Without `other_hears` the other one gets none.
 Reply barrier_of(Worker& one, Worker& other, bool other_hears = true) {
   const std::uint64_t first = one.send({.kind = Kind::barrier}), second = other.send({.kind = Kind::barrier});
   one.step();
@@ -102,10 +102,10 @@ TEST_CASE("restored: a worker that has set an optimizer since the snapshot is to
     CHECK(worker.ask({.kind = Kind::pull_many, .bytes = 8, .entries = entries})
               .first.text.ends_with(kLostSettings));
     CHECK(worker.ask({.kind = Kind::get_state, .clock = 1}).first.text.ends_with(kLostSettings));
-    worker.forget();  // a connection is lost, and the answers since then have said nothing new
+    worker.forget();  // reconnects as a worker whose last answer is `had`
     worker.resume(had);
     CHECK(worker.push(2).ends_with(kLostSettings));
-    // A new optimizer does not depend on what was set before.
+    // A new optimizer replaces the lost setting.
     const Reply again = worker.set_optimizer("sgd lr=100");
     CHECK(again.clock > had.clock);
     worker.resume(again);
@@ -160,7 +160,7 @@ TEST_CASE("restored: what came before the snapshot, and barriers, are not lost")
   CHECK(worker.barrier().bytes == had.bytes + 1);
 }
 
-// Worker 1 has not had the answer to a barrier that worker 0 has passed.
+// Worker 1 has not got the answer to a barrier that worker 0 has passed.
 TEST_CASE("restored: a barrier that is asked for again does not take the place of the next one") {
   for (const bool first_there : {true, false}) {
     CAPTURE(first_there);
@@ -188,7 +188,7 @@ TEST_CASE("restored: a barrier that is asked for again does not take the place o
     one.push(1);
     const std::uint64_t pulled = one.send({.kind = Kind::pull, .clock = 1});
     one.settle();
-    CHECK_FALSE(one.has_reply(pulled));  // the round waits for the other one
+    CHECK_FALSE(one.has_reply(pulled));  // the round waits for the other worker
     other.push(1);
     one.settle();
     CHECK(one.take(pulled).first.kind == Kind::value);
@@ -243,7 +243,7 @@ TEST_CASE("restored: the value of a key that came after the snapshot is an init 
   CHECK(one.pull(0).first.kind == Kind::value);
 }
 
-// With connections. The server is ended, which writes its last snapshot, and started with an older one.
+// Over real connections. The server is stopped, with a last snapshot, and restarted with an older one.
 TEST_CASE("restored: a store says what its server has lost") {
   const test::TemporaryDirectory folder;
   ServerOptions options{.listen = "127.0.0.1:0", .snapshots = folder.file("in")};

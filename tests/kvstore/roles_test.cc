@@ -1,4 +1,4 @@
-// Who may do what: keys have roles, and only the primary that the scheduler has named speaks to a backup.
+// Permissions: keys have roles, and only the primary named by the scheduler may speak to a backup.
 #include <chrono>
 #include <optional>
 #include <string>
@@ -25,7 +25,7 @@ namespace {
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// Keeps what is sent; the roles of all keys are those of the test.
+// A transport that records what is sent; all keys have the given roles.
 class Sent final : public Transport {
  public:
   explicit Sent(KeyRoles given) : roles(given) {}
@@ -41,7 +41,7 @@ class Sent final : public Transport {
   std::vector<Bytes> all;
 };
 
-// A process of a simulated network that says hello to a server as a primary would.
+// A process on the simulated network that connects to a server as a primary would.
 class Impostor final : public sim::Process {
  public:
   Impostor(sim::SimTransport& transport, const std::string& address, const ReplicaMessage& hello)
@@ -64,7 +64,7 @@ class Impostor final : public sim::Process {
   Peer peer_ = 0;
 };
 
-// One worker that pushes to one shard, with a backup that has all.
+// One worker that pushes to one shard, whose backup is complete.
 struct Copied {
   sim::Plan plan = [] {
     sim::Plan made{.servers = 2, .workers = 1, .replicas = 2, .rounds = 300, .consistency = "async"};
@@ -80,7 +80,7 @@ struct Copied {
   }
   ShardView shard() const { return cluster.decided().views.shards[0]; }
   bool is_synced() const { return cluster.decided().synced[0] == shard().epoch; }
-  // As the primary of this epoch would.
+  // The hello of the current epoch's primary.
   ReplicaMessage hello() const {
     return {.epoch = shard().epoch,
             .log = 4711,
@@ -138,7 +138,7 @@ TEST_CASE("roles: a key that is no server's neither enlists as a server nor spea
   other.received(1, encode(hello_of(0, 1, "async")), {}, now);
   const FromServer answer = decode_from_server(of_server.all.at(0), 0);
   CHECK(std::get<Reply>(answer).text == "its key lacks the role worker in comm.allowed");
-  CHECK(std::get<Reply>(answer).clock == 0);  // for good
+  CHECK(std::get<Reply>(answer).clock == 0);  // 0: permanent
 }
 
 TEST_CASE("roles: workers use no server whose key is none, and a key that loses its role is put out") {
@@ -149,7 +149,7 @@ TEST_CASE("roles: workers use no server whose key is none, and a key that loses 
       return TransportOptions{.kind = kind, .keys = keys.directory.path, .encrypt_loopback = true};
     };
     server.allow(client, "roles:worker");
-    client.allow(server, "by hand");  // no roles: a worker's
+    client.allow(server, "by hand");  // no roles: counts as a worker
     {
       End of_server(options(server)), of_client(options(client));
       of_client->connect(of_server->listen("127.0.0.1:0"));
@@ -204,7 +204,7 @@ TEST_CASE("roles: who does not prove that it is the primary does not disturb the
   CHECK(copied.shard().epoch == epoch);
 }
 
-// Somebody who knows all that the primary knows takes the copy away.
+// An impostor that knows everything the primary knows takes over the copy.
 TEST_CASE("roles: a backup that has lost its state gets it anew, in another epoch, and workers go on") {
   Copied copied;
   const std::uint64_t epoch = copied.shard().epoch;

@@ -1,5 +1,6 @@
-// Pushes and pulls of rows beside the same pushes as whole values, by workers that lose their connections at any moment, in
-// one thread and in an order that follows from a seed: both keys have the same values, and every push counts once.
+// Pushes and pulls of rows, and of the same gradients as whole values, by workers that lose connections, on
+// one
+// thread in an order determined by a seed: both keys have the same values, and every push counts once.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -23,7 +24,7 @@ constexpr std::uint64_t kRowBytes = kWidth * sizeof(float);
 using Floats = std::vector<float>;
 using Rows = std::vector<std::int64_t>;
 
-// Small whole numbers: sums of them are exact in any order.
+// Small integers, whose sums are exact in any order.
 struct Gradient {
   Rows rows;
   Floats values;
@@ -55,8 +56,8 @@ Gradient some_gradient(std::mt19937_64& random) {
   return gradient;
 }
 
-// Pushes each gradient to the key "rows" as rows, or now and then whole, and to the key "whole" as a whole value; then pulls
-// some rows of the one and all of the other.
+// Pushes each gradient to the key "rows" as rows, sometimes whole, and to the key "whole" as a whole value;
+// then pulls some rows of "rows" and all of "whole".
 class Worker {
  public:
   Worker(Host& host, std::uint32_t rank, std::uint32_t workers, const std::string& consistency,
@@ -71,7 +72,7 @@ class Worker {
   }
 
   bool over() const { return round_ > rounds_; }
-  // What it can do now.
+  // Makes the next calls if all replies have come.
   void go_on() {
     const auto answered = [this](std::uint64_t number) { return link.has_reply(number); };
     if (over() || !std::all_of(waiting_.begin(), waiting_.end(), answered)) return;
@@ -96,7 +97,7 @@ class Worker {
     return {value(keys_[0]), value(keys_[1])};
   }
 
-  Floats pushed = Floats(kRows * kWidth);  // the sum of its gradients
+  Floats pushed = Floats(kRows * kWidth);  // sum of its gradients
   Link link;
 
  private:
@@ -135,7 +136,7 @@ class Worker {
     waiting_.push_back(link.send(request));
   }
 
-  // In rounds both are the values of one moment.
+  // In synchronous rounds both pulls see the same round.
   void compare(const Floats& rows, const Floats& whole) const {
     REQUIRE(rows.size() == wanted_.size() * kWidth);
     REQUIRE(whole.size() == kRows * kWidth);
@@ -161,7 +162,7 @@ void run_program(std::uint64_t seed, const std::string& consistency, const std::
   std::mt19937_64 random(seed);
   const auto count = static_cast<std::uint32_t>(1 + random() % 4);
   const int rounds = 1 + static_cast<int>(random() % 6);
-  const auto cuts = random() % 15;  // of 1000 steps
+  const auto cuts = random() % 15;  // in 1000 steps
   Host host;
   std::vector<std::unique_ptr<Worker>> workers;
   for (std::uint32_t rank = 0; rank < count; ++rank)

@@ -1,4 +1,4 @@
-// What a server's core does with pushes and pulls of rows, case by case.
+// Pushes and pulls of rows in a server's core, case by case.
 #include <limits>
 #include <map>
 #include <random>
@@ -153,10 +153,10 @@ TEST_CASE("rows on a server: halves are added as f32 and rounded once") {
   for (const std::byte one : half(3)) payload.push_back(one);
   CHECK(link.ask(push, payload).first.kind == Kind::done);
   const auto bits = values_in<std::uint16_t>(link.ask(pull_rows(1, 2), bytes_of(Rows{0})).second);
-  CHECK(static_cast<float>(BFloat16::from_bits(bits.at(0))) == 260);  // 259 is not a bf16
+  CHECK(static_cast<float>(BFloat16::from_bits(bits.at(0))) == 260);  // 259 is not representable in bf16
 }
 
-// The oracle keeps state of all rows; the server of those that were touched, until a whole gradient comes.
+// The oracle keeps state for all rows; the server only for pushed rows, until a whole gradient is pushed.
 TEST_CASE("rows on a server: an optimizer gives the bits that it gives in one process") {
   for (const std::string& text : kOptimizers) {
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
@@ -212,7 +212,7 @@ TEST_CASE("rows on a server: state is kept of the rows that were touched, and gr
       const std::uint64_t now = one.host.core.stats(one.host.now).state_bytes;
       CHECK(now > before);
       CHECK(now < clock * 2 * 200);
-      one.link.ask(push_rows(clock, 8), payload_of(rows, Floats(4, 1)));  // repeated: it does not count
+      one.link.ask(push_rows(clock, 8), payload_of(rows, Floats(4, 1)));  // a repeated push does not count
       CHECK(one.host.core.stats(one.host.now).state_bytes == now);
       before = now;
     }
@@ -256,7 +256,7 @@ TEST_CASE(
   }
 }
 
-// One worker has pushed rows and waits for the other; the optimizer has state of some rows.
+// One worker has pushed rows and waits for the other; the optimizer has state for some rows.
 TEST_CASE("rows on a server: a state stream has the rows that wait, and the state of rows") {
   Two two("sync");
   const std::uint64_t one = two.a.send({.kind = Kind::set_optimizer, .text = "adam lr=0.1"}),

@@ -1,4 +1,5 @@
-// Several pushes or pulls as one message: the same as one by one, each push once, wherever connections are cut.
+// Several pushes or pulls in one message: the same as single requests, and each push counts once despite
+// cuts.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -32,7 +33,7 @@ BundleEntry entry_of(std::uint32_t key, std::uint64_t clock, std::size_t element
           .dtype = DType::i64};
 }
 
-// Key i has i elements: key 0 has none.
+// An init of key i with i elements: key 0 has none.
 Request init_of(std::uint32_t key, bool has_value) {
   return {.kind = Kind::init,
           .has_value = has_value,
@@ -41,8 +42,8 @@ Request init_of(std::uint32_t key, bool has_value) {
           .text = "key" + std::to_string(key)};
 }
 
-// Pushes rank + 1 to each element of all keys in each round and pulls them right behind it, one by one and in bundles,
-// which differ from round to round.
+// Pushes rank + 1 to each element of all keys in each round and then pulls them, singly and in bundles that
+// differ between rounds.
 class Worker {
  public:
   Worker(Host& host, std::uint32_t rank, std::uint32_t workers, const std::string& consistency,
@@ -105,7 +106,7 @@ class Worker {
   std::uint32_t rank_, keys_;
   std::uint64_t round_ = 0, rounds_;
   bool over_ = false;
-  std::vector<std::uint64_t> numbers_;  // of the requests that are on their way
+  std::vector<std::uint64_t> numbers_;  // numbers of the requests in flight
 };
 
 void run_program(std::uint64_t seed, const std::string& consistency, std::int64_t slack) {
@@ -114,7 +115,7 @@ void run_program(std::uint64_t seed, const std::string& consistency, std::int64_
   std::mt19937_64 random(seed);
   const auto workers = 1 + static_cast<std::uint32_t>(random() % 4),
              keys = 2 + static_cast<std::uint32_t>(random() % 6);
-  const auto rounds = 1 + random() % 6, cuts = random() % 40;  // of 1000 steps
+  const auto rounds = 1 + random() % 6, cuts = random() % 40;  // cuts: in 1000 steps
   Host host;
   std::vector<std::unique_ptr<Worker>> all;
   for (std::uint32_t rank = 0; rank < workers; ++rank)
@@ -157,7 +158,7 @@ void run_program(std::uint64_t seed, const std::string& consistency, std::int64_
   }
 }
 
-// A worker alone with keys of 1 and 2 elements, both 0, and one of 3 elements that has no value yet.
+// A worker with keys of 1 and 2 elements, all 0, and a key of 3 elements without a value yet.
 struct Alone {
   explicit Alone(const ServerOptions& options = {})
       : host(options), link(host, hello_of(0, 2, "async")), other(host, hello_of(1, 2, "async")) {
@@ -231,7 +232,7 @@ TEST_CASE("server bundles: what cannot be one is refused") {
   Request good = bundle_of(Kind::push_many, {entry_of(0, 1, 1), entry_of(1, 1, 2)});
   CHECK_THROWS_AS(receive(good, 16), MalformedMessage);
   Request other = good;
-  other.bytes = 16;  // not the sum
+  other.bytes = 16;  // not the sum of the entries
   CHECK_THROWS_AS(receive(other, 16), MalformedMessage);
   CHECK_THROWS_AS(receive(bundle_of(Kind::push_many, {}), 0), MalformedMessage);
   const std::vector<BundleEntry> many(kMostBundled + 1, entry_of(0, 1, 0));

@@ -1,4 +1,4 @@
-// What a server's core answers, case by case.
+// The answers of a server's core, case by case.
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -118,7 +118,7 @@ TEST_CASE("server core: an optimizer of the server gives what it gives in one pr
       oracle->update(0, weight, sum, {.lr = 0.25});
       CHECK(floats_in(two.a.ask(pull_of(step))) == weight.to_vector<float>());
     }
-    // The state, and what a store goes on with it.
+    // Gets the state, sets it again, and continues with it.
     const auto [reply, blob] = two.a.ask({.kind = Kind::get_state, .clock = 3});
     const StateArrays state = decode_state(blob);
     CHECK(state.at("updates").item<std::int64_t>() == 3);
@@ -130,7 +130,7 @@ TEST_CASE("server core: an optimizer of the server gives what it gives in one pr
   }
 }
 
-// The answer to it is lost, and another worker has pushed before it comes again.
+// The answer to the first set_state is lost, and another worker pushes before it is repeated.
 TEST_CASE("server core: a state that is set twice, since its answer was lost, counts once") {
   Two two("async");
   two.set_optimizer("sgd lr=0.5 momentum=0.9");
@@ -143,7 +143,7 @@ TEST_CASE("server core: a state that is set twice, since its answer was lost, co
     two.b.ask(push_of(another_core ? 2 : 1), bytes_of(Floats{3, 5}));
     const Bytes after = two.b.ask({.kind = Kind::get_state, .clock = 1}).second;
     CHECK(after != state);
-    if (another_core) {  // it has been saved, too
+    if (another_core) {  // also after the state was saved and loaded
       two.b.die();
       two.a.die();
       two.host.replace_core();
@@ -170,7 +170,7 @@ TEST_CASE("server core: workers whose weights are others are named; who does not
   Two two("sync");
   CHECK(has(ask(two, 7, 8),
             "weights of worker 0 differ from those of worker 1 in name, shape, dtype or order"));
-  CHECK(ask(two, 7, 0) == "");  // a worker of an earlier version
+  CHECK(ask(two, 7, 0) == "");  // 0: a worker of an earlier version
   CHECK(ask(two, 7, 7) == "");
 }
 
@@ -191,7 +191,7 @@ TEST_CASE("server core: a value that is being sent stays as it was") {
   Two two("async");
   two.set_optimizer("add");
   const std::uint64_t number = two.a.send(pull_of(0));
-  // By hand: the payload is looked at after the next push, as a slow connection would.
+  // Takes the reply by hand, and reads its payload after the next push, as a slow connection would.
   two.a.settle();
   two.a.take(number);
   Host& host = two.host;
@@ -445,7 +445,7 @@ TEST_CASE("server core: pieces from before a connection was cut neither count no
   two.a.settle();
   CHECK(two.a.ask(push_of(1), bytes_of(Floats{1, 2})).first.kind == Kind::done);
   CHECK(floats_in(two.a.ask(pull_of(1))) == Floats{1, 2});
-  // And if what is repeated is refused, since the key has failed meanwhile.
+  // The same if the repeated push is refused, because the key has failed meanwhile.
   Two other("sync");
   other.a.ask(push_of(1, 0.5), bytes_of(Floats{1, 1}));
   Request second = push_of(2);
@@ -525,7 +525,7 @@ TEST_CASE(
     return request;
   };
   const Bytes ones = bytes_of(Floats{1, 1});
-  // Three processes push the first key, one after the other, and only the last one pushes the second key as well.
+  // Three processes of worker 1 push the first key in turn; only the last one also pushes the second key.
   two.b.ask(push(0, 1), ones);
   two.b.die();
   std::vector<std::unique_ptr<Link>> processes;
@@ -540,7 +540,7 @@ TEST_CASE(
   const auto settle = [&] {
     for (int i = 0; i < 3; ++i) two.a.settle(), last.settle();
   };
-  // Both make whole steps from now on, and go on with the next one when they have pulled.
+  // From now on both workers make whole steps, and begin the next step after their pulls.
   for (std::uint64_t step = 1; step <= 4; ++step) {
     CAPTURE(step);
     std::vector<std::uint64_t> mine, theirs;

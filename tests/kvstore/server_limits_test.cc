@@ -1,4 +1,4 @@
-// What a worker that is wrong, or hostile, can take from a server: no more than its share, and nothing for ever.
+// A faulty or hostile worker can take only its share from a server, and only for a bounded time.
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -71,7 +71,7 @@ TEST_CASE("server: rounds meet again after a push was refused for memory and the
   CHECK(two.a.ask({.kind = Kind::clear_errors}).first.kind == Kind::done);
   CHECK(floats_in(two.a.ask(pull_of(1))) == Floats{0, 0});
   CHECK(two.host.core.stats(two.host.now).waiting_bytes == 0);
-  // Of the second step both: not the first one of one worker and the second one of the other.
+  // Both pushes belong to the second step.
   CHECK(two.a.ask(push_of(2), bytes_of(Floats{2, 2})).first.kind == Kind::done);
   CHECK(two.b.ask({.kind = Kind::clear_errors}).first.kind == Kind::done);
   CHECK(two.host.core.stats(two.host.now).waiting_bytes == 8);
@@ -83,8 +83,8 @@ TEST_CASE("server: rounds meet again after a push was refused for memory and the
   CHECK(other.b.ask(push_of(1), bytes_of(Floats{10, 10})).first.kind == Kind::failed);
   CHECK(other.b.ask({.kind = Kind::clear_errors}).first.kind == Kind::done);
   CHECK(other.b.ask(push_of(1), bytes_of(Floats{20, 20})).first.kind == Kind::done);
-  CHECK(other.a.ask(push_of(3), bytes_of(Floats{3, 3})).first.kind ==
-        Kind::failed);  // its first two are lost
+  // Its first two pushes are lost.
+  CHECK(other.a.ask(push_of(3), bytes_of(Floats{3, 3})).first.kind == Kind::failed);
   CHECK(other.a.ask({.kind = Kind::clear_errors}).first.kind == Kind::done);
   CHECK(other.a.ask(push_of(3), bytes_of(Floats{3, 3})).first.kind == Kind::done);
   CHECK(floats_in(other.a.ask(pull_of(3))) == Floats{23, 23});
@@ -133,7 +133,7 @@ TEST_CASE("server: a worker hears that its value is refused when all pieces have
   const FromServer answer = decode_from_server(two.host.to_worker[1].front().head, 0);
   CHECK(std::get<Reply>(answer).number == 50);
   CHECK(has(std::get<Reply>(answer).text, "worker 0 has 8 bytes of i32, the key 8 of f32"));
-  // A large key counts with its value, which the first worker sends, and does not fit.
+  // A large key counts with its value, which the first worker sends, and which does not fit.
   Request big = init_of(true, 400, "big");
   big.number = 51;
   two.host.receive(1, {encode(big), Bytes(200)});
@@ -153,7 +153,7 @@ TEST_CASE("server: keys without values and jobs count too, where memory is limit
     if (answer.first.kind == Kind::failed) ++refused, why = answer.first.text;
   }
   CHECK(refused == 10);
-  // Who only asks for a key is told, too.
+  // A worker that inits without a value gets the error too.
   CHECK(two.b.ask(init_of(false, 8, "key of the other")).first.kind == Kind::failed);
   CHECK(has(why, "jobs, workers and keys themselves would take"));
   CHECK(two.host.core.memory_used() < 3 << 20);
@@ -162,7 +162,7 @@ TEST_CASE("server: keys without values and jobs count too, where memory is limit
   Link link(two.host, large);
   link.settle();
   CHECK(has(link.refusal, "jobs, workers and keys themselves would take"));
-  // What was there goes on.
+  // Existing keys still work.
   CHECK(two.a.ask(push_of(1), bytes_of(Floats{1, 1})).first.kind == Kind::done);
 }
 
@@ -215,7 +215,7 @@ TEST_CASE("server: who is refused is heard once, and who says nothing is let go"
 
 namespace {
 
-// A process of this user that speaks the protocol by hand, and reads nothing.
+// A process that speaks the protocol itself, and reads nothing.
 class Deaf {
  public:
   explicit Deaf(const std::string& address)
@@ -227,7 +227,7 @@ class Deaf {
     for (int i = 0; i < 4; ++i) hello += static_cast<char>(sum >> 8 * i);
     write(std::as_bytes(std::span(hello)));
   }
-  // False: the server has closed the connection.
+  // Returns false if the server has closed the connection.
   bool send(const std::vector<std::byte>& head, std::size_t payload = 0) {
     const Bytes value(payload);
     return write(encode(preamble_of(head, value))) && write(head) && write(value);
@@ -251,7 +251,7 @@ class Deaf {
 
 TEST_CASE("server: a worker that reads none of its replies is closed before they fill the memory") {
   std::atomic<int> lost{0};
-  std::string why;  // of the server's thread until it has ended
+  std::string why;  // written by the server's thread until it ends
   ServerOptions options;
   options.log = [&](const ServerEvent& event) {
     if (event.name != "worker_lost") return;

@@ -1,4 +1,4 @@
-// A limit of memory is kept by refusals: also by what an optimizer makes of a push, by buffers and by copies.
+// Requests above the memory limit are refused: also for the optimizer state, buffers and copies they need.
 #include <atomic>
 #include <cmath>
 #include <map>
@@ -25,13 +25,13 @@ namespace {
 using Floats = std::vector<float>;
 
 constexpr std::size_t kElements = 100, kBytes = kElements * sizeof(float);
-constexpr std::uint64_t kAdam = 2 * kBytes + 8;  // two arrays like the value, and a count
+constexpr std::uint64_t kAdam = 2 * kBytes + 8;  // two arrays of the value's size, and a count
 
 Request init_of(const std::string& key, bool has_value = true) {
   return {.kind = Kind::init, .has_value = has_value, .bytes = kBytes, .text = key};
 }
 Request push_of(std::uint32_t key, std::uint64_t clock) {
-  return {.kind = Kind::push, .key = key, .clock = clock, .lr = std::nan("")};  // lr: of the optimizer
+  return {.kind = Kind::push, .key = key, .clock = clock, .lr = std::nan("")};  // NaN: the optimizer's lr
 }
 const Bytes kOnes = bytes_of(Floats(kElements, 1));
 
@@ -87,12 +87,12 @@ TEST_CASE(
     CHECK(used(one.host.core) == 2 * kBytes + kAdam);
     CHECK(is_done(one.link.ask({.kind = Kind::clear_errors})));
     CHECK(values_in<float>(one.link.ask({.kind = Kind::pull, .key = 1}).second) == Floats(kElements, 1));
-    // What has its state goes on.
+    // A key that already has its state can be updated.
     CHECK(is_done(one.link.ask(push_of(0, 2), kOnes)));
-    // The same push counts once there is room.
+    // The refused push can be repeated once there is room.
     CHECK(is_done(one.link.ask({.kind = Kind::set_optimizer, .text = "sgd lr=0.5"})));
     CHECK(is_done(one.link.ask(push_of(1, 1), kOnes)));
-    CHECK(is_done(one.link.ask(push_of(1, 1), kOnes)));  // again, which changes nothing
+    CHECK(is_done(one.link.ask(push_of(1, 1), kOnes)));  // an acknowledged push, repeated
     CHECK(values_in<float>(one.link.ask({.kind = Kind::pull, .key = 1, .clock = 1}).second) ==
           Floats(kElements, 0.5f));
   }
@@ -110,12 +110,12 @@ TEST_CASE("server memory: a push of a later round keeps the room of its state un
   both({.kind = Kind::set_optimizer, .text = "adam lr=0.1"});
   CHECK(is_done(a.ask(push_of(0, 1), kOnes)));
   CHECK(used(host.core) == 2 * kBytes + kAdam);
-  CHECK(is_done(b.ask(push_of(0, 1), kOnes)));  // needs no more than itself
+  CHECK(is_done(b.ask(push_of(0, 1), kOnes)));  // needs no more room than its value
   CHECK(used(host.core) == kBytes + kAdam);
-  // A change of the optimizer takes the room of a push that waits anew, or the key fails.
+  // A change of the optimizer reserves room again for waiting pushes; a key for which there is none fails.
   CHECK(is_done(a.ask(push_of(0, 2), kOnes)));
   both({.kind = Kind::set_optimizer, .text = "sgd lr=0.1"});
-  CHECK(used(host.core) == 2 * kBytes + 8);  // a count of updates
+  CHECK(used(host.core) == 2 * kBytes + 8);  // 8: a count of updates
   both({.kind = Kind::set_optimizer, .text = "adam lr=0.1"});
   CHECK(used(host.core) == 2 * kBytes + kAdam);
   CHECK(is_done(b.ask(push_of(0, 2), kOnes)));
@@ -123,7 +123,8 @@ TEST_CASE("server memory: a push of a later round keeps the room of its state un
 }
 
 TEST_CASE("server memory: rows ask for the room of those that have no state yet") {
-  constexpr std::uint64_t kRow = 56 + 2 * 16 + 8, kPushed = 2 * (8 + 16);  // of state, and of a push of two
+  // kRow: state of a row; kPushed: a push of two rows
+  constexpr std::uint64_t kRow = 56 + 2 * 16 + 8, kPushed = 2 * (8 + 16);
   Host host({.memory_limit = kBytes + 4 * kRow + kPushed});
   Link link(host, hello_of(0, 1, "async"));
   CHECK(is_done(link.ask(init_of("a"), kOnes)));
@@ -154,7 +155,7 @@ TEST_CASE("server memory: a set_state that does not fit is refused when all piec
   One one("async", 2 * kBytes + kAdam + kBytes);
   CHECK(is_done(one.link.ask(push_of(0, 1), kOnes)));
   const Bytes state = one.link.ask({.kind = Kind::get_state, .key = 0, .clock = 1}).second;
-  CHECK(state.empty());  // there is no room for a copy of it
+  CHECK(state.empty());  // no room for a copy of the state
   Host other;
   Link link(other, hello_of(0, 1, "async"));
   CHECK(is_done(link.ask(init_of("a"), kOnes)));
@@ -166,7 +167,7 @@ TEST_CASE("server memory: a set_state that does not fit is refused when all piec
   CHECK(is_refused(one.link.ask({.kind = Kind::set_state, .key = 1}, good)));
   CHECK(used(one.host.core) == 2 * kBytes + kAdam);
   CHECK(is_done(link.ask({.kind = Kind::set_state, .key = 0}, good)));
-  // Pieces of which the rest never comes are counted, and go with the connection.
+  // Pieces of an incomplete request count, and are freed with the connection.
   Request first{.kind = Kind::set_state, .number = 100, .bytes = good.size()};
   other.receive(1, {encode(first), Bytes(8)});
   CHECK(other.core.stats(other.now).waiting_bytes == good.size());
@@ -208,7 +209,7 @@ TEST_CASE("server memory: lists of rows count while they come, and while the pul
   CHECK(is_done(b.ask(push_of(0, 1), kOnes)));
   CHECK(host.core.stats(host.now).waiting_bytes == 0);
   CHECK(host.core.stats(host.now).workers.at(0).pulls_waiting == 0);
-  // A worker that comes anew asks again; what its former connection asked for is forgotten.
+  // A reconnected worker repeats its requests; those of the former connection are dropped.
   CHECK(is_done(a.ask(push_of(0, 2), kOnes)));
   pull.clock = 2;
   a.send(pull, bytes_of(std::vector<std::int64_t>{1, 2}));
@@ -270,7 +271,7 @@ TEST_CASE("server memory: a state that is being saved stays as it was, while upd
   for (const auto& [payload, bytes] : saved)
     CHECK(Bytes(payload.bytes.begin(), payload.bytes.end()) == bytes);
   saved.clear();
-  // The next update is one in place, of a state that nobody else sees.
+  // The next update is in place, since nothing else refers to the state.
   CHECK(is_done(one.link.ask(push_of(0, 4), kOnes)));
   One other("async", 0);
   for (std::uint64_t clock = 1; clock <= 4; ++clock) CHECK(is_done(other.link.ask(push_of(0, clock), kOnes)));
@@ -280,7 +281,7 @@ TEST_CASE("server memory: a state that is being saved stays as it was, while upd
 
 namespace {
 
-// A primary whose memory is limited, and a backup that makes its changes.
+// A primary with a memory limit, and a backup that applies its changes.
 struct Pair {
   Pair(const ServerOptions& options, const std::vector<Packet>& state)
       : primary(options, 1), backup({.memory_limit = 1}, 1) {
@@ -294,7 +295,7 @@ struct Pair {
     }
     follow();
   }
-  // The reply to it.
+  // Returns the kind of the reply.
   Kind ask(Peer peer, Request request, const Bytes& payload = {}) {
     request.number = ++last;
     request.bytes = payload.empty() ? request.bytes : payload.size();
@@ -322,7 +323,7 @@ struct Pair {
     return Kind::ping;
   }
   bool is_same() const { return keys_of(primary) == keys_of(backup); }
-  // Without what is counted of workers.
+  // The keys' records, without the workers' counters.
   static std::vector<std::pair<Bytes, Bytes>> keys_of(const ServerCore& core) {
     std::vector<std::pair<Bytes, Bytes>> all;
     for (const Packet& one : saved_state(core)) {
@@ -340,7 +341,7 @@ struct Pair {
 
 TEST_CASE("server memory: a backup without room makes what its primary had room for, and nothing else") {
   Host empty;
-  // Room for a key's adam and a push, or for two values and a push that waits for each.
+  // Room for one key's adam state and a push, or for two values and a waiting push for each.
   Pair pair({.memory_limit = 4 * kBytes + kAdam - 10}, saved_state(empty.core));
   CHECK(pair.ask(1, init_of("a"), kOnes) == Kind::done);
   CHECK(pair.ask(1, init_of("b"), kOnes) == Kind::done);

@@ -1,5 +1,5 @@
-// A server's core among workers that lose their connections at any moment, in one thread and in an order that follows from
-// a seed: no push is lost, none counts twice, and nobody is further ahead than the consistency allows.
+// A server's core with workers that lose connections, on one thread in an order determined by a seed: no push
+// is lost or counted twice, and no worker gets further ahead than the consistency allows.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -29,7 +29,7 @@ class Adder {
     waiting_ = link.send({.kind = Kind::set_optimizer, .text = "add"});
   }
   bool over() const { return over_; }
-  // What it can do now.
+  // Makes the next call if it can.
   void go_on() {
     if (over_ || (waiting_ != 0 && !link.has_reply(waiting_))) return;
     if (waiting_ != 0) {
@@ -50,13 +50,13 @@ class Adder {
       over_ = over_ && key.round > rounds_;
     }
   }
-  std::vector<std::vector<std::int64_t>> seen;  // what each pull gave, in order
+  std::vector<std::vector<std::int64_t>> seen;  // the values that each pull got, in order
   Link link;
 
  private:
   static constexpr std::size_t kElements = 5, kBytes = kElements * sizeof(std::int64_t);
   struct Key {
-    std::uint64_t number = 0;  // of the request that is on its way
+    std::uint64_t number = 0;  // number of the request in flight
     Kind last = Kind::init;
     std::uint32_t key = 0;
     int round = 0;
@@ -93,7 +93,7 @@ class Adder {
   std::vector<Key> keys_;
 };
 
-// replaced: in how many of 1000 steps another core takes the state of the one before, and all connections are cut.
+// replaced: steps in 1000 in which another core takes over the saved state, and all connections are cut.
 void run_program(std::uint64_t seed, const std::string& consistency, std::uint64_t slack,
                  std::uint64_t replaced = 0) {
   CAPTURE(seed);
@@ -101,7 +101,7 @@ void run_program(std::uint64_t seed, const std::string& consistency, std::uint64
   std::mt19937_64 random(seed);
   const int workers = 1 + static_cast<int>(random() % 4), keys = 1 + static_cast<int>(random() % 3),
             rounds = 1 + static_cast<int>(random() % 6);
-  const auto cuts = random() % 40;  // of 1000 steps
+  const auto cuts = random() % 40;  // in 1000 steps
   Host host;
   std::vector<std::unique_ptr<Adder>> adders;
   for (int rank = 0; rank < workers; ++rank)

@@ -1,4 +1,4 @@
-// The snapshots of a server's core: what is restored, what a restored server tells workers, and trouble with the disk.
+// Snapshots of a server's core: what is restored, what a restored server tells workers, and disk errors.
 #include "server/snapshots.h"
 
 #include <filesystem>
@@ -27,7 +27,7 @@ namespace {
 using Floats = std::vector<float>;
 constexpr double kNoRate = std::numeric_limits<double>::quiet_NaN();
 
-// A core with snapshots, and the events of these.
+// A core with snapshots, and their events.
 struct Served : Host {
   explicit Served(const ServerOptions& given, std::uint64_t incarnation = 7) : Host(given) {
     snapshots = std::make_unique<Snapshots>(
@@ -131,7 +131,7 @@ TEST_CASE("snapshots: a worker whose acknowledged pushes are lost is told what t
     CHECK(link.ask({.kind = Kind::get_state, .clock = 4}).first.text == when + ", " + of_key + anew);
     CHECK(pull(link, 2).first.text ==
           "the push of key w before the pull has failed, or " + when + ", it is lost" + anew);
-    CHECK(push(link, 2).first.kind == Kind::done);  // one that has lost nothing
+    CHECK(push(link, 2).first.kind == Kind::done);  // this worker has lost nothing
     CHECK(pull(link, 2).first.kind == Kind::value);
   }
 }
@@ -248,7 +248,7 @@ TEST_CASE("snapshots: written when they are due and something has changed") {
     const auto written = [&] { return server.snapshots->stats(begin).written; };
     const std::uint64_t before = written();
     server.snapshots->tick(begin + at);
-    // What tick() has begun ends by itself.
+    // Waits for the writing that tick() has begun.
     while (server.snapshots->go_on()) std::this_thread::yield();
     return written() - before;
   };
@@ -263,7 +263,7 @@ TEST_CASE("snapshots: written when they are due and something has changed") {
   CHECK(ticks(251s) == 1);
   link.ask({.kind = Kind::leave});
   server.tick(1s);
-  CHECK(ticks(252s) == 1);  // the job has ended: it must not come back
+  CHECK(ticks(252s) == 1);  // written since the job has ended, so that it does not come back
   CHECK(files_in(folder).size() == 2);
   server.core.drain();
   CHECK(ticks(253s) == 0);
@@ -297,12 +297,12 @@ TEST_CASE("snapshots: many keys are collected in pieces, and what changes meanwh
       CHECK(values_in<float>(pull(link, 1, key).second) == Floats{5, 5});
     push(link, 2, {7, 7}, 4);
     server.snapshots->tick(Clock::now() + 1h);
-    server.snapshots->leave_core();  // as of a server that is the primary no longer: nothing of it is left
+    server.snapshots->leave_core();  // as when another server becomes the primary
     CHECK_FALSE(server.snapshots->go_on());
     CHECK(files_in(folder).size() == 1);
     server.snapshots->adopt();
     server.snapshots->tick(Clock::now() + 2h);
-    server.snapshots->finish();  // all at once
+    server.snapshots->finish();  // writes the rest at once
     CHECK(files_in(folder).size() == 2);
     link.die();
   }

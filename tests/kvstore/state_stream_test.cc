@@ -1,5 +1,5 @@
-// A core that has loaded the state of another one gives the same answers from then on, and streams that are torn or
-// changed are refused.
+// A core that has loaded another core's state gives the same answers from then on; truncated or changed
+// streams are refused.
 #include "server/state_stream.h"
 
 #include <algorithm>
@@ -26,14 +26,14 @@ namespace {
 
 constexpr double kNoRate = std::numeric_limits<double>::quiet_NaN();
 constexpr std::uint32_t kWorkers = 3;
-constexpr std::size_t kMostWaiting = 30;  // requests of a worker: Link::settle() moves 100 messages
+constexpr std::size_t kMostWaiting = 30;  // requests of a worker, since Link::settle() moves 100 messages
 
 struct ProgramKey {
   DType dtype;
   std::int64_t elements;
 };
 
-// Small numbers of any dtype.
+// Small random numbers of the key's dtype.
 Bytes some_values(const ProgramKey& key, std::mt19937_64& random) {
   std::vector<float> values(static_cast<std::size_t>(key.elements));
   for (float& one : values) one = static_cast<float>(random() % 7);
@@ -43,7 +43,7 @@ Bytes some_values(const ProgramKey& key, std::mt19937_64& random) {
   return {begin, begin + values.size() * size_of(key.dtype)};
 }
 
-// Workers that do anything at random; what they do depends on the seed and on the answers only.
+// Workers that act at random, as determined by the seed and the answers.
 class Program {
  public:
   Program(std::uint64_t seed, const std::string& consistency, bool replaces)
@@ -55,7 +55,7 @@ class Program {
     for (std::uint32_t rank = 0; rank < kWorkers; ++rank) join(rank);
   }
 
-  // Every answer, in order.
+  // Returns all answers, in order.
   std::vector<std::string> run(int steps) {
     go_on(steps);
     for (int i = 0; i < 2; ++i) {
@@ -78,7 +78,7 @@ class Program {
  private:
   struct Worker {
     std::unique_ptr<Link> link;
-    std::map<std::uint64_t, Request> waiting;  // by number
+    std::map<std::uint64_t, Request> waiting;  // by request number
     std::vector<std::uint64_t> clocks;
     std::uint64_t incarnation = 0;
     bool in_collective() const {
@@ -172,7 +172,7 @@ class Program {
     }
   }
 
-  // One push of a worker and key at a time, as a store does it.
+  // At most one push of a worker and key at a time, as in a store.
   void push(std::uint32_t rank, std::uint32_t key) {
     Worker& worker = workers_[rank];
     const bool waits = std::any_of(worker.waiting.begin(), worker.waiting.end(), [&](const auto& one) {
@@ -201,7 +201,7 @@ class Program {
     send(rank, {.kind = Kind::get_state, .key = key, .clock = clock});
   }
 
-  // One worker is gone for so long that the others go on without it.
+  // One worker is away for so long that the others continue without it.
   void pass_time(std::uint32_t gone) {
     workers_[gone].link->die();
     gone_ = gone;
@@ -226,7 +226,7 @@ class Program {
   std::mt19937_64 random_;
   std::vector<ProgramKey> keys_;
   Worker workers_[kWorkers];
-  std::uint32_t gone_ = kWorkers;  // whose connection has ended
+  std::uint32_t gone_ = kWorkers;  // worker whose connection is cut; kWorkers: none
   std::vector<std::string> answers_;
 };
 
@@ -236,14 +236,14 @@ void load(Host& host, const std::vector<Packet>& state) {
   if (!loader.complete()) throw MalformedMessage("it is not complete");
 }
 
-// A state with everything in it.
+// A state with all kinds of records.
 std::vector<Packet> rich_state() {
   Program program(7, "sync", false);
   program.run(300);
   return saved_state(program.host.core);
 }
 
-// Requests of all kinds, to a core of which nothing is known but that it was let in.
+// Sends requests of all kinds to a core of unknown state.
 void poke(Host& host) {
   try {
     std::vector<std::unique_ptr<Link>> links;
@@ -251,7 +251,7 @@ void poke(Host& host) {
       links.push_back(std::make_unique<Link>(host, hello_of(rank, kWorkers, "sync")));
       Link& link = *links.back();
       link.settle();
-      if (link.incarnation == 0) return;  // it is a job of other workers by now
+      if (link.incarnation == 0) return;  // the changed state has other workers
       for (std::uint32_t key = 0; key < 3; ++key) {
         link.send({.kind = Kind::pull, .key = key, .clock = 1});
         link.send({.kind = Kind::get_state, .key = key});
@@ -262,11 +262,11 @@ void poke(Host& host) {
     }
     host.tick(31s);
     save_state(host.core, [](std::vector<std::byte>, Payload) {});
-  } catch (const MalformedMessage&) {  // a push before the one before it
+  } catch (const MalformedMessage&) {  // a push whose predecessor is missing
   }
 }
 
-// True: the state was taken.
+// Returns whether the state was accepted.
 bool survives(const std::vector<Packet>& state) {
   Host host;
   try {
@@ -331,7 +331,7 @@ TEST_CASE("state stream: a state that is collected while the core goes on is tha
     program.go_on(static_cast<int>(seed % 40));
     const std::vector<Packet> expected = saved_state(program.host.core);
     StateSaver saver(program.host.core);
-    std::vector<SavedMessage> found;  // whose payloads stay as they are
+    std::vector<SavedMessage> found;  // their payloads must stay unchanged
     const StateSink sink = [&found](std::vector<std::byte> head, Payload payload) {
       found.push_back({std::move(head), std::move(payload)});
     };
@@ -406,7 +406,7 @@ TEST_CASE("state stream: bytes that were changed do no harm") {
     }
     taken += survives(changed);
   }
-  CHECK(taken > 0);  // a clock or a value of another size of number is a state like any other
+  CHECK(taken > 0);  // a changed clock or value can still be a valid state
   CHECK(taken < changes);
 }
 

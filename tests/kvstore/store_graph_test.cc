@@ -17,7 +17,7 @@ using namespace heddle::test;
 
 namespace {
 
-// One worker's store, and what all kinds of stores do.
+// Runs body with one worker's store.
 template <class Body> void with_store(const Job& job, const Servers& servers, const Body& body) {
   Engine engine({.workers = 2});
   const EngineScope scope(engine);
@@ -45,7 +45,7 @@ TEST_CASE("store graph: each launch pushes and pulls anew, values, lists and row
         store.set_optimizer("add");
         const std::vector<Key> keys = {Key(0), Key(1), Key("many"), Key("rows")};
         for (const Key& key : {Key(0), Key(1)}) store.init(key, zeros({5}));
-        store.init("many", zeros({100'000}));  // is on all servers, and travels compressed
+        store.init("many", zeros({100'000}));  // split over all servers, and compressed
         store.init("rows", zeros({4, 3}));
         const NDArray one = ones({5}), large = ones({100'000}), row = ones({1, 3});
         const NDArray which = array<std::int64_t>({2}, {1});
@@ -69,7 +69,7 @@ TEST_CASE("store graph: each launch pushes and pulls anew, values, lists and row
           CHECK(many.to_vector<float>() == all(many, static_cast<float>(launch)));
           CHECK(rows.to_vector<float>() == all(rows, static_cast<float>(launch)));
           CHECK(table.to_vector<float>()[6] == static_cast<float>(launch));
-          store.push(Key(1), zeros({5}));  // beside the graph
+          store.push(Key(1), zeros({5}));  // a push outside the graph
         }
       });
     }
@@ -93,7 +93,7 @@ TEST_CASE("store graph: assign is repeated, and what happens once is refused in 
                          Error);
     CHECK_THROWS_AS(engine.capture([&] { store.barrier(); }), Error);
     CHECK_THROWS_AS(engine.capture([&] { store.set_optimizer("add"); }), Error);
-    store.init(1, value);  // nothing of it was kept
+    store.init(1, value);  // the failed captures have left nothing
     store.barrier();
   });
 }

@@ -1,4 +1,4 @@
-// Lists of keys in one call, and a push with its pull: the same bits as single calls, on real servers.
+// Lists of keys in one call, and push_pull: the same bits as single calls, on real servers.
 #include <algorithm>
 #include <random>
 #include <string>
@@ -25,7 +25,7 @@ using Floats = std::vector<float>;
 
 enum class How { singles, push_pulls, lists };
 
-// A program that follows from the seed: keys of many sizes, a few rounds over parts of them.
+// A program determined by the seed: keys of many sizes, a few rounds over some of them.
 std::vector<Floats> results_of(KVStore& store, std::uint64_t seed, How how) {
   std::mt19937_64 random(seed);
   const std::vector<std::int64_t> sizes = {0, 1, 3, 100, 5'000, 12'000, 20'000, 400'000};
@@ -67,7 +67,7 @@ std::vector<Floats> results_of(KVStore& store, std::uint64_t seed, How how) {
   std::vector<Floats> all;
   for (std::int64_t key = 0; key < keys; ++key) {
     const auto at = static_cast<std::size_t>(key);
-    if (store.type() != "dist_sync") store.pull(key, out[at]);  // until then others may not have pushed
+    if (store.type() != "dist_sync") store.pull(key, out[at]);  // else other pushes may be missing
     all.push_back(out[at].to_vector<float>());
   }
   return all;
@@ -84,7 +84,7 @@ TEST_CASE("store lists: the same bits as single calls, over random programs") {
         CAPTURE(type);
         CAPTURE(seed);
         Job job{.servers = 2, .type = type, .transport = transport};
-        // Without rounds the order of two workers' pushes would decide.
+        // Without rounds the order of two workers' pushes would matter.
         job.workers = type == "dist_sync" ? 2 : 1;
         std::vector<std::vector<Floats>> seen(static_cast<std::size_t>(job.workers));
         for (const How how : {How::singles, How::push_pulls, How::lists}) {
@@ -111,7 +111,7 @@ TEST_CASE("store lists: on every scheduler, also what is pulled to where another
         store.init(key, full({4}, 10));
         a.push_back(full({4}, key + 1));
       }
-      // As one call after the other: key 1 gets what key 0 was pulled to, and key 0 comes twice.
+      // As if called one by one: key 1 gets the value pulled from key 0, and key 0 is in the list twice.
       const std::vector<NDArray> values = {a[1], a[0], a[0], a[2]}, targets = {a[0], a[1], a[2], a[2]};
       store.push_pull(keys, values, targets);
       CHECK(a[0].to_vector<float>() == Floats(4, 12));
@@ -169,7 +169,7 @@ TEST_CASE("store lists: a push that the server refuses fails its op once, and th
       values.push_back(ones({key == 1 ? 600 : 10}));
       out.push_back(zeros({key == 1 ? 600 : 10}));
     }
-    store.push_pull(keys, values, out);  // there is no room for a second value of key 1
+    store.push_pull(keys, values, out);  // no room for a second value of key 1
     CHECK_THROWS_WITH_AS(out[0].wait(), doctest::Contains("would exceed the memory limit"), StoreError);
     CHECK_THROWS_WITH_AS(out[1].wait(), doctest::Contains("would exceed the memory limit"), StoreError);
     store.clear_errors();
@@ -181,7 +181,7 @@ TEST_CASE("store lists: a push that the server refuses fails its op once, and th
     const std::vector<Key> others = {0, 2};
     const std::vector<NDArray> again = {values[0], values[2]}, seen = {out[0], out[2]};
     store.push_pull(others, again, seen);
-    // The pushes beside the refused one have counted.
+    // The other pushes of the list have counted.
     for (const NDArray& one : seen) CHECK(one.to_vector<float>() == Floats(10, 2));
     store.pull(1, out[1]);
     CHECK(out[1].to_vector<float>() == Floats(600, 0));
@@ -197,7 +197,7 @@ TEST_CASE("dist store: two stores in a process, and many threads that wait") {
         store->set_optimizer("add");
         for (std::int64_t key = 0; key < 4; ++key) store->init(key, zeros({50}, DType::i64));
       }
-      // A store is not thread-safe: each thread has arrays, and takes its turn at the calls.
+      // A store is not thread-safe: the threads have separate arrays, and lock for each call.
       std::mutex turn;
       std::vector<std::thread> threads;
       for (std::int64_t key = 0; key < 4; ++key) {

@@ -43,7 +43,7 @@ std::unique_ptr<Running> start_server(const std::string& scheduler, const std::s
       .transport = transport, .number = -1, .servers = 0, .scheduler = scheduler, .replicas = replicas});
 }
 
-// Whatever a worker does with a store; it gets its rank from the scheduler.
+// Runs body as a worker, which gets its rank from the scheduler.
 void run_worker(const std::string& scheduler, const std::string& transport,
                 const std::function<void(KVStore&)>& body) {
   Engine engine({.workers = 2});
@@ -57,7 +57,7 @@ void run_worker(const std::string& scheduler, const std::string& transport,
   body(store);
 }
 
-// Lets it run until it ends by itself, and says why it does.
+// Runs a server until it ends by itself; returns the reason.
 std::string end_of(const ServerOptions& options) {
   Server server(options);
   return message_of<StoreError>([&] { server.run(); });
@@ -87,13 +87,13 @@ TEST_CASE("store scheduler: workers find servers, and a server that ends hands i
       run_worker(address, transport, [&](KVStore& store) {
         ranks += store.rank() + 1;
         store.set_optimizer("add");
-        store.init(0, zeros({300'000}, DType::i64));  // of both servers
+        store.init(0, zeros({300'000}, DType::i64));  // split over both servers
         NDArray out({300'000}, DType::i64);
         for (int round = 1; round <= kRounds; ++round) {
           store.push(0, full({300'000}, store.rank() + 1, DType::i64));
           store.pull(0, out);
           CHECK(out.to_vector<std::int64_t>() == std::vector<std::int64_t>(300'000, 3 * round));
-          if (round == kRounds) {  // the server that is left has both parts, and each worker once
+          if (round == kRounds) {  // the remaining server has both shards, and each worker once
             const ServerStats stats = servers[0]->server.stats();
             CHECK(stats.jobs == 1);
             CHECK(stats.workers.size() == 2);
@@ -114,7 +114,7 @@ TEST_CASE("store scheduler: workers find servers, and a server that ends hands i
     ended = true;
     first.join();
     second.join();
-    CHECK(ranks == 3);  // 1 + 2
+    CHECK(ranks == 3);  // ranks 0 and 1, plus one each
     const StoreSchedulerStats stats = running.scheduler.stats();
     CHECK(stats.begun);
     CHECK(stats.failovers == 1);
@@ -122,7 +122,7 @@ TEST_CASE("store scheduler: workers find servers, and a server that ends hands i
   }
 }
 
-// kv_scale does the same with a million.
+// kv_scale does the same with a million keys.
 TEST_CASE("store scheduler: many keys with an optimizer go to a backup, to a new server, and to snapshots") {
   const TemporaryDirectory folder;
   RunningScheduler running({.servers = 2, .workers = 1});
@@ -159,10 +159,10 @@ TEST_CASE("store scheduler: many keys with an optimizer go to a backup, to a new
     step();
     wait_until(has_copies);
     servers.erase(servers.begin());
-    step();  // of the backup, which has the optimizer's state
+    step();  // on the backup, which has the optimizer's state
     CHECK(servers[0]->server.stats().keys == kKeys);
     servers.push_back(start());
-    step();  // while it gets the state
+    step();  // while the new server gets the state
     wait_until(has_copies);
     servers.erase(servers.begin());
     step();

@@ -1,4 +1,4 @@
-// Processes of a version and the one before: workers and servers, copies between servers, and the scheduler.
+// Mixed versions of processes: workers and servers, replication between servers, and the scheduler.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -48,7 +48,7 @@ template <class Condition> void wait_until(Condition&& condition) {
   }
 }
 
-// Says that it speaks a version that nobody has asked for.
+// A server that speaks a protocol version which the worker has not offered.
 class OddServer final : kv_detail::Receiver {
  public:
   OddServer() : transport_(kv_detail::make_transport({}, *this)), address(transport_->listen("127.0.0.1:0")) {
@@ -105,7 +105,7 @@ TEST_CASE("upgrade: workers and servers of a version and the one before have exa
           .servers = 2, .transport = transport, .worker_protocol = worker, .server_protocol = server};
       run_job(job, [](KVStore& store) {
         store.set_optimizer("add");
-        store.init(0, zeros({300'000}, DType::i64));  // of both servers
+        store.init(0, zeros({300'000}, DType::i64));  // split over both servers
         NDArray out({300'000}, DType::i64);
         for (int round = 1; round <= 5; ++round) {
           store.push(0, full({300'000}, store.rank() + 1, DType::i64));
@@ -127,7 +127,7 @@ TEST_CASE("upgrade: a server that answers in a version which the worker does not
         }).ends_with("it speaks version 9 of the protocol, this worker 1 to 4"));
 }
 
-// Two servers with copies of each other's parts; one of them ends, and the other one goes on with what it has got.
+// Two servers with replicas of each other's shards; one ends, and the other continues with its replica.
 TEST_CASE("upgrade: a server of a version takes over what one of the other version had") {
   struct Mix {
     int scheduler, ends, stays, worker;
@@ -205,11 +205,11 @@ TEST_CASE("upgrade: what servers say to each other is that of the version of the
   CHECK(same.secret == 7);
   ReplicaMessage old = hello;
   old.version = 1;
-  CHECK(encode(old).size() == 1 + 4 + 3 * 8);  // what version 1 expects
+  CHECK(encode(old).size() == 1 + 4 + 3 * 8);  // the size in version 1
   CHECK(decode_replica_message(encode(old)).version == 1);
   std::vector<std::byte> bytes = encode(hello);
   CHECK_THROWS_AS(decode_replica_message(std::span(bytes).first(bytes.size() - 1)), MalformedMessage);
-  bytes[bytes.size() - 18] = std::byte{1};  // says version 1, and has more
+  bytes[bytes.size() - 18] = std::byte{1};  // version 1, but with more bytes
   CHECK_THROWS_AS(decode_replica_message(bytes), MalformedMessage);
   const StateWorker worker{.greeted = true, .pushes = 8, .state_set = 9};
   CHECK(std::get<StateWorker>(decode_state_record(encode(worker))).state_set == 9);

@@ -1,12 +1,12 @@
-// Budget, the product's own: never more admitted than the bound, and nobody waits for ever while there is room.
+// Budget: never admits more than the bound, and no thread waits for ever while there is room.
 #include "model.h"
 
 #define std model_std
-#define private public  // the model acts as one who waits
+#define private public  // the model reads private state
 #define __builtin_ia32_pause model::step
 #include <product/op/budget.cc>
 namespace heddle::detail {
-// The nap is over whenever Relacy likes.
+// Returns at any time that Relacy chooses.
 void Budget::wait_briefly(std::condition_variable&, std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   lock.lock();
@@ -18,15 +18,16 @@ void Budget::wait_briefly(std::condition_variable&, std::unique_lock<std::mutex>
 
 namespace {
 
-// Threads that take room for ops of different sizes, and give it back. That one waits for ever is a deadlock to Relacy.
+// Threads that acquire room for ops of different sizes, and release it. Relacy reports an endless wait as a
+// deadlock.
 template <int Threads, int MaxOps, int MaxBytes>
 struct Bound : model::Schedule<Bound<Threads, MaxOps, MaxBytes>, Threads> {
   heddle::detail::Budget budget{MaxOps, MaxBytes};
-  int ops = 0, bytes = 0;  // taken: nothing is run between the taking and the counting
+  int ops = 0, bytes = 0;  // admitted so far; no scheduling point lies between the admission and the update
 
   void thread(unsigned index) {
-    const int mine =
-        MaxBytes == 0 ? 0 : 1 + static_cast<int>(index) % (MaxBytes + 1);  // one is larger than all
+    // The size for one of the threads exceeds the whole bound.
+    const int mine = MaxBytes == 0 ? 0 : 1 + static_cast<int>(index) % (MaxBytes + 1);
     for (int i = 0; i < 2; ++i) {
       budget.acquire(static_cast<std::size_t>(mine));
       ++ops;
@@ -47,7 +48,8 @@ struct Bound : model::Schedule<Bound<Threads, MaxOps, MaxBytes>, Threads> {
   }
 };
 
-// Room for two comes back at once, and neither of the two who wait for it gives his back before the other has it.
+// Room for two is released at once. Each of the two waiters releases its room only when the other has got its
+// own.
 struct Together : model::Schedule<Together, 3> {
   heddle::detail::Budget budget{2, 0};
   model_std::atomic<int> taken{0};
@@ -70,7 +72,7 @@ struct Together : model::Schedule<Together, 3> {
   }
 };
 
-// Less room than for a batch comes back, and no more before the thread that waits has it.
+// Less room than a wake-up batch is released, and no more until the waiting thread has got it.
 struct Alone : model::Schedule<Alone, 2> {
   heddle::detail::Budget budget{8, 0};
   model_std::atomic<int> taken{0};

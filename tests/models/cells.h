@@ -1,5 +1,5 @@
-// Relacy's side of the product's atomics. A cell holds one Relacy object for one schedule; what the product constructs
-// over memory that was never destroyed, or uses from a static, gets a new cell.
+// Relacy's objects behind the engine's atomics. A Cell holds one Relacy object during one schedule. An atomic
+// constructed in memory that was not destroyed, or used in a static, gets a new cell.
 #pragma once
 
 #include <relacy/atomic.hpp>
@@ -23,18 +23,18 @@ namespace model {
 
 struct Cell {
   virtual ~Cell() = default;
-  bool dead = false;  // its owner is destroyed, or its memory freed: whoever uses it fails the model
-  // Relacy must not count what the model itself allocates.
+  bool dead = false;  // the owner was destroyed, or its memory freed; any use fails the model
+  // malloc, so that Relacy does not track the model's own allocations
   static void* operator new(std::size_t bytes) { return (::malloc)(bytes); }
   static void operator delete(void* memory) { (::free)(memory); }
 };
 
 class Cells {
  public:
-  // The number of the schedule that runs; 0: none does.
+  // Number of the current schedule; 0 between schedules.
   std::uint64_t schedule() const { return schedule_; }
   void begin() {
-    cells_.clear();  // those of a schedule that failed belong to a context that is gone
+    cells_.clear();  // leaks the cells of a schedule that failed, whose Relacy context no longer exists
     schedule_ = ++count_;
   }
   void end() {
@@ -50,7 +50,7 @@ class Cells {
   void remove(const void* owner) {
     if (auto at = cells_.find(owner); at != cells_.end()) at->second->dead = true;
   }
-  // The product gave back `bytes` at `memory` without destroying what is there.
+  // Marks the cells in memory that was freed without destroying its objects.
   void freed(const void* memory, std::size_t bytes) {
     const auto end = cells_.lower_bound(static_cast<const char*>(memory) + bytes);
     for (auto at = cells_.lower_bound(memory); at != end; ++at) at->second->dead = true;
@@ -67,8 +67,8 @@ inline void fail(const char* what, const rl::debug_info& where) {
   rl::ctx().fail_test(what, rl::test_result_user_assert_failed, where);
 }
 
-// Lets the others run: in loops that wait for them. Relacy takes a yield for a time so long that all stores are seen; that
-// would hide what a short pause does not, so only searches that need it to end get one.
+// Lets other threads run, in loops that wait for them. In a bounded search only a yield makes such a loop
+// end; random schedules avoid it, since Relacy's yield makes all stores visible, which would hide bugs.
 inline void step() {
   if (rl::ctx().is_random_sched()) {
     rl::ctx().sched();
@@ -77,14 +77,14 @@ inline void step() {
   }
 }
 
-// Up to so many steps in which others may run: random schedules alone hardly ever let a thread begin late. Not in a search
-// of all schedules.
+// Lets other threads run for up to `most` steps: purely random schedules rarely delay a thread for long. Does
+// nothing in a bounded search.
 inline void dawdle(unsigned most) {
   if (!rl::ctx().is_random_sched()) return;
   for (unsigned steps = rl::rand(most + 1); steps > 0; --steps) step();
 }
 
-// What a class of the product's standard library holds: its cell, made at construction, or at first use for a static.
+// A Relacy object held by a class of model_std: made by the constructor, or at the first use of a static.
 template <class Contents> class Held {
  public:
   constexpr Held() = default;
@@ -94,7 +94,7 @@ template <class Contents> class Held {
     if (schedule_ != 0 && schedule_ == cells.schedule()) cells.remove(this);
   }
   template <class... Arguments> void make(Arguments... arguments) const {
-    rl::ctx().disable_preemption();  // two threads may be the first to use a static
+    rl::ctx().disable_preemption();  // the first use of a static may be on two threads at once
     auto* cell = new Box(arguments...);
     rl::ctx().enable_preemption();
     cells.add(this, cell);
@@ -116,7 +116,7 @@ template <class Contents> class Held {
   mutable std::uint64_t schedule_ = 0;
 };
 
-// Plain data of a model: Relacy reports unordered accesses.
+// Non-atomic data of a model: Relacy reports unordered accesses.
 template <class T> class Plain {
  public:
   explicit Plain(T value = T()) : value_(value) {}

@@ -1,4 +1,4 @@
-// The threaded engine, the product's own, whole: what a user's threads may rely on, in any schedule.
+// The whole threaded engine: its guarantees to user threads, in any schedule.
 #include "model.h"
 #include "product_engine.h"
 
@@ -14,8 +14,8 @@ using heddle::Var;
 using model::check;
 using model::Plain;
 
-// User threads with one engine. The first makes it, and ends it when all are done. A deadlock is found by Relacy: all
-// threads sleep and the schedule has not ended.
+// User threads with one engine. Thread 0 creates it, and destroys it when all users are done. Relacy reports
+// a deadlock if all threads sleep before that.
 template <class Derived, int Users, int Workers = 2, int Spare = 0>
 struct Program : model::Schedule<Derived, Users, Workers + Spare> {
   std::optional<Engine> engine;
@@ -48,8 +48,8 @@ struct Program : model::Schedule<Derived, Users, Workers + Spare> {
     at_rest(static_cast<heddle::detail::ThreadedScheduler&>(core.scheduler()));
     core.release();
   }
-  // Every thread of the thread pool leaves as a searcher, without a slot; none is parked, and none counts as the one
-  // that runs all short ops.
+  // At the end every thread of the pool is a searcher without a slot; none is parked, and none is the
+  // exclusive worker for short ops.
   void at_rest(heddle::detail::ThreadedScheduler& scheduler) {
     check(scheduler.idle_workers_.searchers_.load() == static_cast<int>(scheduler.pool_.threads_.size()),
           "searchers are miscounted");
@@ -62,9 +62,9 @@ struct Program : model::Schedule<Derived, Users, Workers + Spare> {
   void end() {}
 };
 
-constexpr double kShortSpin = 1e-6;  // over after some looks at the clock, in any schedule
+constexpr double kShortSpin = 1e-6;  // ends after a few clock reads in any schedule
 
-// Each user adds to what they share and reads it into something of his own, which he waits for.
+// Each user adds to the shared var, reads it into a var of its own, and waits for that.
 template <int Workers, bool Spins = false> struct SharedVar : Program<SharedVar<Workers, Spins>, 2, Workers> {
   Var shared, own[2];
   Plain<int> sum, seen[2];
@@ -88,7 +88,7 @@ template <int Workers, bool Spins = false> struct SharedVar : Program<SharedVar<
   }
 };
 
-// wait_all waits for all that its thread has pushed, whatever other threads' wait_all does meanwhile.
+// wait_all waits for all ops that its thread has pushed, whatever other threads' calls of wait_all do.
 template <int Users, int Each> struct WaitAll : Program<WaitAll<Users, Each>, Users, 1> {
   Plain<int> done[Users];
 
@@ -101,7 +101,7 @@ template <int Users, int Each> struct WaitAll : Program<WaitAll<Users, Each>, Us
   }
 };
 
-// ... and for what those ops push, and so on.
+// wait_all also waits for ops that those ops push, recursively.
 struct WaitAllNested : Program<WaitAllNested, 1, 2> {
   Plain<int> left{4};
 
@@ -118,7 +118,7 @@ struct WaitAllNested : Program<WaitAllNested, 1, 2> {
   }
 };
 
-// An op is over when both its function and its Completion are, whichever comes last.
+// An asynchronous op ends when its function has returned and its Completion was called, in either order.
 struct Async : Program<Async, 2, 1> {
   Var var;
   Plain<int> written, read;
@@ -130,7 +130,7 @@ struct Async : Program<Async, 2, 1> {
     if (index == 1) {
       handed.wait(0);
       written.set(1);
-      model::dawdle(rl::rand(2) == 0 ? 4 : 100);  // while the function returns, or later
+      model::dawdle(rl::rand(2) == 0 ? 4 : 100);  // completes while the function returns, or later
       Completion worker_context = *std::exchange(completion, std::nullopt);
       return worker_context.done();
     }
@@ -148,7 +148,7 @@ struct Async : Program<Async, 2, 1> {
   }
 };
 
-// The same with an op of another priority behind it, and nobody but a sleeping worker to run that.
+// As Async, with an op of another priority after it, which only a sleeping worker can run.
 struct PriorityQueue : Program<PriorityQueue, 2, 1> {
   Var var;
   Plain<bool> ran{false};
@@ -177,7 +177,7 @@ struct PriorityQueue : Program<PriorityQueue, 2, 1> {
   }
 };
 
-// With room for one op, who pushes another waits until there is room.
+// With max_ops = 1 a push waits until the previous op has ended.
 struct Bounded : Program<Bounded, 2, 1> {
   Plain<int> inside, done[2];
 
@@ -185,7 +185,7 @@ struct Bounded : Program<Bounded, 2, 1> {
   void user(int index) {
     for (int i = 0; i < 2; ++i) {
       engine->push([this, index] {
-        inside.set(inside.get() + 1);  // a race if two ops were admitted at once
+        inside.set(inside.get() + 1);  // a race if two ops are admitted at once
         done[index].set(done[index].get() + 1);
       });
     }
@@ -194,7 +194,7 @@ struct Bounded : Program<Bounded, 2, 1> {
   }
 };
 
-// An op waits for another while there is one worker: a spare thread runs it, and gives the slot back.
+// An op waits for another op with one worker: a spare thread runs the other op, and releases the slot.
 template <bool Spins> struct NestedWait : Program<NestedWait<Spins>, 1, 1, 1> {
   Var inner, outer;
   Plain<int> value, result;
@@ -217,7 +217,7 @@ template <bool Spins> struct NestedWait : Program<NestedWait<Spins>, 1, 1, 1> {
   }
 };
 
-// Ops so short that one worker does them all, and one that is not.
+// Short ops, which one exclusive worker runs, and an op that it does not.
 struct ShortOps : Program<ShortOps, 1, 2> {
   Var var;
   Plain<int> count;
@@ -250,7 +250,7 @@ struct Loop : Program<Loop, 1, 2, 1> {
   }
 };
 
-// The error of an op reaches the wait behind it, and an op that overwrites the var clears it.
+// An op's error reaches a wait on its var, and an op that overwrites the var clears it.
 struct Poison : Program<Poison, 1, 2> {
   Var var;
 
@@ -271,7 +271,7 @@ struct Poison : Program<Poison, 1, 2> {
   }
 };
 
-// Whoever finds his group cancelled sees what the canceller wrote before.
+// An op that finds its group cancelled also sees what was written before cancel().
 struct Cancel : Program<Cancel, 2, 1> {
   Var var;
   heddle::Group group;
@@ -297,7 +297,7 @@ struct Cancel : Program<Cancel, 2, 1> {
   }
 };
 
-// A graph's ops run as if pushed one by one, by one thread or by several, launch after launch.
+// A graph's ops run as if pushed one by one, on one thread or on several, in every launch.
 struct Launches : Program<Launches, 1, 2> {
   Var left_var, right_var, sum_var;
   Plain<int> left_value, right_value, sum;
@@ -321,7 +321,7 @@ struct Launches : Program<Launches, 1, 2> {
   }
 };
 
-// An op of a graph waits, perhaps goes on without a slot: what it made ready is left to others then.
+// An op of a graph waits, and may continue without a slot: ops that it made ready then go to other threads.
 struct WaitInGraph : Program<WaitInGraph, 1, 2, 1> {
   Var inner, var, last;
   Plain<int> value, result;
@@ -348,8 +348,8 @@ struct WaitInGraph : Program<WaitInGraph, 1, 2, 1> {
   }
 };
 
-// The ops of one stream, of the CPU and of another stream, each after the one before. Streams that call back, or that
-// are polled by one thread more; streams that wait for each other, or that cannot.
+// Each op of one stream, of the CPU and of another stream runs after the previous one. CallsBack: streams
+// call back, or one more thread polls them. Alone: streams cannot wait for each other's events.
 template <bool CallsBack, bool Alone>
 struct Streams : Program<Streams<CallsBack, Alone>, 1, 1, CallsBack ? 2 : 3> {
   Var x, y;
@@ -378,7 +378,8 @@ struct Streams : Program<Streams<CallsBack, Alone>, 1, 1, CallsBack ? 2 : 3> {
   }
 };
 
-// Two threads push ops on one stream, whose gate they share, or on one each; their ops read a var together.
+// Two threads push ops on one stream, whose issue gate they share, or on one stream each; the ops read a
+// common var.
 template <bool Shared> struct Readers : Program<Readers<Shared>, 2, 2, Shared ? 1 : 2> {
   Var source_var, own[2];
   Stream* streams[2] = {};
@@ -394,7 +395,7 @@ template <bool Shared> struct Readers : Program<Readers<Shared>, 2, 2, Shared ? 
     Plain<int>& in_stream = inside[Shared ? 0 : index];
     this->engine->push_on(*streams[index],
                           [&in_stream, this, index](Stream& on) {
-                            in_stream.set(in_stream.get() + 1);  // a race if two issued at once
+                            in_stream.set(in_stream.get() + 1);  // a race if two threads issue at once
                             on.enqueue([this, index] { seen[index].set(source.get() + 1); });
                           },
                           {.read = {source_var}, .mutate = {own[index]}});
@@ -414,7 +415,8 @@ template <bool Shared> struct Readers : Program<Readers<Shared>, 2, 2, Shared ? 
   }
 };
 
-// The error of a stream's work reaches who reads there, the CPU that reads that, and the wait behind it.
+// The error of a stream's work reaches an op on another stream that reads it, a CPU op after that, and the
+// wait at the end.
 struct StreamError : Program<StreamError, 1, 1, 2> {
   Var x, y, z;
 

@@ -1,5 +1,5 @@
-// Fences, the product's own with issuers and pollers, on streams that are stepped by threads of the model: what comes after
-// an op on a stream finds it done.
+// Fences with issuers and pollers, on streams that threads of the model step: an op after an op on a stream
+// sees its results.
 #include "model.h"
 #include "product_engine.h"
 
@@ -12,7 +12,7 @@ using heddle::Stream;
 using model::check;
 using model::Plain;
 
-// Thread 0 issues ops on stream a and b, in the order of the engine; the others move one stream each.
+// Thread 0 issues ops on two streams in the engine's order; each of the other threads steps one stream.
 template <class Derived> struct TwoStreams : model::Schedule<Derived, 3> {
   Poller poller;
   std::optional<Issuer> issuers[2];
@@ -42,7 +42,7 @@ template <class Derived> struct TwoStreams : model::Schedule<Derived, 3> {
       while (stream.step() || !settled(last)) model::step();
     }
   }
-  // All that was issued is done; asked once nothing more is issued.
+  // Whether everything issued is done. `last`: nothing more will be issued.
   bool settled(bool last) const {
     if (!last) return true;
     for (const Fence& fence : fences) {
@@ -69,7 +69,7 @@ template <class Derived> struct TwoStreams : model::Schedule<Derived, 3> {
     if (!inherited.empty()) return ErrorLog::skipped(op, inherited.front());
     return own ? errors.failed(op, own) : nullptr;
   }
-  // An op on the CPU that comes after what is on `var`.
+  // A CPU op that runs after the ops that use `var`.
   void when_free(FenceSet& var, bool reads, bool mutates, std::function<void()> fn) {
     std::vector<Dependency> after;
     var.collect(reads, mutates, after);

@@ -1,4 +1,4 @@
-// IdleWorkers, the product's own: no worker stays parked while there is work and no searcher.
+// IdleWorkers: no worker stays parked while there is work and no searcher.
 
 #include "model.h"
 
@@ -14,8 +14,8 @@ using heddle::detail::IdleWorkers;
 using heddle::detail::MonitorResult;
 using heddle::detail::ParkedThread;
 
-// Pushers make work visible and notify; workers do what the thread pool's threads do. The monitor stops at its first
-// check, so that only the protocol keeps a worker from being parked for ever, which Relacy reports as a deadlock.
+// Pushers publish work and notify; workers run the loop of a pool thread. The monitor parks at its first
+// check, so only the protocol wakes workers; Relacy reports a worker parked for ever as a deadlock.
 template <int Pushers, int Workers, int Each>
 struct Work : model::Schedule<Work<Pushers, Workers, Each>, Pushers + Workers> {
   IdleWorkers parking;
@@ -55,7 +55,7 @@ struct Work : model::Schedule<Work<Pushers, Workers, Each>, Pushers + Workers> {
   void after() { model::check(done.load() == Pushers * Each, "work is lost"); }
 };
 
-// A searcher is blocked, so that notify() wakes no worker: the monitor finds the work.
+// A searcher is blocked, so notify() wakes no worker, and the monitor must find the work.
 struct Monitor : model::Schedule<Monitor, 3> {
   IdleWorkers parking;
   model_std::atomic<int> work{0}, done{0};

@@ -1,4 +1,4 @@
-// IssueGate, the product's own: one thread at a time issues, nobody waits, and nothing left at the gate is forgotten.
+// IssueGate: one thread at a time issues, no thread waits, and no op is left at the gate.
 #include "model.h"
 
 #define std model_std
@@ -16,11 +16,11 @@ struct Op {
   void set_next_ready(Op* op) { next = op; }
 };
 
-// Each thread brings so many ops; an op is issued once, those of a thread in their order.
+// Each thread enters `Each` ops. Each op is issued once, those of a thread in their order.
 template <int Threads, int Each> struct Gate : model::Schedule<Gate<Threads, Each>, Threads> {
   heddle::detail::IssueGate<Op> gate;
   Op ops[Threads][Each];
-  model::Plain<int> last[Threads], issued;  // of whoever is inside
+  model::Plain<int> last[Threads], issued;  // accessed only by the thread inside the gate
 
   void thread(unsigned index) {
     for (int i = 0; i < Each; ++i) {

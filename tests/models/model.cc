@@ -9,7 +9,8 @@
 namespace model {
 namespace {
 
-// Relacy's allocation functions are inline: the standard library finds them only if somebody takes their address.
+// Relacy's allocation functions are inline; taking their addresses emits them, so that the standard library
+// uses them.
 [[gnu::used]] void* (*const kNew)(std::size_t) = &::operator new;
 [[gnu::used]] void* (*const kNewArray)(std::size_t) = &::operator new[];
 [[gnu::used]] void (*const kDelete)(void*) noexcept = &::operator delete;
@@ -93,8 +94,8 @@ int run_all(const std::vector<Program>& programs, const Run& run) {
 
 std::string order_name(rl::memory_order order) { return rl::format(order); }
 
-// The first program that fails; null if all pass. They take turns, in rounds that grow: most of what is wrong is found by some
-// of them soon, and by the others never.
+// Returns the first program that fails; null if all pass. Runs all programs in rounds of growing length: most
+// bugs are found early by some program, and never by the others.
 const Program* first_to_fail(const std::vector<Program>& programs, const Run& run, Outcome& outcome) {
   const std::uint64_t end = run.first + run.count;
   for (std::uint64_t first = run.first, count = 32; first < end; first += count, count *= 2) {
@@ -123,7 +124,7 @@ std::vector<Site> all_sites(const std::vector<Program>& programs) {
   return collector.sites();
 }
 
-// One name may stand for several places: it is enough if one of them is found.
+// Several sites may share one name: finding one of them is enough.
 int weaken_each(const std::vector<Program>& programs, const Options& options,
                 const std::vector<std::string>& required) {
   std::vector<std::string> must_fail = required;
@@ -153,7 +154,7 @@ int weaken_each(const std::vector<Program>& programs, const Options& options,
 }  // namespace
 
 Outcome run_schedules(const Run& run, bool (*simulate)(rl::test_params&)) {
-  std::ostream quiet(nullptr);  // a string would grow on Relacy's heap and be freed on the other
+  std::ostream quiet(nullptr);  // a string would be allocated on Relacy's heap and freed on the normal one
   rl::test_params params;
   params.iteration_count = run.first + run.count - 1;
   params.output_stream = run.history ? &std::cout : &quiet;

@@ -1,4 +1,4 @@
-// A model: threads that use the product's own code, run by Relacy in one schedule after the other.
+// A model: threads that run the product's own code under Relacy, in one schedule after another.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +10,22 @@
 
 namespace model {
 
-// What a model derives from: thread(index) is a thread, after() looks at the end. `Threads` begin with the schedule, up
-// to `More` are made by the product.
+// Base of a model: thread(index) is the body of a thread, after() checks the end. `Threads` threads start
+// with the schedule; the product may create up to `More`.
 template <class Derived, int Threads, int More = 0> struct Schedule : rl::test_suite<Derived, Threads> {
   static constexpr rl::thread_id_t dynamic_thread_count = More;
   Schedule() { cells.begin(); }
   ~Schedule() { cells.end(); }
 };
 
-// Which schedules: random ones, or all with at most so many preemptions.
+// random: random schedules; bounded: all schedules with at most Run::bound preemptions.
 enum class Search { random, bounded };
 
 struct Run {
-  std::uint64_t first = 1, count = 0;  // random schedules by number: the same number is the same schedule
+  std::uint64_t first = 1, count = 0;  // numbers of random schedules: the same number gives the same schedule
   Search search = Search::random;
   unsigned bound = 2;
-  bool history = false;  // of the schedule that fails, to stdout
+  bool history = false;  // prints the failing schedule's history to stdout
 };
 struct Outcome {
   bool passed;
@@ -36,7 +36,7 @@ struct Outcome {
 struct Program {
   const char* name;
   Outcome (*run)(const Run&);
-  bool bounded;  // see below
+  bool bounded;  // whether Search::bounded is supported
 };
 
 Outcome run_schedules(const Run& run, bool (*simulate)(rl::test_params&));
@@ -47,13 +47,14 @@ template <class Model, template <rl::thread_id_t> class Scheduler> bool simulate
          rl::test_result_success;
 }
 
-// Of random schedules alone: searches of all are not even compiled, which takes as long as the program itself.
+// Supports random schedules only: the bounded search is not even compiled, which would double the compilation
+// time.
 template <class Model> Program random_program(const char* name) {
   return {name, [](const Run& run) { return run_schedules(run, &simulate_by<Model, rl::random_scheduler>); },
           false};
 }
 
-// Small enough to search all schedules with few preemptions too, and no sleep in it ends by itself.
+// For models small enough for a bounded search, in which no sleep ends by a timeout alone.
 template <class Model> Program program(const char* name) {
   return {name,
           [](const Run& run) {
@@ -64,8 +65,8 @@ template <class Model> Program program(const char* name) {
           true};
 }
 
-// The command line of a model; see model.cc. `must_fail` names weakened sites, as "SubmissionQueue::push exchange acquire",
-// that the programs have to find.
+// The command line of a model, described in model.cc. The programs must find each weakened memory order named
+// in `must_fail`, such as "SubmissionQueue::push exchange acquire".
 int run_models(int argc, char** argv, const std::vector<Program>& programs,
                const std::vector<std::string>& must_fail);
 

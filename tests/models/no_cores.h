@@ -1,5 +1,5 @@
-// Stands in for cores.cc: threads of a model have no cores. A model's one source includes it after the product's
-// sources.
+// Replaces cores.cc: threads of a model have no cores. A model's only source file includes it after the
+// product's sources.
 #pragma once
 
 #include <product/base/cores.h>
@@ -14,7 +14,7 @@ std::optional<int> cores_by_affinity() { return std::nullopt; }
 
 namespace heddle {
 
-int UsableCores::count() const { return 1; }  // models say how many workers they want
+int UsableCores::count() const { return 1; }  // unused: models pass their number of workers
 UsableCores usable_cores(const std::string&) { return {}; }
 void change_core() noexcept {}
 

@@ -1,4 +1,4 @@
-// The memory of ops, the product's own: a chunk is used again when all of its ops are freed, and not before.
+// The memory of ops: a chunk is reused when all of its ops are freed, and not before.
 
 #include <sys/mman.h>
 
@@ -9,14 +9,14 @@
 
 namespace model {
 
-constexpr std::size_t kRoom = 17 * 64 * 1024;  // what op_memory.cc asks the system for at once
+constexpr std::size_t kRoom = 17 * 64 * 1024;  // the size of op_memory.cc's requests to the system
 alignas(64 * 1024) inline std::byte room[kRoom];
 inline void* map_room(std::size_t bytes) { return bytes == kRoom ? room : nullptr; }
 
 }  // namespace model
 
 #define std model_std
-#define private public  // the model looks at what is left when all is over
+#define private public  // the model reads private state at the end
 #define thread_local static
 #define thread_cache thread_caches[model::thread_index()]
 #define mmap(at, bytes, ...) model::map_room(bytes)
@@ -49,17 +49,17 @@ namespace {
 using namespace heddle::detail;
 using model::check;
 
-constexpr std::size_t kOp = kLargestOp;  // seven of them fill a chunk
+constexpr std::size_t kOp = kLargestOp;  // seven ops fill a chunk
 constexpr int kSlots = static_cast<int>(model::kRoom / kOp);
 
 int slot_of(const void* op) {
   return static_cast<int>((static_cast<const std::byte*>(op) - model::room) / kOp);
 }
 
-// Owners allocate and free some of their ops; the rest is freed by a thread of its own. More ops than a chunk holds.
+// Owners allocate ops, more than fit into a chunk, and free some of them; another thread frees the rest.
 template <int Owners, int Each> struct Chunks : model::Schedule<Chunks<Owners, Each>, Owners + 1> {
   Chunks() { current_reserve = nullptr; }
-  model::Plain<int> used[kSlots];  // Relacy sees whether an op's memory is freed before it is used again
+  model::Plain<int> used[kSlots];  // Relacy reports memory that is reused before it was freed
   model_std::atomic<void*> handed[Owners][Each];
 
   void thread(unsigned index) {
@@ -79,7 +79,7 @@ template <int Owners, int Each> struct Chunks : model::Schedule<Chunks<Owners, E
       use.set(1);
       if (i % 3 == 2) {
         give_up(op);
-        hand[i].store(this, model_std::memory_order_release);  // nothing to free
+        hand[i].store(this, model_std::memory_order_release);  // already freed
       } else {
         hand[i].store(op, model_std::memory_order_release);
       }
@@ -98,7 +98,7 @@ template <int Owners, int Each> struct Chunks : model::Schedule<Chunks<Owners, E
     used[slot_of(op)].set(0);
     op_free(op, kOp, false);
   }
-  // All chunks but those that pools have are with the reserve.
+  // All chunks except those kept by pools must be back in the reserve.
   void after() {
     op_memory_trim();
     std::size_t kept = 0;
@@ -128,6 +128,6 @@ int main(int argc, char** argv) {
       {random_program<Chunks<1, 16>>("1 owner, 2 chunks"), random_program<Chunks<2, 9>>("2 owners")},
       {"give_back compare_exchange relaxed", "take_off fetch_sub acquire", "take_off fetch_sub release",
        "next_chunk exchange relaxed"});
-  thread_caches[0] = {};  // left by a schedule that failed: op_memory.cc looks at it when the program ends
+  thread_caches[0] = {};  // a failed schedule leaves this dangling, and op_memory.cc reads it at exit
   return status;
 }

@@ -1,4 +1,4 @@
-// Parallel loops, the product's own: every chunk runs once, and the owner goes on when all helpers have left.
+// Parallel loops: every chunk runs once, and the owner continues when all helpers have left.
 #include "model.h"
 #include "relacy_threads.h"
 
@@ -20,7 +20,7 @@ namespace {
 using heddle::detail::ParallelLoop;
 using heddle::detail::ParallelLoops;
 
-// One owner, the others look for loops to join.
+// Thread 0 owns the loop; the other threads look for loops to join.
 template <int Guests, int Chunks> struct Loop : model::Schedule<Loop<Guests, Chunks>, Guests + 1> {
   ParallelLoops loops;
   model::Plain<int> chunks[Chunks];

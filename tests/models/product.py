@@ -9,7 +9,7 @@ import re
 import sys
 from pathlib import Path
 
-# file: [(pattern, replacement)], each to be found exactly once
+# file: [(pattern, replacement)]; each pattern must match exactly once
 SMALLER = {
     "threaded.cc": [(r"kTick = 16\b", "kTick = 2")],
     "worker.h": [(r"kFairness = 64\b", "kFairness = 4"), (r"kEnterBatch = 64\b", "kEnterBatch = 2")],
@@ -27,7 +27,7 @@ SMALLER = {
     ],
     "spin_lock.h": [(r"spins < 100\b", "spins < 0")],
     "budget.cc": [(r"kSpins = 200\b", "kSpins = 1")],
-    # What is a variable of each thread becomes an array, see relacy_threads.h.
+    # Thread-local variables become arrays, see relacy_threads.h.
     "fence.cc": [
         (
             r"thread_local std::deque<std::function<void\(\)>>\* line = nullptr;",
@@ -35,7 +35,7 @@ SMALLER = {
         )
     ],
     "thread_state.cc": [(r"this_thread_blocked = 0;", "this_thread_blocked{};")],
-    # Every schedule has a reserve of its own.
+    # Every schedule has a separate reserve.
     "op_memory.cc": [
         (r"static Reserve& immortal = \*new Reserve;", "Reserve& immortal = *reserve_of_schedule();"),
         (r"kMostReturns = 4\b", "kMostReturns = 1"),
@@ -51,11 +51,11 @@ SMALLER = {
         (r"working = outer_", "in_work[model::thread_index()] = outer_"),
         (r"return working;", "return in_work[model::thread_index()];"),
     ],
-    # 64-byte lines and a cache line an op are for speed; Relacy's atomics are larger than the machine's.
+    # The size of an op is checked for speed only; Relacy's atomics are larger than the machine's.
     "op_node.h": [(r"static_assert\(sizeof\(OpNode\) == 64 && ", "static_assert(")],
 }
 
-# Of the whole engine, engine_sources.inc has all sources but these. Traces are off.
+# engine_sources.inc includes all sources of the engine except these. Traces are off.
 LEFT_OUT = """arena_tbb budget_wait check cores default_engine fork fuzz fuzz_ops log naive op_memory trace trace_arrows trace_buffer trace_clock trace_file
     trace_recorder usable_cores""".split()
 

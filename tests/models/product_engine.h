@@ -1,11 +1,12 @@
-// The threaded engine, whole: the product's own sources as one translation unit on Relacy's atomics. Its op memory is
-// Relacy's, so that an op that is used after its end or never freed is found; op_memory.cc has a model of its own.
+// The whole threaded engine: the product's own sources as one translation unit on Relacy's atomics. Op memory
+// comes from Relacy, which reports ops that are used after their end or never freed; op_memory_model.cc
+// covers op_memory.cc.
 #pragma once
 
 #include "relacy_threads.h"
 
 #define std model_std
-#define private public  // models look at what is left when all is over
+#define private public  // models read private state at the end
 #define thread_local
 #define worker_context worker_contexts[model::thread_index()]
 #define this_thread_state this_thread_states[model::thread_index()]
@@ -24,7 +25,7 @@
 
 namespace heddle::detail {
 
-// In fence.cc.
+// Replaces a thread-local variable of fence.cc.
 template <class Line> Line* lines_of[model::kMostThreads] = {};
 template <class Line> Line*& line_of_thread() { return lines_of<Line>[model::thread_index()]; }
 
@@ -84,7 +85,7 @@ inline void Budget::wait_briefly(std::condition_variable&, std::unique_lock<std:
   lock.lock();
 }
 
-// A schedule that fails stops its threads in the middle of what they do; the next one's begin anew.
+// A failed schedule leaves its threads unfinished; this resets their state for the next schedule.
 inline void forget_threads() {
   for (auto& one : ThreadedScheduler::worker_contexts) one = {};
   for (auto& one : this_thread_states) one = {};

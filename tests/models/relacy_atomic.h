@@ -1,4 +1,5 @@
-// std::atomic as Relacy runs it. Every memory order passes through model::weakened(), so that a model can be shown to fail.
+// std::atomic on Relacy. Every memory order passes through model::weakened(), so that a model can be shown to
+// fail.
 #pragma once
 
 #include "cells.h"
@@ -10,14 +11,15 @@ inline rl::debug_info info(const std::source_location& at) {
   return {at.function_name(), at.file_name(), static_cast<unsigned>(at.line())};
 }
 
-// Relacy has no atomic pointers to const.
+// Relacy does not support atomic pointers to const.
 template <class T> struct Stored { using Value = T; };
 template <class T> struct Stored<const T*> { using Value = T*; };
 
-// A static was there before all threads, whoever comes to it first. Relacy's are zero then.
+// Selects an atomic that exists before all threads, as a static must, whichever thread uses it first. Relacy
+// makes it zero.
 struct FromTheStart {};
 
-// std::atomic::wait as libstdc++ has it: a count of waiters, which the notifier looks at, and a futex.
+// std::atomic::wait as in libstdc++: a count of waiters that the notifier checks, and a futex.
 template <class T> struct AtomicContents {
   using Value = typename Stored<T>::Value;
   static Value stored(T value) { return (Value)value; }
@@ -110,8 +112,8 @@ template <class T> class atomic {
     if (load(order, at) != old) return;
     mine.waiters.fetch_add(1, rl::mo_seq_cst, model::info(at));
     while (load(order, at) == old) {
-      // The system compares and sleeps in one step. What it compares may still lie in the store buffer of another core,
-      // unless that store was sequentially consistent.
+      // A futex compares and sleeps in one step. The compared store may still be in another core's store
+      // buffer, unless it was sequentially consistent.
       if (mine.with([&](auto& cell) { return cell.load(rl::mo_seq_cst, model::info(at)) == old; })) {
         mine.asleep.park_current(rl::ctx(), false, false, false, model::info(at));
       }

@@ -1,18 +1,18 @@
-// The parts of the standard library that the product synchronises with, as Relacy runs them: namespace model_std is std
-// with these in place of its own.
+// The synchronisation primitives of the standard library, on Relacy: namespace model_std is std with these in
+// place of std's own.
 #pragma once
 
 #include "relacy_atomic.h"
 
 namespace model {
 
-inline bool times_out = true;  // false: who waits for a time waits for ever
+inline bool times_out = true;  // false: waits with a timeout never time out
 
 }  // namespace model
 
 namespace model_std {
 
-// Of what is no atomic otherwise: Relacy does not know it.
+// Plain accesses: Relacy does not know atomic_ref.
 template <class T> class atomic_ref {
  public:
   explicit atomic_ref(T& value) : value_(value) {}
@@ -45,7 +45,7 @@ class condition_variable {
   template <class Predicate> void wait(unique_lock<mutex>& lock, Predicate done) {
     while (!done()) contents().wait(lock.mutex()->contents(), RL_INFO);
   }
-  // The time is over whenever the scheduler likes.
+  // The scheduler chooses when the time is over.
   template <class Time, class Predicate> bool wait_for(unique_lock<mutex>& lock, Time time, Predicate done) {
     while (!done()) {
       if (!model::times_out) {

@@ -1,5 +1,5 @@
-// Threads and the clock, as Relacy runs them: more of namespace model_std. A model that includes product code with
-// thread-local variables makes each an array with one element a thread: #define name names[model::thread_index()].
+// Threads and the clock on Relacy: more of namespace model_std. A model that includes code with thread-local
+// variables turns each into an array with one element a thread: #define name names[model::thread_index()].
 #pragma once
 
 #include "relacy_std.h"
@@ -8,13 +8,13 @@ namespace model {
 
 constexpr unsigned kMostThreads = 8;
 
-// As the bound of an array: how many threads there are at most.
+// In a constant expression, such as the bound of an array: the maximum number of threads.
 constexpr unsigned thread_index() {
   if (std::is_constant_evaluated()) return kMostThreads;
   return rl::is_ctx() ? rl::thread_index() : 0;
 }
 
-inline int threads_left = 0;  // that the product may make in this schedule
+inline int threads_left = 0;  // threads that the product may still create in this schedule
 
 }  // namespace model
 
@@ -48,7 +48,7 @@ class thread {
 namespace chrono {
 using namespace ::std::chrono;
 
-// Whether little or much time has passed is the scheduler's choice.
+// The scheduler chooses whether little or much time has passed.
 struct steady_clock {
   using rep = ::std::chrono::steady_clock::rep;
   using duration = ::std::chrono::steady_clock::duration;

@@ -11,7 +11,7 @@ bool sites_matter = false;
 
 namespace {
 
-// Allocated before a schedule begins or never freed: Relacy counts what is allocated while one runs.
+// Plain data in static arrays, since sites are recorded during a schedule, whose allocations Relacy tracks.
 struct Raw {
   const char* file;
   const char* function;

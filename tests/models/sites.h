@@ -1,4 +1,5 @@
-// Every place where the product names a memory order, as the running model meets it, and the one that is weakened.
+// The call sites at which the product names a memory order, recorded while a model runs, and the site that is
+// weakened.
 #pragma once
 
 #include <source_location>
@@ -16,28 +17,28 @@ struct Site {
   unsigned line, column;
   Kind kind;
   rl::memory_order order;
-  std::string name() const;  // "SubmissionQueue::push exchange": stays the same when lines move
+  std::string name() const;  // such as "SubmissionQueue::push exchange"; independent of line numbers
 };
 
-// Which orders are weaker than `order` and legal for `kind`, strongest first.
+// The orders weaker than `order` that are legal for `kind`, strongest first.
 std::vector<rl::memory_order> weaker(rl::memory_order order, Kind kind);
 
-// While one lives, sites are collected.
+// Records sites during its lifetime.
 class Collector {
  public:
   Collector();
   ~Collector();
-  std::vector<Site> sites() const;  // by file and line
+  std::vector<Site> sites() const;  // ordered by file and line
 };
 
-// While one lives, `site` has the order `to`.
+// Replaces the memory order of `site` by `to` during its lifetime.
 class Weakening {
  public:
   Weakening(const Site& site, rl::memory_order to);
   ~Weakening();
 };
 
-extern bool sites_matter;  // a Collector or a Weakening lives
+extern bool sites_matter;  // true while a Collector or a Weakening exists
 rl::memory_order order_at(rl::memory_order order, Kind kind, const std::source_location& at);
 
 inline rl::memory_order weakened(rl::memory_order order, Kind kind, const std::source_location& at) {

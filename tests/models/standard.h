@@ -1,4 +1,4 @@
-// All of the standard library that the product uses: it must be included before a model renames std.
+// All standard headers that the product uses; included before a model redefines std.
 #pragma once
 
 #include <algorithm>

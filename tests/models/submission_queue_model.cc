@@ -1,4 +1,4 @@
-// SubmissionQueue, the product's own: pushers, and poppers that alternate under its lock.
+// SubmissionQueue: several pushers, and poppers that alternate under its lock.
 #include "model.h"
 
 #define std model_std
@@ -18,14 +18,14 @@ struct Node : QueueNode {
   model::Plain<int> pusher, number;
 };
 
-// Two pushers of `Each` nodes and two threads that pop, each node freed at once. Every node is popped once, those of one
-// pusher in their order; and once all are pushed, a queue with a node in it is not empty.
+// Pushers of `Each` nodes and threads that pop, each node freed at once. Every node is popped once, those of
+// one pusher in order; and once all are pushed, empty() and pop() see the nodes.
 template <int Pushers, int Poppers, int Each>
 struct Queue : model::Schedule<Queue<Pushers, Poppers, Each>, Pushers + Poppers> {
   SubmissionQueue queue;
-  model::Plain<int> last[Pushers];     // popped; guarded by the lock
-  model::Plain<int> popped{0};         // likewise
-  model_std::atomic<int> finished{0};  // pushers
+  model::Plain<int> last[Pushers];     // last node popped of each pusher; guarded by the lock
+  model::Plain<int> popped{0};         // guarded by the lock
+  model_std::atomic<int> finished{0};  // number of pushers that are done
 
   void thread(unsigned index) {
     if (index < Pushers) {
@@ -37,7 +37,7 @@ struct Queue : model::Schedule<Queue<Pushers, Poppers, Each>, Pushers + Poppers>
   }
   void pop_all() {
     for (;;) {
-      // Before it looks: then what was pushed must be seen.
+      // Read before empty() and pop(), which must then see every node.
       const bool all_pushed = finished.load(model_std::memory_order_acquire) == Pushers;
       const bool empty = queue.empty();
       if (!queue.try_lock()) {
@@ -67,7 +67,7 @@ struct Queue : model::Schedule<Queue<Pushers, Poppers, Each>, Pushers + Poppers>
   void after() { model::check(popped.get() == Pushers * Each && queue.empty(), "a node is lost"); }
 };
 
-// A push that another one has seen comes first.
+// If a pusher has seen another push, the other's node is popped first.
 struct Causal : model::Schedule<Causal, 3> {
   SubmissionQueue queue;
   model_std::atomic<bool> told{false};
@@ -95,7 +95,7 @@ struct Causal : model::Schedule<Causal, 3> {
   void after() { model::check(order[0] == 0 && order[1] == 1, "a later push is popped first"); }
 };
 
-// IdleWorkers relies on this: either the pusher sees the parked thread, or that thread sees the pushed node.
+// IdleWorkers relies on this: either the pusher sees the parked thread, or the parking thread sees the node.
 struct SleepOrSee : model::Schedule<SleepOrSee, 2> {
   SubmissionQueue queue;
   model_std::atomic<int> sleepers{0};

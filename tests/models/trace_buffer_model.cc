@@ -1,15 +1,15 @@
-// Trace buffers, the product's own: a thread appends records, the writer takes them, chunks are used again.
+// Trace buffers: a thread appends records, the writer takes them, and chunks are reused.
 #include <unistd.h>
 
 #include "model.h"
 
-// Relacy's are not those of a namespace.
+// Relacy defines these as macros, which would also match names in namespaces.
 #undef malloc
 #undef free
 
 namespace model {
 
-constexpr std::size_t kRoom = 3 * 256;  // chunks of the small size that product.py gives them
+constexpr std::size_t kRoom = 3 * 256;  // three chunks of the small size that product.py sets
 alignas(256) inline std::byte room[kRoom];
 
 }  // namespace model
@@ -33,12 +33,12 @@ namespace {
 using namespace heddle::trace;
 using model::check;
 
-// Records lie on 64 bytes. Relacy sees who writes and who reads one by what the model keeps beside it.
+// Index of a 64-byte record in the room. `written` has a Relacy variable for each record, to detect races.
 std::size_t slot_of(const Record& record) {
   return static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&record) - model::room) / 64;
 }
 
-// Every record is taken once, in its order; those for which there was no room are counted, and a gap stands for them.
+// Every record is taken once, in order. Records without room are counted, and a gap record replaces them.
 template <int Records> struct Buffer : model::Schedule<Buffer<Records>, 2> {
   ChunkPool pool;
   std::optional<ThreadBuffer> buffer;

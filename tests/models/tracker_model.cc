@@ -1,4 +1,5 @@
-// The dependency rule, the product's own enter() and release_accesses(): one thread enters ops, several run them and leave.
+// Dependency tracking, enter() and release_accesses(): one thread enters ops, several threads run and release
+// them.
 #include "model.h"
 #include "product_engine.h"
 
@@ -9,7 +10,7 @@ using heddle::Var;
 using model::check;
 using model::Plain;
 
-// Runs nothing: the model's threads do.
+// A scheduler that runs nothing: the model's threads run the ops.
 struct NoScheduler final : OpScheduler {
   using OpScheduler::OpScheduler;
   void submit(OpNode*) override {}
@@ -28,7 +29,7 @@ struct Use {
   int var;
   bool mutates;
 };
-using Program = std::vector<std::vector<Use>>;  // the ops, in order
+using Program = std::vector<std::vector<Use>>;  // the vars that each op uses, in push order
 
 const Program kOneVar = {{{0, true}}, {{0, false}}, {{0, false}}, {{0, true}}, {{0, false}}};
 const Program kTwoVars = {
@@ -36,7 +37,7 @@ const Program kTwoVars = {
 const Program kReadBehindWrite = {
     {{0, false}, {1, false}}, {{1, true}, {0, true}}, {{0, false}}, {{1, false}}};
 
-// Every op runs once, finds what the ops before it have left, and nobody is in it with a var that he may not share.
+// Every op runs once, sees the writes of the ops before it, and never overlaps with a conflicting op.
 template <const Program& Ops> struct Grants : model::Schedule<Grants<Ops>, 3> {
   static constexpr int kVars = 2;
   EngineCore* core = new EngineCore({});
@@ -44,7 +45,7 @@ template <const Program& Ops> struct Grants : model::Schedule<Grants<Ops>, 3> {
   Plain<int> writes[kVars];
   std::vector<OpNode*> ops;
   std::vector<int> ran;
-  model_std::mutex mutex;  // guards ready
+  model_std::mutex mutex;  // guards `ready`
   std::vector<OpNode*> ready;
   model_std::atomic<int> left{static_cast<int>(Ops.size())};
 

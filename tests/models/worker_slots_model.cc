@@ -1,4 +1,5 @@
-// WorkerSlots and those who wait for one, the product's own: a slot has one holder, and none lies free while somebody waits.
+// WorkerSlots and ThreadPool::await_slot: a slot has one holder, and none stays free while a thread waits for
+// one.
 
 #include "model.h"
 #include "relacy_threads.h"
@@ -17,8 +18,8 @@ using heddle::detail::ThreadPool;
 using heddle::detail::WorkerSlot;
 using heddle::detail::WorkerSlots;
 
-// Threads in the middle of an op wait for a slot, to go on; workers take one if there is one. That somebody waits for ever
-// is a deadlock to Relacy.
+// Waiters need a slot to continue an op; workers take a slot only if one is free. Relacy reports an endless
+// wait as a deadlock.
 template <int Count, int Waiters, int Runners>
 struct Contest : model::Schedule<Contest<Count, Waiters, Runners>, Waiters + Runners> {
   WorkerSlots slots{Count};
@@ -49,7 +50,7 @@ struct Contest : model::Schedule<Contest<Count, Waiters, Runners>, Waiters + Run
 }  // namespace
 
 int main(int argc, char** argv) {
-  model::times_out = false;  // a slot that is not heard of must not be found by looking again
+  model::times_out = false;  // without timeouts, so that a missed wake-up is a deadlock instead of a delay
   using model::program;
   using model::random_program;
   return model::run_models(

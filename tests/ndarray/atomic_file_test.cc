@@ -1,4 +1,4 @@
-// Files that are written at once or not at all, when their writers are killed.
+// Saves are atomic, and clean up after killed ones: what saves leave when their process is killed.
 #include "files/atomic_file.h"
 
 #include <algorithm>
@@ -29,9 +29,9 @@ using namespace heddle::test;
 
 namespace {
 
-constexpr rlim_t kMost = 4096;  // bytes that a child may write to a file
+constexpr rlim_t kMost = 4096;  // limit on the bytes that a child may write to a file
 
-// A child that runs save(), and stops in the write that goes beyond kMost bytes.
+// A child that runs save(), and stops in the write that exceeds kMost bytes.
 pid_t stopped_child(const std::function<void()>& save) {
   const pid_t child = fork();
   if (child == 0) {
@@ -68,7 +68,7 @@ void save_text(const std::string& path, std::size_t length) {
   save_safetensors(path, {.arrays = {}, .metadata = {{"text", std::string(length, 'x')}}});
 }
 
-// The name, but for path, host and process, of what a killed save has left there.
+// Kills a save midway; returns the name of the temporary file that it leaves.
 std::string leave_one(const TemporaryDirectory& directory, const std::string& name) {
   const Names before = names_in(directory);
   end(stopped_child([&] { save_text(directory.file(name), 2 * kMost); }));
@@ -105,7 +105,7 @@ TEST_CASE(
     CHECK(midway[0].starts_with("state.tmp-"));
     CHECK(std::filesystem::file_size(directory.path / midway[0]) == kMost);
 
-    save(path, 1);  // the other one lives
+    save(path, 1);  // the stopped process is alive, so its temporary file stays
     CHECK(names_in(directory) == Names{"state", midway[0]});
     end(child);
     save(directory.file("other"), 1);
@@ -118,7 +118,8 @@ TEST_CASE(
 TEST_CASE("what is not left by a killed save of this name, user and host stays") {
   const TemporaryDirectory directory;
   const std::string left = leave_one(directory, "state");
-  const std::string ours = left.substr(0, left.find('-', left.find(".tmp-") + 5) + 1);  // state.tmp-HOST-
+  // prefix of the names: state.tmp-HOST-
+  const std::string ours = left.substr(0, left.find('-', left.find(".tmp-") + 5) + 1);
   Names kept = {"state", "state2.tmp-00000000-7-0", "state.tmp-00000000-7-0", "state.tmp-7-0"};
   for (const std::string end : {"7", "7-", "-7", "7-0-1", "7-x", "x-0", ""}) kept.push_back(ours + end);
   for (const std::string& name : kept) write_file(directory.file(name), "mine");
@@ -132,7 +133,7 @@ TEST_CASE("what is not left by a killed save of this name, user and host stays")
     REQUIRE(chown(directory.file(others).c_str(), 1, 1) == 0);
     kept.push_back(others);
   }
-  // A temporary of a dead process whose process id is this process's now.
+  // The temporary file of a dead process with this process's id: its start time differs.
   write_file(directory.file(ours + std::to_string(getpid()) + "-4000000000"), "stale");
   save_text(directory.file("state"), 1);
   std::sort(kept.begin(), kept.end());

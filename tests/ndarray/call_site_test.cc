@@ -1,4 +1,4 @@
-// Errors, traces and reports name the line that called the library.
+// Errors, traces and reports name the source line that called the library.
 #include <atomic>
 #include <sstream>
 #include <stdexcept>
@@ -31,14 +31,14 @@ NDArray square_of(const NDArray& x, Where where = Where::current()) {
   return y;
 }
 
-// An array whose values nobody will ever have: ops that read it are skipped.
+// An array whose op failed: ops that read it are skipped.
 NDArray poisoned() {
   const NDArray x = zeros({4});
   array_push("fail", {}, {x}, [] { throw std::runtime_error("spoiled"); });
   return x;
 }
 
-// Four zeros, the first axis being the fastest: loading turns them round, by an op.
+// Four zeros in Fortran order: loading pushes an op that transposes them.
 std::string fortran_npy() {
   std::string header = "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 2), }";
   header.resize(117, ' ');
@@ -70,7 +70,7 @@ TEST_CASE("the outermost call counts, and its place ends with it") {
   CHECK(text_of(CallSite::current(inner)) == text_of(inner));
 }
 
-// Under naive the op runs inside the push, with the threaded engine inside the wait.
+// The op runs inside the push under naive, and inside the wait or on a worker otherwise.
 TEST_CASE("what an op pushes has nothing of the call during which it runs") {
   on_every_scheduler([](Engine& engine) {
     const EngineScope scope(engine);
@@ -163,7 +163,7 @@ TEST_CASE("each function of arrays names the line of its call") {
   check_site("save_npz", [&] { save_npz(files.file("x.npz"), {{"x", x}}); });
   check_site("save_csv", [&] { save_csv(files.file("x.csv"), x); });
   check_site("load_csv", [&] { load_csv(files.file("x.csv"), {.dtype = DType::f32}); });
-  // A copy: an array that no op uses is lent without one.
+  // Copies, since lending an unused array pushes no op.
   check_site("to_dlpack", [&] { from_dlpack(to_dlpack(x, true)); });
   check_site("to_dlpack_unversioned", [&] { from_dlpack(to_dlpack_unversioned(x, true)); });
   heddle_dl_managed_tensor_versioned* const lent = to_dlpack(x);

@@ -28,7 +28,7 @@ class Checking {
   bool before_;
 };
 
-// What the op's error says to a wait on `result`; of another type: doctest fails.
+// The message of the op's UndeclaredAccess, thrown by a wait on `result`; other errors fail the test.
 std::string report_on(const NDArray& result) {
   try {
     result.wait();
@@ -45,7 +45,7 @@ bool says(const std::string& report, std::initializer_list<const char*> parts) {
   return true;
 }
 
-// Runs test(x, y) on each scheduler, checked; x is (2, 3), y is (4,).
+// Runs test(x, y) on each scheduler with the access checker; x is (2, 3), y is (4,).
 void with_arrays(const std::function<void(const NDArray& x, const NDArray& y)>& test) {
   const Checking checking;
   test::on_every_scheduler([&](Engine& engine) {

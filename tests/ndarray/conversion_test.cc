@@ -1,5 +1,5 @@
-// Conversions of NaN, infinities and numbers beyond the range, from every floating dtype to every dtype, as docs/dtypes.md
-// has them; UBSan's float-cast-overflow looks on.
+// Conversions of NaN, infinities and out-of-range numbers, from every floating dtype to every dtype, as
+// documented in docs/dtypes.md. UBSan's float-cast-overflow checks that none is undefined.
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -21,7 +21,7 @@ const std::vector<double> kWild = {kNan,    -kNan,  kInf, -kInf, 1e300, -1e300, 
                                    255.9,   256,    0.9,  -0.9,  -1.5,  0,      -0.0, 1e-300, 9.3e18,
                                    -9.3e18, 1.5e19, 2.5,  3.5,   65519, 65520};
 
-// What docs/dtypes.md says of a floating number `x`, by comparisons alone.
+// The conversion of a floating number `x` as documented in docs/dtypes.md, by comparisons only.
 template <class To> To expected(double x) {
   if constexpr (std::is_same_v<To, bool>) {
     return x != 0;

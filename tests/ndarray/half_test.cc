@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-// What the standard says a pattern is worth, by exponents and powers: nothing of the code under test.
+// The value of a bit pattern by the definition of the format, independent of the code under test.
 double worth(unsigned bits, int fraction_bits, int exponent_bits) {
   const int fraction = static_cast<int>(bits & ((1u << fraction_bits) - 1));
   const int exponent = static_cast<int>(bits >> fraction_bits & ((1u << exponent_bits) - 1));
@@ -45,8 +45,8 @@ template <class Rules> double worth_of(unsigned bits) {
   return worth(bits, Rules::kFraction, Rules::kExponent);
 }
 
-// The pattern nearest to a number of this sign: a search among all finite ones, a tie goes to the even one. Above them lies
-// inf, as far away as one more step.
+// The pattern nearest to a number of this sign, by a search over all finite patterns; ties go to the even
+// pattern. Infinity counts as one step above the largest finite pattern.
 template <class Rules> unsigned nearest(long double value) {
   const unsigned sign = std::signbit(value) ? 0x8000 : 0;
   const long double size = std::abs(value);
@@ -118,7 +118,8 @@ TEST_CASE_TEMPLATE("numbers between two patterns go to the nearest, half ways to
   narrow(floats.data(), many.data(), many.size());
   int wrong = 0;
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    wrong += Type(numbers[i]).bits != nearest<Rules>(numbers[i]);  // an f64 is rounded once
+    // a conversion from f64 must round only once
+    wrong += Type(numbers[i]).bits != nearest<Rules>(numbers[i]);
     wrong += many[i].bits != nearest<Rules>(static_cast<double>(floats[i])) ||
              many[i].bits != Type(floats[i]).bits;
   }
@@ -141,7 +142,7 @@ TEST_CASE_TEMPLATE("integers are rounded once, large ones too", Rules, F16Rules,
   CHECK(Type(std::numeric_limits<std::int64_t>::min()).bits == nearest<Rules>(-0x1p63));
   CHECK(Type(std::numeric_limits<std::int64_t>::max()).bits == nearest<Rules>(0x1p63));
   CHECK(Type(std::numeric_limits<std::uint64_t>::max()).bits == nearest<Rules>(0x1p64));
-  // Half way between two bf16, and one more than that.
+  // Halfway between two bf16 numbers, and one more than that.
   CHECK(Type(std::uint64_t{0x8080} << 48).bits == nearest<Rules>(0x1p63));
   CHECK(Type((std::uint64_t{0x8080} << 48) + 1).bits == nearest<Rules>(0x1.02p63));
 }

@@ -1,4 +1,4 @@
-// Numbers as text, where the process has a locale with a decimal comma.
+// Numbers as text, in a process whose locale has a decimal comma.
 #include <cmath>
 #include <comma_locale.h>
 #include <cstdio>
@@ -23,7 +23,7 @@ using namespace heddle::test;
 
 namespace {
 
-// All that is written as text, and what is read back.
+// Everything that is written as text, and read back.
 std::vector<std::string> texts() {
   const TemporaryFile file;
   std::vector<std::string> all;

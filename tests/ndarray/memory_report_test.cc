@@ -1,4 +1,4 @@
-// Memory by line, and the options of printing.
+// Memory by source line, and the options of printing.
 #include <string>
 #include <thread>
 
@@ -18,7 +18,7 @@ struct Tracking {
   ~Tracking() { track_memory(false); }
 };
 
-// What the line of this file holds; nothing: it is not in the report.
+// The entry of this file's line in the report; an empty one if there is none.
 MemorySite site_at(unsigned line) {
   for (const MemorySite& site : memory_report().sites)
     if (site.where.line() == line && std::string(site.where.file_name()).ends_with("memory_report_test.cc"))

@@ -1,4 +1,4 @@
-// What errors of arrays say: the function that was called first, then what came and what is wanted.
+// Error messages of arrays: the called function, the value that came and the value that is wanted.
 #include <message_of.h>
 #include <string>
 

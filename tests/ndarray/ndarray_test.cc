@@ -57,7 +57,7 @@ TEST_CASE("bad creations throw at the call") {
   CHECK_THROWS_AS(arange(0, kInfinity), InvalidArgument);
   CHECK_THROWS_AS(arange(std::nan(""), 1), InvalidArgument);
   CHECK_THROWS_AS(zeros({-1}), InvalidArgument);
-  CHECK_THROWS_AS(zeros({std::int64_t{1} << 61}), InvalidArgument);  // in bytes past 2^63
+  CHECK_THROWS_AS(zeros({std::int64_t{1} << 61}), InvalidArgument);  // more than 2^63 bytes
   CHECK_THROWS_AS(eye(-1), InvalidArgument);
 }
 
@@ -204,7 +204,7 @@ TEST_CASE("arrays without elements") {
 TEST_CASE("eight dimensions, most of them strided") {
   const NDArray a = arange(0, 256, 1, DType::i32).view_as({2, 2, 2, 2, 2, 2, 2, 2});
   const auto values = a.permuted({7, 0, 6, 1, 5, 2, 4, 3}).slice(3, {.step = -1}).to_vector<std::int32_t>();
-  const int place[] = {0, 7, 1, 6, 2, 5, 3, 4};  // bit of the value that each axis moves
+  const int place[] = {0, 7, 1, 6, 2, 5, 3, 4};  // the bit of the value that each axis selects
   for (int i = 0; i < 256; ++i) {
     int expected = 0;
     for (int axis = 0; axis < 8; ++axis) {

@@ -83,7 +83,7 @@ TEST_CASE("errors of files name the function that was called, and the line of th
 TEST_CASE("what is saved is loaded") {
   const TemporaryFile file;
   for (DType dtype : kAllDTypes) {
-    if (dtype == DType::bf16) continue;  // npy has none
+    if (dtype == DType::bf16) continue;  // .npy has no bf16
     for (const Shape& shape :
          {Shape{}, Shape{5}, Shape{2, 3}, Shape{0}, Shape{3, 0, 2}, Dims::filled(8, 2)}) {
       const NDArray a = arange(0, static_cast<double>(element_count(shape)), 1, dtype).view_as(shape);
@@ -198,7 +198,7 @@ TEST_CASE("no truncation and no changed byte does worse than throw Error") {
       }
     }
   }
-  CHECK(loaded >= 24 * 5);  // data bytes have no redundancy
+  CHECK(loaded >= 24 * 5);  // flips in data bytes cannot be detected
 }
 
 TEST_CASE("saving says what went wrong and leaves the old file") {

@@ -18,7 +18,7 @@ namespace {
 
 using Arrays = std::map<std::string, NDArray>;
 
-// Runs Python with NumPy; false if there is none.
+// Runs Python with NumPy; false if NumPy is not installed.
 bool python(const std::string& program) {
   const std::string found = "/usr/bin/python3 -c 'import numpy' 2> /dev/null";
   if (std::system(found.c_str()) != 0) return false;

@@ -17,16 +17,16 @@ DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64
 
 
 FEWER = "--fewer" in sys.argv
-ROUNDS = 60 if FEWER else 300  # of what is drawn at random
+ROUNDS = 60 if FEWER else 300  # rounds of each random test
 
 
 def differs_by_version(array):
-    """NumPy 1 compares an f32 with 0.0001 as a double, NumPy 2 and Heddle as an f32: whether they print this in two forms."""
+    """Whether NumPy 1, which compares an f32 with 0.0001 as a double, prints the array differently."""
     return np.__version__ < "2" and array.dtype == np.float32 and bool(np.any(abs(array) == np.float32(1e-4)))
 
 
 class Session:
-    """Collects commands for the driver and what NumPy says their results are."""
+    """Collects commands for the driver, and their results in NumPy."""
 
     def __init__(self, driver, directory):
         self.driver, self.directory = driver, Path(directory)
@@ -59,7 +59,7 @@ class Session:
         self.saves.append((path, array.copy()))
 
     def run(self):
-        """Returns what differs."""
+        """Runs the driver; returns the differences."""
         done = subprocess.run([self.driver], input="\n".join(self.lines).encode() + b"\n", stdout=subprocess.PIPE)
         if done.returncode:
             return [f"the driver returned {done.returncode}"]
@@ -142,7 +142,7 @@ def check_files(session, rng):
 
 
 def random_view(session, name, array):
-    """One more view of the same array, ours and NumPy's."""
+    """Makes a random view of the array, in Heddle and in NumPy."""
     kind = random.choice(["slice", "slice", "index", "permute"])
     if array.ndim == 0 or (kind == "index" and array.shape[0] == 0):
         return name, array
@@ -162,7 +162,7 @@ def random_view(session, name, array):
 
 
 def broadcastable(shape):
-    """A shape that broadcasts to the given one."""
+    """A random shape that broadcasts to the given one."""
     kept = shape[random.randint(0, len(shape)) :] if random.random() < 0.4 else shape
     return tuple(1 if random.random() < 0.3 else n for n in kept)
 
@@ -211,7 +211,7 @@ def check_large_copies(session, rng):
 def check_conversions(session, rng):
     for source in DTYPES.values():
         for name, target in DTYPES.items():
-            # within every type's range: outside, NumPy's results differ from machine to machine
+            # within the range of every dtype, since NumPy's out-of-range conversions depend on the machine
             array = (rng.random((7, 9)) * (125 if np.int8 in (source, target) else 250)).astype(source)
             session.expect_save(session.derive("astype", session.load(array), name), array.astype(target))
     every_half = np.arange(65536).astype(np.uint16).view(np.float16)

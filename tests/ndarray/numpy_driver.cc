@@ -1,4 +1,5 @@
-// Runs commands from standard input, one a line, on named arrays: numpy_check.py does the same with NumPy.
+// Runs commands on named arrays, one a line of standard input; numpy_check.py runs the same commands with
+// NumPy.
 #include <functional>
 #include <iostream>
 #include <map>
@@ -13,7 +14,7 @@ namespace {
 
 std::map<std::string, NDArray> arrays;
 
-// "2,3" as numbers; "-" as none.
+// Parses "2,3" as numbers, "-" as no numbers.
 Dims dims_from(const std::string& text) {
   Dims dims;
   if (text == "-") return dims;
@@ -37,7 +38,7 @@ void slice(std::istream& in, NDArray& result, const NDArray& source) {
   result = source.slice(axis, {bound_from(begin), bound_from(end), step});
 }
 
-// RESULT = function(SOURCE, one more word).
+// A command "RESULT = FUNCTION SOURCE ARGUMENT".
 using Function = std::function<NDArray(const NDArray& source, const std::string& argument)>;
 const std::map<std::string, Function> kFunctions = {
     {"index", [](const NDArray& a, const std::string& i) { return a[std::stoll(i)]; }},

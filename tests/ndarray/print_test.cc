@@ -9,7 +9,7 @@
 
 using namespace heddle;
 
-// numpy_check.py compares many more with NumPy itself; these hold without it.
+// A few examples that need no NumPy; numpy_check.py compares many more.
 TEST_CASE("arrays print as NumPy's") {
   CHECK(array<float>({1, 2, 3, 4}).view_as({2, 2}).to_string() == "[[1. 2.]\n [3. 4.]]");
   CHECK(array<float>({0.1f, -2.5f, 100}).to_string() == "[  0.1  -2.5 100. ]");
@@ -21,13 +21,13 @@ TEST_CASE("arrays print as NumPy's") {
   CHECK(full({}, 2.5).to_string() == "2.5");
   CHECK(full({}, 1e-5, DType::f64).to_string() == "1e-05");
   CHECK(full({}, 1, DType::boolean).to_string() == "True");
-  // 0.0001 in the array's dtype is not below 0.0001, also where it is as a double.
+  // 0.0001 in the array's dtype does not count as below 0.0001, even if it is as a double.
   for (const DType dtype : {DType::f32, DType::f64, DType::f16})
     CHECK(array<double>({1e-4, 1e-3}).astype(dtype).to_string() == "[0.0001 0.001 ]");
   CHECK(array<float>({9e-5F, 1e-3F}).to_string() == "[9.e-05 1.e-03]");
   CHECK(zeros({0}).to_string() == "[]");
   CHECK(zeros({3, 0}).to_string() == "[]");
-  // Strides whose bytes do not fit 64 bits, of axes where no step is made.
+  // Strides that overflow 64 bits in bytes, on axes without a step.
   const std::int64_t huge = std::int64_t{1} << 62;
   CHECK(zeros({0, huge}).to_string() == "[]");
   CHECK(ones({2}).view({1, 2}, {huge, 1}, 0).to_string() == "[[1. 1.]]");

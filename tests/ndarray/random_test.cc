@@ -37,7 +37,7 @@ constexpr std::int64_t kMany = 200'000;
 
 }  // namespace
 
-// The known answers of Random123's kat_vectors.
+// The known-answer vectors of Random123 (kat_vectors).
 TEST_CASE("philox4x32-10 gives the published words") {
   CHECK(philox({0, 0, 0, 0}, {0, 0}) == Counter{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
   CHECK(philox({~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}) == Counter{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
@@ -60,7 +60,7 @@ TEST_CASE("uniform numbers fill their range evenly") {
 
 TEST_CASE("uniform numbers never reach the upper end") {
   Generator generator(2);
-  // between 1 and the next float there is nothing: rounding wants to reach the end
+  // no float lies between the bounds, so rounding could reach the upper one
   const float next = std::nextafter(1.0f, 2.0f);
   const auto values = generator.uniform({1000}, 1, next).to_vector<float>();
   CHECK(std::count(values.begin(), values.end(), 1.0f) == 1000);
@@ -85,16 +85,17 @@ TEST_CASE("normal numbers have the moments and tails of a bell") {
     CHECK(within(1) == doctest::Approx(0.6827).epsilon(0.01));
     CHECK(within(2) == doctest::Approx(0.9545).epsilon(0.005));
     CHECK(within(3) == doctest::Approx(0.9973).epsilon(0.001));
-    double neighbours = 0;  // the two numbers of one pair are independent
+    double neighbours = 0;  // the two numbers of a pair are independent
     for (std::size_t i = 0; i + 1 < values.size(); i += 2)
       neighbours += (values[i] - 5) * (values[i + 1] - 5);
     CHECK(std::abs(neighbours / static_cast<double>(kMany)) < 0.05);
   }
 }
 
-// One number after the other from the words of philox(): the draws make many at once.
+// Draws, which are vectorised, must equal numbers computed one by one from the words of philox().
 TEST_CASE("every draw is made of its own words") {
-  constexpr std::uint64_t kSeed = 0x123456789abcdef, kStart = 0xfffffffe;  // the counter's low word overflows
+  // kStart makes the low word of the counter overflow
+  constexpr std::uint64_t kSeed = 0x123456789abcdef, kStart = 0xfffffffe;
   const auto word = [](std::size_t i) {
     const std::uint64_t at = kStart + i / 4;
     return philox({static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(at >> 32), 0, 0},

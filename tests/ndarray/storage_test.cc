@@ -59,7 +59,7 @@ TEST_CASE("arrays of ever new sizes do not pile up in the cache") {
     const AllocatorStats now = cpu_allocator_stats();
     CHECK(now.cached <= std::max(now.peak, std::size_t{64} << 20));
   }
-  // what is used over and over stays: the same block comes back
+  // a size that is in constant use stays cached: the same block is reused
   std::byte* small = nullptr;
   for (int round = 0; round < 10; ++round) {
     Storage kept(current_engine(), cpu(), std::size_t{1} << 20);
@@ -96,7 +96,8 @@ TEST_CASE("too much memory is bad_alloc, and nothing is counted") {
 
 TEST_CASE("threads that touch a storage first together get one block") {
   constexpr std::size_t kCount = 500, kThreads = 3;
-  constexpr std::size_t kBytes = std::size_t{1} << 20;  // fresh from the system: slow enough to be overtaken
+  // blocks fresh from the system, whose slow first touch lets another thread overtake
+  constexpr std::size_t kBytes = std::size_t{1} << 20;
   for (int round = 0; round < 10; ++round) {
     cpu_allocator_trim();
     const std::size_t before = cpu_allocator_stats().in_use;
@@ -119,7 +120,8 @@ TEST_CASE("threads that touch a storage first together get one block") {
     for (std::thread& thread : threads) thread.join();
     CHECK(seen[0] == seen[1]);
     CHECK(seen[0] == seen[2]);
-    CHECK(cpu_allocator_stats().in_use == before + kCount * kBytes);  // the losers' blocks went back
+    // the blocks of the losing threads were freed
+    CHECK(cpu_allocator_stats().in_use == before + kCount * kBytes);
   }
 }
 

@@ -1,4 +1,5 @@
-// Every member of NDArray, and every function of this module that takes an array, refuses an undefined one in the same words.
+// Every member of NDArray, and every function of this module on arrays, refuses an undefined array with the
+// same message.
 #include <functional>
 #include <message_of.h>
 #include <sstream>

@@ -11,7 +11,7 @@ using namespace heddle;
 
 namespace {
 
-// A view in the model: which base, and which of its elements, in row-major order.
+// A view in the model: its base array, and the indices of its elements in the base, in row-major order.
 struct ModelView {
   std::size_t base;
   Shape shape;
@@ -96,7 +96,7 @@ class Program {
     }
   }
 
-  // Keeps the elements along an axis that `chosen` names, in its order.
+  // Keeps the elements with the indices `chosen` along an axis, in that order.
   static void select(ModelView& model, int axis, const std::vector<std::int64_t>& chosen) {
     std::int64_t inner = 1, outer = 1;
     for (int i = 0; i < model.shape.size(); ++i) (i < axis ? outer : inner) *= i == axis ? 1 : model.shape[i];
@@ -197,7 +197,7 @@ class Program {
     }
   }
 
-  // Cuts the source down to a scalar unless it has the wanted shape, then spreads that.
+  // If the shapes differ, reduces the source to a scalar and broadcasts it to `shape`.
   void fit(Pair& source, const Shape& shape) {
     if (source.array.shape() == shape) return;
     while (source.array.ndim() > 0 && source.array.shape()[0] > 0) index(source);

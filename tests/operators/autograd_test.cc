@@ -82,23 +82,23 @@ TEST_CASE("a gradient is computed in memory that was lent for it, if that is fre
   lend_gradient_memory(w, memory);
   backward(sum(matmul(x, w)));
   CHECK(grad(w).storage() == memory.storage());
-  backward(sum(matmul(x, w)) * 2);  // adds to it
+  backward(sum(matmul(x, w)) * 2);  // is added to the lent memory
   CHECK(grad(w).storage() == memory.storage());
   CHECK(memory.to_vector<double>() == std::vector<double>{3, 3, 3, 3});
 
   clear_grad(w);
-  backward(sum(matmul(x, w)));  // which was not lent again
+  backward(sum(matmul(x, w)));  // the memory was not lent again
   CHECK(grad(w).storage() != memory.storage());
 
   clear_grad(w);
   lend_gradient_memory(w, memory);
-  backward(sum(matmul(w, w)));  // one gets the memory, the other is added
+  backward(sum(matmul(w, w)));  // w has two gradients: one is written to the memory, the other is added
   CHECK(grad(w).storage() == memory.storage());
   CHECK(memory.to_vector<double>() == std::vector<double>{7, 11, 9, 13});
 
   clear_grad(w);
   lend_gradient_memory(w, memory);
-  backward(sum(w * 3));  // an operator that does not ask
+  backward(sum(w * 3));  // an operator without support for lent memory
   CHECK(grad(w).storage() != memory.storage());
   CHECK(grad(w).to_vector<double>() == std::vector<double>{3, 3, 3, 3});
 
@@ -270,8 +270,8 @@ TEST_CASE("a tape is freed as it is walked, unless kept") {
                        "grad: the tape of multiply was freed by an earlier backward() or grad(); give that "
                        "one keep_tape = true",
                        Error);
-  CHECK_THROWS_AS(backward(y + x), Error);  // y's part is gone too
-  CHECK(gradient_of(x) == 24);              // and nothing was added before that was found
+  CHECK_THROWS_AS(backward(y + x), Error);  // y's part of the tape is freed too
+  CHECK(gradient_of(x) == 24);              // the failed backward added no gradient
 }
 
 TEST_CASE("walking the tape gives back the memory of saved arrays") {
@@ -303,7 +303,7 @@ TEST_CASE("a saved array changed in place is found") {
   NDArray w = leaf(2);
   const NDArray twice = w * 2, squared = square(w);
   w.fill(7);
-  backward(twice);  // multiplying by a number saves nothing
+  backward(twice);  // multiplication by a number saves no array
   CHECK(gradient_of(w) == 2);
   CHECK_THROWS_AS(backward(squared), Error);
 }
@@ -443,7 +443,7 @@ TEST_CASE("fill and assign are refused where a tape would have to follow them") 
     y.fill(7);
   }
   CHECK(plain.to_vector<double>() == std::vector<double>{1, 2});
-  x.assign(array<double>({5, 6}));  // a leaf may start again
+  x.assign(array<double>({5, 6}));  // a leaf may be overwritten
   x.fill(3);
   backward(sum(x * x));
   CHECK(grad(x).to_vector<double>() == std::vector<double>{6, 6});
@@ -486,7 +486,7 @@ TEST_CASE("a launch of a graph changes the arrays that its ops write") {
   const Graph graph = current_engine().capture([&] { y.fill(7); });
   graph.launch();
   const NDArray before = sum(x * y);
-  backward(before);  // the launch came first
+  backward(before);  // uses the values after the launch, which was pushed before
   CHECK(grad(x).to_vector<double>() == std::vector<double>{7, 7});
   const NDArray loss = sum(x * y);
   graph.launch();

@@ -1,4 +1,4 @@
-// Errors, traces and reports name the line that called an operator.
+// Errors, traces and reports name the source line that called an operator.
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -25,7 +25,7 @@ NDArray leaf(Shape shape, double value = 0.5) {
   return x;
 }
 
-// Where the op that failed was pushed.
+// The call site of the op that failed.
 std::string place_of_error(const NDArray& y) {
   try {
     y.wait();
@@ -34,7 +34,7 @@ std::string place_of_error(const NDArray& y) {
   return text_of(y.engine().error_of(y.var()).where);
 }
 
-// The ops of a gradient, and where they say that they were pushed; those of backward() itself are at `otherwise`.
+// Checks that the ops of the gradient name the line of the forward call or of backward() as their call site.
 void check_gradient_sites(const NDArray& loss, Where forward) {
   const Where here = Where::current();
   const std::vector<OpSite> sites = sites_of_ops([&] { backward(loss, {}, false, here); });
@@ -72,7 +72,7 @@ TEST_CASE("what is written otherwise than by an operator's name names the line o
   const NDArray index = zeros({2}, DType::i64), labels = zeros({4}, DType::i64);
   const OperatorValues values{x, y};
   check_site("block", [&] { block({{x, x}}); });
-  check_site("exp2", [&] { exp2(x); });  // one of each macro: their samples are calls by name
+  check_site("exp2", [&] { exp2(x); });  // one of each macro; samples of the others call by name
   check_site("floor", [&] { floor(x); });
   check_site("isnan", [&] { isnan(x); });
   check_site("max", [&] { max(x, y); });
@@ -188,7 +188,7 @@ TEST_CASE("backward names its own line for what it pushes itself") {
 
 namespace {
 
-// call() throws an InvalidArgument that names the line of this check, on which the call has to stand.
+// Checks that call() throws an InvalidArgument that names the line of this check, on which the call must be.
 void check_refusal(const std::function<void()>& call, Where where = Where::current()) {
   try {
     call();
@@ -213,7 +213,7 @@ TEST_CASE("a bad argument is refused with the line of the call") {
   check_refusal([&] { x.item<float>(); });
   check_refusal([&] { NDArray().contiguous(); });
   check_refusal([&] { reshape(x, {4}); });
-  check_refusal([&] { stack({x}, 7); });  // an operator made of others
+  check_refusal([&] { stack({x}, 7); });  // an operator composed of others
   check_refusal([&] { x + ones({4}); });
   check_refusal([&] { call_operator("add", {x, ones({4})}); });
   check_refusal([&] { call_operator("add", {x}); });

@@ -38,7 +38,7 @@ struct Results {
   NDArray y, x, weight, bias;
 };
 
-// The result and the three gradients for a fixed gradient of the result.
+// The result and its three gradients, for a fixed gradient of the result.
 Results run(const Sample& sample, DType dtype) {
   const auto leaf = [&](const Shape& shape, std::uint64_t seed) {
     NDArray array = uniform(shape, DType::f32, seed).astype(dtype);
@@ -105,7 +105,7 @@ TEST_CASE("conv2d in f32 agrees with f64") {
 }
 
 TEST_CASE("NaN goes through conv2d's relu, forward and backward") {
-  // 16 and more channels take another path than few
+  // few channels, many channels and depthwise have different kernels
   const std::vector<Shape> weights = {{5, 3, 3, 3}, {16, 16, 3, 3}, {32, 1, 3, 3}};
   for (const DType dtype : {DType::f32, DType::f64}) {
     for (const Shape& shape : weights) {
@@ -120,7 +120,8 @@ TEST_CASE("NaN goes through conv2d's relu, forward and backward") {
       const auto half = static_cast<std::ptrdiff_t>(values.size() / 2);
       CHECK(std::all_of(values.begin(), values.begin() + half, [](double v) { return std::isnan(v); }));
       CHECK(std::all_of(values.begin() + half, values.end(), [](double v) { return v == 0; }));
-      CHECK(gradients[0] == shape[0]);  // one tap of every output; what a NaN sends back is not shut off
+      // every output channel passes one gradient back; a NaN counts as active
+      CHECK(gradients[0] == shape[0]);
       CHECK(gradients.back() == 0);
     }
   }

@@ -1,4 +1,5 @@
-// Random distributions: moments, distances from the distribution function, independence of workers, errors.
+// Random distributions: moments, tests against the distribution function, independence of the number of
+// workers, errors.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -28,8 +29,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 std::vector<double> numbers(const NDArray& x) { return x.astype(DType::f64).to_vector<double>(); }
 
-// Kolmogorov and Smirnov: the largest distance of the numbers' distribution from `below`, times the root of their count, is
-// above 1.95 once in a thousand.
+// The Kolmogorov-Smirnov test: the largest distance to the distribution function `below`, times the root of
+// the count, exceeds 1.95 once in a thousand.
 void check_distribution(const NDArray& x, const std::function<double(double)>& below) {
   std::vector<double> values = numbers(x);
   std::sort(values.begin(), values.end());
@@ -42,8 +43,8 @@ void check_distribution(const NDArray& x, const std::function<double(double)>& b
   CHECK(distance * std::sqrt(n) < 1.95);
 }
 
-// Pearson's: counts of 0, 1, 2 ... against their probabilities, of which those below 5 counts are taken together. The sum has
-// the mean `degrees` and the deviation sqrt(2 degrees).
+// Pearson's chi-squared test of counts of 0, 1, 2 ...; values with an expected count below 5 are merged. The
+// sum has the mean `degrees` and the deviation sqrt(2 degrees).
 void check_counts(const NDArray& x, const std::function<double(int)>& probability) {
   std::vector<double> values = numbers(x);
   const auto n = static_cast<double>(values.size());
@@ -142,7 +143,7 @@ TEST_CASE("truncated normal numbers have their distribution, in each interval") 
     CAPTURE(low);
     CAPTURE(high);
     const NDArray x = truncated_normal({kMany / 4}, 1, 2, 1 + 2 * low, 1 + 2 * high, DType::f64, cpu(), from);
-    // In the upper tail the differences of a distribution function near 1 would lose their digits.
+    // The upper tail is mirrored: differences of a distribution function near 1 would lose digits.
     const double sign = low > 0 ? -1 : 1, from_low = normal_below(sign * low),
                  to_high = normal_below(sign * high);
     check_distribution(x, [=](double value) {
@@ -206,7 +207,7 @@ TEST_CASE("arrays of parameters broadcast, and each element is drawn for its own
   for (std::size_t i = 0; i < x.size(); i += 2) CHECK(x[i] == 0);
   CHECK(x[1] > 800);
   CHECK(x[3] < 200);
-  // A number is an array of it.
+  // A number as parameter equals an array of that number.
   from = again = Generator(8);
   CHECK(numbers(gamma({50}, 0.7, 2, DType::f64, cpu(), from)) ==
         numbers(gamma({50}, full({50}, 0.7, DType::f64), 2, DType::f64, cpu(), again)));
@@ -277,7 +278,7 @@ TEST_CASE("parameters out of their range are refused at the call, those in array
 }
 
 TEST_CASE("large parameters") {
-  // The mean and the deviation of what is far apart from 0, by which the numbers are of the size of 1.
+  // Mean and deviation of numbers far from 0, which are first scaled to the size of 1.
   const auto check_moments = [](const NDArray& x, double expected_mean, double deviation) {
     const NDArray scaled = (x.astype(DType::f64) - expected_mean) / deviation;
     CAPTURE(expected_mean);
@@ -310,7 +311,8 @@ TEST_CASE("a truncated normal distribution far from its mean") {
   CHECK(max(drawn(-5, 1e-160, 0, 1)).item<double>() == 0);
   CHECK(min(drawn(5, 5e-324, -kInfinity, 1)).item<double>() == 1);
   CHECK(max(drawn(-1e300, 1e-300, 3, kInfinity)).item<double>() == 3);
-  // Exponential beyond the nearer bound, and uniform where that hardly falls.
+  // The distribution is exponential beyond the nearer bound, and uniform where the density is nearly
+  // constant.
   check_distribution((drawn(-1e10, 1, 0, 1) * 1e10), [](double x) { return 1 - std::exp(-x); });
   check_distribution((1 - drawn(1e10, 1, -1, 1)) * 1e10, [](double x) { return 1 - std::exp(-x); });
   check_distribution(drawn(-1e10, 1, 0, 1e-14) * 1e14, [](double x) { return x; });

@@ -1,4 +1,4 @@
-// Gradients where a function has an edge, a pole or a tie: the limit where there is one, and what the headers promise.
+// Gradients at edges, poles and ties of functions: the limit if it exists, and the headers' promises.
 #include <cmath>
 #include <functional>
 #include <limits>

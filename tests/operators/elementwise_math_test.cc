@@ -1,4 +1,4 @@
-// Elementwise mathematics beyond what NumPy's cases look at: gradients, dtypes, positions, infix operators, errors.
+// Elementwise mathematics beyond numpy_cases_math.py: gradients, dtypes, call sites, infix operators, errors.
 #include <cmath>
 #include <gradient_check.h>
 #include <limits>
@@ -28,7 +28,7 @@ NDArray values(Shape shape, double low, double high, std::uint64_t seed) {
   return Generator(seed).uniform(shape, low, high, DType::f64);
 }
 
-// All operators on one array.
+// All operators with one array argument.
 std::vector<const OperatorInfo*> unary_operators() {
   std::vector<const OperatorInfo*> all;
   for (const OperatorInfo& op : operators()) {
@@ -48,7 +48,7 @@ TEST_CASE("gradients of elementwise mathematics") {
   for (const OperatorInfo* op : unary_operators()) {
     if (!op->differentiable) continue;
     CAPTURE(op->name);
-    // Not at the ends, where some have a pole or a slope without bound, as cbrt has in the middle.
+    // Avoids the domain's ends, where some have a pole or an infinite slope, and its middle for cbrt.
     const double low = op->domain[0], width = op->domain[1] - low;
     for (const double part : {0.1, 0.35, 0.6}) {
       if (op->name == "cbrt" && part == 0.35) continue;
@@ -94,7 +94,7 @@ TEST_CASE("values where both sides of a formula meet") {
 TEST_CASE("equal elements give equal results, wherever they are in an array and however it is laid out") {
   for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
     for (const OperatorInfo* op : unary_operators()) {
-      if (op->arguments[0].dtypes.front() != DType::f32) continue;  // of bits
+      if (op->arguments[0].dtypes.front() != DType::f32) continue;  // an operator on bits
       CAPTURE(op->name);
       const NDArray x = full({2, 37}, op->name == "acosh" ? 1.25 : 0.8125, dtype);
       for (const NDArray& seen : {x, transpose(x), x.slice(1, {.step = 2}), broadcast_to(x[0][0], {19})}) {

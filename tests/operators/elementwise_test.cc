@@ -94,7 +94,7 @@ TEST_CASE("integers compare exactly with one above an int64, which f64 rounds th
   }
   const auto largest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   CHECK(equal(x, largest).to_vector<bool>() == std::vector<bool>{true, false});
-  // floating ones, and floating numbers, are compared as they are
+  // floating arrays, and comparisons with floating numbers, compare exactly
   CHECK(equal(array<double>({0x1p63, 1}), std::uint64_t{1} << 63).to_vector<bool>() ==
         std::vector<bool>{true, false});
   CHECK(equal(x, 0x1p63).to_vector<bool>() == std::vector<bool>{true, false});
@@ -221,7 +221,7 @@ TEST_CASE("an op's error poisons what is computed from it") {
   x.engine().push([] { throw Error("no value"); }, {.mutate = {x.var()}, .name = "fail"});
   const NDArray y = relu(x + 1) * 2;
   CHECK_THROWS_WITH(y.wait(), "no value");
-  x += 1;  // reads x, so the error stays
+  x += 1;  // the op reads x, so the error stays
   CHECK_THROWS_WITH(x.wait(), "no value");
   x.fill(2);
   CHECK((x + 1).to_vector<float>() == Floats{3, 3, 3});

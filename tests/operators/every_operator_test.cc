@@ -1,4 +1,4 @@
-// What holds for every operator, shown with all samples: errors and ops of calls.
+// Properties of every operator, checked with all samples: errors, and ops of calls.
 #include <algorithm>
 #include <functional>
 #include <string>
@@ -20,7 +20,7 @@ using namespace heddle::testing;
 
 namespace {
 
-// The value with one array of it undefined, for each of its arrays.
+// Copies of the value, in each of which one array is undefined.
 std::vector<OperatorValue> with_undefined(const OperatorValue& value) {
   std::vector<OperatorValue> all;
   if (std::holds_alternative<NDArray>(value)) all.push_back(NDArray());
@@ -37,7 +37,7 @@ std::vector<OperatorValue> with_undefined(const OperatorValue& value) {
   return all;
 }
 
-// A view with the shape and values of x whose elements do not lie side by side in memory.
+// A view with the shape and values of x that is not contiguous.
 NDArray strided(const NDArray& x) {
   if (x.ndim() == 0) return x;
   return slice(repeat(x, 2, x.ndim() - 1), x.ndim() - 1, {.step = 2});
@@ -54,7 +54,8 @@ OperatorValue changed(const OperatorValue& value, NDArray (*change)(const NDArra
   return all;
 }
 
-// The values of a sample; those with other strides, with halves and with integers in place of floats; the first one of integers alone.
+// Variants of a sample's values: unchanged; with other strides; with halves; with integers for floats; with
+// integers for the first value only.
 std::vector<OperatorValues> variants_of(const OperatorValues& values) {
   std::vector<OperatorValues> all{values, {}, {}, {}, values};
   for (const OperatorValue& value : values) {
@@ -66,7 +67,7 @@ std::vector<OperatorValues> variants_of(const OperatorValues& values) {
   return all;
 }
 
-// The ops that the plain call pushes; none if it refuses the values. An op may fail.
+// The ops that the plain call pushes; none if it refuses the values. Ops may fail.
 std::vector<test::OpSite> sites_of(const Sample& sample, const OperatorValues& values,
                                    OperatorValue& result) {
   return test::sites_of_ops([&] {
@@ -84,7 +85,7 @@ std::vector<NDArray> arrays_in(const OperatorValue& value) {
   return {};
 }
 
-// Whether the arrays of the result are views of the first value's.
+// Whether all arrays of the result are views of arrays of the first value.
 bool is_view(const OperatorValue& result, const OperatorValue& value) {
   const std::vector<NDArray> views = arrays_in(result), of = arrays_in(value);
   return !views.empty() && std::all_of(views.begin(), views.end(), [&](const NDArray& view) {
@@ -114,7 +115,8 @@ TEST_CASE("every operator refuses an undefined array in each place") {
     }
   }
   CHECK(refused > 300);
-  CHECK(refused_plainly >= refused - 2);  // two samples have an array where the plain call has numbers
+  // two samples have an array where the plain C++ function takes numbers
+  CHECK(refused_plainly >= refused - 2);
 }
 
 TEST_CASE("every op of an operator names the line of the call") {

@@ -37,7 +37,7 @@ TEST_CASE("a hook sees the complete gradient of an array, and may change it") {
     seen.push_back(g.to_vector<double>());
     return NDArray();
   });
-  backward(sum(y) + sum(y * y) + sum(x[1]));  // 1 + 2y for y, by three uses
+  backward(sum(y) + sum(y * y) + sum(x[1]));  // y has three uses, with the gradient 1 + 2y
   CHECK(seen == std::vector<Doubles>{{7, 13}, {210, 391}});
   CHECK(gradient_of(x) == Doubles{210, 391});
   backward(sum(x * 2));

@@ -16,7 +16,7 @@ namespace {
 
 constexpr DType kHalves[] = {DType::f16, DType::bf16};
 
-// As f32, in which every half has its own number.
+// The values as f32, which represents every half exactly.
 std::vector<float> numbers(const NDArray& array) { return array.astype(DType::f32).to_vector<float>(); }
 
 NDArray every_pattern(DType dtype) {
@@ -28,7 +28,7 @@ NDArray every_pattern(DType dtype) {
   return NDArray(made.storage(), made.shape(), DType::bf16);
 }
 
-// The same element by element; any NaN is like any other, and zeros have signs.
+// Checks that all elements are equal; NaNs equal each other, and 0 differs from -0.
 void check_same(const NDArray& got, const NDArray& wanted) {
   REQUIRE(got.dtype() == wanted.dtype());
   REQUIRE(got.shape() == wanted.shape());
@@ -44,7 +44,7 @@ void check_same(const NDArray& got, const NDArray& wanted) {
 
 NDArray wide(const NDArray& x) { return x.astype(DType::f32); }
 
-// A comparison's result, or a number's rounded to the half type.
+// The expected result: a comparison's as it is, a number rounded to the half type.
 NDArray as_result(const NDArray& y, DType dtype) { return y.dtype() == DType::f32 ? y.astype(dtype) : y; }
 
 using Unary = std::function<NDArray(const NDArray&, Where)>;
@@ -95,7 +95,7 @@ TEST_CASE("binary operators on halves are those on f32, rounded once: arrays, br
         check_same(kBinary[i](b, x, Where::current()),
                    as_result(kBinary[i](wide(b), wide(x), Where::current()), dtype));
       }
-      const NDArray tenth = full({}, 0.1, dtype);  // a number takes the array's dtype first
+      const NDArray tenth = full({}, 0.1, dtype);  // a number is first converted to the array's dtype
       check_same(kBinary[i](x, 0.1, Where::current()),
                  as_result(kBinary[i](wide(x), wide(tenth), Where::current()), dtype));
       check_same(kBinary[i](3, x, Where::current()),
@@ -276,7 +276,7 @@ TEST_CASE("gradients of elementwise operators on halves are those on f32, rounde
     const NDArray got = grad({y}, {x}, {.seeds = {seed}, .create_graph = create_graph})[0].detach();
     const NDArray wanted = grad({f(wide_x)}, {wide_x}, {.seeds = {wide(seed)}})[0];
     const std::vector<float> g = numbers(got), w = numbers(wanted);
-    // From the result, which was rounded, as many as three times.
+    // Tolerance: up to three roundings of the result.
     const float share = (dtype == DType::f16 ? 0x1p-11F : 0x1p-8F) * 4;
     for (std::size_t i = 0; i < g.size(); ++i)
       if (std::abs(w[i]) > 1e-4F) CHECK(std::abs(g[i] - w[i]) <= share * std::abs(w[i]));
@@ -291,7 +291,7 @@ TEST_CASE("gradients of elementwise operators on halves are those on f32, rounde
       }
     }
   }
-  // The square of 300 is beyond f16.
+  // The square of 300 exceeds f16's range.
   NDArray x = leaf({300}, DType::f16);
   backward(atan(x) * 1000);
   CHECK(numbers(grad(x))[0] == doctest::Approx(1000 / 90001.0).epsilon(1e-3));

@@ -1,4 +1,4 @@
-// Results in memory that the caller has: of every operator what it gives otherwise, wherever the memory lies.
+// Results in memory of the caller: every operator gives its usual result, whatever the memory's layout.
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,14 +19,14 @@ namespace {
 using Floats = std::vector<float>;
 Floats of(const NDArray& x) { return x.to_vector<float>(); }
 
-// An array like x of other values.
+// An array like x with other values.
 NDArray other(const NDArray& x) {
   NDArray y(x.shape(), x.dtype(), x.device());
   y.fill(7);
   return y;
 }
 
-// An array like x of other values whose elements are apart, in the opposite order of axes.
+// An array like x with other values and gaps between elements, and with its axes in reverse order in memory.
 NDArray spread_out(const NDArray& x) {
   Shape shape = x.shape();
   Dims axes;
@@ -51,7 +51,7 @@ NDArray plain(const Sample& sample) {
   return std::get<NDArray>(sample.plain(sample.values)).detach();
 }
 
-// The tape is on: leaves that an operator makes, such as new weights, are written as they are.
+// Called with the tape on: leaves that an operator makes, such as new weights, can be written to.
 void check_written(const Sample& sample, const OperatorValues& values, const NDArray& out,
                    const NDArray& expected) {
   restart_generators();
@@ -226,7 +226,7 @@ TEST_CASE("what an op computes meanwhile on the same thread does not get the mem
   const EngineScope scope(naive);
   const NDArray x = ones({3}), y = zeros({3});
   NDArray seen;
-  // The op runs on this thread, between the loan and the operator that takes it.
+  // The op runs on this thread, after `y` is lent and before the operator takes it.
   into(
       y,
       [&seen](auto& a) {

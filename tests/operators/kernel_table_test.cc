@@ -27,7 +27,7 @@ TEST_CASE("a kernel is found by operator and device") {
 TEST_CASE("any number of addresses of names is known, on all threads") {
   KernelTable table;
   table.add<Kernel>("double", DeviceKind::cpu, doubled);
-  const std::vector<std::string> names(4000, "double");  // more than the table remembers
+  const std::vector<std::string> names(4000, "double");  // more names than the table caches
   std::atomic<int> wrong{0};
   const auto look = [&] {
     for (int round = 0; round < 2; ++round) {

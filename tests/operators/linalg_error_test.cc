@@ -1,4 +1,4 @@
-// What linear algebra refuses at the call, and what the values of a matrix make an error of the op.
+// Errors of linear algebra: those thrown by the call, and those of the op that depend on the matrix's values.
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -20,7 +20,7 @@ using test::message_of;
 
 namespace {
 
-// Regular ones, but for number `wrong`, which is all 1.
+// A batch of identity matrices, except for number `wrong`, which is all 1.
 NDArray batch(Shape shape, std::int64_t wrong) {
   const std::int64_t n = shape[shape.size() - 1], count = element_count(shape) / (n * n);
   NDArray x = broadcast_to(eye(n, DType::f64), {count, n, n}).copy();
@@ -28,7 +28,7 @@ NDArray batch(Shape shape, std::int64_t wrong) {
   return reshape(x, shape);
 }
 
-// The errors of both leave no trace behind that the engine would log.
+// Waiting for the result also marks the error as seen, so that the engine does not log it.
 std::string error_of(const NDArray& y) {
   return message_of([&] { y.wait(); });
 }
@@ -58,7 +58,7 @@ TEST_CASE("a singular matrix is an error that names the op, the matrix and the l
     }
     CHECK(holds(error_of(s), "inv: the matrix is singular: element (1, 1) of its triangular factor is 0"));
     CHECK(holds(error_of(t), "solve_triangular: the matrix is singular: element (0, 0)"));
-    // What reads the result fails with it.
+    // An op that reads the result fails with the same error.
     CHECK(holds(error_of(sum(z) + 1), "inv: " + what));
   });
 }
@@ -98,12 +98,12 @@ TEST_CASE("values that have no factors are errors") {
   CHECK(holds(error_of(e), "eigh: the matrix has an element that is not finite"));
   CHECK(holds(error_of(l), "lstsq: the matrix has an element that is not finite"));
   CHECK(holds(error_of(one), "lstsq: the matrix has an element that is not finite"));
-  // The function that was called is named, not the one that it is made of.
+  // The error names the called function, not one of those that it uses.
   const NDArray rank = matrix_rank(nan), nuclear = matrix_norm(nan, "nuc"), condition = cond(nan);
   CHECK(holds(error_of(rank), "matrix_rank: the matrix has an element that is not finite"));
   CHECK(holds(error_of(nuclear), "matrix_norm: the matrix has an element that is not finite"));
   CHECK(holds(error_of(condition), "cond: the matrix has an element that is not finite"));
-  // Only the triangle that is read counts.
+  // Elements of the other triangle are not read.
   const NDArray half = array<double>({1, std::nan(""), 0, 2}, {2, 2});
   CHECK(eigvalsh(half).to_vector<double>() == std::vector<double>{1, 2});
   CHECK(std::isnan(det(nan).item<float>()));

@@ -1,4 +1,4 @@
-// Calls of products, of linear algebra and of random distributions.
+// Sample calls of products, linear algebra and random distributions.
 #include <heddle/distributions.h>
 #include <heddle/linalg.h>
 #include <heddle/products.h>
@@ -8,7 +8,7 @@
 namespace heddle::testing {
 namespace {
 
-// Positive definite, with different eigenvalues.
+// A positive definite matrix with distinct eigenvalues.
 NDArray matrix() { return array<float>({3, 1, 1, 2}, {2, 2}); }
 
 void add_solvers(std::vector<Sample>& to) {

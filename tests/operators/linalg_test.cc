@@ -1,4 +1,5 @@
-// Linear algebra beyond what NumPy's cases look at: gradients, factors put together again, no elements, halves, workers.
+// Linear algebra beyond numpy_cases_linalg.py: gradients, products of factors, empty arrays, halves, numbers
+// of workers.
 #include <cstring>
 #include <functional>
 #include <gradient_check.h>
@@ -26,7 +27,7 @@ NDArray values(Shape shape, std::uint64_t seed = 5) {
   return Generator(seed).uniform(shape, -1, 1, DType::f64);
 }
 NDArray mirrored(const NDArray& x) { return x + swapaxes(x, -1, -2); }
-// Well conditioned.
+// A well-conditioned matrix.
 NDArray regular(Shape shape, std::uint64_t seed = 5) {
   const std::int64_t n = shape[shape.size() - 1];
   return values(shape, seed) + eye(n, DType::f64) * static_cast<double>(n);
@@ -96,7 +97,7 @@ TEST_CASE("gradients of factors") {
     check_gradients([=](const Arrays& in) { return eigvalsh(mirrored(in[0]), uplo); }, {values({2, 3, 3})},
                     1e-4);
   }
-  // All factors at once.
+  // A function of all three factors.
   check_gradients(
       [](const Arrays& in) {
         const Arrays y = svd(in[0], false);
@@ -247,7 +248,7 @@ TEST_CASE("the condition of a singular matrix is infinite, and that of the other
     CHECK(cond(flat, p).item<double>() == infinity);
     const std::vector<double> both = cond(x, p).to_vector<double>();
     CHECK(both[0] == doctest::Approx(expected));
-    // The singular values of ones are 0 up to rounding.
+    // A matrix of ones has singular values that are 0 up to rounding.
     CHECK((p == "-2" ? 1 / both[1] : both[1]) > 1e15);
     NDArray leaf = x.copy();
     set_requires_grad(leaf);
@@ -288,7 +289,7 @@ TEST_CASE("the inverse of a matrix with NaN or infinity has no number where NumP
     CHECK(all(isnan(inv(x))).item<bool>());
   CHECK(all(isnan(matrix_power(full({2, 2}, nan), -1))).item<bool>());
   CHECK(inv(array({{inf, 0.f}, {0.f, 2.f}})).to_vector<float>() == std::vector<float>{0, 0, 0, 0.5});
-  const NDArray batch = stack({all_nan, eye(2)});  // one matrix does not change another
+  const NDArray batch = stack({all_nan, eye(2)});  // NaN in one matrix does not affect another
   CHECK(inv(batch)[1].to_vector<float>() == std::vector<float>{1, 0, 0, 1});
 }
 

@@ -1,4 +1,4 @@
-// The operators of elementwise_math.h on two operands by their names, for tests of all of them.
+// The operators of elementwise_math.h on two operands, by name, for tests of all of them.
 #pragma once
 
 #include <utility>
@@ -22,7 +22,7 @@ inline const std::vector<std::pair<const char*, Binary>> kBinaryMath = {{"floor_
                                                                         {"logical_and", logical_and},
                                                                         {"logical_or", logical_or},
                                                                         {"logical_xor", logical_xor}};
-// Of integers.
+// Operators on integers.
 inline const std::vector<std::pair<const char*, Binary>> kBits = {
     {"bitwise_and", bitwise_and},
     {"bitwise_or", bitwise_or},

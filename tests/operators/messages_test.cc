@@ -1,4 +1,4 @@
-// What errors of operators say: the function that was called, and not one that it is made of.
+// Error messages of operators name the called function, not one of those that it uses.
 #include <cmath>
 #include <message_of.h>
 #include <string>

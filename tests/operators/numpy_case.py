@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-# Each makes a strided array of a plain one; the driver knows the same names.
+# Each makes a strided view of a contiguous array; the driver has the same names.
 VIEWS = {
     "transposed": lambda x: x.transpose(),
     "reversed": lambda x: x[..., ::-1],
@@ -20,7 +20,7 @@ FLOATS = [np.float32, np.float64, np.float16]
 
 
 def sum_dtype(dtype):
-    """Of sums and products."""
+    """The dtype of sums and products."""
     if dtype in FLOATS:
         return dtype
     return np.uint64 if np.issubdtype(dtype, np.unsignedinteger) else np.int64
@@ -28,9 +28,9 @@ def sum_dtype(dtype):
 
 @dataclasses.dataclass
 class Expression:
-    """What the registry of operators says that an operator of x is in NumPy."""
-    result: str  # its dtype, in words
-    low: float  # x may be between these
+    """The NumPy expression of an operator of x, from the registry of operators."""
+    result: str  # the rule for its dtype, in words
+    low: float  # range of valid x: from low to high
     high: float
     text: str
 
@@ -38,7 +38,7 @@ class Expression:
         return eval(self.text, {"np": np, "math": math, "x": x})
 
 
-EXPRESSIONS = {}  # by the operator's name
+EXPRESSIONS = {}  # by operator name
 
 
 def load_expressions(driver):
@@ -49,21 +49,21 @@ def load_expressions(driver):
 
 
 def expressions(result):
-    """Those of operators with this dtype, in words."""
+    """The expressions of operators with this rule for the dtype."""
     return {name: one for name, one in EXPRESSIONS.items() if one.result == result}
 
 
 @dataclasses.dataclass
 class Case:
     operator: str
-    inputs: list  # arrays, or (array, name of a view of it)
-    expected: Any  # None: the operator must refuse them
+    inputs: list  # arrays, or pairs (array, name of a view)
+    expected: Any  # None: the operator must raise an error
     attributes: dict = dataclasses.field(default_factory=dict)
-    scale: float = 0.0  # size of the terms that may cancel in a sum; the tolerance of f32 and f64 is relative to it
+    scale: float = 0.0  # size of terms that may cancel in a sum; the tolerance of f32 and f64 is relative to it
 
 
 def seen(given):
-    """The array that an input stands for. Names of views are joined by "+"."""
+    """The array of an input, after its views. Names of views are joined by "+"."""
     if not isinstance(given, tuple):
         return given
     array, views = given
@@ -81,7 +81,7 @@ def random(rng, shape, dtype, low=-4.0, high=4.0):
 
 
 def strided(rng, shape, dtype, **limits):
-    """The same shape in every memory layout: plain arrays and (array, view) pairs."""
+    """Inputs of this shape in every memory layout: contiguous arrays and pairs (array, view)."""
     yield random(rng, shape, dtype, **limits)
     if len(shape) > 1:
         yield random(rng, shape[::-1], dtype, **limits), "transposed"

@@ -39,7 +39,7 @@ KEEPING = {"negative": np.negative, "abs": np.abs, "square": np.square, "relu": 
 
 
 def in_f64(f, x):
-    """f in f64, as x's own dtype: NumPy's f32 functions have errors too."""
+    """f computed in f64 and rounded to x's dtype, since NumPy's f32 functions are inexact."""
     with np.errstate(all="ignore"):
         return f(x.astype(np.float64)).astype(x.dtype if x.dtype in FLOATS else np.float64)
 
@@ -113,7 +113,7 @@ def special_values(rng):
     for name, f in FLOATING.items():
         for x in (values, dense, values.astype(np.float64)):
             expected = in_f64(f, x)
-            small = np.abs(expected) < info.tiny  # subnormal results have few bits
+            small = np.abs(expected) < info.tiny  # subnormal results have few significant bits
             yield Case(name, [x], expected, scale=float(info.tiny) if small.any() else 0.0)
     for name in ["maximum", "minimum", "less", "less_equal", "equal", "not_equal"]:
         a, b = np.meshgrid(values, values)

@@ -18,7 +18,7 @@ def empty_shape(rng, most=4):
 
 
 def inputs(rng):
-    """(input, the array that it stands for), an empty one in most cases."""
+    """Pairs (input, its array after views); most arrays are empty."""
     for _ in range(20):
         x = random(rng, empty_shape(rng), DTYPES[rng.integers(len(DTYPES))])
         for view in rng.choice(VIEWS, 3, replace=False):
@@ -60,7 +60,7 @@ def reductions(given, y):
             yield Case("sum", [given], total.astype(y.dtype) if y.dtype == np.float32 else total, attributes)
             if y.dtype == np.float64:
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # the mean of nothing is NaN
+                    warnings.simplefilter("ignore")  # the mean of an empty array is NaN
                     mean = np.mean(y, axis, keepdims=bool(keepdims))
                 yield Case("mean", [given], mean, attributes)
             if y.dtype != np.bool_:
@@ -84,7 +84,7 @@ def arithmetic(rng, given, y):
 def lookups(rng, given, y):
     for axis in range(y.ndim):
         for at in (np.zeros((2, 0), np.int64), np.zeros((2, 1), np.int32)):
-            # NumPy looks at no index if the result is empty; Heddle does
+            # Heddle checks indices even if the result is empty; NumPy does not
             expected = None if at.size and y.shape[axis] == 0 else np.take(y, at, axis)
             yield Case("take", [given, at], expected, {"axis": axis})
     if y.dtype == np.int32:
@@ -110,7 +110,7 @@ def products(rng, given, y):
 
 def cases(rng):
     for given, y in inputs(rng):
-        if y.ndim == 0 or y.size:  # what has elements is tested elsewhere
+        if y.ndim == 0 or y.size:  # non-empty arrays are tested elsewhere
             continue
         yield from shapes(given, y)
         yield from reductions(given, y)

@@ -10,7 +10,7 @@ BATCHES = [(), (3,), (2, 2), (0,)]
 
 
 def layouts(x):
-    """The same values as plain arrays and as (array, view) pairs."""
+    """x in several memory layouts: contiguous, and pairs (array, view)."""
     yield x
     yield x.transpose().copy(), "transposed"
     yield x[..., ::-1].copy(), "reversed"
@@ -22,13 +22,13 @@ def regular(rng, batch, n, dtype):
 
 
 def solved(a, b):
-    """A b with one axis less than a would be vectors to NumPy 1."""
+    """Solves with b broadcast: NumPy 1 takes a b with one axis less than a as vectors."""
     b = np.broadcast_to(b, (*a.shape[:-2], *b.shape[-2:])) if b.ndim < a.ndim else b
     return np.linalg.solve(a.astype(np.float64), b.astype(np.float64))
 
 
 def expm(x):
-    """The sum of powers of x / 2^10, squared ten times."""
+    """The Taylor series of exp(x / 2^10), squared ten times."""
     x = x.astype(np.longdouble) / 1024
     total = term = np.broadcast_to(np.eye(x.shape[-1], dtype=np.longdouble), x.shape)
     for k in range(1, 20):

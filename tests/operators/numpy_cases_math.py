@@ -21,7 +21,7 @@ def unary(rng):
         for x in strided(rng, shape, dtype, low=f.low, high=f.high):
             wide = seen(x).astype(np.float64)
             expected = np.asarray(f(wide)).astype(dtype)
-            # Near a zero of the function the error is relative to its slope.
+            # Near a zero of the function the error is relative to the function's slope.
             yield Case(name, [x], expected, scale=1.0 if dtype != np.float16 else 0.0)
     for (name, f), dtype, shape in itertools.product(STEPS.items(), DTYPES, SHAPES):
         for x in strided(rng, shape, dtype) if dtype != np.bool_ else []:
@@ -44,7 +44,7 @@ def special_values(rng):
             for name, f in {"fmod": np.fmod, "atan2": np.arctan2, "hypot": np.hypot, "logaddexp": np.logaddexp,
                             "nextafter": np.nextafter, "copysign": np.copysign}.items():
                 yield Case(name, [a, b], f(a, b))
-            # NumPy's own are not exact for quotients that a float does not hold.
+            # Avoids quotients that a float cannot represent, for which NumPy is inexact.
             small = np.abs(x) < 1e10
             a, b = np.meshgrid(x[small & (np.abs(x) != 1e-30)], x)
             for name, f in {"floor_divide": np.floor_divide, "remainder": np.remainder}.items():

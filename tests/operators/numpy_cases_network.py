@@ -30,7 +30,7 @@ def dense(rng):
 
 
 def windows(x, kernel, stride, padding, dilation, fill):
-    """(N, C, OH, OW, kh, kw): what each output of a sliding window sees."""
+    """(N, C, OH, OW, kh, kw): the inputs of each output of a sliding window."""
     (kh, kw), (sh, sw), (ph, pw), (dh, dw) = kernel, stride, padding, dilation
     padded = np.pad(x, ((0, 0), (0, 0), (ph, ph), (pw, pw)), constant_values=fill)
     oh = (padded.shape[2] - dh * (kh - 1) - 1) // sh + 1

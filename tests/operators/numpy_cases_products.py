@@ -20,7 +20,7 @@ EQUATIONS = {
 
 
 def exact(x):
-    """What the sums are made of: integers and bools as they are, floats as f64."""
+    """x for exact sums: floats as f64, integers and bools unchanged."""
     return x.astype(np.float64) if np.issubdtype(x.dtype, np.floating) else x
 
 

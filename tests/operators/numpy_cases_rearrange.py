@@ -83,7 +83,7 @@ def padding(rng):
             yield Case("pad", [x], np.pad(y, widths, constant_values=2.5), {**attributes, "value": 2.5})
             for mode in ("edge", "reflect", "wrap"):
                 if mode == "wrap" and max(before) > 4:
-                    continue  # NumPy 1.24 repeats parts that are no whole periods
+                    continue  # NumPy 1.24 pads wrongly if the width is not a whole number of periods
                 yield Case("pad", [x], np.pad(y, widths, mode), {**attributes, "mode": mode})
         yield Case("pad", [x], np.pad(y, 1, "edge"), {"before": 1, "mode": "edge"})
     for dtype in DTYPES:

@@ -21,7 +21,7 @@ def expected_sum(x, axes, keepdims):
 
 def expected_mean(x, axes, keepdims):
     with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the mean of nothing
+        warnings.simplefilter("ignore")  # for means of empty arrays
         mean = x.astype(np.float64).mean(axis=axes, keepdims=keepdims)
     return mean.astype(x.dtype if x.dtype in FLOATS else np.float64)
 

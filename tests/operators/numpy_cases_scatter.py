@@ -13,7 +13,7 @@ def places(rng, size, shape, dtype=np.int64):
 
 
 def scattered(x, at, source, axis, mode):
-    """What the loops of a scatter give, in f64 for f16 sums."""
+    """The result of a scatter by loops, with f16 sums in f64."""
     y = x.astype(np.float64) if x.dtype == np.float16 else x.copy()
     for p in np.ndindex(at.shape):
         q = list(p)

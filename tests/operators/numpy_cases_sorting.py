@@ -15,7 +15,7 @@ def special(rng, shape, dtype):
 
 
 def falling(y, axis):
-    """Indices in descending order: NaN first, equal elements in their order."""
+    """Indices of a stable descending sort: NaN first, equal elements in their order."""
     reversed_ = np.flip(np.argsort(np.flip(y, axis), axis, kind="stable"), axis)
     return y.shape[axis] - 1 - reversed_
 

@@ -10,7 +10,7 @@ AXES = [((3, 4, 5), None), ((3, 4, 5), (1,)), ((3, 4, 5), (0, 2)), ((3, 4, 5), (
 
 
 def differences(x, n, axis):
-    """NumPy rounds halves between the steps."""
+    """np.diff with halves as f32, since NumPy would round them after each step."""
     wide = x.astype(np.float32) if x.dtype == np.float16 else x
     return np.diff(wide, n=n, axis=axis).astype(x.dtype)
 
@@ -32,7 +32,7 @@ def reductions(rng):
                 wide = value.astype(np.float64)
                 result = dtype if dtype in FLOATS else np.float64
                 with np.errstate(all="ignore"):
-                    if dtype != np.float16:  # a product of many rounds to infinity
+                    if dtype != np.float16:  # a product of many f16 overflows
                         total = np.prod(value if dtype not in FLOATS else wide, axis=axis, keepdims=keepdims, dtype=None
                                         if dtype in FLOATS else sum_dtype(dtype))
                         yield Case("prod", [x], np.asarray(total).astype(sum_dtype(dtype)), attributes)

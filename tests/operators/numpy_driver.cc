@@ -1,7 +1,8 @@
-// numpy_driver --expressions: what NumPy calls operators, "name\tdtype of the result\tlow\thigh\texpression" a line.
-// numpy_driver CASES: runs one operator a line, "name out=FILE in=FILE[:VIEW] ... key=value ...", and writes its
-// result. Prints "ok" or "error: what" a line. VIEW makes an input strided: names of views,
-// joined by "+".
+// numpy_driver --expressions: prints the NumPy expressions of operators, "name\tdtype of the
+// result\tlow\thigh\texpression" a line.
+// numpy_driver CASES: runs one operator a line, "name out=FILE in=FILE[:VIEW] ... key=value ...", and writes
+// its result. Prints "ok" or "error: MESSAGE" a line. VIEW, names of views joined by "+", makes an input
+// strided.
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
@@ -19,7 +20,7 @@
 namespace heddle::testing {
 namespace {
 
-// The key=value words of a case. Lists are numbers with commas between; a missing key throws Error.
+// The key=value arguments of a case. Lists are numbers separated by commas; a missing key throws Error.
 class Attributes {
  public:
   explicit Attributes(std::map<std::string, std::string> values) : values_(std::move(values)) {}
@@ -77,13 +78,13 @@ NDArray load_input(const std::string& word) {
   return viewed(load_npy(word.substr(0, colon)), word.substr(colon + 1));
 }
 
-// An int if it is written as one.
+// An integer if the text has no point or exponent.
 OperatorValue number_in(const std::string& text) {
   const bool whole = text.find_first_not_of("-0123456789") == std::string::npos;
   return whole ? OperatorValue(std::int64_t{std::stoll(text)}) : OperatorValue(std::stod(text));
 }
 
-// The value of an argument by keyword. An empty list stands for None.
+// The value of a keyword argument. An empty list stands for None.
 OperatorValue value_of(const OperatorInfo& op, const Attributes& attributes, const std::string& key) {
   for (const ArgumentInfo& argument : op.arguments) {
     if (argument.name != key) continue;
@@ -109,7 +110,8 @@ OperatorValue value_of(const OperatorInfo& op, const Attributes& attributes, con
   throw Error(op.name + ": no argument " + key);
 }
 
-// Calls the operator with the inputs and, by keyword, the attributes. Of a list of arrays the attribute "result" says which.
+// Calls the operator with the inputs, and the attributes as keywords. If it returns a list, the attribute
+// "result" is the index.
 NDArray by_name(const std::string& name, const Inputs& inputs,
                 std::map<std::string, std::string> attributes) {
   const OperatorInfo* op = find_operator(name);
@@ -137,7 +139,7 @@ NDArray by_name(const std::string& name, const Inputs& inputs,
   return std::get<NDArray>(result);
 }
 
-// Inputs: rows and values, of one or several row-sparse arrays, whose sum it is.
+// The dense sum of row-sparse arrays; inputs: rows and values of each.
 NDArray summed_rows(const Inputs& in, const Attributes& attributes) {
   std::vector<RowSparse> arrays;
   for (std::size_t i = 0; i + 1 < in.size(); i += 2)

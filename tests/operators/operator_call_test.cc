@@ -1,4 +1,5 @@
-// Every operator called by its name gives what the plain call gives, and does what its description says.
+// Calls of every operator by name give the result of the plain C++ call, and agree with the operator's
+// description.
 #include <algorithm>
 #include <functional>
 #include <message_of.h>
@@ -26,7 +27,7 @@ const OperatorInfo& info_of(const Sample& sample) {
   return *op;
 }
 
-// The values of a sample, and what a call made of them, results and arguments that it changed.
+// A sample's values after a call, which may have changed some, and the call's results.
 struct Made {
   OperatorValues values, results;
 };
@@ -50,7 +51,7 @@ Made made_by_name(const Sample& sample) {
       sample, [&](const OperatorValues& values) { return call_operator(sample.name, values, sample.named); });
 }
 
-// All arguments by keyword, the last one first.
+// Passes all arguments by keyword, in reverse order.
 Made made_by_keywords(const Sample& sample) {
   const OperatorInfo& op = info_of(sample);
   return made_by(sample, [&](const OperatorValues& values) {
@@ -66,7 +67,7 @@ void check_same(const Made& a, const Made& b) {
   testing::check_same(a.values, b.values);
 }
 
-// The first sample of each operator: it gives nothing that could be left out.
+// The first sample of each operator, which has no optional arguments.
 std::vector<Sample> first_samples() {
   std::vector<Sample> first = operator_samples();
   std::set<std::string> seen;
@@ -74,7 +75,8 @@ std::vector<Sample> first_samples() {
   return first;
 }
 
-// The value with a copy of its first array that is a leaf, and this leaf; undefined if it holds no array.
+// The value with its first array replaced by a copy that is a leaf, and this leaf; undefined if the value has
+// no array.
 std::pair<OperatorValue, NDArray> with_leaf(const OperatorValue& value) {
   auto list = std::get_if<std::vector<NDArray>>(&value);
   const auto* array = list ? &list->front() : std::get_if<NDArray>(&value);
@@ -113,7 +115,7 @@ DType dtype_in(const OperatorValue& value) {
   return std::get<NDArray>(value).dtype();
 }
 
-// The values with all arrays of these accepted dtypes cast to one dtype; empty if that cannot be made.
+// The values with all arrays of this group of dtypes cast to `dtype`; empty if that is impossible.
 OperatorValues cast_group(const OperatorInfo& op, const OperatorValues& values,
                           const std::vector<DType>& group, DType dtype) {
   OperatorValues result = values;
@@ -128,7 +130,7 @@ OperatorValues cast_group(const OperatorInfo& op, const OperatorValues& values,
   return result;
 }
 
-// What OperatorInfo::result_dtype says in words.
+// The result's dtype by the rule in OperatorInfo::result_dtype.
 DType expected_dtype(const OperatorInfo& op, const OperatorValues& values) {
   std::string text = op.result_dtype;
   const std::size_t extra = text.find("; ");
@@ -148,7 +150,7 @@ DType expected_dtype(const OperatorInfo& op, const OperatorValues& values) {
     REQUIRE(of(text.substr(8)));
     dtype = dtype_in(*of(text.substr(8)));
   } else if (text.starts_with("common")) {
-    dtype = dtype_in(values.back());  // all arrays of a group have one dtype
+    dtype = dtype_in(values.back());  // all arrays of a group have the same dtype
   } else {
     return dtype_from_name(text);
   }
@@ -216,7 +218,7 @@ TEST_CASE(
 
 namespace {
 
-// The gradient of argument i; undefined if none reaches it, which has to be what the description says.
+// The gradient of argument i; undefined if there is none, as the description must say.
 NDArray gradient_of(std::size_t i, const Sample& sample,
                     const std::function<OperatorValue(const OperatorValues&)>& call) {
   auto [value, leaf] = with_leaf(sample.values[i]);

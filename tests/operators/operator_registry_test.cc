@@ -1,4 +1,4 @@
-// What the registry says of operators, and what a call by name refuses.
+// The descriptions in the registry of operators, and errors of calls by name.
 #include <cctype>
 #include <limits>
 #include <message_of.h>
@@ -46,7 +46,7 @@ TEST_CASE("each operator is described, by words that other languages take") {
     CHECK(names.insert(op.name).second);
     CHECK(find_operator(op.name) == &op);
     if (op.family != family)
-      CHECK(families.insert(op.family).second);  // the operators of a family stand together
+      CHECK(families.insert(op.family).second);  // the operators of a family are adjacent
     family = op.family;
     CHECK(op.documentation.ends_with("."));
     CHECK(op.documentation.find('\n') == std::string::npos);
@@ -58,7 +58,7 @@ TEST_CASE("each operator is described, by words that other languages take") {
     for (const ArgumentInfo& argument : op.arguments) {
       CHECK(is_identifier(argument.name));
       CHECK(keywords.insert(argument.name).second);
-      CHECK((required || !argument.required()));  // Python has no other order
+      CHECK((required || !argument.required()));  // Python needs required arguments first
       required = argument.required();
       gradient |= argument.differentiable;
     }

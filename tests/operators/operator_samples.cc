@@ -351,7 +351,8 @@ void add_in_place(std::vector<Sample>& to) {
              {"fill_", {x, 3}, {}, changing([](NDArray& a, In) { a.fill(3); })}});
 }
 
-// Operators without a sample that take one array and nothing else: the macros that define them are all they can have wrong.
+// Adds samples for the operators without one that take a single array: only the macros that define them could
+// be wrong.
 void add_missing(std::vector<Sample>& to) {
   std::set<std::string> named;
   for (const Sample& sample : to) named.insert(sample.name);

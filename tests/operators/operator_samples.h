@@ -1,4 +1,4 @@
-// Calls of every operator by name, each beside the plain call in C++ that it stands for.
+// Sample calls of every operator by name, each with the equivalent plain C++ call.
 #pragma once
 
 #include <functional>
@@ -9,11 +9,11 @@
 
 namespace heddle::testing {
 
-// What the plain call gives, or nothing if it changes its first argument. `values` are those of the sample.
+// The plain C++ call with the sample's values; returns none if it changes its first argument.
 using PlainCall = std::function<OperatorValue(const OperatorValues& values)>;
 
-// One call: the first arguments, then those by keyword. Elements are small whole numbers above 0, so that every dtype holds
-// them, and labels and indices are in range.
+// One call: positional arguments, then keyword arguments. Elements are small positive integers, which every
+// dtype represents; labels and indices are in range.
 struct Sample {
   std::string name;
   OperatorValues values;
@@ -21,18 +21,20 @@ struct Sample {
   PlainCall plain;
 };
 
-// Of each operator at least one with nothing that could be left out and, if something could, one with all arguments and other
-// values than the defaults. Operators that take one array and nothing else need no sample: one is made, whose plain call is by name.
+// At least one sample of each operator without optional arguments and, if it has some, one with all arguments
+// and no default values. For operators that take a single array a sample is generated, whose plain call is by
+// name.
 std::vector<Sample> operator_samples();
 
-// Puts the generators of all samples where they began: to be called before each call.
+// Resets the generators of all samples; called before each call.
 void restart_generators();
 
-// The arrays have equal dtypes, shapes, strides and bits; as far as row-sparse ones are determined.
+// Checks that the arrays have equal dtypes, shapes, strides and bits; row-sparse arrays are compared as far
+// as they are determined.
 void check_same(const OperatorValue& a, const OperatorValue& b);
 void check_same(const OperatorValues& a, const OperatorValues& b);
 
-// The values with a copy of the first one, an array, for an operator that changes it.
+// The values with a copy of the first array, for an operator that changes it.
 OperatorValues with_copy_of_first(const OperatorValues& values);
 
 }  // namespace heddle::testing

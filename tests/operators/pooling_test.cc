@@ -56,9 +56,10 @@ TEST_CASE("pooling's gradients agree with finite differences") {
 }
 
 TEST_CASE("max_pool2d's two ways agree, in value and in gradient") {
-  // a 2 x 2 window padded by nothing has loops of its own; strides of two written over a larger image have not
+  // the default 2 x 2 window without padding has a specialised kernel; f64 and padded windows use the general
+  // one
   const Shape shape{3, 4, 9, 11};
-  NDArray x = Generator(4).integers(shape, 0, 4).astype(DType::f32);  // full of ties
+  NDArray x = Generator(4).integers(shape, 0, 4).astype(DType::f32);  // with many ties
   set_requires_grad(x);
   const NDArray fast = max_pool2d(x);
   backward(fast, Generator(5).uniform(fast.shape()));
@@ -84,7 +85,7 @@ TEST_CASE("max_pool2d's gradient goes to the first of equals and NaN wins") {
   CHECK(max_gradient({1, nan, 3, nan}, {1, 1, 2, 2}, {}) == std::vector<float>{0, 1, 0, 0});
   CHECK(max_gradient({1, nan, 3, nan}, {1, 1, 1, 4}, {.kernel = {1, 4}}) == std::vector<float>{0, 1, 0, 0});
   CHECK(std::isnan(max_pool2d(array<float>({1, nan, 3, 4}, {1, 1, 2, 2})).item<float>()));
-  // the odd last row and column belong to no window
+  // the last row and column are in no window
   CHECK(max_gradient({1, 2, 9, 3, 4, 9, 9, 9, 9}, {1, 1, 3, 3}, {}) ==
         std::vector<float>{0, 0, 0, 0, 1, 0, 0, 0, 0});
 }

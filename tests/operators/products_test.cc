@@ -1,4 +1,4 @@
-// Products beyond what NumPy's cases look at: gradients, errors, the order of a chain.
+// Products beyond numpy_cases_products.py: gradients, errors, the order of a chain.
 #include <functional>
 #include <gradient_check.h>
 #include <message_of.h>
@@ -60,7 +60,7 @@ TEST_CASE("gradients of einsum") {
   check("...ij,...jk->...ik", {values({2, 1, 2, 3}), values({4, 3, 2}, 8)});
   check("bij,bjk->bik", {values({2, 2, 3}), values({1, 3, 2}, 9)});
   check("iij,jk->ik", {values({3, 3, 2}), values({2, 2}, 9)});
-  // Both operands are one leaf.
+  // Both operands are the same leaf.
   NDArray x = values({3, 3});
   set_requires_grad(x);
   backward(einsum("ij,ij->", {x, x}));
@@ -82,7 +82,7 @@ TEST_CASE("einsum of one array of which nothing is summed is a view") {
 }
 
 TEST_CASE("einsum multiplies a chain in the cheaper order") {
-  // (a b) has 300 x 300 elements, (b c) 1 x 2: only the second way has no op on more than 600 elements.
+  // (a b) has 300 x 300 elements, (b c) 1 x 2: only the order a (b c) has no op with more than 600 elements.
   const NDArray a = ones({300, 1}), b = ones({1, 300}), c = ones({300, 2});
   const NDArray y = einsum("ij,jk,kl->il", {a, b, c});
   CHECK(y.shape() == Shape{300, 2});

@@ -1,4 +1,4 @@
-// Results and gradients that are inside the range of their dtype, made of numbers whose squares, sums or products are not.
+// Results and gradients inside the dtype's range, of numbers whose squares, sums or products are outside.
 #include <cmath>
 #include <functional>
 #include <gradient_check.h>
@@ -17,7 +17,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 
 using Function = std::function<NDArray(const NDArray&)>;
 
-// A number that is large and one that is small in the dtype; the squares of both are beyond its range.
+// A large and a small number, whose squares are outside the dtype's range.
 double large_in(DType dtype) { return dtype == DType::f32 ? 1e25 : 1e200; }
 double small_in(DType dtype) { return dtype == DType::f32 ? 1e-30 : 1e-200; }
 
@@ -34,7 +34,7 @@ Found found(const Function& f, const std::vector<double>& x, DType dtype) {
   return {y.astype(DType::f64).item<double>(), grad(leaf).astype(DType::f64).to_vector<double>()};
 }
 
-// f is of degree 1: f(s x) = s f(x), and has one gradient at x and s x. x is of the size of 1.
+// Checks that f(s x) = s f(x) with the same gradient, for an x of the size of 1.
 void check_scales(const Function& f, const std::vector<double>& x) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     const Found one = found(f, x, dtype);
@@ -169,7 +169,7 @@ TEST_CASE("gradients of products whose parts leave the range") {
     close(found(f, {1e100, 1e300, 1e-200, 1e-200}, DType::f64).slopes, {1e-100, 1e-300, 1e200, 1e200});
     close(found(f, {1e200, 1e200, 1e-300}, DType::f64).slopes, {1e-100, 1e-100, kInf});
     std::vector<double> tiny = found(f, {1.234567890123456e-200, 1e-115, 1e200}, DType::f64).slopes;
-    tiny.pop_back();  // is subnormal itself
+    tiny.pop_back();  // subnormal itself
     close(tiny, {1e85, 1.234567890123456});
     close(found(f, {0, 1e-200, 1e-200, 1e300, 1e100}, DType::f64).slopes, {1, 0, 0, 0, 0});
     close(found(f, {0, 0, 1e200, 1e200}, DType::f64).slopes, {0, 0, 0, 0});

@@ -1,4 +1,4 @@
-// Calls of the operators that rearrange elements.
+// Sample calls of the operators that rearrange elements.
 #include <heddle/creation.h>
 #include <heddle/rearrange.h>
 

@@ -1,4 +1,4 @@
-// Parts, orders, repetition, padding and diagonals: gradients, views, refusals.
+// Slices, orders, repetition, padding and diagonals: gradients, views, errors.
 #include <gradient_check.h>
 #include <limits>
 #include <message_of.h>
@@ -91,7 +91,7 @@ TEST_CASE("where no element moves the result is a view") {
        {swapaxes(x, 0, 1), moveaxis(x, {0}, {1}), flip(x), rot90(x), atleast_3d(x), diagonal(x), diag(x)})
     views.push_back(view);
   for (const NDArray& view : views) CHECK(view.storage() == x.storage());
-  // And a copy never is, also where it has x's elements in their order.
+  // A copy is never a view of x, even if it has x's elements in the same order.
   for (const NDArray& made : {roll(x, {0}), roll(x, {4}, {0}), tile(x, {1}), repeat(x, 1, 0),
                               pad(x, {0}, {0}, PadMode::edge), tril(x, 9)})
     CHECK(made.storage() != x.storage());
@@ -191,7 +191,7 @@ TEST_CASE("linspace from and to infinities, the largest numbers and integers") {
   CHECK(logspace(kInf, kInf, 3, true, 10, DType::f64).to_vector<double>() == std::vector<double>(3, kInf));
   CHECK(linspace(-1.5e308, 1.5e308, 5, true, DType::f64).to_vector<double>() ==
         std::vector<double>{-1.5e308, -0.75e308, 0, 0.75e308, 1.5e308});
-  // NumPy rounds down.
+  // Rounds down, as NumPy does.
   CHECK(linspace(0, -3, 50, true, DType::i64).to_vector<std::int64_t>()[17] == -2);
   CHECK(linspace(-2, 2, 6, true, DType::i32).to_vector<std::int32_t>() ==
         std::vector<std::int32_t>{-2, -2, -1, 0, 1, 2});

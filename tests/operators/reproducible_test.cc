@@ -15,7 +15,7 @@ namespace {
 
 using Program = std::function<NDArray()>;
 
-constexpr std::int64_t kRows = test::kSanitized ? 300 : 3000;  // several chunks of a sum
+constexpr std::int64_t kRows = test::kSanitized ? 300 : 3000;  // enough for several chunks of a sum
 
 std::vector<float> run_on(EngineOptions options, const Program& program) {
   Engine engine(options);
@@ -29,7 +29,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 
 NDArray normal(Shape shape) { return Generator(9).normal(shape); }
 
-// A leaf used many times, through operators with large sums in both directions.
+// Uses one leaf in many operators with large sums over both axes.
 NDArray training_step() {
   NDArray w = normal({64, 1500}), b = normal({1500});
   set_requires_grad(w);

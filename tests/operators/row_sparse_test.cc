@@ -25,14 +25,14 @@ using Values = std::vector<float>;
 
 NDArray list(const Rows& rows) { return array<std::int64_t>(rows, {static_cast<std::int64_t>(rows.size())}); }
 
-// The rows that are present, and then their values.
+// Checks the rows that are present, and their values.
 void check_is(const RowSparse& x, const Rows& rows, const Values& values) {
   const RowSparse present = x.trimmed();
   CHECK(present.rows().to_vector<std::int64_t>() == rows);
   CHECK(present.values().to_vector<float>() == values);
 }
 
-// What row_sparse() has to give, of f32 values with `width` elements a row.
+// The expected rows of row_sparse(), for f32 values with `width` elements a row.
 std::map<std::int64_t, Values> added_up(const Rows& rows, const Values& values, std::size_t width) {
   std::map<std::int64_t, Values> sums;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -79,7 +79,8 @@ TEST_CASE("many rows, some of them often, add up in the order in which they come
       const EngineScope scope(engine);
       Generator generator(8);
       Rows rows = generator.integers({k}, 0, n).to_vector<std::int64_t>();
-      for (std::size_t i = 0; i < rows.size(); i += 2) rows[i] = n - 1;  // every other one: a row of padding
+      // every other row is n - 1, as a padding row
+      for (std::size_t i = 0; i < rows.size(); i += 2) rows[i] = n - 1;
       const NDArray values = generator.normal({k, width}, 0, 1000);
       check_is(row_sparse(list(rows), values, {n, width}),
                added_up(rows, values.to_vector<float>(), static_cast<std::size_t>(width)));
@@ -163,7 +164,7 @@ TEST_CASE("trimmed arrays are made of the same memory") {
   CHECK(to_dense(exact).to_vector<float>() == to_dense(x).to_vector<float>());
 }
 
-// The rows come from an op that ends after everything else was called.
+// The rows come from an op that ends after all calls were made.
 TEST_CASE("no call waits for the rows") {
   for (const int workers : {1, 4}) {
     Engine engine({.workers = workers});

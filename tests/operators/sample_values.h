@@ -1,4 +1,4 @@
-// What the samples of operators are made of, and those that stand in files of their own.
+// Values for samples of operators, and the functions that add samples from other files.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ inline const std::vector<NDArray>& list_at(In values, std::size_t i) {
   return std::get<std::vector<NDArray>>(values.at(i));
 }
 
-// 1, 2, 3, 1, 2, 3, 1 ... of this shape.
+// The numbers 1, 2, 3, 1, 2, 3, 1 ... in this shape.
 inline NDArray small(const Shape& shape, DType dtype = DType::f32) {
   std::vector<double> values(static_cast<std::size_t>(element_count(shape)));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i % 3 + 1);
@@ -25,7 +25,7 @@ inline NDArray small(const Shape& shape, DType dtype = DType::f32) {
 
 inline NDArray numbers(std::initializer_list<std::int64_t> values) { return array<std::int64_t>(values); }
 
-// The generator of samples that name one; restart_generators() puts it back.
+// The generator for samples that take one; restart_generators() resets it.
 Generator& a_generator();
 
 void add_distributions(std::vector<Sample>& to);

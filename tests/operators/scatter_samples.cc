@@ -1,4 +1,4 @@
-// Calls of the operators that read and write at places that arrays name.
+// Sample calls of the operators that read and write at positions given by index arrays.
 #include <heddle/scatter.h>
 
 #include "sample_values.h"

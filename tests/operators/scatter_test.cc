@@ -1,4 +1,4 @@
-// Elements at places that arrays name: gradients, repeated places, half types, errors.
+// Reads and writes at positions given by index arrays: gradients, repeated positions, halves, errors.
 #include <gradient_check.h>
 #include <message_of.h>
 #include <vector>
@@ -18,12 +18,12 @@ namespace {
 
 using In = const std::vector<NDArray>&;
 
-// All distinct.
+// Distinct random numbers.
 NDArray values(Shape shape, std::uint64_t seed = 5) {
   return Generator(seed).uniform(shape, -2, 2, DType::f64);
 }
 
-// 2 and 0 come twice.
+// Positions of which 2 and 0 are repeated.
 NDArray places() { return array<std::int64_t>({0, 2, 2, 1, 0, -1}, {3, 2}); }
 
 std::string refusal(auto&& call) { return test::message_of<InvalidArgument>(call); }

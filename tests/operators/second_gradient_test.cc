@@ -1,4 +1,4 @@
-// Gradients of gradients: create_graph and grad().
+// Second gradients: create_graph and grad().
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -34,7 +34,7 @@ NDArray random_leaf(const Shape& shape, std::uint64_t seed) {
 
 double value(const NDArray& x) { return x.item<double>(); }
 
-// x * x * x, whose gradient has one if it saves x for it.
+// x * x * x as an operator; its gradient is differentiable if it saves x.
 NDArray cube(const NDArray& x, bool saves) {
   NDArray y;
   {
@@ -75,7 +75,7 @@ TEST_CASE("backward with create_graph gives a leaf a gradient that can be comput
     backward(sum(x));
     CHECK(grad(x).to_vector<double>() == Doubles{3, 5, 7});
     CHECK(handed_out.to_vector<double>() == Doubles{2, 4, 6});
-    CHECK(requires_grad(grad(x)));  // and what was on the tape stays there
+    CHECK(requires_grad(grad(x)));  // the recorded gradient is still on the tape
     CHECK(grad({sum(grad(x))}, {x})[0].to_vector<double>() == Doubles{2, 2, 2});
   }
 }
@@ -157,7 +157,7 @@ TEST_CASE("grad() of arrays that were computed, of unused ones, and of several o
   CHECK_THROWS_WITH_AS(grad({y}, {x}, {.seeds = {y, y}}), "grad: 2 seeds for 1 outputs", InvalidArgument);
   CHECK_THROWS_AS(grad({}, {x}), InvalidArgument);
   CHECK_FALSE(grad(x).defined());
-  CHECK(value(grad({y}, {x})[0]) == 108);  // the tape is freed here
+  CHECK(value(grad({y}, {x})[0]) == 108);  // frees the tape
   CHECK_THROWS_WITH_AS(grad({y}, {x}), doctest::Contains("was freed by an earlier backward()"), Error);
 }
 

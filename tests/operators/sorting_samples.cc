@@ -1,4 +1,4 @@
-// Calls of the operators that sort, search and count.
+// Sample calls of the operators that sort, search and count.
 #include <heddle/reduce.h>
 #include <heddle/scan.h>
 #include <heddle/sorting.h>

@@ -1,4 +1,4 @@
-// Statistics and scans beyond what NumPy's cases look at: gradients, infinities, errors.
+// Statistics and scans beyond numpy_cases_statistics.py: gradients, infinities, errors.
 #include <cmath>
 #include <gradient_check.h>
 #include <limits>

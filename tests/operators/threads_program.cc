@@ -1,8 +1,8 @@
-// Products and convolutions on an engine with few workers: no thread but the engine's own computes anything, though the
+// Products and convolutions on an engine with few workers run on the engine's threads only, although the
 // libraries behind them have threads of their own. Exits with 0 if that holds.
 //
-// When it is loaded, OpenBLAS starts threads that look for work for a while before they sleep. So rounds are computed until
-// none but the engine's threads ran in eight of them one after the other; if a library used its threads, it would in each.
+// OpenBLAS starts threads when it is loaded, which spin for a while. So rounds are repeated until only the
+// engine's threads ran in eight consecutive rounds; a library that used its threads would do so in each.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -20,9 +20,9 @@ namespace {
 
 constexpr int kWorkers = 2;
 constexpr int kQuietRounds = 8;
-constexpr std::chrono::seconds kLongest{60};  // a busy machine lets those threads fall asleep late
+constexpr std::chrono::seconds kLongest{60};  // on a busy machine OpenBLAS's threads stop spinning late
 
-// Nanoseconds that each thread of this process has run for, by its id.
+// Nanoseconds that each thread of this process has run, by thread id.
 std::map<std::string, std::uint64_t> running_times() {
   std::map<std::string, std::uint64_t> times;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -34,7 +34,7 @@ std::map<std::string, std::uint64_t> running_times() {
 
 using Times = std::map<std::string, std::uint64_t>;
 
-// Threads that are not in `own` and ran between the two.
+// Number of threads outside `own` that ran between the two.
 int strangers(const Times& before, const Times& after, const std::set<std::string>& own) {
   int count = 0;
   for (const auto& [thread, ran] : after) {

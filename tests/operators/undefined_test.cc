@@ -1,4 +1,4 @@
-// Every public function that takes an array refuses an undefined one, in each place, in the same words.
+// Every public function on arrays refuses an undefined array, in each argument, with the same message.
 #include "undefined.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-"""What the tests of the Python package share."""
+"""Fixtures and helpers of the tests of the Python package."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ def engine():
 
 @pytest.fixture
 def run():
-    """Runs a program in a process of its own: its output, its errors and its exit status."""
+    """Runs a program in another process; returns its output, its errors and its exit status."""
 
     def run_program(text, timeout=60, **environment):
         return subprocess.run(

@@ -221,10 +221,10 @@ def test_numpy_shares_memory():
     assert not np.shares_memory(view, x.numpy(copy=True))
     assert not np.shares_memory(view, np.array(x))
     assert memoryview(x).format == "f" and memoryview(x).strides == (12, 4)
-    assert memoryview(heddle.zeros((0, 1 << 62))).strides == (0, 4)  # 2^64 bytes, which no step uses
+    assert memoryview(heddle.zeros((0, 1 << 62))).strides == (0, 4)  # strides of 2^64 bytes, which no step uses
     assert np.asarray(x.T).strides == (4, 12)
     del x
-    view[1, 2] = 7  # the memory lives as long as the view
+    view[1, 2] = 7  # the view keeps the memory alive
     assert view.tolist() == [[0, 5, 0], [0, 0, 7]]
     with pytest.raises(BufferError, match="bf16"):
         memoryview(heddle.zeros(2, dtype="bf16"))
@@ -319,7 +319,7 @@ def test_dlpack_of_our_own_memory_keeps_the_var():
     for way in ways:
         y = heddle.from_dlpack(way)
         assert y.var == x.var and np.shares_memory(y.numpy(), x.numpy())
-        for _ in range(100):  # ordered with each other
+        for _ in range(100):  # both arrays have one var, so the ops are ordered
             x += 1
             y *= 2
             y /= 2
@@ -337,7 +337,7 @@ def test_dlpack_of_our_own_memory_keeps_the_var():
 
 
 class Lender:
-    """An object of another library that lends the memory of an array, and notes what it is asked for."""
+    """An object of another library that lends an array's memory, and records the arguments of requests."""
 
     def __init__(self, array, takes=("max_version", "copy")):
         self.array, self.takes, self.asked = array, takes, []

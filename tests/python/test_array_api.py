@@ -25,7 +25,7 @@ cumulative_prod cumulative_sum max mean min prod std sum var all any diff
 __array_namespace_info__ __array_api_version__
 """.split()
 
-# What there is no operator for. A name that appears has to leave this list.
+# Names without an operator. A name that gets one must be removed from this list.
 MISSING = """
 complex64 complex128 conj imag real
 """.split()
@@ -173,7 +173,7 @@ def test_reductions_along_no_axis_keep_every_element(name, dtype):
 def test_reductions_of_nothing_and_of_one_element():
     assert xp.var(xp.zeros((0, 3)), axis=1).shape == (0,)
     assert np.isnan(xp.var(xp.ones(1), correction=2).item()) and np.isnan(xp.std(xp.ones(1), correction=1).item())
-    x = heddle.array([1e4, 1e4 + 8], dtype="f16")  # the square of their distance from 0 is beyond f16
+    x = heddle.array([1e4, 1e4 + 8], dtype="f16")  # the squares exceed f16's range
     assert xp.var(x).item() == 16 and xp.var(x).dtype == heddle.f16
 
 
@@ -193,7 +193,7 @@ def test_sums_have_the_dtype_that_is_asked_for(values, dtype):
 
 
 def test_sums_of_halves():
-    x = heddle.ones(4000, dtype="f16") + heddle.array(0.001, dtype="f16")  # 4000 times 1.000977; a sum in f16 stays at 2048
+    x = heddle.ones(4000, dtype="f16") + heddle.array(0.001, dtype="f16")  # 4000 x 1.000977; a sum in f16 stops at 2048
     assert xp.sum(x).dtype == xp.cumulative_sum(x).dtype == xp.prod(x).dtype == heddle.f16
     assert xp.sum(x).item() == xp.cumulative_sum(x)[-1].item() == 4004
     assert xp.sum(heddle.ones(3, dtype="bf16")).dtype == heddle.bf16
@@ -235,7 +235,7 @@ def test_errors_name_function_and_argument():
 
 def test_results_are_the_standards():
     x, bytes_ = xp.asarray([[1.5, 2.5]]), xp.asarray([1, 2], dtype=xp.uint8)
-    for copy in (xp.positive(x), xp.clip(x), xp.flip(x, axis=())):  # elementwise: of memory of its own
+    for copy in (xp.positive(x), xp.clip(x), xp.flip(x, axis=())):  # elementwise functions return a copy
         copy += 1
         assert copy.tolist() == [[2.5, 3.5]]
     assert x.tolist() == [[1.5, 2.5]]

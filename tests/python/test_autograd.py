@@ -136,7 +136,7 @@ def test_a_hook_that_raises_leaves_no_gradient():
 
 def test_nan_is_found_where_it_comes_from():
     x = leaf([0.0, 1.0])
-    loss = heddle.sum(heddle.sqrt(x) * 0)  # 0 * inf
+    loss = heddle.sum(heddle.sqrt(x) * 0)  # sqrt's gradient at 0 is inf, times 0
     with heddle.find_nan(), pytest.raises(heddle.Error, match=r"sqrt: its gradient for input 0 has NaN.*test_autograd.py:\d+"):
         loss.backward(keep_tape=True)
     loss.backward()
@@ -222,5 +222,5 @@ def test_a_gradient_that_runs_its_own_tape():
     with heddle.no_grad():
         y = x * 2
     losses.append(heddle.sum(heddle.record("mine", y, [x], gradient)))
-    losses[0].backward(keep_tape=True)  # the inner one frees it
+    losses[0].backward(keep_tape=True)  # the inner backward frees the tape
     assert x.grad.tolist() == [4]

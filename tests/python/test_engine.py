@@ -102,7 +102,7 @@ def test_wait_all_raises_a_group_of_all_errors(engine):
 
 
 def line():
-    """Of the caller."""
+    """The line number of the caller."""
     return sys._getframe(1).f_lineno
 
 
@@ -271,7 +271,7 @@ def test_asynchronous_ops_keep_no_worker():
     held, vars = [], [engine.new_var() for _ in range(20)]
     for var in vars:
         engine.push_async(held.append, mutate=var)
-    assert engine.submit(lambda: len(held)).result() == 20  # all are under way, and the worker is free
+    assert engine.submit(lambda: len(held)).result() == 20  # all ops have started, and the worker is free
     for completion in held:
         completion.done()
     for var in vars:
@@ -288,7 +288,7 @@ def test_bytes_count_against_the_bound():
     second.start()
     while not held:
         pass
-    assert not go.is_set()  # no room
+    assert not go.is_set()  # the second push waits for room
     held.pop().done()
     second.join()
     assert go.wait(60)
@@ -336,7 +336,7 @@ def test_submit_returns_a_future(engine):
     assert engine.submit(lambda a, b=0: a + b, 2, b=3, mutate=[var]).result() == 5
     future = engine.submit(lambda: 1 / 0)
     assert isinstance(future.exception(), ZeroDivisionError)
-    engine.wait_all()  # the future has the error
+    engine.wait_all()  # raises nothing: the future has taken the error
     engine.submit(lambda: [][0], mutate=[var]).exception()
     with pytest.raises(IndexError):
         engine.wait(var)
@@ -499,7 +499,7 @@ def test_a_trace_that_is_left_between_two_lines_ends(tmp_path):
             raise KeyboardInterrupt
         return interrupt
 
-    def enter():  # as contextlib.ExitStack does, which may be interrupted once the block is entered
+    def enter():  # as contextlib.ExitStack, which may be interrupted after __enter__
         block = heddle.trace(tmp_path / "torn.json")
         block.__enter__()
         return block

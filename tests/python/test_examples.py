@@ -27,5 +27,5 @@ def test_heat_draws_the_picture_of_the_program_in_cpp(tmp_path):
 
 
 def cells(path):
-    """(place, colour) of each square of a picture."""
+    """The position and colour of each square of a picture."""
     return re.findall(r"<path d='([^']*)' fill='#([0-9a-f]{3})'/>", path.read_text(encoding="utf-8"))

@@ -5,7 +5,7 @@ import pytest
 
 import heddle
 
-PLACES, ROWS = 3, 2  # the arrays of a key broadcast to (ROWS, PLACES)
+PLACES, ROWS = 3, 2  # the index arrays of a key broadcast to (ROWS, PLACES)
 
 
 def random_shape(rng, axes, empty=True):
@@ -26,14 +26,14 @@ def random_indices(rng, size):
 
 
 def random_mask(rng, shape):
-    """With as many true elements as arrays of indices have, or one, which broadcast with those."""
+    """A mask with PLACES true elements or one, which broadcast with index arrays."""
     mask = np.zeros(int(np.prod(shape)), bool)
     mask[rng.permutation(mask.size)[: PLACES if mask.size >= PLACES and rng.random() < 0.7 else 1]] = True
     return mask.reshape(shape)
 
 
 def random_key(rng, shape):
-    """A tuple of keys, of which at least one is an array, or not."""
+    """A tuple of random keys, often with arrays among them."""
     keys, axis, whole = [], 0, False
     while axis < len(shape):
         kind, size = rng.random(), shape[axis]
@@ -95,7 +95,7 @@ def test_reads_of_views_agree_with_numpy():
 
 
 def random_value(rng, shape):
-    """What broadcasts to a shape: a number, or an array in which some axes are missing or of size 1."""
+    """A value that broadcasts to the shape: a number, or an array in which axes are missing or have size 1."""
     if rng.random() < 0.3:
         return int(rng.integers(100, 200))
     given = [n if rng.random() < 0.7 else min(n, 1) for n in shape]
@@ -230,5 +230,5 @@ def test_assigned_lists_keep_the_digits_of_the_dtype():
     whole[:] = [16777217.0, 2.5]
     assert whole.tolist() == [16777217, 2]
     half = heddle.zeros(2, dtype="bf16")
-    half[:] = [1.00390626, 1]  # rounded once: by way of f32 it would be a tie
+    half[:] = [1.00390626, 1]  # rounded once; rounded to f32 first it would be a tie
     assert half.tolist() == [1.0078125, 1]

@@ -17,10 +17,10 @@ import pytest
 import heddle
 
 FOLDER = pathlib.Path(__file__).parents[2] / "examples" / "inference_server"
-LIMIT = 120  # seconds, for what should take less than one
+LIMIT = 120  # seconds, for waits that should take less than one
 PICTURES = np.random.default_rng(1).integers(0, 256, (40, 784), dtype=np.uint8)
 
-# A server whose batches wait at a pipe until that is closed. Its "class" is the first pixel.
+# A server whose batches wait until a pipe is closed. The predicted class is the first pixel.
 GATED = f"""
 import os, sys
 sys.path.insert(0, {str(FOLDER)!r})
@@ -37,7 +37,7 @@ server.serve(server.make_app(engine, predict, options), options.host, options.po
 
 
 def until(condition):
-    """Asks again and again; what it asks takes its time."""
+    """Polls without a pause, since each condition() is slow."""
     end = time.monotonic() + LIMIT
     while not condition():
         assert time.monotonic() < end, "took too long"
@@ -54,7 +54,7 @@ class Server:
             line = self.process.stdout.readline()
             assert line.startswith("listening at http://"), log.read_text()
             self.port = int(line.rpartition(":")[2])
-            self.own = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT)  # for metrics
+            self.own = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT)  # a connection for metrics
             assert self.get("/healthz") == b"ok\n"
         except BaseException:
             self.close()
@@ -77,7 +77,7 @@ class Server:
         return self.metrics()[f'inference_ops_dropped_total{{why="{why}"}}']
 
     def send(self, picture=bytes(784), headers=None):
-        """A connection whose answer has not been read."""
+        """Sends a request; returns the connection, whose answer is not read yet."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT)
         connection.request("POST", "/predict", picture, headers or {})
         return connection
@@ -86,7 +86,7 @@ class Server:
         return answer_of(self.send(*arguments))
 
     def end(self):
-        """The exit status, after SIGTERM."""
+        """Ends the server by SIGTERM; returns its exit status."""
         self.process.terminate()
         return self.process.wait(LIMIT)
 
@@ -100,7 +100,7 @@ class Server:
 
 
 def answer_of(connection):
-    """Status, headers and body."""
+    """The answer's status, headers and body."""
     response = connection.getresponse()
     body = response.read()
     connection.close()
@@ -117,14 +117,14 @@ class GatedServer(Server):
             os.close(gate)
 
     def begin(self, picture=bytes(784)):
-        """A request whose batch has begun, and stands at the gate."""
+        """Sends a request, and returns when its batch has begun and waits at the gate."""
         before = self.metrics()["inference_batch_size_count"]
         connection = self.send(picture)
         until(lambda: self.metrics()["inference_batch_size_count"] == before + 1)
         return connection
 
     def queue(self, count, headers=None):
-        """Requests that wait for the next batch."""
+        """Sends requests, and returns when they wait for the next batch."""
         before = self.metrics()["inference_queue_length"]
         connections = [self.send(bytes([i % 10]) + bytes(783), headers) for i in range(count)]
         until(lambda: self.metrics()["inference_queue_length"] == before + count)
@@ -155,7 +155,7 @@ def gated(tmp_path):
 
 @pytest.fixture
 def model(monkeypatch, tmp_path):
-    """A checkpoint and what answers from it should be."""
+    """A checkpoint, and the expected answers of its network."""
     monkeypatch.syspath_prepend(str(FOLDER))
     import model
 
@@ -232,7 +232,7 @@ def test_requests_that_wait_become_batches(gated):
     assert [json.loads(body)["class"] for _, _, body in answers] == list(range(10))
     metrics = server.metrics()
     assert metrics["inference_batch_size_sum"] == 11
-    assert metrics["inference_batch_size_count"] == 4  # of 1, 4, 4 and 2
+    assert metrics["inference_batch_size_count"] == 4  # batches of 1, 4, 4 and 2
     assert metrics['inference_batch_size_bucket{le="2.0"}'] == 2
 
 
@@ -267,9 +267,9 @@ def test_what_is_too_late_is_answered_and_not_computed(gated):
     server = gated()
     first = server.begin()
     milliseconds, late = 20, 0
-    while server.metrics()["inference_queue_length"] == 0:  # on a busy machine it is late before it is queued
+    while server.metrics()["inference_queue_length"] == 0:  # may be late before it is queued
         status, _, body = server.post(bytes(784), {"X-Deadline-Ms": str(milliseconds)})
-        assert status == 504 and b"deadline" in body  # while the batch before stands at the gate
+        assert status == 504 and b"deadline" in body  # the batch before still waits at the gate
         milliseconds, late = milliseconds * 2, late + 1
     server.open()
     assert answer_of(first)[0] == 200
@@ -286,7 +286,7 @@ def test_the_work_of_a_client_that_goes_away_is_dropped(gated):
     for connection in server.queue(2):
         connection.close()
     until(lambda: server.ended("gone") == 2)
-    assert server.post()[0] == 503  # so clients that come and go do not make the queue longer
+    assert server.post()[0] == 503  # slots of clients that left are not free yet, so the queue cannot grow
     server.open()
     assert answer_of(first)[0] == 200
     until(lambda: server.dropped("gone") == 2)
@@ -347,7 +347,7 @@ def test_refusals_take_no_memory(gated):
 
     refuse(1000)
     before = server.metrics()["process_resident_memory_bytes"]
-    refuse(8000)  # would take 6 MB if their pictures alone were kept
+    refuse(8000)  # the pictures alone would take 6 MB if they were kept
     assert server.metrics()["process_resident_memory_bytes"] - before < 3e6
     one.close()
     server.open()
@@ -358,7 +358,7 @@ def test_a_checkpoint_is_made_by_one_command(tmp_path):
     for part in ("train", "t10k"):
         for kind, size, start in (("images-idx3", 784, 16), ("labels-idx1", 1, 8)):
             with gzip.open(tmp_path / f"{part}-{kind}-ubyte.gz", "wb") as file:
-                values = np.repeat(np.arange(200, dtype=np.uint8) % 2, size)  # dark pictures and light ones
+                values = np.repeat(np.arange(200, dtype=np.uint8) % 2, size)  # alternately dark and light pictures
                 file.write(bytes(start) + (values * (1 if size == 1 else 255)).tobytes())
     made = run("train.py", "--data", tmp_path, "--epochs", "8", "--out", tmp_path / "made.safetensors")
     assert made.returncode == 0, made.stderr
@@ -393,7 +393,7 @@ def test_the_load_generator(server, tmp_path):
     assert [row[0] for row in rows] == [40, 60]
     for offered, answered, refused, other, p50, p99, *_ in rows:
         assert offered / 2 < answered < offered * 2 and refused == 0 and other == 0 and 0 < p50 <= p99
-    # As many as the metrics count, besides those that are sent to warm up.
+    # The metrics also count the warm-up requests.
     assert server.ended("answered") >= sum(row[1] for row in rows)
     drawn = run("load.py", *options, "--picture", picture)
     if importlib.util.find_spec("matplotlib"):

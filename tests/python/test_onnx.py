@@ -34,7 +34,7 @@ def test_the_page_counts_what_passes():
 
 def test_each_entry_of_the_table_is_in_a_case_that_passes():
     used = {name for result in cases.all_results() if result.passed for name in result.nodes}
-    assert not TABLE.keys() - used - cases.RANDOM  # which a test below is for
+    assert not TABLE.keys() - used - cases.RANDOM  # a test below covers RANDOM
 
 
 @pytest.mark.parametrize("name", sorted(TABLE))
@@ -74,12 +74,12 @@ def test_f16_is_compared_with_f64_where_rounding_decides(monkeypatch):
     near = x * x
     above = np.where(
         near >= exact, near, np.nextafter(near, np.float16(9))
-    )  # at most 8.6e-4 from exact, 9.6e-4 from near
+    )  # exceeds `exact` by up to 8.6e-4, `near` by up to 9.6e-4
     assert result(near, 1e-5).passed
     assert result(above, 9e-4).missing == (cases.ROUNDING,)
     assert result(above, 8e-4).error
     assert result(near * 2, 9e-4).error
-    monkeypatch.setitem(TABLE, "Mul", TABLE["Add"])  # wrong in f64 as well
+    monkeypatch.setitem(TABLE, "Mul", TABLE["Add"])  # a wrong result in f64 as well
     assert result(near, 9e-4).error
 
 
@@ -148,11 +148,11 @@ def test_integers_are_divided_exactly():
     x = np.array([2**53 - 1, -(2**53)], np.int64)
     (z,) = HeddleBackend.run_model(division, [x, np.array([3, 3], np.int64)])
     assert z.tolist() == [(2**53 - 1) // 3, -(2**53 // 3)]
-    (z,) = HeddleBackend.run_model(division, [x + 2, x])  # beyond what floats hold
+    (z,) = HeddleBackend.run_model(division, [x + 2, x])  # larger than floats represent
     assert z.tolist() == [1, 0]
 
 
-# What no case of ONNX has, as heddle and ONNX's reference compute it: an operator with attributes, and its inputs.
+# Options that no case of ONNX covers, compared with ONNX's reference: an operator with attributes, and its inputs.
 F, I, INDICES = np.float32, np.int64, np.array([[2, 0, 2, 2]])
 SEQUENCE = [np.ones(shape, F) * np.linspace(-1, 1, shape[-1], dtype=F) for shape in ((3, 2, 4), (1, 9, 4), (1, 9, 3))]
 OPTIONS = {
@@ -203,7 +203,7 @@ def test_options_of_no_case_as_in_the_reference(node):
 
 
 def test_sequences_of_several_lengths():
-    """Each sequence of a batch has the result that it has alone, in both directions."""
+    """Each sequence of a batch has the same result as alone, in both directions."""
     node = "LSTM<hidden_size = 3, direction = \"bidirectional\">"
     model = parse(
         "(float[n, m, 4] x, float[2, 12, 4] w, float[2, 12, 3] r, float[2, 24] b, int32[m] n) => "
@@ -221,12 +221,12 @@ def test_sequences_of_several_lengths():
             np.testing.assert_allclose(state[:, i], wanted[:, 0], rtol=1e-5)
 
 
-RANDOM = {  # an operator with attributes: the mean of its numbers
+RANDOM = {  # an operator with attributes: the expected mean
     "RandomUniform<shape = [40, 50], low = 2.0, high = 4.0, SEED>": 3,
     "RandomUniformLike<dtype = 11, SEED>(x)": 0.5,
     "RandomNormal<shape = [40, 50], mean = 3.0, scale = 2.0, SEED>": 3,
     "RandomNormalLike<mean = -1.0, SEED>(x)": -1,
-    "Multinomial<sample_size = 50, SEED>(x)": 1,  # of the numbers 0, 1 and 2
+    "Multinomial<sample_size = 50, SEED>(x)": 1,  # mean of the numbers 0, 1 and 2
     "Bernoulli<dtype = 11, SEED>(p)": 0.25,
     "Dropout<SEED>(p, p1, t)": 0.25,
 }

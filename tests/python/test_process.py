@@ -60,7 +60,7 @@ def test_a_program_and_a_trace_in_files_whose_names_are_no_utf8(tmp_path):
 
 @pytest.mark.skipif(scheduler() != "threaded", reason="needs worker threads")
 def test_ops_that_cannot_run_any_more_are_dropped(run):
-    # Ctrl-C at the end, while the first op runs: the op behind it never runs. The first op ends when that has been said.
+    # Ctrl-C at exit, while the first op runs: the op after it never runs. The first op ends when stderr reports that.
     done = run(
         "import atexit, heddle, signal, sys, threading\n"
         "said, ending = threading.Event(), []\n"
@@ -180,7 +180,7 @@ def test_the_end_of_the_interpreter(run, stage):
 
 
 def test_async_ops_that_python_holds_at_exit_fail(run):
-    # The daemon thread pushes on while the interpreter ends: timers stay behind with completions in their hands.
+    # The daemon thread pushes while the interpreter ends, so timers are left that hold completions.
     program = (
         "import heddle, threading\n"
         "engine = heddle.default_engine()\n"
@@ -212,9 +212,9 @@ while time.monotonic() < begin + 0.05: heddle.ones(3).wait()
 """
 
 
-# Where threads are when the interpreter ends is chance: several processes, each with several threads. With fuzz the wait for all
-# ops, which comes first, lasts as long as other threads push. A thread that pushes waits now and then: one that never does pushes
-# faster than two workers, which need the GIL too, run its ops.
+# The positions of threads when the interpreter ends are random, so there are several processes with several threads
+# each. Under fuzz the wait for all ops at exit lasts as long as other threads push. The pushing threads wait now and
+# then: otherwise they push faster than two workers, which need the GIL too, run the ops.
 @pytest.mark.skipif(scheduler() == "fuzz", reason="threads push without end")
 @pytest.mark.parametrize(
     "calls",
@@ -264,7 +264,7 @@ def test_free_threaded_builds_are_refused(run):
 
 
 def test_multiprocessing(run, tmp_path):
-    # Children that are spawned have engines of their own; those that are forked may not use the parent's.
+    # Spawned children have separate engines; forked children cannot use the parent's.
     program = tmp_path / "program.py"
     program.write_text(
         "import heddle, multiprocessing, runpy, sys\n"
@@ -307,7 +307,7 @@ def test_await_var_and_array(engine):
 
 
 def test_ranks_whose_store_was_refused_end_well(tmp_path):
-    # A thread of the communicator may be the last to let go of it, while the interpreter ends.
+    # A thread of the communicator may release its last reference while the interpreter ends.
     program = tmp_path / "program.py"
     program.write_text(
         "import heddle\n"

@@ -24,7 +24,7 @@ def random_values(rng):
 
 
 def test_printing_agrees_with_numpy():
-    """With NumPy up to 2.2; later ones write exponents for f32 from 1e6 on."""
+    """Compares with NumPy up to 2.2; later versions write exponents for f32 from 1e6 on."""
     rng = np.random.default_rng(7)
     for _ in range(4000):
         values = random_values(rng)
@@ -62,7 +62,7 @@ def test_memory_is_counted_by_line():
         line = inspect.currentframe().f_lineno + 1
         x = heddle.ones((100, 100))
         x.wait()
-        y = (x + 1).wait() or x  # a temporary
+        y = (x + 1).wait() or x  # x + 1 is a temporary
         here = [site for site in heddle.memory_report().sites if site.line == line and site.file.endswith("test_reports.py")]
         assert [(site.arrays, site.bytes) for site in here] == [(1, 40000)]
         assert f"test_reports.py:{line}" in str(heddle.memory_report())

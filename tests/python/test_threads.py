@@ -11,7 +11,8 @@ import heddle
 
 threaded = pytest.mark.skipif(scheduler() != "threaded", reason="needs worker threads")
 
-# Runs in a process of its own: a deadlock ends with the time limit. The main thread keeps the GIL unless it gives it back.
+# For programs in other processes, where a deadlock ends by the time limit. The main thread keeps the GIL unless it
+# releases it.
 KEEPS_THE_GIL = "import pickle, sys, heddle, numpy as np\nsys.setswitchinterval(1000)\n"
 
 
@@ -255,7 +256,7 @@ def test_ctrl_c_ends_operators_that_wait_for_arrays(run, call):
 
 @threaded
 def test_ctrl_c_ends_waits_for_a_store(run):
-    # Two workers of one process: the other one never comes.
+    # Two workers in one process, one of which never makes the call.
     done = run(
         "import sys, heddle\n"
         + INTERRUPTED.format(

@@ -28,7 +28,7 @@ SIZE = 2
 
 
 def run_ranks(place, command):
-    """Runs a program on two ranks, which meet in this folder: what each printed, or else its exit status."""
+    """Runs a program on two ranks, whose rendezvous is in this folder: the output of each, or its exit status."""
     processes = []
     try:
         for rank in range(SIZE):
@@ -50,14 +50,14 @@ def run_ranks(place, command):
 
 
 def run_program(place, program, **options):
-    """Of torch_ranks.py: the result of each rank, or else its exit status."""
+    """Runs a program of torch_ranks.py: the result of each rank, or its exit status."""
     script = pathlib.Path(__file__).with_name("torch_ranks.py")
     printed = run_ranks(place, [script, program, json.dumps(options)])
     return [json.loads(output) if isinstance(output, str) else output for output in printed]
 
 
 def optimizer_of(*parameters, **options):
-    """On one rank, this process."""
+    """A distributed optimizer on one rank, this process."""
     plain = torch.optim.SGD(parameters, lr=0.1)
     return heddle.torch.DistributedOptimizer(plain, heddle.Communicator(), **options)
 
@@ -87,7 +87,7 @@ TRAINING = {
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """By the name of the training: the parameters of each rank."""
+    """The parameters of each rank, by the name of the training."""
     results = run_program(tmp_path_factory.mktemp("trained"), "trainings", cases=list(TRAINING.values()))
     return {name: [result[i] for result in results] for i, name in enumerate(TRAINING)}
 

@@ -556,7 +556,7 @@ def test_the_value_of_a_parameter_is_the_parameters_own():
     heddle.Trainer([parameter], "sgd", {"lr": 0.5}).step()
     assert parameter.value.tolist() == [0, 0, 0]
     del parameter
-    assert value.tolist() == [0, 0, 0]  # the value keeps its parameter
+    assert value.tolist() == [0, 0, 0]  # the value keeps its parameter alive
 
 
 def test_no_attribute_is_set_in_vain():

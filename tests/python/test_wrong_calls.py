@@ -22,7 +22,7 @@ HUGE = 2**64
 
 
 class Wrong:
-    """No argument takes this."""
+    """A type that no argument accepts."""
 
 
 def made_graph():
@@ -95,7 +95,7 @@ SAMPLES = {
 
 
 def sample(annotation):
-    """A value that the argument takes, of which a list of alternatives has the first."""
+    """A value that the argument accepts; of alternatives, the first."""
     if annotation.startswith("Literal["):
         return ast.literal_eval(annotation[len("Literal[") : -1].split(",")[0])
     for kind in (annotation, annotation.split(" | ")[0]):
@@ -140,7 +140,7 @@ class Call:
         return getattr(getattr(heddle, self.owner) if self.static else INSTANCES_OF(self.owner), self.name)
 
     def arguments(self, wrong=None, value=None):
-        """What is required, with a wrong value for one argument."""
+        """The required arguments, with a wrong value for one argument."""
         args, kwargs = [], {}
         for a in self.all:
             given = a.arg == wrong
@@ -159,7 +159,8 @@ def INSTANCES_OF(name):  # noqa: N802 (beside the table)
 
 
 def public_calls():
-    text = re.sub(r"def (\w+)\[[^]]*\]", r"def \1", STUB.read_text(encoding="utf-8"))  # no syntax of Python 3.11
+    # removes type parameters, which Python 3.11 cannot parse
+    text = re.sub(r"def (\w+)\[[^]]*\]", r"def \1", STUB.read_text(encoding="utf-8"))
     for node in ast.parse(text).body:
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
             yield Call(node.name, node)
@@ -380,7 +381,7 @@ def test_messages_are_in_the_words_of_python(message, call):
     assert message in str(raised.value) and not BANNED.search(str(raised.value)), str(raised.value)
 
 
-LONE = "a\udc80"  # of a file name that is no UTF-8
+LONE = "a\udc80"  # from a file name that is not UTF-8
 IN_TEXT = {
     "init: key is": lambda: heddle.KVStore().init(LONE, X),
     "push: key is": lambda: heddle.KVStore().push([1, LONE], [X, X]),

@@ -19,7 +19,7 @@ SHARDS = 2
 
 
 class Net(nn.Module):
-    """Has a layer that some steps do not use, two heads of which each loss uses one, and a layer that none uses."""
+    """Has a layer that some steps skip, two heads of which each loss uses one, and a layer that is never used."""
 
     def __init__(self):
         super().__init__()
@@ -42,7 +42,7 @@ def made_net(dtype="float64", channels_last=False, seed=1):
 
 
 def loss_of(net, number, shard, heads):
-    """Of part `shard` of batch `number`."""
+    """The loss of part `shard` of batch `number`."""
     generator = torch.Generator().manual_seed(100 + number)
     x = torch.randn(8 * SHARDS, 1, 2, 2, generator=generator).to(net.conv.weight.dtype)
     y = torch.randint(3, (8 * SHARDS,), generator=generator)
@@ -132,7 +132,7 @@ def dtypes(ranks, names):
 
 
 def by_hand(ranks, dtype):
-    """A step by gradients that were set by hand."""
+    """A step with gradients that are set directly."""
     p = nn.Parameter(torch.zeros(5, dtype=dtype))
     optimizer = heddle.torch.DistributedOptimizer(torch.optim.SGD([p], lr=1.0), ranks)
     p.grad = torch.tensor([1, -2, 3.5, 0.125, 1024], dtype=dtype) * (1 + ranks.rank)
@@ -141,7 +141,7 @@ def by_hand(ranks, dtype):
 
 
 def overlap(ranks):
-    """The reduced gradient of the last layer, as seen while autograd computes the first layer's."""
+    """The reduced gradient of the last layer, read while autograd computes the first layer's."""
     first, last = nn.Linear(2, 2), nn.Linear(2, 2)
     optimizer = heddle.torch.DistributedOptimizer(
         torch.optim.SGD([*first.parameters(), *last.parameters()], lr=0.1), ranks, bucket_bytes=1
@@ -166,7 +166,7 @@ def overlap(ranks):
 
 
 def mapped(ranks):
-    """The name of the memory that a large gradient and a small one are in, and what they become."""
+    """The memory mappings of a large and of a small gradient after a step."""
     large, small = nn.Parameter(torch.zeros(100_000)), nn.Parameter(torch.zeros(3))
     plain = torch.optim.SGD([large, small], lr=1.0)
     optimizer = heddle.torch.DistributedOptimizer(plain, ranks, bucket_bytes=1)
@@ -188,7 +188,7 @@ def broadcasts(ranks):
 
 
 def broadcast(ranks, root):
-    """All kinds of tensors, made of the rank."""
+    """Broadcasts tensors of all kinds, whose values depend on the rank."""
     made = torch.arange(24.0).reshape(4, 6) + 100 * ranks.rank
     tensors = {
         "f32": made.clone(),
@@ -208,7 +208,7 @@ def broadcast(ranks, root):
 
 
 def modules(ranks):
-    """Models of different seeds, with buffers, are one after the broadcast; so are the optimizers' states."""
+    """Models of different seeds, with buffers, are equal after the broadcast, and so are the optimizers' states."""
     torch.manual_seed(ranks.rank)
     net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
     optimizer = torch.optim.Adam(net.parameters(), lr=0.1 / (1 + ranks.rank))
@@ -234,7 +234,7 @@ def said(call):
 
 
 def death(ranks, when):
-    """Rank 1 ends in the middle of things: what rank 0 is told, twice, and whether it trains on alone."""
+    """Rank 1 dies during a step: the errors of rank 0's next two steps, and whether it can train on alone."""
     net = nn.Sequential(nn.Linear(64, 64), nn.Linear(64, 64))
     plain = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
     optimizer = heddle.torch.DistributedOptimizer(plain, ranks, bucket_bytes=1)
@@ -242,7 +242,7 @@ def death(ranks, when):
     def step(between=lambda gradient: None):
         optimizer.zero_grad()
         x = net[0](torch.ones(4, 64))
-        x.register_hook(between)  # runs when the last layer has its gradients, and the first has none
+        x.register_hook(between)  # called after the last layer's gradients are computed, before the first layer's
         net[1](x).sum().backward()
         optimizer.step()
 
@@ -258,7 +258,7 @@ def death(ranks, when):
     unchanged = values == [p.tolist() for p in net.parameters()]
     try:
         step()
-    except heddle.PeerLost:  # which keeps the old optimizer
+    except heddle.PeerLost:  # its traceback keeps the old optimizer alive
         optimizer = heddle.torch.DistributedOptimizer(plain, ranks.shrink(), bucket_bytes=1)
         step()
     moved = values != [p.tolist() for p in net.parameters()] and len(plain.state) == len(values)

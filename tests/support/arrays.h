@@ -1,4 +1,4 @@
-// Arrays to compute with, and how close results come.
+// Arrays of random numbers, and comparisons with a tolerance.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,13 @@
 
 namespace heddle::test {
 
-// Numbers in [-1, 1) that depend on the seed.
+// Random numbers in [-1, 1), determined by the seed.
 inline NDArray uniform(const Shape& shape, DType dtype, std::uint64_t seed) {
   return Generator(seed).uniform(shape, -1, 1, dtype);
 }
 
-// Each element of `single` (f32) is within `tolerance` of the size of that of `wide` (f64), or of 1 if that is more.
+// Checks that each element of `single` (f32) differs from that of `wide` (f64) by at most `tolerance` times
+// max(1, its magnitude).
 inline void check_close(const NDArray& single, const NDArray& wide, double tolerance) {
   REQUIRE(single.shape() == wide.shape());
   const auto got = single.to_vector<float>();

@@ -1,4 +1,4 @@
-// What the tests of the C ABI share.
+// Helpers of the tests of the C ABI.
 #pragma once
 
 #include <stdio.h>
@@ -28,19 +28,19 @@ static inline void check_status(heddle_status got, heddle_status want, const cha
   abort();
 }
 
-static inline heddle_engine* new_engine(void) {  // as the environment says
+static inline heddle_engine* new_engine(void) {  // with the options of the environment
   heddle_engine* engine = NULL;
   OK(heddle_engine_create(NULL, &engine, NULL));
   return engine;
 }
 
-static inline int is_checked(void) {  // HEDDLE_CHECK=1
+static inline int is_checked(void) {  // whether HEDDLE_CHECK=1 is in effect
   heddle_build build = {.struct_size = sizeof build};
   OK(heddle_build_describe(&build));
   return build.checked;
 }
 
-// HEDDLE_SCHEDULER begins with the name; threaded if it is not set.
+// Whether HEDDLE_SCHEDULER, threaded by default, begins with the name.
 static inline int is_scheduler(const char* name) {
   const char* value = getenv("HEDDLE_SCHEDULER");
   if (!value || !*value) value = "threaded";

@@ -1,4 +1,4 @@
-// Where the ops of a call say that they were pushed.
+// Finds the source locations that the ops of a call report.
 #pragma once
 
 #include <functional>
@@ -21,10 +21,10 @@ inline std::string text_of(Where where) {
 }
 
 struct OpSite {
-  std::string name, at;  // at: "tests/ndarray/call_site_test.cc:12"
+  std::string name, at;  // source location, such as "tests/ndarray/call_site_test.cc:12"
 };
 
-// The text behind "key": in a line of a trace; empty if there is none.
+// The string value of `key` in a line of a trace; empty if the line has none.
 inline std::string value_in(const std::string& line, const std::string& key) {
   const std::string before = "\"" + key + "\":\"";
   const std::size_t begin = line.find(before);
@@ -33,7 +33,7 @@ inline std::string value_in(const std::string& line, const std::string& key) {
   return line.substr(from, line.find('"', from) - from);
 }
 
-// Until the current engine has nothing left to do; calls may be wrong.
+// Waits until the current engine has no pending op; ignores errors of the ops.
 inline void finish_ops() {
   try {
     current_engine().wait_all();
@@ -42,7 +42,7 @@ inline void finish_ops() {
   }
 }
 
-// All ops that call() leads to, as a trace has them.
+// All ops that call() pushes, read from a trace.
 inline std::vector<OpSite> sites_of_ops(const std::function<void()>& call) {
   const TemporaryFile file;
   finish_ops();
@@ -69,7 +69,8 @@ inline void check_sites(const char* function, const std::vector<OpSite>& sites, 
   }
 }
 
-// Refers to a call of any type: one type for all of them, where std::function would be compiled anew for each.
+// A type-erased reference to a call. std::function would be instantiated for every lambda, which takes long
+// to compile.
 struct CallRef {
   template <class Call>
   explicit CallRef(const Call& call)
@@ -80,8 +81,8 @@ struct CallRef {
   void (*run)(const void*);
 };
 
-// Each op that call() pushes names the line of this check, on which the call has to stand; there is at least one.
-// tools/check_call_sites.py wants a check of every function that is told its place.
+// Checks that call() pushes at least one op, and that each op reports the line of this check, on which the
+// call must be. tools/check_call_sites.py requires such a check of every function that takes its call site.
 template <class Call>
 void check_site(const char* function, const Call& call, Where where = Where::current()) {
   check_sites(function, sites_of_ops(CallRef(call)), where);

@@ -1,4 +1,4 @@
-// A locale of the process whose decimal point is a comma, made for the test.
+// Sets a locale of the process whose decimal point is a comma.
 #pragma once
 
 #include <clocale>
@@ -10,7 +10,8 @@
 
 namespace heddle::test {
 
-// For C and for C++, as a program sets it at its start. False if the system cannot make one.
+// Sets the locale for C and C++, as a program does at its start. Converts to false if the system cannot
+// create it.
 class CommaLocale {
  public:
   CommaLocale() {

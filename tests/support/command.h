@@ -1,4 +1,4 @@
-// A program that a test runs by the shell, and how it ended.
+// Runs a shell command and reports how it ended.
 #pragma once
 
 #include <array>
@@ -12,12 +12,12 @@ namespace heddle::test {
 
 struct CommandResult {
   std::string output;
-  int code = -1;   // -1: a signal has ended the shell
-  int signal = 0;  // that has ended the program; 0: none
+  int code = -1;   // -1: the shell was killed by a signal
+  int signal = 0;  // signal that killed the program; 0: none
   bool operator==(const CommandResult&) const = default;
 };
 
-// Blocks until the command has ended.
+// Runs the command and waits for its end.
 inline CommandResult run_command(const std::string& command) {
   std::FILE* pipe = popen(command.c_str(), "r");
   REQUIRE(pipe);
@@ -27,7 +27,7 @@ inline CommandResult run_command(const std::string& command) {
   const int status = pclose(pipe);
   if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
   if (WIFEXITED(status)) result.code = WEXITSTATUS(status);
-  if (result.code > 128) result.signal = result.code - 128;  // as a shell says it
+  if (result.code > 128) result.signal = result.code - 128;  // the shell's encoding of a signal
   return result;
 }
 

@@ -1,4 +1,4 @@
-// Files of a test's own.
+// Temporary files.
 #pragma once
 
 #include <cstdlib>
@@ -11,7 +11,7 @@
 
 namespace heddle::test {
 
-// A new directory, removed at the end with all that is in it.
+// A new directory, removed with its contents by the destructor.
 struct TemporaryDirectory {
   std::filesystem::path path;
   TemporaryDirectory() {
@@ -25,7 +25,7 @@ struct TemporaryDirectory {
   std::string file(const std::string& name) const { return (path / name).string(); }
 };
 
-// The path of a file that is not there yet, in a directory of its own.
+// The path of a file that does not exist yet, in a temporary directory.
 struct TemporaryFile {
   TemporaryDirectory directory;
   std::string path = directory.file("file");

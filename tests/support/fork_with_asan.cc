@@ -13,7 +13,7 @@ namespace heddle::test {
 #ifdef __SANITIZE_ADDRESS__
 namespace {
 
-// Whether no other thread of this process runs, or waits for the disk.
+// Whether all other threads of this process are in an interruptible sleep.
 bool others_sleep() {
   const std::string self = std::to_string(gettid());
   for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {

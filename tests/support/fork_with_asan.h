@@ -1,11 +1,11 @@
-// Forks of programs with other threads, under AddressSanitizer.
+// Makes fork() safe under AddressSanitizer in programs with other threads.
 #pragma once
 
 namespace heddle::test {
 
-// AddressSanitizer's allocator takes no care of forks: what another thread has locked at that moment stays locked in the child,
-// which hangs. From now on fork() waits until the other threads, which have just begun or ended something, sleep; those that
-// never do are waited for a few seconds. Does nothing in builds without it.
+// AddressSanitizer's allocator does not handle forks: a lock that another thread holds stays locked in the
+// child, which then hangs. After this call fork() first waits, for at most ten seconds, until all other
+// threads sleep. Does nothing in builds without AddressSanitizer.
 void make_forks_safe_with_asan();
 
 }  // namespace heddle::test

@@ -1,4 +1,4 @@
-// Gradients against central differences, in f64.
+// Compares gradients with central differences, in f64.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,8 @@ namespace heddle::testing {
 
 using Function = std::function<NDArray(const std::vector<NDArray>&)>;
 
-// The loss is the result's scalar product with fixed random weights, so that no gradient cancels by chance.
+// The loss: the scalar product of the result with fixed random weights, so that no gradient cancels by
+// chance.
 inline double weighted_sum(const NDArray& y, const std::vector<double>& weights) {
   const std::vector<double> values = y.to_vector<double>();
   double total = 0;
@@ -32,7 +33,7 @@ inline double weighted_sum(const NDArray& y, const std::vector<double>& weights)
   return total;
 }
 
-// Copies of the inputs; and those of them that are f64, which require a gradient.
+// Copies of all inputs, and the f64 copies, which require a gradient.
 inline std::pair<std::vector<NDArray>, std::vector<NDArray>> leaves_of(const std::vector<NDArray>& inputs) {
   std::vector<NDArray> all, leaves;
   for (const NDArray& input : inputs) {
@@ -60,7 +61,7 @@ inline NDArray weighted_gradients(const Function& f, const std::vector<NDArray>&
   return total;
 }
 
-// Compares the gradients of weighted_gradients() with difference quotients.
+// Compares second gradients, those of weighted_gradients(), with difference quotients.
 inline void check_second_gradients(const Function& f, const std::vector<NDArray>& inputs, double tolerance,
                                    double step) {
   const auto [arguments, leaves] = leaves_of(inputs);
@@ -68,7 +69,7 @@ inline void check_second_gradients(const Function& f, const std::vector<NDArray>
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i].dtype() == DType::f64) places.push_back(i);
   const NDArray total = weighted_gradients(f, arguments, leaves, true);
-  if (!requires_grad(total)) return;  // f has no elements
+  if (!requires_grad(total)) return;  // the result of f has no elements
   const std::vector<NDArray> second = grad({total}, leaves, {.allow_unused = true});
   for (std::size_t k = 0; k < leaves.size(); ++k) {
     const std::vector<double> values = leaves[k].to_vector<double>();
@@ -82,7 +83,7 @@ inline void check_second_gradients(const Function& f, const std::vector<NDArray>
       const auto [all, fresh] = leaves_of(there);
       return weighted_gradients(f, all, fresh, false).item<double>();
     };
-    // Sanitizers and the access checker look at what runs, not at numbers: two elements do.
+    // With a sanitizer or the access checker two elements suffice, since only the code paths matter.
     const std::size_t stride =
         test::kSanitized || check::enabled() ? std::max<std::size_t>(values.size() / 2, 1) : 1;
     for (std::size_t i = 0; i < values.size(); i += stride) {
@@ -94,9 +95,9 @@ inline void check_second_gradients(const Function& f, const std::vector<NDArray>
   }
 }
 
-// Compares the gradient of each element of each f64 input of f, whose result is f64 of any shape, with
-// (f(x + step) - f(x - step)) / (2 step), and the same of the gradients' gradients, at ten times the tolerance. Inputs of other
-// dtypes are passed on. f must be smooth within `step`.
+// Compares the gradient of each element of each f64 input of f with (f(x + step) - f(x - step)) / (2 step).
+// f's result is f64 of any shape. Second gradients are compared likewise, with ten times the tolerance.
+// Inputs of other dtypes are passed unchanged. f must be smooth within `step`.
 inline void check_gradients(const Function& f, const std::vector<NDArray>& inputs, double tolerance = 1e-6,
                             double step = 1e-5) {
   check_second_gradients(f, inputs, 10 * tolerance, step);

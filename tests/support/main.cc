@@ -10,8 +10,8 @@
 #include "arguments.h"
 #include "fork_with_asan.h"
 
-// Read by ThreadSanitizer's runtime, in builds with it: the tests of fork start threads in the child, which it allows
-// only when told so.
+// Read by ThreadSanitizer's runtime. The tests of fork start threads in the child, which it allows only with
+// die_after_fork=0.
 extern "C" const char* __tsan_default_options();
 extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
 
@@ -33,7 +33,7 @@ long long argument(const char* name, long long otherwise) {
 
 }  // namespace heddle::test
 
-// CHECK_THROWS_WITH compares messages without the place of the call.
+// CHECK_THROWS_WITH compares messages without the call site.
 REGISTER_EXCEPTION_TRANSLATOR(const heddle::InvalidArgument& error) { return error.message().c_str(); }
 
 int main(int argc, char** argv) {

@@ -1,4 +1,4 @@
-// What an error says.
+// The message of an error.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace heddle::test {
 
-// what() of the Expected that call() throws, without the place of the call; "no error" if it throws nothing. Any other exception passes.
+// Message of the Expected that call() throws, without the call site; "no error" if it throws nothing. Other
+// exceptions propagate.
 template <class Expected = Error> std::string message_of(auto&& call) {
   try {
     call();

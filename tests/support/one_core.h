@@ -1,4 +1,4 @@
-// A thread that may run on one core only.
+// Runs code on one core only.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace heddle::test {
 
-// Runs body on such a thread, until its end; threads that it starts are held to that core, too.
+// Runs body on a thread that is pinned to one core, with all threads that it starts, and waits for it.
 inline void on_one_core(const std::function<void()>& body) {
   std::thread([&body] {
     cpu_set_t one;

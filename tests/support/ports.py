@@ -8,8 +8,8 @@ _given = set()
 
 
 def free_port():
-    """For a program that binds it later. Below those that the system hands out: a connection of another test may have got
-    one of these meanwhile."""
+    """A free port for a program that binds it later. It is below the ephemeral range, from which the system
+    could give it to another connection meanwhile."""
     lowest_handed_out = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     while True:
         port = random.randrange(10000, max(lowest_handed_out, 20000))

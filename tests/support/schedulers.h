@@ -1,4 +1,4 @@
-// One engine of each kind, for tests of what they have in common.
+// Runs a test on an engine of each scheduler.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -21,7 +21,7 @@ template <class F> void on_every_scheduler(F&& test) {
   }
 }
 
-// The same, and leaves no error behind that the engine would log.
+// As on_every_scheduler, and takes the errors that are left, which the engine would log.
 template <class F> void on_every_scheduler_with_errors(F&& test) {
   on_every_scheduler([&](Engine& engine) {
     test(engine);

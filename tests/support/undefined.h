@@ -1,4 +1,4 @@
-// What all functions say of an undefined array, and a check of calls that are given one.
+// The error of all functions for an undefined array, and a check that calls throw it.
 #pragma once
 
 #include <functional>
@@ -14,11 +14,11 @@
 
 namespace heddle::test {
 
-// Follows the function's name.
+// The message after the function's name.
 inline const std::string kSaysUndefined =
     ": an array is undefined: made without a shape, moved from, or a gradient before backward()";
 
-// Functions by their names, each called with an undefined array.
+// Pairs of a function's name and a call of it with an undefined array.
 using Calls = std::vector<std::pair<std::string, std::function<void()>>>;
 
 inline void check_refused(const Calls& calls) {

@@ -1,8 +1,8 @@
-// Files of settings of `heddle server`, by hand or of an orchestrator, changed at random.
+// Fuzzes configuration files of `heddle server`: those of users and of orchestrators, with random changes.
 //
 //     config_fuzz [INPUTS]
 //
-// LLVMFuzzerTestOneInput is what libFuzzer calls (tools/fuzz).
+// libFuzzer calls LLVMFuzzerTestOneInput (tools/fuzz).
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -24,7 +24,7 @@ void want(bool holds, const char* what, const std::string& text) {
   std::abort();
 }
 
-// Whether a line is good.
+// Parses the configuration; returns whether any line is valid.
 bool read(const std::string& text) {
   tool::SettingSources sources;
   sources.file = "file";

@@ -35,16 +35,16 @@ def blocks(page, language):
 
 
 def check_config(arguments, variables, command="server"):
-    """What --check-config prints, with these variables and no others of the command."""
+    """Runs --check-config, with these variables and no others of the command."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIXES[command])}
-    # This host need not have the interface of a pod.
+    # This host may lack the pod's interface.
     variables = {name: re.sub("^eth0:", "lo:", value) for name, value in variables.items()}
     return subprocess.run([PROGRAM, command, "--check-config", *arguments], env={**environment, **variables},
                           capture_output=True, text=True, check=False)
 
 
 def table(printed):
-    """{setting: (value, origin)}"""
+    """Parses the printed table as {setting: (value, origin)}."""
     return {line.split()[0]: tuple(line.split()[1:3]) for line in printed.splitlines()}
 
 
@@ -52,7 +52,7 @@ KEY_FILES = ("comm.key", "comm.allowed", "comm.curve")
 
 
 class Keys:
-    """A directory with keys."""
+    """A temporary directory with keys."""
 
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -64,7 +64,7 @@ class Keys:
 
 
 def bytes_of(quantity):
-    """Of a quantity as Kubernetes and Heddle write it: 10Gi, 8GiB."""
+    """The bytes of a quantity as Kubernetes or Heddle writes it: 10Gi, 8GiB."""
     number, unit = re.fullmatch(r"(\d+)([KMG]i)B?", quantity).groups()
     return int(number) << {"Ki": 10, "Mi": 20, "Gi": 30}[unit]
 
@@ -94,20 +94,21 @@ class Kubernetes(unittest.TestCase):
         pod = spec["template"]["spec"]
         scheduler = pod["containers"][0]
         variables = {one["name"]: one["value"] for one in scheduler["env"]}
-        with Keys() as keys:  # where the state is to be is a folder of the pod
+        with Keys() as keys:  # the state's directory exists in the pod only
             state = os.path.join(keys, os.path.basename(variables["HEDDLE_SCHEDULER_STATE"]))
             result = check_config([], {**variables, "HEDDLE_SCHEDULER_KEYS": keys, "HEDDLE_SCHEDULER_STATE": state}, "scheduler")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         found = table(result.stdout)
         self.assertEqual(int(found["servers"][0]), self.set["replicas"])
-        # Servers find it by the name that its pod has in its Service, and its state outlives the pod.
+        # Servers reach the scheduler by its pod's name in its Service, and its state outlives the pod.
         name = self.scheduler["Service"]["metadata"]["name"]
         self.assertEqual(spec["serviceName"], name)
         ports = {one["name"]: one["containerPort"] for one in scheduler["ports"]}
         self.assertEqual(self.variables["HEDDLE_SERVER_SCHEDULER"],
                          f"{self.scheduler['StatefulSet']['metadata']['name']}-0.{name}:{ports['scheduler']}")
-        self.assertIn(self.variables["HEDDLE_SERVER_SCHEDULER"], self.text.split("apiVersion")[0])  # what workers are told
-        # The servers' snapshots outlive their pods, too.
+        # instructions for workers
+        self.assertIn(self.variables["HEDDLE_SERVER_SCHEDULER"], self.text.split("apiVersion")[0])
+        # The servers' snapshots outlive their pods too.
         server = self.objects["StatefulSet"]["spec"]
         own = {one["name"]: one["mountPath"] for one in self.pod["containers"][0]["volumeMounts"]}
         self.assertIn(self.variables["HEDDLE_SERVER_SNAPSHOTS"],
@@ -130,7 +131,8 @@ class Kubernetes(unittest.TestCase):
         self.assertEqual(self.set["updateStrategy"]["type"], "RollingUpdate")
         self.assertEqual(self.server["readinessProbe"]["httpGet"]["path"], "/readyz")
         self.assertEqual(self.variables["HEDDLE_SERVER_REPLICAS"], "2")
-        self.assertEqual(self.set["podManagementPolicy"], "Parallel")  # the first one is ready when the other one is there
+        # a server is ready only when its replica's server is there
+        self.assertEqual(self.set["podManagementPolicy"], "Parallel")
 
     def test_names_are_stable_and_pods_are_found(self):
         service = self.objects["Service"]["spec"]
@@ -146,7 +148,7 @@ class Kubernetes(unittest.TestCase):
 
     def test_variables_are_settings(self):
         with Keys() as keys:
-            # The number is that of the pod's name, which this host need not have.
+            # The number comes from the pod's name, which this host does not have.
             self.assertEqual(self.variables["HEDDLE_SERVER_NUMBER"], "hostname")
             result = check_config([], {**self.variables, "HEDDLE_SERVER_NUMBER": "1", "HEDDLE_SERVER_KEYS": keys})
         self.assertEqual((result.returncode, result.stderr), (0, ""))
@@ -172,7 +174,7 @@ class Kubernetes(unittest.TestCase):
 
     def test_a_drain_has_time_and_memory_fits(self):
         self.assertGreaterEqual(self.pod["terminationGracePeriodSeconds"], 600)
-        self.assertEqual(self.server["command"][0], "heddle")  # no shell, which would keep the signal to itself
+        self.assertEqual(self.server["command"][0], "heddle")  # no shell, which would not pass the signal on
         limit = bytes_of(self.variables["HEDDLE_SERVER_MEMORY_LIMIT"])
         resources = self.server["resources"]
         self.assertLess(limit, bytes_of(resources["limits"]["memory"]))
@@ -194,7 +196,7 @@ class Kubernetes(unittest.TestCase):
             self.check_rotation(source, run, keys, mounts)
 
     def check_rotation(self, source, run, keys, mounts):
-        """Files that change in the Secret come to the server; the container that copies them ends when it is told to."""
+        """Changed files of the Secret reach the server; the container that copies them ends on SIGTERM."""
         watch = self.pod["containers"][1]
         self.assertEqual({one["name"]: one["mountPath"] for one in watch["volumeMounts"]}, mounts)
         script = watch["command"][-1].replace(mounts["secret"], source).replace(mounts["run"], run)
@@ -253,7 +255,8 @@ class Files(unittest.TestCase):
                 result = check_config(["--config", file, "--keys", keys, "--listen", "lo:0", *elsewhere], {}, command)
             self.assertEqual((result.returncode, result.stderr), (0, ""))
             origins = [origin for _, origin in table(result.stdout).values()]
-            self.assertGreater(sum(origin.startswith(file + ":") for origin in origins), 7)  # but for the address
+            # all settings but the address come from the file
+            self.assertGreater(sum(origin.startswith(file + ":") for origin in origins), 7)
 
 
 class Systemd(unittest.TestCase):

@@ -30,7 +30,7 @@ std::multiset<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// `heddle` with arguments, as it runs. Its temporary files lie in a directory of its own.
+// A running `heddle` with arguments. Its temporary files are in a separate directory.
 class Running {
  public:
   explicit Running(std::vector<std::string> arguments) {
@@ -62,7 +62,7 @@ class Running {
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
 
-  // What it prints, until there are so many lines of it, or all.
+  // Reads its output up to that many lines; -1: all of it.
   const std::string& read(long lines = -1) {
     char buffer[4096];
     while (lines < 0 || std::count(text_.begin(), text_.end(), '\n') < lines) {
@@ -73,7 +73,7 @@ class Running {
     return text_;
   }
   void send(int signal) const { ::kill(id_, signal); }
-  // As a shell says it.
+  // Waits for its end; returns the exit status as a shell encodes it.
   int end() {
     read();
     int status = 0;
@@ -114,28 +114,29 @@ Outcome shell(const std::string& script, std::vector<std::string> options = {"-n
   return launch(std::move(options));
 }
 
-// Prints two process numbers a rank, its own and a grandchild's, and then does not end by itself.
+// Each rank prints its own process id and a grandchild's, then waits without end.
 constexpr const char* kFamily = "sleep 600 & echo $$ $!; wait";
 
 std::vector<pid_t> family_of(const std::string& text) {
   std::vector<pid_t> ids;
   for (const std::string& line : lines_of(text)) {
-    std::istringstream words(line.substr(line.find(']') + 1));  // all of it, without a prefix
+    std::istringstream words(line.substr(line.find(']') + 1));  // the whole line if it has no prefix
     for (pid_t id = 0; words >> id;) ids.push_back(id);
   }
   return ids;
 }
 
-// Orphans come to this process, which so can wait for their end.
+// Orphans become children of this process, so that it can wait for them.
 void adopt_orphans() { REQUIRE(::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0); }
 
-// Without children this process has no descendants left either: those of the dead have become its own.
+// Once this process has no children, it has no descendants either, since orphans become its children.
 void check_all_end(const std::vector<pid_t>& ids) {
   while (::waitpid(-1, nullptr, 0) > 0) continue;
   for (const pid_t id : ids) CHECK(::kill(id, 0) != 0);
 }
 
-// Stands in for ssh: the same options, but every host is this one. As with sshd, what runs there does not die with it.
+// Replaces ssh: takes the same options, but every host is this one. As with sshd, the remote command survives
+// it.
 std::string fake_ssh(const TemporaryDirectory& directory) {
   const std::string path = directory.file("ssh");
   heddle::test::write_file(
@@ -211,7 +212,7 @@ TEST_CASE("a rank that fails is started again, so often as was asked for, and no
   const Outcome bad = shell(script, {"-n", "2", "--restarts", "2", "--env", "LAST=5"});
   CHECK(bad.status == 5);
   CHECK(holds(bad.error, "ended with exit code 5"));
-  check_all_end({});  // what the dead had started
+  check_all_end({});  // processes started by the ranks that died
 }
 
 TEST_CASE("on another host too") {

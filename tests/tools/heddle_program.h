@@ -1,4 +1,4 @@
-// The program `heddle` as its users run it, and files for it.
+// Runs the program `heddle` as its users do, and makes files for it.
 #pragma once
 
 #include <cstdlib>
@@ -11,7 +11,7 @@
 
 namespace heddle::test {
 
-// A file in the system's temporary directory, gone after the test.
+// A file in the system's temporary directory, removed after the test.
 class File {
  public:
   explicit File(const std::string& text = "") {
@@ -39,7 +39,7 @@ struct Outcome {
   std::string out, error;
 };
 
-// Runs the program; -1 if it did not end by itself.
+// Runs the program; status -1 if a signal ended it.
 inline Outcome run_heddle(const std::string& arguments) {
   const File out, error;
   const std::string command =

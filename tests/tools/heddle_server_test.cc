@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::chrono::seconds kTimeout{20};
 
-// `heddle server`, as it runs; its log is JSON.
+// A running `heddle server`, which logs JSON.
 class RunningServer {
  public:
   explicit RunningServer(std::vector<std::string> arguments) {
@@ -52,7 +52,7 @@ class RunningServer {
   RunningServer(const RunningServer&) = delete;
   RunningServer& operator=(const RunningServer&) = delete;
 
-  // The next line of the log of that event. Fails if the log ends before.
+  // The next line of the log with that event. Fails if the log ends before.
   nlohmann::json event(const std::string& name) {
     while (true) {
       const std::size_t end = text_.find('\n');
@@ -226,12 +226,12 @@ TEST_CASE("heddle server: help teaches") {
 }
 
 TEST_CASE("metrics that cannot be served say whether the port is taken or the host is unknown") {
-  const std::string host = "no..name";  // with an empty part: nobody has to be asked
+  const std::string host = "no..name";  // has an empty label, so no name server is asked
   const Outcome unknown = run_heddle("server --listen 127.0.0.1:0 --metrics " + host + ":0");
   CHECK(unknown.status != 0);
   CHECK(holds(unknown.out + unknown.error, "is no host: "));
-  const Outcome taken =
-      run_heddle("server --listen 127.0.0.1:0 --metrics 192.0.2.1:9");  // nobody's own address
+  // TEST-NET-1, which is no host's address.
+  const Outcome taken = run_heddle("server --listen 127.0.0.1:0 --metrics 192.0.2.1:9");
   CHECK(taken.status != 0);
   CHECK(holds(taken.out + taken.error, "Cannot assign requested address"));
 }
@@ -250,7 +250,7 @@ TEST_CASE(
     CHECK(holds(started.error, "event=failed"));
     CHECK(run_heddle(role + " --check-config").status == 0);
   }
-  // The port of another process may be free soon.
+  // A port that is in use is a temporary error, so the status is 1.
   RunningServer first({});
   const std::string address = first.event("started")["address"];
   CHECK(run_heddle("server --metrics off --listen " + address).status == 1);

@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 
 Outcome simulate(const std::string& arguments) { return run_heddle("simulate " + arguments); }
 
-// What is said of one number of ranks under one algorithm.
+// The forecast for one number of ranks and one algorithm.
 Json forecast(const std::string& arguments, const std::string& algorithm, int ranks) {
   const Outcome outcome =
       simulate(arguments + " --json --algorithms " + algorithm + " --ranks " + std::to_string(ranks));
@@ -40,8 +40,8 @@ Json event(const char* category, const std::string& name, double start, double l
           {"args", {{"engine", 1}, {"seq", sequence}}}};
 }
 
-// Microseconds: forward 0-1000; gradients of 1,000,000 bytes at 2000 and at 3000, reduced by the one rank in 10 each;
-// updates until 3500.
+// Times in microseconds: forward 0-1000; gradients of 1,000,000 bytes at 2000 and at 3000, each reduced by
+// the single rank in 10; updates until 3500.
 File one_step() {
   return File(
       Json({event("op", "forward", 0, 1000, 1), event("op", "backward", 1000, 1000, 2),
@@ -50,7 +50,7 @@ File one_step() {
           .dump());
 }
 
-// 100 us a message, 1 ns a byte, nothing for combining.
+// 100 us a message, 1 ns a byte, free additions.
 const std::string kNetwork =
     " --alpha 100us --beta 1GB/s --local-alpha 100us --local-beta 1GB/s --gamma 1000000GB/s ";
 
@@ -58,19 +58,20 @@ const std::string kNetwork =
 
 TEST_CASE("simulate: a step by hand, on a ring of two and of five ranks") {
   const File trace = one_step();
-  // Two ranks: 2 x (100 us + 500 us) a bucket: the first 2000 - 3200, the second 3200 - 4400, then 490 of updates.
+  // Two ranks: 2 x (100 us + 500 us) a bucket: the first 2000 - 3200, the second 3200 - 4400, then 490 us of
+  // updates.
   const Json two = forecast(trace.path() + kNetwork + "--bucket 1", "ring", 2);
   CHECK(two["step"].get<double>() == doctest::Approx(4890e-6).epsilon(1e-5));
   CHECK(two["efficiency"].get<double>() == doctest::Approx(3490.0 / 4890).epsilon(1e-5));
   CHECK(two["communication"].get<double>() == doctest::Approx(2400e-6).epsilon(1e-5));
   CHECK(two["hidden"].get<double>() == doctest::Approx(1000.0 / 2400).epsilon(1e-5));
-  // Five: 8 x (100 us + 200 us) a bucket: 2000 - 4400 - 6800.
+  // Five ranks: 8 x (100 us + 200 us) a bucket: 2000 - 4400 - 6800.
   CHECK(forecast(trace.path() + kNetwork + "--bucket 1", "ring", 5)["step"].get<double>() ==
         doctest::Approx(7290e-6).epsilon(1e-5));
-  // Said to be two steps, it has two of one bucket each: the second from 2010 to 3000.
+  // As two steps of one bucket each, the second of them from 2010 to 3000.
   CHECK(forecast(trace.path() + kNetwork + "--bucket 1 --steps 2", "ring", 2)["step"].get<double>() ==
         doctest::Approx((990 + 1200) * 1e-6).epsilon(1e-5));
-  // One rank has nobody to reduce with.
+  // With one rank nothing is reduced.
   const Json one = forecast(trace.path() + kNetwork + "--bucket 1", "ring", 1);
   CHECK(one["efficiency"].get<double>() == doctest::Approx(1));
   CHECK(one["hidden"].get<double>() == doctest::Approx(1));
@@ -78,7 +79,7 @@ TEST_CASE("simulate: a step by hand, on a ring of two and of five ranks") {
 
 TEST_CASE("simulate: buckets that are put together wait for their last gradient") {
   const File trace = one_step();
-  // 2 x (100 us + 1000 us) after 3000.
+  // One bucket: 2 x (100 us + 1000 us), from 3000 on.
   const Json one = forecast(trace.path() + kNetwork + "--bucket 2MB", "ring", 2);
   CHECK(one["step"].get<double>() == doctest::Approx((3000 + 2200 + 490) * 1e-6).epsilon(1e-5));
   CHECK(one["hidden"].get<double>() == doctest::Approx(0));
@@ -86,11 +87,12 @@ TEST_CASE("simulate: buckets that are put together wait for their last gradient"
 
 TEST_CASE("simulate: parameter servers by hand") {
   const File trace = one_step();
-  // Four workers on hosts of their own, one server. Pushed 4 x (100 us + 1000 us), pulled in the same time; the second
-  // is pushed while the first is pulled. 2000 + 4400 = 6400, + 4400 = 10800; the second 6400 - 10800 - 15200.
+  // Four workers on separate hosts, one server. A push takes 4 x (100 us + 1000 us), a pull as long; the
+  // second push overlaps with the first pull. First bucket: 2000 - 6400 - 10800; second: 6400 - 10800 -
+  // 15200.
   const Json one = forecast(trace.path() + kNetwork + "--servers 1", "server", 4);
   CHECK(one["step"].get<double>() == doctest::Approx(15690e-6).epsilon(1e-5));
-  // Two servers: each gets one of them; the worker sends the first until 3100. 3100 + 2 x 4400.
+  // Two servers with one bucket each; the worker sends the first until 3100: 3100 + 2 x 4400.
   const Json two = forecast(trace.path() + kNetwork + "--servers 2", "server", 4);
   CHECK(two["step"].get<double>() == doctest::Approx(12390e-6).epsilon(1e-5));
 }
@@ -107,10 +109,10 @@ TEST_CASE("simulate: of a trace of many steps the one in the middle counts, what
   events.push_back(event("op", "begin", 0, 50000, ++sequence));
   now = 50000;
   for (int step = 0; step < 30; ++step) {
-    reduce(step == 0 ? 90000 : 3000 + step % 3, 4000);  // the first one is slow
+    reduce(step == 0 ? 90000 : 3000 + step % 3, 4000);  // the first step is slow
     reduce(500, 8000);
     reduce(490, 2000);
-    if (step == 20) reduce(100, 8);  // a count, say
+    if (step == 20) reduce(100, 8);  // a small reduction, such as a count
   }
   const File trace(events.dump());
   const Outcome outcome = simulate(trace.path() + " --json --ranks 1 --algorithms ring");
@@ -150,7 +152,7 @@ TEST_CASE("simulate: a tuning file gives what is not said") {
   const std::string common = trace.path() + " --bucket 1 --ranks-per-host 2 --tuning " + tuning.path();
   // 2 x (200 us + 500 us) a bucket: 2000 - 3400 - 4800
   CHECK(forecast(common, "ring", 2)["step"].get<double>() == doctest::Approx(5290e-6).epsilon(1e-5));
-  // 2 x (100 us + 500 us)
+  // 2 x (100 us + 500 us) a bucket
   CHECK(forecast(common + " --local-alpha 100us", "ring", 2)["step"].get<double>() ==
         doctest::Approx(4890e-6).epsilon(1e-5));
   const File bad("local_alpha_us 200\nlocal_gamma 1\n");

@@ -24,6 +24,6 @@ TEST_CASE("restarts: no more than so many within a minute") {
   CHECK(restarts.after_death(begin, begin + 10s).has_value());
   CHECK(restarts.after_death(begin + 10s, begin + 30s).has_value());
   CHECK(!restarts.after_death(begin + 30s, begin + 69s).has_value());
-  CHECK(restarts.after_death(begin + 30s, begin + 70s).has_value());  // the first is a minute ago
+  CHECK(restarts.after_death(begin + 30s, begin + 70s).has_value());  // the first restart is a minute ago
   CHECK(!Restarts(0).after_death(begin, begin + 10s).has_value());
 }

@@ -1,4 +1,4 @@
-// The port of a job's scheduler, between its choice and the scheduler's start.
+// The reserved port of a job's scheduler, between its choice and the scheduler's start.
 #include <algorithm>
 #include <cerrno>
 #include <string>
@@ -16,10 +16,10 @@ namespace {
 
 struct Listening {
   Descriptor socket;
-  int error;  // of the system; 0: it listens
+  int error;  // errno; 0: the socket listens
 };
 
-// As servers do.
+// Listens on a port as servers do, with SO_REUSEADDR.
 Listening listen_at(int port, bool reuse) {
   Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = reuse ? 1 : 0;
@@ -55,7 +55,7 @@ TEST_CASE("launch: servers and the scheduler do not write the traces of ranks") 
   for (const RankPlan& plan : servers.plan()) {
     const Environment environment = servers.program(plan).environment;
     REQUIRE(environment.contains("HEDDLE_TRACE"));
-    CHECK(environment.at("HEDDLE_TRACE").empty());  // not what this process has
+    CHECK(environment.at("HEDDLE_TRACE").empty());  // overrides this process's value
   }
 }
 
@@ -63,9 +63,9 @@ TEST_CASE("launch: the scheduler's port is kept for it, whenever it is started")
   const StoreServers servers({.servers = 1, .directory = "."});
   const std::string address = servers.address();
   const int port = std::stoi(address.substr(address.rfind(':') + 1));
-  CHECK(listen_at(port, false).error == EADDRINUSE);  // somebody who wants just this one
+  CHECK(listen_at(port, false).error == EADDRINUSE);  // another program that wants this port
   for (int start = 0; start < 3; ++start) {
-    CHECK(listen_at(port, true).error == 0);  // the scheduler, whose socket ends with it
+    CHECK(listen_at(port, true).error == 0);  // the scheduler; its socket is closed at once
     CHECK(listen_at(port, false).error == EADDRINUSE);
   }
 }

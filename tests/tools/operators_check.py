@@ -18,15 +18,15 @@ import unittest
 
 PROGRAM = ROOT = ""
 MODULES = ["ndarray", "operators"]
-CLASSES = {"NDArray", "RowSparse", "Generator"}  # layers and optimizers are classes in every language
+CLASSES = {"NDArray", "RowSparse", "Generator"}  # not layers and optimizers, which are classes in every language
 
-# What has another name in C++.
+# Operators whose name differs in C++.
 BY_NAME = {
     "operator+": ["add"], "operator-": ["subtract", "negative"], "operator*": ["multiply"], "operator/": ["divide"],
     "operator<": ["less"], "operator<=": ["less_equal"], "operator>": ["greater"], "operator>=": ["greater_equal"],
     "operator==": ["equal"], "operator!=": ["not_equal"], "operator%": ["remainder"],
     "operator&": ["bitwise_and"], "operator|": ["bitwise_or"], "operator^": ["bitwise_xor"], "operator~": ["bitwise_invert"],
-    "operator<<": ["bitwise_left_shift"], "operator>>": ["bitwise_right_shift"],  # and the one that prints
+    "operator<<": ["bitwise_left_shift"], "operator>>": ["bitwise_right_shift"],  # or prints an array
     "operator&&": ["logical_and"], "operator||": ["logical_or"], "operator!": ["logical_not"],
     "operator+=": ["add_"], "operator-=": ["subtract_"], "operator*=": ["multiply_"], "operator/=": ["divide_"],
     "operator%=": ["remainder_"], "operator&=": ["bitwise_and_"], "operator|=": ["bitwise_or_"], "operator^=": ["bitwise_xor_"],
@@ -38,7 +38,7 @@ BY_NAME = {
     "NDArray::view_as": ["reshape"], "NDArray::permuted": ["transpose"], "NDArray::broadcast_view": ["broadcast_to"],
     **{f"Generator::{name}": [name] for name in ("uniform", "normal", "bernoulli", "integers", "permutation")},
 }
-# How many functions of a name there are: another one needs a look at the registry.
+# Number of overloads of a function, default 1: a new overload may need an entry in the registry.
 OVERLOADED = {"sum": 2, "retain": 2, "transpose": 2, "full": 2, "array_push": 2, "array": 19, "into": 3, "arange": 2, "max": 3, "min": 3, "operator-": 2, "operator<<": 2, "from_dlpack": 2, "NDArray::fill": 2,
               "NDArray::operator()": 3,
               "NDArray::NDArray": 3, "NDArray::operator[]": 3, "repeat": 2, "split": 2, "tensordot": 2, "backward": 3, "grad": 2}
@@ -70,7 +70,7 @@ EXCEPTIONS = {
 
 
 def call_sites():
-    """tools/check_call_sites.py, which knows how to read headers."""
+    """Imports tools/check_call_sites.py, which parses headers."""
     spec = importlib.util.spec_from_file_location("check_call_sites", os.path.join(ROOT, "tools", "check_call_sites.py"))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -88,7 +88,7 @@ def functions_on_arrays(text):
 
 
 def problems(headers, registered):
-    """What is wrong, given the texts of all headers and the names of all operators."""
+    """The problems, given the texts of all headers and the names of all operators."""
     declared = collections.Counter(name for text in headers for name in functions_on_arrays(text))
     found, meant = [], set()
     for name, count in sorted(declared.items()):

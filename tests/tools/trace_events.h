@@ -1,4 +1,4 @@
-// Events of traces, and what heddle trace says of them.
+// Makes events of traces, and runs heddle trace on them.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// How survivors agree, with messages that arrive late or not at all and ranks that fail at every point;
+// Agreement among survivors, with messages that arrive late or never and ranks that die at every point;
 // Communicator::shrink and grow.
 #include "bootstrap/survivors.h"
 
@@ -28,23 +28,23 @@ namespace {
 
 struct Dead {};
 
-// Ranks that are threads, of which one runs at a time: which, is drawn, so that a seed is one run for good. What a rank
-// says reaches the others one by one, late, and not all of them if it dies meanwhile; that it has died, each finds out
-// in its own time, and what had come from it before is there then.
+// Ranks on threads, of which one runs at a time, in an order drawn from the seed. A broadcast reaches other
+// ranks one by one and late; if the sender dies meanwhile, some of them never get it. Each rank notices a
+// death at a different time, and has all earlier messages of the dead rank by then.
 class World {
  public:
   World(int size, unsigned seed)
       : size_(size), turns_(at(size)), random_(seed), mail_(at(size)), runs_(at(size), true) {
     for (auto& to : mail_) to.resize(at(size));
     for (int rank = 0; rank < size; ++rank) {
-      // Many die, as a rule before they are done; one does not.
+      // Rank 0 lives. Each other rank lives with probability 1/3, and otherwise dies after up to 60 steps.
       dies_at_.push_back(rank == 0 || random_() % 3 == 0 ? -1 : static_cast<int>(random_() % 60));
     }
     turn_ = static_cast<int>(random_() % static_cast<unsigned>(size));
   }
   int size() const { return size_; }
 
-  // The rank's turn begins when this returns; what follows up to the next call runs alone.
+  // Returns when the rank is scheduled; its code up to the next call of step() runs alone.
   void step(int rank) {
     std::unique_lock lock(mutex_);
     if (turn_ == rank && begun_) pass_on();
@@ -59,7 +59,7 @@ class World {
     end(rank);
   }
 
-  // In the rank's own turn.
+  // Call send and receive only while the rank is scheduled.
   void send(int from, int to, const std::string& message) { mail_[at(to)][at(from)].push_back(message); }
   void receive(int from, int to, bool all, std::string& newest) {
     auto& waiting = mail_[at(to)][at(from)];
@@ -87,14 +87,14 @@ class World {
   }
 
   const int size_;
-  std::mutex mutex_;                            // guards who runs; the rest belongs to that one
-  std::vector<std::condition_variable> turns_;  // by rank
+  std::mutex mutex_;  // guards turn_; the other members belong to the scheduled rank
+  std::vector<std::condition_variable> turns_;  // indexed by rank
   int turn_ = 0;
   bool begun_ = false;
   std::mt19937 random_;
-  std::vector<std::vector<std::deque<std::string>>> mail_;  // [to][from]
+  std::vector<std::vector<std::deque<std::string>>> mail_;  // messages by [to][from]
   std::vector<char> runs_;
-  std::vector<int> dies_at_;  // after so many steps; -1: never
+  std::vector<int> dies_at_;  // remaining steps by rank; -1: lives
 };
 
 class WorldChannel final : public ControlChannel {
@@ -130,10 +130,10 @@ class WorldChannel final : public ControlChannel {
 
 struct End {
   bool alive = false;
-  std::string set;  // what it has made, by the names of those it has made it with
+  std::string set;  // concatenated names of the ranks it has agreed with
 };
 
-// Makes a list of names with those that live.
+// Makes a list of the names of the live ranks.
 std::string make_names(Survivors& survivors, const std::string& name) {
   std::string made;
   survivors.make([&] {
@@ -170,7 +170,7 @@ std::vector<End> run_world(int size, unsigned seed, Outcomes& errors) {
 
 NDArray ones(std::int64_t count) { return full({count}, 1); }
 
-// How many there are, as all of them see it.
+// Number of ranks, by an all_reduce.
 float count_of(Communicator& comm) {
   NDArray data = ones(100);
   comm.all_reduce(data);
@@ -201,7 +201,7 @@ TEST_CASE("whoever dies when, those that are left have made the same with the sa
       deaths += !end.alive;
       if (!end.alive) continue;
       if (set.empty()) set = end.set;
-      CHECK(end.set == set);  // which may name one that has died since
+      CHECK(end.set == set);  // the set may include a rank that died afterwards
       CHECK(end.set.find(static_cast<char>('a' + rank)) != std::string::npos);
     }
   }
@@ -311,7 +311,7 @@ TEST_CASE("a rank that has gone comes back, and more than there were") {
         }
         REQUIRE(comm->rank() == rank);
         CHECK(count_of(*comm) == 3);
-        three_again.arrive_and_wait();  // grow ends calls that another rank has not finished
+        three_again.arrive_and_wait();  // grow() aborts calls that another rank has not finished
         comm = comm->grow(4, 20s);
       } else {
         three_again.wait();
@@ -343,7 +343,7 @@ TEST_CASE("only the ranks of a job can meet again") {
       CHECK_THROWS_WITH_AS(comm.grow(1), doctest::Contains("want more than this process's rank"),
                            InvalidArgument);
     CHECK_THROWS_AS(comm.grow(0, -1ms), InvalidArgument);
-    CHECK(count_of(comm) == 2);  // nothing has happened
+    CHECK(count_of(comm) == 2);  // the failed calls have changed nothing
   });
   const auto alone = Communicator::create({}, LaunchEnvironment{});
   CHECK_THROWS_WITH_AS(alone->grow(2), doctest::Contains("HEDDLE_RENDEZVOUS"), InvalidArgument);

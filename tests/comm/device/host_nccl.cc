@@ -17,7 +17,7 @@ using Bytes = std::vector<std::byte>;
 
 namespace {
 
-// What ranks have to have in common for a start to get anywhere.
+// The parameters of a collective, which must be equal on all ranks.
 struct Start {
   Kind kind;
   std::size_t count;
@@ -27,7 +27,7 @@ struct Start {
   bool operator==(const Start&) const = default;
 };
 
-// The n-th start of all ranks.
+// The n-th collectives started by all ranks.
 struct Round {
   std::vector<std::optional<Start>> starts;
   std::vector<Bytes> in;
@@ -60,28 +60,28 @@ Bytes reduced(const Round& round) {
 
 }  // namespace
 
-// What the ranks of one communicator share.
+// State shared by the ranks of one communicator.
 struct HostWorld {
   explicit HostWorld(int ranks) : size(ranks) {}
   const int size;
-  std::mutex mutex;  // guards all below
+  std::mutex mutex;  // guards the members below
   std::condition_variable news;
   int joined = 0;
   std::map<std::uint64_t, std::shared_ptr<Round>> rounds;
-  std::map<std::pair<int, int>, std::deque<Bytes>> mail;  // from, to
+  std::map<std::pair<int, int>, std::deque<Bytes>> mail;  // by (from, to)
 };
 
 namespace {
 
-// A rank, as its work knows it, which may outlive what stands for it.
+// The state of a rank that its enqueued work uses, and which may outlive HostRanks.
 struct Member {
   std::shared_ptr<HostWorld> world;
   int rank;
   bool alone, careless;
   std::atomic<bool> aborted{false};
-  std::uint64_t starts = 0;  // on its stream
+  std::uint64_t starts = 0;  // collectives started on its stream
 
-  // False: aborted.
+  // False if aborted.
   bool wait_for(std::unique_lock<std::mutex>& lock, const std::function<bool()>& what) {
     world->news.notify_all();
     world->news.wait(lock, [&] { return aborted || (!alone && what()); });
@@ -173,7 +173,7 @@ class HostRanks final : public DeviceRanks {
     if (group_stream_) start_unless_in_group(*group_stream_);
   }
 
-  // The second time that it is asked after a start it says that this is on its stream.
+  // Reports busy once after each start, as if the work were not on the stream yet.
   bool busy() override {
     if (library_.sick_rank == member_->rank) throw CommError("a cable has come loose");
     const std::lock_guard lock(member_->world->mutex);

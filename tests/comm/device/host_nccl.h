@@ -1,4 +1,5 @@
-// What takes NCCL's place where there is no GPU: its functions over the memory of this process, on streams of cpu(i).
+// A replacement for NCCL on hosts without a GPU: its functions over this process's memory, on streams of
+// cpu(i).
 #pragma once
 
 #include <atomic>
@@ -14,8 +15,8 @@ namespace heddle::test {
 
 struct HostWorld;
 
-// As NCCL does, it waits for ever if ranks do not start the same, and knows of others' deaths nothing. While there is
-// one, it is what the back end nccl uses. Its device i is cpu(i + 1): arrays on cpu(0) stay the network's.
+// Like NCCL it waits for ever if ranks start different collectives, and does not notice their death. The back
+// end nccl uses it during its lifetime. Its device i is cpu(i + 1): arrays on cpu(0) use the network.
 class HostNccl final : public comm_detail::DeviceLibrary {
  public:
   explicit HostNccl(int devices = 8);
@@ -28,18 +29,18 @@ class HostNccl final : public comm_detail::DeviceLibrary {
   std::unique_ptr<comm_detail::DeviceRanks> join(const std::string& id, int rank, int size,
                                                  Device device) override;
 
-  bool one_place = false;  // all devices are the same piece of hardware
-  bool careless = false;   // what ranks reduce by may differ: the result is what it happens to be
-  bool no_ids = false;     // new_id throws
-  bool alone = false;      // the other ranks are never there: what is started does not end but by abort()
-  std::atomic<int> sick_rank{-1};  // whose library says that something has gone wrong
+  bool one_place = false;          // pretends that all devices are the same hardware
+  bool careless = false;           // accepts different reduce ops; the result is arbitrary
+  bool no_ids = false;             // new_id throws
+  bool alone = false;              // other ranks never join, so collectives end only by abort()
+  std::atomic<int> sick_rank{-1};  // rank whose library reports an error
   std::atomic<int> starts{0};      // collectives put on a stream
-  std::atomic<int> aborts{0};      // communicators that were ended so
+  std::atomic<int> aborts{0};      // communicators ended by abort()
 
  private:
   const int devices_;
   comm_detail::DeviceLibrary* before_;
-  std::mutex mutex_;  // guards the two below
+  std::mutex mutex_;  // guards the members below
   int ids_ = 0;
   std::map<std::string, std::shared_ptr<HostWorld>> worlds_;
 };

@@ -150,7 +150,7 @@ TEST_CASE("a line says what its key may do; without a word it is a worker's") {
 TEST_CASE("only a line that says so lets its key administrate") {
   const Keys keys;
   const auto can = [&] { return keys.files().roles.at(keys.fingerprint()).admin; };
-  CHECK_FALSE(can());  // the line that was made with the key
+  CHECK_FALSE(can());  // the line that was created with the key
   for (const char* const text : {"roles:admin", "roles:worker,admin", "roles:admin,server"}) {
     write_file(keys.key.allowed_file, keys.fingerprint() + " " + text + "\n");
     CHECK(can());

@@ -26,7 +26,7 @@ Bytes random_bytes(std::size_t size, std::mt19937& random) {
   return bytes;
 }
 
-// What goes one way over a connection, in pieces with heads of any size.
+// One direction of a connection, in pieces with heads of any size.
 struct Way {
   Connection *from, *to;
   Bytes data{};
@@ -57,7 +57,8 @@ struct Way {
   }
 };
 
-// One thread serves both ends; with nothing to do it does what they say they wait for, so that a wrong wish is a hang.
+// Serves both ends on one thread. When idle it polls for what the ends request, so a wrong request makes the
+// test hang.
 void serve(Way& out, Way& back, std::size_t most) {
   while (!out.done() || !back.done()) {
     bool moved = out.send();
@@ -92,7 +93,7 @@ Step::Outcome shake_hands(Connection& one, Connection& other) {
   return outcome;
 }
 
-// Until both know what they have against each other.
+// Exchanges bytes until both ends know why the handshake failed.
 void fall_out(Connection& one, Connection& other) {
   std::array<std::byte, 1> byte{};
   for (int i = 0; i < 10; ++i) {
@@ -149,7 +150,7 @@ TEST_CASE("tls: who closes in the middle is gone, and no signal comes of it") {
   Ends ends = ends_of(keys, keys);
   check_both_ways(ends, 1000, 0, 1000, random);
   Way out{ends.client.get(), ends.server.get(), random_bytes(10'000'000, random)};
-  while (out.send()) continue;  // until the kernel's buffer is full
+  while (out.send()) continue;  // fills the kernel's buffers
   ends.server.reset();
   while (!out.closed) out.send();
   std::array<std::byte, 10> byte{};
@@ -191,7 +192,7 @@ TEST_CASE("tls: who does not encrypt is told apart from who has the wrong key") 
   }
 }
 
-// Between the two ends somebody passes bytes on, and changes one bit.
+// A proxy between the two ends flips one bit.
 TEST_CASE("tls: a bit that is changed on the way ends the connection, and is never delivered") {
   const Keys keys;
   std::mt19937 random(5);
@@ -227,7 +228,8 @@ TEST_CASE("tls: a bit that is changed on the way ends the connection, and is nev
       back.receive(5000);
     }
     REQUIRE(flipped);
-    // Unprotected is nothing but the version in front of a handshake's first records. A length makes who reads it wait.
+    // Only the version field of the first handshake records is unprotected. A changed length makes the reader
+    // wait.
     const bool undone = out.closed || back.closed || gone || !out.done() || !back.done();
     CHECK((undone || flip_at < 2500));
     for (const Way* way : {&out, &back}) {
@@ -237,7 +239,7 @@ TEST_CASE("tls: a bit that is changed on the way ends the connection, and is nev
   }
 }
 
-// --hellos=N for more of them.
+// Long run: --hellos=N
 TEST_CASE("tls: hostile bytes end the connection before anything is delivered") {
   const Keys keys;
   std::mt19937 random(6);

@@ -1,4 +1,4 @@
-// Keys and the two ends of a connection, for tests of what is encrypted.
+// Keys and two ends of a connection, for tests of encryption.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@
 
 namespace heddle::test {
 
-// A directory with a key.
+// A temporary directory with a key.
 struct Keys {
   TemporaryDirectory directory;
   CommKey key = make_comm_key(directory.path, false);

@@ -12,8 +12,8 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from ports import free_port  # noqa: E402, F401
 
-PATIENCE = 60  # seconds for anything at all: longer is a hang
-SKIPPED = 77  # the exit code of a test that cannot be run here
+PATIENCE = 60  # seconds for any step; longer is a hang
+SKIPPED = 77  # exit code of a test that cannot run here
 
 
 class Failure(Exception):
@@ -21,7 +21,7 @@ class Failure(Exception):
 
 
 def found(program):
-    """Its path, also where only root's PATH leads; None if it is not installed."""
+    """The program's path, also in directories of root's PATH; None if it is not installed."""
     return shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin:/sbin")
 
 
@@ -37,10 +37,10 @@ class Rank:
 
 
 class Job:
-    """Ranks of one scenario; leaving the context ends those that are left."""
+    """The rank processes of one scenario; leaving the context kills the remaining ones."""
 
     def __init__(self, program, scenario, size, hosts=1, meeting=None, prefix=lambda number: [], **environment):
-        """`prefix`: what stands before the program, by rank. Without `meeting` a unix socket of its own."""
+        """`prefix`: words before the program, by rank. `meeting`: the rendezvous, by default a new unix socket."""
         self.place = tempfile.mkdtemp(prefix="heddle-ranks-")
         self.meeting = meeting or f"unix:{self.place}/meeting"
         self.selector, self.ranks = selectors.DefaultSelector(), []
@@ -61,7 +61,7 @@ class Job:
         return rank
 
     def replace(self, numbers):
-        """Kills ranks, and starts others in their places."""
+        """Kills ranks, and starts new processes for them."""
         for number in numbers:
             self.ranks[number].process.kill()
         for number in numbers:
@@ -100,7 +100,7 @@ class Job:
             self.read(0.05)
 
     def end(self, expected=None):
-        """Waits until all have ended by themselves; `expected`: exit codes that are not 0, by rank."""
+        """Waits until all ranks have ended; `expected`: exit codes that are not 0, by rank."""
         self.until(lambda: not any(rank.open for rank in self.ranks), "all ranks end")
         for rank in self.ranks:
             code = rank.process.wait(PATIENCE)
@@ -117,7 +117,7 @@ class Job:
                     if self.meeting.encode() in file.read():
                         raise Failure(f"process {pid} is left")
             except OSError:
-                continue  # it has ended, or is somebody else's
+                continue  # the process has ended, or belongs to another user
 
     def report(self):
         return "\n".join(f"  rank {rank.number}: " + " | ".join(rank.lines[-4:]) for rank in self.ranks)
@@ -150,7 +150,7 @@ def with_report(job, check):
 
 
 def run_tests(tests, *errors):
-    """Runs (name, function) pairs, each in turn, and says how it went; the exit code. `errors`: what else is a failure."""
+    """Runs (name, function) pairs and prints results; returns the exit code. `errors`: other failures."""
     failures = 0
     for name, test in tests:
         begin = time.monotonic()

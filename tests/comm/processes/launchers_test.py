@@ -22,14 +22,14 @@ from jobs import PATIENCE, SKIPPED, Failure, found, free_port, run_tests
 
 
 def variables(**more):
-    """What ranks inherit: nothing that would decide before the launcher's own variables do."""
+    """The environment without variables that take precedence over the launcher's own."""
     decides = ("HEDDLE_R", "HEDDLE_S", "HEDDLE_L", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "OMPI_", "PMI", "SLURM_", "DMLC_",
                "HOSTNAME")
     return {**{name: value for name, value in os.environ.items() if not name.startswith(decides)}, **more}
 
 
 def run(words, **more):
-    """Whoever it has started ends with it."""
+    """Runs a command; all processes that it has started end with it."""
     with subprocess.Popen(words, env=variables(**more), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           stdin=subprocess.DEVNULL, start_new_session=True) as process:
         try:
@@ -87,7 +87,7 @@ class Torchrun:
 
 
 class Pods:
-    """Host names of their own, and pod 0's in what they have for a name server."""
+    """Ranks with host names of pods; pod 0's is in their /etc/hosts."""
     INSIDE = ("unshare", "-r", "-u", "-m", "sh", "-c",
               'hostname "$1" && mount --bind "$2" /etc/hosts && shift 2 && exec "$@"', "pod")
 
@@ -147,7 +147,7 @@ class Ssh:
 
     @contextlib.contextmanager
     def server(self, place):
-        """The script that is ssh with this server's keys and port, and what the server has said."""
+        """Runs an sshd; yields a script that runs ssh with its keys and port, and the server's log."""
         facts = {"port": free_port(), "place": place, "user": getpass.getuser()}
         for key in ("host_key", "rank_key"):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", place / key], check=True)
@@ -157,7 +157,7 @@ class Ssh:
         script.write_text(f"#!/bin/sh\nexec {found('ssh')} -F {place}/ssh_config \"$@\"\n")
         script.chmod(0o755)
         if os.getuid() == 0:
-            os.makedirs("/run/sshd", exist_ok=True)  # where root's sshd locks itself in
+            os.makedirs("/run/sshd", exist_ok=True)  # privilege separation directory of root's sshd
         with open(place / "sshd.log", "w") as log:
             sshd = subprocess.Popen([found("sshd"), "-D", "-e", "-f", place / "sshd_config"], stderr=log)
         try:
@@ -171,7 +171,7 @@ class Ssh:
 
     def __call__(self, program, heddle):
         with tempfile.TemporaryDirectory(prefix="heddle-ssh-") as place, self.server(pathlib.Path(place)) as (ssh, _):
-            # Rank 0 is started here, as on any "localhost"; the others by ssh.
+            # Rank 0 is started directly, as on any "localhost"; the others by ssh.
             start = [heddle, "launch", "--ssh", ssh, "--hosts", "localhost:1,127.0.0.1:2"]
             refused = run([*start, "--", program, "sweep"], HEDDLE_COMM_KEYS=place + "/none")
             if refused.returncode == 0 or "heddle keygen" not in refused.stdout:

@@ -23,7 +23,7 @@ MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none
 
 
 class Rank:
-    """What one rank has said so far, as jobs.Rank has it."""
+    """The output of one rank so far, with the interface of jobs.Rank."""
 
     def __init__(self, number, place):
         self.number, self.file = number, place / f"rank.{number}" / "stdout"
@@ -37,7 +37,7 @@ class Rank:
 
 
 class MpiJob:
-    """A job under mpirun, whose ranks' words go into files. Leaving the context ends it."""
+    """A job under mpirun, whose ranks' output goes into files. Leaving the context ends it."""
 
     def __init__(self, program, scenario, size, *words, **environment):
         self.place = pathlib.Path(tempfile.mkdtemp(prefix="heddle-mpi-"))
@@ -56,7 +56,7 @@ class MpiJob:
 
     def __exit__(self, *_):
         if self.process.poll() is None:
-            self.process.terminate()  # it ends its ranks
+            self.process.terminate()  # mpirun then ends its ranks
             self.process.wait(PATIENCE)
         self.log.close()
         shutil.rmtree(self.place)
@@ -68,7 +68,7 @@ class MpiJob:
             time.sleep(0.01)
 
     def end(self, done, code=0):
-        """Waits for the end, with the ranks that are to be done."""
+        """Waits for the end; the ranks in `done` must have finished."""
         self.until(lambda: self.process.poll() is not None, "mpirun ends")
         if code is not None:
             expect(self.process.returncode == code, f"mpirun ended with {self.process.returncode}\n{self.report()}")
@@ -78,13 +78,13 @@ class MpiJob:
         expect(not self.processes(), f"left: {self.processes()}")
 
     def processes(self):
-        """Of the ranks: their process, by rank."""
+        """The process ids of the ranks, by rank."""
         found = {}
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
                 words = pathlib.Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace").split("\0")
             except OSError:
-                continue  # it has ended, or is somebody else's
+                continue  # the process has ended, or belongs to another user
             number = next((word[21:] for word in words if word.startswith("OMPI_COMM_WORLD_RANK=")), None)
             if self.mark in words and number is not None:
                 found[int(number)] = int(pid)
@@ -124,14 +124,14 @@ def leave(options):
 
 
 def kills(options):
-    """mpirun leaves those alive that are alive, and their MPI goes on among them."""
+    """With --enable-recovery mpirun lets the survivors live, and MPI still works among them."""
     for _ in range(options.kills):
         size = options.random.randint(2, 4)
         victim = options.random.randrange(size)
         others = [number for number in range(size) if number != victim]
         with MpiJob(options.program, "loop", size, "--enable-recovery") as job:
             job.until(lambda: all(rank.first("going") for rank in job.ranks), "calls are answered")
-            time.sleep(options.random.uniform(0, 0.03))  # the moment is to be any
+            time.sleep(options.random.uniform(0, 0.03))  # a random moment
             os.kill(job.processes()[victim], signal.SIGKILL)
             job.end(others, code=None)
             for number in others:
@@ -140,7 +140,7 @@ def kills(options):
 
 
 def apart(options):
-    """Two worlds of one rank each."""
+    """Two processes with a separate MPI_COMM_WORLD each."""
     place = tempfile.mkdtemp(prefix="heddle-mpi-")
     variables = {**os.environ, "HEDDLE_COMM_BACKEND": "mpi", "HEDDLE_SIZE": "2",
                  "HEDDLE_RENDEZVOUS": f"unix:{place}/meeting"}

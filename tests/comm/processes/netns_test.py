@@ -17,11 +17,11 @@ import time
 from jobs import SKIPPED, Job, error_of, expect, finished, run_tests, with_report
 
 NEAR, FAR, PORT = "10.251.7.1", "10.251.7.2", 23456
-LOST_WITHIN = 8.0  # a host that does not answer is given up after 2 s
+LOST_WITHIN = 8.0  # seconds; a host that does not answer is lost after 2 s
 
 
 def inside():
-    """Whether this process is in a namespace of its own by now; else it becomes one, or says that it may not."""
+    """Re-executes this program in a network namespace, unless it is in one; skips the test if that is not allowed."""
     if os.environ.get("HEDDLE_NETNS_TEST"):
         return
     allowed = shutil.which("ip") and subprocess.run(
@@ -39,7 +39,7 @@ def ip(*words):
 
 
 class TwoHosts:
-    """This namespace is the near one; the far one lives as long as a process that waits in it."""
+    """This namespace is the near host; the far host's namespace exists while a process waits in it."""
 
     def __init__(self, keys):
         self.protection = {"HEDDLE_COMM_KEYS": keys} if keys else {"HEDDLE_COMM_INSECURE": "1"}
@@ -58,7 +58,8 @@ class TwoHosts:
         return self
 
     def __exit__(self, *_):
-        ip("link", "del", "near")  # the kernel takes a namespace apart some time after its last process has ended
+        # deletes it now, since the kernel removes a namespace some time after its last process has ended
+        ip("link", "del", "near")
         self.holder.stdin.close()
         self.holder.wait()
         self.holder.stdout.close()
@@ -70,7 +71,7 @@ class TwoHosts:
         ip("link", "set", "near", "up" if up else "down")
 
     def job(self, program, scenario, size, **environment):
-        """The first half of the ranks is on the near host; the two do not see each other's memory."""
+        """A job whose first half of ranks is on the near host; the hosts share no memory."""
         hosts = {**self.protection, **environment}
         return Job(program, scenario, size, hosts=2, meeting=f"tcp:{NEAR}:{PORT}",
                    prefix=lambda number: [] if number * 2 // size == 0 else self.there(), **hosts)
@@ -89,7 +90,7 @@ def cuts(options, hosts):
         with hosts.job(options.program, "loop", size) as job:
             def check():
                 job.until(lambda: all(rank.first("going") for rank in job.ranks), "calls are answered")
-                time.sleep(options.random.uniform(0, 0.03))  # the moment is to be any
+                time.sleep(options.random.uniform(0, 0.03))  # a random moment
                 hosts.wire(False)
                 when = time.monotonic()
                 job.end()

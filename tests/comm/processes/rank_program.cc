@@ -1,11 +1,11 @@
-// One rank of a job, for ranks_test.py: rank_program SCENARIO. It says what happens to it, a line each:
-//   going              calls are being answered; again from time to time
-//   error KIND NS TEXT what a call threw, and when, on CLOCK_MONOTONIC
-//   shrunk SIZE        it has gone on with the others, and what they computed was right
-//   refused KIND TEXT  it could not
-//   shrinking          it has heard of a death, and calls shrink
-//   grown SIZE         it has met the others again, and what they computed was right
-//   done               the scenario has come to its end
+// One rank of a job, for ranks_test.py: rank_program SCENARIO. It prints events, a line each:
+// going              calls are being answered; repeated from time to time
+// error KIND NS TEXT a call threw, at NS on CLOCK_MONOTONIC
+// shrunk SIZE        it continues with the survivors, whose results are right
+// refused KIND TEXT  it could not shrink
+// shrinking          it has heard of a death, and calls shrink
+// grown SIZE         it has met the others again, and results are right
+// done               the scenario has ended
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -36,7 +36,7 @@ namespace {
 
 void say(const std::string& line) {
   const std::string text = line + "\n";
-  if (write(STDOUT_FILENO, text.data(), text.size()) < 0) _exit(9);  // whoever asked is gone
+  if (write(STDOUT_FILENO, text.data(), text.size()) < 0) _exit(9);  // the test has ended
 }
 
 void say_error(const char* word, bool when) {
@@ -113,7 +113,7 @@ void pass_on(Communicator& comm, std::size_t count) {
 
 constexpr std::size_t kCounts[] = {1, 300, 5000, 200'000};
 
-// Ranks that begin with the same state of `random` do the same.
+// Makes one random call: the same on all ranks whose `random` has the same state.
 void step(Communicator& comm, Random& random) {
   static constexpr void (*kCalls[])(Communicator&, std::size_t) = {reduce, reduce_raw, reduce_shared,
                                                                    gather, exchange,   pass_on};
@@ -136,7 +136,7 @@ void go_on_without(Communicator& comm) {
   }
 }
 
-// Until a call fails.
+// Makes random calls until one fails.
 void loop(Communicator& comm) {
   Random random(3);
   try {
@@ -153,13 +153,13 @@ void loop(Communicator& comm) {
   go_on_without(comm);
 }
 
-// What is in the environment; 0 if nothing.
+// An integer from the environment; 0 if it is not set.
 int number(const char* name) {
   const char* text = std::getenv(name);
   return text ? std::atoi(text) : 0;
 }
 
-// Until so many are left as are to be.
+// Shrinks after each death until SURVIVORS ranks are left.
 void survive(Ranks& comm) {
   const int last = number("SURVIVORS");
   for (bool whole = false; !whole;) {
@@ -174,15 +174,14 @@ void survive(Ranks& comm) {
     try {
       steps(*comm, 5, 7);
       whole = comm->size() == last;
-    } catch (const PeerLost&) {  // somebody has died since
+    } catch (const PeerLost&) {  // another rank has died
       continue;
     }
     say("shrunk " + std::to_string(comm->size()));
   }
 }
 
-// With those that are started anew, so often as is asked for. Only who has been there from the start knows how often
-// that has been.
+// Meets restarted ranks MEETINGS times. New ranks learn the number of meetings so far by an all_reduce.
 void regrow(Ranks& comm) {
   for (std::int64_t met = 0;; ++met) {
     try {
@@ -192,7 +191,7 @@ void regrow(Ranks& comm) {
       steps(*comm, 5, 7);
       say("grown " + std::to_string(comm->size()));
       if (met == number("MEETINGS")) return;
-      // Who is to grow without a fault does so while the others still call.
+      // With GROW rank 0 grows without a fault, while the others still call.
       Random random(3);
       for (say("going"); number("GROW") == 0 || comm->rank() != 0;) step(*comm, random);
     } catch (const CommError&) {
@@ -229,7 +228,7 @@ void sweep(Ranks& comm) {
   comm->wait();
 }
 
-// Nothing at all, and what fits into no buffer; so do the halves.
+// Empty arrays, and arrays larger than any buffer; also on halves of the ranks.
 void large(Ranks& comm) {
   const Ranks half = comm->split(comm->rank() % 2);
   say("backends " + comm->backend() + " " + half->backend());
@@ -249,7 +248,7 @@ void leave(Ranks& comm) {
   }
 }
 
-// The others wait for longer than the timeout.
+// The other ranks wait for longer than the timeout, which is no error.
 void compute_long(Ranks& comm) {
   reduce(*comm, 4);
   if (comm->rank() == 0) compute_for(std::chrono::milliseconds(4000));
@@ -286,10 +285,11 @@ void mismatch(Ranks& comm) {
   }
 }
 
-// The communicator's destructor is not called. The other ranks may lose this one in any of their steps, the tenth included.
+// Exits without the communicator's destructor. Other ranks may lose this one in any step, including the
+// tenth.
 void just_exit(Ranks& comm) {
   if (comm->rank() != comm->size() - 1) return loop(*comm);
-  steps(*comm, 10, 3);  // the same as those of loop()
+  steps(*comm, 10, 3);  // the same steps as those of loop()
   new Ranks(comm);
   say("done");
   std::_Exit(0);
@@ -299,14 +299,14 @@ void two(Ranks& comm) {
   const Ranks turned = comm->split(0, -comm->rank());
   for (int i = 0; i < 50; ++i) {
     NDArray a = array(of(3000, 1), {3000}), b = array(of(3000, 2), {3000});
-    // In another order on every second rank: each communicator has its own.
+    // Every second rank calls in reverse order: order matters only within a communicator.
     for (int k = 0; k < 2; ++k) k == comm->rank() % 2 ? comm->all_reduce(a) : turned->all_reduce(b);
     check(a, comm->size(), "the first of two");
     check(b, 2 * comm->size(), "the second of two");
   }
 }
 
-// On two hosts: each half shares one, and so its memory.
+// Ranks on two hosts: each half is on one host, and so uses shared memory.
 void two_hosts(Ranks& comm) {
   const Ranks half = comm->split(2 * comm->rank() / comm->size());
   say("backends " + comm->backend() + " " + half->backend());
@@ -319,7 +319,7 @@ void two_hosts(Ranks& comm) {
   }
 }
 
-// The last rank dies: its half and the whole hear of it, the other half does not.
+// The last rank dies: its half and the whole get an error, the other half does not.
 void split_death(Ranks& comm) {
   const Ranks half = comm->split(comm->rank() % 2);
   const bool concerned = comm->rank() % 2 == (comm->size() - 1) % 2;

@@ -14,7 +14,7 @@ import time
 
 from jobs import Failure, Job, error_of, expect, finished, run_tests, with_report
 
-LOST_WITHIN = 2.0  # what a killed peer's survivors are promised
+LOST_WITHIN = 2.0  # seconds, as the documentation promises survivors
 
 
 def plain(scenario):
@@ -26,7 +26,7 @@ def plain(scenario):
 
 
 def lost(scenario, code):
-    """The last rank goes by itself."""
+    """The last rank exits on its own."""
     def run(options):
         for size in (2, 3, 4):
             with options.job(scenario, size) as job:
@@ -80,7 +80,7 @@ def kills(options):
         with options.job("loop", size) as job:
             def check():
                 job.until(lambda: all(rank.first("going") for rank in job.ranks), "calls are answered")
-                time.sleep(options.random.uniform(0, 0.03))  # the moment is to be any
+                time.sleep(options.random.uniform(0, 0.03))  # a random moment
                 job.ranks[victim].process.kill()
                 when = time.monotonic()
                 job.end({victim: -signal.SIGKILL})
@@ -95,7 +95,7 @@ def kills(options):
 
 
 def kills_in_shrink(options):
-    """One after the other dies while those that are left look for each other."""
+    """Ranks die one after another while the survivors agree."""
     for _ in range(options.kills):
         size = options.random.randint(3, 6)
         victims = options.random.sample(range(size), options.random.randint(2, size - 1))
@@ -105,7 +105,7 @@ def kills_in_shrink(options):
                 job.until(lambda: all(rank.first("going") for rank in job.ranks), "calls are answered")
                 for victim in victims:
                     job.ranks[victim].process.kill()
-                    time.sleep(options.random.choice((0, 0.001, 0.003, 0.01, 0.03)))  # the moment is to be any
+                    time.sleep(options.random.choice((0, 0.001, 0.003, 0.01, 0.03)))  # a random moment
                 job.end({victim: -signal.SIGKILL for victim in victims})
                 survivors = [rank for rank in job.ranks if rank.number not in victims]
                 finished(job, victims)
@@ -115,7 +115,7 @@ def kills_in_shrink(options):
 
 
 def comebacks(options):
-    """Ranks die and come back, now and then all but one."""
+    """Ranks die and are restarted, sometimes all but one."""
     for again in range(max(options.kills // 5, 2)):
         size, meetings = options.random.randint(2, 4), 2
         environment = {"MEETINGS": str(meetings), "SHRINK": str(again % 2), "HEDDLE_COMM_TIMEOUT": "20"}
@@ -134,7 +134,7 @@ def comebacks(options):
 
 
 def growth(options):
-    """More ranks than at the start; those that are there hear of it in the middle of their calls."""
+    """The job grows; the existing ranks get an error in the middle of their calls."""
     with options.job("regrow", 2, MEETINGS="1", GROW="4", HEDDLE_COMM_TIMEOUT="20") as job:
         def check():
             job.until(lambda: job.ranks[1].first("error"), "the others are told that one grows")
@@ -148,7 +148,7 @@ def growth(options):
 
 
 def stops(options):
-    """A rank is stopped, missed, and goes on too late."""
+    """A rank is stopped, declared lost, and continues too late."""
     timeout, latest = 2.0, []
     for _ in range(options.stops):
         size = options.random.randint(2, 4)
@@ -176,7 +176,7 @@ def stops(options):
 
 
 def paused(options):
-    """A whole job that is stopped and goes on, as by Ctrl-Z, is no error, however long that was."""
+    """A whole job that is stopped and continued, as by Ctrl-Z, gets no error, however long it was stopped."""
     with options.job("loop", 3, HEDDLE_COMM_TIMEOUT="1.5") as job:
         def check():
             for _ in range(2):

@@ -62,7 +62,7 @@ class Slurm:
                                     place=self.place, cpus=max(2, os.cpu_count()), first_port=free_port(),
                                     second_port=free_port())
         (self.place / "slurm.conf").write_text(text)
-        # Without control groups: the file that says so has to be there.
+        # Disables control groups, for which this file is required.
         (self.place / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\nIgnoreSystemd=yes\n")
 
     def start(self, *words):
@@ -134,7 +134,7 @@ def a_batch_script(slurm, program):
 
 
 def an_end_is_told(slurm, program):
-    """The last task is gone without a word; the other one hears of it and goes on."""
+    """The last task exits; the other one gets an error and continues alone."""
     run = slurm.run("srun", "-n", "2", program, "exit")
     told = "error PeerLost" in run.stdout and "shrunk 1" in run.stdout
     expect(told and run.returncode == 0, "a task that ends", run, slurm)
@@ -156,7 +156,7 @@ def main():
         return SKIPPED
     program = os.path.abspath(options.program)
     place = pathlib.Path(tempfile.mkdtemp(prefix="heddle-slurm-"))
-    place.chmod(0o755)  # munged insists on a folder that others cannot write
+    place.chmod(0o755)  # munged requires a folder that others cannot write
     with contextlib.ExitStack() as stack:
         if not options.keep:
             stack.callback(shutil.rmtree, place, True)

@@ -31,7 +31,7 @@ def launched(program, heddle, keys):
 
 
 def refused(program, heddle, keys):
-    """Without keys, and with a key file that others can read, nothing starts."""
+    """Nothing starts without keys, or with a key file that others can read."""
     with tempfile.TemporaryDirectory() as empty:
         done = launch(program, heddle, HEDDLE_COMM_KEYS=empty, HEDDLE_COMM_ENCRYPT="1")
         expect(done.returncode != 0 and "heddle keygen" in done.stdout, done.stdout)
@@ -42,7 +42,7 @@ def refused(program, heddle, keys):
 
 
 def lost(program, heddle, keys):
-    """A rank that is killed, and one that is stopped, as over plain connections."""
+    """A rank that is killed or stopped is detected as over unencrypted connections."""
     for signum, kind in ((signal.SIGKILL, "PeerLost"), (signal.SIGSTOP, "PeerSilent")):
         with Job(program, "loop", 3, HEDDLE_COMM_BACKEND="tcp", HEDDLE_COMM_KEYS=keys, HEDDLE_COMM_ENCRYPT="1",
                  HEDDLE_COMM_TIMEOUT="3" if signum == signal.SIGSTOP else "10") as job:

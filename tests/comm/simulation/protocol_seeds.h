@@ -1,4 +1,5 @@
-// Whole lives of a communicator, each drawn from a seed. Both say what went wrong; nothing: "".
+// Simulated lifetimes of a communicator, drawn from a seed. Both functions return an error text; "" if
+// nothing is wrong.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +7,9 @@
 
 namespace heddle::test {
 
-// Collectives, while ops fail, ranks die, or one calls something else.
+// Collectives, while ops fail, ranks die, or a rank makes a different call.
 std::string simulate_calls(std::uint64_t seed);
-// What is left of a communicator agrees, while more of it dies, stands still, or does not come.
+// Survivors agree, while more ranks die, pause, or do not take part.
 std::string simulate_survivors(std::uint64_t seed);
 
 }  // namespace heddle::test

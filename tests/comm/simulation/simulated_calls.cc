@@ -1,5 +1,5 @@
-// Collectives over simulated connections: bytes come late and in pieces, ops fail, ranks die, and call what others do
-// not.
+// Collectives over simulated connections: bytes arrive late and in pieces, ops fail, ranks die or make
+// different calls.
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -26,12 +26,12 @@ using namespace std::chrono_literals;
 using Time = Simulation::Time;
 
 constexpr Key kKey{0x0706050403020100, 0x0f0e0d0c0b0a0908};
-constexpr auto kDetection = 50ms;  // at most, until a rank knows that another one has died
-constexpr auto kMaxDelay = 2ms;    // at most, until it hears what another rank knows
+constexpr auto kDetection = 50ms;  // longest time until a rank notices another's death
+constexpr auto kMaxDelay = 2ms;    // longest time until it learns what another rank knows
 
 std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
 
-// One way between two ranks: what lies in it, and when which of it arrives.
+// One direction between two ranks: chunks of bytes and their arrival times.
 struct Wire {
   struct Chunk {
     Time when;
@@ -56,7 +56,7 @@ class Net {
   void wake(int rank) {
     if (fibers[at(rank)] >= 0) simulation.wake(fibers[at(rank)]);
   }
-  // The first counts; the others hear of it, each in its own time.
+  // A rank's first failure counts; other ranks get it after random delays.
   void fail(int rank, const Failure& failure) {
     if (gone[at(rank)] || failures[at(rank)]) return;
     failures[at(rank)] = failure;
@@ -91,9 +91,9 @@ class Net {
   Simulation& simulation;
   const int size;
   std::vector<int> fibers;
-  std::vector<std::optional<Failure>> failures;  // by rank, what it knows
+  std::vector<std::optional<Failure>> failures;  // the failure that each rank knows
   std::vector<char> gone;
-  std::deque<CallWatch> watches;  // by rank
+  std::deque<CallWatch> watches;  // indexed by rank
   Time last_death{};
   std::vector<int> hosts{};
   std::size_t room = 0;
@@ -149,7 +149,7 @@ class SimulatedConnection final : public test::SocketlessConnection {
   const int rank_, other_;
 };
 
-// What a tcp transport is, without its control thread and its sockets.
+// A tcp transport without its control thread and sockets.
 class SimulatedTransport final : public Transport {
  public:
   SimulatedTransport(Net& net, int rank)
@@ -239,7 +239,7 @@ class SimulatedTransport final : public Transport {
   std::vector<std::uint64_t> sent_, received_;
 };
 
-// One call as all ranks make it. Data are small whole numbers, whose sums are the same in every order.
+// One call as all ranks make it. Data are small integers, whose sums do not depend on the order.
 struct Call {
   Kind kind = Kind::barrier;
   ReduceOp op = ReduceOp::sum;
@@ -248,7 +248,7 @@ struct Call {
   int root = -1;
   std::size_t count = 0;
   std::set<int> failed{};
-  int odd = -1;  // the rank that calls something else
+  int odd = -1;  // rank that makes a different call
 };
 
 double value(std::size_t call, int rank, std::size_t element) {
@@ -277,7 +277,7 @@ Call random_call(Simulation& from, int size) {
   return call;
 }
 
-// Of all_to_all: what rank `a` has for rank `b`.
+// Elements that rank `a` sends to rank `b` in an all_to_all.
 std::int64_t between(const Call& call, int a, int b) {
   return static_cast<std::int64_t>((call.count + at(a) * 3 + at(b) * 5) % 7);
 }
@@ -293,7 +293,7 @@ double reduced(const Call& call, std::size_t number, int size, std::size_t eleme
   return call.op == ReduceOp::avg ? all / size : all;
 }
 
-// What the rank gives, and what it is to get.
+// A rank's input and expected output.
 struct Data {
   std::vector<double> in{}, out{};
   std::vector<std::int64_t> in_counts{}, out_counts{};
@@ -325,7 +325,7 @@ Data data_of(const Call& call, std::size_t number, int rank, int size) {
   return data;
 }
 
-// How many of the calls behind it a rank says are there.
+// Number of later calls that a rank announces as queued.
 std::uint8_t ahead_of(std::size_t number, int rank) {
   return static_cast<std::uint8_t>((number * 7 + at(rank) * 13 + 5) % 19);
 }
@@ -363,20 +363,20 @@ bool run_typed(MessageCollectives& collectives, Collective& made, const Call& ca
   made.out = reinterpret_cast<std::byte*>(out.data());
   made.in_counts = data.in_counts;
   made.out_counts = data.out_counts;
-  // As communicators do: a broadcast's root has its data where they are to be.
+  // As communicators do: a broadcast's root has its data in the output.
   if (call.kind == Kind::broadcast && data.out == data.in) out = in;
   collectives.run(made);
   for (std::size_t i = 0; i < data.out.size(); ++i) {
-    // averages are rounded, or cut to an integer
+    // averages are rounded, or truncated to an integer
     if (std::abs(static_cast<double>(out[i]) - static_cast<double>(T(data.out[i]))) > 1e-5) return false;
   }
   return true;
 }
 
-// How one rank has seen one call.
+// The outcome of one call on one rank.
 struct Seen {
-  std::string error{};  // of which kind; "": none, "wrong": no error, and not the right result
-  int about = -1;       // of RemoteFailure and PeerLost
+  std::string error{};  // kind of the error; "": none, "wrong": no error, but a wrong result
+  int about = -1;       // rank named by RemoteFailure or PeerLost
 };
 
 class Run {
@@ -448,7 +448,7 @@ class Run {
                                                  : run_typed<std::int8_t>;
     try {
       const bool right = run(collectives, made, call, data);
-      // Nobody may know more, or less, of how many calls are to go as one: also ranks whose own part has failed.
+      // All ranks must agree on the number of calls to fuse, also those whose input has failed.
       const bool knows = call.kind == Kind::all_reduce && call.count > 0;
       if (made.record.ahead != (knows ? least_ahead(number, size_) : 0))
         return {"another number of calls ahead"};
@@ -477,7 +477,8 @@ class Run {
     return call;
   }
 
-  // With agree_first all hear of everything; without it those that get nothing, or get it from others, may not.
+  // With agree_first all ranks hear of every failure. Without it ranks with no input from the failed rank may
+  // not.
   bool all_hear(const Call& call) const {
     return agree_first_ || call.root < 0 || call.failed.count(call.root);
   }
@@ -500,7 +501,7 @@ class Run {
         if (trouble_ != Trouble::death || !net_.gone[at(seen[number].about)]) return text + ", untrue";
         if (told_[at(rank)] > net_.last_death + kDetection + kMaxDelay) return text + ", too late";
       } else if (error == "CommMismatch") {
-        // It may be told of a later call, which another rank is in already.
+        // The error may be about a later call that another rank has already begun.
         const auto odd = [](const Call& one) { return one.odd >= 0; };
         if (std::none_of(calls_.begin() + static_cast<std::ptrdiff_t>(number), calls_.end(), odd))
           return text + ", untrue";

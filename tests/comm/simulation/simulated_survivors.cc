@@ -1,4 +1,4 @@
-// Survivors over a simulated control channel: messages arrive late, ranks fail at any moment, are stopped, or do not
+// Survivors over a simulated control channel: messages arrive late; ranks die at any moment, pause, or do not
 // take part.
 #include <algorithm>
 #include <deque>
@@ -20,22 +20,22 @@ using namespace std::chrono_literals;
 using Time = Simulation::Time;
 
 constexpr std::chrono::milliseconds kTimeout{10'000};
-constexpr auto kMaxDelay = 20ms;  // until a message arrives
-constexpr auto kNotice = 2000ms;  // at most, until a rank knows that another one has died
-constexpr auto kMoment = 500ms;   // ControlChannel::wait
+constexpr auto kMaxDelay = 20ms;  // longest delay of a message
+constexpr auto kNotice = 2000ms;  // longest time until a rank notices another's death
+constexpr auto kMoment = 500ms;   // duration of ControlChannel::wait
 
 std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
 
-// What is to become of a rank.
+// The fate of a rank.
 enum class Lot { lives, dies, pauses, vanishes, stays_away, fails };
 
 struct Member {
   Lot lot = Lot::lives;
   int fiber = -1;
-  int messages = -1;  // dies after it has sent so many; -1: not by number
+  int messages = -1;  // messages until it dies; -1: it dies by time, or lives
   bool dead = false, away = false;
   Time dies{}, ended{};
-  std::string end = "nothing", set{};  // "": it has returned
+  std::string end = "nothing", set{};  // end: how it ended; "": it has returned
 };
 
 class World {
@@ -47,8 +47,8 @@ class World {
     }
   }
   int size() const { return static_cast<int>(members.size()); }
-  // All others find out, each in its own time; or only some, if the rank lives. What it has sent before has arrived by
-  // then.
+  // All other ranks notice the death at random times; if the rank lives, perhaps only some. Its earlier
+  // messages have arrived by then.
   void be_missed(int rank, Simulation::Duration least, bool by_all = true) {
     bool one = false;
     for (int other = 0; other < size(); ++other) {
@@ -81,8 +81,8 @@ class World {
   };
   Simulation& simulation;
   std::vector<Member> members;
-  std::vector<std::vector<std::deque<Letter>>> mail;  // [to][from]
-  std::vector<std::vector<char>> gone;                // [for whom][who]
+  std::vector<std::vector<std::deque<Letter>>> mail;  // messages by [to][from]
+  std::vector<std::vector<char>> gone;                // by [observer][subject]
 };
 
 class SimulatedChannel final : public ControlChannel {
@@ -200,11 +200,11 @@ class Run {
     }
     member.ended = simulation_.now();
     if (simulation_.one_in(2)) return;
-    member.away = true;  // it leaves
+    member.away = true;  // the rank leaves
     world_.be_missed(rank, 0ms);
   }
 
-  // Makes a list of names with those that live.
+  // Makes a list of the names of the live ranks.
   std::string make_names(Survivors& survivors, int rank) {
     std::string made;
     survivors.make([&] {
@@ -227,7 +227,8 @@ class Run {
       const Member& member = world_.members[at(rank)];
       if (member.dead || member.end == "stays away") continue;
       const std::string who = "rank " + std::to_string(rank) + " of " + std::to_string(world_.size());
-      // An attempt is agreeing, two texts and the end, each within twice the timeout; each loss may cost one.
+      // An attempt has an agreement, two texts and an end, each within twice the timeout; each death may cost
+      // one attempt.
       if (member.ended - begin > (deaths + 2) * 8 * kTimeout) return who + " was kept too long";
       const bool own = lots_[at(rank)] == Lot::vanishes;
       if (member.end.empty()) {
@@ -244,7 +245,7 @@ class Run {
     }
     for (int rank = 0; rank < world_.size() && returned; ++rank) {
       const Member& member = world_.members[at(rank)];
-      // Who throws is out, as if it had died: nobody may count on it.
+      // A rank that throws counts as dead: no other rank's set may include it.
       const bool counted = set.find(static_cast<char>('0' + rank)) != std::string::npos;
       if (counted && !member.dead && !member.end.empty())
         return first + " has " + set + ", but rank " + std::to_string(rank) + " " + member.end;

@@ -15,10 +15,10 @@ namespace heddle::test {
 namespace {
 
 constexpr std::size_t kStack = 256 << 10;
-// A fiber that is woken does not run at once: others may be faster.
+// Largest delay before a woken fiber runs, so that others may be faster.
 constexpr std::chrono::microseconds kLate{20};
 
-// Stacks are made once: a run is shorter than it takes the kernel to clear new ones.
+// Reuses stacks: a run takes less time than the kernel needs to clear new ones.
 std::vector<std::unique_ptr<char[]>>& spare_stacks() {
   static std::vector<std::unique_ptr<char[]>> stacks;
   return stacks;
@@ -53,7 +53,7 @@ int Simulation::start(std::function<void()> body, Duration after) {
   getcontext(&fiber.context);
   fiber.context.uc_stack.ss_sp = fiber.stack.get();
   fiber.context.uc_stack.ss_size = kStack;
-  // makecontext() takes ints only.
+  // makecontext() only passes ints.
   const auto self = reinterpret_cast<std::uintptr_t>(this);
   makecontext(&fiber.context, reinterpret_cast<void (*)()>(&Simulation::enter), 2,
               static_cast<unsigned>(self), static_cast<unsigned>(self >> 32));

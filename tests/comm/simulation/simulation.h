@@ -1,4 +1,5 @@
-// Ranks as fibers of one thread on a clock that stands still while they run: a seed is one run, for good.
+// Ranks as fibers of one thread, on a virtual clock that stands still while they run: a seed determines the
+// whole run.
 #pragma once
 
 #include <array>
@@ -13,7 +14,7 @@
 
 namespace heddle::test {
 
-// Thrown in a fiber that has been killed, from where it sleeps.
+// Thrown in a killed fiber from its sleep.
 struct Killed {};
 
 class Simulation {
@@ -28,23 +29,23 @@ class Simulation {
   Simulation& operator=(const Simulation&) = delete;
 
   Time now() const { return now_; }
-  // All that is drawn is drawn here.
+  // The only source of randomness.
   std::uint64_t below(std::uint64_t end) { return end ? random_() % end : 0; }
   bool one_in(std::uint64_t chances) { return below(chances) == 0; }
   Duration delay(Duration most) { return Duration(below(static_cast<std::uint64_t>(most.count()) + 1)); }
 
-  // A fiber, which begins after a delay; its number, from 0.
+  // Starts a fiber after a delay; returns its number, from 0.
   int start(std::function<void()> body, Duration after);
   void at(Time when, std::function<void()> event);
-  // Of a fiber that sleeps, or will.
+  // Wakes a fiber that sleeps, or its next sleep.
   void wake(int fiber);
   void kill(int fiber);
   bool ended(int fiber) const { return fibers_[static_cast<std::size_t>(fiber)]->ended; }
-  // In a fiber: until it is woken, or `until`.
+  // Called in a fiber: sleeps until it is woken, or `until`.
   void sleep();
   void sleep_until(Time until);
 
-  // Until nothing happens any more. False: fibers are left that wait for nothing.
+  // Runs until no event is left. Returns false if fibers are left, which sleep for ever.
   bool run();
 
  private:
@@ -52,14 +53,14 @@ class Simulation {
     std::function<void()> body;
     ucontext_t context{};
     std::unique_ptr<char[]> stack{};
-    std::array<char, 16> exceptions{};  // the C++ runtime's, which it keeps for each thread
+    std::array<char, 16> exceptions{};  // the C++ runtime's per-thread exception state
     void* sanitizer = nullptr;
-    std::uint64_t turn = 0;  // wakes for another turn are stale
+    std::uint64_t turn = 0;  // number of this sleep; wakes for an earlier one are ignored
     bool killed = false, ended = false;
   };
   struct Event {
     Time when;
-    std::uint64_t order;  // of those at the same time
+    std::uint64_t order;  // order of events at the same time
     std::function<void()> what;
     bool operator<(const Event& other) const {
       return when != other.when ? when > other.when : order > other.order;

@@ -1,4 +1,4 @@
-// The protocols, life by life: --seeds=N --seed=S (the first) for more than the everyday ones, and for one again.
+// Runs the protocol simulations. Long run: --seeds=N; --seed=S is the first seed.
 #include "simulation.h"
 
 #include <string>
@@ -40,7 +40,7 @@ TEST_CASE("simulation: a seed is one run, also where fibers throw and are killed
             for (int i = 0; i < 5; ++i) {
               try {
                 throw i;
-              } catch (int thrown) {  // fibers change while an exception is handled
+              } catch (int thrown) {  // switches fibers while an exception is handled
                 simulation.sleep_until(simulation.now() + simulation.delay(5ms));
                 trace += std::to_string(fiber * 10 + thrown) + " ";
               }

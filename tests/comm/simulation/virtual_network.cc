@@ -7,22 +7,22 @@
 namespace heddle::test {
 namespace {
 
-thread_local std::vector<Deed>* recorded = nullptr;  // of the rank whose algorithm runs
+thread_local std::vector<Deed>* recorded = nullptr;  // deeds of the rank whose algorithm runs
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// A message on its way: first its latency, then its bytes.
+// A message in flight: its remaining latency, then its remaining bytes.
 struct Message {
   int from, to;
   double latency, bytes;
 };
 
-// One rank's way through what it has to do.
+// One rank's progress through its deeds.
 struct Player {
   std::vector<Deed> deeds{};
   std::size_t at = 0;
-  bool sending = false, receiving = false;  // what is left of the current deed
-  double combining_until = kNever;          // the deed's messages are through
+  bool sending = false, receiving = false;  // the part of the current deed that is not done
+  double combining_until = kNever;          // end of the combining, which follows the deed's messages
   bool done() const { return at == deeds.size(); }
 };
 
@@ -82,7 +82,7 @@ class Game {
     }
   }
 
-  // Seconds a byte, with what else leaves the host now.
+  // Seconds a byte; messages that leave the same host now share its link.
   double pace(const Message& message) const {
     if (local(message.from, message.to)) return network_.local.beta;
     const auto sharing = std::count_if(messages_.begin(), messages_.end(), [&](const Message& other) {

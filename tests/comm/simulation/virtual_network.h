@@ -1,5 +1,5 @@
-// Algorithms in virtual time: what each rank sends, receives and combines is written down as the algorithm does it, and
-// then played on a network in which every message takes exactly its latency and its bytes.
+// Runs algorithms in virtual time: records what each rank sends, receives and combines, and replays it on a
+// network in which every message takes exactly its latency and its bytes.
 #pragma once
 
 #include <functional>
@@ -11,13 +11,13 @@
 
 namespace heddle::test {
 
-// Something that a rank does: a transfer, or combining bytes by itself (to and from -1).
+// One step of a rank: a transfer, or combining bytes (to and from -1).
 struct Deed {
   int to = -1, from = -1;
   double out = 0, combined = 0;
 };
 
-// Writes down what the algorithm of one rank does. No data go anywhere: no algorithm looks at them.
+// Records the steps of one rank's algorithm. Moves no data, since no algorithm depends on them.
 class RecordingTransport final : public comm_detail::Transport {
  public:
   RecordingTransport(int rank, int size, std::vector<int> hosts = {})
@@ -31,7 +31,7 @@ class RecordingTransport final : public comm_detail::Transport {
   void transfer(const comm_detail::Transfer& transfer) override;
   Missing end() override { return {}; }
   void abort(const std::string&) noexcept override {}
-  // Of the operand: says how many bytes the algorithm combines itself.
+  // The operand's combine function: records the number of bytes that the algorithm combines.
   static void combine(std::byte* to, const std::byte* a, const std::byte* b, std::size_t bytes);
 
   std::vector<Deed> take() { return std::move(deeds_); }
@@ -44,12 +44,12 @@ class RecordingTransport final : public comm_detail::Transport {
 
 using ReduceBytes = std::function<void(comm_detail::Transport&, const comm_detail::Operand&)>;
 
-// Seconds until the last rank is done. A message starts when both ends are there; between hosts, messages share the
-// link of the host they leave evenly.
+// Seconds until the last rank is done. A message starts when both ends are ready. Messages between hosts
+// share the sending host's link evenly.
 double virtual_seconds(const ReduceBytes& algorithm, const NetworkCost& network, int ranks,
                        std::size_t bytes);
 
-// The same of a kind of all_reduce as the communicator runs it.
+// A kind of all_reduce as the communicator runs it.
 ReduceBytes algorithm_of(AllReduce kind, int ranks, int ranks_per_host);
 
 }  // namespace heddle::test

@@ -1,4 +1,4 @@
-// Ranks that wait for each other in a cycle.
+// Detection of ranks that wait for each other in a cycle.
 #include "tcp/deadlock_search.h"
 
 #include <memory>
@@ -36,7 +36,7 @@ void check_cycle(const Outcomes& outcomes, const std::vector<std::string>& words
   }
 }
 
-// Ranks whose waits a test chooses, and whose probes arrive at once.
+// Ranks whose waits a test sets, and whose probes arrive at once.
 struct Network {
   explicit Network(int size) {
     for (int rank = 0; rank < size; ++rank) counts.emplace_back(static_cast<std::size_t>(size));
@@ -48,7 +48,7 @@ struct Network {
     searches[at(rank)]->begin_wait();
     searches[at(rank)]->begin_sleep({}, from, to);
   }
-  // What the search of one rank comes to: the text of the cycle, or nothing.
+  // Result of one rank's search: the text of the cycle, or nothing.
   std::string search(int rank) {
     std::vector<std::tuple<int, int, Probe>> in_transit;
     for (auto& [to, probe] : searches[at(rank)]->start()) in_transit.emplace_back(rank, to, probe);
@@ -61,7 +61,7 @@ struct Network {
     }
     return {};
   }
-  std::vector<std::vector<MessageCounts>> counts;  // of a rank, with another one
+  std::vector<std::vector<MessageCounts>> counts;  // message counts by [rank][other rank]
   std::vector<std::unique_ptr<DeadlockSearch>> searches;
 };
 
@@ -71,10 +71,10 @@ TEST_CASE("cycle: three ranks that each wait for what the next one has not sent"
   Network network(4);
   network.sleep(0, 1);
   network.sleep(1, 2);
-  CHECK(network.search(0).empty());  // rank 2 is awake: it may send
+  CHECK(network.search(0).empty());  // rank 2 is awake and may send
   network.sleep(2, 0);
   network.sleep(3, 0);
-  CHECK(network.search(3).empty());  // it waits for a cycle, and is in none
+  CHECK(network.search(3).empty());  // rank 3 waits for a cycle, but is not in it
   for (const int rank : {0, 1, 2}) {
     const std::string text = network.search(rank);
     CHECK(text.find("rank 0 waits for rank 1") != std::string::npos);
@@ -90,11 +90,11 @@ TEST_CASE("cycle: none if a message is on its way, or a rank has gone on") {
   network.sleep(2, 0);
   CHECK(network.search(0) != "");
   network.searches[1]->end_sleep();
-  network.counts[1][0].sent = 1;  // just what rank 0 waits for
+  network.counts[1][0].sent = 1;  // exactly the message that rank 0 waits for
   network.sleep(1, 2);
   CHECK(network.search(0).empty());
   CHECK(network.search(2).empty());
-  network.counts[0][1].received = 1;  // it has come; the next one has not
+  network.counts[0][1].received = 1;  // that message has arrived, the next one has not
   network.sleep(0, 1);
   CHECK(network.search(2) != "");
 }
@@ -119,7 +119,7 @@ TEST_CASE("cycle: a sender waits for a receiver that does not read") {
   network.sleep(0, -1, 1);
   network.sleep(1, -1, 0);
   CHECK(network.search(0) != "");
-  network.sleep(1, 0, 0);  // it reads, too
+  network.sleep(1, 0, 0);  // rank 1 also receives
   CHECK(network.search(0).empty());
   CHECK(network.search(1).empty());
   network.counts[1][0].received = 1;
@@ -161,7 +161,7 @@ TEST_CASE("tcp: two sends, each too large to be on its way before it is received
               {"rank 0 waits for rank 1 in send", "rank 1 waits for rank 0 in send"});
 }
 
-// One order of messages and reductions that all ranks follow, so that nothing is stuck however long anybody is late.
+// All ranks follow one order of messages and reductions, so nothing deadlocks, however late ranks are.
 TEST_CASE("tcp: no cycle where there is none") {
   constexpr int kRanks = 3, kCalls = 120;
   for (unsigned seed = 0; seed < 3; ++seed) {

@@ -1,10 +1,10 @@
-// Everything in comm/ that reads what came from elsewhere, given bytes that nobody has sent.
+// Fuzzes all code of comm/ that parses foreign bytes.
 //
 //     fuzz_frames [--inputs=N] [--seed=S] [--only=TARGET] [--every=1]
 //
-// Inputs are good ones, changed; behind a seal they are sealed again, so that what stands behind it is reached, and
-// tried unsealed too. LLVMFuzzerTestOneInput is what libFuzzer calls (tools/fuzz): the first byte is the target. main()
-// here does without it.
+// Inputs are valid ones with changes. Where a seal protects the input, it is tried unsealed, and sealed again
+// so that the code behind the check is reached. libFuzzer (tools/fuzz) calls LLVMFuzzerTestOneInput: the
+// first byte is the target. main() works without it.
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
@@ -35,8 +35,8 @@ using namespace heddle::comm_detail;
 namespace {
 
 constexpr Key kKey{0x0706050403020100, 0x0f0e0d0c0b0a0908};
-long long accepted = 0;  // inputs, or parts of them
-std::string current;     // input, for who asks why it failed
+long long accepted = 0;  // inputs, or parts of inputs, that were accepted
+std::string current;     // current input, for debuggers
 
 void want(bool good, const char* what) {
   if (good) return;
@@ -78,7 +78,7 @@ void control(const std::string& input) {
   std::string sealed = input;
   std::uint32_t text = 0;
   std::memcpy(&text, input.data() + 20 + 0, 4);
-  // Half of the lengths are put right, too.
+  // Corrects half of the lengths as well.
   const auto there = static_cast<std::uint32_t>(input.size() - kFrameHeader);
   if (text > there && there % 2) std::memcpy(sealed.data() + 20, &there, 4);
   std::memcpy(&text, sealed.data() + 20, 4);
@@ -112,7 +112,7 @@ constexpr std::size_t kWanted = 400;
 
 void read_message(const std::string& bytes) {
   static std::vector<std::byte> pieces(IncomingMessage::kPieces);
-  std::vector<std::byte> in(kWanted);  // each time, so that what is written beyond it is found
+  std::vector<std::byte> in(kWanted);  // allocated anew, so that sanitizers find writes beyond it
   IncomingMessage message({.from = 0, .in = in, .combine = combine_of(ReduceOp::sum, DType::i32)}, 4, pieces);
   Bytes connection(bytes);
   while (!message.done()) {
@@ -120,7 +120,7 @@ void read_message(const std::string& bytes) {
     if (message.step(connection) != Step::Outcome::moved) return;
     if (!message.header_complete()) continue;
     const MessageHeader& header = message.header();
-    // What TcpTransport looks at before it goes on.
+    // The checks of TcpTransport before it continues.
     if (!known && (!genuine(header, kKey) || header.bytes != kWanted)) return;
     if (!known) want(header.record.to_string().size() < 500, "a call's text");
     message.consume();
@@ -198,7 +198,7 @@ void launch(const std::string& input) {
     });
     ++accepted;
     want(job.rank >= 0 && job.rank < job.size, "a rank");
-    // Of how many may be unknown; then local_size is 1.
+    // The number of local ranks may be unknown; then local_size is 1.
     want(job.local_rank >= 0 && job.local_rank < (job.local_size > 1 ? job.local_size : job.size),
          "a local rank");
     want(job.local_size <= job.size && (job.size == 1 || !job.rendezvous.empty()), "a job");
@@ -208,7 +208,7 @@ void launch(const std::string& input) {
 
 // --- texts of other ranks
 
-// Others say a line each.
+// The other ranks' texts are lines of the input.
 class Hostile final : public Rendezvous {
  public:
   Hostile(int rank, int size, const std::string& input) : rank_(rank), size_(size), rest_(input) {}
@@ -232,7 +232,7 @@ class Hostile final : public Rendezvous {
   std::string rest_;
 };
 
-// Rank 0 maps nobody's memory, only its own: what is tried is the reading.
+// Rank 0 maps only its own memory, so this tests parsing only.
 void neighbours(const std::string& input) {
   Hostile others(0, 3, input);
   Mesh mesh;
@@ -244,7 +244,7 @@ void neighbours(const std::string& input) {
   }
 }
 
-// Nobody says that it has this machine's memory: what is no memory of ours is not to be written to.
+// Inputs that name this machine's memory domain are skipped; memory of other domains must not be mapped.
 void shm(const std::string& input) {
   if (input.find(memory_domain()) != std::string::npos) return;
   Hostile others(1, 2, input);
@@ -295,7 +295,7 @@ struct Target {
   const char* name;
   void (*run)(const std::string&);
   std::vector<std::string> good;
-  int cost;  // one in so many of the inputs: those that ask the system for much
+  int cost;  // the target gets one in `cost` of the inputs, since it makes expensive system calls
 };
 
 std::vector<std::string> good_frames() {
@@ -428,7 +428,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 int main(int argc, char** argv) {
   const long long inputs = number(argc, argv, "--inputs=", 100'000), seed = number(argc, argv, "--seed=", 1);
-  const bool all = number(argc, argv, "--every=", 0) != 0;  // so many, also of those that cost much
+  const bool all = number(argc, argv, "--every=", 0) != 0;  // also gives expensive targets all inputs
   std::string only;
   for (int i = 1; i < argc; ++i) {
     if (std::string(argv[i]).starts_with("--only=")) only = argv[i] + 7;

@@ -45,7 +45,7 @@ std::uint64_t siphash(std::size_t size) {
   return seal_of(kKey, std::as_bytes(std::span(message)));
 }
 
-// Always another text than `text`: something in it is flipped, cut off, put in front, or written over.
+// A text different from `text`: flipped, cut off, prefixed or overwritten.
 std::string mutated(const std::string& text, std::mt19937& random) {
   std::string result = text;
   const auto any = [&] { return random() % result.size(); };
@@ -126,7 +126,7 @@ TEST_CASE("no frame is longer than a reader's buffer") {
   CHECK(decode_text(text).outcome == Outcome::frame);
 }
 
-// --frames=N for more of them.
+// Long run: --frames=N
 TEST_CASE("hostile frames are not taken for frames") {
   std::mt19937 random(1);
   const auto frames = one_of_each();

@@ -1,4 +1,4 @@
-// The order of ops on arrays, seen from outside: the copy is made before the array is overwritten.
+// The copy is ordered before the write to the array.
 #include <cstdio>
 #include <vector>
 

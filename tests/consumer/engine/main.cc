@@ -1,4 +1,4 @@
-// Counts to a thousand on two vars and adds them up, with nothing but the engine.
+// Uses only the engine: counts to a thousand on two vars and adds the counts up.
 #include <cstdio>
 
 #include <heddle/engine.h>

@@ -45,7 +45,7 @@ def check_symbols(library, baseline, update):
 
 
 def check_closed(library):
-    """A program that holds an engine of its own exports its names, which the loader would put in here."""
+    """Fails if the loader could bind this library's C++ names to those of a program with a second engine."""
     relocated = [line.split()[-3] for line in output_of("readelf", "-rW", library).splitlines() if "6heddle" in line]
     if relocated:
         sys.exit(f"{library} leaves these to the loader: {', '.join(relocated)}\nexports.map.in: leave out what is thread-local or inline")
@@ -58,7 +58,7 @@ def definitions(file, kinds):
 
 
 def check_without(library, archive):
-    # Inline functions are in both; inline variables (u) must not be.
+    # Inline functions may be in both; inline variables (u) must not be.
     of_archive = {name for name in definitions(archive, "TDBR") | definitions(archive, "u") if "6heddle" in name}
     constants = {name for name in of_archive if re.search(r"\dk[A-Z]|5tableE$", name)}
     both = (of_archive - constants) & definitions(library, "TDBRVWutdbr")

@@ -1,4 +1,4 @@
-// Asynchronous ops that other threads complete, timed waits, progress sources.
+// Asynchronous ops that are completed by other threads, timed waits, progress sources.
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -112,11 +112,12 @@ static void* push_and_wait(void* ctx) {
   const heddle_op_options options = {
       .struct_size = sizeof options, .mutate = &pusher->var, .mutate_count = 1};
   OK(heddle_push_async(pusher->engine, keep_completion, &pusher->op, destroy_job, &options, NULL));
-  OK(heddle_wait(pusher->engine, pusher->var, NULL));  // with fuzz the thread that waits runs the op
+  OK(heddle_wait(pusher->engine, pusher->var, NULL));  // under fuzz the op runs on the waiting thread
   return NULL;
 }
 
-// The pushing thread of `naive` returns when the op has ended, so another thread than that one waits with a limit.
+// Another thread pushes, since a push under `naive` returns only when the op has ended; this thread waits
+// with timeouts.
 static void waits_that_time_out(void) {
   struct pusher pusher = {.engine = new_engine()};
   pusher.var = new_var(pusher.engine);
@@ -168,7 +169,7 @@ static void progress_sources(void) {
   OK(heddle_progress_add(pusher.engine, end_what_is_waited_for, &pusher, destroy_pusher, &progress, NULL));
   const heddle_op_options options = {.struct_size = sizeof options, .mutate = &pusher.var, .mutate_count = 1};
   OK(heddle_push_async(pusher.engine, keep_completion, &pusher.op, NULL, &options, NULL));
-  // A wait whose op had not started when it asked the source times out, and the next one asks again.
+  // A timed wait asks the source once: if the op had not started, it times out, and the next wait asks again.
   while (heddle_wait_for(pusher.engine, pusher.var, 0, NULL) == HEDDLE_TIMEOUT) {
     int value = 0;
     sem_getvalue(&pusher.op.started, &value);

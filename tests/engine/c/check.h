@@ -1,11 +1,11 @@
-// What the tests of the engine's C ABI share.
+// Helpers of the tests of the engine's C ABI.
 #pragma once
 
 #include <stdatomic.h>
 
 #include "c_check.h"
 
-// The ctx of an op: what has happened to it.
+// The ctx of an op, which counts what happens to it.
 struct job {
   atomic_int ran, destroyed, skipped;
   heddle_status skipped_because;

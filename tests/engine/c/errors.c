@@ -1,4 +1,4 @@
-// Errors that travel with data, error objects, and handles that are not what they should be.
+// Errors that travel with data, error objects, and invalid handles.
 #include "check.h"
 
 static const heddle_site kPushedHere = {"disk.c", "load", 17, 0};
@@ -26,7 +26,8 @@ static heddle_status only_a_status(void* ctx, const heddle_run* run, heddle_erro
   return HEDDLE_USER + 9;
 }
 
-// `seen` is the error of op "load": an op that fails with it names itself, and has it as its cause.
+// `seen` is the error of op "load". An op that fails with this error object names itself as the failed op,
+// with "load" as its cause.
 static void errors_of_errors(heddle_engine* engine, heddle_error* seen) {
   heddle_var* c = new_var(engine);
   const heddle_op_options options = {
@@ -120,7 +121,7 @@ static void error_objects(void) {
   OK(heddle_error_destroy(NULL));
 }
 
-// Longer than the stack has room for, and longer than anybody reads.
+// A chain of causes too long for recursive destruction, and for a complete text.
 static void long_chains(void) {
   heddle_error *last = NULL, *next = NULL;
   for (int i = 0; i < 200000; ++i) {
@@ -141,7 +142,7 @@ void test_errors(void) {
   long_chains();
 }
 
-// What was destroyed is found only in a checked process; a wrong type always.
+// Destroyed handles are detected only in a checked process; handles of a wrong type always.
 void test_handles(void) {
   heddle_engine* engine = new_engine();
   heddle_var* var = new_var(engine);

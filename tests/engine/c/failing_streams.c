@@ -1,4 +1,5 @@
-// A stream from outside whose methods fail: ops keep their order, and an op's context lives until its work has run.
+// A user-defined stream whose methods fail: ops keep their order, and an op's context lives until its work
+// has run.
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -9,23 +10,23 @@ enum { kQueue = 4096, kEvents = 4096, kVars = 3, kOps = 400 };
 struct item {
   void (*work)(void* arg);
   void* arg;
-  const atomic_ullong* awaited;  // waits until it is `generation`, if not null
-  atomic_ullong* recorded;       // becomes `generation`, if not null
+  const atomic_ullong* awaited;  // if not null, the item first waits until the value is `generation`
+  atomic_ullong* recorded;       // if not null, the item sets the value to `generation`
   uint64_t generation;
 };
 
 struct event {
-  atomic_ullong complete,
-      recorded;  // another stream may wait for a complete generation while the next one is recorded
+  // Generations: another stream may wait for a complete one while the next one is recorded.
+  atomic_ullong complete, recorded;
 };
 
-// A thread that does the work one after the other. Each `every`th call of record and wait fails; 0: none.
+// A thread that executes queued items in order. Every `every`th call of record or wait fails; 0: none.
 struct slow_device {
   pthread_t thread;
   pthread_mutex_t mutex;
   pthread_cond_t changed;
   struct item queue[kQueue];
-  unsigned first, last;  // of the queue, counted up
+  unsigned first, last;  // indices of the queue, counted up without wrapping
   int ends, every, calls;
 };
 
@@ -99,9 +100,9 @@ static heddle_status slow_poll(void* self, void* event, uint64_t generation, int
   return HEDDLE_OK;
 }
 
-// An op that mutates one var: its number is to be the next one of that var when its work runs.
+// An op that mutates one var. When its work runs, the numbers of earlier ops of that var must be smaller.
 struct ordered {
-  unsigned* seen;  // by the op before it of this var; guarded by the engine's order
+  unsigned* seen;  // last number of this var; ordered by the engine, not atomic
   unsigned number;
   atomic_int worked, destroyed;
 };
@@ -110,7 +111,7 @@ static heddle_status see(void* ctx, heddle_error** error) {
   struct ordered* op = ctx;
   (void)error;
   CHECK(atomic_load(&op->destroyed) == 0);
-  CHECK(*op->seen < op->number);  // ops between them may have failed
+  CHECK(*op->seen < op->number);  // not necessarily number - 1: ops in between may have failed
   *op->seen = op->number;
   atomic_store(&op->worked, 1);
   return HEDDLE_OK;

@@ -1,4 +1,4 @@
-// Graphs with slots.
+// Graphs with slots, through the C ABI.
 #include "check.h"
 
 struct step {
@@ -42,9 +42,9 @@ static void launches(struct step* step, heddle_graph* graph) {
   heddle_binding set_rate = {step->rate, set, count_destroyed},
                  bind_rate = {step->rate, bound, count_destroyed};
   const heddle_binding no_value = {step->unused, NULL, NULL};
-  IS(heddle_graph_launch(graph, &bind_rate, 1, NULL), HEDDLE_INVALID_ARGUMENT);  // `unused` has no value
+  IS(heddle_graph_launch(graph, &bind_rate, 1, NULL), HEDDLE_INVALID_ARGUMENT);  // `unused` is not set
   CHECK(bound[1] == 1);
-  OK(heddle_graph_set(graph, &no_value, NULL));  // null is a value
+  OK(heddle_graph_set(graph, &no_value, NULL));  // null is a valid value
   OK(heddle_graph_set(graph, &set_rate, NULL));
   OK(heddle_graph_launch(graph, NULL, 0, NULL));
   OK(heddle_graph_launch(graph, &bind_rate, 1, NULL));
@@ -60,7 +60,7 @@ static void launches(struct step* step, heddle_graph* graph) {
   IS(heddle_graph_set(graph, NULL, NULL), HEDDLE_INVALID_ARGUMENT);
   CHECK(bound[1] == 8);
   void* value = NULL;
-  IS(heddle_slot_value(step->rate, &value, NULL), HEDDLE_FAILED);  // outside of the graph's ops
+  IS(heddle_slot_value(step->rate, &value, NULL), HEDDLE_FAILED);  // readable only inside ops of the graph
   OK(heddle_graph_destroy(graph));
   OK(heddle_wait_all(step->engine, NULL));
   CHECK(set[1] == 1);
@@ -88,7 +88,7 @@ void test_graphs(void) {
   launches(&step, graph);
   CHECK(step.job.destroyed == 4);
   heddle_slot* slot = NULL;
-  IS(heddle_slot_create(step.engine, &slot, NULL), HEDDLE_FAILED);  // no capture
+  IS(heddle_slot_create(step.engine, &slot, NULL), HEDDLE_FAILED);  // no capture is in progress
   OK(heddle_slot_destroy(step.rate));
   OK(heddle_slot_destroy(step.unused));
   OK(heddle_var_destroy(step.weight));

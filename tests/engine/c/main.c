@@ -1,4 +1,4 @@
-// Everything that the C ABI has, used from C11. The scheduler is that of the environment.
+// Uses all of the engine's C ABI from C11. HEDDLE_SCHEDULER chooses the scheduler.
 #include "check.h"
 
 heddle_status run_job(void* ctx, const heddle_run* run, heddle_error** error) {

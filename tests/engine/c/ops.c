@@ -14,7 +14,7 @@ static void values_arrive_in_order(void) {
     OK(heddle_push(engine, run_job, &job, i % 2 ? destroy_job : NULL, &both, NULL));
   OK(heddle_wait(engine, a, NULL));
   CHECK(x == 100 && job.ran == 100 && job.destroyed == 50);
-  OK(heddle_push(engine, run_job, &job, NULL, NULL, NULL));  // no vars
+  OK(heddle_push(engine, run_job, &job, NULL, NULL, NULL));  // without vars
   OK(heddle_wait_all(engine, NULL));
   CHECK(x == 101);
   int32_t workers = 0;
@@ -22,7 +22,7 @@ static void values_arrive_in_order(void) {
   CHECK(workers >= 1);
   OK(heddle_var_destroy(a));
   OK(heddle_engine_destroy(engine, NULL));
-  OK(heddle_var_destroy(b));  // after its engine
+  OK(heddle_var_destroy(b));  // after its engine was destroyed
 }
 
 static void refused(heddle_engine* engine, heddle_op_fn fn, const heddle_op_options* options,
@@ -108,7 +108,7 @@ static void groups(void) {
   heddle_op_options options = {
       .struct_size = sizeof options, .mutate = &a, .mutate_count = 1, .group = group, .skipped = job_skipped};
   OK(heddle_push(engine, run_job, &job, destroy_job, &options, NULL));
-  OK(heddle_group_destroy(group));  // the op keeps it
+  OK(heddle_group_destroy(group));  // the pushed op keeps the group alive
   IS(heddle_wait(engine, a, NULL), HEDDLE_CANCELLED);
   CHECK(job.ran == 0 && job.skipped == 1 && job.skipped_because == HEDDLE_CANCELLED && job.destroyed == 1);
 
@@ -120,7 +120,7 @@ static void groups(void) {
   IS(heddle_wait(engine, a, NULL), HEDDLE_OVERDUE);
   OK(heddle_group_set_timeout(group, INT64_MAX, NULL));
   OK(heddle_push(engine, run_job, &job, destroy_job, &options, NULL));
-  OK(heddle_wait(engine, a, NULL));  // the op overwrites a: it is clean
+  OK(heddle_wait(engine, a, NULL));  // the op does not read `a`, so the error is overwritten
   CHECK(job.ran == 1 && job.skipped == 2 && job.destroyed == 3);
   OK(heddle_group_destroy(group));
   OK(heddle_group_destroy(late));

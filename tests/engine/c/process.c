@@ -1,4 +1,4 @@
-// What belongs to the process: options, hooks of threads, the log, traces, names, the default engine.
+// Process-wide functions: options, thread hooks, the log, traces, names, the default engine.
 #include <unistd.h>
 
 #include "check.h"
@@ -72,7 +72,7 @@ static void traces(void) {
   close(file);
   const heddle_trace_options bounds = {.struct_size = sizeof bounds, .file_bytes = 1 << 20};
   OK(heddle_trace_start(path, &bounds, NULL));
-  IS(heddle_trace_start(path, NULL, NULL), HEDDLE_FAILED);  // it runs
+  IS(heddle_trace_start(path, NULL, NULL), HEDDLE_FAILED);  // a trace is already running
   struct job job = {0};
   heddle_engine* engine = new_engine();
   OK(heddle_push(engine, run_job, &job, NULL, NULL, NULL));
@@ -81,7 +81,7 @@ static void traces(void) {
   heddle_trace_summary summary = {.struct_size = sizeof summary};
   OK(heddle_trace_stop(&summary, NULL));
   CHECK(summary.records >= 1 && summary.dropped == 0 && summary.bytes > 0);
-  OK(heddle_trace_stop(NULL, NULL));  // none runs
+  OK(heddle_trace_stop(NULL, NULL));  // no trace is running
   summary.struct_size = 1;
   IS(heddle_trace_stop(&summary, NULL), HEDDLE_INVALID_ARGUMENT);
   IS(heddle_trace_start(NULL, NULL, NULL), HEDDLE_INVALID_ARGUMENT);
@@ -118,7 +118,7 @@ static void the_default_engine(void) {
   struct job job = {0};
   const heddle_op_options options = {.struct_size = sizeof options, .mutate = &a, .mutate_count = 1};
   OK(heddle_push(again, run_job, &job, NULL, &options, NULL));
-  OK(heddle_engine_destroy(again, NULL));  // only the handle
+  OK(heddle_engine_destroy(again, NULL));  // destroys only this handle, not the default engine
   OK(heddle_wait(engine, a, NULL));
   CHECK(job.ran == 1);
   OK(heddle_var_destroy(a));

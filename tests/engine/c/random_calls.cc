@@ -1,5 +1,6 @@
-// Random calls of the C ABI in a checked process: handles that were destroyed or are of another kind, null pointers, wrong sizes,
-// ops that push, fail and destroy handles. Each call returns a status, each ctx is destroyed once.
+// Random calls of the C ABI in a checked process: destroyed handles, handles of the wrong type, null
+// pointers, wrong sizes, ops that push, fail and destroy handles. Each call must return a status, and each
+// ctx must be destroyed exactly once.
 //
 //   engine_c_random [CALLS [SEED [THREADS]]]      HEDDLE_CHECK=1 must be set
 #include <atomic>
@@ -18,7 +19,7 @@ namespace {
 std::atomic<long> ctxs_made{0}, ctxs_destroyed{0}, succeeded{0}, failed{0};
 std::atomic<std::uint64_t> acts{0};
 
-// Handles of all kinds, alive and destroyed, which all threads share.
+// Handles of all types, valid and destroyed, shared by all threads.
 class Pool {
  public:
   static constexpr int kKinds = 8;
@@ -33,7 +34,7 @@ class Pool {
     }
   }
   void destroy_all();
-  // Mostly one of that kind, now and then one of another, or null.
+  // Mostly a handle of that type; sometimes one of another type, or null.
   void* get(int kind, std::mt19937_64& random) {
     if (random() % 50 == 0) return nullptr;
     if (random() % 50 == 0) kind = static_cast<int>(random() % kKinds);
@@ -44,7 +45,7 @@ class Pool {
 
  private:
   static constexpr std::size_t kMost = 24;
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;  // guards the members below
   std::vector<void*> handles_[kKinds];
   std::vector<std::pair<int, void*>> made_;
   std::size_t next_ = 0;
@@ -52,7 +53,7 @@ class Pool {
 
 enum { engine_kind, var_kind, group_kind, prepared_kind, graph_kind, slot_kind, error_kind, completion_kind };
 
-// Engines first, which waits for their ops; most other handles were destroyed before.
+// Destroys engines first, which wait for their ops. Most other handles are destroyed already.
 void Pool::destroy_all() {
   std::vector<std::pair<int, void*>> all;
   for (;;) {
@@ -61,7 +62,7 @@ void Pool::destroy_all() {
       if (made_.size() == all.size()) break;
       all = made_;
     }
-    for (const auto& [kind, handle] : all) {  // their last ops may make more
+    for (const auto& [kind, handle] : all) {  // repeated, since ops that run meanwhile may create handles
       if (kind == engine_kind) heddle_engine_destroy(static_cast<heddle_engine*>(handle), nullptr);
     }
   }
@@ -75,7 +76,7 @@ void Pool::destroy_all() {
   }
 }
 
-// With `naive` a push inside an op on another engine holds the locks of both: two threads could wait for each other.
+// Under `naive` a push inside an op on another engine holds the locks of both: two threads could deadlock.
 bool one_engine = false;
 
 struct Ctx {
@@ -89,7 +90,7 @@ void destroy_ctx(void* ctx) {
   delete static_cast<Ctx*>(ctx);
 }
 
-// One thread's calls, or those of one op.
+// The random calls of one thread, or of one op.
 class Caller {
  public:
   Caller(std::uint64_t seed, int depth) : random_(seed), depth_(depth) {}
@@ -100,8 +101,8 @@ class Caller {
   bool rarely() { return random_() % 40 == 0; }
   template <class T> T* sometimes_null(T* pointer) { return rarely() ? nullptr : pointer; }
   void count(heddle_status status) { ++(status == HEDDLE_OK ? succeeded : failed); }
-  // Counts, and keeps or destroys the error.
-  void ended(heddle_status status, heddle_error* const& error);  // by reference: the call writes it
+  // Counts the status, and keeps or destroys the error.
+  void ended(heddle_status status, heddle_error* const& error);  // the call assigns `error`
   template <class T, class F> void make(int kind, F&& made_by);
   Ctx* new_ctx();
   heddle_op_options options();
@@ -123,7 +124,8 @@ heddle_status act(void* ctx, heddle_error** error) {
   const std::uint64_t seed = static_cast<Ctx*>(ctx)->seed;
   if (depth_of_thread < 2) {
     ++depth_of_thread;
-    // Not of the seed alone: a prepared op that pushes itself would do so each time, for ever.
+    // `acts` varies the seed: otherwise a prepared op that pushes itself would do so in every run, without
+    // end.
     Caller caller(seed + ++acts, depth_of_thread);
     for (std::uint64_t i = seed % 3; i > 0; --i) caller.call();
     --depth_of_thread;
@@ -140,12 +142,13 @@ heddle_status run_op(void* ctx, const heddle_run* run, heddle_error** error) {
   return act(ctx, error);
 }
 
-// Ends it here, on a thread of its own, or twice; `naive` would wait for ever for what nobody ends.
+// The op always completes: at once, on another thread, or twice. Under `naive` its push would otherwise never
+// return.
 heddle_status run_async(void* ctx, const heddle_run*, heddle_completion* completion, heddle_error** error) {
   const std::uint64_t seed = static_cast<Ctx*>(ctx)->seed;
   const heddle_status status = act(ctx, error);
   if (status != HEDDLE_OK) return status;
-  pool.put(completion_kind, completion);  // other threads may end it too: one of them does
+  pool.put(completion_kind, completion);  // other threads may complete it too; only the first call counts
   std::thread([completion, seed] {
     if (seed % 3 == 0) heddle_completion_drop(completion);
     if (seed % 3 == 1) heddle_completion_fail(completion, nullptr);
@@ -245,7 +248,7 @@ void Caller::make_one() {
 
 void Caller::destroy_one() {
   switch (random_() % 8) {
-    case 0:  // waits for the engine's ops, which on a thread of an op may wait for that op
+    case 0:  // waits for the engine's ops; inside an op it could wait for that op itself
       if (depth_ == 0 && !one_engine && random_() % 100 == 0)
         count(heddle_engine_destroy(any<heddle_engine>(engine_kind), nullptr));
       return;
@@ -376,8 +379,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "engine_c_random: set HEDDLE_CHECK=1\n");
     return 1;
   }
-  heddle_log_set([](void*, const char*) {}, nullptr, nullptr,
-                 nullptr);  // errors that nobody saw are what it makes
+  // Silences the log of unseen errors, which these calls cause on purpose.
+  heddle_log_set([](void*, const char*) {}, nullptr, nullptr, nullptr);
   heddle_engine_options options{};
   options.struct_size = sizeof options;
   if (heddle_engine_options_from_environment(&options, nullptr) != HEDDLE_OK) return 1;

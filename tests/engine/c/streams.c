@@ -1,4 +1,4 @@
-// Ops on the engine's streams, and on a stream from outside.
+// Ops on the engine's streams, and on a user-defined stream.
 #include "check.h"
 
 struct copy_job {
@@ -47,7 +47,7 @@ static void use_stream(heddle_engine* engine, heddle_stream* stream) {
   OK(heddle_var_destroy(a));
 }
 
-// A device that does everything at once.
+// A device that executes everything synchronously.
 struct device {
   struct job job;
   int events;
@@ -115,8 +115,8 @@ void test_streams(void) {
   OK(heddle_engine_destroy(engine, NULL));
   CHECK(device.job.destroyed == 2 && device.events == 0);
   struct copy_job copy = {0};
-  IS(heddle_stream_copy(own, &copy.to, &copy.from, sizeof copy.to, NULL),
-     HEDDLE_FAILED);  // its engine has ended
+  // The stream's engine was destroyed.
+  IS(heddle_stream_copy(own, &copy.to, &copy.from, sizeof copy.to, NULL), HEDDLE_FAILED);
   OK(heddle_stream_destroy(own));
   OK(heddle_stream_destroy(adopted));
 }

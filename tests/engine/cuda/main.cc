@@ -1,5 +1,5 @@
-// Runs the tests of GPUs where there is one. Elsewhere it says that nothing was run, and ends with 77, which CTest and
-// tools/gpu-check know to mean "skipped".
+// Runs the GPU tests if there is a GPU. Otherwise prints that nothing was run and exits with 77, which CTest
+// and tools/gpu-check treat as "skipped".
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <cstdio>
 #include <exception>

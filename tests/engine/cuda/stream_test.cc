@@ -1,4 +1,4 @@
-// Streams of a GPU: the ordering rules of fence_test.cc again, where work really runs beside other work.
+// Streams of a GPU: the ordering rules of fence_test.cc, with work that really overlaps.
 #include <atomic>
 #include <cuda_runtime_api.h>
 #include <memory>
@@ -22,13 +22,13 @@ namespace heddle::test {
 namespace {
 
 constexpr int kCount = 1 << 16;
-constexpr long long kBusy = 200000;  // ticks, some tenths of a millisecond: long enough for whoever is early
+constexpr long long kBusy = 200000;  // ticks: some tenths of a millisecond, to reveal early starts
 
 void check(cudaError_t status) {
   if (status != cudaSuccess) throw std::runtime_error(cudaGetErrorString(status));
 }
 
-// Memory with the fences of those who use it.
+// Memory, with the fences of the ops that use it.
 class Buffer {
  public:
   Buffer(int* memory, cudaError_t (*free)(void*)) : memory_(memory), free_(free) {}
@@ -58,7 +58,7 @@ struct Pinned : Buffer {
                cudaFreeHost) {}
 };
 
-// One GPU's lanes.
+// All lanes of one GPU.
 struct Gpu : StreamRig {
   Gpu() {
     for (Lane lane : {Lane::compute, Lane::copy_in, Lane::copy_out}) add(make_stream(gpu(0), lane));
@@ -111,7 +111,7 @@ TEST_CASE("copy in, compute and copy out on three lanes leave what serial execut
     gpu.issue(kCopyIn, "in", {&in.var}, {&a.var}, [&](Stream& s) { s.copy(a.data(), in.data(), kBytes); });
     gpu.issue(kCompute, "double", {&a.var}, {&b.var},
               [&](Stream& s) { affine(s.native(), b.data(), a.data(), kCount, 2, round, kBusy); });
-    // Overwrites what "double" still reads, unless it is told to wait.
+    // Overwrites the memory that "double" still reads, unless it waits for it.
     gpu.issue(kCopyIn, "again", {&in.var}, {&a.var}, [&](Stream& s) { s.copy(a.data(), in.data(), kBytes); });
     gpu.issue(kCompute, "add", {&a.var, &b.var}, {&b.var},
               [&](Stream& s) { affine(s.native(), b.data(), b.data(), kCount, 3, 1); });
@@ -122,7 +122,7 @@ TEST_CASE("copy in, compute and copy out on three lanes leave what serial execut
     for (int i = 0; i < kCount; ++i) wrong += out.data()[i] != (2 * (i + round) + round) * 3 + 1;
     CHECK(wrong == 0);
   }
-  CHECK(gpu.issuer(kCompute).events().size() < 10);  // used again and again
+  CHECK(gpu.issuer(kCompute).events().size() < 10);  // events are reused
 }
 
 TEST_CASE("random programs on a GPU's streams leave what serial execution leaves") {
@@ -131,7 +131,7 @@ TEST_CASE("random programs on a GPU's streams leave what serial execution leaves
     const StreamProgram program = random_stream_program(seed, 300, 12, 5);
     std::vector<std::unique_ptr<Stream>> streams;
     for (int i = 0; i < 4; ++i) streams.push_back(make_stream(gpu(i % gpu_count())));
-    streams.push_back(make_stream(cpu(1)));  // cannot wait for a GPU's events, nor they for its
+    streams.push_back(make_stream(cpu(1)));  // neither it nor a GPU's stream can wait for the other's events
     CHECK((run_on_streams(program, std::move(streams), seed) == run_serially(program)));
   }
 }
@@ -166,14 +166,14 @@ TEST_CASE("a GPU that is not there is refused") {
   CHECK(make_stream(gpu(0))->native() != nullptr);
 }
 
-// Run by itself: it takes the GPU away from the process.
+// Skipped by default and run in a separate process, since the process loses the GPU.
 TEST_CASE("a kernel that fails while it runs fails its op and all after it, and nothing hangs" *
           doctest::skip()) {
   Gpu gpu;
   FenceSet x, y, z;
   const Fence before = gpu.run(kCompute, "before", {}, {&z}, [] {});
   await(before);
-  await(gpu.run(kCopyOut, "an event for its lane", {}, {&y}, [] {}));  // none can be made later
+  await(gpu.run(kCopyOut, "an event for its lane", {}, {&y}, [] {}));  // creates the lane's event
   const Fence bad = gpu.issue(kCompute, "bad", {}, {&x}, [](Stream& s) { trap(s.native()); });
   await(bad);
   const Fence reads = gpu.run(kCopyOut, "reads", {&x}, {&y}, [] {});
@@ -186,11 +186,11 @@ TEST_CASE("a kernel that fails while it runs fails its op and all after it, and 
     await(other);
     CHECK(story(other->failure()) != "well");
   } catch (const Error& error) {
-    CHECK(std::string(error.what()).find("gpu(0)") != std::string::npos);  // not even an event is to be had
+    CHECK(std::string(error.what()).find("gpu(0)") != std::string::npos);  // not even an event can be created
   }
 }
 
-// Run by itself, too.
+// Skipped by default and run in a separate process, as the test above.
 TEST_CASE("an engine that has lost its GPU ends every op, names the cause, and goes on without it" *
           doctest::skip()) {
   Engine engine({.workers = 2});

@@ -92,7 +92,7 @@ void FaultProxy::run() {
   }
 }
 
-// ms until the next held bytes go on.
+// Milliseconds until the next held bytes may be sent.
 int FaultProxy::wait_time() const {
   const auto now = Clock::now();
   std::int64_t wait = 1000;
@@ -128,7 +128,7 @@ void FaultProxy::read_from(Connection& connection, int side) {
 FaultProxy::Fault FaultProxy::any_fault() {
   const int rare = rare_.load();
   if (rare <= 0 || random(static_cast<std::uint64_t>(rare)) != 0) return kFaults;
-  // Half-open connections cost seconds each.
+  // rare, since the other side notices a half-open connection only after seconds
   constexpr std::array<Fault, 8> kOften = {kDelay, kLoss,   kCorruption, kCut,
                                            kCut,   kDouble, kReplay,     kOvertake};
   const Fault fault = random(kMutesAreRare) == 0 ? kMute : kOften[random(kOften.size())];
@@ -137,7 +137,8 @@ FaultProxy::Fault FaultProxy::any_fault() {
 }
 
 void FaultProxy::forward(Connection& connection, int side, std::vector<char> chunk) {
-  if (!connection.sides[1 - side]) return;  // nobody hears what a replay is answered
+  // The replay of a connection's beginning has no client: the server's answers are discarded.
+  if (!connection.sides[1 - side]) return;
   if (side == 0 && connection.begun.size() < kReplayed)
     connection.begun.insert(connection.begun.end(), chunk.begin(), chunk.end());
   Way& way = connection.ways[side];
@@ -170,7 +171,7 @@ void FaultProxy::forward(Connection& connection, int side, std::vector<char> chu
   if (fault == kCut && !connection.over) end(connection, false);
 }
 
-// As somebody who has listened would do it.
+// Repeats beginnings of connections, as an attacker does who has recorded them.
 void FaultProxy::replay_all() {
   for (std::vector<char>& begun : std::exchange(replays_, {})) {
     Connection& one = connections_.emplace_back();
@@ -188,7 +189,7 @@ void FaultProxy::write_to(Connection& connection, int side) {
   held.erase(held.begin(), held.begin() + sent);
 }
 
-// `reset`: at once, and what is on its way is lost.
+// `reset`: closes at once; bytes in flight are lost.
 void FaultProxy::end(Connection& connection, bool reset) {
   if (reset) {
     const linger now{1, 0};

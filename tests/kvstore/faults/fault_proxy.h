@@ -1,6 +1,6 @@
-// Stands between the TCP connections of two processes and does what networks, and those who listen to them, do: it delays, loses
-// connections, leaves them half-open, changes bytes, cuts messages in the middle, doubles bytes, plays a connection's beginning
-// again, and lets other connections overtake one, at random.
+// A TCP proxy between two processes that injects faults at random, as networks and attackers cause them:
+// delays, lost and half-open connections, changed, truncated and doubled bytes, replays, and reordering
+// between connections.
 #pragma once
 
 #include <atomic>
@@ -23,22 +23,24 @@ struct FaultCounts {
 
 class FaultProxy {
  public:
-  // Connections to address() go on to `target`, an IPv4 HOST:PORT. One chunk of bytes in `rare` meets a fault, of which
-  // few leave a connection half-open; 0: none does.
+  // Forwards connections to address() to `target`, an IPv4 HOST:PORT. Of `rare` chunks of bytes one meets a
+  // fault (0: none does); few faults leave a connection half-open.
   FaultProxy(const std::string& target, std::uint64_t seed, int rare);
-  // The target is set later: one that is told its address at its start.
+  // The target is set later, for a process that needs address() when it starts.
   FaultProxy(std::uint64_t seed, int rare);
-  void set_target(const std::string& target);  // before the first connection; 127.0.0.1:PORT
+  // Before the first connection; target: 127.0.0.1:PORT.
+  void set_target(const std::string& target);
   ~FaultProxy();
   const std::string& address() const { return address_; }
-  void set_rare(int rare) { rare_.store(rare); }  // any thread, as the others
-  void refuse();                                  // ends all connections, and lets nobody in any more
-  FaultCounts counts() const;                     // when the thread rests, exact
+  void set_rare(int rare) { rare_.store(rare); }  // any thread; so do refuse() and counts()
+  void refuse();                                  // closes all connections, and refuses new ones
+  FaultCounts counts() const;                     // exact while no bytes are forwarded
 
  private:
   using Clock = std::chrono::steady_clock;
   enum Fault : std::size_t { kDelay, kLoss, kMute, kCorruption, kCut, kDouble, kReplay, kOvertake, kFaults };
-  // Bytes from one side to the other. They are held until that time, or until so many chunks have come in all.
+  // One direction of a connection. Held bytes wait until `until`, or until all connections together have
+  // forwarded `until_chunk` chunks.
   struct Way {
     std::vector<char> held{};
     Clock::time_point until{};
@@ -47,8 +49,8 @@ class FaultProxy {
   struct Connection {
     comm_detail::Socket sides[2];  // the client's, the server's
     Way ways[2];                   // from the client, from the server
-    std::vector<char> begun{};     // the first bytes of the client
-    bool mute = false;             // forwards nothing more, and stays open
+    std::vector<char> begun{};     // the client's first bytes, for replays
+    bool mute = false;             // half-open: forwards nothing, and stays open
     bool over = false;
   };
   void run();
@@ -73,7 +75,7 @@ class FaultProxy {
   comm_detail::Socket listener_;
   std::string address_;
   std::list<Connection> connections_;
-  std::vector<std::vector<char>> replays_;  // beginnings of connections, to be sent again
+  std::vector<std::vector<char>> replays_;  // beginnings of connections that will be repeated
   std::atomic<std::uint64_t> accepted_{0}, chunks_{0}, faults_[kFaults]{};
   std::thread thread_;
 };

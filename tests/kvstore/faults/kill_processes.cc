@@ -24,7 +24,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::int64_t kSmall = 100, kLarger = 20'000, kLarge = 200'000;
-constexpr int kRoundsOfLarge = 8;  // the large one is pushed in one round of so many
+constexpr int kRoundsOfLarge = 8;  // the large key is pushed once in this many rounds
 
 Server* serving = nullptr;
 
@@ -41,10 +41,10 @@ void look_at(const StoreScheduler& scheduler, SchedulerBoard& board) {
   }
   board.complete = complete;
   board.lost = stats.lost;
-  board.version = stats.version;  // last: who has seen it sees the others as well
+  board.version = stats.version;  // stored last: a reader that sees it sees the others too
 }
 
-// Elements in turn belong to the ranks: each adds 1 to its own. So all sums tell how often each rank's pushes have counted.
+// Each rank adds 1 to its own elements: sums show how many pushes of each rank count.
 class CountingWorker {
  public:
   CountingWorker(const KillJob& job, int rank)
@@ -84,7 +84,7 @@ class CountingWorker {
     return job_.board->workers[static_cast<std::size_t>(rank)].keys[static_cast<std::size_t>(key)];
   }
 
-  // How often the pushes of a rank have counted: all of its elements say the same.
+  // The number of pushes of a rank that count; fails unless all of its elements agree.
   std::int64_t count_of(int rank, int key) const {
     const auto all = out_[static_cast<std::size_t>(key)].to_vector<std::int64_t>();
     const std::int64_t count = all[static_cast<std::size_t>(rank)];
@@ -99,7 +99,7 @@ class CountingWorker {
                              std::to_string(key) + " " + what);
   }
 
-  // A push that the former process of this rank has not seen acknowledged may have counted. No other one is in doubt.
+  // Only a push that this rank's former process had not seen acknowledged may or may not count.
   void find_sum(int key) {
     store_.pull(kill_key(key), out_[static_cast<std::size_t>(key)]);
     KeyBoard& mine = board(rank_, key);
@@ -111,7 +111,8 @@ class CountingWorker {
     mine.started = mine.acknowledged = count;
   }
 
-  // Follows from what has counted, so that a rank's next process goes on with it: in rounds all ranks do the same.
+  // Depends only on pushes that count: a restarted rank continues alike, and all ranks choose the same
+  // rounds.
   bool is_turn_of_large() const {
     return board(rank_, kKillKeys - 1).acknowledged < (board(rank_, 0).acknowledged + 1) / kRoundsOfLarge;
   }

@@ -1,4 +1,4 @@
-// The processes that `kv_faults kills` kills, and the memory that they share with it.
+// The processes that `kv_faults kills` kills, and the memory that they share.
 #pragma once
 
 #include <array>
@@ -11,53 +11,53 @@
 namespace heddle::test {
 
 constexpr int kKillServers = 2, kKillWorkers = 2;
-// One small key on each server, a larger one on each, and one on any of them that travels in two pieces. None is split over
-// servers: what a worker pushes that dies may count on one and not on the other.
+// A small key and a larger one on each server, and one that travels in two pieces. No key is split over
+// servers: an interrupted push could count on one and not on the other.
 constexpr int kKillKeys = 2 * kKillServers + 1;
 
-// What a worker says of its pushes of one key. Times are those of the steady clock, in nanoseconds.
+// A worker's pushes of one key. Times: the steady clock, in nanoseconds.
 struct KeyBoard {
   std::atomic<std::int64_t> started{0}, acknowledged{0};
-  std::atomic<std::int64_t> begun_at{0}, answered_at{0};  // of the last one that was acknowledged
-  std::atomic<std::int64_t> longest{0};                   // nanoseconds from a push to its answer
+  std::atomic<std::int64_t> begun_at{0}, answered_at{0};  // of the last acknowledged push
+  std::atomic<std::int64_t> longest{0};                   // from a push to its answer, in nanoseconds
 };
 
 struct WorkerBoard {
-  std::atomic<bool> is_to_die{false};  // by its own SIGKILL, before it pushes again
-  std::atomic<int> joined{0};          // processes of this rank that have found their sums
+  std::atomic<bool> is_to_die{false};  // kills itself by SIGKILL before its next push
+  std::atomic<int> joined{0};          // processes of this rank that have pulled their first sums
   std::array<KeyBoard, kKillKeys> keys;
 };
 
-// What the scheduler's process writes every few milliseconds about itself; 0 until the first time.
+// The scheduler's state, which its process writes every few milliseconds; 0 before the first time.
 struct SchedulerBoard {
   std::atomic<std::uint64_t> version{0};
-  std::atomic<bool> complete{
-      false};  // every server is there, is the primary of its shard, and has a backup that has all
+  // Every server is connected, and is the primary of its own shard, whose backup is complete.
+  std::atomic<bool> complete{false};
   std::atomic<std::uint64_t> lost{0};
 };
 
-// In memory that all processes share.
+// Lies in memory that all processes share.
 struct KillBoard {
-  std::atomic<bool> over{false};  // workers finish
+  std::atomic<bool> over{false};  // tells workers to end
   std::array<WorkerBoard, kKillWorkers> workers;
   SchedulerBoard scheduler;
 };
 
 struct KillJob {
   std::string type, transport;
-  std::string scheduler{}, state{};  // its address and its file
+  std::string scheduler{}, state{};  // the scheduler's address and state file
   KillBoard* board = nullptr;
 };
 
-std::int64_t kill_key(int key);  // the key of the store
-std::int64_t kill_time();        // of the steady clock, in nanoseconds
+std::int64_t kill_key(int key);  // the store's key that this index stands for
+std::int64_t kill_time();        // steady clock, in nanoseconds
 
-// Forks; the calling process has no other threads. `run` is the new process, which ends with this one and with code 1 if it
-// throws.
+// Forks a process that calls `run`, exits with 1 if that throws, and dies with the caller, which must have no
+// other threads.
 pid_t start_process(const std::string& name, const std::function<void()>& run);
-// Forks the scheduler. An empty job.scheduler is set to the address that it gets.
+// Forks the scheduler; sets job.scheduler to its address if that is empty.
 pid_t start_scheduler(KillJob& job);
-pid_t start_server(const KillJob& job, int number);  // SIGTERM drains it
+pid_t start_server(const KillJob& job, int number);  // SIGTERM drains the server.
 pid_t start_worker(const KillJob& job, int rank);
 
 }  // namespace heddle::test

@@ -1,4 +1,4 @@
-// Servers, workers and the scheduler are killed by SIGKILL, one at a time, while workers push: no push that was acknowledged is
+// SIGKILL to servers, workers and the scheduler, one at a time, while workers push: no acknowledged push is
 // lost, and none counts twice.
 #include <algorithm>
 #include <chrono>
@@ -24,8 +24,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kPatience = 60s;      // far beyond what a repair takes
-constexpr double kMostRepair = 1.0;  // seconds, of 99 in 100 repairs
+constexpr auto kPatience = 60s;      // far more than a repair takes
+constexpr double kMostRepair = 1.0;  // seconds; limit of the 99th percentile
 
 class SharedBoard {
  public:
@@ -46,7 +46,7 @@ class SharedBoard {
 
 struct Counts {
   int servers = 0, drained = 0, workers = 0, schedulers = 0;
-  int all() const { return servers + workers + schedulers; }  // kills
+  int all() const { return servers + workers + schedulers; }  // kills, without drained servers
 };
 
 class Kills {
@@ -70,7 +70,7 @@ class Kills {
   Kills(const Kills&) = delete;
   Kills& operator=(const Kills&) = delete;
 
-  // Kills one process when all copies are complete, starts it again, and waits until everybody goes on.
+  // When all copies are complete, kills a process, restarts it, and waits until all workers make progress.
   void kill_one() {
     await("copies", [this] { return board().scheduler.complete.load(); });
     std::this_thread::sleep_for(std::chrono::microseconds(random_() % 50'000));
@@ -81,7 +81,7 @@ class Kills {
     kill_scheduler();
   }
 
-  // The workers check the sums.
+  // Ends the workers, which check their sums; returns the number of pushes.
   std::int64_t finish() {
     board().over = true;
     for (pid_t& worker : workers_) {
@@ -97,8 +97,9 @@ class Kills {
   }
 
   const Counts& counts() const { return counts_; }
-  const std::vector<double>& repairs() const { return repairs_; }      // after kills of servers, in seconds
-  const std::vector<double>& exchanges() const { return exchanges_; }  // the same after SIGTERM
+  const std::vector<double>& repairs() const { return repairs_; }  // seconds from SIGKILL to the next push
+  // seconds from SIGTERM to the next push
+  const std::vector<double>& exchanges() const { return exchanges_; }
   double longest_push() const {
     std::int64_t longest = 0;
     for (const WorkerBoard& worker : board().workers) {
@@ -118,7 +119,7 @@ class Kills {
     ::waitpid(process, nullptr, 0);
   }
 
-  // Throws if it has failed.
+  // Throws if the process has failed.
   static bool has_ended(pid_t process) {
     int status = 0;
     if (process <= 0 || ::waitpid(process, &status, WNOHANG) != process) return false;
@@ -136,7 +137,7 @@ class Kills {
     }
   }
 
-  // Fails if a process has ended that this test has not killed.
+  // Throws if a process has ended without being killed by this test.
   void check_alive() {
     for (const auto* all : {&servers_, &workers_}) {
       for (const pid_t one : *all) {
@@ -146,8 +147,8 @@ class Kills {
     if (has_ended(scheduler_)) throw std::runtime_error("the scheduler has ended by itself");
   }
 
-  // Until each worker has had an answer for a push that it made after `time`, of the keys of this server, or of all.
-  // Returns the seconds from `time` to these answers.
+  // Waits until each worker has an answer to a push made after `time`, of the server's small key; -1: of each
+  // server's. Returns the seconds from `time` to these answers.
   std::vector<double> await_progress(std::int64_t time, int server = -1) {
     std::vector<double> seconds;
     for (WorkerBoard& worker : board().workers) {
@@ -167,7 +168,7 @@ class Kills {
     const std::uint64_t version = board().scheduler.version;
     end(std::exchange(process, -1));
     const std::int64_t time = kill_time();
-    // It may come back before the scheduler has found out, or long after.
+    // restarts before or after the scheduler notices
     const auto back = time + static_cast<std::int64_t>(random_() % 300) * 1'000'000;
     await("its turn", [&] { return kill_time() >= back; });
     process = start_server(job_, number);
@@ -175,7 +176,7 @@ class Kills {
     await("the scheduler's notice", [&] { return board().scheduler.version > version; });
   }
 
-  // As an upgrade does it: the server is told to end, and the next one takes its place.
+  // As in an upgrade: SIGTERM, then a new process.
   void drain_server(int number) {
     ++counts_.drained;
     pid_t& process = servers_[static_cast<std::size_t>(number)];
@@ -195,7 +196,7 @@ class Kills {
     pid_t& process = workers_[static_cast<std::size_t>(rank)];
     const int before = joined(rank);
     WorkerBoard& worker = board().workers[static_cast<std::size_t>(rank)];
-    // In rounds a process that dies between its pushes of a step leaves its rank in other rounds of some keys than of others.
+    // With synchronous rounds, a death within a step would leave the rank's keys in different rounds.
     worker.is_to_die = job_.type == "dist_sync";
     if (worker.is_to_die) ::waitpid(process, nullptr, 0), process = -1;
     end(std::exchange(process, -1));
@@ -250,7 +251,7 @@ void print(const FaultSettings& settings, const std::string& type, const Kills& 
   std::fflush(stdout);
 }
 
-// Whether repairs were fast enough.
+// Returns whether repairs are fast enough.
 bool run_type(const FaultSettings& settings, const std::string& type, long long count) {
   Kills kills(settings, type);
   while (kills.counts().all() < count) {

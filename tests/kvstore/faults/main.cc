@@ -1,14 +1,14 @@
-// Shows that stores on servers lose nothing, let no stranger in and do not grow: short runs are tests.
+// Servers under faults lose nothing, refuse unauthenticated peers, and do not grow. Short runs are tests.
 //
 //     kv_faults messages [--count=N] [--transport=net|zmq] [--seed=S] [--rare=N] [--scheduled]
-//         workers and servers, between which connections are delayed, lost, left half-open, corrupted, cut, overtaken by others, and
-//         bytes are doubled and sent again: sums are exact. --scheduled: there is a scheduler, and servers copy each other
+//         delays, losses, half-open connections, corruption, cuts, replays and reordering between workers and
+//         servers: sums are exact. --scheduled: with a scheduler and replicas
 //     kv_faults strangers [--count=N] [--transport=net|zmq] [--seed=S]
-//         connections of garbage, half handshakes, oversize announcements, slow senders: none gets in, nothing grows
+//         unauthenticated connections send garbage, partial handshakes, oversize lengths: all are refused
 //     kv_faults kills [--count=N] [--transport=net|zmq] [--seed=S] [--untimed]
-//         servers that keep copies, workers and the scheduler are killed under load: sums are exact, repairs take < 1 s
+//         replicated servers, workers, the scheduler are killed under load: exact sums, repairs within 1 s
 //     kv_faults soak [--seconds=T] [--transport=net|zmq] [--seed=S]
-//         workers that come, leave and are killed under load: the server's memory stays flat
+//         workers that join, leave and are killed under load: the server's memory stays flat
 #include <cstdio>
 #include <cstdlib>
 #include <exception>

@@ -1,5 +1,5 @@
-// Workers push integers and pull sums through proxies that do what networks do. Each push has to count once: the sums at the end
-// are exact, and those before are between a worker's own and all.
+// Workers push integers and pull sums through fault proxies. Each push counts once: final sums are exact, and
+// earlier sums lie between a worker's own pushes and all pushes.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -26,11 +26,11 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kWorkers = 3, kServers = 2;
-// Small ones, one whose pieces are cut in the middle, and one that is split over the servers.
+// Small keys, one that travels in pieces, and one that is split over the servers.
 constexpr std::int64_t kElements[] = {1, 7, 100, 3000, 20'000, 400'001};
-constexpr int kRoundsOfLarge = 16;  // the last two are pushed in one round of so many
+constexpr int kRoundsOfLarge = 16;  // the last two keys are pushed once in this many rounds
 constexpr int kSmall = 4, kKeys = 6;
-constexpr int kInFlight = 4;  // rounds, before their pulls are looked at
+constexpr int kInFlight = 4;  // rounds between checks of pulled values
 
 class Failure : public std::runtime_error {
  public:
@@ -52,15 +52,14 @@ struct Job {
   const FaultSettings& settings;
   std::string type, keys;
   long long rounds = 0;
-  std::unique_ptr<Running<StoreScheduler>> scheduler{};  // null: servers are where the workers are told
+  std::unique_ptr<Running<StoreScheduler>> scheduler{};  // null: workers know the servers' addresses
   std::vector<std::unique_ptr<Running<Server>>> servers{};
-  std::vector<std::unique_ptr<FaultProxy>> proxies{};  // of the servers, and of the scheduler
+  std::vector<std::unique_ptr<FaultProxy>> proxies{};  // one for each server, and one for the scheduler
   std::atomic<std::uint64_t> messages{0};
 };
 
 bool is_pushed(int key, long long round) { return key < kSmall || round % kRoundsOfLarge == 0; }
 long long pushes_of(int key, long long rounds) { return key < kSmall ? rounds : rounds / kRoundsOfLarge; }
-// The last key is split over all servers.
 int parts_of(int key) { return key == kKeys - 1 ? kServers : 1; }
 
 kv_detail::ClientOptions client_options(const Job& job, int rank, int workers,
@@ -150,7 +149,7 @@ void print(const Job& job, const char* how) {
   std::fflush(stdout);
 }
 
-// Runs all at once; the first error, if there is one.
+// Runs all workers at once; returns the first error, or null.
 std::exception_ptr run_workers(Job& job) {
   std::vector<std::exception_ptr> errors(kWorkers);
   std::atomic<int> left{kWorkers};
@@ -189,7 +188,7 @@ void check_counts(const Job& job) {
   if (static_cast<std::uint64_t>(made) != seen) throw Failure("pushes are lost or doubled");
 }
 
-// Nobody is there any more: an error that says so.
+// A push to unreachable servers gets an error.
 void check_outage(Job& job) {
   Engine engine({.workers = 1});
   const EngineScope scope(engine);
@@ -209,7 +208,7 @@ void check_outage(Job& job) {
   throw Failure("a push to servers that are not there succeeds");
 }
 
-// Each process reaches the others through their proxies.
+// All processes connect to each other through proxies.
 void start_servers(Job& job) {
   const FaultSettings& settings = job.settings;
   const auto proxy = [&settings, &job](std::size_t number) {
@@ -242,14 +241,14 @@ void start_servers(Job& job) {
 void run_job(const FaultSettings& settings, const std::string& type, long long messages) {
   const KeyDirectory keys;
   Job job{.settings = settings, .type = type, .keys = keys.path};
-  // A round has two messages for each small key of each worker, and a part of those for the large ones.
+  // In kRoundsOfLarge rounds: a push and a pull of each small key per round, and once of each large part.
   constexpr long long kMessages = kWorkers * (2 * kSmall * kRoundsOfLarge + 2 + 2 * kServers);
   job.rounds = (messages * kRoundsOfLarge / kMessages / kRoundsOfLarge + 1) * kRoundsOfLarge;
   start_servers(job);
   const std::exception_ptr error = run_workers(job);
   print(job, "");
   if (error) std::rethrow_exception(error);
-  if (job.scheduler) return;  // a server that was the primary before has counted, too
+  if (job.scheduler) return;  // with failovers, several servers count the same push
   check_counts(job);
   for (const auto& proxy : job.proxies) proxy->set_rare(0);
   check_outage(job);

@@ -1,4 +1,4 @@
-// What kv_faults does: see main.cc. All return 0 if what has to hold did, and say on stderr what did not.
+// The subcommands of kv_faults, described in main.cc. Each prints a failure to stderr; 0: success.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,18 @@ namespace heddle::test {
 struct FaultSettings {
   std::string transport = "net";
   long long count = 0;  // messages, connections or kills
-  double seconds = 0;   // of a soak
+  double seconds = 0;   // duration of a soak
   std::uint64_t seed = 1;
-  int rare = 2000;         // one chunk in so many meets a fault
-  bool scheduled = false;  // messages: with a scheduler and two copies, and all connections disturbed
-  bool untimed = false;    // of a run beside others: times are printed only
+  int rare = 2000;         // one chunk of bytes in `rare` meets a fault
+  bool scheduled = false;  // `messages` with a scheduler and two replicas, and faults on all connections
+  bool untimed = false;    // long repairs are no failure, as other programs run beside this one
 };
 
 int run_messages(const FaultSettings& settings);
 int run_strangers(const FaultSettings& settings);
 int run_kills(const FaultSettings& settings);
 int run_soak(const FaultSettings& settings, const std::string& program);
-// A process of the soak: trains until it is killed.
+// The soak's worker process: trains for up to 3.2 s, unless it is killed before.
 int run_worker(const std::string& address, const std::string& job, int rank, int workers, std::uint64_t seed);
 
 }  // namespace heddle::test

@@ -1,4 +1,4 @@
-// A server in a process of its own, whose memory and descriptors a test looks at.
+// A server in a separate process, so that a test can measure its memory and descriptors.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace heddle::test {
 
-// A new directory, removed at the end, with a key that knows itself.
+// A new directory, removed at the end, with a key that accepts itself.
 struct KeyDirectory {
   KeyDirectory();
   ~KeyDirectory();
@@ -20,19 +20,19 @@ struct KeyDirectory {
 };
 
 struct ServerCounts {
-  std::uint64_t joined = 0, refused = 0;  // workers, as the log says
+  std::uint64_t joined = 0, refused = 0;  // numbers of workers, from the server's log
   std::uint64_t pushes = 0, duplicates = 0;
 };
 
 class ServerProcess {
  public:
-  // Forks: there are no threads yet. Ends with this process. Throws std::runtime_error.
+  // Forks, so the caller must have no threads; the server dies with the caller. Throws std::runtime_error.
   explicit ServerProcess(ServerOptions options);
   ~ServerProcess();
   const std::string& address() const { return address_; }
   std::uint64_t resident_bytes() const;
   std::size_t descriptors() const;
-  // Ends the server, and says what it has seen. Throws std::runtime_error if it does not end in good order.
+  // Ends the server and returns its counts. Throws std::runtime_error if it does not exit cleanly.
   ServerCounts stop();
 
  private:

@@ -1,4 +1,4 @@
-// Workers that come, leave and are killed while others train: what the server holds does not grow.
+// Workers that come, leave and are killed while others train: the server's memory does not grow.
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -26,11 +26,12 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kWorkers = 3;
-constexpr double kWarm = 0.5;            // of the time, before which memory may grow
-constexpr double kMostGrowth = 4 << 20;  // bytes, of the line through the rest from its beginning to its end
-constexpr std::chrono::milliseconds kBetween{kSanitized ? 600 : 150};  // kills, and looks at the server
+constexpr double kWarm = 0.5;            // share of the time in which memory may grow
+constexpr double kMostGrowth = 4 << 20;  // bytes by which a line fitted to the rest may rise
+// between kills, each with a measurement
+constexpr std::chrono::milliseconds kBetween{kSanitized ? 600 : 150};
 
-// The slope of the line through the points, times their length.
+// By how much a line fitted to the points rises from the first point to the last.
 double growth(const std::vector<std::pair<double, double>>& points) {
   double x = 0, y = 0, xx = 0, xy = 0;
   for (const auto& [at, value] : points) x += at, y += value, xx += at * at, xy += at * value;
@@ -46,7 +47,7 @@ class Workers {
   ~Workers() {
     for (const pid_t one : running_) end(one);
   }
-  // The first ranks make up one job that lasts; each of the last one is a job of its own.
+  // The first ranks form one job that lasts; each process of the last rank is a new job.
   void start(int rank) {
     const bool lasts = rank + 1 < kWorkers;
     const std::string job = lasts ? "lasts" : "comes-" + std::to_string(started_);
@@ -73,7 +74,7 @@ class Workers {
   void start_all() {
     for (int rank = 0; rank < kWorkers; ++rank) start(rank);
   }
-  // One is killed, and comes back; and who has left by itself.
+  // Kills a random worker, and starts again all workers that have ended.
   void replace() {
     const auto chosen = static_cast<int>(random_() % kWorkers);
     for (int rank = 0; rank < kWorkers; ++rank) {

@@ -1,4 +1,4 @@
-// Connections of strangers beside a worker that goes on: what they send is refused, and the server does not grow.
+// Unauthenticated connections beside a working worker: the server refuses them, and does not grow.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -33,14 +33,14 @@ using comm_detail::Socket;
 using kv_detail::Address;
 using namespace std::chrono_literals;
 
-constexpr std::size_t kOpen = 300;  // connections of strangers at once, of which some are slow
+constexpr std::size_t kOpen = 300;  // unauthenticated connections open at once, besides the slow ones
 constexpr std::size_t kSlow = 100;
-// How many descriptors and bytes more the server may have than after the first fifth of the strangers.
+// Allowed growth after the first fifth of the connections.
 constexpr std::size_t kMostDescriptors = 20, kMostGrowth = 8 << 20;
-constexpr std::size_t kOfHandshake = 192
-                                     << 10;  // bytes of a connection whose handshake is under way, at most
+// Memory of a connection during its handshake, at most
+constexpr std::size_t kOfHandshake = 192 << 10;
 
-// One that is refused at once, closed by a reset: so many would fill the table of ports otherwise.
+// Closes by a reset: otherwise the many refused connections would use up the ports (TIME_WAIT).
 Socket connect_from(const Address& to, std::uint32_t number) {
   Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const linger reset{1, 0};
@@ -66,7 +66,7 @@ std::string frame_of(const std::string& head, std::uint64_t announced) {
   return text_of(encode(preamble)) + head;
 }
 
-// The hello of a local process, without memory.
+// The hello of a client on this host that uses no shared memory.
 std::string local_hello() {
   std::string hello("HDKH\1", 5);
   hello.resize(12);
@@ -81,8 +81,9 @@ std::string noise(std::mt19937_64& random, std::size_t most) {
   return bytes;
 }
 
-// What a stranger says: nothing, noise, the beginning of TLS, of ZeroMQ's handshake, of a message that is announced too large,
-// and what one of this user says who is let in by its user, and is no worker.
+// What an unauthenticated peer sends: nothing, noise, the beginning of TLS or of ZeroMQ's handshake, a
+// message with an oversize length, or, after a valid hello of a process of the same user, messages that no
+// worker sends.
 std::string words(std::mt19937_64& random, bool local) {
   const std::string tls("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11);
   const std::string zmq(
@@ -108,7 +109,7 @@ std::string words(std::mt19937_64& random, bool local) {
   }
 }
 
-// Sends `count` of them, so many open at once.
+// Opens connections, of which the newest kOpen stay open.
 class Strangers {
  public:
   Strangers(const std::string& address, const FaultSettings& settings, bool local)
@@ -123,7 +124,8 @@ class Strangers {
                         ? kv_detail::connect_locally(kv_detail::local_name(settings_.transport, address_))
                         : connect_from(address_, number);
     if (!socket) {
-      std::this_thread::sleep_for(1ms);  // the backlog is full: it is the server's turn
+      // The server's backlog is full: lets it accept.
+      std::this_thread::sleep_for(1ms);
       ++refused_;
       return;
     }
@@ -140,7 +142,7 @@ class Strangers {
     if (open_.size() > kOpen) open_.pop_front();
   }
 
-  // A byte each, once a second.
+  // Sends a byte on each slow connection; called once a second.
   void feed_slow() {
     for (auto& [socket, text] : slow_) {
       const char next = text.empty() ? '\x16' : text.front();
@@ -161,7 +163,7 @@ class Strangers {
   std::uint64_t refused_ = 0;
 };
 
-// The worker that is let in; it goes on until `over`.
+// The accepted worker: pushes until `over`.
 std::uint64_t work(const std::string& address, const kv_detail::TransportOptions& transport,
                    const std::atomic<bool>& over) {
   Engine engine({.workers = 1});
@@ -180,7 +182,7 @@ std::uint64_t work(const std::string& address, const kv_detail::TransportOptions
   return pushes;
 }
 
-// Growth after the first fifth, and the most descriptors.
+// Memory and descriptors: values after the first fifth of the connections, and maxima.
 struct Watch {
   std::uint64_t first = 0, last = 0;
   std::size_t first_descriptors = 0, most_descriptors = 0;
@@ -232,7 +234,7 @@ int run_beside_worker(const FaultSettings& settings, long long count, bool local
       static_cast<unsigned long long>(counts.pushes), static_cast<double>(watch.first) / 1e6,
       static_cast<double>(watch.last) / 1e6, watch.first_descriptors, watch.most_descriptors);
   if (error) std::rethrow_exception(error);
-  // More of them at one time than before take more, and the allocator keeps it.
+  // More descriptors at once than before also need more memory, which the allocator does not return.
   const std::size_t more = kOfHandshake * (watch.most_descriptors - watch.first_descriptors);
   const bool good = counts.joined == 1 && counts.pushes == pushes &&
                     (watch.last <= watch.first + kMostGrowth + more || kSanitized) &&

@@ -1,5 +1,5 @@
-// The core of a server as a whole: a sequence of connections, messages with payloads, cuts, restarts and time that passes; and a
-// backup, which has to follow it.
+// A server's whole core: an input is a sequence of connections, messages, cuts, restarts and passing time; a
+// backup has to follow the core.
 #include <algorithm>
 #include <exception>
 #include <map>
@@ -25,21 +25,21 @@ namespace {
 
 using namespace kv_detail;
 
-constexpr std::uint64_t kLimit = 1 << 14;  // bytes
+constexpr std::uint64_t kLimit = 1 << 14;  // memory limit in bytes
 constexpr std::size_t kMostPeers = 6, kMostSteps = 200;
 constexpr std::chrono::seconds kTimeout{30};
 
-constexpr int kNoPayload = 64;  // a flag of requests: the length of the payload follows
+constexpr int kNoPayload = 64;  // flag of a request: an explicit payload length follows
 
 enum class Step : std::uint8_t { connect, hello, request, raw, cut, time, bundle, filled, restart, count };
 constexpr const char* kConsistencies[] = {"sync", "async", "ssp:1"};
 constexpr const char* kTexts[] = {"", "a", "b", "add", "sgd lr=0.5 momentum=0.5", "adam lr=0.1"};
-// Bytes of values: mostly small ones that fit together.
+// Sizes of values in bytes, mostly equal ones so that requests match.
 constexpr std::uint64_t kSizes[] = {0, 4, 8, 8, 8, 16, 4096, ~0ull};
 constexpr std::uint64_t kRowSizes[] = {0, 4, 4, 8, 1, ~0ull};
 constexpr const char* kCodecs[] = {"", "fp16", "2bit:0.5", "1bit", "topk:0.5", "none"};
 
-// Does to a core what an input says, as a transport would, and looks at what the core answers.
+// Applies the steps of an input to a core, as a transport would, and checks the core's answers.
 class Program {
  public:
   explicit Program(Input input) : source_(input), core_(std::make_unique<ServerCore>(kOptions, 42)) {
@@ -129,7 +129,6 @@ class Program {
     deliver(peer, encode(one), Bytes(payload, std::byte{1}));
   }
 
-  // push_many and pull_many
   void bundle() {
     const Peer peer = any_peer();
     const std::uint8_t flags = source_.get<std::uint8_t>();
@@ -146,7 +145,7 @@ class Program {
     deliver(peer, encode(one), Bytes(has_payload ? one.bytes : 0, std::byte{1}));
   }
 
-  // Rows, what codecs have made, and states of optimizers: the payload's bytes say something.
+  // Requests whose payload is part of the input: rows, encoded gradients, optimizer states.
   void filled() {
     constexpr Kind kKinds[] = {Kind::push, Kind::pull, Kind::set_state};
     const Peer peer = any_peer();
@@ -158,7 +157,7 @@ class Program {
     const Input payload = source_.take(source_.get<std::uint8_t>());
     one.bytes = payload.size();
     if ((flags & 1) != 0) one.offset = source_.below(16);
-    if ((flags & 2) != 0) one.bytes += source_.below(64);  // more pieces follow
+    if ((flags & 2) != 0) one.bytes += source_.below(64);  // as if more pieces would follow
     deliver(peer, encode(one), {payload.begin(), payload.end()});
   }
 
@@ -169,7 +168,7 @@ class Program {
     deliver(peer, {bytes.begin(), bytes.end()}, Bytes(payload, std::byte{1}));
   }
 
-  // What is collected a key at a time is the state of the beginning, whatever happens meanwhile.
+  // A state that is saved key by key equals the state at the beginning of saving, whatever happens meanwhile.
   void begin_saving() {
     if (saver_) return;
     expected_.clear();
@@ -194,7 +193,7 @@ class Program {
     saved_.clear();
   }
 
-  // Another core goes on with what this one saves.
+  // Another core loads the state of this one and replaces it.
   void restart() {
     saver_ = nullptr;
     for (const Peer peer : std::set<Peer>(peers_)) cut(peer);
@@ -211,7 +210,7 @@ class Program {
     core_->record_changes(backup_ != nullptr);
   }
 
-  // A transport closes the connection of a peer whose message is refused with an exception.
+  // As in a transport, a message that is refused by an exception closes the connection.
   void deliver(Peer peer, const Bytes& head, const Bytes& payload) {
     if (peer == 0) return;
     try {
@@ -245,7 +244,7 @@ class Program {
     for (const Outgoing& one : outbox.replies) {
       check_head(one.peer, encode(one.reply), one.payload.bytes.size());
       accepted_ = accepted_ || one.reply.kind == Kind::value;
-      unsigned sum = 0;  // reads what is sent
+      unsigned sum = 0;  // for address sanitizers
       for (const std::byte byte : one.payload.bytes) sum += std::to_integer<unsigned>(byte);
       want(sum <= 255 * one.payload.bytes.size(), "bytes");
     }
@@ -281,7 +280,7 @@ class Program {
     }
   }
 
-  // All are gone, for long: nothing is kept.
+  // After all peers have been gone for a long time, the core holds nothing.
   void end() {
     saver_ = nullptr;
     saved_.clear();
@@ -297,7 +296,7 @@ class Program {
   static inline const ServerOptions kOptions{.memory_limit = kLimit, .worker_timeout = kTimeout};
   Source source_;
   std::unique_ptr<ServerCore> core_, backup_;
-  std::unique_ptr<StateSaver> saver_{};  // goes before the core
+  std::unique_ptr<StateSaver> saver_{};  // destroyed before the core
   std::vector<std::pair<Bytes, Bytes>> expected_{};
   std::vector<SavedMessage> saved_{};
   Clock::time_point now_ = Clock::time_point{} + std::chrono::hours(1);
@@ -313,7 +312,7 @@ bool run_core(Input input) {
   return Program(input).run();
 }
 
-// --- good inputs
+// --- valid inputs
 
 struct Writing {
   Bytes bytes;
@@ -327,7 +326,7 @@ struct Writing {
     put(Step::hello);
     put({1, consistency, workers - 1, rank, rank, peer});
   }
-  // Values of 8 bytes, which is size number 2.
+  // Size number 2 is 8 bytes.
   void request(Kind kind, int peer, int flags, int clock, int text = 0, int size = 2) {
     put(Step::request);
     put({peer, static_cast<int>(kind) - static_cast<int>(Kind::init), flags, 0, clock, size, text});
@@ -337,12 +336,12 @@ struct Writing {
     put(Step::time);
     put({seconds});
   }
-  // Pushes or pulls keys 0 and 1, which have values of 8 bytes, as one message.
+  // Pushes or pulls keys 0 and 1, both of 8 bytes, in one message.
   void bundle(Kind kind, int peer, int clock) {
     put(Step::bundle);
     put({peer, kind == Kind::push_many ? 1 : 0, 2, 0, clock, 2, 1, clock, 2});
   }
-  // kind: 0 push, 1 pull, 2 set_state; rows and codec: places in kRowSizes and kCodecs.
+  // kind: 0 push, 1 pull, 2 set_state; rows and codec: indices into kRowSizes and kCodecs.
   void filled(int peer, int kind, int key, int clock, int rows, int codec, const Bytes& payload) {
     put(Step::filled);
     put({peer, kind, key, clock, rows, codec, 0, static_cast<int>(payload.size())});
@@ -374,7 +373,7 @@ Bytes two_workers(int consistency, int rule) {
   return all.bytes;
 }
 
-// A worker with two keys of two rows: bundles, rows, codecs, an optimizer's state, and a restart.
+// A worker with two keys of two rows uses bundles, rows, codecs and optimizer state; then the core restarts.
 Bytes small_values(int consistency, int rule) {
   Writing all(consistency != 1);
   all.connect(), all.hello(0, consistency, 1, 0);
@@ -411,7 +410,7 @@ std::vector<Bytes> core_seeds() {
       all.push_back(small_values(consistency, rule));
     }
   }
-  Writing raw(false);  // heads as they are on the wire
+  Writing raw(false);  // heads in wire format
   raw.connect(), raw.hello(0, 1, 1, 0);
   raw.request(Kind::init, 0, 1, 0, 1);
   const auto put_head = [&raw](const Request& request, int payload) {

@@ -1,4 +1,4 @@
-// What is fuzzed: functions that take bytes of other processes, and good inputs for each.
+// Fuzz targets: functions that parse bytes of other processes, with valid inputs for each.
 #pragma once
 
 #include <cstddef>
@@ -16,18 +16,18 @@ using Input = std::span<const std::byte>;
 
 struct Target {
   const char* name;
-  // Whether the input, or a part of it, was accepted. Anything but a refusal by an error that it may throw is a failure.
+  // True: the input, or a part of it, was accepted. An undocumented error is a bug.
   bool (*run)(Input input);
   std::vector<Bytes> (*seeds)();
-  int cost;  // one in so many inputs of a short run
+  int cost;  // a short run divides its number of inputs by this
 };
 
 std::span<const Target> targets();
 
-// Ends the process with `what` if it does not hold.
+// Ends the process with the message `what` unless `holds`.
 void want(bool holds, const char* what);
 
-// Takes values off an input; zeros behind its end.
+// Reads values from an input; zeros after its end.
 class Source {
  public:
   explicit Source(Input input) : rest_(input) {}
@@ -64,7 +64,7 @@ template <class T> void append_value(Bytes& to, T value) {
 
 // The targets, by file.
 extern const Target kFrames, kStreams, kHandshakes;             // transport_targets.cc
-extern const Target kFromWorker, kFromServer, kAdministration;  // wire_targets.cc, as the next
+extern const Target kFromWorker, kFromServer, kAdministration;  // wire_targets.cc, as the next line
 extern const Target kTexts, kState;
 extern const Target kStateStream, kSnapshot, kReplica;             // state_targets.cc
 extern const Target kMembers, kScheduler, kSchedulerState, kJson;  // membership_targets.cc

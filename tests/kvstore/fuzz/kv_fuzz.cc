@@ -1,10 +1,10 @@
-// What reads bytes of other processes in kvstore/, given bytes that nobody has sent.
+// Fuzzes all code of kvstore/ that parses bytes of other processes.
 //
 //     kv_fuzz [--inputs=N] [--seed=S] [--only=TARGET]
 //
-// main() changes good inputs at random, in an order that follows from the seed. LLVMFuzzerTestOneInput is what libFuzzer calls
-// (tools/fuzz), which changes them guided by coverage: HEDDLE_FUZZ_TARGET names the target, and HEDDLE_FUZZ_CORPUS a directory for
-// the good inputs.
+// main() mutates valid inputs at random, determined by the seed. With libFuzzer (tools/fuzz),
+// LLVMFuzzerTestOneInput gets inputs that are guided by coverage; HEDDLE_FUZZ_TARGET names the target, and
+// HEDDLE_FUZZ_CORPUS a directory for the valid inputs.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -98,7 +98,7 @@ const Target& target_of_environment() {
   return target_named(name ? name : "");
 }
 
-// Whether good inputs are accepted is asked of each: else what stands behind them is not reached.
+// Unchanged inputs must be accepted: else mutations would not get past the first checks.
 void run_changed(const Target& target, long long count, std::uint64_t seed) {
   const std::vector<Bytes> good = target.seeds();
   for (const Bytes& one : good) want(run(target, one), "a good input is refused");

@@ -1,4 +1,4 @@
-// What the scheduler and its processes tell each other, what it has on disk, and what etcd answers.
+// Messages between the scheduler and its processes, the scheduler's state on disk, and etcd's answers.
 #include <heddle/error.h>
 
 #include "fuzz/fuzz_target.h"
@@ -28,7 +28,7 @@ template <class Decode> bool run_message(Input input, Decode&& decode_message) {
     const auto message = decode_message(input);
     const Bytes again = encode_any(message);
     want(encode_any(decode_message(Input(again))) == again, "a message that changes");
-    // Of a later version there may be more behind what is known. Views of version 1 are written as those of the newest.
+    // Messages of later versions may have more fields. Views of version 1 are encoded as the newest version.
     const bool older = input[0] == static_cast<std::byte>(MembershipKind::views);
     want(older || (again.size() <= input.size() && std::equal(again.begin(), again.end(), input.begin())),
          "a message that is not what came");
@@ -65,7 +65,7 @@ std::vector<Bytes> member_seeds() {
           encode(Status{.over = true, .text = "waiting"})};
 }
 
-// --- the scheduler: its peers' messages, each behind its peer and its length; a peer above kMostPeers lets time pass
+// --- the scheduler: messages, each after its peer and its length; a peer above kMostPeers advances the clock
 
 constexpr std::uint8_t kMostPeers = 5;
 
@@ -98,7 +98,7 @@ class Scheduler {
     }
   }
 
-  // What is saved can be read, and nobody hears of what is older.
+  // Saved states can be read, and no peer gets views that were not saved.
   void look() {
     const SchedulerOutbox out = core_.take_outbox();
     begun_ = begun_ || core_.stats().begun;
@@ -147,11 +147,11 @@ std::vector<Bytes> scheduler_seeds() {
   return {all};
 }
 
-// --- its state on disk
+// --- the scheduler's state on disk
 
-constexpr std::size_t kBody = 16;  // behind the magic, the version and the checksum
+constexpr std::size_t kBody = 16;  // starts after magic, version and checksum
 
-// As it is, and with its own checksum put right.
+// Decodes the input as it is, and with its checksum corrected.
 bool run_scheduler_state(Input input) {
   Bytes sealed(input.begin(), input.end());
   if (sealed.size() >= kBody) {
@@ -164,7 +164,7 @@ bool run_scheduler_state(Input input) {
       const SchedulerState state = decode_scheduler_state(bytes);
       const Bytes again = encode(state);
       want(decode_scheduler_state(again) == state, "a state that changes");
-      // A state of the version before is written as one of this version.
+      // A state of an older version is encoded as one of the newest.
       want(again == Bytes(bytes.begin(), bytes.end()) || bytes[8] != again[8],
            "a state that is not what came");
       good = true;
@@ -180,7 +180,7 @@ std::vector<Bytes> scheduler_state_seeds() {
       encode(SchedulerState{.cluster = 9, .servers = 2, .replicas = 2, .views = kViews, .synced = {3, 0}})};
 }
 
-// --- answers of etcd
+// --- etcd's answers
 
 bool run_json(Input input) {
   const std::string text = text_from(input);

@@ -1,6 +1,6 @@
-// The state of a server: snapshot files, streams of its parts, and what a backup hears from its primary.
+// A server's state: snapshot files, streams, and messages from a primary to its backup.
 //
-// An input is a sequence of messages, each behind the lengths of its head and its payload, 2 bytes each.
+// An input is a sequence of messages, each after the lengths of its head and payload, 2 bytes each.
 #include <algorithm>
 #include <memory>
 #include <sys/mman.h>
@@ -44,7 +44,7 @@ void append_message(Bytes& to, const Bytes& head, Input payload) {
   append(to, Input(head)), append(to, payload);
 }
 
-// Becomes the current engine of a core, as a server's is.
+// Makes a naive engine the current one, as a server does.
 struct CoreEngine {
   CoreEngine() : scope(engine()) {}
   static Engine& engine() {
@@ -56,7 +56,7 @@ struct CoreEngine {
 
 const ServerOptions kOptions{.memory_limit = 1 << 20};
 
-// A core with a worker, and with what it keeps: values, pushes that wait, an optimizer's state of a value and of rows.
+// A core with two workers, values, waiting pushes, and optimizer state of a value and of rows.
 std::unique_ptr<ServerCore> some_core(const std::string& consistency) {
   auto core = std::make_unique<ServerCore>(kOptions, 42);
   std::uint64_t number = 0;
@@ -92,7 +92,7 @@ std::unique_ptr<ServerCore> some_core(const std::string& consistency) {
   append_value(row, std::int64_t{1}), append_value(row, 0.5), row.resize(16);
   for (const std::uint64_t clock : {1, 2}) {
     for (const Peer peer : {1, 2}) {
-      if (clock == 2 && peer == 2) break;  // the other one's waits, where there are rounds
+      if (clock == 2 && peer == 2) break;  // with rounds, worker 1's push waits for worker 2
       send(peer, {.kind = Kind::push, .key = 0, .clock = clock}, value);
       send(peer, {.kind = Kind::push, .key = 1, .clock = clock, .row_bytes = 8}, row);
     }
@@ -108,9 +108,9 @@ template <class Sink> void save_some_core(const std::string& consistency, const 
 
 constexpr const char* kConsistencies[] = {"sync", "async", "ssp:1, placement greedy"};
 
-// --- the stream
+// --- streams
 
-// What can be loaded is saved as it came, but for what later loads would leave out too.
+// The core's state as a stream; a core that loads it saves the same stream.
 Bytes saved(const ServerCore& core) {
   Bytes all;
   save_state(core,
@@ -149,9 +149,9 @@ std::vector<Bytes> stream_seeds() {
   return all;
 }
 
-// --- the file
+// --- snapshot files
 
-// A header of a snapshot and, of its messages, the frames and the trailer: as SnapshotWriter writes them.
+// Builds a snapshot file like SnapshotWriter, with correct checksums, from a header and messages.
 class Sealed {
  public:
   explicit Sealed(Input header) : bytes_(header.begin(), header.end()) {
@@ -184,7 +184,7 @@ class Sealed {
 
 constexpr std::size_t kHeaderFields = 44;
 
-// The file is in memory, behind a path.
+// A file in memory that can be opened by a path.
 struct MemoryFile {
   MemoryFile() : descriptor(::memfd_create("snapshot", MFD_CLOEXEC)) {}
   void set(Input bytes) const {
@@ -211,7 +211,7 @@ bool index_file(const MemoryFile& file) {
   }
 }
 
-// An odd first byte: the file follows as it is. An even one: its header, and its messages.
+// First byte odd: the rest is a file. Even: the rest is a header and messages to be sealed.
 bool run_snapshot(Input input) {
   static const MemoryFile file;
   Source source(input);
@@ -228,9 +228,9 @@ bool run_snapshot(Input input) {
 std::vector<Bytes> snapshot_seeds() {
   const CoreEngine engine;
   Bytes header = bytes_from("HDDSHOT1");
-  append_value(header, std::uint32_t{1});  // the version, and zeros
+  append_value(header, std::uint32_t{1});  // format version; the other fields are 0
   header.resize(kHeaderFields);
-  header[16] = std::byte{1};  // servers
+  header[16] = std::byte{1};  // number of servers
   std::vector<Bytes> all;
   for (const char* consistency : kConsistencies) {
     Bytes messages{std::byte{0}}, whole{std::byte{1}};
@@ -246,7 +246,7 @@ std::vector<Bytes> snapshot_seeds() {
   return all;
 }
 
-// --- the messages between a primary and its backup
+// --- messages from a primary to its backup
 
 class NoTransport : public Transport {
  public:
@@ -279,10 +279,10 @@ class NoOwner : public ShardOwner {
   const std::shared_ptr<std::uint64_t> memory_used_ = std::make_shared<std::uint64_t>(0);
 };
 
-// A message, as a server takes it from a connection. Throws what closes the connection, or ends the backup.
+// Handles a message as a server does. Throws if the connection would be closed, or the backup would end.
 void deliver(ReplicaReceiver& receiver, Parts& one) {
   const ReplicaMessage message = decode_replica_message(one.head);
-  // Of a later version there may be more behind what is known.
+  // A later version's message may have more fields at its end.
   want(message.version > kProtocol || encode(message) == one.head, "a message that changes");
   if (message.kind == ReplicaKind::record) {
     const Record record = decode_record(message.inner, one.payload.size());

@@ -1,4 +1,4 @@
-// The bytes of connections: preambles, streams of messages, and the hellos of both sides.
+// Bytes of connections: preambles, streams of messages, and hellos of both sides.
 #include <algorithm>
 #include <memory>
 
@@ -41,7 +41,7 @@ bool decode_preamble(std::span<const std::byte, kPreambleBytes> wire) {
   }
 }
 
-// As it is, and with its own checksum put right.
+// Decodes the preamble as it is, and with its checksum corrected.
 bool run_frame(Input input) {
   WirePreamble wire{};
   std::copy_n(input.begin(), std::min(input.size(), wire.size()), wire.begin());
@@ -68,7 +68,7 @@ std::vector<Bytes> frame_seeds() {
 
 // --- streams
 
-// Gives the bytes of an input, so many in a call.
+// A connection that delivers an input's bytes in chunks.
 class Stream final : public comm_detail::Connection {
  public:
   std::optional<pollfd> before_sleep(bool, bool) override { return std::nullopt; }
@@ -95,7 +95,7 @@ class Stream final : public comm_detail::Connection {
   std::size_t at_ = 0;
 };
 
-// Gives every other payload memory of its own, and puts together again what has come.
+// Receives messages, every other payload into its own memory, and encodes them again.
 class Again final : public Receiver {
  public:
   void connected(Peer, const std::string&) override { want(false, "a connection"); }
@@ -119,7 +119,7 @@ class Again final : public Receiver {
   Bytes memory_;
 };
 
-// Writes preambles where messages begin, so that what stands behind the checksums is reached.
+// Corrects the checksums of all preambles, so that mutations reach the code behind them.
 void seal(Bytes& stream) {
   for (std::size_t at = 0; at + kPreambleBytes <= stream.size();) {
     std::uint32_t head = 0;
@@ -146,7 +146,7 @@ bool run_stream(Input input) {
   const bool gone = false;
   try {
     while (!receiver.receive(stream, true, gone).closed) continue;
-  } catch (const CommError&) {  // a broken message
+  } catch (const CommError&) {  // the stream is malformed
   }
   want(again.seen.size() <= bytes.size() && std::equal(again.seen.begin(), again.seen.end(), bytes.begin()),
        "messages that nobody has sent");
@@ -168,7 +168,7 @@ std::vector<Bytes> stream_seeds() {
 
 // --- handshakes
 
-// As they come over TCP, behind TLS: a hello of either side.
+// The handshake over TCP, after TLS: a hello of either side.
 bool run_handshake(Input input) {
   Source source(input);
   const auto side = source.below(2) ? Handshake::Side::client : Handshake::Side::server;

@@ -1,4 +1,4 @@
-// Heads of messages, the state of optimizers, and texts that say what a store does.
+// Heads of messages, optimizer state, and the texts that configure a store.
 #include <algorithm>
 
 #include <heddle/engine.h>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace kv_detail;
 
-// --- heads: four bytes of the length of the payload, and the head
+// --- heads: an input is the payload's length, 4 bytes, and the head
 
 Bytes encode_any(const FromWorker& message) {
   return std::visit([](const auto& one) { return encode(one); }, message);
@@ -33,7 +33,7 @@ template <class Decode> bool run_head(Input input, Decode&& decode_head) {
     const auto message = decode_head(source.rest(), payload);
     const Bytes again = encode_any(message);
     want(encode_any(decode_head(Input(again), payload)) == again, "a message that changes");
-    // Of a later version there may be more behind what is known.
+    // A later version's message may have more fields at its end.
     want(
         again.size() <= source.rest().size() && std::equal(again.begin(), again.end(), source.rest().begin()),
         "a message that is not what came");
@@ -80,7 +80,7 @@ std::vector<Bytes> from_server_seeds() {
           with_payload(0, encode(failed))};
 }
 
-// --- between a server and who administrates it
+// --- administration of a server
 
 bool run_administration(Input input) {
   const auto run = [&](auto&& decode_one) {
@@ -104,7 +104,7 @@ std::vector<Bytes> administration_seeds() {
           encode(AdminAnswer{}), encode(AdminAnswer{.outcome = AdminAnswer::Outcome::part, .text = "text"})};
 }
 
-// --- texts: of a rule, a consistency and an address
+// --- texts: update rule, consistency, address
 
 bool run_rule(const std::string& text) {
   try {
@@ -124,7 +124,7 @@ bool run_rule(const std::string& text) {
 bool run_address(const std::string& text) {
   try {
     const Address address = parse_address(text);
-    if (address.host.starts_with('[')) return true;  // more brackets than an address has
+    if (address.host.starts_with('[')) return true;  // of two pairs of brackets text() does not restore both
     const Address again = parse_address(address.text());
     want(again.host == address.host && again.port == address.port, "an address that changes");
     return true;

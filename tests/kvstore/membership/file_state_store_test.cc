@@ -1,4 +1,4 @@
-// A scheduler's file on a disk that fails for a while.
+// A scheduler's state file on a disk that fails for a while.
 #include "membership/file_state_store.h"
 
 #include <filesystem>
@@ -36,7 +36,7 @@ TEST_CASE("a state that cannot be saved is saved later, and what was decided is 
   CHECK(store.saved() == store.save(1, first));
   CHECK(store.take_events().empty());
 
-  std::filesystem::rename(folder, away);  // as good as a full disk
+  std::filesystem::rename(folder, away);  // writes now fail, as on a full disk
   const auto begun = std::chrono::steady_clock::now();
   const std::uint64_t number = store.save(1, second);
   CHECK(store.saved() < number);
@@ -44,10 +44,10 @@ TEST_CASE("a state that cannot be saved is saved later, and what was decided is 
   const std::uint64_t newest = store.save(1, third);
   CHECK(store.term(begun + 2s) == 1);
   CHECK(store.saved() < number);
-  CHECK(store.take_events().empty());  // it has been said
+  CHECK(store.take_events().empty());  // logged only once
 
   std::filesystem::rename(away, folder);
-  CHECK(store.term(begun + 2100ms) == 1);  // too early
+  CHECK(store.term(begun + 2100ms) == 1);  // before the next attempt
   CHECK(store.saved() < number);
   CHECK(store.term(begun + 4s) == 1);
   CHECK(store.saved() == newest);
@@ -69,6 +69,6 @@ TEST_CASE("who waits is told after 5 s, and then every 15 s") {
   CHECK(notice.due(5s));
   CHECK(!notice.due(19s));
   CHECK(notice.due(21s));
-  CHECK(!notice.due(1s));  // it waits for something else now
+  CHECK(!notice.due(1s));  // a shorter time: another wait has begun
   CHECK(notice.due(6s));
 }

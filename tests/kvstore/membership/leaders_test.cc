@@ -1,5 +1,5 @@
-// Several schedulers that agree in a store on one that decides, and servers that look there for it: in one thread, in an order
-// that follows from a seed. Requests to the store are lost, done late or without an answer; schedulers crash, hang, have
+// Several schedulers elect a leader in a store, where servers look it up, on one thread in an order
+// determined by a seed. Requests to the store are lost, late or unanswered; schedulers crash, hang, have
 // stopped clocks and lose their leases; servers die.
 #include <algorithm>
 #include <memory>
@@ -26,7 +26,7 @@ namespace {
 
 using Packets = std::deque<std::vector<std::byte>>;
 
-class Machine;  // what runs all of them
+class Machine;  // owns and runs all processes
 
 class ServerProcess final : public Transport, public SchedulerFinder {
  public:
@@ -49,7 +49,7 @@ class ServerProcess final : public Transport, public SchedulerFinder {
   Machine& machine;
   const std::uint64_t incarnation;
   Member member;
-  std::set<std::uint32_t> held;  // shards whose primary it has been
+  std::set<std::uint32_t> held;  // shards whose primary this process has been
   Views seen;
   bool alive = true;
 
@@ -63,16 +63,16 @@ struct Scheduler {
   std::unique_ptr<StoreLink> link;
   std::unique_ptr<ElectedStateStore> keeper;
   std::unique_ptr<LeadingScheduler> scheduler;
-  bool cut_off = false;                      // from the store
-  bool hangs = false;                        // the thread that waits for the store
-  std::optional<SharedStore::Time> stopped;  // its clock
+  bool cut_off = false;                      // cannot reach the store
+  bool hangs = false;                        // the thread that waits for the store's answers is blocked
+  std::optional<SharedStore::Time> stopped;  // set: the clock has stopped at this time
   SharedStore::Time now(const SharedStore& store) const { return stopped.value_or(store.now); }
 };
 
 struct Wire {
   ServerProcess* server = nullptr;
   std::size_t scheduler = 0;
-  Peer at_server = 0, at_scheduler = 0;  // at_scheduler 0: it has not accepted yet
+  Peer at_server = 0, at_scheduler = 0;  // at_scheduler 0: not accepted yet
   Packets to_scheduler{}, to_server{};
 };
 
@@ -98,7 +98,7 @@ class Machine {
     return what == 0 ? Fate::lost : what == 1 ? Fate::unanswered : what == 2 ? Fate::late : Fate::done;
   }
 
-  // The scheduler's thread.
+  // A pass of the scheduler's thread.
   void act(std::size_t number) {
     Scheduler& one = *schedulers[number];
     const auto now = one.now(store);
@@ -117,7 +117,7 @@ class Machine {
     }
   }
 
-  // Whatever a process is told was saved, and contradicts nothing that any process was told.
+  // Checks that views are saved before any process gets them, and never contradict views sent earlier.
   void send(std::size_t number, Peer peer, std::vector<std::byte> message) {
     const FromScheduler sent = decode_from_scheduler(message);
     if (const auto* views = std::get_if<Views>(&sent)) {
@@ -134,7 +134,7 @@ class Machine {
     }
   }
 
-  // These views, or newer ones that follow from them: of several changes only the last one need be saved.
+  // True if the store has these views or newer ones: of several changes only the last one need be saved.
   bool is_saved(const Views& views) {
     for (; read < store.history.size(); ++read) {
       const auto& [key, value] = store.history[read];
@@ -150,7 +150,7 @@ class Machine {
     for (Wire& wire : wires) {
       if (wire.scheduler != number || std::find(peers.begin(), peers.end(), wire.at_scheduler) == peers.end())
         continue;
-      wire.at_scheduler = 0;  // no event for who has closed
+      wire.at_scheduler = 0;  // the side that closes gets no event
       close(wire);
     }
     remove_closed();
@@ -174,7 +174,7 @@ class Machine {
     remove_closed();
   }
 
-  // The process is killed, and started again.
+  // Kills a scheduler's process and restarts it.
   void crash(std::size_t number) {
     for (Wire& wire : wires) {
       if (wire.scheduler != number || wire.at_server == 0) continue;
@@ -208,7 +208,7 @@ class Machine {
     }
     try {
       one.scheduler->core()->received(wire.at_scheduler, message, one.now(store));
-    } catch (const MalformedMessage&) {  // of a process that was given up: the connection ends
+    } catch (const MalformedMessage&) {  // from a process that was declared lost: the connection is closed
       close(wire);
     }
     return true;
@@ -240,16 +240,16 @@ class Machine {
   bool faults = true;
   std::vector<std::unique_ptr<Scheduler>> schedulers;
   std::vector<std::unique_ptr<ServerProcess>> processes;
-  std::vector<ServerProcess*> latest;  // by number
+  std::vector<ServerProcess*> latest;  // the newest process of each number
   std::deque<Wire> wires;
   std::uint64_t last_number = 0;
   std::set<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>>
-      reports;  // shard, number of the copy, who has all
+      reports;  // shard, number of the copy, incarnation of the server with the complete copy
   std::map<std::uint64_t, Views> sent_views;
   std::map<std::pair<std::uint32_t, std::uint64_t>, ShardView> sent_shards;
   std::uint64_t newest_sent = 0;
-  std::size_t read = 0;                  // of the store's history
-  std::map<std::uint64_t, Views> saved;  // by version
+  std::size_t read = 0;                  // length of the store's history that `saved` includes
+  std::map<std::uint64_t, Views> saved;  // views by version
 };
 
 Scheduler::Scheduler(Machine& in, std::size_t number) : address("scheduler:" + std::to_string(number)) {
@@ -263,7 +263,7 @@ Scheduler::Scheduler(Machine& in, std::size_t number) : address("scheduler:" + s
 }
 
 MemberOptions member_options(ServerProcess& self, std::uint32_t number, std::uint64_t incarnation) {
-  // The finder lives as long as the member, of which it is the owner.
+  // A shared pointer without ownership: `self` owns the member, which uses the finder.
   return {.finder = std::shared_ptr<SchedulerFinder>(std::shared_ptr<void>(), &self),
           .role = Role::server,
           .number = number,
@@ -334,7 +334,7 @@ class Program {
     REQUIRE(views.version > 0);
     for (std::uint32_t shard = 0; shard < views.shards.size(); ++shard) {
       const ShardView& view = views.shards[shard];
-      CHECK(view.primary == machine_.latest[shard]->incarnation);  // it was handed back
+      CHECK(view.primary == machine_.latest[shard]->incarnation);  // its own server again
       CHECK(view.backup != 0);
     }
     for (const ServerProcess* const one : machine_.latest) CHECK(one->member.views() == views);
@@ -387,7 +387,7 @@ class Program {
     }
   }
 
-  // A request that was on its way for long.
+  // Delivers a delayed request to the store.
   void arrive() {
     auto& late = machine_.store.late;
     if (late.empty()) return;
@@ -407,7 +407,7 @@ class Program {
       arrive();
       for (std::uint32_t number = 0; number < machine_.latest.size(); ++number) {
         const ServerProcess& one = *machine_.latest[number];
-        // A second process of a number is refused, and nobody for any other reason.
+        // The only reason for a refusal is another process with the same number.
         if (one.member.is_refused()) CHECK(one.member.why().find("is there already") != std::string::npos);
         if (!one.alive || one.member.is_refused()) machine_.start_server(number);
       }

@@ -1,4 +1,4 @@
-// Which scheduler leads, and what a former leader can still do: nothing. On a store in memory, one request after the other.
+// Which scheduler leads, and that a former leader cannot change anything, on a store in memory.
 #include "membership/leadership.h"
 
 #include <string>
@@ -24,7 +24,7 @@ struct Contender {
         link(in, [this] { return std::exchange(fate, Fate::done); }),
         part(link, "/c", std::move(name), 3s, [this] { return store.now; }) {}
   SharedStore& store;
-  Fate fate = Fate::done;  // of the next request
+  Fate fate = Fate::done;  // what happens to the next request
   StoreLink link;
   Leadership part;
 };
@@ -40,7 +40,7 @@ struct Keeper {
   ElectedStateStore keeper;
 };
 
-// Says what the test says.
+// Answers what the test has set.
 struct ToldKeeper final : StateStore {
   std::uint64_t term(Time) override { return now; }
   std::optional<SchedulerState> state() override { return std::nullopt; }
@@ -49,7 +49,7 @@ struct ToldKeeper final : StateStore {
   std::uint64_t now = 1, saves = 0, done = 0;
 };
 
-// Of a cluster of two servers.
+// The state of a cluster of two servers.
 SchedulerState some_state() {
   SchedulerState state{.cluster = 1, .servers = 2};
   state.views.version = 1;
@@ -127,7 +127,7 @@ TEST_CASE("leadership: what was done without an answer is found out") {
   REQUIRE_FALSE(store.get(leader_key("/c")));
   int asked = 0;
   StoreLink third_unanswered(
-      store, [&] { return ++asked == 3 ? Fate::unanswered : Fate::done; });  // get, grant, put_if
+      store, [&] { return ++asked == 3 ? Fate::unanswered : Fate::done; });  // of get, grant, put_if
   Leadership part(third_unanswered, "/c", "b:1", 3s, [&] { return store.now; });
   CHECK_THROWS_AS(part.campaign(), Error);
   CHECK_FALSE(a.part.campaign());
@@ -162,7 +162,7 @@ TEST_CASE("elected state store: a term ends with its lease, also while the store
   one.keeper.step();
   CHECK(one.keeper.term(store.now + 2999ms) == 1);
   CHECK(one.keeper.term(store.now + 3s) == 0);
-  CHECK(one.keeper.term(store.now) == 0);  // it is over for good
+  CHECK(one.keeper.term(store.now) == 0);  // a term that has ended stays ended
   one.fate = Fate::done;
   one.keeper.step();
   CHECK(one.keeper.saved() == 1);
@@ -206,12 +206,12 @@ TEST_CASE("leading scheduler: what tells of a save waits for it, and is forgotte
   };
   CHECK(scheduler.follow(keeper, now).empty());
   enlist(1, Role::worker);
-  CHECK(scheduler.deliver(keeper).size() == 1);  // there is no view yet
+  CHECK(scheduler.deliver(keeper).size() == 1);  // without views there is nothing to save
   enlist(2, Role::server);
   CHECK(scheduler.deliver(keeper).empty());
   CHECK(keeper.saves == 1);
   enlist(3, Role::worker);
-  CHECK(scheduler.deliver(keeper).empty());  // it hears of the views
+  CHECK(scheduler.deliver(keeper).empty());  // it has the views, which are not saved yet
   SUBCASE("it is saved") {
     keeper.done = 1;
     CHECK(scheduler.deliver(keeper).size() == 2);
@@ -224,6 +224,6 @@ TEST_CASE("leading scheduler: what tells of a save waits for it, and is forgotte
     keeper.now = 2;
     scheduler.follow(keeper, now);
     enlist(4, Role::worker);
-    CHECK(scheduler.deliver(keeper).size() == 1);  // it waits for no save of the former term
+    CHECK(scheduler.deliver(keeper).size() == 1);  // it does not wait for a save of the former term
   }
 }

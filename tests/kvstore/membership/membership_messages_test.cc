@@ -46,7 +46,7 @@ std::vector<Bytes> of_schedulers() {
           encode(Status{.over = true, .text = "waiting"})};
 }
 
-// Every beginning of a message is refused, and so is anything behind its end; no bytes do harm.
+// Refuses truncated messages and additional bytes; survives random changes and random bytes.
 template <class Decode> void attack(const std::vector<Bytes>& messages, Decode decode) {
   std::mt19937 random(1);
   for (const Bytes& message : messages) {

@@ -1,4 +1,4 @@
-// Which ends of servers the scheduler takes for losses.
+// The scheduler warns of lost servers, and not of servers that were told to end.
 #include <string>
 #include <vector>
 

@@ -14,7 +14,7 @@ namespace {
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// Three servers with copies, all of which are complete.
+// Three servers whose shards have complete copies.
 struct Three : World {
   Node *a, *b, *c;
   Three() : World({.servers = 3}) {
@@ -36,7 +36,7 @@ TEST_CASE("scheduler: the views are given out once all servers have come") {
   World world({.servers = 3});
   Node& first = world.start_server(0);
   Node& worker = world.start_worker();
-  Node& third = world.start_server(kAnyNumber);  // gets the lowest number that is free
+  Node& third = world.start_server(kAnyNumber);  // gets the lowest free number
   world.pass(1s);
   CHECK(world.core->views().version == 0);
   CHECK(first.member.is_registered());
@@ -66,7 +66,7 @@ TEST_CASE("scheduler: who has not come is named, and those that wait are told so
     CHECK(node->member.is_refused());
   }
   CHECK(world.has_event("start_failed"));
-  // The scheduler is there for others.
+  // The scheduler still accepts other processes.
   world.start_server(0), world.start_server(1);
   world.pass(100ms);
   CHECK(world.core->views().version == 1);
@@ -104,7 +104,7 @@ TEST_CASE("scheduler: a second process of a number that is alive is refused; of 
   Node& second = world.start_server(1);
   world.pass(6s);
   CHECK_FALSE(second.member.is_registered());
-  CHECK(second.refusal.empty());  // the first could be dead without anybody knowing
+  CHECK(second.refusal.empty());  // the first process may be dead, which the scheduler does not know yet
   world.pass(2s);
   CHECK(holds(second.refusal, "server 1 is there already: "));
   CHECK(holds(second.refusal, "process "));
@@ -162,10 +162,11 @@ TEST_CASE(
   CHECK(world.has_event("shard_failed_over"));
   Node& back = world.start_server(1);
   world.pass(200ms);
-  CHECK(world.shard(1).backup == world.a->incarnation);  // which is not complete yet
+  CHECK(world.shard(1).backup == world.a->incarnation);  // a's copy is not complete yet
   world.sync();
   CHECK(without_learner(world.shard(1)) == ShardView{3, world.c->incarnation, world.a->incarnation, false});
-  CHECK(world.shard(1).learner == back.incarnation);  // while the backup has all
+  // the complete backup stays until the learner is complete
+  CHECK(world.shard(1).learner == back.incarnation);
   CHECK(world.core->stats().shards[1].copies == 2);
   world.sync();
   CHECK(world.shard(1) == ShardView{5, back.incarnation, world.c->incarnation, false, true});
@@ -207,13 +208,13 @@ TEST_CASE(
   world.pass(200ms);
   CHECK(world.shard(1) == ShardView{3, world.c->incarnation, world.a->incarnation, false});
   CHECK(without_learner(world.shard(0)) == ShardView{1, world.a->incarnation, world.b->incarnation, true});
-  CHECK(world.shard(0).learner == world.c->incarnation);  // b keeps its copy until c has one
+  CHECK(world.shard(0).learner == world.c->incarnation);  // b keeps its copy until c's is complete
   CHECK(world.has_event("shard_handed_over"));
   world.sync();
   CHECK(world.shard(0).backup == world.c->incarnation);
   CHECK(world.core->stats().shards[0].synced);
   world.pass(1s);
-  CHECK(world.shard(1).primary == world.c->incarnation);  // it does not go home to who leaves
+  CHECK(world.shard(1).primary == world.c->incarnation);  // a shard does not return to a server that leaves
   world.b->member.depart();
   world.pass(100ms);
   const Node& next = world.start_server(1);
@@ -264,7 +265,7 @@ TEST_CASE("scheduler: a learner that is gone, or has lost what it had, begins an
   world.pass(1s);
   CHECK(without_learner(world.shard(0)) == without_learner(before));
   CHECK(world.shard(0).learner == 0);
-  // A backup that is gone gives way to the learner, whose copy goes on.
+  // If the backup is lost, the learner becomes the backup, and continues its copy.
   Node& again = world.start_server(0);
   world.pass(100ms);
   const std::uint64_t copy = world.shard(0).learner_copy;
@@ -315,7 +316,7 @@ TEST_CASE("scheduler: a server that leaves keeps its shard until its backup is c
   world.pass(1s);
   CHECK(world.shard(0) == ShardView{1, a.incarnation, b.incarnation, true});
   a.report_all();
-  world.crash();  // the next scheduler is told again
+  world.crash();  // the restarted scheduler gets the reports again
   world.pass(1s);
   CHECK(world.shard(0) == ShardView{2, b.incarnation, 0, false});
 }
@@ -343,7 +344,7 @@ TEST_CASE("scheduler: who has just handed a shard back keeps all of it until it 
   world.sync();
   world.sync();
   REQUIRE(world.shard(1) == ShardView{5, back.incarnation, world.c->incarnation, false, true});
-  world.kill(back);  // before c has all of epoch 5
+  world.kill(back);  // before c's copy of epoch 5 is complete
   world.pass(200ms);
   CHECK(world.shard(1).primary == world.c->incarnation);
   CHECK(world.core->stats().lost == 0);
@@ -356,13 +357,13 @@ TEST_CASE("scheduler: without a complete backup a shard waits for its primary") 
   world.pass(200ms);
   a.silent = true;
   world.pass(5s);
-  CHECK(world.shard(0) == ShardView{1, a.incarnation, b.incarnation, true});  // a has reported nothing
+  CHECK(world.shard(0) == ShardView{1, a.incarnation, b.incarnation, true});  // no complete copy is reported
   a.silent = false;
   world.pass(5s);
   CHECK(a.member.is_registered());
   CHECK(world.shard(0).primary == a.incarnation);
   CHECK(world.core->stats().lost == 0);
-  // A report of another epoch, or of another process, is none.
+  // Reports of another epoch or from another process are ignored.
   const ShardView before = world.shard(0);
   a.member.report_synced(0, before.epoch + 1);
   b.member.report_synced(0, before.epoch);
@@ -436,7 +437,7 @@ TEST_CASE("scheduler: a complete backup is not replaced while its primary may be
 
 TEST_CASE("scheduler: a complete backup that has lost its connection is waited for") {
   Three world;
-  world.b->silent = world.c->silent = true;  // c has all of shard 1
+  world.b->silent = world.c->silent = true;  // c has a complete copy of shard 1
   world.pass(5s);
   Node& again = world.start_server(1);
   world.pass(1s);
@@ -464,14 +465,14 @@ TEST_CASE("scheduler: started anew, it waits for the servers that it knows, and 
   Three world;
   const Views before = world.core->views();
   world.crash();
-  CHECK(world.core->stats().shards[1].copies == 0);  // nobody has come yet
+  CHECK(world.core->stats().shards[1].copies == 0);  // no server has registered yet
   world.b->silent = true;
   world.pass(2900ms);
   CHECK(world.core->views() == before);
   world.b->silent = false;
   world.pass(1s);
   CHECK(world.core->views() == before);
-  world.crash();  // it knows which backups have all
+  world.crash();  // the saved state says which backups are complete
   world.kill(*world.b);
   world.pass(2900ms);
   CHECK(world.core->views() == before);

@@ -1,5 +1,5 @@
-// A scheduler among processes that die, are stopped, lose their connections and come back, and that crashes itself at any
-// moment: in one thread, in an order that follows from a seed. The invariants of view_rules.h hold after each step.
+// A scheduler that crashes, and processes that die, stop, lose connections and come back, at any moment; on
+// one thread in an order determined by a seed. The invariants of view_rules.h hold after each step.
 #include <algorithm>
 #include <random>
 #include <string>
@@ -37,7 +37,7 @@ class Program {
       REQUIRE(primary);
       CHECK(primary->alive);
       if (replicas_ < 2 || servers_ < 2) continue;
-      CHECK(find_server(views, view.primary)->number == shard);  // it was handed back
+      CHECK(find_server(views, view.primary)->number == shard);  // the shard has returned to its own server
       const Node* const backup = world_.node_of(view.backup);
       REQUIRE(backup);
       CHECK(backup->alive);
@@ -79,7 +79,7 @@ class Program {
       const std::uint32_t number = pick(servers_);
       if (!latest_[number]->alive) start_server(number);
     } else if (what < 98) {
-      // A second process of a number: it is refused, or takes the number of one that is gone.
+      // A second process with the same number is refused, or replaces one that is lost.
       Node& second = world_.start_server(pick(servers_), replicas_);
       second.member.tick(world_.now);
     } else if (what < 99) {
@@ -101,7 +101,7 @@ class Program {
     world_.deliver(pick(3));
   }
 
-  // Everybody is well, and stays so; who is refused is started anew.
+  // No more faults; refused processes are restarted.
   void heal() {
     for (const auto& node : world_.nodes) node->silent = false;
     for (int i = 0; i < 300; ++i) {
@@ -120,10 +120,10 @@ class Program {
     });
   }
 
-  // What no step may do.
+  // The invariants of each step.
   void check() {
     const Views& views = world_.core->views();
-    if (views.version < seen_.version) {  // a crash: what nobody has heard of is forgotten
+    if (views.version < seen_.version) {  // after a crash, which loses decisions that no process has got
       REQUIRE(world_.disk.has_value() == (views.version > 0));
       seen_ = views;
       return;
@@ -138,7 +138,7 @@ class Program {
       CHECK(now.learner_copy != now.epoch);
       CHECK(views.version > seen_.version);
       if (now.primary != before.primary) check_successor(static_cast<std::uint32_t>(shard), before, now);
-      // No single step gives up a backup for another process that is no learner. A learner's number is an epoch.
+      // Within one epoch a backup is only removed: its replacement, a learner first, uses up another number.
       if (now.epoch == before.epoch + 1 && now.primary == before.primary && before.backup != 0)
         CHECK(now.backup == 0);
     }
@@ -153,7 +153,7 @@ class Program {
       if (now.handover) CHECK(now.backup == before.primary);
       return;
     }
-    // It is lost only if another process has taken the number, or if nobody waits any longer.
+    // An empty shard requires that the primary's number has another process, or that lost_after has passed.
     const bool superseded = !find_server(world_.core->views(), before.primary);
     CHECK((superseded || world_.options.lost_after.count() > 0));
   }
@@ -161,7 +161,7 @@ class Program {
   std::mt19937_64 random_;
   const std::uint32_t servers_, replicas_;
   World world_;
-  std::vector<Node*> latest_;  // by number
+  std::vector<Node*> latest_;  // the newest process of each number
   Views seen_;
 };
 

@@ -1,4 +1,4 @@
-// A ConsensusStore in memory, on a clock of the test's, whose requests are lost, done without an answer, or done late.
+// A ConsensusStore in memory, with the test's clock; requests can be lost, late or unanswered.
 #pragma once
 
 #include <deque>
@@ -27,8 +27,8 @@ class SharedStore {
   void revoke(std::int64_t lease);
 
   Time now{std::chrono::hours(1)};
-  std::deque<std::function<void()>> late;                    // requests that are on their way
-  std::vector<std::pair<std::string, std::string>> history;  // all changes: key and value
+  std::deque<std::function<void()>> late;                    // delayed requests
+  std::vector<std::pair<std::string, std::string>> history;  // key and value of each change
 
  private:
   struct Lease {
@@ -43,7 +43,7 @@ class SharedStore {
 
 enum class Fate { done, lost, unanswered, late };
 
-// One process's way to it.
+// A process's connection to the store.
 class StoreLink final : public kv_detail::ConsensusStore {
  public:
   StoreLink(SharedStore& store, std::function<Fate()> fate) : store_(store), fate_(std::move(fate)) {}
@@ -75,7 +75,7 @@ class StoreLink final : public kv_detail::ConsensusStore {
       store_.late.push_back([request] {
         try {
           request();
-        } catch (const Error&) {  // nobody waits for the answer
+        } catch (const Error&) {  // the answer is discarded
         }
       });
     throw Error("the store: no answer");

@@ -1,5 +1,5 @@
-// A scheduler's core, processes that register with it and the connections between them, in one thread: a test says what
-// happens when. What the scheduler has saved survives its crashes.
+// A scheduler's core, registering processes and their connections, on one thread in an order that the test
+// chooses. The saved state survives the scheduler's crashes.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ using Packets = std::deque<std::vector<std::byte>>;
 
 class World;
 
-// A process: a member, whose transport is the world's.
+// A process: a member that communicates through the world.
 class Node final : public kv_detail::Transport {
  public:
   Node(World& world, kv_detail::MemberOptions self);
@@ -39,7 +39,7 @@ class Node final : public kv_detail::Transport {
   void poll(std::chrono::microseconds) override {}
   void wake() noexcept override {}
 
-  // Reports that its backups have all, of the shards whose primary it is, as its views say.
+  // Reports complete copies of all shards whose primary this process is, according to its views.
   void report_all();
 
   World& world;
@@ -47,7 +47,7 @@ class Node final : public kv_detail::Transport {
   const std::uint64_t incarnation;
   bool alive = true, silent = false;
   kv_detail::Views seen;
-  std::set<std::uint32_t> held;  // shards whose primary it has been
+  std::set<std::uint32_t> held;  // shards whose primary this process has been
   bool over = false;
   std::string refusal{};
 
@@ -57,7 +57,7 @@ class Node final : public kv_detail::Transport {
 
 struct Wire {
   Node* node = nullptr;
-  kv_detail::Peer at_node = 0, at_scheduler = 0;  // at_scheduler 0: it has not accepted yet
+  kv_detail::Peer at_node = 0, at_scheduler = 0;  // at_scheduler 0: not accepted yet
   Packets to_scheduler{}, to_node{};
 };
 
@@ -69,15 +69,15 @@ class World {
   Node& start_server(std::uint32_t number, std::uint32_t replicas = 2);
   Node& start_worker(std::uint32_t rank = kv_detail::kAnyNumber, std::uint32_t workers = 0);
   void kill(Node& node);
-  void cut(const Node& node);  // its connection
-  // The scheduler's outbox, whose views are saved before anything is sent. `stop_before`: the scheduler crashes before it
-  // has done so many of these steps.
+  void cut(const Node& node);  // the node's connection
+  // Handles the scheduler's outbox: saves views, then sends messages. The scheduler crashes before step
+  // number `stop_before`.
   void deliver(std::size_t stop_before = ~std::size_t{0});
-  void crash();                           // the scheduler, and starts it anew
-  bool step(Wire& wire, bool from_node);  // one message; false: there is none
-  void step_all();                        // all messages that there are, and those that follow
+  void crash();                           // crashes and restarts the scheduler
+  bool step(Wire& wire, bool from_node);  // delivers one message; false: there is none
+  void step_all();                        // delivers messages until there are none
   void tick(std::chrono::milliseconds time);
-  void pass(std::chrono::milliseconds time);  // in small steps, in which everybody does what there is to do
+  void pass(std::chrono::milliseconds time);  // advances the clock in small steps, in which all processes run
   Node* node_of(std::uint64_t incarnation);
   const kv_detail::ShardView& shard(std::uint32_t number) const { return core->views().shards[number]; }
   bool has_event(const std::string& name) const;
@@ -88,14 +88,14 @@ class World {
   std::unique_ptr<kv_detail::SchedulerCore> core;
   std::vector<std::unique_ptr<Node>> nodes;
   std::deque<Wire> wires;
-  bool up = true;  // the scheduler
+  bool up = true;  // the scheduler runs
   std::vector<ServerEvent> events;
-  // Which copy has all: shard, its number, incarnation.
+  // Complete copies: shard, number of the copy, incarnation.
   std::set<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>> reports;
-  // Whatever a process was told: by shard and epoch. An epoch is decided once.
+  // Views sent to any process, by shard and epoch; those of one epoch are always equal.
   std::map<std::pair<std::uint32_t, std::uint64_t>, kv_detail::ShardView> sent_views;
-  std::function<void()> after_each = [] {};  // whatever the core has done
-  std::uint64_t last_number = 0;             // of peers and incarnations
+  std::function<void()> after_each = [] {};  // called after each step of the core
+  std::uint64_t last_number = 0;             // the last number given to a peer or an incarnation
 
  private:
   void connect(Wire& wire);
@@ -103,13 +103,13 @@ class World {
   void remove_closed();
 };
 
-// Checks what a server needs to be true of what it is told: it becomes the primary of a shard only if it begins anew, or has all
-// state, which `reports` (shard, number of the copy, incarnation) and `held` say. seen: the newest views so far.
+// Checks a server's views: it becomes the primary only of a new, empty shard, or with a complete copy, as
+// `reports` (shard, number of the copy, incarnation) and `held` say. seen: the newest views so far.
 void check_views(const kv_detail::Views& views, std::uint64_t incarnation,
                  const std::set<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>>& reports,
                  kv_detail::Views& seen, std::set<std::uint32_t>& held);
 
-// What does not change within an epoch: learners come and go.
+// The part of a view that is constant within an epoch: learners may change.
 inline kv_detail::ShardView without_learner(kv_detail::ShardView view) {
   view.learner = view.learner_copy = 0;
   return view;

@@ -17,11 +17,11 @@ import urllib.request
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from ports import free_port  # noqa: E402
 
-# Under sanitizers one test of each kind runs: starting their programs takes most of the time.
+# Sanitizers slow the start of programs, which dominates: then similar tests are skipped.
 FEW = "HEDDLE_FEW_PROCESSES" in os.environ
 alike = unittest.skipIf(FEW, "another test does the same with other settings")
 
-PATIENCE = 120  # seconds; far beyond what anything takes on a loaded machine
+PATIENCE = 120  # seconds, far more than any step takes on a loaded machine
 WORKER = HEDDLE = ""
 
 
@@ -36,14 +36,14 @@ def environment(**more):
 
 
 def metric(address, name):
-    """The values of all series of that name."""
+    """Returns the values of all series of the metric."""
     with urllib.request.urlopen(f"http://{address}/metrics", timeout=PATIENCE) as page:
         text = page.read().decode()
     return [float(value) for value in re.findall(rf"^heddle_{name}(?:{{.*}})? (\S+)$", text, re.MULTILINE)]
 
 
 def page(address, name):
-    """Status and text."""
+    """Returns the HTTP status and the body."""
     try:
         with urllib.request.urlopen(f"http://{address}/{name}", timeout=PATIENCE) as answer:
             return answer.status, answer.read().decode()
@@ -52,7 +52,7 @@ def page(address, name):
 
 
 def wait_until(condition, found=lambda: ""):
-    """found: a text for the message of a failure."""
+    """found(): text that is appended to the message of a timeout."""
     deadline = time.monotonic() + PATIENCE
     while not condition():
         if time.monotonic() > deadline:
@@ -61,7 +61,7 @@ def wait_until(condition, found=lambda: ""):
 
 
 class Process:
-    """A process whose lines of stderr are kept; as a context it is killed at the end."""
+    """A process with its output; leaving the context kills it."""
 
     def __init__(self, words, **variables):
         self.process = subprocess.Popen(words, env=environment(**variables), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -92,7 +92,7 @@ class Process:
         self.end()
 
     def end(self):
-        """The exit status."""
+        """Waits for the end; returns the exit status."""
         status = self.process.wait(PATIENCE)
         for reader in self.readers:
             reader.join(PATIENCE)
@@ -102,11 +102,11 @@ class Process:
         return "".join(self.lines)
 
     def alarms(self):
-        """The lines of its log from level warning on."""
+        """Returns the log's lines of level warning or error."""
         return [line for line in self.lines if line.startswith("{") and json.loads(line)["level"] in ("warning", "error")]
 
     def event(self, name, saying="", **fields):
-        """The first line of the log of this event that has this text and these fields; waits for it."""
+        """Waits for the event with this text and these fields in the log; returns the first one."""
 
         def found():
             for line in self.lines:
@@ -123,7 +123,7 @@ class Process:
 
 
 class Cluster(contextlib.ExitStack):
-    """A scheduler, and what the test starts beside it."""
+    """A scheduler, and the servers and workers that a test starts."""
 
     def __init__(self, servers, *options):
         super().__init__()
@@ -160,10 +160,10 @@ class Cluster(contextlib.ExitStack):
         wait_until(lambda: self.metric(name) == values, lambda: f": {name} is {values}, it is {self.metric(name)}\n{self.texts()}")
 
     def texts(self):
-        """What each process has written, and how it has ended."""
+        """Returns the stderr and the exit status of each process."""
         return "\n".join(f"{' '.join(one.process.args)}: {one.process.poll()}\n{one.text()}" for one in self.started)
 
     def wait_for_copies(self, servers):
-        """Until all servers are there, and each part has a complete copy."""
+        """Waits until all servers are registered, and each shard has two complete copies."""
         self.wait_for("servers_here", [servers])
         self.wait_for("shard_copies", [2] * servers)

@@ -56,7 +56,7 @@ class Etcd(contextlib.ExitStack):
             return json.load(reply)
 
     def leader(self):
-        """The number of the member that leads etcd itself; None: there is none now."""
+        """Returns the number of the member that leads etcd itself; None without a leader."""
         for number in range(len(self.peers)):
             try:
                 status = self.ask(number, "/v3/maintenance/status")
@@ -67,7 +67,7 @@ class Etcd(contextlib.ExitStack):
         return None
 
     def get(self, key):
-        """Of the member 0; None: there is no such key."""
+        """Asks member 0; returns None without such a key."""
         found = self.ask(0, "/v3/kv/range", key=base64.b64encode(key.encode()).decode()).get("kvs")
         return base64.b64decode(found[0]["value"]) if found else None
 
@@ -129,7 +129,7 @@ class EtcdTest(unittest.TestCase):
             wait_until(lambda: leaders.append(etcd.leader()) or leaders[-1] is not None)
             etcd.members[leaders[-1]].kill()
             wait_until(lambda: etcd.leader() is not None)
-            # The loss may have cost the leader its lease: whoever leads now is killed.
+            # The loss of the member may have ended the scheduler's lease, so another one may lead now.
             wait_until(lambda: any(map(complete, schedulers)))
             first = next(scheduler for scheduler in schedulers if leads(scheduler))
             second = next(scheduler for scheduler in schedulers if scheduler is not first)
@@ -201,7 +201,7 @@ class EtcdTest(unittest.TestCase):
                 stranger = cluster.scheduler("--etcd-ca", ca)
                 self.assertIn(f"etcd {etcd.urls}: ", stranger.event("etcd_unreachable")["why"])
                 unsure = cluster.scheduler()
-                unsure.event("etcd_unreachable", saying="certificate")  # on a busy machine a timeout comes first
+                unsure.event("etcd_unreachable", saying="certificate")  # possibly after a timeout
 
     def test_what_is_wrong_is_said(self):
         nowhere = f"http://127.0.0.1:{free_port()}"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A scheduler, servers and workers as processes: they find each other, die, and go on.
+"""A scheduler, servers and workers as processes: they find each other, are killed, and continue.
 
     scheduler_test.py WORKER HEDDLE
 
@@ -108,7 +108,7 @@ class SchedulerTest(unittest.TestCase):
                        for role in ("scheduler", "server", "server")]
             workers = [stack.enter_context(Process([cluster.WORKER, "dist_sync", "20"], DMLC_ROLE="worker", **root)) for _ in range(2)]
             self.check_done(workers)
-            for server in servers:  # they end with the job
+            for server in servers:  # servers end with the job
                 self.assertEqual(server.end(), 0, server.text())
 
     def test_a_state_file_that_is_damaged_is_refused(self):

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-PATIENCE = 120  # seconds; far beyond what a job takes on a loaded machine
+PATIENCE = 120  # seconds, far more than a job takes on a loaded machine
 
 
 def environment():
@@ -40,7 +40,7 @@ def expect(name, words, code, text, workers=0, **more):
 
 
 def fake_ssh(folder):
-    """Stands in for ssh: the same options, but every host is this one. As with sshd, what runs there does not die with it."""
+    """Replaces ssh by a script that runs the command on this host, in its own session, as sshd does."""
     path = os.path.join(folder, "ssh")
     with open(path, "w", encoding="utf-8") as file:
         file.write('#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done\nshift 2\nexec setsid --wait sh -c "$*"\n')
@@ -49,13 +49,13 @@ def fake_ssh(folder):
 
 
 def ended_by(number, words):
-    """True if a job of two workers that a signal ends, while all are there, ends long before its processes would be killed."""
+    """Returns True if a job of two workers ends on this signal, before the grace period is over."""
     logs = {"HEDDLE_SERVER_LOG_LEVEL": "info", "HEDDLE_SERVER_LOG_FORMAT": "json"}
     with subprocess.Popen(words, env={**environment(), **logs}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                           stdin=subprocess.DEVNULL, start_new_session=True) as process:
         try:
             lines = []
-            while sum('"worker_joined"' in line for line in lines) < 4:  # two at each of two servers
+            while sum('"worker_joined"' in line for line in lines) < 4:  # each of two workers joins two servers
                 lines.append(process.stderr.readline())
                 if not lines[-1]:
                     break
@@ -74,7 +74,7 @@ def ended_by(number, words):
 def main():
     worker, heddle = sys.argv[1:]
     launch = [heddle, "launch"]
-    patient = [*launch, "--grace", str(10 * PATIENCE)]  # nothing is killed
+    patient = [*launch, "--grace", str(10 * PATIENCE)]  # no process is killed after a grace period
     good = []
     for store in ("dist_sync", "dist_async", "dist_ssp:1"):
         good.append(expect(f"{store}: exact sums", [*launch, "-n", "3", "--servers", "2", "--", worker, store, "20"], 0, "done", 3))

@@ -19,7 +19,7 @@ import urllib.request
 
 from cluster import FEW
 
-PATIENCE = 120  # seconds; far beyond what a job takes on a loaded machine
+PATIENCE = 120  # seconds, far more than a job takes on a loaded machine
 ROUNDS = "150"
 
 
@@ -28,7 +28,7 @@ def environment(**more):
     return {**{name: value for name, value in os.environ.items() if not name.startswith(decides)}, **more}
 
 
-PROCESSES = []  # of the test that runs
+PROCESSES = []  # processes of the current test
 
 
 def start(words, **options):
@@ -37,7 +37,7 @@ def start(words, **options):
 
 
 class Server:
-    """Its log is read all the time: a server that cannot write it waits, and its workers with it."""
+    """A thread reads the log: a server blocks while its log's pipe is full."""
 
     def __init__(self, heddle, folder, address="127.0.0.1:0", inside=()):
         words = [*inside, heddle, "server", "--listen", address, "--metrics", "127.0.0.1:0", "--log-format", "json", "--snapshots",
@@ -60,7 +60,7 @@ class Server:
         self.lines.put(None)
 
     def event(self, name):
-        """The next one of that name; with None, after the last one. The log ends with the process: no test waits in vain."""
+        """Waits for the next event of that name, or, with None, for the end of the log, which ends with the process."""
         while (event := self.lines.get()) is not None:
             self.events.append(event)
             if event["event"] == name:
@@ -71,7 +71,7 @@ class Server:
         raise AssertionError(f"the server ended without {name}: {self.events[-5:]}")
 
     def end(self, *signals):
-        """The second SIGTERM ends the wait for workers; where there are none, the first one has ended the server."""
+        """Sends the signals. SIGTERM drains the server; a second one ends it even if there are workers."""
         for number, one in enumerate(signals):
             self.process.send_signal(one)
             if one == signal.SIGTERM and number == 0:
@@ -86,13 +86,13 @@ def start_workers(heddle, worker, store, address, job="default", rounds=ROUNDS, 
 
 
 def open_file(path):
-    """What workers with HEDDLE_LAST_ROUND=path wait for: they must not be done before their server ends."""
+    """Creates the file for which workers with HEDDLE_LAST_ROUND=path wait, so that they outlive their server."""
     with open(path, "w", encoding="utf-8"):
         pass
 
 
 def under_way(server):
-    """The workers are there, and their large value of 3.2 MB is in a snapshot."""
+    """Waits until both workers have joined, and a snapshot has their large value of 3.2 MB."""
     for _ in range(2):
         server.event("worker_joined")
     while int(server.event("snapshot_written")["bytes"]) < 3_000_000:
@@ -105,7 +105,7 @@ def run(heddle, *words):
 
 
 def stopped(heddle, worker, store, folder):
-    """A last snapshot is written when a server is stopped: its workers go on with the next one, and no push is lost."""
+    """A stopping server writes a last snapshot: workers continue with the next server, and no push is lost."""
     first = Server(heddle, folder)
     workers = start_workers(heddle, worker, store, first.address, HEDDLE_LAST_ROUND=folder + "-last")
     under_way(first)
@@ -124,7 +124,7 @@ def stopped(heddle, worker, store, folder):
 
 
 def killed(heddle, worker, store, folder):
-    """What was acknowledged after the last snapshot is lost: workers go on, or are told at once."""
+    """A killed server loses pushes since its last snapshot: workers continue, or get an error at once."""
     first = Server(heddle, folder)
     workers = start_workers(heddle, worker, store, first.address, HEDDLE_LAST_ROUND=folder + "-last")
     under_way(first)
@@ -141,7 +141,7 @@ def killed(heddle, worker, store, folder):
 
 
 def goes_on(heddle, worker, store, server, folder, mend, why):
-    """No snapshot can be written: workers are served, the log and the metrics say so, and a later one is good."""
+    """While snapshots fail, workers are served, and log and metrics show it; a later snapshot succeeds."""
     failed = server.event("snapshot_failed")
     assert failed["folder"] == folder and why in failed["why"], failed
     others = start_workers(heddle, worker, store, server.address, job="others", rounds="5")
@@ -160,7 +160,7 @@ def finish(workers, server, folder):
     assert server.end(signal.SIGTERM) == 0, server.events[-5:]
 
 
-# A file system of 8 MB, of which another file takes most.
+# A file system of 8 MB that another file almost fills.
 SMALL_DISK = ("unshare", *(() if os.getuid() == 0 else ("-r",)), "-m", "sh", "-c",
               'mount -t tmpfs -o size=8m heddle "$1" && head -c 7500000 /dev/zero >"$1/full" && shift && exec "$@"', "disk")
 
@@ -179,7 +179,7 @@ def full_disk(heddle, worker, store, folder):
 
 
 def small_files(heddle, worker, store, folder):
-    """A limit of the size of files, which ends a process by SIGXFSZ unless it looks after that."""
+    """Files have a size limit; a process that exceeds it gets SIGXFSZ, which ends it unless it is ignored."""
     server = Server(heddle, folder, inside=("sh", "-c", 'ulimit -S -f 2000 && exec "$@"', "limit"))
     workers = start_workers(heddle, worker, store, server.address, HEDDLE_LAST_ROUND=folder + "-last")
     most = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)[1]
@@ -189,7 +189,7 @@ def small_files(heddle, worker, store, folder):
 
 
 def no_folder(heddle, worker, store, folder):
-    """Something else has its name; permissions would not stop root, as which tests may run."""
+    """A file replaces the folder: permissions would not stop root, as which tests may run."""
     server = Server(heddle, folder)
     workers = start_workers(heddle, worker, store, server.address, HEDDLE_LAST_ROUND=folder + "-last")
     under_way(server)
@@ -207,7 +207,7 @@ def no_folder(heddle, worker, store, folder):
 
 
 def commands(heddle, worker, store, folder):
-    """verify finds what is wrong; restore makes snapshots for other numbers of servers, which verify likes."""
+    """verify finds damage; restore writes snapshots for other numbers of servers, which verify accepts."""
     server = Server(heddle, folder)
     workers = start_workers(heddle, worker, store, server.address, HEDDLE_LAST_ROUND=folder + "-last")
     under_way(server)
@@ -238,7 +238,7 @@ def commands(heddle, worker, store, folder):
 
 
 def two_folders(heddle, folder):
-    """Snapshots of one job in two folders, one of which also has a bad file of a name that is in both."""
+    """A job's snapshots are in two folders, one of which also has a damaged file with the name of a good one."""
     other = folder + "-other"
     os.mkdir(other)
     names = sorted(name for name in os.listdir(folder) if name.endswith(".snapshot"))
@@ -258,7 +258,7 @@ def two_folders(heddle, folder):
 def main():
     worker, heddle = sys.argv[1:]
     good = True
-    signal.alarm(5 * PATIENCE)  # a server that logs nothing more is not waited for
+    signal.alarm(5 * PATIENCE)  # ends the test if a server stops logging
     tests = [(stopped, "dist_sync"), (killed, "dist_ssp:1"), (full_disk, "dist_sync"), (small_files, "dist_sync"), (commands, "dist_sync")]
     if not FEW:
         tests += [(stopped, "dist_async"), (killed, "dist_sync"), (no_folder, "dist_async")]

@@ -25,7 +25,7 @@ SLURM = ("munged", "slurmctld", "slurmd", "srun")
 
 
 def train(start):
-    """start(words, address of the scheduler) runs the words as so many workers."""
+    """start(words, address of the scheduler) runs the command `words` as WORKERS workers."""
     with Cluster(2) as job:
         for number in ("0", "1"):
             job.server("--number", number)
@@ -45,7 +45,7 @@ def by_mpi(words):
 
 def by_slurm():
     with tempfile.TemporaryDirectory(prefix="heddle-slurm-", ignore_cleanup_errors=True) as place, contextlib.ExitStack() as stack:
-        os.chmod(place, 0o755)  # munged insists on a folder that others cannot write
+        os.chmod(place, 0o755)  # munged requires a folder that others cannot write
         slurm = stack.enter_context(Slurm(pathlib.Path(place)))
         train(lambda program, address: slurm.run("srun", "-n", str(WORKERS), *program, HEDDLE_STORE_SCHEDULER=address))
 

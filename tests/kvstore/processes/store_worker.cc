@@ -1,9 +1,8 @@
-// A worker of servers_test.py: adds rank + 1 to two keys, a small one and one that is split over servers, and checks sums.
+// A worker for tests: adds rank + 1 to a small key and to one that is split over servers, and checks sums.
 //   store_worker TYPE ROUNDS [DIE [PAUSE]]
-// With DIE, rank 1 kills itself after that round; 0: after none. A worker that is started again goes on behind the last round that its
-// key "rounds" says it has done, as docs/kvstore.md has it. PAUSE:
-// milliseconds between rounds, so that a job lasts for a while on any machine. Before the last round it waits until the file of
-// HEDDLE_LAST_ROUND is there, if that is set.
+// With DIE, rank 1 kills itself after that round; 0: never. A restarted worker continues after the round that
+// its element of the key "rounds" names (docs/kvstore.md). PAUSE: milliseconds between rounds, to make a job
+// long enough. If HEDDLE_LAST_ROUND is set, the worker waits for that file before the last round.
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -27,7 +26,7 @@ void check(std::int64_t seen, std::int64_t least, std::int64_t most, const char*
   std::exit(1);
 }
 
-// Without rounds, the parts of a key on different servers may have different sums at one moment.
+// Without rounds, parts of a key on different servers may differ.
 void check_all(const NDArray& array, std::int64_t least, std::int64_t most, const char* what) {
   for (const std::int64_t one : array.to_vector<std::int64_t>()) check(one, least, most, what);
 }
@@ -68,7 +67,7 @@ int run(const std::string& type, int rounds, int die, std::chrono::milliseconds 
     store->push("rounds", one_more);
     if (round == die && rank == 1) {
       store->pull("rounds", done);
-      done.wait();  // else the round might be done twice
+      done.wait();  // else the push of "rounds" might be lost, and the round repeated
       std::raise(SIGKILL);
     }
     std::this_thread::sleep_for(pause);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Servers and schedulers that are killed, or are told to end, while workers push: nothing is lost.
+"""Servers and schedulers are killed or drained while workers push: nothing is lost.
 
     survive_test.py WORKER HEDDLE
 
@@ -15,11 +15,11 @@ import unittest
 import cluster
 from cluster import Cluster, Process, free_port, metric, wait_until
 
-ROUNDS = ("150" if cluster.FEW else "300", "0", "20")  # which last for longer than the faults
+ROUNDS = ("150" if cluster.FEW else "300", "0", "20")  # long enough for all faults
 
 
 def children(process):
-    """The words of each child, by its process number."""
+    """Returns the command line of each child, by process id."""
     found = {}
     for one in pathlib.Path(f"/proc/{process}/task/{process}/children").read_text().split():
         with contextlib.suppress(FileNotFoundError):
@@ -28,7 +28,7 @@ def children(process):
 
 
 def child(process, *words):
-    """The number of the child that runs these words."""
+    """Returns the process id of the child whose command line has these words."""
     for number, all_words in children(process).items():
         if all(word in all_words for word in words) and "launch" not in all_words:
             return number
@@ -40,7 +40,7 @@ def server(job, number):
 
 
 def wait_for_pushes(servers):
-    """Until workers push to each of them."""
+    """Waits until workers push to each of the servers."""
     for one in servers:
         address = one.event("started")["metrics"]
         before = sum(metric(address, "server_pushes_total"))
@@ -143,7 +143,7 @@ class SurviveTest(unittest.TestCase):
         with Process(words, HEDDLE_SCHEDULER_METRICS=metrics) as launch:
 
             def have(name, values):
-                with contextlib.suppress(OSError):  # the scheduler is being started
+                with contextlib.suppress(OSError):  # while the scheduler starts
                     return metric(metrics, "scheduler_" + name) == values
                 return False
 
@@ -178,7 +178,7 @@ class SurviveTest(unittest.TestCase):
     @cluster.alike
     def test_launch_waits_longer_each_time_for_a_server_that_dies_at_once(self):
         words = [cluster.HEDDLE, "launch", "-n", "1", "--servers", "2", "--server-restarts", "3", "--", cluster.WORKER, "dist_sync", "9"]
-        with Process(words, HEDDLE_SERVER_MEMORY_LIMIT="much") as launch:  # which no server starts with
+        with Process(words, HEDDLE_SERVER_MEMORY_LIMIT="much") as launch:  # an invalid limit, so no server starts
             self.assertEqual(launch.end(), 2, launch.text())
             for pause in (100, 200, 400):
                 self.assertIn(f"ended with exit code 2; another server has a copy of its part, and it is started anew in {pause} ms\n",

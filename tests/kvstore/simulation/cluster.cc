@@ -11,10 +11,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The first letter of an address says what kind of process it is.
+// The first letter of an address is the kind of process.
 const std::string kScheduler = "Scheduler", kServers = "s", kWorkers = "w";
 constexpr seconds kFaultsEnd{30}, kLongest{600};
-constexpr milliseconds kBreath{100};  // after a fault, before the next one
+constexpr milliseconds kBreath{100};  // fault-free time between a fault's end and the next fault
 
 std::string text_of(const ServerEvent& event) {
   std::string text = event.name;
@@ -142,13 +142,13 @@ std::vector<std::string> Cluster::addresses() const {
   return all;
 }
 
-// Longer ones let the scheduler find that a process is silent.
+// A quarter of the times can be so long that the scheduler declares a silent process lost.
 Clock::duration Cluster::some_time() { return milliseconds(below(below(4) == 0 ? 6000 : 1000)); }
 
 void Cluster::fault() {
   const std::vector<std::string> all = addresses();
   if (all.empty()) return;
-  // Servers and the scheduler more often than workers.
+  // Prefers servers and the scheduler to workers.
   std::string who = all[below(all.size())];
   if (who[0] == 'w') who = all[below(all.size())];
   const Clock::duration time = some_time();
@@ -174,7 +174,7 @@ void Cluster::befall(const std::string& address, Clock::duration time) {
       return network_.pause(address, time);
     case 1:
       return cut_off(address, {'S', 's', 'w'}, time);
-    case 2:  // from the other servers and the scheduler: workers may still reach it
+    case 2:  // workers may still reach the process
       return cut_off(address, {'S', 's'}, time);
     case 3:
       return cut_off_some();
@@ -183,8 +183,8 @@ void Cluster::befall(const std::string& address, Clock::duration time) {
   }
 }
 
-// Some processes from the scheduler, for so long that it takes them for dead: meanwhile they talk to each other. Two servers
-// that are gone may both be given up.
+// Separates some processes from the scheduler for so long that it declares them lost, while they reach each
+// other. With lost_after two lost servers could both lose their shards, so only one is separated.
 void Cluster::cut_off_some() {
   ++counts.cut_off;
   const Clock::duration time = milliseconds(2500 + below(3500));
@@ -202,7 +202,7 @@ void Cluster::cut_off_some() {
   }
 }
 
-// From all processes whose addresses begin so.
+// Separates the process from all whose addresses begin with one of the letters.
 void Cluster::cut_off(const std::string& address, const std::string& kinds, Clock::duration time) {
   ++counts.cut_off;
   trace("cut off " + address + " from " + kinds + " for " + seconds_text(time));
@@ -218,7 +218,7 @@ bool Cluster::all_synced() const {
   for (std::uint32_t shard = 0; shard < state.views.shards.size(); ++shard) {
     const ShardView& view = state.views.shards[shard];
     if (state.synced[shard] != view.epoch && !view.handover) return false;
-    // Else a scheduler whose servers know no learners is about to replace the backup, which for a while leaves one copy.
+    // Without learners, a scheduler still has to replace the backup, which leaves one copy for a while.
     if (!plan_.mixed_versions) continue;
     const bool near_home =
         std::any_of(state.views.servers.begin(), state.views.servers.end(), [&](const ServerInfo& one) {
@@ -229,7 +229,7 @@ bool Cluster::all_synced() const {
   return state.views.version > 0;
 }
 
-// All processes are there, and the scheduler knows of two that have all of each shard.
+// All processes run, and the scheduler knows two complete copies of each shard.
 bool Cluster::is_well() const {
   if (network_.now < fault_ends_ + kBreath || !all_synced()) return false;
   const bool servers = std::all_of(servers_.begin(), servers_.end(), [](const Server& one) {
@@ -240,7 +240,7 @@ bool Cluster::is_well() const {
   return servers && workers && scheduler_->core().stats().servers_here == static_cast<int>(plan_.servers);
 }
 
-// What a server tells a worker about a key.
+// Checks a server's message to a worker if it is about a key.
 void Cluster::check_answer(const std::string& from, const std::string& to, Peer number,
                            const Message& message) {
   ++messages_;
@@ -277,7 +277,7 @@ void Cluster::step() {
   REQUIRE(network_.step());
   const bool faults = plan_.fault_pause.count() > 0 && network_.now.time_since_epoch() < kFaultsEnd;
   if (!faults) return;
-  // Faults come at any time, and often soon after a decision.
+  // Faults come at random times, and often soon after a decision.
   const std::uint64_t version = checks_.state().views.version;
   if (std::exchange(last_version_, version) != version && below(3) == 0)
     next_fault_ = network_.now + std::chrono::microseconds(below(30'000));

@@ -1,4 +1,4 @@
-// A scheduler, servers and workers on a simulated network, and the faults that befall them.
+// A scheduler, servers and workers on a simulated network, with faults.
 #pragma once
 
 #include <chrono>
@@ -27,12 +27,12 @@ class Cluster {
   };
 
   Cluster(const Plan& plan, std::uint64_t seed);
-  // Until all workers have pushed all, and have pulled all once more; or until a worker finds that a shard is lost.
+  // Runs until all workers have pushed and pulled everything, or one of them finds that a shard is lost.
   void run();
   bool is_lost() const;
 
-  // For tests that say themselves what happens.
-  void step();  // what is next
+  // For tests that choose their own faults.
+  void step();  // handles the next event
   void pass(Clock::duration time);
   void kill_server(std::size_t slot, Clock::duration downtime);
   Network& network() { return network_; }
@@ -41,7 +41,7 @@ class Cluster {
   const std::string& address_of(std::size_t slot) const { return servers_[slot].address; }
   const WorkerProcess& worker(std::size_t rank) const { return *workers_[rank]; }
   const SchedulerState& decided() const { return checks_.state(); }
-  std::string state() const;  // for a message about what does not end
+  std::string state() const;  // for the message of a timeout
   Clock::time_point now() const { return network_.now; }
   std::uint64_t messages() const { return messages_; }
 
@@ -50,7 +50,7 @@ class Cluster {
  private:
   struct Server {
     std::string address{};
-    std::unique_ptr<ServerProcess> process{};  // null: it is dead
+    std::unique_ptr<ServerProcess> process{};  // null: dead
   };
   void start_scheduler();
   void start_server(std::size_t slot);
@@ -62,7 +62,7 @@ class Cluster {
   void cut_off(const std::string& address, const std::string& kinds, Clock::duration time);
   void cut_off_some();
   void kill(const std::string& address);
-  std::vector<std::string> addresses() const;  // of processes that live
+  std::vector<std::string> addresses() const;  // of living processes
   bool is_well() const;
   bool all_synced() const;
   void check_answer(const std::string& from, const std::string& to, Peer number, const Message& message);
@@ -86,8 +86,8 @@ class Cluster {
   std::vector<std::unique_ptr<WorkerProcess>> workers_;
   std::vector<std::unique_ptr<Process>> dead_;
   std::uint64_t messages_ = 0, last_version_ = 0;
-  int started_ = 0;                                // servers
-  Clock::time_point next_fault_{}, fault_ends_{};  // of the latest fault
+  int started_ = 0;                                // number of server processes so far
+  Clock::time_point next_fault_{}, fault_ends_{};  // fault_ends_: when the latest fault ends
 };
 
 }  // namespace heddle::kv_detail::sim

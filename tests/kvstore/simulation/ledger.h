@@ -1,4 +1,4 @@
-// What workers have pushed, what they were told, and what they have seen: whether each value that is pulled can be right.
+// Records pushes, acknowledgements and pulled values, and checks that each pulled value is possible.
 #pragma once
 
 #include <cstdint>
@@ -13,32 +13,32 @@ class Ledger {
  public:
   explicit Ledger(const Plan& plan);
 
-  // Each push of a worker adds this to each element. So a sum says how often each worker is in it.
+  // A push adds this to each element. From a sum, the number of each worker's pushes can be computed.
   static std::int64_t value_of(std::uint32_t rank);
-  // The rows that the worker's push of this number has.
+  // The rows of the worker's push number `clock`.
   std::vector<std::int64_t> rows_of_push(std::uint32_t key, std::uint32_t rank, std::uint64_t clock) const;
 
   void sent(std::uint32_t key, std::uint32_t rank, std::uint64_t clock);
   void acknowledged(std::uint32_t key, std::uint32_t rank, std::uint64_t clock);
-  // A worker that is started anew is told how many of its pushes the server has.
+  // Checks how many pushes a server has of a restarted worker.
   void check_resumed(std::uint32_t key, std::uint32_t rank, std::uint64_t clock);
 
   struct Pull {
     std::uint32_t key = 0, rank = 0;
     std::uint64_t clock = 0;
-    std::uint64_t ahead = 0;  // rounds that the pull need not wait for, at most
-    bool last = false;        // all workers have been told that all of their pushes count
-    std::vector<std::uint64_t>
-        least{};  // by rank: pushes that were acknowledged or seen before the pull was sent
+    std::uint64_t ahead = 0;  // rounds by which the value may lag behind `clock`, after a restart
+    bool last = false;        // all workers' pushes are acknowledged
+    // By rank: pushes that were acknowledged or seen before the pull was sent.
+    std::vector<std::uint64_t> least{};
   };
   Pull begin_pull(std::uint32_t key, std::uint32_t rank, std::uint64_t clock, bool last) const;
-  // One element; `row`: of a matrix, else 0.
+  // Checks a pulled element; row: 0 if the key has no rows.
   void check(const Pull& pull, std::uint32_t row, std::int64_t value);
 
  private:
   struct Count {
     std::uint64_t sent = 0, acknowledged = 0, seen = 0;
-    std::uint64_t ahead = 0;  // pushes that no round had, at most, when a new process went on
+    std::uint64_t ahead = 0;  // after a restart: pushes that the server has, and that no pull has shown yet
   };
   Count& count(std::uint32_t key, std::uint32_t rank) { return counts_[key][rank]; }
   const Count& count(std::uint32_t key, std::uint32_t rank) const { return counts_[key][rank]; }
@@ -50,7 +50,7 @@ class Ledger {
 
   const Plan& plan_;
   const bool sync_;
-  const std::uint64_t slack_;               // of bounded staleness
+  const std::uint64_t slack_;               // the bound of "ssp"
   std::vector<std::vector<Count>> counts_;  // by key and rank
 };
 

@@ -1,5 +1,5 @@
-// A network of processes in one thread, on a clock of its own: connections, delays, cuts, silence and deaths happen in an
-// order that follows from a seed.
+// A simulated network of processes, on one thread with its own clock. Connections, delays, cuts, partitions
+// and deaths happen in an order determined by a seed.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@ namespace heddle::kv_detail::sim {
 
 class Network;
 
-// What a process of the network is to its network. It is called at `Network::now`.
+// A process on the network; called at `Network::now`.
 class Process : public Receiver {
  public:
   virtual void tick() = 0;
 };
 
-// One process's transport. A process that dies takes its connections with it.
+// A process's transport; its connections end with the process.
 class SimTransport final : public Transport {
  public:
   SimTransport(Network& network, std::string address) : network_(network), address_(std::move(address)) {}
@@ -50,26 +50,26 @@ class Network {
  public:
   explicit Network(std::uint64_t seed) : random(seed) {}
 
-  // Begins a process at this address; what was there before is dead. Ticks every `tick`.
+  // add(), then run(), start a process at an address that has none; run() ticks every `tick`.
   SimTransport& add(const std::string& address);
   void run(SimTransport& transport, Process& process, Clock::duration tick);
   void kill(const std::string& address);
   bool is_alive(const std::string& address) const { return hosts_.contains(address); }
-  // The process does nothing until then.
+  // The process does nothing for that time.
   void pause(const std::string& address, Clock::duration time);
-  // Nothing passes between the two for so long. Connections stay.
+  // Delays all messages between the two for that time, without closing connections.
   void separate(const std::string& a, const std::string& b, Clock::duration time);
-  void cut_one();                                        // connection, of all that there are
+  void cut_one();                                        // a random connection
   void cut(const std::string& a, const std::string& b);  // all connections between the two
 
   void after(Clock::duration time, std::function<void()> what);
-  // What is next. False: there is nothing.
+  // Handles the next event; false: there is none.
   bool step();
   std::uint64_t below(std::uint64_t limit) { return random() % limit; }
 
   std::mt19937_64 random;
   Clock::time_point now{};
-  // Looks at each message before it is sent. `number`: the receiver's of the connection.
+  // Called for each message that is sent. `number`: the receiver's peer number of the connection.
   std::function<void(const std::string& from, const std::string& to, Peer number, const Message&)> on_send{};
 
  private:
@@ -79,14 +79,14 @@ class Network {
     Process* process = nullptr;
     std::uint64_t life = 0;
     Clock::time_point paused_until{};
-    std::deque<std::function<void(Process&)>> backlog{};  // what has happened while it was paused, in order
+    std::deque<std::function<void(Process&)>> backlog{};  // events during a pause, in order
   };
   struct End {
     std::string address;
     std::uint64_t life = 0;
-    Peer other = 0;  // its number of the connection
+    Peer other = 0;  // the other end's key in ends_
     bool open = false;
-    Clock::time_point last{};  // when the latest message to it arrives
+    Clock::time_point last{};  // arrival of the latest message to this end
   };
   struct Event {
     Clock::time_point time;
@@ -100,7 +100,7 @@ class Network {
   Clock::duration silence(const std::string& a, const std::string& b) const;
   void at_host(const std::string& address, std::uint64_t life, Clock::time_point time,
                std::function<void(Process&)> what);
-  void end(Peer at, const std::string& why);  // tells the process at this end
+  void end(Peer at, const std::string& why);  // closes this end, and tells its process
   void close_both(Peer at, const std::string& why);
   void deliver(Peer to, const Message& message);
   void resume(const std::string& address, std::uint64_t life);
@@ -108,7 +108,7 @@ class Network {
 
   std::map<std::string, Host> hosts_;
   std::vector<std::unique_ptr<SimTransport>> transports_;
-  std::unordered_map<Peer, End> ends_;  // by the number that the process at this end has for it
+  std::unordered_map<Peer, End> ends_;  // by the peer number that the process at this end uses
   std::map<std::pair<std::string, std::string>, Clock::time_point> separate_until_;
   std::priority_queue<Event> events_;
   std::uint64_t last_order_ = 0, lives_ = 0;

@@ -41,7 +41,7 @@ void SchedulerProcess::disconnected(Peer peer, const std::string& why) {
   core_.disconnected(peer, why, network_.now);
 }
 
-// Several messages may come before it looks at what there is to do.
+// Often several messages arrive before the outbox is handled.
 void SchedulerProcess::received(Peer peer, std::span<const std::byte> head, std::span<std::byte>) {
   if (dead_) return;
   core_.received(peer, head, network_.now);
@@ -65,7 +65,7 @@ void SchedulerProcess::deliver() {
   };
   if (dies()) return;
   if (outbox.save) save(*outbox.save);
-  // What it has decided was decided before it had heard some of them.
+  // The decisions may be older than the messages that arrived since.
   for (const std::uint64_t incarnation : std::exchange(news_, {})) heard_[incarnation] = network_.now;
   for (const ServerEvent& event : outbox.events) {
     on_event(event);
@@ -80,7 +80,7 @@ void SchedulerProcess::deliver() {
   for (const Peer peer : outbox.closed) transport_.close(peer);
 }
 
-// A shard begins anew only if nobody who has its state may come back.
+// A shard may become empty only if all processes that have its state are given up.
 void SchedulerProcess::save(const SchedulerState& state) {
   const SchedulerState before = checks_.state();
   checks_.saved(state);
@@ -96,7 +96,7 @@ void SchedulerProcess::save(const SchedulerState& state) {
   }
 }
 
-// Another process has its number, or it was not heard for long.
+// True if another process has the number, or if the process was silent for `lost_after`.
 bool SchedulerProcess::is_given_up(std::uint64_t incarnation) const {
   if (!find_server(core_.views(), incarnation)) return true;
   const auto found = heard_.find(incarnation);

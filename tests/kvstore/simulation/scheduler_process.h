@@ -1,4 +1,4 @@
-// The scheduler as a process of a simulated network. What it has saved is in a file that outlives it.
+// The scheduler as a process on a simulated network; its state file survives it.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@ class SchedulerProcess final : public Process {
   struct Counts {
     int failovers = 0, handed_back = 0, lost = 0;
   };
-  using File = std::vector<std::byte>;  // empty: there is none
+  using File = std::vector<std::byte>;  // empty: no file
 
   SchedulerProcess(Network& network, SimTransport& transport, const StoreSchedulerOptions& options,
                    File& file, ViewChecks& checks, Counts& counts);
@@ -35,7 +35,7 @@ class SchedulerProcess final : public Process {
   void received(Peer peer, std::span<const std::byte> head, std::span<std::byte> payload) override;
 
   const SchedulerCore& core() const { return core_; }
-  // One of so many outboxes is not delivered whole: the process dies on the way, and calls on_death. 0: none.
+  // Of so many outboxes with a save one is interrupted by the process's death, which calls on_death. 0: none.
   std::uint64_t dies_once_in = 0;
   std::function<void()> on_death{};
   std::function<void(const ServerEvent&)> on_event{};
@@ -55,8 +55,8 @@ class SchedulerProcess final : public Process {
   const Clock::time_point begun_;
   Clock::time_point next_tick_;
   std::map<Peer, std::uint64_t> incarnations_;
-  std::map<std::uint64_t, Clock::time_point> heard_;  // by incarnation
-  std::set<std::uint64_t> news_;                      // who was heard since the last outbox was delivered
+  std::map<std::uint64_t, Clock::time_point> heard_;  // when the scheduler last heard each incarnation
+  std::set<std::uint64_t> news_;                      // incarnations heard since the last outbox
   bool dead_ = false;
 };
 

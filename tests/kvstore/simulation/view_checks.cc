@@ -6,7 +6,7 @@ namespace heddle::kv_detail::sim {
 
 void ViewChecks::decided(std::uint32_t shard, const ShardView& view) {
   ShardView fixed = view;
-  fixed.learner = fixed.learner_copy = 0;  // learners come and go within an epoch
+  fixed.learner = fixed.learner_copy = 0;  // learners may change within an epoch
   CHECK(decided_.try_emplace({shard, view.epoch}, fixed).first->second == fixed);
   if (view.fresh && view.epoch > 1) begun_anew_.insert(shard);
 }
@@ -21,7 +21,7 @@ void ViewChecks::saved(const SchedulerState& state) {
   state_ = state;
 }
 
-// What is saved may be newer already: the scheduler saves once, and then tells what it has decided since it did so last.
+// The saved state may be newer: the scheduler saves once, and then sends all decisions since the last save.
 void ViewChecks::told(const Views& before, const Views& now) {
   CHECK(now.version > before.version);
   CHECK(now.version <= state_.views.version);
@@ -33,8 +33,8 @@ void ViewChecks::told(const Views& before, const Views& now) {
   }
 }
 
-// A shard that was given up may be answered for by its former primary until that one hears of it: its workers are told that
-// the state is lost when they find the new one.
+// If a shard was lost, its former primary may answer until it gets the new views; its workers get an error
+// when they connect to the new one.
 void ViewChecks::answered(const std::string& server, std::uint32_t shard, std::uint64_t epoch) {
   Answer& last = last_[shard];
   if (!has_begun_anew(shard)) CHECK(epoch >= last.epoch);

@@ -1,4 +1,4 @@
-// What has to be true of the scheduler's decisions, and of who answers workers.
+// Checks the scheduler's decisions, and which servers answer workers.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,17 @@ namespace heddle::kv_detail::sim {
 
 class ViewChecks {
  public:
-  // The scheduler has saved this. An epoch is decided once.
+  // The scheduler has saved this state. The views of one epoch are always equal.
   void saved(const SchedulerState& state);
-  // A process that knew `before` is told: of nothing that was not saved, and of nothing older.
+  // A process that had `before` gets `now`: it must be saved already, and newer.
   void told(const Views& before, const Views& now);
-  // A server tells a worker something about a shard.
+  // A server has sent a worker a message about a shard.
   void answered(const std::string& server, std::uint32_t shard, std::uint64_t epoch);
-  // A worker is greeted by a server whose state of the shard has this incarnation. False: it is not that of the first worker
-  // that was greeted, so what workers have pushed is lost.
+  // A server has welcomed a worker with this incarnation of the shard's state. Returns false if it is not the
+  // first one's, so pushes are lost.
   bool greeted(std::uint32_t shard, std::uint64_t incarnation);
 
-  // Whether what was before is lost.
+  // Whether a former state of the shard is lost.
   bool has_begun_anew(std::uint32_t shard) const { return begun_anew_.contains(shard); }
   bool any_begun_anew() const { return !begun_anew_.empty(); }
   const SchedulerState& state() const { return state_; }

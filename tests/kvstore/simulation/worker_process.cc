@@ -23,7 +23,7 @@ template <class Number> std::vector<std::byte> filled(std::size_t count, std::in
   return bytes;
 }
 
-// All elements have this value.
+// Checks that all elements are equal; returns their value.
 template <class Number> std::int64_t the_element_of(std::span<const std::byte> bytes) {
   std::vector<Number> values(bytes.size() / sizeof(Number));
   std::memcpy(values.data(), bytes.data(), values.size() * sizeof(Number));
@@ -98,7 +98,7 @@ void WorkerProcess::init(std::size_t group, std::uint32_t key) {
       });
 }
 
-// A worker that was started anew may find that a server has had only some pushes of a list. The others come first then.
+// After a restart a server may lack the latest push of some keys of a list: these are pushed first.
 void WorkerProcess::next_round(std::size_t group) {
   const Keys& keys = plan_.groups[group];
   std::uint64_t clock = ~std::uint64_t{0};
@@ -246,7 +246,7 @@ void WorkerProcess::pulled(std::size_t group, bool last) {
   ++last_pulls_;
 }
 
-// Once the push is acknowledged and the value is there. Some values are pulled once more, with no push before.
+// Continues after the push is acknowledged and the value is pulled; sometimes pulls again without a push.
 void WorkerProcess::go_on(std::size_t group) {
   if (--groups_[group].waiting > 0) return;
   if (network_.below(4) == 0) {

@@ -1,5 +1,5 @@
-// A worker as a process of a simulated network. It pushes to its keys, `rounds` times, and pulls each right behind the push:
-// values, lists of them and rows. Whether what it is told can be right is for the ledger to say.
+// A worker as a process on a simulated network: in each of `rounds` rounds it pushes to its keys (values,
+// lists and rows), and pulls them at once. The ledger checks what it gets.
 #pragma once
 
 #include <cstdint>
@@ -30,15 +30,15 @@ class WorkerProcess final : public Process {
   std::span<std::byte> memory_for(Peer, std::span<const std::byte>, std::size_t) override { return {}; }
   void received(Peer peer, std::span<const std::byte> head, std::span<std::byte> payload) override;
 
-  bool is_over() const;  // all of its pushes are acknowledged
-  void pull_all();       // once more, if it is over: all workers are, or were
+  bool is_over() const;  // all pushes are acknowledged
+  void pull_all();       // pulls all keys once more, after the pushes of all workers
   bool has_pulled_all() const { return last_pulls_ == plan_.groups.size(); }
-  bool has_lost() const { return lost_; }       // a server has begun anew
-  bool is_at_work() const { return working_; }  // it has all keys
-  std::string state() const;                    // for a message about what does not end
-  // The shard of that connection; -1: none.
+  bool has_lost() const { return lost_; }       // a server's state was lost
+  bool is_at_work() const { return working_; }  // all keys are initialised
+  std::string state() const;                    // for the message of a timeout
+  // The shard of the connection; -1: none.
   int shard_of(Peer peer) const;
-  std::function<void()> on_refused{};  // for good
+  std::function<void()> on_refused{};  // called if the refusal is permanent
 
  private:
   using Bytes = std::vector<std::byte>;
@@ -53,15 +53,15 @@ class WorkerProcess final : public Process {
     bool greeted = false;
     Clock::time_point next_try{}, next_ping{};
     std::uint64_t last_number = 0;
-    std::map<std::uint64_t, Call> calls{};  // without a reply
+    std::map<std::uint64_t, Call> calls{};  // requests without a reply, by number
   };
   struct Key {
     std::uint32_t number = 0;
     std::uint64_t clock = 0;
   };
   struct Group {
-    std::size_t ready = 0;      // keys
-    std::uint64_t waiting = 0;  // acknowledgements and pulls
+    std::size_t ready = 0;      // initialised keys
+    std::uint64_t waiting = 0;  // outstanding pushes and pulls
     bool over = false;
   };
   using Keys = std::vector<std::uint32_t>;
@@ -100,8 +100,8 @@ class WorkerProcess final : public Process {
   std::vector<Link> links_;  // by shard
   std::vector<Key> keys_;
   std::vector<Group> groups_;
-  std::vector<std::pair<Clock::time_point, std::size_t>> pauses_;  // groups whose next round is later
-  std::uint32_t optimizers_ = 0;                                   // shards that have it
+  std::vector<std::pair<Clock::time_point, std::size_t>> pauses_;  // groups that wait until these times
+  std::uint32_t optimizers_ = 0;                                   // shards that have the optimizer
   std::size_t inits_ = 0, last_pulls_ = 0;
   bool lost_ = false, working_ = false, pulls_all_ = false;
 };

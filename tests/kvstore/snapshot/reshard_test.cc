@@ -1,4 +1,4 @@
-// Snapshots for another number of servers: values, the optimizer's state and pushes that wait are the same afterwards.
+// Snapshots rewritten for other numbers of servers keep values, optimizer state and waiting pushes.
 #include "snapshot/reshard.h"
 
 #include <filesystem>
@@ -30,7 +30,7 @@ namespace {
 using Floats = std::vector<float>;
 constexpr std::uint32_t kWorkers = 2;
 
-// One for all servers of a test.
+// One engine for all servers of a test.
 struct OneEngine {
   Engine engine{{.scheduler = Scheduler::naive}};
   EngineScope scope{engine};
@@ -55,7 +55,7 @@ std::vector<Value> some_values() {
   return values;
 }
 
-// A job on several servers, as a store makes it.
+// A job on several servers, with keys laid out as in a store.
 class Servers {
  public:
   Servers(const std::string& folder, std::uint32_t count, const PlacementRule& rule = {},
@@ -79,7 +79,7 @@ class Servers {
         Hello hello = hello_of(rank, kWorkers, job_terms_text("sync", rule.text()));
         hello.server = number;
         hello.servers = count;
-        hello.incarnation = 100 * count + rank;  // a new process
+        hello.incarnation = 100 * count + rank;  // differs from former processes of the rank
         links_.push_back(std::make_unique<Link>(*hosts_.back(), hello));
       }
     }
@@ -97,7 +97,7 @@ class Servers {
       CHECK(link(server, rank).ask(request, bytes_of(pushed)).first.text == "");
     }
   }
-  // Rows of the whole value; each server is told of those that it has.
+  // Pushes rows of the whole value; each server gets the rows of its part.
   void push_rows(const Value& value, std::uint32_t rank, const std::vector<std::int64_t>& rows, float by) {
     const std::uint64_t width = value.elements.size() / value.rows;
     for (const KeyPart& part : parts_of(value)) {
@@ -118,7 +118,7 @@ class Servers {
       CHECK(link(static_cast<std::uint32_t>(part.server), rank).ask(request, payload).first.text == "");
     }
   }
-  // The same for each part: a server keeps state of rows, or of its whole part if most of its rows have some.
+  // Sets the same state in each part. A server stores state by row, or of its part once most rows have some.
   void set_state(const Value& value, const std::map<std::string, Floats>& state, std::int64_t updates) {
     for (const KeyPart& part : parts_of(value)) {
       StateArrays arrays{{"updates", full({1}, static_cast<double>(updates), DType::i64)}};
@@ -134,7 +134,7 @@ class Servers {
             "");
     }
   }
-  // The whole value.
+  // Pulls all parts of the value.
   Floats pull(const Value& value) {
     Floats result;
     for (const KeyPart& part : parts_of(value)) {
@@ -211,14 +211,14 @@ TEST_CASE("reshard: from one server to three, two and one, everything goes on as
   const OneEngine engine;
   const std::vector<Value> values = some_values();
   const std::uint32_t counts[] = {1, 3, 2, 1};
-  // The oracle: the same pushes to servers that nobody has stopped.
+  // Reference: the same pushes to servers that were never stopped.
   Servers kept(folder.file("kept"), 1);
   float by = 1;
   const auto work = [&](Servers& servers) {
     for (const Value& value : values) {
       servers.push(value, 0, by);
       servers.push(value, 1, by + 1);
-      servers.push(value, 1, by + 2);  // waits for the other worker's
+      servers.push(value, 1, by + 2);  // waits for worker 0's push
     }
   };
   const auto finish_round = [&](Servers& servers) {
@@ -268,12 +268,12 @@ TEST_CASE("reshard: state of rows and pushes of rows that wait go on, on any num
           rows.push_back(row);
         return rows;
       };
-      if (step > 0) both(value, 0, some_rows());  // completes a round with the push that waited
+      if (step > 0) both(value, 0, some_rows());  // completes the round of the push that waited
       both(value, 0, {}), both(value, 1, some_rows());
-      both(value, 1, some_rows()), both(value, 1, {value.rows - 1});  // wait for the other worker's
+      both(value, 1, some_rows()), both(value, 1, {value.rows - 1});  // wait for worker 0's pushes
       both(value, 0, some_rows());
       REQUIRE(servers.pull(value) == kept.pull(value));
-      if (step == 3) {  // state of the whole value, with counts of rows
+      if (step == 3) {  // changes to state of the whole value, with counts of rows
         for (Servers* one : {&servers, &kept}) one->push(value, 0, 1);
         both(value, 1, {}), both(value, 0, {1});
         REQUIRE(servers.pull(value) == kept.pull(value));
@@ -312,7 +312,7 @@ TEST_CASE("reshard: parts that keep state of rows are put together with those th
 TEST_CASE("reshard: rows that new parts would cut are refused before anything is written") {
   const test::TemporaryDirectory folder;
   const OneEngine engine;
-  // 20 rows: on three servers parts do not end where rows do.
+  // With 20 rows on three servers, parts end within rows.
   const Value few{"few", Floats(1'200'000, 1), 20};
   const std::string optimizer = update_rule_text("sgd", {{"lr", 0.5}, {"momentum", 0.5}});
   {
@@ -353,7 +353,7 @@ TEST_CASE("reshard: each placement is as workers of the new servers have it") {
       servers.finish();
     }
     reshard(newest(in, 2), {.out = out, .servers = 3, .placement = after});
-    Servers servers(out, 3, after);  // whose inits find what is there
+    Servers servers(out, 3, after);  // the inits find existing keys
     for (const Value& value : values) CHECK(servers.pull(value) == wanted[value.key]);
   }
   CHECK(message_of<Error>([&] {
@@ -392,7 +392,7 @@ TEST_CASE("reshard: parts of different moments are named, and taken only if that
   options.newest_parts = true;
   const Resharded made = reshard(parts, options);
   CHECK(made.files.size() == 3);
-  // On a slow machine a note says before them that the snapshots' times differ.
+  // On a slow machine there is an additional note first, that the snapshots' times differ.
   REQUIRE(made.notes.size() >= 2);
   CHECK(made.notes[made.notes.size() - 2] ==
         "job 'job': keys have from 0 to 2 pushes of worker 0: their values are of different moments");

@@ -1,4 +1,4 @@
-// Snapshot files: written whole or not at all, and read only if every byte is as it was written.
+// Snapshot files are written completely or not at all, and are read only if every byte is intact.
 #include "snapshot/snapshot_file.h"
 
 #include <csignal>
@@ -222,7 +222,7 @@ TEST_CASE("snapshot: parts that come one after the other are one file, and one t
   CHECK(names_in(folder.path.string()).size() == 1);
 }
 
-// A process that is killed while it writes, again and again: the newest snapshot is always whole.
+// Kills a writing process again and again.
 TEST_CASE("snapshot: a writer that is killed at any moment leaves a good newest snapshot") {
   const test::TemporaryDirectory folder;
   const std::string path = folder.path.string();

@@ -28,7 +28,7 @@ bool holds(const std::string& text, const std::string& part) { return text.find(
 TEST_CASE("the checksum is CRC32C") {
   CHECK(checksum(bytes_from("123456789")) == 0xE3069283);
   CHECK(checksum({}) == 0);
-  CHECK(checksum(std::vector<std::byte>(32)) == 0x8A9136AA);  // RFC 3720, B.4
+  CHECK(checksum(std::vector<std::byte>(32)) == 0x8A9136AA);  // test vectors of RFC 3720, B.4
   CHECK(checksum(std::vector<std::byte>(32, std::byte{0xff})) == 0x62A8AB43);
 }
 

@@ -1,4 +1,4 @@
-// What the transport "net" has of its own: keys, listeners, shared memory.
+// Properties of the transport "net": keys, listeners, shared memory.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -35,7 +35,7 @@ namespace {
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// A directory with a key that knows itself.
+// A directory with a key that accepts itself.
 struct OwnKeys {
   TemporaryDirectory directory;
   CommKey key = make_comm_key(directory.path, false);
@@ -46,7 +46,7 @@ struct OwnKeys {
   }
 };
 
-// What the client of a server with these options is told when it is disconnected, without having been connected.
+// The reason that a refused client gets.
 std::string refusal(const TransportOptions& of_server, const TransportOptions& of_client) {
   End server(of_server), client(of_client);
   client->connect(server->listen("127.0.0.1:0"));
@@ -64,7 +64,7 @@ int mapped_memories() {
   return count;
 }
 
-// The hello of a local client; `fd` of the memory goes along, if it is one.
+// Sends the hello of a client on this host; fd: its shared memory, -1 without.
 void say_hello(const comm_detail::Socket& socket, int fd = -1) {
   std::string hello("HDKH\1", 5);
   hello += fd < 0 ? '\0' : '\1';
@@ -94,7 +94,7 @@ comm_detail::Socket local_connection(const std::string& address) {
   return socket;
 }
 
-// While it lives this process has no more descriptors.
+// Uses up the descriptors of this process.
 class NoDescriptors {
  public:
   NoDescriptors() {
@@ -150,8 +150,8 @@ TEST_CASE("keys are rotated without a restart: who is taken off the list is put 
   client_keys.allow(server_keys);
   const std::string both = read_file(server_keys.key.allowed_file);
   Pair pair(server_keys.options(), client_keys.options());
-  write_file(server_keys.key.allowed_file, "a line that is wrong\n");  // changes nothing
-  const auto looked = std::chrono::steady_clock::now() + 1200ms;  // the server has looked at its keys by then
+  write_file(server_keys.key.allowed_file, "a line that is wrong\n");  // an invalid file is ignored
+  const auto looked = std::chrono::steady_clock::now() + 1200ms;       // until the keys are read again
   pair.pump_until([&] { return std::chrono::steady_clock::now() > looked; });
   CHECK(pair.server.recorder.count(Seen::What::disconnected) == 0);
   write_file(server_keys.key.allowed_file, server_keys.key.line + "\n");
@@ -163,7 +163,7 @@ TEST_CASE("keys are rotated without a restart: who is taken off the list is put 
   CHECK(holds(pair.client.recorder.disconnected().back().text, "it does not accept this process's key"));
   write_file(server_keys.key.allowed_file, both);
   std::size_t tries = 2;
-  pair.pump_until([&] {  // until the server has looked again
+  pair.pump_until([&] {  // retries until the server has read its keys again
     if (pair.client.recorder.count(Seen::What::connected) == 2) return true;
     if (pair.client.recorder.count(Seen::What::disconnected) == tries)
       pair.client->connect(pair.address), ++tries;
@@ -188,7 +188,7 @@ TEST_CASE("without a key nothing is encrypted, and nothing is offered to other h
   try {
     address = comm_detail::choose_address("", false);
   } catch (const CommError&) {
-    return;  // this host has loopback only
+    return;  // the host has only loopback
   }
   End end(options);
   CHECK(holds(message_of<CommError>([&] { end->listen(Address{address, 0}.text()); }), "heddle keygen"));
@@ -203,7 +203,7 @@ TEST_CASE(
   try {
     host = comm_detail::choose_address("", false);
   } catch (const CommError&) {
-    return;  // this host has loopback only
+    return;  // the host has only loopback
   }
   const OwnKeys keys;
   TransportOptions options = keys.options();
@@ -284,7 +284,8 @@ TEST_CASE("a broken message of a peer that has been let in ends its connection a
     shutdown(socket.fd(), SHUT_WR);
     pair.pump_until([&] { return pair.server.recorder.count(Seen::What::disconnected) > before; });
     CHECK(holds(pair.server.recorder.disconnected().back().text, why));
-    CHECK(pair.server.recorder.count(Seen::What::received) == ++messages);  // the good one before it
+    // the message before the broken one
+    CHECK(pair.server.recorder.count(Seen::What::received) == ++messages);
     pair.client->send(pair.at_client, message_from("still here"));
     ++messages;
     pair.pump_until([&] { return pair.server.recorder.count(Seen::What::received) == messages; });
@@ -304,7 +305,7 @@ TEST_CASE("a process of this host that goes while it is let in was not refused")
   { const auto socket = local_connection(address); }
   for (int i = 0; i < 50; ++i) server->poll(1ms);
   const Strangers& strangers = server->strangers();
-  CHECK(strangers.refused == 1);  // it has said nothing
+  CHECK(strangers.refused == 1);  // a connection that sends nothing counts
   CHECK(holds(strangers.last, "the other side has closed the connection"));
 }
 
@@ -347,7 +348,7 @@ TEST_CASE("net: without descriptors new connections are refused, said once, and 
     {
       NoDescriptors none;
       for (std::uint64_t refused = 1; refused <= 3; ++refused) {
-        if (refused == 1) none.free_one();  // of the stranger, each time
+        if (refused == 1) none.free_one();  // for the refused connection
         const auto stranger = local_connection(pair.address);
         pair.pump_until([&] { return pair.server->strangers().refused == refused; });
         const auto event = log.look(*pair.server.transport, now += 1s);
@@ -378,7 +379,7 @@ TEST_CASE("net: messages that are a lot of work do not keep a poll beyond their 
     Pair pair({.shared_memory = shared_memory});
     std::size_t count = 0;
     pair.server.recorder.on_received = [&](Peer, const Seen&) {
-      const auto end = std::chrono::steady_clock::now() + 200us;  // of work
+      const auto end = std::chrono::steady_clock::now() + 200us;  // simulates work
       while (std::chrono::steady_clock::now() < end) continue;
       ++count;
     };
@@ -387,7 +388,7 @@ TEST_CASE("net: messages that are a lot of work do not keep a poll beyond their 
     for (int i = 0; i < 5; ++i) pair.client->poll(0us);
     pair.server->poll(0us);
     CHECK(count > 0);
-    CHECK(count < 4 * ((8 << 10) / head.size()));  // of three pieces at most; many more have come
+    CHECK(count < 4 * ((8 << 10) / head.size()));  // at most three pieces, though more have arrived
   }
 }
 
@@ -398,17 +399,17 @@ TEST_CASE("net: a peer that has been silent is heard while another one is a lot 
     End quiet({.shared_memory = shared_memory});
     const Peer at_quiet = quiet->connect(pair.address);
     pump({&pair.server, &quiet}, [&] { return quiet.recorder.count(Seen::What::connected) == 1; });
-    int before = 0;  // messages of the busy one, until the other one is heard
+    int before = 0;  // the busy peer's messages before the quiet peer's
     bool heard = false;
     pair.server.recorder.on_received = [&](Peer peer, const Seen&) {
       if (peer != pair.at_server) return void(heard = true);
       if (before++ == 0) quiet->send(at_quiet, message_from("here")), quiet->poll(0us);
-      const auto end = std::chrono::steady_clock::now() + 15ms;  // of work: longer than a turn
+      const auto end = std::chrono::steady_clock::now() + 15ms;  // more than one share of time
       while (std::chrono::steady_clock::now() < end) continue;
     };
-    const std::string head((8 << 10) - 100, 'x');  // a piece
+    const std::string head((8 << 10) - 100, 'x');  // a message fills a piece
     for (int i = 0; i < 100; ++i) pair.client->send(pair.at_client, message_from(head));
     pump({&pair.client, &pair.server}, [&] { return heard; });
-    CHECK(before < 24);  // of a few turns
+    CHECK(before < 24);  // the busy peer had only a few shares of time
   }
 }

@@ -1,4 +1,4 @@
-// Messages of tests, and a receiver that keeps what has happened.
+// Test messages, and a receiver that records events.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ inline std::string text_from(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Bytes that differ from message to message and from place to place.
+// Bytes that differ between messages and within each.
 inline std::string pattern(std::size_t bytes, unsigned seed) {
   std::string text(bytes, '\0');
   std::uint32_t state = seed * 2654435761u + 1;
@@ -47,7 +47,7 @@ struct Seen {
   std::string payload{};
 };
 
-// Keeps what has happened; the two functions, if they are set, are called first.
+// Records events; calls on_connected and on_received first, if they are set.
 class Recorder : public kv_detail::Receiver {
  public:
   void connected(kv_detail::Peer peer, const std::string& key) override {

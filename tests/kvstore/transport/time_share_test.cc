@@ -37,7 +37,7 @@ TEST_CASE("time share: after a rest the burst goes at once, and no more") {
       now += 1ms;
       ++pieces;
     }
-    // A sixth piece, since a quarter of what was spent came back meanwhile.
+    // Up to 6: a quarter of the time spent is regained meanwhile.
     CHECK(pieces >= 5);
     CHECK(pieces <= 7);
     CHECK(share.next() > now);

@@ -1,4 +1,4 @@
-// Peers that go, that are not there, that have no key, and that send what is no message.
+// Peers that leave, do not exist, have no key, or send malformed messages.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -28,12 +28,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Long enough for a peer that goes on at once.
+// Enough for a peer that responds at once.
 constexpr std::chrono::milliseconds kSoon = 1000ms;
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// A connected pair goes on: a message and its answer.
+// Checks that a connected pair still works: a message and its answer.
 void check_alive(Pair& pair) {
   const std::size_t before = pair.client.recorder.count(Seen::What::received);
   const std::size_t at_server = pair.server.recorder.count(Seen::What::received);
@@ -64,7 +64,7 @@ struct Another {
   }
 };
 
-// Connects to every socket of the server at the address, and sends the bytes. The sockets are then open.
+// Connects to each of the server's sockets at the address, sends the bytes, and returns the open sockets.
 std::vector<comm_detail::Socket> knock(const std::string& address, const std::string& bytes) {
   const Address parsed = parse_address(address);
   std::vector<comm_detail::Socket> sockets;
@@ -82,7 +82,7 @@ std::vector<comm_detail::Socket> knock(const std::string& address, const std::st
   return sockets;
 }
 
-// Whether the other side has closed the connection; what it has sent before is read.
+// Whether the other side has closed the connection; discards unread bytes.
 bool is_closed(const comm_detail::Socket& socket) {
   char unread[4096];
   ssize_t got = 0;
@@ -389,7 +389,7 @@ TEST_CASE("who connects and says nothing is closed") {
 
 TEST_CASE("who listens and says nothing is given up") {
   on_every_transport([](TransportOptions options) {
-    options.handshake_timeout = 100ms;  // nobody is to be in time
+    options.handshake_timeout = 100ms;  // too short for any handshake
     const auto listener = comm_detail::listen_on("127.0.0.1", {}, 10);
     const Address address{"127.0.0.1", comm_detail::port_of(listener)};
     const auto local = listen_locally(local_name(options.kind, address), 10);
@@ -402,9 +402,9 @@ TEST_CASE("who listens and says nothing is given up") {
 }
 
 TEST_CASE("another user of this host is refused") {
-  if (::geteuid() != 0) return;  // only root can be another user
+  if (::geteuid() != 0) return;  // only root can change to another user
   on_every_transport([](TransportOptions options) {
-    if (options.encrypt_loopback) return;  // there the key counts, not the user
+    if (options.encrypt_loopback) return;  // encrypted connections are checked by key, not by user
     options.handshake_timeout = 10s;
     Pair pair(options);
     const pid_t child = ::fork();

@@ -1,4 +1,4 @@
-// Transports and their receivers, for tests that are the same for every kind of transport.
+// Transports with receivers, for tests that run on every kind of transport.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@
 
 namespace heddle::test {
 
-// A transport and its receiver.
+// A transport with its receiver.
 struct End {
   Recorder recorder;
   std::unique_ptr<kv_detail::Transport> transport;
@@ -27,7 +27,7 @@ struct End {
   kv_detail::Transport* operator->() const { return transport.get(); }
 };
 
-// Polls all of them by turns until `done`; the test fails if that takes half a minute.
+// Polls all ends by turns until `done`; fails the test after 30 s.
 inline void pump(std::initializer_list<End*> ends, const std::function<bool()>& done) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (!done()) {
@@ -40,7 +40,7 @@ inline void pump(std::initializer_list<End*> ends, const std::function<bool()>& 
   }
 }
 
-// Calls the test with the options of every kind.
+// Calls the test with the options of each kind of transport.
 template <class Test> void on_every_transport(Test&& test) {
   const TemporaryDirectory keys;
   make_comm_key(keys.path, false);
@@ -57,7 +57,7 @@ template <class Test> void on_every_transport(Test&& test) {
   }
 }
 
-// A server that listens on loopback, and a client that is connected to it.
+// A server on loopback, and a connected client.
 struct Pair {
   End server, client;
   std::string address;

@@ -1,4 +1,4 @@
-// What the transport "zmq" has of its own: the keys of CURVE.
+// Properties of the transport "zmq": CURVE keys.
 #include "transport/zmq_curve.h"
 
 #include <array>
@@ -25,7 +25,7 @@ namespace {
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// A directory with a key that knows itself.
+// A directory with a key that accepts itself.
 struct CurveDirectory {
   TemporaryDirectory directory;
   CommKey key = make_comm_key(directory.path, false);
@@ -38,7 +38,7 @@ struct CurveDirectory {
   }
 };
 
-// What the client is told when it is disconnected, without having been connected.
+// The reason that a refused client gets.
 std::string refusal(const TransportOptions& of_server, const TransportOptions& of_client) {
   End server(of_server), client(of_client);
   client->connect(server->listen("127.0.0.1:0"));
@@ -65,7 +65,7 @@ TEST_CASE("keys of CURVE are those that ZeroMQ has") {
   }
   CHECK_FALSE(is_curve_key(""));
   CHECK_FALSE(is_curve_key(std::string(kCurveKeyText, ' ')));
-  CHECK_FALSE(is_curve_key(std::string(kCurveKeyText, '#')));  // more than four bytes in five digits
+  CHECK_FALSE(is_curve_key(std::string(kCurveKeyText, '#')));  // "#####" exceeds 32 bits
   CHECK_FALSE(is_curve_key(std::string(kCurveKeyText + 5, '0')));
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("keys of CURVE are rotated without a restart") {
               "its key " + client_keys.curve() + " is no longer in comm.allowed"));
   write_file(server_keys.key.allowed_file, both);
   std::size_t tries = 1;
-  pair.pump_until([&] {  // until the server has looked again
+  pair.pump_until([&] {  // retries until the server has read its keys again
     if (pair.client.recorder.count(Seen::What::connected) == 2) return true;
     if (pair.client.recorder.count(Seen::What::disconnected) == tries)
       pair.client->connect(pair.address), ++tries;

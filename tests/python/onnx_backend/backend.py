@@ -58,7 +58,7 @@ def node_missing(node: NodeProto, model: ModelProto) -> Iterator[str | None]:
 
 
 def missing(model: ModelProto) -> list[str]:
-    """What the model needs of operators and dtypes that there are not, as far as that shows without running it."""
+    """Operators and dtypes that the model needs and the backend lacks, as far as that shows without running it."""
     return missing_of_inlined(inlined(model))
 
 
@@ -73,7 +73,7 @@ def missing_of_inlined(model: ModelProto) -> list[str]:
 
 def attribute_value(attribute: AttributeProto, outer: dict[str, heddle.NDArray]) -> Any:
     value = onnx.helper.get_attribute_value(attribute)
-    if attribute.type == AttributeProto.GRAPH:  # it sees what is around it
+    if attribute.type == AttributeProto.GRAPH:  # the subgraph sees the values of the outer graph
         return lambda *inputs: run_graph(value, inputs, outer | initial(value))
     if attribute.type == AttributeProto.STRINGS:
         return [text.decode() for text in value]
@@ -87,7 +87,7 @@ def initial(graph: GraphProto) -> dict[str, heddle.NDArray]:
 def run_graph(
     graph: GraphProto, inputs: Sequence[heddle.NDArray | None], values: dict[str, heddle.NDArray | None]
 ) -> list[heddle.NDArray]:
-    """Pushes the ops of all nodes. `values` has the initial values by name, and gets those that are computed."""
+    """Pushes the ops of all nodes. `values` has the initial values by name; the computed ones are added to it."""
     initialized = {tensor.name for tensor in graph.initializer}
     names = [value.name for value in graph.input if value.name not in initialized]
     if len(inputs) != len(names):
@@ -102,7 +102,7 @@ def run_graph(
 
 
 class HeddleModel(BackendRep):
-    """A model that is ready to run. Raises Missing if it needs an operator or a dtype that there is not."""
+    """A model that is ready to run. Raises Missing if it needs an operator or a dtype that the backend lacks."""
 
     def __init__(self, model: ModelProto) -> None:
         model = inlined(model)
@@ -135,7 +135,7 @@ class HeddleBackend(Backend):
     def run_node(
         cls, node: NodeProto, inputs: Sequence[Any], device: str = "CPU", outputs_info: Any = None, **kwargs: Any
     ) -> tuple[np.ndarray, ...]:
-        """Runs one operator, of the opset `opset_version` or else of onnx's latest."""
+        """Runs one operator of the opset `opset_version`, by default of onnx's latest."""
         super().run_node(node, inputs, device, outputs_info, **kwargs)  # checks the node
         arrays = [np.asarray(x) for x in inputs]
         types = [onnx.helper.np_dtype_to_tensor_dtype(x.dtype) for x in arrays]

@@ -24,10 +24,10 @@ RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "Rando
 @dataclasses.dataclass(frozen=True)
 class Result:
     case: str
-    operator: str  # the one that the case is for
-    nodes: frozenset[str]  # operators that the model names
-    missing: tuple[str, ...] = ()  # what the case needs that there is not
-    error: str = ""  # of a case that needs nothing that is missing, and yet does not pass
+    operator: str  # the operator that the case tests
+    nodes: frozenset[str]  # the operators that the model uses
+    missing: tuple[str, ...] = ()  # what the case needs and the backend lacks
+    error: str = ""  # why a case fails although nothing is missing
 
     @property
     def passed(self) -> bool:
@@ -36,9 +36,9 @@ class Result:
 
 @functools.cache
 def node_cases() -> dict[str, list[TestCase]]:
-    """The cases by operator. A case of an operator's definition by others ("_expanded") is one of that operator."""
+    """The cases by operator. Cases of an operator's definition by others ("_expanded") belong to that operator."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of the cases' own arithmetic
+        warnings.simplefilter("ignore", RuntimeWarning)  # warnings of the cases' own arithmetic
         cases = load_model_tests(kind="node")
     operators, by_operator = {}, collections.defaultdict(list)
     for case in cases:
@@ -61,7 +61,7 @@ def draws(case: TestCase, inputs: list[np.ndarray]) -> bool:
 
 
 def in_f64(model: ModelProto) -> ModelProto:
-    """The model with f64 in place of f16."""
+    """A copy of the model with f64 in place of f16."""
     wide = ModelProto()
     wide.CopyFrom(model)
     for value in (*wide.graph.input, *wide.graph.output):

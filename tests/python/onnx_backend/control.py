@@ -15,9 +15,9 @@ def branch(condition, *, then_branch, else_branch):
 
 
 def joined(name: str, steps: list[list[NDArray]], axes: list[int]) -> list[NDArray]:
-    """Each output of the steps, along a new axis."""
+    """Stacks each output of all steps along a new axis."""
     if axes and not steps:
-        raise Missing(f"{name} with outputs of no step")  # their shape is not known
+        raise Missing(f"{name} with outputs of no step")  # the outputs' shape is unknown without a step
     return [heddle.stack([step[i] for step in steps], axis) for i, axis in enumerate(axes)]
 
 

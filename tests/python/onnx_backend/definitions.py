@@ -12,11 +12,11 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 from .table import TABLE
 
 OWN_DOMAIN = ("", "ai.onnx")
-DEFINITIONS = "definitions"  # the domain of the functions
+DEFINITIONS = "definitions"  # domain of the functions that replace nodes
 
 
 def opset(model: ModelProto, domain: str = "") -> int:
-    """The version of a domain's operators that the model asks for."""
+    """The version of the domain's operators that the model uses."""
     same = OWN_DOMAIN if domain in OWN_DOMAIN else (domain,)
     return next((entry.version for entry in model.opset_import if entry.domain in same), 0)
 
@@ -35,7 +35,7 @@ def graphs_of(graph: GraphProto) -> Iterator[GraphProto]:
 
 
 def known_types(model: ModelProto) -> dict[str, TypeProto]:
-    types = {"": TypeProto()}  # of an input that is left out
+    types = {"": TypeProto()}  # "": type of an omitted input
     for graph in graphs_of(onnx.shape_inference.infer_shapes(model).graph):
         types |= {value.name: value.type for value in (*graph.input, *graph.value_info, *graph.output)}
         for tensor in graph.initializer:
@@ -44,7 +44,7 @@ def known_types(model: ModelProto) -> dict[str, TypeProto]:
 
 
 def definition(node: NodeProto, version: int, types: dict[str, TypeProto]) -> FunctionProto | None:
-    """The function that defines the node's operator, if there is one; the node gets attributes that it leaves out."""
+    """The function that defines the node's operator, or None; adds the defaults of omitted attributes to the node."""
     if not onnx.defs.has(node.op_type, version, node.domain):
         return None
     schema = onnx.defs.get_schema(node.op_type, version, node.domain)
@@ -67,7 +67,7 @@ def definition(node: NodeProto, version: int, types: dict[str, TypeProto]) -> Fu
 
 
 def inlined(model: ModelProto) -> ModelProto:
-    """The model with nodes of operators that the table lacks replaced, as far as definitions lead."""
+    """A copy of the model in which operators that the table lacks are replaced by their definitions, if any."""
     result = ModelProto()
     result.CopyFrom(model)
     while True:
@@ -86,7 +86,7 @@ def inlined(model: ModelProto) -> ModelProto:
         imports |= {entry.domain: entry.version for entry in result.opset_import} | {DEFINITIONS: 1}
         del result.opset_import[:]
         result.opset_import.extend(onnx.helper.make_opsetid(*entry) for entry in imports.items())
-        for function in functions:  # the inliner wants the model's versions
+        for function in functions:  # the inliner requires the model's versions
             del function.opset_import[:]
             function.opset_import.extend(result.opset_import)
         result.functions.extend(functions)

@@ -22,7 +22,7 @@ def overlaps(boxes: NDArray, center_point_box: int) -> NDArray:
 
 
 def kept(order: list[int], near: list[list[bool]], most: int) -> list[int]:
-    """The boxes in this order without those near one that is kept before."""
+    """The first `most` boxes in this order, without those near a box that is already kept."""
     result = []
     for box in order:
         if len(result) < most and not any(near[box][other] for other in result):

@@ -89,7 +89,7 @@ def clip(x, low=None, high=None):
 
 @operator("Cast", since=6)
 def cast(x, *, to, saturate=1, round_mode="up"):
-    return heddle.cast(x, dtype_of(to))  # the other attributes are for dtypes of 8 bits and fewer
+    return heddle.cast(x, dtype_of(to))  # the other attributes only affect dtypes of at most 8 bits
 
 
 @operator("CastLike")
@@ -126,7 +126,7 @@ def power(base, exponent):
 def divide(a, b):
     if a.dtype.is_floating:
         return heddle.divide(a, b)
-    return heddle.floor_divide(a - heddle.fmod(a, b), b)  # rounded towards 0
+    return heddle.floor_divide(a - heddle.fmod(a, b), b)  # division rounded towards 0
 
 
 @operator("Mod")

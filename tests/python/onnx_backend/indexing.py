@@ -20,7 +20,7 @@ def gather_elements(x, indices, *, axis=0):
 
 
 def places(shape: tuple[int, ...], indices: list[NDArray]) -> NDArray:
-    """The places in row-major order of the elements whose index along axis i is indices[i]."""
+    """The row-major positions of the elements whose index along axis i is indices[i]."""
     place = heddle.zeros((), "i64")
     for n, index in zip(shape, indices, strict=True):
         place = place * n + heddle.where(index < 0, index + n, index)
@@ -37,7 +37,7 @@ def gather_nd(x, indices, *, batch_dims=0):
 
 
 def multiplied(x: NDArray, indices: NDArray, source: NDArray, axis: int) -> NDArray:
-    """heddle.scatter with products: Heddle has sums, minima and maxima."""
+    """heddle.scatter with products, which heddle lacks beside sums, minima and maxima."""
     indices = heddle.where(indices < 0, indices + x.shape[axis], indices)
     chosen = heddle.equal(heddle.expand_dims(indices, axis), numbers(x.shape[axis], axis, x.ndim + 1))
     factors = heddle.prod(heddle.where(chosen, heddle.expand_dims(source, axis), 1), axis + 1)
@@ -104,12 +104,12 @@ def topk(x, k, *, axis=-1, largest=1, sorted=1):  # noqa: A002 (names of the spe
 @operator("Unique", since=11)
 def unique(x, *, axis=None, sorted=1):  # noqa: A002 (names of the specification)
     x, axis = (x.reshape(-1), 0) if axis is None else (x, axis)
-    rank = heddle.zeros(x.shape[axis], "i64")  # of each entry of the axis, in the order of its elements
+    rank = heddle.zeros(x.shape[axis], "i64")  # rank[i]: index of entry i among the sorted distinct entries
     for elements in heddle.unstack(heddle.moveaxis(x, axis, 0).reshape([x.shape[axis], -1]), 1):
         distinct, _, which, _ = heddle.unique_all(elements)
         rank = heddle.unique_all(rank * distinct.size + which)[2]
     _, first, which, counts = heddle.unique_all(rank)
-    if not sorted:  # in the order of their first places
+    if not sorted:  # sorts by first occurrence
         order = heddle.argsort(first)
         first, counts = heddle.take(first, order), heddle.take(counts, order)
         which = heddle.take(heddle.argsort(order), which)

@@ -8,7 +8,7 @@ from .windows import conv_integer
 
 
 def spread(parameter: NDArray | None, x: NDArray, axis: int, block_size: int) -> NDArray | None:
-    """A scale or zero point that broadcasts to x: it has one element, or one for each entry or block of the axis."""
+    """Broadcasts a scale or zero point to x: it has one element, or one for each entry or block of the axis."""
     if parameter is None or parameter.ndim == 0 or parameter.size == 1:
         return parameter if parameter is None else parameter.reshape(())
     if block_size:
@@ -21,7 +21,7 @@ def quantize_linear(x, scale, zero=None, *, axis=1, block_size=0, output_dtype=0
     dtype = zero.dtype if zero is not None else dtype_of(output_dtype) if output_dtype else heddle.u8
     scale, zero = spread(scale, x, axis, block_size), spread(zero, x, axis, block_size)
     rounded = heddle.round(x / scale)
-    return heddle.cast(rounded if zero is None else rounded + zero, dtype)  # saturates
+    return heddle.cast(rounded if zero is None else rounded + zero, dtype)  # the cast saturates
 
 
 @operator("DequantizeLinear", since=10)
@@ -36,14 +36,15 @@ def dequantize_linear(x, scale, zero=None, *, axis=1, block_size=0, output_dtype
 def matmul_integer(a, b, a_zero=None, b_zero=None):
     a, b = heddle.cast(a, "i32"), heddle.cast(b, "i32")
     if a_zero is not None:
-        a = a - (heddle.expand_dims(a_zero, 1) if a_zero.ndim == 1 and a_zero.size > 1 else a_zero)  # one a row
+        # one zero point a row
+        a = a - (heddle.expand_dims(a_zero, 1) if a_zero.ndim == 1 and a_zero.size > 1 else a_zero)
     return heddle.matmul(a, b if b_zero is None else b - b_zero)
 
 
 @operator("QLinearMatMul", since=10)
 def qlinear_matmul(a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero):
     product = heddle.cast(matmul_integer(a, b, a_zero, b_zero), "f32")
-    a_scale = heddle.expand_dims(a_scale, 1) if a_scale.ndim == 1 and a_scale.size > 1 else a_scale  # one a row
+    a_scale = heddle.expand_dims(a_scale, 1) if a_scale.ndim == 1 and a_scale.size > 1 else a_scale  # one scale a row
     return quantize_linear(product * (a_scale * b_scale), y_scale, y_zero)
 
 

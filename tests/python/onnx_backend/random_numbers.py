@@ -6,7 +6,7 @@ from .table import dtype_of, operator
 
 
 def generator(seed: float | None) -> heddle.Generator | None:
-    """None stands for that of the thread."""
+    """The generator of a seed; None: the thread's default one."""
     return None if seed is None else heddle.Generator(int(seed))
 
 

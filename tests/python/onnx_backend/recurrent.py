@@ -9,11 +9,11 @@ from .indexing import backward
 from .table import Missing, operator
 
 ACTIVATIONS = {"Sigmoid": heddle.sigmoid, "Tanh": heddle.tanh, "Relu": heddle.relu}
-Step = Callable[..., list[NDArray]]  # (what x adds (batch, gates * hidden), *states) -> states
+Step = Callable[..., list[NDArray]]  # step(contribution of x (batch, gates * hidden), *states) -> states
 
 
 def chosen(name: str, activations: Sequence[str] | None, defaults: list[str], direction: int, options: dict) -> list:
-    """The functions of one direction. `options` are attributes that have to be left out."""
+    """The activation functions of one direction. `options`: attributes that are not supported."""
     if unknown := sorted(option for option, value in options.items() if value):
         raise Missing(f"{name} with {unknown[0]}")
     count = len(defaults)
@@ -24,7 +24,7 @@ def chosen(name: str, activations: Sequence[str] | None, defaults: list[str], di
 
 
 def one_direction(step: Step, added: NDArray, states: list[NDArray], lengths: NDArray | None) -> list[NDArray]:
-    """The first state after each step (time, batch, hidden), 0 behind the end of a sequence, and the last states."""
+    """The first state after each step (time, batch, hidden), 0 after a sequence's end, and the last states."""
     outputs = []
     for time, entry in enumerate(heddle.unstack(added, 0)):
         new = step(entry, *states)
@@ -39,7 +39,7 @@ def one_direction(step: Step, added: NDArray, states: list[NDArray], lengths: ND
 
 
 def recurrent(x, w, r, b, lengths, initial, steps_of, direction, layout):
-    """The outputs of the operator. steps_of(i, recurrent bias) is the step of direction i."""
+    """The outputs of the operator. steps_of(i, recurrent bias) makes the step of direction i."""
     if layout:
         x, initial = heddle.swapaxes(x, 0, 1), [None if s is None else heddle.swapaxes(s, 0, 1) for s in initial]
     hidden, rows, results = r.shape[2], w.shape[1], []

@@ -10,7 +10,7 @@ from .table import ints, operator
 
 
 def reduced(x: NDArray, axes: list[int]) -> list[int]:
-    """The shape with these axes set to 1."""
+    """The shape of x with these axes set to 1."""
     dropped = {axis % x.ndim for axis in axes}
     return [1 if axis in dropped else n for axis, n in enumerate(x.shape)]
 
@@ -24,7 +24,7 @@ def lowest(x: NDArray, axes: list[int], keepdims: bool) -> NDArray:
 
 
 def extreme(function, of_nothing, x, axes, keepdims):
-    """heddle.max and heddle.min refuse axes without elements; ONNX wants the end of the dtype's range there."""
+    """heddle.max or heddle.min, and the end of the dtype's range for axes of size 0, which these refuse."""
     if all(x.shape[axis] for axis in axes):
         return function(x, axes, keepdims)
     of_nothing = of_nothing > 0 if x.dtype == heddle.bool_ else of_nothing
@@ -107,7 +107,7 @@ def lp_normalization(x, *, axis=-1, p=2):
 
 
 def normalize(x: NDArray, mean: NDArray, variance: NDArray, scale: NDArray, bias: NDArray, epsilon: float) -> NDArray:
-    """scale and bias have one element a channel; the channels are axis 1."""
+    """Normalises x. scale and bias have one element a channel; the channels are axis 1."""
     channels = [-1] + [1] * (x.ndim - 2)
     centred = (x - mean) / heddle.sqrt(variance + epsilon)
     return heddle.cast(centred * scale.reshape(channels) + bias.reshape(channels), x.dtype)

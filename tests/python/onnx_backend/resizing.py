@@ -14,14 +14,14 @@ def linear(distance: NDArray, a: float) -> NDArray:
 
 
 def cubic(distance: NDArray, a: float) -> NDArray:
-    """Keys' kernel, which is `a` times a cubic beyond distance 1 and ends at 2."""
+    """Keys' cubic kernel with parameter `a`; its radius is 2."""
     d = heddle.abs(distance)
     inner = ((a + 2) * d - (a + 3)) * d * d + 1
     outer = (((d - 5) * d + 8) * d - 4) * a
     return heddle.where(d <= 1, inner, heddle.where(d < 2, outer, 0))
 
 
-# The kernels, and at which distance they end. GridSample's modes have had two names each.
+# Each mode's kernel, and its radius. GridSample's modes have had two names each.
 KERNELS = {"linear": (linear, 1), "bilinear": (linear, 1), "cubic": (cubic, 2), "bicubic": (cubic, 2)}
 
 NEAREST = {
@@ -33,7 +33,7 @@ NEAREST = {
 
 
 def coordinates(mode: str, n: int, count: int, scale: float, roi: tuple[float, float]) -> NDArray:
-    """Where the `count` elements of the result lie among n elements, in f64."""
+    """The coordinates, in f64, of the `count` elements of the result among n input elements."""
     i, length = heddle.arange(count, dtype="f64"), scale * n
     if mode == "align_corners":
         return i * (0 if length == 1 else (n - 1) / (length - 1))

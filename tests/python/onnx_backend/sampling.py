@@ -15,14 +15,14 @@ from .table import Missing, operator
 
 
 def reflected(x: NDArray, low: float, high: float) -> NDArray:
-    """x mirrored at both ends until it lies between them."""
+    """x reflected at both ends until it lies between them."""
     span = high - low
     around = heddle.remainder(x - low, 2 * span)
     return low + heddle.minimum(around, 2 * span - around)
 
 
 def taps(n: int, place: NDArray, mode: str, padding_mode: str, ends: tuple[float, float]) -> list[tuple]:
-    """The indices and weights of the elements of one axis that the values at `place` are made of."""
+    """The indices and weights of the elements of one axis that interpolate the values at `place`."""
     if padding_mode == "border":
         place = heddle.clip(place, 0, n - 1)
     elif padding_mode == "reflection":
@@ -44,7 +44,7 @@ def taps(n: int, place: NDArray, mode: str, padding_mode: str, ends: tuple[float
 
 
 def weighted_parts(images: NDArray, sizes: tuple[int, ...], axes: list[list[tuple]]) -> Iterator[NDArray]:
-    """For each combination of taps along the axes, what images (N, C, elements) have there, times their weights.
+    """For each combination of taps along the axes, the elements of images (N, C, elements), times their weights.
 
     Indices and weights broadcast to (N, ...); a part is (N, C, ...) with the last axes as one.
     """
@@ -57,7 +57,7 @@ def weighted_parts(images: NDArray, sizes: tuple[int, ...], axes: list[list[tupl
 @operator("GridSample", since=16)
 def grid_sample(x, grid, *, align_corners=0, mode="linear", padding_mode="zeros"):
     axes, sizes = [], x.shape[2:]
-    for n, g in zip(sizes, reversed(heddle.unstack(grid, -1)), strict=True):  # the grid's first number is the last axis
+    for n, g in zip(sizes, reversed(heddle.unstack(grid, -1)), strict=True):  # the grid's last number is for axis 2
         low, high = (0, n - 1) if align_corners else (-0.5, n - 0.5)
         axes.append(taps(n, (g + 1) / 2 * (high - low) + low, mode, padding_mode, (low, high)))
     y = functools.reduce(heddle.add, weighted_parts(x.reshape([*x.shape[:2], -1]), sizes, axes))
@@ -79,9 +79,9 @@ def deform_conv(
     pads=None,
     strides=None,
 ):
-    """Reads the elements of every window where the offsets move them to, then multiplies as a convolution does."""
+    """Reads the elements of every window at positions moved by offsets, then multiplies as a convolution does."""
     axes, sizes, result = x.ndim - 2, x.shape[2:], offset.shape[2:]
-    kernel, count = w.shape[2:], x.shape[0] * offset_group  # the channels of an offset group move together
+    kernel, count = w.shape[2:], x.shape[0] * offset_group  # the channels of an offset group share offsets
     strides, dilations, pads = strides or [1] * axes, dilations or [1] * axes, pads or [0] * 2 * axes
     moves = heddle.unstack(offset.reshape([count, *kernel, axes, *result]), 1 + axes)
     read = []
@@ -113,7 +113,7 @@ def roi_align(
     if not sampling_ratio:
         raise Missing("RoiAlign with as many samples as a region asks for")
     half, axes, counts = coordinate_transformation_mode == "half_pixel", [], (output_height, output_width)
-    edges = heddle.expand_dims(rois * spatial_scale - (0.5 if half else 0), 2)  # (regions, 4, 1): x, y, x, y
+    edges = heddle.expand_dims(rois * spatial_scale - (0.5 if half else 0), 2)  # edges (regions, 4, 1): x, y, x, y
     for i, (n, count) in enumerate(zip(x.shape[2:], counts, strict=True)):
         start, length = edges[:, 1 - i], edges[:, 3 - i] - edges[:, 1 - i]
         length = length if half else heddle.maximum(length, 1)

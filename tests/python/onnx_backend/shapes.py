@@ -11,7 +11,7 @@ from .table import dtype_of, ints, operator
 
 
 def surround(x: NDArray, axis: int, before: int, after: int, value: float) -> NDArray:
-    """x with so many entries of `value` before and after its own along an axis."""
+    """x with `before` and `after` more entries of `value` at the ends of an axis."""
 
     def filled(n):
         return heddle.full([n if d == axis else size for d, size in enumerate(x.shape)], value, dtype=x.dtype)
@@ -21,7 +21,7 @@ def surround(x: NDArray, axis: int, before: int, after: int, value: float) -> ND
 
 
 def numbers(n: int, axis: int = 0, axes: int = 1) -> NDArray:
-    """0 to n - 1 in i64 along one of so many axes; the others have size 1."""
+    """0 to n - 1 in i64 along `axis` of `axes` axes; the others have size 1."""
     return heddle.arange(n, dtype="i64").reshape([n if d == axis else 1 for d in range(axes)])
 
 
@@ -57,7 +57,7 @@ def size_of(x):
 
 
 def above_diagonal(rows: int, columns: int) -> NDArray:
-    """How far each element of a matrix is above the diagonal, as an (rows, columns) array."""
+    """Each element's distance above the diagonal of a matrix, as an array (rows, columns)."""
     return numbers(columns, 1, 2) - numbers(rows, 0, 2)
 
 
@@ -135,7 +135,7 @@ def split(x, split_input=None, *, axis=0, split=None, num_outputs=None, outputs)
     n = x.shape[axis]
     sizes = ints(split_input) if split_input is not None else split
     if sizes is None:
-        size = -(-n // (num_outputs or outputs))  # the last one may be smaller
+        size = -(-n // (num_outputs or outputs))  # the last part may be smaller
         sizes = [min(size, n - i * size) for i in range(num_outputs or outputs)]
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
     return [heddle.slice(x, axis, start, start + size) for start, size in zip(starts, sizes, strict=True)]
@@ -153,7 +153,7 @@ def slice_axes(x, starts, ends, axes=None, steps=None):
 
 def pad_axis(x: NDArray, axis: int, before: int, after: int, mode: str, value: float) -> NDArray:
     n = x.shape[axis]
-    if mode == "constant":  # a negative number takes entries away
+    if mode == "constant":  # negative padding removes entries
         x = heddle.slice(x, axis, max(-before, 0), n - max(-after, 0))
         return surround(x, axis, max(before, 0), max(after, 0), value)
     places = {
@@ -177,7 +177,7 @@ def pad(x, pads, value=None, axes=None, *, mode="constant"):
 
 @operator("MelWeightMatrix", since=17)
 def mel_weight_matrix(mels, dft_length, sample_rate, lower_edge, upper_edge, *, output_datatype=1):
-    """A triangle over the bins of a spectrum for each band; the bands have one width on mel's scale."""
+    """A triangle over the bins of a spectrum for each band; all bands have the same width on the mel scale."""
     count, length = mels.item(), dft_length.item()
     low, high = (2595 * math.log10(1 + edge.item() / 700) for edge in (lower_edge, upper_edge))
     mel = heddle.arange(count + 2, dtype="f64") * ((high - low) / (count + 2)) + low

@@ -49,14 +49,14 @@ def dtype_name(number: int) -> str:
 
 
 def dtype_of(number: int) -> heddle.DType:
-    """heddle's dtype of a number of TensorProto.DataType."""
+    """heddle's dtype for a number of TensorProto.DataType."""
     if number not in DTYPES:
         raise Missing(f"dtype {dtype_name(number)}")
     return DTYPES[number]
 
 
 def ints(array: heddle.NDArray | None) -> list[int] | None:
-    """The values of an input that says how to compute, such as a shape or axes. Waits for them."""
+    """The values of an input that is a parameter, such as a shape or axes. Waits for them."""
     return None if array is None else array.reshape(-1).tolist()
 
 
@@ -71,12 +71,12 @@ class Entry:
         return {
             parameter.name: parameter.default
             for parameter in parameters
-            if parameter.kind is parameter.KEYWORD_ONLY and parameter.name != "out"  # of operators of heddle
+            if parameter.kind is parameter.KEYWORD_ONLY and parameter.name != "out"  # of heddle's operators
         }
 
     @functools.cached_property
     def attributes(self) -> dict[str, Any]:
-        """Names and defaults; inspect.Parameter.empty of one that a node has to have."""
+        """Names and defaults; inspect.Parameter.empty for a required attribute."""
         return {name: default for name, default in self._keywords().items() if name != "outputs"}
 
     @functools.cached_property
@@ -100,7 +100,7 @@ TABLE: dict[str, Entry] = {}
 
 
 def operator(name: str, since: int = 1) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Enters a function for an ONNX operator as it is from opset `since` on."""
+    """Enters a function in the table for an ONNX operator, from opset `since` on."""
 
     def enter(function: Callable[..., Any]) -> Callable[..., Any]:
         assert name not in TABLE, name

@@ -7,7 +7,7 @@ from .table import Missing, operator
 
 
 def occurrences(x: NDArray, grams: NDArray, skips: range) -> NDArray:
-    """How often each of grams (count, n) comes in each row of x, with so many elements left out between its own."""
+    """Occurrences of each of grams (count, n) in each row of x, with `skips` elements left out between its elements."""
     n, length = grams.shape[1], x.shape[1]
     total = heddle.zeros([x.shape[0], grams.shape[0]], "i64")
     for step in (skip + 1 for skip in skips):
@@ -36,7 +36,7 @@ def tfidf_vectorizer(
 ):
     if pool_strings is not None:
         raise Missing("dtype string")
-    rows, first = heddle.cast(x, "i64").reshape([-1, x.shape[-1]]), 0  # `first` gram of the pool of this length
+    rows, first = heddle.cast(x, "i64").reshape([-1, x.shape[-1]]), 0  # index of this length's first gram
     columns = heddle.zeros([rows.shape[0], max(ngram_indexes) + 1], "f32")
     scale = heddle.array(weights or [1.0] * len(ngram_indexes), dtype="f32")
     for n, start in enumerate(ngram_counts, 1):

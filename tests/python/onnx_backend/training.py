@@ -9,13 +9,13 @@ DOMAIN = "ai.onnx.preview.training"
 
 
 def groups(arrays: tuple[NDArray, ...], count: int) -> list[tuple[NDArray, ...]]:
-    """What belongs together: weight, gradient and states of each tensor."""
+    """Groups the arrays by tensor: weight, gradient and states."""
     n = len(arrays) // count
     return list(zip(*(arrays[i * n : (i + 1) * n] for i in range(count)), strict=True))
 
 
 def flat(results: list[list[NDArray]]) -> list[NDArray]:
-    """All weights, then all of each state."""
+    """The inverse of groups(): all weights, then all arrays of each state."""
     return [array for group in zip(*results, strict=True) for array in group]
 
 

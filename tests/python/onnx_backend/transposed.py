@@ -12,7 +12,7 @@ from .table import ints, operator
 def windows_added(
     columns: NDArray, image: list[int], kernel: list[int], strides: list[int], dilations: list[int], pads: list[int]
 ) -> NDArray:
-    """Images (N, C, image...), each element the sum of what windows have there: columns (N, C, elements, windows).
+    """Images (N, C, image...) whose elements are sums over windows, given as columns (N, C, elements, windows).
 
     Padding, first that before the axes, belongs to where windows lie, not to the images.
     """
@@ -71,7 +71,7 @@ def conv_transpose(
     pads=None,
     strides=None,
 ):
-    """Multiplies each element of x with the weight, which gives a window of the result, and adds these up."""
+    """Multiplies each element of x with the weight, which gives a window of the result, and adds the windows."""
     axes, kernel = x.ndim - 2, list(w.shape[2:])
     strides, dilations, pads = strides or [1] * axes, dilations or [1] * axes, pads or [0] * 2 * axes
     sizes = [

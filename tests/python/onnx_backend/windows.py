@@ -15,21 +15,21 @@ from .table import operator
 
 @dataclasses.dataclass
 class Windows:
-    """Where windows lie on the last two axes of images."""
+    """The positions of windows on the last two axes of images."""
 
     kernel: list[int]
     strides: list[int]
     dilations: list[int]
-    pads: list[tuple[int, int]]  # before and after each axis
+    pads: list[tuple[int, int]]  # padding before and after each axis
     overhang: list[int]  # what the last window needs beyond the padding, with ceil_mode
 
     def symmetric(self, most: list[int]) -> bool:
-        """Whether heddle's argument `padding`, which is the same before and after an axis, says it all."""
+        """Whether heddle's argument `padding` suffices, which is the same before and after an axis."""
         same = all(before == after <= limit for (before, after), limit in zip(self.pads, most, strict=True))
         return same and not any(self.overhang)
 
     def plain(self) -> bool:
-        """Whether heddle's pooling has such windows."""
+        """Whether heddle's pooling supports these windows."""
         return len(self.kernel) == 2 and all(dilation == 1 for dilation in self.dilations)
 
     def elements(self, x: NDArray) -> NDArray:
@@ -79,14 +79,14 @@ def place_axis(size, span, stride, before, after, auto_pad, ceil_mode):
         before = after = 0
     if not ceil_mode:
         return before, after, 0
-    last = math.ceil((size + before + after - span) / stride) * stride  # where the last window begins
-    if last >= size + before:  # one that begins in the padding is left out
+    last = math.ceil((size + before + after - span) / stride) * stride  # position of the last window
+    if last >= size + before:  # a window that begins in the padding is left out
         last -= stride
     return before, after, max(last + span - size - before - after, 0)
 
 
 def images_and_windows(x, kernel, strides, pads, dilations, auto_pad, ceil_mode=0):
-    """x with two axes of space or more, and its windows; an axis of size 1 is added to x if it has one only."""
+    """x with at least two spatial axes, and its windows; an axis of size 1 is added to x if it has only one."""
     axes = len(kernel)
     strides, dilations, pads = strides or [1] * axes, dilations or [1] * axes, pads or [0] * 2 * axes
     placed = [
@@ -144,7 +144,7 @@ def conv_integer(
     pads=None,
     strides=None,
 ):
-    """In f64, which holds sums of integers up to 2**53."""
+    """Convolves in f64, which represents sums of integers up to 2**53."""
     x, w = heddle.cast(x, "f64"), heddle.cast(w, "f64")
     x = x if x_zero is None else x - x_zero
     w = w if w_zero is None else w - w_zero.reshape([-1] + [1] * (w.ndim - 1))
@@ -166,7 +166,7 @@ def max_pool(
     outputs,
 ):
     images, windows = images_and_windows(x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
-    images = images if x.dtype.is_floating else heddle.cast(images, "f32")  # holds integers of 8 bits
+    images = images if x.dtype.is_floating else heddle.cast(images, "f32")  # f32 represents all integers of 8 bits
     padded = windows.overhung(windows.padded(images, -math.inf), -math.inf)
     if outputs > 1:
         order = [0, 1, *range(x.ndim - 1, 1, -1)] if storage_order else list(range(x.ndim))
@@ -191,7 +191,7 @@ def average_pool(
     images, windows = images_and_windows(x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
     if windows.plain() and windows.symmetric([size // 2 for size in windows.kernel]):
         y = heddle.avg_pool2d(images, windows.kernel, windows.strides, windows.padding(), bool(count_include_pad))
-    else:  # the mean of all elements, divided by the fraction of those that count
+    else:  # the mean of all elements, divided by the fraction that counts
         counting = heddle.ones(images.shape, images.dtype)
         counting = windows.overhung(windows.padded(counting, 1 if count_include_pad else 0), 0)
         y = windows.mean(windows.overhung(windows.padded(images, 0), 0)) / windows.mean(counting)
@@ -219,7 +219,7 @@ def global_max_pool(x):
 
 @operator("LRN")
 def local_response_normalization(x, *, size, alpha=1e-4, beta=0.75, bias=1.0):
-    """Windows over channels: the channels become an axis of space, with the zeros that the mean counts."""
+    """Pools over channels, which become a spatial axis, padded with zeros that the mean counts."""
     rows = heddle.square(x).reshape([x.shape[0], 1, x.shape[1], math.prod(x.shape[2:])])
     rows = surround(rows, 2, (size - 1) // 2, size // 2, 0)
     mean = heddle.avg_pool2d(rows, [size, 1], [1, 1]).reshape(x.shape)

@@ -1,4 +1,4 @@
-// A server's numbers as a test makes them.
+// A server's statistics made up by a test.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ inline WorkerStats worker(const std::string& job, int rank, std::int64_t clock, 
   return one;
 }
 
-// Two workers of one job, each number once.
+// Two workers of one job; all numbers differ.
 inline tool::ServerSnapshot hand_made() {
   tool::ServerSnapshot result{.address = "10.0.0.1:9463", .transport = "net", .number = 1, .servers = 2};
   result.memory_limit = std::uint64_t{8} << 30;

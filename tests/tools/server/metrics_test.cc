@@ -35,7 +35,7 @@ using heddle::test::worker;
 
 namespace {
 
-// The lines that are no comment.
+// The lines that are not comments.
 std::vector<std::string> samples(const std::string& text) {
   std::istringstream in(text);
   std::vector<std::string> lines;
@@ -55,7 +55,7 @@ std::string bad_metrics(const std::string& text) {
 }
 
 constexpr std::chrono::seconds kTimeout{10};
-constexpr int kRounds = test::kSanitized ? 600 : 3000;  // of a server whose answers are faulty
+constexpr int kRounds = test::kSanitized ? 600 : 3000;  // number of malformed answers of a server
 
 struct Close {
   void operator()(const int* fd) const {
@@ -75,7 +75,7 @@ class Descriptor {
   std::unique_ptr<int, Close> fd_;
 };
 
-// What comes back for these bytes; "" if there is nobody, or no answer within seconds.
+// The answer to these bytes; "" if nothing listens, or no answer comes within seconds.
 std::string answer_on(const Descriptor& socket, const std::string& address, const std::string& bytes) {
   const timeval limit{.tv_sec = 5, .tv_usec = 0};
   ::setsockopt(socket.fd(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
@@ -98,7 +98,7 @@ std::string answer_to(const std::string& address, const std::string& bytes) {
   return answer_on(Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), address, bytes);
 }
 
-// A connection on which nothing has been sent.
+// An open connection on which nothing was sent.
 Descriptor connected_to(const std::string& address) {
   Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   answer_on(socket, address, "");
@@ -150,7 +150,7 @@ TEST_CASE("metrics: names and values of all numbers") {
       R"(heddle_server_worker_sent_bytes_total{job_name="default",worker="0"} 4000000)",
       R"(heddle_server_worker_sent_bytes_total{job_name="default",worker="1"} 2000000)"};
   ServerSnapshot snapshot = hand_made();
-  snapshot.stats.shards.clear();  // the next case
+  snapshot.stats.shards.clear();  // the next test case covers shards
   snapshot.stats.snapshots = {
       .kept = true, .written = 7, .failed = 1, .age = 12.5, .bytes = 2048, .seconds = 0.5};
   CHECK(samples(metrics_text(snapshot)) == wanted);
@@ -366,7 +366,7 @@ TEST_CASE("pages: a server that cannot answer is an error of that request") {
   CHECK(http_get(pages.address(), "/livez", kTimeout).status == 500);
 }
 
-// A liveness probe would have a healthy server ended.
+// Otherwise a liveness probe would restart a healthy server.
 TEST_CASE("pages: connections that are idle, or send half a request, keep nobody from an answer") {
   const Pages pages("127.0.0.1:0",
                     {.metrics = [] { return std::string("m\n"); }, .ready = [] { return true; }});
@@ -380,7 +380,7 @@ TEST_CASE("pages: connections that are idle, or send half a request, keep nobody
   }
   for (const char* const page : {"/livez", "/readyz", "/metrics"})
     CHECK(http_get(pages.address(), page, kTimeout).status == 200);
-  // The first ones have given way to later ones.
+  // The oldest connections were closed in favour of newer ones.
   char byte = 0;
   CHECK(::recv(idle.front().fd(), &byte, 1, 0) <= 0);
 }
@@ -402,7 +402,7 @@ TEST_CASE("pages: a request may come in pieces, and the answer be read slowly") 
 TEST_CASE("pages: without descriptors for anything else the probes are answered") {
   const Pages pages("127.0.0.1:0",
                     {.metrics = [] { return std::string("m\n"); }, .ready = [] { return true; }});
-  const Descriptor client = connected_to(pages.address());  // is accepted beside the next one
+  const Descriptor client = connected_to(pages.address());  // accepted before the next connection is answered
   CHECK(http_get(pages.address(), "/livez", kTimeout).status == 200);
   const Descriptor probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   std::vector<Descriptor> all;
@@ -425,7 +425,7 @@ TEST_CASE("pages: they are served at IPv6 addresses and at all of the host, too"
   std::unique_ptr<Pages> six;
   try {
     six = std::make_unique<Pages>("[::1]:0", handlers);
-  } catch (const std::runtime_error& error) {  // a host without IPv6
+  } catch (const std::runtime_error& error) {  // on a host without IPv6
     CHECK(std::string(error.what()).find("ddress") != std::string::npos);
     return;
   }

@@ -20,7 +20,7 @@ using heddle::test::TemporaryDirectory;
 
 namespace {
 
-// A service manager's socket; NOTIFY_SOCKET names it.
+// A service manager's socket, whose path is in NOTIFY_SOCKET.
 class Manager {
  public:
   explicit Manager(const std::string& name) : socket_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
@@ -71,9 +71,9 @@ TEST_CASE("notify: without a manager nothing happens") {
 
 namespace {
 
-// Tells the pipe each signal by its number; SIGINT ends the process. No doctest here.
+// Writes the number of each signal to the pipe; SIGINT ends the process. Runs in a child, without doctest.
 [[noreturn]] void tell_signals(int pipe, bool blocked) {
-  // A library's thread, which blocks nothing.
+  // A thread of a library, which blocks no signals.
   std::thread([] {
     while (true) ::pause();
   }).detach();

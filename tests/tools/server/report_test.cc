@@ -22,7 +22,7 @@ using heddle::test::worker;
 
 namespace {
 
-// Ten seconds later.
+// The statistics ten seconds later.
 ServerSnapshot later() {
   ServerSnapshot now = hand_made();
   now.stats.uptime += 10;
@@ -40,7 +40,7 @@ std::vector<int> stragglers(const std::vector<WorkerStats>& workers) {
   return result;
 }
 
-// A safetensors file with this header.
+// A safetensors file with this header and no data.
 std::string safetensors(const std::string& header) {
   std::string text;
   for (std::uint64_t at = 0, length = header.size(); at < 8; ++at)

@@ -1,5 +1,5 @@
-// The back end nccl with NCCL: a rank for each GPU that there is, a thread with an engine of its own each. On one GPU
-// that is a communicator of one rank: everything is called, and nothing is sent.
+// The back end nccl with NCCL: one rank a GPU, each a thread with its own engine. With one GPU the
+// communicator has one rank: everything is called, and nothing is sent.
 #include <chrono>
 #include <cuda_runtime_api.h>
 #include <numeric>
@@ -25,7 +25,7 @@ void check(cudaError_t status) {
   if (status != cudaSuccess) throw std::runtime_error(cudaGetErrorString(status));
 }
 
-// Copies are ops on the GPU's copying lanes: the collective comes after one and before the other by the arrays alone.
+// The copies are ops on the GPU's copy lanes; only the array orders them with the collective.
 NDArray on_gpu(const Communicator& comm, const std::vector<float>& values) {
   const std::size_t bytes = values.size() * sizeof(float);
   void* memory = nullptr;
@@ -126,7 +126,7 @@ TEST_CASE("nccl on GPUs: abort ends what waits, and shrink makes a communicator 
     data.wait();
     comm.barrier();
     comm.wait();
-    // The others wait for a rank that gives up; alone there is nothing to wait for.
+    // The others wait for rank 0, which aborts; a single rank waits for nothing.
     const NDArray late = on_gpu(comm, of(16, 1));
     if (comm.rank() > 0) comm.all_reduce(late);
     if (comm.rank() == 0) comm.abort("enough");
