@@ -1,4 +1,5 @@
-// What somebody may ask of a server whose key has the role `admin` there. Within a host a process of the same user needs none.
+// Requests to a running server. The caller's key needs the role `admin` in the server's comm.allowed; a
+// process of the same user on the server's host needs none.
 #pragma once
 
 #include <chrono>
@@ -7,19 +8,19 @@
 namespace heddle {
 
 struct AdministrationOptions {
-  std::string server;             // HOST:PORT where it serves workers
-  std::string transport = "net";  // the server's: "net" or "zmq"
+  std::string server;             // HOST:PORT at which the server accepts workers
+  std::string transport = "net";  // the server's transport: "net" or "zmq"
   std::string keys{};             // directory of comm.key and comm.allowed; empty: comm_keys_directory()
-  bool encrypt_loopback = false;  // as the server's
+  bool encrypt_loopback = false;  // the server's setting of the same name
   std::chrono::milliseconds timeout{5000};
 };
 
-// All block, and throw StoreError if the server refuses, or does not answer within the timeout; CommError without a key
-// where one is needed; InvalidArgument for an address that is none.
+// Both functions block. They throw StoreError if the server refuses or does not answer within the timeout,
+// CommError if a key is needed and missing, and InvalidArgument for a malformed address.
 
-// What the server's ServerOptions::status makes of its statistics: of `heddle server`, its metrics.
+// Returns what ServerOptions::status of the server makes of its statistics: for `heddle server`, its metrics.
 std::string ask_server_status(const AdministrationOptions& options);
-// Server::drain(), from anywhere. Returns when the server has begun to.
+// Calls Server::drain() in the server's process. Returns when the server has begun to drain.
 void ask_server_to_drain(const AdministrationOptions& options);
 
 }  // namespace heddle

@@ -1,4 +1,5 @@
-// Checkpoints: everything that a training run needs to go on as if it had never stopped, in one safetensors file.
+// A checkpoint has everything that a training run needs to go on as if it had never stopped, in one file of
+// the format safetensors.
 #pragma once
 
 #include <cstdint>
@@ -12,36 +13,37 @@
 
 namespace heddle {
 
-// What is saved, and what loading fills in. Names are the caller's; loading wants the same ones.
+// The contents of a checkpoint, to save or to load. The caller chooses the names; loading needs the same.
 struct Checkpoint {
-  std::vector<Parameter> parameters{};             // filled in place
-  Trainer* trainer = nullptr;                      // its optimizer's state and count of steps; may be null
-  std::map<std::string, Generator*> generators{};  // seeds and positions
-  std::map<std::string, std::int64_t> counters{};  // epoch, step and the like; filled in place
-  // Anything else, such as a layer's running statistics. An array of the saved shape and dtype is filled in place, another
-  // one or an undefined one is replaced by what was saved, and what was saved besides is added.
+  std::vector<Parameter> parameters{};  // loading overwrites the values in place
+  Trainer* trainer = nullptr;           // saves the trainer's optimizer state and steps; may be null
+  std::map<std::string, Generator*> generators{};  // saves each generator's seed and position
+  std::map<std::string, std::int64_t> counters{};  // epoch, step and the like; loading overwrites them
+  // Other arrays, such as a layer's running statistics. Loading fills an array of the saved shape and dtype
+  // in place, replaces any other or undefined one, and adds saved arrays that are missing here.
   std::map<std::string, NDArray> arrays{};
-  std::map<std::string, std::string> notes{};  // settings of the run and the like; replaced whole
+  std::map<std::string, std::string> notes{};  // settings of the run and the like; loading replaces the map
 };
 
-// Blocks until all arrays are there. Atomic, as save_safetensors is. Throws Error, and InvalidArgument if two
-// parameters have one name or a generator is null.
+// Blocks until all arrays are computed. The file is replaced atomically, as by save_safetensors. Throws
+// Error, and InvalidArgument if two parameters have the same name or a generator is null.
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint, Where where = Where::current());
 
-// Blocks. Throws Error naming the file and what does not fit, or the array whose checksum is not that of its saving,
-// before anything is changed. A file without checksums, of earlier versions, is loaded too. Parameters, generators
-// and counters must be those that were saved, in any order, with their shapes and dtypes; arrays must be in the file. With a
-// trainer of several ranks, all of them load.
+// Blocks. Throws Error before anything is changed: it names the file and the mismatch, or the array with a
+// wrong checksum. A file of an earlier version, without checksums, is loaded too. Parameters, generators and
+// counters must be those that were saved, in any order, with the same shapes and dtypes; each entry of
+// `arrays` must be in the file. With a trainer of several ranks, all ranks call it.
 void load_checkpoint(const std::string& path, Checkpoint& checkpoint, Where where = Where::current());
 
-// What compression has left out of pushes (KVStore::residuals), which each worker has for itself: a file of its own beside
-// `path`, of this count of steps. All workers call it at the same count, and then one of them save_checkpoint to `path`:
-// load_checkpoint takes the file of its worker, or residuals of 0 where there is none. Blocks until all have written;
-// removes those of other counts, but for that of the checkpoint that is at `path`. Throws Error, and what residuals() does.
+// Saves this worker's residuals of compressed pushes (KVStore::residuals) to a file of its own beside `path`,
+// named after the count of steps. All workers call it at the same count, then one of them calls
+// save_checkpoint with `path`; load_checkpoint reads the file of its worker, or uses residuals of 0 if there
+// is none. Blocks until all workers have written. Removes residual files of other counts, except those of the
+// checkpoint that is at `path`. Throws Error, and what residuals() throws.
 void save_residuals(const std::string& path, const Trainer& trainer, Where where = Where::current());
 
-// The notes of a checkpoint: what one must know to build the model that load_checkpoint fills.
-// Needs no engine.
+// Reads the notes of a checkpoint, for example to build the model before load_checkpoint fills it. Needs no
+// engine.
 std::map<std::string, std::string> checkpoint_notes(const std::string& path, Where where = Where::current());
 
 }  // namespace heddle

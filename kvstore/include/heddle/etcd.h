@@ -1,4 +1,4 @@
-// How to reach etcd, a store on several machines in which the schedulers of one cluster elect their leader.
+// Options for etcd, the replicated store in which the schedulers of one cluster elect their leader.
 #pragma once
 
 #include <chrono>
@@ -7,13 +7,13 @@
 namespace heddle {
 
 struct EtcdOptions {
-  std::string
-      urls{};  // of its members: http://HOST:PORT,... or https://HOST:PORT,...; empty: there is no etcd
-  std::string prefix = "/heddle/default";  // of the keys; each cluster of servers needs its own
-  // With https, files in the format PEM: whose certificates are trusted (empty: those that the system trusts), and this
-  // process's own (empty: none).
+  // Client URLs of the etcd members: http://HOST:PORT,... or https://HOST:PORT,...; empty: etcd is not used.
+  std::string urls{};
+  std::string prefix = "/heddle/default";  // prefix of the keys in etcd, its own for each cluster
+  // For https: PEM files with the trusted certificate authorities (empty: those of the system) and with this
+  // process's certificate and key (empty: none).
   std::string ca{}, certificate{}, key{};
-  // How long a scheduler leads after etcd has heard it last; 2 s at least. The schedulers use it, nobody else.
+  // Time for which a scheduler leads without being heard by etcd; 2 s at least. Only schedulers use it.
   std::chrono::milliseconds lease{3000};
 };
 

@@ -1,12 +1,12 @@
-// The error of a store that servers keep.
+// The error of key-value stores on server processes.
 #pragma once
 
 #include <heddle/error.h>
 
 namespace heddle {
 
-// A server is lost or has refused a request. It names the server, since when and what to do. It is the error of the ops
-// that needed the server, and so of the arrays that they mutate.
+// A server is lost or has refused a request. The message names the server, since when it is lost and what to
+// do. Ops that needed the server fail with this error, and so do the arrays that they mutate.
 class StoreError : public Error {
  public:
   using Error::Error;

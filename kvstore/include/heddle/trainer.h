@@ -21,41 +21,44 @@ struct TrainerOptions {
   std::string optimizer = "sgd";
   OptimizerParams params{};
   Schedule schedule{};               // empty: the optimizer's lr at every step
-  std::shared_ptr<KVStore> store{};  // with no key in use; null: a "local" one
+  std::shared_ptr<KVStore> store{};  // a store without keys; null: a "local" one
 };
 
-// Not thread-safe. Changes the parameters in place, by ops; never blocks but for its state.
+// Not thread-safe. Changes the parameters in place, by engine ops. Blocks only where the store blocks, and to
+// read counts of updates: in state(), set_state() and clear_errors().
 class Trainer {
  public:
   // Throws InvalidArgument for an empty list and for whatever the optimizer and the store refuse.
   explicit Trainer(std::vector<Parameter> parameters, TrainerOptions options = {},
                    Where where = Where::current());
-  // One list a device, of one model: gradients are summed, and all devices start from the first one's values.
+  // `replicas`: the parameters of one model on each device. Gradients are summed over the replicas, which all
+  // start from the values of the first one.
   explicit Trainer(std::vector<std::vector<Parameter>> replicas, TrainerOptions options = {},
                    Where where = Where::current());
 
-  // Updates every parameter in order by its gradient, whole or row-sparse, times grad_scale (1 / devices for the mean over
-  // replicas), and clears the gradients. It goes on from the parameters as they are: whatever changed one since the last step (of
-  // several replicas, the first that was changed) counts. Throws InvalidArgument, before any update, naming a
-  // parameter without a gradient. What grad() has returned may be overwritten from then on, after
-  // clear_errors() too: copy what is to be kept.
+  // Updates every parameter by its gradient, whole or row-sparse, times grad_scale (1 / devices for the mean
+  // over replicas), and clears the gradients. Changes of a parameter since the last step are kept; if several
+  // replicas were changed, those of the first one. Throws InvalidArgument, before any update, naming a
+  // parameter without a gradient. Arrays that grad() returned before may be overwritten after step() or
+  // clear_errors(): copy what is to be kept.
   void step(double grad_scale = 1, Where where = Where::current());
 
-  std::int64_t steps() const { return steps_; }  // done so far
-  double learning_rate() const;                  // of the next step
+  std::int64_t steps() const { return steps_; }  // steps done so far
+  double learning_rate() const;                  // rate of the next step
   const std::vector<Parameter>& parameters() const { return replicas_[0]; }
-  KVStore& store() const { return *options_.store; }  // whose keys are the parameters' places in the list
+  KVStore& store() const { return *options_.store; }  // the keys are the parameters' indices
 
-  // To go on after an error, say a bad batch, that a wait reported: removes the poison of the parameters, of what is
-  // stored and of the optimizer's state, and drops the gradients. Steps that were skipped changed nothing and no longer
-  // count, so training goes on as if the bad batch had never been. Blocks for the count of steps.
+  // Recovers from an error that a wait reported, such as a bad batch: clears the errors of parameters, stored
+  // values and optimizer state, and discards the gradients. Steps that failed changed nothing and no longer
+  // count, so training continues as if they had not been made. Blocks to read the count of updates.
   void clear_errors(Where where = Where::current());
 
-  // For checkpoints: the count of steps, "steps", and the optimizer's arrays by the parameters' names, as
-  // "state.0.weight.velocity" (of a second parameter of one name "state.0.weight#2.velocity"): the parameters of another run
-  // may be listed in another order. Setting it also takes the parameters' current values over into the store; blocks for
-  // the counts. Throws InvalidArgument, before anything is changed, saying which array is missing, is one too many or is
-  // not like its parameter. Takes what earlier versions saved by place, "optimizer.0.velocity", too.
+  // For checkpoints: the count of steps as "steps", and the optimizer's arrays by parameter name, such as
+  // "state.0.weight.velocity" (for a second parameter of the same name "state.0.weight#2.velocity"), so
+  // another run may have its parameters in another order. Setting also assigns the parameters' current values
+  // to the store; it blocks to read counts. Throws InvalidArgument, before anything is changed, naming an
+  // array that is missing, unknown or unlike its parameter. Accepts state that earlier versions saved by
+  // index, "optimizer.0.velocity".
   std::map<std::string, NDArray> state() const;
   void set_state(const std::map<std::string, NDArray>& state, Where where = Where::current());
 
@@ -68,7 +71,7 @@ class Trainer {
   void take_over_changes();
   std::int64_t updates() const;
   void check_complete(const std::map<std::string, NDArray>& optimizer, std::int64_t steps) const;
-  // Of one parameter, by replica: rows if all are row-sparse.
+  // The gradients of one parameter, one per replica: `rows` if all are row-sparse, else `whole`.
   struct Gradients {
     std::vector<NDArray> whole{};
     std::vector<RowSparse> rows{};
@@ -79,11 +82,11 @@ class Trainer {
   std::vector<NDArray> values(std::size_t index) const;
   std::vector<std::vector<Parameter>> replicas_;
   TrainerOptions options_;
-  std::vector<NDArray> memory_;  // for the parameters' gradients, see lend_gradient_memory; undefined: none
-  // Of the parameters, replica by replica, when they equalled the store's.
+  std::vector<NDArray> memory_;  // gradient memory by parameter, see lend_gradient_memory; undefined: none
+  // Storage versions of the parameters, replica by replica, when they last equalled the stored values.
   std::vector<std::uint64_t> versions_;
   std::int64_t steps_ = 0;
-  std::int64_t steps_before_updates_ = 0;  // steps_ less the optimizer's own count of updates
+  std::int64_t steps_before_updates_ = 0;  // steps_ minus the optimizer's count of updates
 };
 
 }  // namespace heddle

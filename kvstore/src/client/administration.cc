@@ -14,10 +14,10 @@ namespace {
 using namespace kv_detail;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kMostText = 16 << 20;  // bytes of a status
+constexpr std::size_t kMostText = 16 << 20;  // most bytes of a status text
 constexpr std::chrono::milliseconds kAdministrationPoll{100};
 
-// One wish, on a connection of its own.
+// Sends one request to a server, on a connection of its own.
 class Administrator final : public Receiver {
  public:
   Administrator(const AdministrationOptions& options, const AdminWish& wish)
@@ -64,7 +64,7 @@ class Administrator final : public Receiver {
   std::string text_{};
   std::optional<std::string> failure_{};
   bool over_ = false;
-  std::unique_ptr<Transport> transport_;  // last: it calls this object
+  std::unique_ptr<Transport> transport_;  // last, so destroyed first: it calls this object
 };
 
 std::string ask(const AdministrationOptions& options, AdminWish::What what) {

@@ -1,4 +1,4 @@
-// The answers that an op of a store waits for.
+// Counts the servers' answers that an op waits for.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace heddle {
 struct Answers {
   Completion done;
   std::atomic<std::size_t> left;
-  std::atomic<bool> failed{false};  // `error` belongs to the first that fails
+  std::atomic<bool> failed{false};  // only the first answer with an error sets `error`
   std::exception_ptr error{};
   Answers(Completion op, std::size_t count) : done(std::move(op)), left(count) {}
   void one(std::exception_ptr why) {

@@ -27,11 +27,11 @@ void BundleTransfer::start(const std::shared_ptr<BundleTransfer>& self, Completi
   }
   left_.store(calls.size());
   done_.emplace(std::move(done));
-  const std::shared_ptr<kv_detail::Client> client = client_;  // which the last answer lets go
+  const std::shared_ptr<kv_detail::Client> client = client_;  // client_ is reset by the last answer
   client->submit(calls);
 }
 
-// Of the most urgent of its keys.
+// The priority is that of the most urgent key.
 Request BundleTransfer::request_for(Kind kind, const Share& share) const {
   Request request = push_.value_or(Request{});
   request.kind = kind;
@@ -97,7 +97,7 @@ void BundleTransfer::pulled(Share& share, std::exception_ptr error) {
 void BundleTransfer::answered(std::exception_ptr error) {
   if (error && !failed_.exchange(true)) error_ = std::move(error);
   if (left_.fetch_sub(1) > 1) return;
-  client_ = nullptr;  // as in Transfer
+  client_ = nullptr;  // see Transfer::answered()
   Completion done = std::move(*done_);
   done_.reset();
   error_ ? done.fail(std::move(error_)) : done.done();

@@ -1,5 +1,5 @@
-// What one op of a store sends and receives for several keys with small values: one message a server for all pushes, and one
-// for all pulls behind them.
+// The messages of one op for several keys with small values: to each server one message with all pushes, and
+// then one with all pulls.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 
 namespace heddle {
 
-// A key of a bundle: pushed if it has a value, pulled if it has memory for one. Both arrays are contiguous on the cpu.
+// A key of a bundle. It is pushed if `value` is defined, pulled if `out` is; both are contiguous, on a cpu.
 struct BundledKey {
   std::shared_ptr<StoreKey> key;
   NDArray value{}, out{};
@@ -26,29 +26,29 @@ struct BundledKey {
 
 class BundleTransfer {
  public:
-  // Values of at most this many bytes may be in a bundle, which has no more than that altogether.
+  // Most bytes of a value that may be in a bundle, and of all values of a bundle together.
   static constexpr std::size_t kMostBytes = 64 << 10;
   static bool may_have(const StoreKey& key) { return key.parts.size() == 1 && key.bytes() <= kMostBytes; }
 
-  // `push`: what all pushes share, if there are any.
+  // `push`: the fields that all pushes share; empty: the bundle only pulls.
   BundleTransfer(std::shared_ptr<kv_detail::Client> client, std::vector<BundledKey> keys,
                  const std::optional<kv_detail::Request>& push)
       : client_(std::move(client)), keys_(std::move(keys)), push_(push) {}
 
   const std::vector<BundledKey>& keys() const { return keys_; }
-  std::shared_ptr<BundleTransfer> again() const {  // the same, not started
+  std::shared_ptr<BundleTransfer> again() const {  // a copy that is not started
     return std::make_shared<BundleTransfer>(client_, keys_, push_);
   }
-  // Ends the op when all is answered, or at once if it cannot begin.
+  // Completes the op when all servers have answered, or fails it at once if a key is not initialised.
   void start(const std::shared_ptr<BundleTransfer>& self, Completion done);
 
  private:
-  // What one server has of the bundle.
+  // The keys of the bundle that are on one server.
   struct Share {
     std::vector<BundledKey*> keys{};
     std::vector<std::byte> values{}, results{};
-    std::vector<std::byte*> into{};    // by key: where its value goes; known inside the op
-    std::vector<std::byte> counted{};  // by push, if one of them failed
+    std::vector<std::byte*> into{};    // where the value of each key goes; set when the op runs
+    std::vector<std::byte> counted{};  // by push, if one of them failed: 1 if the push counts
   };
   void send(const std::shared_ptr<BundleTransfer>& self, std::size_t server,
             std::vector<kv_detail::ServerCall>& calls);
@@ -57,20 +57,20 @@ class BundleTransfer {
   void pulled(Share& share, std::exception_ptr error);
   void answered(std::exception_ptr error);
 
-  std::shared_ptr<kv_detail::Client> client_;  // null when all is answered: see answered()
+  std::shared_ptr<kv_detail::Client> client_;  // null once all servers have answered: see answered()
   std::vector<BundledKey> keys_;
   const std::optional<kv_detail::Request> push_;
-  std::vector<Share> shares_;  // by server
+  std::vector<Share> shares_;  // one share for each server
   std::optional<Completion> done_;
-  std::atomic<std::size_t> left_{0};  // calls without an answer
-  std::atomic<bool> failed_{false};   // `error_` belongs to the first call that fails
+  std::atomic<std::size_t> left_{0};  // calls that are not answered yet
+  std::atomic<bool> failed_{false};   // only the first call that fails sets error_
   std::exception_ptr error_;
 };
 
 struct StartBundle {
   static constexpr bool immediate = true;
   std::shared_ptr<BundleTransfer> transfer;
-  bool repeats = false;  // the op is one of a graph
+  bool repeats = false;  // the op is part of a graph, and each launch needs a new transfer
   void operator()(RunContext&, Completion done) const {
     const std::shared_ptr<BundleTransfer> now = repeats ? transfer->again() : transfer;
     now->start(now, std::move(done));

@@ -1,4 +1,4 @@
-// What a client is asked to do.
+// Requests that a Client sends.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,14 @@
 
 namespace heddle::kv_detail {
 
-// One request, and what becomes of the reply.
+// One request, and what to do with its reply.
 struct Call {
   Request request{};              // the client sets its number
   Payload payload{};              // the whole value: the client sends it in pieces
-  std::span<std::byte> into{};    // where the value of the reply goes, all of it
-  std::shared_ptr<void> owner{};  // keeps `into`
-  std::vector<std::byte>* collect =
-      nullptr;  // instead of `into`, for a value of unknown length, and what a failure has
+  std::span<std::byte> into{};    // memory for the whole value of the reply
+  std::shared_ptr<void> owner{};  // keeps the memory of `into` alive
+  // Used instead of `into`: for a value of unknown length, and for the payload of a failed reply.
+  std::vector<std::byte>* collect = nullptr;
   // Called once, on any thread, with no lock held: with the last reply, or with the error. Must not throw.
   std::function<void(const Reply&, std::exception_ptr)> done{};
 };

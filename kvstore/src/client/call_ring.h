@@ -1,4 +1,4 @@
-// The calls of a connection that have no reply yet, by their numbers, which grow.
+// The unanswered calls of a connection, by their numbers.
 #pragma once
 
 #include <cstddef>
@@ -9,20 +9,20 @@
 
 namespace heddle::kv_detail {
 
-// A queue in one piece of memory: calls come at the end, and most of them leave at the beginning.
+// A queue in contiguous memory: calls are added at the end, and most are taken from the front.
 template <class T> class CallRing {
  public:
   bool empty() const { return live_ == 0; }
   std::size_t size() const { return live_; }
 
-  // `number` is larger than all before.
+  // `number` is larger than all numbers before.
   T& add(std::uint64_t number, T call) {
     if (slots_.size() == slots_.capacity() && 2 * live_ <= slots_.size()) compact();
     ++live_;
     return *slots_.emplace_back(number, std::move(call)).second;
   }
 
-  // Null: there is none. Valid until the next add() or take().
+  // Null: there is no such call. Valid until the next add() or take().
   T* find(std::uint64_t number) {
     const std::size_t at = place_of(number);
     return at < slots_.size() ? &*slots_[at].second : nullptr;
@@ -47,7 +47,7 @@ template <class T> class CallRing {
  private:
   using Slot = std::pair<std::uint64_t, std::optional<T>>;
 
-  // Of a call that is there; else slots_.size(). Most often there is no gap between the numbers.
+  // Index in slots_ of the call with this number, else slots_.size(). Numbers mostly have no gaps.
   std::size_t place_of(std::uint64_t number) const {
     if (first_ == slots_.size() || number < slots_[first_].first) return slots_.size();
     const std::uint64_t guess = first_ + (number - slots_[first_].first);
@@ -64,7 +64,7 @@ template <class T> class CallRing {
     return is_there ? at : slots_.size();
   }
 
-  // Calls that have left amid others, or at the beginning, are moved over.
+  // Removes the slots of calls that were taken.
   void compact() {
     std::vector<Slot> kept;
     kept.reserve(slots_.capacity());
@@ -76,7 +76,7 @@ template <class T> class CallRing {
   }
 
   std::vector<Slot> slots_;
-  std::size_t first_ = 0;  // that is still there
+  std::size_t first_ = 0;  // index of the first call that has not been taken
   std::size_t live_ = 0;
 };
 

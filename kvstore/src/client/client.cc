@@ -18,19 +18,19 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::chrono::seconds kStalled{5};  // of a server that says so
+constexpr std::chrono::seconds kStalled{5};  // how long nothing has moved when a server first reports a stall
 constexpr std::chrono::milliseconds kPoll{100}, kLongestPause{1000}, kPing{1000};
-// Between two looks of the client's own thread while waiting threads do the work.
+// Pause of the client's own thread between two polls while waiting threads drive the transport.
 constexpr std::chrono::microseconds kRest{300};
-constexpr int kFirst = std::numeric_limits<int>::max(),
-              kLast = std::numeric_limits<int>::min();  // priorities
-constexpr int kMostIdle = 2;  // looks or spins in vain, after which one leaves the work to the other
+// Priorities of messages.
+constexpr int kFirst = std::numeric_limits<int>::max(), kLast = std::numeric_limits<int>::min();
+constexpr int kMostIdle = 2;  // idle polls or spins, after which a thread leaves the transport to another
 
 bool is_push(const Call& call) {
   return call.request.kind == Kind::push || call.request.kind == Kind::push_many;
 }
 
-// Whether the answer to such a call says how much has been set, and how many calls all workers have made together.
+// True if the answer has the server's counts of settings and collectives, see Kind::resume.
 bool counts_settings(Kind kind) {
   return kind == Kind::ping || kind == Kind::barrier || kind == Kind::set_optimizer ||
          kind == Kind::set_state;
@@ -43,7 +43,7 @@ std::string seconds_text(std::chrono::steady_clock::duration time) {
 }  // namespace
 
 Client::Client(ClientOptions options) : options_(std::move(options)), process_(getpid()) {
-  if (options_.job.size() > kMaxJobName)  // a server would take the hello for a stranger's
+  if (options_.job.size() > kMaxJobName)  // a server would refuse the hello as malformed
     throw InvalidArgument("HEDDLE_JOB: a name of " + std::to_string(options_.job.size()) +
                           " bytes; wanted at most " + std::to_string(kMaxJobName));
   std::random_device device;
@@ -84,7 +84,7 @@ void Client::find_servers() {
   if (!options_.etcd.urls.empty())
     finder = std::make_shared<EtcdFinder>(options_.etcd);  // throws InvalidArgument
   else
-    parse_address_of_peer(options_.scheduler);  // the same
+    parse_address_of_peer(options_.scheduler);  // throws InvalidArgument
   rendezvous_ = std::make_unique<Rendezvous>(
       *transport_, MemberOptions{.scheduler = options_.scheduler,
                                  .finder = std::move(finder),
@@ -100,7 +100,7 @@ void Client::find_servers() {
   options_.workers = static_cast<int>(rendezvous_->workers());
 }
 
-// Another process keeps what this link is about: it is asked at once.
+// Connects at once to the new servers of shards that have moved.
 void Client::follow_servers(Clock::time_point now) {
   rendezvous_->member().tick(now);
   for (const std::size_t moved : rendezvous_->take_moved()) {
@@ -131,14 +131,15 @@ void Client::submit(std::span<ServerCall> calls) {
   transport_->wake();
 }
 
-// The thread that has the turn takes what is submitted meanwhile before it gives the turn back, so that no call is forgotten. The
-// calls that were answered are handed out behind that: they may submit, wait, and destroy what needs this client.
+// Runs `work` without the lock, while turn_ gives it exclusive use of the transport and the links. Then sends
+// calls that were submitted meanwhile, so that none is forgotten. Runs done() of answered calls last: it may
+// submit, wait, and destroy objects that use this client.
 template <class Work> void Client::with_turn(Lock& lock, Work&& work) noexcept {
   turn_ = true;
   lock.unlock();
   try {
     work();
-  } catch (const std::exception& error) {  // there is no memory: it is not known for which call
+  } catch (const std::exception& error) {  // out of memory: the failed call is not known, so all fail
     for (Link& link : links_) fail(link, error.what());
   }
   lock.lock();
@@ -164,7 +165,7 @@ template <class Work> void Client::with_turn(Lock& lock, Work&& work) noexcept {
   answered.clear();
   lock.lock();
   unanswered_ -= count;
-  if (!turn_ && answered_.capacity() == 0) answered_.swap(answered);  // keeps the memory
+  if (!turn_ && answered_.capacity() == 0) answered_.swap(answered);  // keeps the vector's memory
 }
 
 void Client::await_turn(Lock& lock) {
@@ -213,7 +214,7 @@ void Client::leave(std::chrono::milliseconds limit) noexcept {
     const auto deadline = Clock::now() + limit;
     for (std::promise<void>& one : *all) one.get_future().wait_until(deadline);
   } catch (const std::exception&) {
-    return;  // the servers will find out by themselves
+    return;  // servers notice by themselves that this worker is gone
   }
 }
 
@@ -238,7 +239,8 @@ void Client::fail_waiting() {
 
 void Client::progress_until(const Var&, const std::atomic<std::uint32_t>& over) noexcept { work_until(over); }
 
-// Ends when nothing has moved for a while: then the client's own thread can as well sleep until something does.
+// Drives the transport until `over` is set. Returns early when nothing has moved for a while: the client's
+// own thread can sleep until something does.
 void Client::work_until(const std::atomic<std::uint32_t>& over) noexcept {
   if (!transport_->can_spin()) return;
   Lock lock(mutex_);
@@ -282,7 +284,8 @@ void Client::loop() {
   }
 }
 
-// While waiting threads do the work: only what they have left. It is not woken for that, which takes as long as many calls.
+// Runs on the client's own thread while waiting threads drive the transport: polls now and then what they
+// leave. It is not woken for that, as a wake-up takes as long as many calls.
 void Client::rest(Lock& lock) {
   for (int idle = 0; idle < kMostIdle && !stopping_ && !handed_back_;) {
     const std::uint32_t visits = visits_;
@@ -336,7 +339,7 @@ void Client::answered(Call call, const Reply& reply, std::exception_ptr error) {
 
 void Client::connect_where_needed(Clock::time_point now) {
   if (rendezvous_) follow_servers(now);
-  // Of a process that was stopped nobody has looked at what has come.
+  // A process that was stopped has not read what servers sent meanwhile: their silence does not count.
   const bool was_away = now - std::exchange(looked_, now) > kPing;
   for (std::size_t i = 0; i < links_.size(); ++i) {
     Link& link = links_[i];
@@ -361,7 +364,7 @@ void Client::connect_where_needed(Clock::time_point now) {
   }
 }
 
-// A server that is stopped, or whose host is lost, keeps its connections.
+// Pings find a server that is stopped or whose host is lost: its connections stay open.
 void Client::ping(Link& link, Clock::time_point now) {
   const auto interval = std::min<std::chrono::milliseconds>(kPing, options_.timeout / 4);
   if (now - link.last_heard > options_.timeout) {
@@ -369,12 +372,12 @@ void Client::ping(Link& link, Clock::time_point now) {
     lost(link, "it has not answered for " + seconds_text(now - link.last_heard));
     link.lost_since = link.last_heard;
   } else if (now - link.last_heard > options_.most_silent()) {
-    // What is between may have forgotten the connection, which then stays open without an end.
+    // A router in between may have forgotten the connection, which then stays open for ever.
     transport_->close(link.peer);
     lost(link, "it has been silent for " + seconds_text(now - link.last_heard));
     link.lost_since = link.last_heard;
   } else if (now - link.last_ping >= interval) {
-    send_ping(link, now, kFirst);  // before the pieces of values that wait to be sent
+    send_ping(link, now, kFirst);  // ahead of the pieces of values that wait to be sent
   }
 }
 
@@ -421,14 +424,14 @@ void Client::lost(Link& link, const std::string& why) {
   by_peer_.erase(link.peer);
   if (link.state == State::failed) return;
   const auto now = Clock::now();
-  // A server that lets the worker in and then ends the connection each time is as good as lost.
+  // A server that ends each connection after its welcome counts as lost: lost_since stays.
   if (link.state == State::greeted && link.answered) {
     link.lost_since = now;
     link.pause = std::chrono::milliseconds(10);
   }
   link.state = State::waiting;
   link.why = why;
-  // Many workers that have lost one server do not come back in step.
+  // The pause is random: many workers that have lost one server do not connect all at once.
   link.next_try = now + link.pause * (50 + random_() % 100) / 100;
   link.pause = std::min(2 * link.pause, kLongestPause);
 }
@@ -466,12 +469,12 @@ void Client::greeted(Link& link, const Welcome& welcome) {
                     {},
                     kFirst});
   link.calls.each([&](std::uint64_t number, const Call& call) { send(link, number, call); });
-  // Shows at once that the server answers, though there are no calls, or only ones that wait for other workers. It goes behind the
-  // calls: a server that ends the connection because of one of them has answered nothing.
+  // The answer to this ping shows at once that the server works, even if no other call can be answered yet.
+  // The ping goes behind the calls: a server that ends the connection because of one of them answers nothing.
   send_ping(link, link.last_heard, kLast);
 }
 
-// Refused for good, or only until the former process of this rank is gone.
+// The server refuses the hello: for good, or until the former process of this rank is gone.
 void Client::refused(Link& link, const Reply& reply) {
   if (reply.clock == 0) return fail(link, reply.text);
   transport_->close(link.peer);
@@ -493,7 +496,7 @@ void Client::send(Link& link, std::uint64_t number, const Call& call) {
   } while (offset < all.size());
 }
 
-// A server that has not seen anything move for a while says who waits for whom.
+// The answer to a ping says which workers wait for which, if the job makes no progress.
 void Client::pinged(Link& link, const Reply& reply) {
   if (reply.text.empty()) link.moved = link.last_heard;
   if (!link.stall_notice.due(reply.text.empty() ? Clock::duration(0)
@@ -540,10 +543,10 @@ void Client::received(Peer peer, std::span<const std::byte> head, std::span<std:
   if (reply.number == 0) return refused(*link, reply);
   link->answered = true;
   if (reply.number == kPingNumber) return pinged(*link, reply);
-  if (!link->calls.find(reply.number)) return;  // an answer to a ping, or to what was sent twice
+  if (!link->calls.find(reply.number)) return;  // the answer to a request that was sent twice
   if (reply.kind == Kind::value && reply.offset + payload.size() < reply.bytes) return;
   Call call = link->calls.take(reply.number);
-  // The server ends the connection when the job has ended. Another one would begin a job of that name again.
+  // The server closes the connection when the job has ended. A reconnect would begin a new job of that name.
   if (call.request.kind == Kind::leave && reply.kind == Kind::done) {
     link->state = State::failed;
     link->failure = "server " + std::to_string(link - links_.data()) + ": this worker has left its job";

@@ -1,9 +1,10 @@
-// A worker's connections to the servers of its store: sends requests, repeats those that a lost connection left
-// unanswered, and hands out the replies.
+// A worker's connections to the servers of its store: sends requests, repeats those that a lost connection
+// left unanswered, and hands out the replies.
 //
-// One thread at a time has the turn: it alone uses the transport and the links. A thread that submits a call sends it, if
-// the turn is free. A thread that waits for an answer does the work until that is there, for as long as something moves.
-// Otherwise the client's own thread does it; while others do, it only looks after the connections now and then.
+// The thread that has set turn_ has exclusive use of the transport and the links. A thread that submits a
+// call sends it, if turn_ is free. A thread that waits for an answer drives the transport until the answer
+// comes, for as long as something moves. Otherwise the client's own thread drives it; while others do, it
+// only looks after the connections now and then.
 #pragma once
 
 #include <atomic>
@@ -34,26 +35,26 @@ namespace heddle::kv_detail {
 
 class Client final : public ProgressSource, Receiver {
  public:
-  // With a scheduler it blocks until that has said where all servers are, and throws StoreError if it does not.
+  // With a scheduler, blocks until it has named all servers, and throws StoreError if it does not.
   explicit Client(ClientOptions options);
-  ~Client() override;  // fails what is not answered yet; not on the client's thread
+  ~Client() override;  // fails unanswered calls; not on the client's own thread
 
   bool is_on_own_thread() const { return std::this_thread::get_id() == thread_.get_id(); }
-  // In the child of a fork, where it may be neither used nor destroyed.
+  // True in the child of a fork, where the client may be neither used nor destroyed.
   bool in_child() const;
   std::size_t servers() const { return links_.size(); }
   const ClientOptions& options() const { return options_; }
-  // Any thread; never blocks. Calls of a server that follow each other are sent in this order, before later ones.
+  // Any thread; never blocks. Calls to one server are sent in this order, before later ones.
   void submit(std::span<ServerCall> calls);
   void submit(std::size_t server, Call call);
   // Blocks until the reply has come. Throws StoreError.
   Reply call(std::size_t server, Call call);
   // Blocks until `over`, which a call's done() sets and notifies, is not 0.
   void wait(const std::atomic<std::uint32_t>& over);
-  // Fails all calls, and those to come, but pushes: their answers may wait for other workers, and these for this one. Any
-  // thread; never blocks; once.
+  // Fails all calls, also later ones, except pushes: their answers may wait for workers that wait for this
+  // one. Any thread; never blocks; to be called once.
   void give_up_waiting(std::string why);
-  // A call has failed since the last forgive().
+  // True if a call has failed since forgive(), which resets this flag.
   bool has_failed() const { return has_failed_.load(); }
   void forgive() { has_failed_.store(false); }
   // Tells all servers that this worker makes no more requests; waits `limit` at most.
@@ -62,21 +63,21 @@ class Client final : public ProgressSource, Receiver {
 
  private:
   using Clock = std::chrono::steady_clock;
-  enum class State : std::uint8_t { waiting, connecting, greeted, failed };  // failed: or left
+  enum class State : std::uint8_t { waiting, connecting, greeted, failed };  // failed: also after leave
   struct Link {
     std::string address;
     State state = State::waiting;
     Peer peer = 0;
-    bool answered = false;          // a request or a ping, on this connection
-    std::uint64_t incarnation = 0;  // of the server's state; 0: not known yet
+    bool answered = false;          // the server has answered a request or a ping on this connection
+    std::uint64_t incarnation = 0;  // incarnation of the server's state; 0: not known yet
     Clock::time_point lost_since{}, next_try{}, last_heard{}, last_ping{};
-    std::chrono::milliseconds pause{10};  // between attempts to connect
+    std::chrono::milliseconds pause{10};  // pause between attempts to connect
     WaitNotice notice{}, stall_notice{};
-    Clock::time_point moved{};  // when the server has last not said that this worker waits for others
+    Clock::time_point moved{};  // time of the last answer to a ping that reported no stall
     std::string why{"it has not been reached yet"}, failure{};
     std::uint64_t next_number = 1;
-    std::uint64_t settings = 0, collectives = 0;  // as Kind::resume says them; collectives 0: not known
-    CallRing<Call> calls{};                       // without a reply yet
+    std::uint64_t settings = 0, collectives = 0;  // counts for Kind::resume; collectives 0: not known
+    CallRing<Call> calls{};                       // calls without a reply
   };
   struct Answered {
     Call call{};
@@ -111,33 +112,33 @@ class Client final : public ProgressSource, Receiver {
   void answered(Call call, const Reply& reply, std::exception_ptr error);
   Link* link_of(Peer peer);
 
-  ClientOptions options_;  // as they are once the servers are found
+  ClientOptions options_;  // servers, rank and workers are final once the servers are found
   const int process_;
   std::uint64_t incarnation_;
-  // Of the thread that has the turn:
+  // Used only by the thread that has set turn_:
   std::mt19937 random_{std::random_device{}()};
   std::vector<Link> links_;
   std::unordered_map<Peer, std::size_t> by_peer_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Rendezvous> rendezvous_;  // null: there is no scheduler
-  std::vector<Answered> answered_;          // whose done() is called when the turn is given back
+  std::vector<Answered> answered_;          // calls whose done() runs when turn_ is released
   std::vector<ServerCall> taken_;
-  std::string given_up_{};                   // why; empty: not
-  Clock::time_point looked_ = Clock::now();  // at the links
+  std::string given_up_{};                   // the error of give_up_waiting(); empty: not called
+  Clock::time_point looked_ = Clock::now();  // last time of connect_where_needed()
 
   std::atomic<bool> has_failed_{false};
-  std::mutex mutex_;  // guards what follows; nothing else is locked under it, and nobody is called
+  std::mutex mutex_;  // guards what follows; while it is held, nothing else is locked and no callback runs
   std::condition_variable changed_;
   std::vector<ServerCall> submitted_;
-  std::string give_up_{};       // see given_up_; until the next one that has the turn takes it
+  std::string give_up_{};       // becomes given_up_ in the next take_submitted()
   std::size_t unanswered_ = 0;  // calls whose done() has not been called
-  bool turn_ = false;           // a thread has it
-  bool took_more_ = false;      // the last one that had it has sent calls that were submitted meanwhile
-  int blocked_ = 0;             // threads that wait for the turn
-  bool helped_ = false;         // a waiting thread is in work_until()
-  bool others_wait_ = false;    // since it came, another one has come in vain
-  std::uint32_t visits_ = 0;    // of waiting threads
-  bool handed_back_ = false;    // what is left is up to the client's own thread
+  bool turn_ = false;           // a thread uses the transport and the links
+  bool took_more_ = false;      // the last holder of turn_ has sent calls that were submitted meanwhile
+  int blocked_ = 0;             // threads that wait for turn_
+  bool helped_ = false;         // a waiting thread is in work_until() and drives the transport
+  bool others_wait_ = false;    // another thread has called work_until() meanwhile, and has returned at once
+  std::uint32_t visits_ = 0;    // number of threads that have entered work_until() so far
+  bool handed_back_ = false;    // work_until() has left work to the client's own thread
   bool stopping_ = false;
   std::thread thread_;  // last: it uses the members above
 };

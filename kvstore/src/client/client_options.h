@@ -1,4 +1,4 @@
-// What a worker's connections to its servers are told.
+// Options of a Client.
 #pragma once
 
 #include <algorithm>
@@ -15,20 +15,20 @@
 namespace heddle::kv_detail {
 
 struct ClientOptions {
-  std::vector<std::string> servers{};  // HOST:PORT of each; with a scheduler it says where they are
+  std::vector<std::string> servers{};  // HOST:PORT of each; a scheduler names them itself
   std::string scheduler{};             // HOST:PORT; empty: none
-  EtcdOptions etcd{};                  // or where to look for the scheduler that leads now
+  EtcdOptions etcd{};                  // used instead of `scheduler`: etcd names the leading one
   std::string job = "default";
   std::string consistency = "sync";
   PlacementRule placement{};
-  int rank = 0, workers = 1;  // with a scheduler -1 is any rank, and 0 as many workers as it says
+  int rank = 0, workers = 1;  // rank -1, workers 0: chosen by the scheduler, if there is one
   TransportOptions transport{};
-  Versions versions{};  // of the protocol, that it speaks
-  // A server that has been unreachable for so long is given up: all requests to it fail.
+  Versions versions{};  // protocol versions that this worker speaks
+  // After a server was unreachable for this time, all requests to it fail.
   std::chrono::milliseconds timeout{60'000};
 
-  // A connection on which nothing has come for so long, though the server is asked every second, is made anew: it may be
-  // half-open. Longer than the scheduler takes to find that a backup is gone, for which answers wait.
+  // A connection that was silent for this time, although the server is pinged every second, may be half-open
+  // and is made anew. The scheduler finds in less time that a backup is gone, for which answers wait.
   std::chrono::milliseconds most_silent() const {
     using std::chrono::milliseconds;
     return std::min(milliseconds(4000), timeout / 4 + std::min(milliseconds(1000), timeout / 4));

@@ -1,5 +1,5 @@
-// Values that travel compressed. What the encoding of a push leaves out is added to the next push of the key, so that only the
-// last one is missing from a sum. An answer to a pull is how the value differs from what this worker has.
+// Compressed values. What the encoding of a push leaves out is added to the next push of the key, so that a
+// sum lacks only the rest of the last push. The answer to a pull is the difference to what this worker has.
 #include <cstring>
 #include <utility>
 
@@ -14,7 +14,7 @@ namespace heddle {
 
 using kv_detail::Request;
 
-// Small values gain nothing: they travel with others in one message.
+// Small values are not compressed: they travel with others in one message.
 void DistStore::set_codecs(StoreKey& entry) const {
   const EngineScope scope(engine());
   const bool gains = entry.bytes() > BundleTransfer::kMostBytes && entry.dtype == DType::f32;
@@ -34,7 +34,7 @@ void DistStore::set_codecs(StoreKey& entry) const {
   }
 }
 
-// What is sent instead of the value, and its name in the request: each server's part is encoded by itself.
+// Returns the bytes to send for the value, and sets request.text to the codec. Parts are encoded one by one.
 NDArray DistStore::compressed(const Entries& entry, const NDArray& value, Request& request) const {
   NDArray flat = value.contiguous();
   if (!entry->codec) return flat;
@@ -46,7 +46,7 @@ NDArray DistStore::compressed(const Entries& entry, const NDArray& value, Reques
   array_push("kvstore_compress", {flat}, {entry->residual, scratch, bytes}, [entry, flat, scratch, bytes] {
     const float* const from = flat.data<const float>();
     auto* const into = bytes.data<std::byte>();
-    for (const StoreKeyPart& part : entry->parts) {  // of which only the places are read here
+    for (const StoreKeyPart& part : entry->parts) {  // only offsets and sizes are read here
       const std::size_t at = part.offset / sizeof(float), count = part.bytes / sizeof(float);
       const std::span<float> left(entry->residual.data<float>() + at, count);
       encode_with_feedback(*entry->codec, {from + at, count}, left, left, {scratch.data<float>(), count},
@@ -56,7 +56,7 @@ NDArray DistStore::compressed(const Entries& entry, const NDArray& value, Reques
   return bytes;
 }
 
-// Where each server's answer is, and what it is: see SentValues.
+// The servers' answers to a compressed pull: their bytes, and the version and size of each. See SentValues.
 struct DistStore::Pulled {
   NDArray bytes;
   struct Part {
@@ -87,7 +87,8 @@ struct DistStore::Pulled {
   }
 };
 
-// If this fails after a server has answered, this worker has not what the server thinks: it asks for all then.
+// StoreKeyPart::pulled is 0 while a pull is under way. If it fails after a server has answered, this worker
+// lacks a version that the server counts as sent, and asks for the whole value next time.
 void DistStore::pull_compressed(const Entries& entry, const NDArray& out) {
   const EngineScope scope(engine());
   const auto pulled = std::make_shared<Pulled>();

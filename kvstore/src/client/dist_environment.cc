@@ -1,4 +1,4 @@
-// Dist stores as environment variables describe them.
+// Makes dist stores from environment variables.
 #include <charconv>
 #include <cstdlib>
 #include <sstream>
@@ -30,7 +30,7 @@ std::vector<std::string> servers_in(const std::string& text) {
   return servers;
 }
 
-// The variables of DMLC's launchers, which name a scheduler.
+// The scheduler that the variables of DMLC's launchers name; empty: none.
 std::string dmlc_scheduler() {
   const std::string host = variable("DMLC_PS_ROOT_URI"), port = variable("DMLC_PS_ROOT_PORT");
   if (variable("DMLC_ROLE") != "worker" || host.empty()) return "";
@@ -47,13 +47,13 @@ int workers_of_dmlc() {
   return workers;
 }
 
-// The rank that a launcher has given; with a scheduler, which gives ranks to those who have none, any.
+// Sets rank and number of workers as the launcher gives them. Without one, the scheduler chooses a rank.
 void find_rank(kv_detail::ClientOptions& options) {
   const bool numbered = !variable("DMLC_WORKER_ID", variable("DMLC_TASK_ID")).empty();
   const bool with_dmlc = !options.is_scheduled() || variable("DMLC_ROLE").empty() || numbered;
   const LaunchEnvironment job =
       LaunchEnvironment::from_environment([&](std::string_view name) -> const char* {
-        // Workers meet at servers: that no launcher says where ranks would meet is no fault.
+        // Workers meet at servers: a missing rendezvous of ranks is no error.
         if (name == "HEDDLE_RENDEZVOUS") return "tcp:unused:1";
         return name.starts_with("DMLC_") && !with_dmlc ? "" : nullptr;
       });
@@ -72,7 +72,7 @@ EtcdOptions etcd_of_environment() {
   return etcd;
 }
 
-// The scheduler, where to look for it, or else the servers themselves.
+// Sets the scheduler's address, or how to find it in etcd, or else the servers' addresses.
 void find_addresses(kv_detail::ClientOptions& options, const std::string& type) {
   options.scheduler = variable("HEDDLE_STORE_SCHEDULER");
   if (!options.scheduler.empty()) return;

@@ -1,4 +1,4 @@
-// What compressed pushes have left out, by key, for a checkpoint.
+// Residuals of compressed pushes, by key, for a checkpoint.
 #include "client/dist_store.h"
 #include "stores/local_store.h"
 

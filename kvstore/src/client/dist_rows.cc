@@ -1,4 +1,4 @@
-// Pushes and pulls of rows: what they name, and no more, travels to each server that has a part of the value.
+// Pushes and pulls of rows: each server gets only those of its part of the value.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -20,13 +20,13 @@ using kv_detail::Request;
 using kv_detail::ServerCall;
 using Numbers = std::span<const std::int64_t>;
 
-// Those of rising rows that are in [first, first + count).
+// The rows within [first, first + count), of rows that are in rising order.
 Numbers rows_between(Numbers rows, std::int64_t first, std::int64_t count) {
   const auto begin = std::lower_bound(rows.begin(), rows.end(), first);
   return {begin, std::lower_bound(begin, rows.end(), first + count)};
 }
 
-// A list of rows as the server of a part counts them, with their values behind it if there are any.
+// The rows' numbers from the part's `first` row on, followed by their values, if any.
 kv_detail::Payload payload_of(Numbers rows, std::int64_t first, std::span<const std::byte> values) {
   const auto bytes = std::make_shared<std::vector<std::byte>>(rows.size_bytes() + values.size());
   std::byte* to = bytes->data();
@@ -69,7 +69,7 @@ void DistStore::do_push_rows(Key key, const RowSparse& value, const UpdateOption
   const NDArray reads[] = {rows.rows(), rows.values(), rows.count()};
   Access access = array_access("kvstore_push_rows", reads, {});
   access.read.add(order_);
-  access.read.add(entry->var);  // its errors stay
+  access.read.add(entry->var);  // overwriting the var alone would clear its error
   access.mutate.add(entry->var);
   access.name = "kvstore_push_rows";
   engine().push_async(
@@ -84,7 +84,7 @@ void DistStore::do_push_rows(Key key, const RowSparse& value, const UpdateOption
       access, CallSite::current());
 }
 
-// Each part has a push of its own, of no rows if it has none of them: its server counts pushes.
+// Sends a push for each part, also one without rows: every server counts the pushes of the key.
 void DistStore::send_rows(kv_detail::Client& client, const Entries& entry, Numbers rows,
                           const NDArray& values, const Request& request, Completion& completion) {
   if (!entry->is_known()) return completion.fail(not_initialised(entry->name));
@@ -140,7 +140,7 @@ RowSparse DistStore::do_pull_rows(Key key, const NDArray& rows, const NDArray* o
   return found;
 }
 
-// `numbers` may be in any order, each any number of times.
+// `numbers` may be in any order and repeated.
 void DistStore::fetch_rows(kv_detail::Client& client, const Entries& entry, std::vector<std::int64_t> numbers,
                            const RowSparse& found, Completion& completion) {
   if (!entry->is_known()) return completion.fail(not_initialised(entry->name));

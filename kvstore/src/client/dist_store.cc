@@ -30,10 +30,10 @@ using kv_detail::Reply;
 using kv_detail::Request;
 
 constexpr std::chrono::milliseconds kLeaveLimit{5000};
-const std::string kRowUpdates = "row_updates";  // of an optimizer: a count for each row
+const std::string kRowUpdates = "row_updates";  // name of an optimizer's array: a count for each row
 
-// The last op of a store may end on the client's own thread, which cannot wait for itself. In the child of a fork the
-// connections are the parent's, and the thread is not there.
+// Deletes the client. If the last op of a store ends on the client's own thread, another thread does it, as
+// no thread can join itself. In the child of a fork nothing is done: the connections are the parent's.
 void end_client(Client* client) {
   if (client->in_child()) return;
   if (client->is_on_own_thread()) {
@@ -54,7 +54,7 @@ DistStore::DistStore(std::string type, const kv_detail::ClientOptions& options, 
       order_(current_engine().new_var()),
       exceptions_(std::uncaught_exceptions()) {
   engine().add_progress_source(client_);
-  call_all({.kind = Kind::ping});  // answered once the server has let this worker in
+  call_all({.kind = Kind::ping});  // answered once the server has accepted this worker
 }
 
 Engine& DistStore::engine() const {
@@ -62,15 +62,15 @@ Engine& DistStore::engine() const {
   throw Error("KVStore: the engine of the store is destroyed");
 }
 
-// Without an error all that was pushed and pulled is completed. After one, other workers may wait for pushes that do not come,
-// and pulls here for theirs.
+// Without an error, waits for all pushes and pulls. After one, calls other than pushes are failed first: they
+// may wait for workers that wait for this one.
 DistStore::~DistStore() {
   if (!client_->in_child() && (std::uncaught_exceptions() > exceptions_ || client_->has_failed()))
     client_->give_up_waiting("the store was closed after an error, while this waited for other workers");
   try {
-    if (engine_of(order_).load()) wait_for_ops();  // else the engine has ended all ops
+    if (engine_of(order_).load()) wait_for_ops();  // a destroyed engine has ended all ops
   } catch (const std::exception&) {
-    return;  // inside an op that ops of this store need: the last of them closes the connections
+    return;  // called in an op that ops of this store need: the last of these closes the connections
   }
   client_->leave(kLeaveLimit);
 }
@@ -144,7 +144,7 @@ void DistStore::do_init(Key key, const NDArray& value) {
   entry->dtype = value.dtype();
   const bool has_rows = value.ndim() > 0 && value.shape()[0] > 0;
   entry->row_bytes = has_rows ? entry->bytes() / static_cast<std::size_t>(value.shape()[0]) : 0;
-  // The first layers, which come first, are needed first.
+  // Keys of the first layers, which are needed first, come first: their priority is the highest.
   entry->priority = -static_cast<std::int32_t>(std::min<std::size_t>(entries_.size(), 1 << 30));
   entry->var = engine().new_var();
   entry->parts = place(*entry);
@@ -154,7 +154,7 @@ void DistStore::do_init(Key key, const NDArray& value) {
   push_value("kvstore_init", entry, value.detach().copy_to(cpu()), request);
 }
 
-// An op that sends the parts of a value, or, of another rank than 0, an init or an overwrite without one.
+// Pushes an op that sends the parts of a value. On ranks other than 0 an init or overwrite has no value.
 void DistStore::push_value(const char* name, const Entries& entry, const NDArray& value, Request request) {
   const bool is_push = request.kind == Kind::push && !request.overwrite;
   const NDArray flat = is_push ? compressed(entry, value, request) : value.contiguous();
@@ -162,10 +162,10 @@ void DistStore::push_value(const char* name, const Entries& entry, const NDArray
   request.dtype = entry->dtype;
   Access access = array_access(name, {&flat, 1}, {});
   access.read.add(order_);
-  if (is_push) access.read.add(entry->var);  // its errors stay
+  if (is_push) access.read.add(entry->var);  // overwriting the var alone would clear its error
   access.mutate.add(entry->var);
   if (request.kind == Kind::init && placer_.is_ordered()) {
-    access.read.add(inits_);  // its errors stay
+    access.read.add(inits_);  // overwriting the var alone would clear its error
     access.mutate.add(inits_);
   }
   access.name = name;
@@ -226,7 +226,7 @@ void DistStore::pull_value(const Entries& entry, const NDArray& out) {
   if (memory.storage() != out.storage()) out.assign(memory);
 }
 
-// One op. What is pushed must stay as it is until the server has it, so a value is not pulled to where it lies.
+// One op, unless the pull would write the array that is pushed: it must not change before the server has it.
 void DistStore::push_and_pull(const Entries& entry, const NDArray& value, const NDArray& out,
                               Request request) {
   const NDArray memory = receiver_for(out);
@@ -237,7 +237,7 @@ void DistStore::push_and_pull(const Entries& entry, const NDArray& value, const 
   const NDArray flat = compressed(entry, value, request);
   Access access = array_access("kvstore_push_pull", {&flat, 1}, {&memory, 1});
   access.read.add(order_);
-  access.read.add(entry->var);  // its errors stay
+  access.read.add(entry->var);  // overwriting the var alone would clear its error
   access.mutate.add(entry->var);
   access.name = "kvstore_push_pull";
   StartTransfer op{std::make_shared<Transfer>(client_, entry), is_capturing()};
@@ -270,7 +270,7 @@ void DistStore::do_set_optimizer(const std::string& name, const OptimizerParams&
 void DistStore::do_barrier() {
   engine().push_async(
       [client = client_](RunContext&, Completion completion) {
-        // All servers: each must know that this worker pushes nothing meanwhile.
+        // Every server has to know that this worker pushes nothing during the barrier.
         auto answers = std::make_shared<Answers>(std::move(completion), client->servers());
         for (std::size_t server = 0; server < client->servers(); ++server) {
           Call call{.request = {.kind = Kind::barrier}};
@@ -294,8 +294,8 @@ void DistStore::do_clear_errors() {
   client_->forgive();
 }
 
-// The parts of each array, one behind the other; of a count, which is the same everywhere, that of the first part. The
-// counts of rows are as many as rows.
+// Joins the state of all parts: the parts of each array in sequence, and scalar counts, which are equal on
+// all servers, from the first part. Counts of rows are split as the rows are.
 std::map<std::string, NDArray> DistStore::state_of(const StoreKey& entry) const {
   std::map<std::string, NDArray> all;
   std::map<std::string, std::size_t> filled;
@@ -341,7 +341,7 @@ std::map<std::string, NDArray> DistStore::optimizer_state() const {
   return all;
 }
 
-// Blocks until all workers have come. If one of them throws, the barrier tells all.
+// Runs `mine`, and blocks until all workers have. If it throws on one of them, all throw.
 void DistStore::check_together(const std::function<void()>& mine) const {
   std::exception_ptr error;
   std::string why;
@@ -385,7 +385,7 @@ void DistStore::send_state(const std::map<std::string, NDArray>& state) const {
       kv_detail::StateArrays arrays;
       for (auto found = state.lower_bound(prefix); found != state.end() && found->first.starts_with(prefix);
            ++found) {
-        if (found->first.find('.', prefix.size()) != std::string::npos) continue;  // of a longer name
+        if (found->first.find('.', prefix.size()) != std::string::npos) continue;  // key with a longer name
         NDArray flat = found->second.contiguous().view_as({found->second.size()});
         const bool of_rows = found->first == prefix + kRowUpdates && entry->row_bytes > 0;
         const auto element = static_cast<std::int64_t>(of_rows ? entry->row_bytes : size_of(flat.dtype()));

@@ -1,5 +1,6 @@
-// The store whose values are on server processes. Every call is an engine op, which ends when the servers have answered: a
-// push reads its value's var and mutates the key's, a pull reads the key's and mutates its destination's.
+// The "dist_" store types, whose values are on server processes. A push or pull is an engine op that ends
+// when the servers have answered. A push reads its value's var and mutates the key's; a pull reads the key's
+// var and mutates its destination's.
 #pragma once
 
 #include <functional>
@@ -21,11 +22,11 @@ namespace heddle {
 
 class DistStore final : public KVStore {
  public:
-  // `type` as given to create(). Blocks until all servers have let this worker in; throws StoreError.
-  // How large f32 values travel; null: as they are.
+  // Codecs of large f32 values between processes; null: not compressed.
   struct Codecs {
     std::shared_ptr<const Codec> push, pull;
   };
+  // `type` as given to create(). Blocks until all servers have accepted this worker; throws StoreError.
   DistStore(std::string type, const kv_detail::ClientOptions& options, Codecs codecs);
   DistStore(std::string type, const kv_detail::ClientOptions& options)
       : DistStore(std::move(type), options, Codecs()) {}
@@ -65,20 +66,20 @@ class DistStore final : public KVStore {
   void pull_value(const Entries& entry, const NDArray& out);
   void push_and_pull(const Entries& entry, const NDArray& value, const NDArray& out,
                      kv_detail::Request request);
-  // dist_compression.cc
+  // In dist_compression.cc:
   void set_codecs(StoreKey& entry) const;
   struct Pulled;
   void pull_compressed(const Entries& entry, const NDArray& out);
   NDArray compressed(const Entries& entry, const NDArray& value, kv_detail::Request& request) const;
-  // store_lists.cc
+  // In store_lists.cc:
   class Bundle;
   std::vector<Entries> checked_list(std::span<const Key> keys, std::span<const NDArray> values,
                                     std::span<const NDArray> out, const UpdateOptions& options) const;
   void send_bundle(std::vector<BundledKey> keys, const kv_detail::Request* push,
                    const std::vector<NDArray>& outs);
-  // Where a pulled value is received: the array itself, or memory that it is assigned from.
+  // Memory that a pulled value is received in: the array itself, or an array that is then assigned to it.
   static NDArray receiver_for(const NDArray& out);
-  // dist_rows.cc
+  // In dist_rows.cc:
   void check_parts(const char* call, Key key, const StoreKey& entry) const;
   static void send_rows(kv_detail::Client& client, const Entries& entry, std::span<const std::int64_t> rows,
                         const NDArray& values, const kv_detail::Request& request, Completion& completion);
@@ -86,7 +87,7 @@ class DistStore final : public KVStore {
                          const RowSparse& found, Completion& completion);
   void check_residuals_of(const std::map<std::string, NDArray>& residuals) const;
   void check_together(const std::function<void()>& mine) const;
-  Engine& engine() const;  // throws Error once it is destroyed
+  Engine& engine() const;  // throws Error if the engine is destroyed
   void call_all(const kv_detail::Request& request) const;
   void wait_for_ops() const;
   void check_state(const std::map<std::string, NDArray>& state) const;
@@ -97,20 +98,20 @@ class DistStore final : public KVStore {
   const Codecs codecs_;
   std::shared_ptr<kv_detail::Client> client_;
   kv_detail::Placer placer_;
-  const Var
-      inits_;  // where places depend on the order: mutated by each init, so that one that fails is the last
-  const Var
-      order_;  // read by all ops; an op that mutates it runs after all earlier ones and before all later ones
-  const int exceptions_;  // under way when the store was made
+  // Mutated by each init where placement depends on the order of keys: after a failed init, later ones fail.
+  const Var inits_;
+  // Read by all ops. An op that mutates it runs after all earlier ones and before all later ones.
+  const Var order_;
+  const int exceptions_;  // std::uncaught_exceptions() when the store was made
   std::map<Key, Entries> entries_;
-  std::uint64_t bundles_ = 0;  // that were sent
+  std::uint64_t bundles_ = 0;  // bundles sent so far
   void check_update(Key key, const StoreKey& entry, const UpdateOptions& options) const;
   std::unique_ptr<Optimizer> optimizer_;  // keeps no state: checks the options of pushes
-  bool adds_ = false;                     // without an optimizer: checks them, too
+  bool adds_ = false;                     // the rule "add", without an optimizer
 };
 
-// "dist_sync", "dist_async", "dist_ssp:3": such a store, as the environment says (docs/kvstore.md). Throws
-// InvalidArgument naming the variable that is missing or wrong.
+// Makes a store of the type "dist_sync", "dist_async" or "dist_ssp:3" from environment variables
+// (docs/kvstore.md). Throws InvalidArgument naming the variable that is missing or wrong.
 std::unique_ptr<KVStore> make_dist_store(const std::string& type, const KVStoreOptions& options);
 bool is_dist_type(const std::string& type);
 

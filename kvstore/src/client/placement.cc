@@ -35,7 +35,8 @@ void check(const std::vector<KeySize>& keys) {
   }
 }
 
-// What a split value is cut into: whole rows, aligned if that leaves all servers about as many bytes. Too few rows are cut.
+// The unit that a value is split in: whole rows, aligned if servers still get about equal parts. A value with
+// few rows is split within its rows.
 std::uint64_t unit_of(const KeySize& one, int servers) {
   constexpr std::uint64_t kUnitsEach = 8, kLongestRow = std::uint64_t{1} << 40;
   const std::uint64_t wanted = kUnitsEach * static_cast<std::uint64_t>(servers);
@@ -45,8 +46,8 @@ std::uint64_t unit_of(const KeySize& one, int servers) {
   return one.bytes / one.row_bytes >= wanted ? one.row_bytes : kPartAlignment;
 }
 
-// Where a part of a split value ends. Parts differ by one unit at most: the last part, which gets the rest of the
-// bytes, is none of those with one more.
+// End of a part of a split value, in bytes. Parts differ by one unit at most; the last one, which also gets
+// the bytes of an incomplete unit, has no extra unit.
 std::uint64_t split_end(std::uint64_t bytes, std::uint64_t unit, int part, int servers) {
   const std::uint64_t units = bytes / unit, count = static_cast<std::uint64_t>(servers);
   const std::uint64_t index = static_cast<std::uint64_t>(part) + 1;

@@ -1,4 +1,4 @@
-// Which server holds which part of which value. All workers of a job compute the same from the same keys.
+// Placement of values on servers. All workers of a job compute the same placement from the same keys.
 #pragma once
 
 #include <cstdint>
@@ -12,29 +12,29 @@ namespace heddle::kv_detail {
 
 enum class Placement {
   greedy,       // each key to the server with the fewest bytes so far
-  round_robin,  // in the order of the keys
-  hash,  // rendezvous hashing of names: a key's server depends on no other key, and few move with a new server
-  by_list  // "explicit": where a list says; keys that are not in it as with `hash`
+  round_robin,  // keys to servers in turn
+  hash,    // rendezvous hashing: a key's server depends on no other key, and few keys move with a new server
+  by_list  // "explicit": keys as a list says; other keys as with `hash`
 };
 
 struct PlacementRule {
   Placement kind = Placement::hash;
-  std::map<std::string, int, std::less<>> servers{};  // by_list: of the keys, as Key::text() writes them
+  std::map<std::string, int, std::less<>> servers{};  // by_list: servers by key, as Key::text() writes it
 
   PlacementRule(Placement placement = Placement::hash) : kind(placement) {}
   bool operator==(const PlacementRule&) const = default;
-  // What workers have to agree on: "hash", "greedy", "round_robin", "explicit 0123456789abcdef" with a digest of the list.
+  // Text to compare between workers: "hash", "greedy", "round_robin", or "explicit 0123456789abcdef".
   std::string text() const;
 };
 
-// "greedy", "round_robin", "hash", "explicit:KEY=SERVER,..." or "explicit:@FILE", a text file with a line KEY=SERVER for each
-// key. Throws InvalidArgument for anything else, and Error for a file that cannot be read.
+// Parses "greedy", "round_robin", "hash", "explicit:KEY=SERVER,..." or "explicit:@FILE", a text file with a
+// line KEY=SERVER for each key. Throws InvalidArgument for other texts, and Error if the file cannot be read.
 PlacementRule placement_from(const std::string& text);
 
 struct KeySize {
   std::string key;
   std::uint64_t bytes = 0;
-  std::uint64_t row_bytes = 0;  // of an array with axes: bytes / its first dimension. 0: it has no rows
+  std::uint64_t row_bytes = 0;  // bytes / first dimension; 0: the array has no rows
 };
 
 // Bytes [offset, offset + bytes) of a key's value.
@@ -45,18 +45,18 @@ struct KeyPart {
   bool operator==(const KeyPart&) const = default;
 };
 
-// A value of more than so many bytes for each server is split evenly over all servers, unless a list says where it is.
+// A value with more bytes than this for each server is split over all servers, unless a list places it.
 constexpr std::uint64_t kSplitBytes = std::uint64_t{1} << 20;
-// Parts begin at multiples of this: no element is cut. Where a value has many rows no row is cut either.
+// Parts begin at multiples of this, or of a row if the value has many rows: no element is split.
 constexpr std::uint64_t kPartAlignment = 64;
 
-// Places one key after the other.
+// Places keys on servers, one after the other.
 class Placer {
  public:
-  // Throws InvalidArgument for servers < 1, and for a list that names a server which there is not.
+  // Throws InvalidArgument for servers < 1, and for a list that names an unknown server.
   Placer(PlacementRule rule, int servers);
 
-  // The parts of the next key by their offsets. With greedy and round_robin they depend on the keys before.
+  // The parts of the next key, by offset. With greedy and round_robin they depend on the keys placed before.
   std::vector<KeyPart> place(const KeySize& key);
   bool is_listed() const { return rule_.kind == Placement::by_list; }
   bool is_ordered() const { return rule_.kind == Placement::greedy || rule_.kind == Placement::round_robin; }
@@ -66,16 +66,16 @@ class Placer {
 
   PlacementRule rule_;
   int servers_;
-  int next_ = 0;                      // round_robin
-  std::vector<std::uint64_t> loads_;  // greedy: bytes by server; split values load all alike
+  int next_ = 0;                      // round_robin: the next server
+  std::vector<std::uint64_t> loads_;  // greedy: bytes by server, without split values
 };
 
-// All at once: greedy begins with the largest one, which gives the best balance. The parts in the order of the keys, those
-// of one key by their offsets. Only round_robin depends on the order of the keys. Throws InvalidArgument as Placer does,
-// and for a key that is there twice.
+// Places all keys at once: greedy begins with the largest one, which gives the best balance. Returns the
+// parts in the order of the keys, and by offset. Only round_robin depends on the order of the keys. Throws
+// InvalidArgument as Placer does, and for a key that comes twice.
 std::vector<KeyPart> place_keys(const std::vector<KeySize>& keys, int servers, const PlacementRule& rule);
 
-// The server that the placement `hash` gives the key. Its values never change: jobs of different versions agree.
+// The server of a key with the placement `hash`. Results never change: jobs of different versions agree.
 int hash_server(std::string_view key, int servers);
 
 }  // namespace heddle::kv_detail

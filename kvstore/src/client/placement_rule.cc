@@ -1,4 +1,4 @@
-// The text of a placement, as users write it and as workers compare it.
+// Texts of placements, as users write them and as workers compare them.
 #include <charconv>
 #include <cstdio>
 #include <fstream>
@@ -20,7 +20,7 @@ std::uint64_t fnv1a(const std::string& text, std::uint64_t hash) {
   return hash;
 }
 
-// "KEY=SERVER"; keys may have a '=' themselves.
+// Adds an entry "KEY=SERVER". A key may have a '=' itself.
 void add(PlacementRule& rule, const std::string& entry, const std::string& where) {
   const std::size_t middle = entry.rfind('=');
   int server = -1;

@@ -12,19 +12,19 @@ namespace heddle::kv_detail {
 
 class Rendezvous {
  public:
-  // As in Client: the owner's transport, whose events it forwards to member().
+  // The owner of `transport` forwards events of the scheduler's connection to member().
   Rendezvous(Transport& transport, MemberOptions self);
 
   Member& member() { return member_; }
-  // Polls the transport until the scheduler has said where all servers are. Throws StoreError if it refuses this worker, or
-  // cannot be reached for so long. As long as it can be reached it decides itself how long to wait for servers.
+  // Polls the transport until the scheduler has named all servers. Throws StoreError if it refuses this
+  // worker, or is unreachable for `limit`. A reachable scheduler decides itself how long to wait for servers.
   void wait(std::chrono::milliseconds limit);
 
   std::uint32_t rank() const { return member_.registered().number; }
   std::uint32_t workers() const { return member_.registered().workers; }
-  // The address of each shard's primary; an empty address: no server has the shard now.
+  // The address of each shard's primary; empty: no server has the shard now.
   const std::vector<std::string>& addresses() const { return addresses_; }
-  // The shards that another process keeps than when this was called before.
+  // The shards whose primary or its address has changed since the last call.
   std::vector<std::size_t> take_moved();
 
  private:
@@ -33,7 +33,7 @@ class Rendezvous {
   Transport& transport_;
   Member member_;
   std::vector<std::string> addresses_;
-  std::vector<std::uint64_t> primaries_;  // incarnations
+  std::vector<std::uint64_t> primaries_;  // incarnations by shard
   std::vector<std::size_t> moved_;
 };
 

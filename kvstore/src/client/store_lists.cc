@@ -1,4 +1,4 @@
-// Calls of a DistStore for many keys: small values of keys that follow each other are sent together.
+// Calls of a DistStore for many keys: small values of consecutive keys are sent together.
 #include <algorithm>
 #include <unordered_set>
 #include <utility>
@@ -14,11 +14,11 @@ namespace heddle {
 
 using kv_detail::Request;
 
-// Keys whose turn is one op. It does what single calls would do one after the other, so nothing in it may need what another
-// part of it has pulled.
+// Collects keys for one op, which has the effect of single calls in this order: no key comes twice, and no
+// array shares storage with one that an earlier entry pulls to.
 class DistStore::Bundle {
  public:
-  // `expected`: keys, at most.
+  // `expected`: the most keys that will be added.
   Bundle(DistStore& store, const Request* push, std::size_t expected)
       : store_(store), push_(push), expected_(expected) {}
 
@@ -76,7 +76,7 @@ void DistStore::send_bundle(std::vector<BundledKey> keys, const Request* push,
   access.read.add(order_);
   for (const BundledKey& one : keys) {
     if (one.value.defined()) access.read.add(one.value.var());
-    access.read.add(one.key->var);  // its errors stay
+    access.read.add(one.key->var);  // a push reads it, too: overwriting alone would clear its error
     if (push) access.mutate.add(one.key->var);
   }
   const auto transfer =
@@ -87,14 +87,14 @@ void DistStore::send_bundle(std::vector<BundledKey> keys, const Request* push,
   }
 }
 
-// All is checked before anything is sent.
+// Checks the whole list, before anything is sent.
 std::vector<DistStore::Entries> DistStore::checked_list(std::span<const Key> keys,
                                                         std::span<const NDArray> values,
                                                         std::span<const NDArray> out,
                                                         const UpdateOptions& options) const {
   std::vector<Entries> entries;
   entries.reserve(keys.size());
-  std::optional<DType> good;  // of the last weight that the optimizer has let pass
+  std::optional<DType> good;  // dtype of the last push that the optimizer has accepted
   for (std::size_t i = 0; i < keys.size(); ++i) {
     if (!out.empty()) checked_pull(keys[i], out.subspan(i, 1));
     entries.push_back(values.empty() ? entry_of("pull", keys[i])

@@ -42,7 +42,7 @@ void Transfer::start(const std::shared_ptr<Transfer>& self, Completion done) {
   }
   left_.store(calls.size());
   done_.emplace(std::move(done));
-  const std::shared_ptr<kv_detail::Client> client = client_;  // which the last answer lets go
+  const std::shared_ptr<kv_detail::Client> client = client_;  // the last answer resets client_
   client->submit(calls);
 }
 
@@ -77,15 +77,15 @@ Call Transfer::pull_call(const std::shared_ptr<Transfer>& self, const StoreKeyPa
   return call;
 }
 
-// The error of the op is that of the call that fails first: of a push, whose pull fails because of it. An init that one
-// server refuses may wait at another one for ever: for a value of that size, which worker 0 has not.
+// The op's error is that of the call that fails first: for a push and its pull, that of the push. A failed
+// init ends the op at once: on another server it may wait for ever for a value that rank 0 does not have.
 void Transfer::answered(std::exception_ptr error) {
   const bool is_first = error && !failed_.exchange(true);
   if (is_first) error_ = std::move(error);
   const bool is_last = left_.fetch_sub(1) == 1, is_init = request_ && request_->kind == Kind::init;
   if (is_init && failed_.load() ? !is_first : !is_last) return;
-  client_ =
-      nullptr;  // a thread of ZeroMQ may be the last to have this object, and cannot end its own context
+  // A thread of ZeroMQ may be the last owner of this object, and cannot end its own context with the client.
+  client_ = nullptr;
   Completion done = std::move(*done_);
   done_.reset();
   error_ ? done.fail(std::move(error_)) : done.done();

@@ -1,4 +1,4 @@
-// What one op of a store sends and receives: values that are pushed, and values that are pulled behind them.
+// The requests of one op for one key: a push, and a pull behind it.
 #pragma once
 
 #include <atomic>
@@ -16,21 +16,21 @@
 
 namespace heddle {
 
-// Made when the op is pushed, and shared by the op and its calls; of an op of a graph, with each launch. A pull is sent right behind the push of its key: the
-// server answers the requests of a connection in order, so it does not wait for the push to be acknowledged.
+// Made when the op is pushed, or at each launch of a graph, and shared by the op and its calls. A pull is
+// sent right behind the push of its key: a server handles the requests of a connection in order.
 class Transfer {
  public:
   Transfer(std::shared_ptr<kv_detail::Client> client, std::shared_ptr<StoreKey> key)
       : client_(std::move(client)), key_(std::move(key)) {}
 
-  // An init or a push; an undefined value: one that counts without it. The array is contiguous on the cpu, as is that of
-  // pull().
+  // Sets an init or a push; an undefined value: the request is sent without one. Arrays of push() and pull()
+  // are contiguous, on a cpu.
   void push(const kv_detail::Request& request, NDArray value);
   void pull(NDArray to);
-  std::shared_ptr<Transfer> again() const;  // the same, not started
+  std::shared_ptr<Transfer> again() const;  // a copy that is not started
   const StoreKey& key() const { return *key_; }
 
-  // Ends the op when all is answered, or at once if it cannot begin.
+  // Completes the op when all servers have answered, or fails it at once if the key is not initialised.
   void start(const std::shared_ptr<Transfer>& self, Completion done);
 
  private:
@@ -38,28 +38,28 @@ class Transfer {
   kv_detail::Call pull_call(const std::shared_ptr<Transfer>& self, const StoreKeyPart& part);
   void answered(std::exception_ptr error);
 
-  std::shared_ptr<kv_detail::Client> client_;  // null when all is answered: see answered()
+  std::shared_ptr<kv_detail::Client> client_;  // null once all servers have answered: see answered()
   const std::shared_ptr<StoreKey> key_;
-  std::optional<kv_detail::Request> request_;  // of the push
+  std::optional<kv_detail::Request> request_;  // init or push; empty: only a pull
   NDArray value_, out_;
   std::optional<Completion> done_;
-  std::atomic<std::size_t> left_{0};  // calls without an answer
-  std::atomic<bool> failed_{false};   // `error_` belongs to the first call that fails
+  std::atomic<std::size_t> left_{0};  // calls that are not answered yet
+  std::atomic<bool> failed_{false};   // only the first call that fails sets error_
   std::exception_ptr error_;
 };
 
-// The function of the op: it only announces that the arrays are there.
+// The function of the op. It runs when the arrays are computed.
 struct StartTransfer {
   static constexpr bool immediate = true;
   std::shared_ptr<Transfer> transfer;
-  bool repeats = false;  // the op is one of a graph
+  bool repeats = false;  // the op is part of a graph, and each launch needs a new transfer
   void operator()(RunContext&, Completion done) const {
     const std::shared_ptr<Transfer> now = repeats ? transfer->again() : transfer;
     now->start(now, std::move(done));
   }
 };
 
-// What an op fails with whose key has no number on its servers.
+// The error of an op whose key was not initialised on its servers.
 std::exception_ptr not_initialised(const std::string& key);
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-// When somebody who waits is told of it.
+// Decides when to log that something waits.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@ class WaitNotice {
  public:
   using Duration = std::chrono::steady_clock::duration;
 
-  // `waited`: since it has begun to wait. True after 5 s, and then every 15 s.
+  // `waited`: time since the wait began. True after 5 s, and then every 15 s.
   bool due(Duration waited) {
     if (waited < kFirst) next_ = kFirst;
     if (waited < next_) return false;

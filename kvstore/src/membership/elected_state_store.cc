@@ -11,11 +11,11 @@ namespace {
 using Level = ServerEvent::Level;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLook{300};      // between two looks of a scheduler that does not lead
-constexpr milliseconds kAgain{100};     // after a request without an answer
-constexpr milliseconds kQuiet{10'000};  // between two lines about the same trouble
+constexpr milliseconds kLook{300};      // pause between two attempts to become the leader
+constexpr milliseconds kAgain{100};     // pause before a request without an answer is repeated
+constexpr milliseconds kQuiet{10'000};  // time between two log lines about the same trouble
 
-// What is in etcd is of no use to this scheduler, now and later.
+// The state in etcd is damaged, or that of another cluster: no retry helps.
 class UselessState : public Error {
  public:
   using Error::Error;
@@ -34,12 +34,12 @@ ElectedStateStore::ElectedStateStore(ConsensusStore& store, ElectedOptions optio
   begin_campaign();
 }
 
-// What a former leadership has begun and not been told the end of is nothing to the next one.
+// Begins anew: unanswered requests of a former leadership do not matter to the next one.
 void ElectedStateStore::begin_campaign() {
   leadership_.emplace(store_, options_.prefix, options_.address, options_.lease, clock_);
 }
 
-// A term ends when its lease may have ended, even if the state store's thread waits for etcd just now.
+// A term ends when its lease may have ended, even while step() waits for etcd.
 std::uint64_t ElectedStateStore::term(Time now) {
   const Lock lock(mutex_);
   if (failed_) std::rethrow_exception(failed_);
@@ -59,7 +59,7 @@ std::uint64_t ElectedStateStore::save(std::uint64_t term, const SchedulerState& 
   std::string text = text_of(state);
   const Lock lock(mutex_);
   ++numbers_;
-  if (term == term_) {  // only the newest matters
+  if (term == term_) {  // replaces an older state that is not saved yet
     wanted_ = std::move(text);
     wanted_number_ = numbers_;
   }
@@ -95,7 +95,7 @@ void ElectedStateStore::log(Level level, const char* name,
   wake_();
 }
 
-// Trouble is logged when it begins and every now and then; empty: all is well.
+// Logs trouble with etcd when it begins, every now and then, and when it has ended (`problem` is empty).
 void ElectedStateStore::reached(const std::string& problem) {
   const Time now = clock_();
   if (problem.empty() && problem_.empty()) return;
@@ -126,7 +126,7 @@ void ElectedStateStore::resign() {
 }
 
 ElectedStateStore::Time ElectedStateStore::stand_by() {
-  if (!looked_) read_state();  // a scheduler that could never lead says so at once
+  if (!looked_) read_state();  // a scheduler that can never lead fails at once
   looked_ = true;
   elected_ = leadership_->campaign();
   if (elected_) return lead();
@@ -136,7 +136,7 @@ ElectedStateStore::Time ElectedStateStore::stand_by() {
   return clock_() + kLook;
 }
 
-// Renews, then saves: each may take a while, or fail and be tried again.
+// Renews the lease, then saves the state: each may block for a while, or throw and be tried again.
 ElectedStateStore::Time ElectedStateStore::lead() {
   if (clock_() >= leadership_->valid_until() || (begun_ && has_ended()))
     return end_term("etcd has not answered within the lease");
@@ -176,8 +176,8 @@ void ElectedStateStore::begin_term() {
 
 ElectedStateStore::Time ElectedStateStore::end_term(const std::string& why) {
   try {
-    if (elected_) leadership_->resign();  // the lease may live on
-  } catch (const Error&) {                // then it ends by itself
+    if (elected_) leadership_->resign();  // the lease may not have ended yet
+  } catch (const Error&) {                // the lease ends by itself
   }
   elected_ = false;
   begin_campaign();

@@ -1,5 +1,6 @@
-// Keeps the state in a store that several schedulers share, and takes part in which of them leads. Its owner calls step(),
-// which waits for the store, on one thread, and all else on the scheduler's: so the scheduler never waits.
+// Keeps the scheduler's state in a store that several schedulers share, and takes part in the election of
+// their leader. The owner calls step(), which blocks, on a thread of its own, and all other functions on the
+// scheduler's thread, which never blocks for the store.
 #pragma once
 
 #include <exception>
@@ -12,13 +13,13 @@
 namespace heddle::kv_detail {
 
 struct ElectedOptions {
-  std::string prefix{};       // of the keys in the store
-  std::string address{};      // of this scheduler
-  std::uint32_t servers = 1;  // how many the cluster has
+  std::string prefix{};       // prefix of the keys in the store
+  std::string address{};      // address of this scheduler
+  std::uint32_t servers = 1;  // number of servers of the cluster
   std::chrono::milliseconds lease{3000};
 };
 
-constexpr int kRenewals = 6;  // in the time of a lease
+constexpr int kRenewals = 6;  // renewals in the time of a lease
 
 class ElectedStateStore final : public StateStore {
  public:
@@ -26,12 +27,12 @@ class ElectedStateStore final : public StateStore {
   ElectedStateStore(ConsensusStore& store, ElectedOptions options, Leadership::Clock clock,
                     std::function<void()> wake);
 
-  // Tries to lead; as the leader renews the lease and saves what there is to save. Returns when to call it again; sooner if
-  // asked() has grown.
+  // Tries to become the leader; as the leader, renews the lease and saves the newest state. Returns when to
+  // call it again; it has to be called sooner if asked() grows.
   Time step();
-  std::uint64_t asked() const;  // how many saves there were
-  bool is_good() const;         // false: it can never lead, and term() says why
-  void resign();                // another scheduler may lead at once
+  std::uint64_t asked() const;  // number of save() calls
+  bool is_good() const;         // false: this scheduler can never lead, and term() throws the reason
+  void resign();                // gives up leadership: another scheduler may lead at once
 
   std::uint64_t term(Time now) override;
   std::optional<SchedulerState> state() override;
@@ -54,7 +55,7 @@ class ElectedStateStore final : public StateStore {
            std::vector<std::pair<std::string, std::string>> fields);
   SchedulerState decoded(const std::string& text) const;
 
-  // Only the thread that calls step() uses these.
+  // Used only by the thread that calls step().
   ConsensusStore& store_;
   const ElectedOptions options_;
   const Leadership::Clock clock_;
@@ -62,14 +63,14 @@ class ElectedStateStore final : public StateStore {
   std::optional<Leadership> leadership_;
   bool looked_ = false, elected_ = false, begun_ = false;
   Time next_renewal_{}, quiet_until_{};
-  std::string problem_;  // with the store, that was logged
-  std::string leader_;   // that was logged
+  std::string problem_;  // trouble with the store that was logged last
+  std::string leader_;   // leader that was logged last
 
   mutable std::mutex mutex_;            // guards what follows
-  std::uint64_t terms_ = 0, term_ = 0;  // how many there were; the one that lasts, 0: none
-  Time valid_until_{};                  // of this term
+  std::uint64_t terms_ = 0, term_ = 0;  // terms so far; the current one, 0: none
+  Time valid_until_{};                  // time at which this term may end
   std::optional<SchedulerState> state_;
-  std::optional<std::string> wanted_;  // to be saved, of this term
+  std::optional<std::string> wanted_;  // state of this term that is to be saved
   std::uint64_t wanted_number_ = 0, numbers_ = 0, saved_ = 0;
   std::vector<ServerEvent> events_;
   std::exception_ptr failed_;

@@ -17,15 +17,15 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Fields = std::map<std::string, std::string>;
 
-constexpr std::size_t kMostReplyBytes = 4 << 20;  // of a reply; etcd keeps no value of more than 1.5 MiB
-constexpr int kLookForCancel = 50;                // ms between two looks whether the request is cancelled
+constexpr std::size_t kMostReplyBytes = 4 << 20;  // most bytes of a reply; etcd's values have 1.5 MiB at most
+constexpr int kLookForCancel = 50;                // ms between two checks whether the request is cancelled
 
 std::string field(const Fields& fields, const std::string& name) {
   const auto found = fields.find(name);
   return found == fields.end() ? "" : found->second;
 }
 
-// etcd writes numbers of 64 bits as strings, and leaves those out that are 0.
+// etcd writes numbers of 64 bits as strings, and leaves out those that are 0.
 std::int64_t number(const Fields& fields, const std::string& name) {
   const std::string text = field(fields, name);
   std::int64_t value = 0;
@@ -104,7 +104,7 @@ std::vector<std::string> checked_urls(const EtcdOptions& options) {
   return urls;
 }
 
-// A request that can be cancelled, on a connection that is kept for the next one.
+// A request that can be cancelled. Its connection is kept for the next request.
 class EtcdClient::Request {
  public:
   Request() : easy_((start_library(), curl_easy_init())), multi_(curl_multi_init()) {
@@ -117,7 +117,7 @@ class EtcdClient::Request {
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
 
-  // The body of a reply with status 200. Throws Error without the address.
+  // Returns the body of a reply with status 200. Throws Error, whose text lacks the address.
   std::string post(const EtcdOptions& options, const std::string& url, const std::string& body,
                    std::chrono::milliseconds limit, const std::atomic<bool>& cancelled) {
     std::string reply;
@@ -138,10 +138,10 @@ class EtcdClient::Request {
   void set_up(const EtcdOptions& options, const std::string& url, const std::string& body,
               std::chrono::milliseconds limit) {
     const auto limit_ms = static_cast<long>(limit.count());
-    curl_easy_reset(easy_);  // connections stay
+    curl_easy_reset(easy_);  // keeps connections open
     curl_easy_setopt(easy_, CURLOPT_URL, url.c_str());
     curl_easy_setopt(easy_, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(easy_, CURLOPT_PROXY, "");  // etcd is near; a proxy of the environment is for elsewhere
+    curl_easy_setopt(easy_, CURLOPT_PROXY, "");  // etcd is near; the environment's proxy is for other hosts
     curl_easy_setopt(easy_, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy_, CURLOPT_TIMEOUT_MS, limit_ms);
     curl_easy_setopt(easy_, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
@@ -173,7 +173,7 @@ class EtcdClient::Request {
     try {
       const Fields fields = flat_json(reply);
       text = field(fields, "message").empty() ? field(fields, "error") : field(fields, "message");
-    } catch (const MalformedMessage&) {  // it is no etcd
+    } catch (const MalformedMessage&) {  // the reply is not etcd's
       text = "HTTP status " + std::to_string(status) + "; is it etcd, of version 3.4 or later?";
     }
     return text.empty() ? "HTTP status " + std::to_string(status) : text;
@@ -200,7 +200,7 @@ std::string EtcdClient::ask(const std::string& path, const std::string& body) {
       problems += (problems.empty() ? "etcd " : "; etcd ") + urls_[one] + ": " + error.what();
     }
   }
-  // The one that did not answer may do so later: others are to be tried first next time.
+  // The next request begins with another member: this one may not answer for a while.
   latest_ = (latest_ + 1) % urls_.size();
   throw Error(problems);
 }

@@ -1,4 +1,4 @@
-// etcd as a ConsensusStore: its JSON gateway (/v3/...), which has been there since version 3.4, by libcurl.
+// etcd as a ConsensusStore, by its JSON gateway (/v3/..., since version 3.4) and libcurl.
 #pragma once
 
 #include <atomic>
@@ -12,11 +12,12 @@
 
 namespace heddle::kv_detail {
 
-// The members' addresses. Throws InvalidArgument that names one that is none, and for settings that do not fit together.
+// The addresses of etcd's members. Throws InvalidArgument for an invalid address, and for settings that
+// contradict each other.
 std::vector<std::string> checked_urls(const EtcdOptions& options);
 
-// One thread, but for cancel(). A request goes to the member that answered last; if there is no answer within the limit, to
-// the next ones in turn.
+// One thread, except for cancel(). A request goes to the member that answered last; if there is no answer
+// within the limit, to the next ones in turn.
 class EtcdClient final : public ConsensusStore {
  public:
   EtcdClient(const EtcdOptions& options, std::chrono::milliseconds limit);
@@ -29,7 +30,7 @@ class EtcdClient final : public ConsensusStore {
   std::chrono::milliseconds renew(std::int64_t lease) override;
   void revoke(std::int64_t lease) override;
 
-  void cancel() { cancelled_.store(true); }  // any thread: calls end soon, with an Error, from now on
+  void cancel() { cancelled_.store(true); }  // any thread: running and later calls end soon, with an Error
 
  private:
   class Request;
@@ -38,9 +39,9 @@ class EtcdClient final : public ConsensusStore {
   const EtcdOptions options_;
   const std::vector<std::string> urls_;
   const std::chrono::milliseconds limit_;
-  std::size_t latest_ = 0;  // the member that answered last
+  std::size_t latest_ = 0;  // index of the member that answered last
   std::atomic<bool> cancelled_{false};
-  const std::unique_ptr<Request> request_;  // keeps connections
+  const std::unique_ptr<Request> request_;  // keeps its connections
 };
 
 }  // namespace heddle::kv_detail

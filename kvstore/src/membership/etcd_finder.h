@@ -1,4 +1,4 @@
-// Looks for the scheduler that leads in etcd, on a thread of its own.
+// Finds the leading scheduler in etcd, on a thread of its own.
 #pragma once
 
 #include <condition_variable>

@@ -4,7 +4,7 @@
 
 namespace heddle::kv_detail {
 
-// Several requests without an answer fit into the time of a lease.
+// The limit of a request is a fraction of the lease: several requests may fail before the lease ends.
 EtcdStateStore::EtcdStateStore(const EtcdOptions& options, int servers, const std::string& address,
                                std::function<void()> wake)
     : client_(options, options.lease / kRenewals),

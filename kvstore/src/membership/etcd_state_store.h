@@ -1,4 +1,4 @@
-// An ElectedStateStore in etcd, with the thread that waits for it.
+// An ElectedStateStore in etcd, with the thread that calls its step().
 #pragma once
 
 #include <condition_variable>
@@ -15,11 +15,11 @@ namespace heddle::kv_detail {
 
 class EtcdStateStore final : public StateStore {
  public:
-  // `servers`: how many the cluster has; `address`: of this scheduler. `wake` is called on the state store's thread when there is
-  // something new. Throws InvalidArgument.
+  // `servers`: number of servers of the cluster. `address`: that of this scheduler. `wake` is called on the
+  // state store's thread when there is something new. Throws InvalidArgument.
   EtcdStateStore(const EtcdOptions& options, int servers, const std::string& address,
                  std::function<void()> wake);
-  ~EtcdStateStore() override;  // another scheduler may lead at once
+  ~EtcdStateStore() override;  // resigns: another scheduler may lead at once
 
   std::uint64_t term(Time now) override { return store_.term(now); }
   std::optional<SchedulerState> state() override { return store_.state(); }

@@ -8,7 +8,7 @@ namespace heddle::kv_detail {
 namespace {
 
 constexpr std::chrono::seconds kWriteAgain{1};
-constexpr std::chrono::seconds kQuietAboutWrites{10};  // between two lines about the same trouble
+constexpr std::chrono::seconds kQuietAboutWrites{10};  // time between two log lines about the same trouble
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// A scheduler's decisions in a file of its own, or nowhere.
+// Keeps a scheduler's decisions in a file of its own, or nowhere.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,11 @@
 
 namespace heddle::kv_detail {
 
-// This scheduler alone decides. A save takes as long as the disk does. One that fails, because the disk is full, is tried
-// again every second: meanwhile nobody hears of what was decided.
+// There is no other scheduler: this one always leads. save() blocks for the disk. A write that fails, because
+// the disk is full, is tried again every second: meanwhile decisions are not published.
 class FileStateStore final : public StateStore {
  public:
-  // Empty: no file. Throws Error with the path if it cannot be used.
+  // An empty path: no file. Throws Error with the path if the file cannot be used.
   explicit FileStateStore(const std::string& path);
 
   std::uint64_t term(Time now) override;

@@ -26,7 +26,7 @@ class FlatReader {
     throw MalformedMessage("JSON: byte " + std::to_string(place_) + ": want " + wanted);
   }
 
-  // The character that follows; '\0' at the end.
+  // The next character that is no blank; '\0' at the end.
   char next() {
     while (place_ < text_.size() && std::string_view(" \t\r\n").find(text_[place_]) != std::string_view::npos)
       ++place_;
@@ -93,7 +93,7 @@ class FlatReader {
     fail("'\"'");
   }
 
-  // Keys and values are base64: escapes are of messages for people only, where '?' may stand for a letter of another script.
+  // Keys and values are base64. Only messages for people have escapes: '?' may stand for a non-ASCII letter.
   char escaped() {
     if (++place_ >= text_.size()) fail("'\"'");
     const char one = text_[place_];

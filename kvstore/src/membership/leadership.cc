@@ -26,7 +26,7 @@ bool Leadership::campaign() {
   };
   leader_.clear();
   if (const std::optional<StoreEntry> entry = store_.get(leader_key_)) {
-    // The answer to a former attempt may have been lost.
+    // An earlier attempt has succeeded, and its answer was lost.
     if (lease_ != 0 && entry->lease == lease_) return leads(entry->created);
     leader_ = entry->value;
     return false;
@@ -70,7 +70,7 @@ bool Leadership::save(const std::string& state) {
       return true;
     }
     if (!still_leads()) return false;
-    // What is there is of this leader: of a save whose answer was lost. It may be this one.
+    // The state is that of a save of this leader whose answer was lost, maybe of an attempt of this one.
     const std::optional<StoreEntry> entry = store_.get(state_key_);
     modified_ = entry ? entry->modified : 0;
     if (entry && entry->value == state) return true;

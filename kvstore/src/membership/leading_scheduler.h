@@ -1,4 +1,5 @@
-// A scheduler that decides as long as its state store says so, and says nothing before what it says is saved.
+// Runs a SchedulerCore while the state store lets this scheduler lead, and holds its messages until the
+// decisions before them are saved.
 #pragma once
 
 #include <deque>
@@ -13,16 +14,16 @@ namespace heddle::kv_detail {
 
 class LeadingScheduler {
  public:
-  // `random`: numbers for new clusters, not 0.
+  // `random` makes numbers for new clusters and secrets, not 0.
   LeadingScheduler(const StoreSchedulerOptions& options, std::function<std::uint64_t()> random)
       : options_(options), random_(std::move(random)) {}
 
-  // Null: another scheduler decides, or may do so.
+  // Null: this scheduler does not lead.
   SchedulerCore* core() { return core_ ? &*core_ : nullptr; }
   const SchedulerCore* core() const { return core_ ? &*core_ : nullptr; }
-  // Begins or ends as the state store says. Returns the peers that are to be closed. Throws as SchedulerCore does.
+  // Makes or ends the core, as the state store says. Returns peers to close. Throws as SchedulerCore does.
   std::vector<Peer> follow(StateStore& store, StateStore::Time now);
-  // Has saved what the core has decided. Returns what may be sent, in this order.
+  // Saves what the core has decided. Returns what may be sent now, in this order.
   std::vector<SchedulerOutbox> deliver(StateStore& store);
   std::vector<Peer> step_down();
 
@@ -31,8 +32,8 @@ class LeadingScheduler {
   const std::function<std::uint64_t()> random_;
   std::optional<SchedulerCore> core_;
   std::uint64_t term_ = 0;
-  std::uint64_t newest_save_ = 0;  // of this term
-  // What waits: the number of the save that it waits for.
+  std::uint64_t newest_save_ = 0;  // number of the newest save of this term
+  // Outboxes that are held, with the numbers of the saves that they wait for.
   std::deque<std::pair<std::uint64_t, SchedulerOutbox>> held_;
 };
 

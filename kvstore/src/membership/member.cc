@@ -10,10 +10,10 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstPause{10}, kLongestPause{250};
-constexpr milliseconds kLongestWorkersPause{
-    1000};  // of workers that ask where the scheduler is: there may be many
+// Longest pause of workers that look for the scheduler in etcd: there may be many.
+constexpr milliseconds kLongestWorkersPause{1000};
 constexpr milliseconds kUsualInterval{50};
-// A scheduler that has not answered for so long, and for so many heartbeats, may be on a host that is lost.
+// A scheduler that was silent for this time, and for this many heartbeats, may be on a host that is lost.
 constexpr milliseconds kSilence{3000};
 constexpr int kSilentHeartbeats = 10;
 
@@ -57,7 +57,7 @@ void Member::tick(Time now) {
   if (state_ == State::registered && now >= next_heartbeat_) send_heartbeat(now);
 }
 
-// True: self_.scheduler is where it was a moment ago.
+// Asks the finder. True: self_.scheduler is the address that it has found.
 bool Member::find(Time now) {
   if (!std::exchange(looking_, true)) self_.finder->look();
   const std::optional<SchedulerFound> found = self_.finder->answer();
@@ -125,7 +125,7 @@ void Member::lose(const std::string& why, Time now) {
 }
 
 void Member::retry_later(Time now) {
-  // Many processes that have lost the scheduler do not come back in step.
+  // The pause is random: many processes that have lost the scheduler do not connect all at once.
   next_try_ = now + pause_ * static_cast<int>(50 + random_() % 100) / 100;
   const bool gently = self_.finder && self_.role == Role::worker;
   pause_ = std::min<Duration>(2 * pause_, gently ? kLongestWorkersPause : kLongestPause);
@@ -139,7 +139,7 @@ void Member::received(Peer peer, std::span<const std::byte> head, Time now) {
   if (auto* views = std::get_if<Views>(&message)) {
     take_views(std::move(*views));
     if (state_ == State::registered)
-      send_heartbeat(now);  // the scheduler waits until all processes have seen them
+      send_heartbeat(now);  // the scheduler may wait until this process has the new views
     return;
   }
   if (const auto* status = std::get_if<Status>(&message)) {
@@ -158,7 +158,7 @@ void Member::received(Peer peer, std::span<const std::byte> head, Time now) {
   why_.clear();
   refused_since_ = {};
   pause_ = kFirstPause;
-  // It is known by that number from now on, also to a scheduler that is started anew.
+  // The process keeps its number, also when it registers with a restarted scheduler.
   self_.number = registered_.number;
   send_heartbeat(now);
   if (on_registered) on_registered(registered_);
@@ -168,7 +168,7 @@ void Member::refused(const Refused& refused, Time now) {
   transport_.close(peer_);
   lose(refused.text, now);
   if (refused_since_ == Time()) refused_since_ = now;
-  // A scheduler that was started anew may have given the number to another process. Nobody knows this one by it yet.
+  // A restarted scheduler may have given the number away. Without views nobody knows this process by it.
   if (views_.version == 0) self_.number = wanted_number_;
   if (refused.retry > 0 && now - refused_since_ < milliseconds(refused.retry)) return;
   state_ = State::refused;
@@ -191,17 +191,17 @@ void Member::take_views(Views views) {
 void Member::report_synced(std::uint32_t shard, std::uint64_t epoch) {
   if (shard >= kMostServers) return;
   synced_[shard] = epoch;
-  next_heartbeat_ = {};  // now
+  next_heartbeat_ = {};  // a heartbeat is due now
 }
 
 void Member::report_lost(std::uint32_t shard, std::uint64_t epoch) {
   if (shard >= kMostServers) return;
   synced_.erase(shard);
   lost_[shard] = epoch;
-  next_heartbeat_ = {};  // now
+  next_heartbeat_ = {};  // a heartbeat is due now
 }
 
-// The scheduler may have answered: nobody has looked.
+// Counts the scheduler as heard: its answers may wait to be read.
 void Member::keep_alive(Time now) {
   if (state_ != State::registered) return;
   heard_ = now;
@@ -209,12 +209,12 @@ void Member::keep_alive(Time now) {
 }
 
 void Member::leave() {
-  if (!std::exchange(leaving_, true)) next_heartbeat_ = {};  // now
+  if (!std::exchange(leaving_, true)) next_heartbeat_ = {};  // a heartbeat is due now
 }
 
 void Member::depart() {
   if (state_ == State::registered) {
-    if (leaving_) send_heartbeat({});  // which says so
+    if (leaving_) send_heartbeat({});  // the heartbeat tells leaving_
     transport_.send(peer_, {encode(Depart{})});
   }
   state_ = State::departed;

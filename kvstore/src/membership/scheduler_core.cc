@@ -12,8 +12,8 @@ using Level = ServerEvent::Level;
 using std::chrono::milliseconds;
 
 constexpr std::uint32_t kNone = kAnyNumber;
-constexpr std::size_t kMostNames = 16;      // of processes, in one text
-constexpr std::size_t kMostRefusals = 256;  // that are logged within a minute
+constexpr std::size_t kMostNames = 16;      // most processes named in one text
+constexpr std::size_t kMostRefusals = 256;  // most refusals logged within a minute
 
 std::string quoted(const std::string& name) { return "'" + name + "'"; }
 
@@ -24,7 +24,7 @@ std::string seconds_text(std::chrono::steady_clock::duration time) {
 
 std::uint32_t count(milliseconds time) { return static_cast<std::uint32_t>(time.count()); }
 
-// Often enough for several within the time after which a silent process is gone.
+// Several heartbeats fit into the time after which a silent process is gone.
 milliseconds heartbeat_interval(Role role, milliseconds timeout) {
   const milliseconds usual(role == Role::server ? 100 : 500);
   return std::clamp(timeout / 5, milliseconds(1), usual);
@@ -118,7 +118,7 @@ void SchedulerCore::enlist(Peer peer, Session& session, const Enlist& enlist, Ti
   if (const Refused refused = refusal(enlist, session.roles, now); !refused.text.empty()) {
     ++refused_;
     send(peer, encode(refused));
-    if (!is_news(enlist.process + refused.text, now)) return;  // it tries again and again
+    if (!is_news(enlist.process + refused.text, now)) return;  // a repeated refusal is not logged
     return log(refused.retry > 0 ? Level::info : Level::warning, "process_refused",
                {{"role", role}, {"process", enlist.process}, {"why", refused.text}});
   }
@@ -154,20 +154,20 @@ void SchedulerCore::enlist(Peer peer, Session& session, const Enlist& enlist, Ti
   const std::uint64_t before = views().version;
   change_views();
   if (before > 0 && before == views().version)
-    send(peer, encode(views(), process.protocol));  // else all have been told
+    send(peer, encode(views(), process.protocol));  // otherwise change_views() has sent them to all
   if (!rules_.has_begun()) {
     missing_ = missing(now);
     send(peer, encode(status()));
   }
 }
 
-// Not said within the last minute.
+// True if this refusal was not logged within the last minute.
 bool SchedulerCore::is_news(const std::string& refusal, Time now) {
   std::erase_if(refusals_, [&](const auto& one) { return now - one.second >= std::chrono::minutes(1); });
   return refusals_.size() < kMostRefusals && refusals_.try_emplace(refusal, now).second;
 }
 
-// The process has this number or rank from now on. Its former connection, or process, is not heard any longer.
+// Gives the number or rank to this process. A former process or connection that has it is closed.
 void SchedulerCore::settle(Process& process, Peer peer, const Enlist& enlist, Time now) {
   if (process.peer != 0) {
     sessions_.erase(process.peer);
@@ -191,7 +191,7 @@ Refused SchedulerCore::refusal(const Enlist& enlist, KeyRoles roles, Time now) c
     return {0, std::string("the key of this process lacks the role ") + (is_server ? "server" : "worker") +
                    " in the scheduler's comm.allowed"};
   if (over_) return {0, "the job is over: all of its workers have left"};
-  // The process tries again and again: a scheduler with the right file may come. This one never accepts it.
+  // The process tries again and again: a scheduler with the right state may come. This one never accepts it.
   if (enlist.version > 0 && enlist.cluster != state_.cluster)
     return {
         std::numeric_limits<std::uint32_t>::max(),
@@ -210,8 +210,8 @@ Refused SchedulerCore::refusal(const Enlist& enlist, KeyRoles roles, Time now) c
   return is_server ? refusal_of_server(enlist) : refusal_of_worker(enlist, now);
 }
 
-// The process that has the number may be dead without its connection having ended: that is known after the timeout, which begins anew with
-// each start of the scheduler.
+// The process that has the number may be dead although its connection is open. That is known after the
+// timeout, which begins anew with each start of the scheduler.
 Refused SchedulerCore::taken(const std::string& who, const Process& by) const {
   std::string text = who + " is there already: " + (by.process.empty() ? "a process" : by.process);
   text += by.address.empty() ? " (another store or job needs another HEDDLE_JOB)" : " at " + by.address;
@@ -219,7 +219,7 @@ Refused SchedulerCore::taken(const std::string& who, const Process& by) const {
   return {count(2 * options_.server_timeout + milliseconds(1000)), text};
 }
 
-// A server that does not say is content with what others have said. Two copies need two servers.
+// Copies of each shard: a server that does not say takes what others have said. Two copies need two servers.
 std::uint32_t SchedulerCore::replicas_of(const Enlist& enlist) const {
   if (enlist.replicas > 0) return enlist.replicas;
   return others_are_there(enlist) ? state_.replicas : std::min(state_.servers, kMostCopies);
@@ -254,7 +254,7 @@ Refused SchedulerCore::refusal_of_server(const Enlist& enlist) const {
   return taken("server " + std::to_string(number), now);
 }
 
-// kNone: all are taken.
+// The number of a server; kNone: all are taken.
 std::uint32_t SchedulerCore::number_for(const Enlist& enlist) const {
   if (enlist.number != kAnyNumber) return enlist.number;
   std::uint32_t unused = kNone, gone = kNone;
@@ -299,7 +299,7 @@ Refused SchedulerCore::refusal_of_worker(const Enlist& enlist, Time now) const {
     return {0, "the worker takes part in a job of " + std::to_string(enlist.workers) + " workers; the " +
                    (options_.workers > 0 ? "scheduler" : "other workers") + of_job + " say " +
                    std::to_string(workers)};
-  // Ranks are not kept on disk: a scheduler that was started anew learns them from the workers.
+  // Ranks are not kept on disk: a restarted scheduler learns them from the workers that have one.
   if (enlist.number == kAnyNumber && now < ranks_known_)
     return {taken("", {}).retry,
             "the scheduler was started anew and waits for the workers that have a rank already"};
@@ -387,7 +387,7 @@ void SchedulerCore::mark_gone(Process& process, const Session& who, const std::s
       std::move(fields));
 }
 
-// A scheduler that hears no server may be cut off itself: then servers are no longer gone than before.
+// A scheduler that hears no server may be cut off itself: the time does not count for lost_after.
 void SchedulerCore::count_time_gone(Time now) {
   const auto time = now - std::exchange(last_tick_, now);
   const bool hears = std::any_of(servers_.begin(), servers_.end(), [&](const Process& one) {
@@ -399,7 +399,7 @@ void SchedulerCore::count_time_gone(Time now) {
   }
 }
 
-// A rank that was gone for long is not waited for.
+// Gives up the ranks of workers that were gone for long, and ends jobs without workers.
 void SchedulerCore::forget_workers(Time now) {
   for (auto job = jobs_.begin(); job != jobs_.end();) {
     for (auto rank = job->second.ranks.begin(); rank != job->second.ranks.end();) {
@@ -460,7 +460,7 @@ void SchedulerCore::save() {
   state_.views = views();
   state_.synced = rules_.synced();
   if (rules_.take_recovery()) {
-    const Level level = std::exchange(unrecovered_, false) ? Level::warning : Level::info;  // as the loss
+    const Level level = std::exchange(unrecovered_, false) ? Level::warning : Level::info;  // after a loss
     log(level, "copies_complete", {{"shards", std::to_string(servers_.size())}});
   }
   out_.save = state_;
@@ -471,7 +471,7 @@ std::string SchedulerCore::server_text(std::uint64_t incarnation) const {
   return incarnation == 0 ? "none" : server ? std::to_string(server->number) : "a former process";
 }
 
-// True if the server said that it leaves, and has left or still answers: its end is no loss.
+// True if the server asked to leave, and has left or still answers: its end is no loss.
 bool SchedulerCore::goes_in_order(std::uint64_t server) const {
   return std::any_of(servers_.begin(), servers_.end(), [server](const Process& one) {
     return one.incarnation == server && one.leaving && (one.left || !one.gone);
@@ -496,7 +496,7 @@ void SchedulerCore::log_change(const ViewChange& change) {
        {"primary_before", server_text(change.before.primary)}});
 }
 
-// The processes that the scheduler still waits for: the role and number of each.
+// Text with the processes that the scheduler still waits for: the role and number of each.
 std::string SchedulerCore::missing(Time now) const {
   std::string text;
   std::size_t names = 0;
@@ -525,7 +525,7 @@ std::string SchedulerCore::missing(Time now) const {
   return text.empty() ? "" : "waiting for " + seconds_text(since) + " for " + text;
 }
 
-// A process that waits in vain is told for which one, and ends: a job of half of its servers would wait for ever.
+// After start_timeout, tells waiting processes which are missing, and to end: else they may wait for ever.
 void SchedulerCore::check_start(Time now) {
   if (rules_.has_begun() || !waiting_since_) return;
   missing_ = missing(now);
@@ -574,7 +574,7 @@ StoreSchedulerStats SchedulerCore::stats() const {
   stats.handed_back = handed_back_;
   stats.lost = lost_;
   stats.refused = refused_;
-  // Of a process that is gone: none.
+  // -1 for a process that is gone.
   const auto number_of = [this](std::uint64_t incarnation) {
     const ServerInfo* const server = find_server(views(), incarnation);
     return server && !servers_[server->number].gone ? static_cast<int>(server->number) : -1;

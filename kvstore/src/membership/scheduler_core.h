@@ -1,8 +1,8 @@
-// What the scheduler does with messages, without threads, clocks, connections and files: it is given what has come and the
-// time, and says what to save and to send. So a test can run it in any order and at any speed.
+// What the scheduler does with messages, without threads, clocks, connections and files: it is given events
+// and the time, and returns what to save and to send. So a test can run it in any order and at any speed.
 //
-// Its owner saves `save` before it sends anything of the same outbox. So the state on disk is never older than any views
-// that a process has seen: a scheduler that is started anew decides nothing that contradicts them.
+// The owner saves SchedulerOutbox::save before it sends anything of that outbox. So the saved state is never
+// older than views that a process has seen, and a restarted scheduler decides nothing that contradicts them.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,7 @@
 namespace heddle::kv_detail {
 
 struct SchedulerOutbox {
-  std::optional<SchedulerState> save;  // first
+  std::optional<SchedulerState> save;  // saved before the rest of the outbox is used
   std::vector<std::pair<Peer, std::vector<std::byte>>> messages;
   std::vector<Peer> closed;
   std::vector<ServerEvent> events;
@@ -34,48 +34,48 @@ class SchedulerCore {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // `state`: as it was saved, or a new one of a new cluster. Throws InvalidArgument if it is of another number of servers.
+  // `state`: as saved, or of a new cluster. Throws InvalidArgument for another number of servers.
   SchedulerCore(const StoreSchedulerOptions& options, SchedulerState state, Time now);
 
-  void connected(Peer peer, KeyRoles roles = comm_detail::kAllRoles);  // roles: of its key
+  void connected(Peer peer, KeyRoles roles = comm_detail::kAllRoles);  // `roles`: those of the peer's key
   void disconnected(Peer peer, const std::string& why, Time now);
   void received(Peer peer, std::span<const std::byte> head, Time now);  // throws MalformedMessage
-  // Finds out which processes are gone, and changes views. To be called every 20 ms or so, after all messages that have come.
+  // Finds processes that are gone, and changes views. To be called every 20 ms or so, after all messages.
   void tick(Time now);
-  // The scheduler was stopped, or busy, for so long: nobody could be heard.
+  // The scheduler was stopped, or busy, for this time: it could hear nobody.
   void paused(Time::duration time);
 
   SchedulerOutbox take_outbox() { return std::exchange(out_, {}); }
-  bool is_over() const { return over_; }  // with `once`: all workers have left, and all were told
+  bool is_over() const { return over_; }  // option `once`: all workers have left, and the processes were told
   const Views& views() const { return rules_.views(); }
   StoreSchedulerStats stats() const;
   std::vector<Peer> peers() const;
 
  private:
-  // The latest process of a number or rank.
+  // The latest process with a number or rank.
   struct Process {
-    std::uint64_t incarnation = 0;  // 0: none has come yet
-    Peer peer = 0;                  // 0: not connected
-    bool gone = false;              // unless it comes back
-    bool leaving = false;           // a server that wants others to have what it has
-    bool left = false;              // it has said that it ends
-    Time heard{};                   // last
-    Time deadline{};                // of one that is not connected: when it is gone
-    Time::duration gone_for{};      // while another server was heard
-    std::uint64_t version = 0;      // of the newest views that it has
+    std::uint64_t incarnation = 0;  // 0: none has registered yet
+    Peer peer = 0;                  // 0: the process is not connected
+    bool gone = false;              // the process was silent or disconnected for too long, or has left
+    bool leaving = false;           // the server asks to hand its shards to others
+    bool left = false;              // the process has said that it ends
+    Time heard{};                   // last time that the process was heard
+    Time deadline{};                // time at which a process that is not connected is gone
+    Time::duration gone_for{};      // how long the process is gone, while another server was heard
+    std::uint64_t version = 0;      // version of the newest views that the process has
     std::string address{}, process{};
-    std::uint16_t newest = 1,
-                  protocol = 1;  // that it speaks; that it and the scheduler speak with each other
+    // The newest version that it speaks, and the one that it and the scheduler speak.
+    std::uint16_t newest = 1, protocol = 1;
   };
   struct Job {
     std::uint32_t workers = 0;
     std::map<std::uint32_t, Process> ranks{};
     std::set<std::uint32_t> ended{};  // ranks that have left, or were gone for too long
   };
-  // Whom a connection belongs to.
+  // The process that a connection belongs to.
   struct Session {
     bool registered = false;
-    bool dismissed = false;  // it was told to end: what it has sent before it has heard that is nothing to us
+    bool dismissed = false;  // the process was told to end: its later messages are ignored
     Role role = Role::worker;
     std::string job{};
     std::uint32_t number = 0;
@@ -111,7 +111,7 @@ class SchedulerCore {
   std::string server_text(std::uint64_t incarnation) const;
   bool goes_in_order(std::uint64_t server) const;
   Status status() const;
-  // function(Process&, const Session&) for each that has come.
+  // Calls function(Process&, const Session&) for each process that has registered.
   template <class Function> void for_each_process(const Function& function);
   void send(Peer peer, std::vector<std::byte> message) {
     out_.messages.emplace_back(peer, std::move(message));
@@ -123,16 +123,16 @@ class SchedulerCore {
   const Versions versions_;
   SchedulerState state_;
   ViewRules rules_;
-  std::vector<Process> servers_;  // by number
+  std::vector<Process> servers_;  // indexed by the server's number
   std::map<std::string, Job> jobs_;
   std::unordered_map<Peer, Session> sessions_;
   Time last_tick_;
-  const Time ranks_known_;  // until then workers may come back that have had a rank before this start
-  std::optional<Time> waiting_since_;     // for the first views
-  std::string missing_;                   // processes that have not come, for those that wait
-  std::map<std::string, Time> refusals_;  // when each was logged
+  const Time ranks_known_;  // time until which workers with a rank from before a restart may come back
+  std::optional<Time> waiting_since_;     // time since which processes wait for the first views
+  std::string missing_;                   // text for waiting processes: those that have not registered
+  std::map<std::string, Time> refusals_;  // time at which each refusal was logged
   bool had_workers_ = false, over_ = false;
-  bool unrecovered_ = false;  // a loss was logged, and not yet that all parts have two copies again
+  bool unrecovered_ = false;  // a loss was logged, but not yet that all shards have two copies again
   std::uint64_t failovers_ = 0, handed_back_ = 0, lost_ = 0, refused_ = 0;
   SchedulerOutbox out_;
 };

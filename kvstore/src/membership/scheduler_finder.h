@@ -1,4 +1,4 @@
-// How a process finds a scheduler that is now here, now there.
+// Finds a scheduler whose address may change.
 #pragma once
 
 #include <optional>
@@ -7,16 +7,16 @@
 namespace heddle::kv_detail {
 
 struct SchedulerFound {
-  std::string address{};  // HOST:PORT; empty: there is none now
-  std::string why{};      // there is none
+  std::string address{};  // HOST:PORT; empty: no scheduler leads now
+  std::string why{};      // why there is no scheduler
 };
 
-// One thread; nothing here blocks.
+// For one thread. No function blocks.
 class SchedulerFinder {
  public:
   virtual ~SchedulerFinder() = default;
-  virtual void look() = 0;  // begins
-  // What the last look() has found; empty: that look is not over yet.
+  virtual void look() = 0;  // begins to look
+  // The result of the last look(); empty: it is not known yet.
   virtual std::optional<SchedulerFound> answer() = 0;
 };
 

@@ -16,9 +16,9 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x6468637365646468;  // "hddeschd"
-constexpr std::uint32_t kVersion = 3,
-                        kOldestVersion = 1;  // 1: without secret and protocols; 2: without learners
+constexpr std::uint64_t kMagic = 0x6468637365646468;  // the bytes "hddeschd"
+// Version 1 has no secret and no protocols, version 2 no learners.
+constexpr std::uint32_t kVersion = 3, kOldestVersion = 1;
 constexpr std::size_t kMostStateBytes = 1 << 20;
 
 }  // namespace
@@ -110,7 +110,7 @@ std::optional<SchedulerState> StateFile::read() const {
 }
 
 void StateFile::write(const SchedulerState& state) const {
-  AtomicFile file(path_, 0600);  // it has the cluster's secret
+  AtomicFile file(path_, 0600);  // the file contains the cluster's secret
   const std::vector<std::byte> bytes = encode(state);
   file.write(bytes.data(), bytes.size());
   file.durable_commit();

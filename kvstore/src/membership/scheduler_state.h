@@ -1,4 +1,4 @@
-// What a scheduler has decided, on disk: whoever has heard of it must find it again after the scheduler was started anew.
+// A scheduler's decisions, as they are saved: a restarted scheduler must know all that processes were told.
 #pragma once
 
 #include <cstddef>
@@ -13,19 +13,19 @@
 namespace heddle::kv_detail {
 
 struct SchedulerState {
-  std::uint64_t cluster = 0;  // a random number: whose history of views this is
-  std::uint64_t secret = 0;   // a random number that servers are told, and nobody else; 0: none yet
+  std::uint64_t cluster = 0;  // random number of this history of views
+  std::uint64_t secret = 0;   // a random number that only servers are told; 0: none yet
   std::uint32_t servers = 1, replicas = 1;
   Views views{};
-  std::vector<std::uint64_t> synced{};  // by shard: the latest epoch whose backup has all state; 0: none
+  std::vector<std::uint64_t> synced{};  // by shard: the epoch if the backup has all state, else 0
   bool operator==(const SchedulerState&) const = default;
 };
 
-// With a version and a checksum; the version before can be read, too. Decoding throws MalformedMessage, which says what is wrong.
+// Has a version and a checksum; former versions can be read. Decoding throws MalformedMessage, saying why.
 std::vector<std::byte> encode(const SchedulerState& state);
 SchedulerState decode_scheduler_state(std::span<const std::byte> bytes);
 
-// The file, locked as long as this lives: two schedulers with one file would decide twice.
+// The state file, locked as long as this object lives: two schedulers with one file would decide twice.
 class StateFile {
  public:
   // Throws Error with the path if the file belongs to a running scheduler or cannot be made.
@@ -34,9 +34,9 @@ class StateFile {
   StateFile(const StateFile&) = delete;
   StateFile& operator=(const StateFile&) = delete;
 
-  // Empty: there is no such file. Throws Error with the path and what is wrong.
+  // Reads the state; empty: there is no file. Throws Error with the path and what is wrong.
   std::optional<SchedulerState> read() const;
-  // Returns once it is on disk. A crash leaves the former state or this one. Throws Error.
+  // Returns once the state is on the disk. A crash leaves the former state or this one. Throws Error.
   void write(const SchedulerState& state) const;
 
  private:

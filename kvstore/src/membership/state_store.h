@@ -1,4 +1,4 @@
-// The store of a scheduler's decisions. It also says whether this scheduler is the one that may decide.
+// Keeps a scheduler's decisions, and says whether this scheduler may decide.
 #pragma once
 
 #include <chrono>
@@ -13,24 +13,23 @@
 
 namespace heddle::kv_detail {
 
-// The scheduler's thread calls all of it.
+// The scheduler's thread calls all functions.
 class StateStore {
  public:
   using Time = std::chrono::steady_clock::time_point;
   virtual ~StateStore() = default;
 
-  // 0: another scheduler decides, or may do so. Else a number that is another one each time that this scheduler has become
-  // the leader. Throws Error if it can never go on.
+  // 0: another scheduler leads, or may lead. Else a number that changes each time that this scheduler becomes
+  // the leader. Throws Error if it can never become the leader.
   virtual std::uint64_t term(Time now) = 0;
-  // What was decided before this term; empty: nothing.
+  // The state saved before this term; empty: there is none.
   virtual std::optional<SchedulerState> state() = 0;
-  // Begins to save. Returns the save's number: from 1, it grows.
+  // Begins to save the state. Returns the number of the save; numbers rise from 1 on.
   virtual std::uint64_t save(std::uint64_t term, const SchedulerState& state) = 0;
-  // The newest save that survives whatever happens, and so do those before it.
+  // Number of the newest save that is kept for good; all before it are, too.
   virtual std::uint64_t saved() = 0;
-  virtual std::string leader() {
-    return "";
-  }  // where the leader is, as far as it is known, if it is another one
+  // Address of another scheduler that leads, if it is known.
+  virtual std::string leader() { return ""; }
   virtual std::vector<ServerEvent> take_events() { return {}; }
 };
 

@@ -18,7 +18,7 @@ using kv_detail::Peer;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kTick{20};
-constexpr std::chrono::milliseconds kLastWords{2000};  // for processes that are told that the job is over
+constexpr std::chrono::milliseconds kLastWords{2000};  // time to tell processes that the job is over
 constexpr std::size_t kMaxMessage = 64 << 10;
 
 kv_detail::TransportOptions transport_options(const StoreSchedulerOptions& options) {
@@ -66,13 +66,13 @@ struct StoreScheduler::Impl final : kv_detail::Receiver {
     if (file) scheduler.follow(*file, begun);
   }
 
-  // What keeps the state: a file, or etcd, to which there is a connection only while run() lasts.
+  // The store of the scheduler's state: a file, or etcd, which is connected only during run().
   kv_detail::StateStore& state_store() {
     if (file) return *file;
     return *etcd;
   }
 
-  // Without a core this process does not decide: others are told so by the end of their connection.
+  // Without a core this scheduler does not lead: processes notice when their connection is closed.
   void connected(Peer peer, const std::string& key) override {
     core() ? core()->connected(peer, transport->roles_of(key)) : transport->close(peer);
   }
@@ -138,7 +138,7 @@ struct StoreScheduler::Impl final : kv_detail::Receiver {
       transport->poll(kTick);
       follow_state_store();
       const auto now = Clock::now();
-      // After a pause of this process, others have to be heard again before they are said to be silent.
+      // After a pause of this process, others get time to be heard again before they count as silent.
       if (core() && now - next_tick > options.server_timeout / 4) core()->paused(now - next_tick);
       if (core()) core()->tick(now);
       next_tick = now + kTick;
@@ -151,11 +151,11 @@ struct StoreScheduler::Impl final : kv_detail::Receiver {
   }
 
   const StoreSchedulerOptions options;
-  const std::unique_ptr<kv_detail::FileStateStore> file;  // null: with etcd
+  const std::unique_ptr<kv_detail::FileStateStore> file;  // null: the state is in etcd
   std::unique_ptr<kv_detail::Transport> transport;
   const std::string address;
   const Clock::time_point begun;
-  std::unique_ptr<kv_detail::EtcdStateStore> etcd;  // while run() lasts
+  std::unique_ptr<kv_detail::EtcdStateStore> etcd;  // exists during run()
   kv_detail::LeadingScheduler scheduler{options, &kv_detail::new_incarnation};
   kv_detail::StrangerLog stranger_log;
   std::atomic<bool> stopping{false};

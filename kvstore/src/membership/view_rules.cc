@@ -26,7 +26,7 @@ ViewRules::ViewRules(std::uint32_t servers, std::uint32_t replicas, Views views,
                      const std::vector<std::uint64_t>& synced)
     : servers_(servers), replicas_(replicas), views_(std::move(views)), notes_(servers) {
   for (std::uint32_t shard = 0; shard < servers_; ++shard) {
-    // Which version brought the epoch is not known any longer: a primary has to have seen all.
+    // After a restart it is not known which views had the epoch first: the primary has to see the newest.
     notes_[shard].version = views_.version;
     notes_[shard].primary_number = shard;
     if (!has_begun()) continue;
@@ -50,7 +50,7 @@ bool ViewRules::report_synced(std::uint32_t shard, std::uint64_t copy, std::uint
   if (view.learner != 0 && view.learner_copy == copy) note.learner_synced = !note.learner_lost;
   if (view.backup == 0 || copy_of(view) != copy || note.synced || note.lost) return false;
   note.synced = true;
-  // The step is done: a shard that is home may have others move.
+  // Once the shard is home, its move is over, and other shards may move.
   note.moves_home = note.moves_home && note.primary_number != shard;
   return true;
 }
@@ -108,19 +108,19 @@ void ViewRules::begin(const Servers& servers, std::vector<ViewChange>& changes) 
   }
 }
 
-// One change of a shard, if there is one to make.
+// Makes one change of a shard, if there is one to make.
 bool ViewRules::step(std::uint32_t shard, const Servers& servers, std::vector<ViewChange>& changes) {
   const ShardView& view = views_.shards[shard];
   const ServerPresence* primary = find(servers, view.primary);
   if (!is_here(primary)) return replace_primary(shard, servers, changes);
-  // A primary that begins anew must not be shown a later epoch first, which would not say so.
+  // A primary that begins the shard must see that epoch first: a later one would not say so.
   if (view.fresh && primary->version < notes_[shard].version) return false;
   if (drop_gone(shard, servers, changes) || let_leave(shard, servers, changes)) return true;
   if (replicas_ < 2) return false;
   return view.backup == 0 ? add_backup(shard, servers, changes) : move_home(shard, servers, changes);
 }
 
-// Of those that have copies.
+// Removes a learner or backup that is gone or has lost its state.
 bool ViewRules::drop_gone(std::uint32_t shard, const Servers& servers, std::vector<ViewChange>& changes) {
   const ShardView& view = views_.shards[shard];
   const Note& note = notes_[shard];
@@ -134,8 +134,8 @@ bool ViewRules::drop_gone(std::uint32_t shard, const Servers& servers, std::vect
   return true;
 }
 
-// A server that leaves is the primary until one that stays has all. Two that leave at one time, without a third one that stays,
-// keep what they have.
+// A server that leaves stays the primary until a backup or learner that stays has all state. If two servers
+// leave at one time, and no third one stays, they keep their shards.
 bool ViewRules::let_leave(std::uint32_t shard, const Servers& servers, std::vector<ViewChange>& changes) {
   const ShardView& view = views_.shards[shard];
   const ServerPresence *const primary = find(servers, view.primary), *const backup =
@@ -177,7 +177,7 @@ bool ViewRules::replace_primary(std::uint32_t shard, const Servers& servers,
   const ShardView& view = views_.shards[shard];
   const ServerPresence *const primary = find(servers, view.primary), *const backup =
                                                                          find(servers, view.backup);
-  // A primary whose backup leaves, too, ends without a handover.
+  // A primary may have left without a handover, since its backup leaves, too: that is no failover.
   const auto why = primary && primary->left ? ViewChange::Why::handed_over : ViewChange::Why::failover;
   const bool synced = notes_[shard].synced || (view.handover && view.backup != 0 && !notes_[shard].lost);
   if (synced && backup && backup->connected) {
@@ -189,19 +189,20 @@ bool ViewRules::replace_primary(std::uint32_t shard, const Servers& servers,
     change(shard, {.primary = view.learner}, why, changes);
     return true;
   }
-  // Each of them has all state, and may have lost no more than its connection.
+  // A server with all state may have lost only its connection: the shard waits for it.
   if (may_return(primary) || (synced && may_return(backup)) ||
       (notes_[shard].learner_synced && may_return(learner)))
     return false;
   const ServerPresence* next = successor(shard, servers);
   if (!next) return false;
   change(shard, {.primary = next->incarnation, .fresh = true}, ViewChange::Why::lost, changes);
-  // Nothing follows in these views: the successor has to see this epoch.
+  // These views must not change the shard again: the successor has to see this epoch.
   notes_[shard].version = views_.version + 1;
   return true;
 }
 
-// The server that begins a shard anew: the process of the same number, which may have a snapshot; if that is given up, any.
+// The server that begins a shard anew: the process with the former primary's number, which may have a
+// snapshot; if that one is given up, any server.
 const ServerPresence* ViewRules::successor(std::uint32_t shard, const Servers& servers) const {
   const ServerPresence& same = servers[notes_[shard].primary_number];
   if (same.connected) return &same;
@@ -221,7 +222,7 @@ bool ViewRules::add_backup(std::uint32_t shard, const Servers& servers, std::vec
   return true;
 }
 
-// The server of the shard's number, which gets its shard back; else the one that keeps the fewest.
+// The server of the shard's number, which gets its shard back; else the one that keeps the fewest shards.
 std::uint64_t ViewRules::best_backup(std::uint32_t shard, const Servers& servers) const {
   const std::uint64_t primary = views_.shards[shard].primary;
   std::uint64_t best = 0;
@@ -236,8 +237,8 @@ std::uint64_t ViewRules::best_backup(std::uint32_t shard, const Servers& servers
   return best;
 }
 
-// A server that has come back gets the shard of its number: first a copy of it, then as its primary. A backup that has all is
-// not given up meanwhile.
+// Moves a shard back to the server of its number: this gets a copy, and then becomes the primary. A backup
+// that has all state is kept meanwhile.
 bool ViewRules::move_home(std::uint32_t shard, const Servers& servers, std::vector<ViewChange>& changes) {
   const ShardView& view = views_.shards[shard];
   const ServerPresence& home = servers[shard];
@@ -266,7 +267,7 @@ bool ViewRules::go_home(std::uint32_t shard, const Servers& servers, std::vector
   return true;
 }
 
-// A server takes part in one such move at a time: it costs a copy of the shard.
+// A server takes part in one such move at a time, as each move costs a copy of the shard.
 bool ViewRules::is_moving(std::uint64_t incarnation) const {
   for (std::uint32_t shard = 0; shard < servers_; ++shard) {
     const ShardView& view = views_.shards[shard];
@@ -277,7 +278,7 @@ bool ViewRules::is_moving(std::uint64_t incarnation) const {
   return false;
 }
 
-// Both know what a learner is.
+// True if both servers speak a version with learners.
 bool ViewRules::can_learn(std::uint64_t primary, std::uint64_t learner) const {
   const ServerInfo *const from = find_server(views_, primary), *const to = find_server(views_, learner);
   return from && to && std::min(from->protocol, to->protocol) >= kLearners;
@@ -290,7 +291,7 @@ std::size_t ViewRules::load(std::uint64_t incarnation) const {
       }));
 }
 
-// By the learner, if there is one, whose copy goes on.
+// Replaces the backup by the learner, whose copy goes on, or by none.
 void ViewRules::replace_backup(std::uint32_t shard, std::vector<ViewChange>& changes) {
   const ShardView view = views_.shards[shard];
   const bool synced = notes_[shard].learner_synced, missing = copies_missing_;
@@ -301,7 +302,7 @@ void ViewRules::replace_backup(std::uint32_t shard, std::vector<ViewChange>& cha
   if (synced) copies_missing_ = missing;
 }
 
-// 0: none. The epoch stays: what the primary and its backup are to each other does not change.
+// 0 removes the learner. The epoch stays: the roles of primary and backup do not change.
 void ViewRules::set_learner(std::uint32_t shard, std::uint64_t learner, std::vector<ViewChange>& changes) {
   ShardView& view = views_.shards[shard];
   const ShardView before = view;

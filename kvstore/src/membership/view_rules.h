@@ -1,12 +1,13 @@
 // The rules by which views change. They keep these invariants, whatever processes do:
 //
-//   - The epoch of a shard grows with each change of the shard, and so does the version of the views with each change.
+//   - The epoch of a shard grows with each change of the shard, and so does the version of the views.
 //   - In each epoch a shard has one primary, which is decided once.
-//   - A primary is followed by another process only if that one is its backup or learner, and has all state in exactly this
-//     epoch: the primary has reported so, or the two have just changed places (handover). Or else the shard begins anew (fresh).
-//     So no push that a server has acknowledged is lost unnoticed.
-//   - A backup that has all is not given up for one that has not: who is to follow it is a learner first.
-//   - A primary that begins a shard anew is told so before anything else about the shard changes under it.
+//   - The next primary is the backup or the learner, if it has all state in exactly this epoch: the primary
+//     has
+//     reported so, or the two have just exchanged roles (handover). Otherwise the shard begins anew (fresh).
+//     So no acknowledged push is lost unnoticed.
+//   - A backup that has all state is not replaced by a server without it: that one is a learner first.
+//   - A primary that begins a shard anew sees that epoch before anything else about the shard changes.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +18,15 @@
 
 namespace heddle::kv_detail {
 
-// The latest process of a server's number, as far as it decides about views.
+// The latest process of a server number, as far as views depend on it.
 struct ServerPresence {
-  std::uint64_t incarnation = 0;  // 0: none has come yet
-  bool here = false;              // it is not known to be gone
-  bool connected = false;         // it is registered, and heard
-  bool given_up = false;          // not here, and nobody waits for it any longer
-  bool leaving = false;           // it asks others to have what it has
-  bool left = false;              // it has done so, was told to end, and is not here
-  std::uint64_t version = 0;      // of the newest views that it has
+  std::uint64_t incarnation = 0;  // 0: none has registered yet
+  bool here = false;              // the process is not known to be gone
+  bool connected = false;         // the process has a connection to the scheduler
+  bool given_up = false;          // the process is gone, and no longer waited for
+  bool leaving = false;           // the process asks to hand its shards to other servers
+  bool left = false;              // the process was leaving, was told to end, and is gone
+  std::uint64_t version = 0;      // version of the newest views that the process has
 };
 
 struct ViewChange {
@@ -47,37 +48,39 @@ struct ViewChange {
 
 class ViewRules {
  public:
-  // `replicas`: copies of each shard, 1 or 2. `views` and `synced`: as they were saved; without shards: there are none yet.
+  // `replicas`: copies of each shard, 1 or 2. `views` and `synced`: as saved; without shards: none yet.
   ViewRules(std::uint32_t servers, std::uint32_t replicas, Views views,
             const std::vector<std::uint64_t>& synced);
 
   const Views& views() const { return views_; }
   bool has_begun() const { return views_.version > 0; }
   bool is_synced(std::uint32_t shard) const { return notes_[shard].synced; }  // the backup has all state
-  std::vector<std::uint64_t> synced()
-      const;  // by shard: the epoch, if the backup has all state in it, else 0
+  // By shard: the epoch if the backup has all state, else 0.
+  std::vector<std::uint64_t> synced() const;
   void set_replicas(std::uint32_t replicas) { replicas_ = replicas; }
 
-  // A process says that the backup, or learner, whose copy has this number has all state of the shard. True if it is the shard's
-  // primary, and the news of its backup is to be saved: whoever knows of it may be gone when it is needed.
+  // A primary reports that its backup or learner, whose copy has this number, has all state of the shard.
+  // True: it is news of the backup, which has to be saved, as the primary may be gone when it is needed.
   bool report_synced(std::uint32_t shard, std::uint64_t copy, std::uint64_t reporter);
-  // The same: it has lost the state, and its copy is to begin anew. True: the views are to be updated.
+  // A primary reports that this copy has lost its state. True: views are to be updated.
   bool report_lost(std::uint32_t shard, std::uint64_t copy, std::uint64_t reporter);
-  // The first views, once all servers have come; then all changes that `servers`, by number, and reports ask for. The
-  // version has grown if anything has changed. To be called again whenever one of these changes.
+  // Makes the first views once all servers are connected, and later all changes that `servers`, by number,
+  // and reports call for. The version grows if anything has changed. To be called again when one of these
+  // changes.
   std::vector<ViewChange> update(const std::vector<ServerPresence>& servers, std::vector<ServerInfo> infos);
-  // True, once, when all parts have complete backups again after one of them had lost its own, or its primary.
+  // True, once, when all shards have complete backups again after one had lost its backup or primary.
   bool take_recovery();
 
  private:
   using Servers = std::vector<ServerPresence>;
   struct Note {
-    bool synced = false;                                // the backup, in this epoch
-    bool lost = false;                                  // the backup has lost the state of this epoch
-    bool learner_synced = false, learner_lost = false;  // the same
-    bool moves_home = false;    // this epoch is a step on the way back to the server of the shard's number
-    std::uint64_t version = 0;  // of the views that this epoch was new in
-    std::uint32_t primary_number{};  // of the primary, which another process may have taken since
+    bool synced = false;  // the backup has all state of this epoch
+    bool lost = false;    // the backup has lost state of this epoch
+    // The learner has all state; the learner has lost state
+    bool learner_synced = false, learner_lost = false;
+    bool moves_home = false;         // this epoch is a step of the move to the server of the shard's number
+    std::uint64_t version = 0;       // version of the views in which this epoch was new
+    std::uint32_t primary_number{};  // server number of the primary; a later process may have that number
   };
   void begin(const Servers& servers, std::vector<ViewChange>& changes);
   bool step(std::uint32_t shard, const Servers& servers, std::vector<ViewChange>& changes);
@@ -100,10 +103,10 @@ class ViewRules {
   const std::uint32_t servers_;
   std::uint32_t replicas_;
   Views views_;
-  std::vector<Note> notes_;      // by shard
-  bool copies_missing_ = false;  // since a loss, or an orderly end
+  std::vector<Note> notes_;      // indexed by shard
+  bool copies_missing_ = false;  // set by a loss, or by a server's orderly end
 };
 
-std::string name_of(ViewChange::Why why);  // as the event is called in the log
+std::string name_of(ViewChange::Why why);  // name of the event in the log
 
 }  // namespace heddle::kv_detail

@@ -1,4 +1,4 @@
-// Several small pushes or pulls as one request: they do what they would do one by one, in order, and have one reply.
+// push_many and pull_many: several small pushes or pulls, done one by one in order, with one reply.
 #include <algorithm>
 #include <cstring>
 
@@ -21,12 +21,13 @@ Request single(Kind kind, const Request& request, const BundleEntry& entry) {
 
 }  // namespace
 
-// Of the bundle that is being handled: its replies become one. What waited for its pushes is answered as usual.
+// True if the request is part of the push_many that is being handled, whose replies become one. Requests that
+// waited for its pushes are answered as usual.
 bool Job::is_bundled(std::uint32_t rank, const Request& request) const {
   return bundle_ && bundle_->rank == rank && bundle_->number == request.number;
 }
 
-// A bundle that comes again, since its reply was lost, has nothing left that counts.
+// A repeated bundle, whose reply was lost, changes nothing: its pushes have been counted.
 void Job::push_many(std::uint32_t rank, const Request& request) {
   Bundle bundle{.rank = rank, .number = request.number};
   bundle.counted.assign(request.entries.size(), std::byte{1});
@@ -50,7 +51,8 @@ void Job::push_many(std::uint32_t rank, const Request& request) {
   out_.push_back({workers_[rank].peer, std::move(reply), {counted, *counted}});
 }
 
-// What most pushes without an optimizer and without a backup are, at a tenth of the cost. False: nothing has been done.
+// A fast path for pushes without an optimizer and without a backup, at a tenth of the cost. False: it cannot
+// be taken, and nothing has been done.
 bool Job::replace_at_once(std::uint32_t rank, const Request& request, std::span<const std::byte> value,
                           StoredKey& key) {
   std::string why;
@@ -90,12 +92,12 @@ void Job::pull_many(std::uint32_t rank, Request request) {
                   "key " + key.name() + ": it has " + std::to_string(key.bytes()) + " bytes, not " +
                       std::to_string(entry.bytes));
   }
-  request.offset = request.entries.size();  // of which it is not known whether they can be pulled
+  request.offset = request.entries.size();  // entries [0, offset) are not known to be ready
   answer_bundle(nullptr, {rank, std::move(request)});
 }
 
-// Waits for one key after the other, the last one first: most often that is the last to be pushed. What can be pulled once
-// can be pulled from then on. False: it still waits for `key`.
+// Answers a pull_many, or lets it wait for one key after the other, the last one first: most often that is
+// the last to be pushed. A key that is ready stays ready. False: the request still waits for `key`.
 bool Job::answer_bundle(const StoredKey* key, const WaitingRequest& waiting) {
   const std::uint32_t rank = waiting.rank;
   const std::vector<BundleEntry>& entries = waiting.request.entries;

@@ -18,12 +18,12 @@ struct Change {
 };
 
 struct Changes {
-  bool wanted = false;  // somebody takes `all`
-  bool following =
-      false;  // this is the state of a backup: it makes the changes that it is told of, and refuses none
-  std::uint64_t count = 0;  // also of those that nobody wants
+  bool wanted = false;  // `all` is filled
+  // True for the state of a backup: it makes its primary's changes, and refuses none.
+  bool following = false;
+  std::uint64_t count = 0;  // number of all changes, also of those that are not in `all`
   std::vector<Change> all{};
-  mutable std::vector<StateSaver*> savers{};  // who has to know of a key before it changes
+  mutable std::vector<StateSaver*> savers{};  // savers, which have to copy a key before it changes
 
   void add(const Record& record, Payload payload = {}) {
     ++count;

@@ -32,8 +32,8 @@ void Job::send_compressed(const WaitingRequest& waiting, const StoredKey& key) {
   Worker& worker = workers_[waiting.rank];
   const std::uint64_t before = worker.sent.bytes();
   std::string why;
-  const bool room = worker.peer != 0 &&
-                    memory_.has_room(key.bytes(), why);  // a worker that is gone asks again when it is back
+  // No copy is kept for a worker that is gone: it asks again when it is back.
+  const bool room = worker.peer != 0 && memory_.has_room(key.bytes(), why);
   const auto has = static_cast<std::uint32_t>(waiting.request.bytes);
   SentValues::Answer answer;
   try {

@@ -1,4 +1,4 @@
-// Pushes whose payload a codec has made, and pulls whose answer is to be made by one: its name is the text of the request.
+// Pushes whose payload a codec has encoded, and pulls whose answer it is to encode. Request::text names it.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 namespace heddle::kv_detail {
 
 bool is_compressed(const Request& request);
-// Null: the value is as it is. Throws InvalidArgument for a codec that there is not.
+// The codec of a push or a pull; null: it is not compressed. Throws InvalidArgument for an unknown codec.
 std::shared_ptr<const Codec> codec_of(const Request& request);
-// Why a key of so many elements cannot have this compressed push or pull; empty: it can.
+// Why a key with `size` elements cannot have this compressed push or pull; empty: it can.
 std::string codec_problem(const Request& request, std::int64_t size, DType dtype);
 
 }  // namespace heddle::kv_detail

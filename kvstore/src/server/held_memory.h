@@ -1,5 +1,5 @@
-// Memory that is no longer, or never was, that of a key, but is still needed by replies that have not been sent: former
-// values, and copies. Its release needs no call.
+// Counts memory that belongs to no key, but is held by replies that have not been sent: former values, and
+// copies. Its release needs no call.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,13 @@ namespace heddle::kv_detail {
 
 class HeldMemory {
  public:
-  // `owner`: its memory is released with the last one who holds it, not with weak pointers.
+  // `owner`: its memory has to be freed with the last shared_ptr, not with the last weak_ptr.
   void add(std::weak_ptr<const void> owner, std::uint64_t bytes) {
     all_.push_back({std::move(owner), bytes});
     bytes_ += bytes;
     if (all_.size() >= look_at_) forget_released();
   }
-  // Of what was still held when forget_released() looked, and of what has come since.
+  // Bytes that forget_released() has found held, and bytes that were added since.
   std::uint64_t bytes() const { return bytes_; }
   void forget_released() {
     std::erase_if(all_, [this](const One& one) {

@@ -10,11 +10,11 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::chrono::seconds kMissingAfter{5};  // from the job's begin until missing ranks are named
-// The state of an optimizer: a few arrays like the value, and counts.
+constexpr std::chrono::seconds kMissingAfter{5};  // time until ranks that have not come are named
+// Most bytes of a set_state: kMostStates arrays like the value, and kStateHeads for heads and counts.
 constexpr std::uint64_t kMostStates = 8, kStateHeads = 64 << 10;
 
-// The terms with their placement, if the others have another one.
+// Settings as text for an error, with the placement `hash` if the others have another one.
 std::string text_of(const std::string& terms, const std::string& others, std::size_t workers,
                     std::uint32_t servers) {
   const bool hides =
@@ -23,7 +23,7 @@ std::string text_of(const std::string& terms, const std::string& others, std::si
          std::to_string(servers) + " servers";
 }
 
-// Copies of smaller values are left out of the counts.
+// Former values that are smaller are not counted as held.
 constexpr std::uint64_t kSmallValue = 64 << 10;
 
 std::weak_ptr<const void> former_value(const StoredKey& key) {
@@ -31,7 +31,7 @@ std::weak_ptr<const void> former_value(const StoredKey& key) {
   return key.value().owner;
 }
 
-// A value that an update has replaced, which replies still need.
+// Counts a value that an update has replaced, if replies still hold it.
 void count_former(HeldMemory& held, const StoredKey& key, const std::weak_ptr<const void>& former) {
   const std::shared_ptr<const void> still = former.lock();
   if (still && still != key.value().owner) held.add(former, key.bytes());
@@ -74,7 +74,7 @@ std::string Job::refusal(const Hello& hello) const {
   return {};
 }
 
-// By another process.
+// True if another process with this rank is connected.
 bool Job::is_connected(const Hello& hello) const {
   if (hello.rank >= workers_.size()) return false;
   const Worker& worker = workers_[hello.rank];
@@ -133,7 +133,7 @@ void Job::disconnected(std::uint32_t rank, Clock::time_point now) {
   std::erase_if(refused_, [rank](const auto& one) { return one.first.first == rank; });
 }
 
-// A value of which only pieces have come; the worker will send it again.
+// Discards a value of which only some pieces have come. The worker will send it again.
 void Job::drop_incoming(StoredKey& key, std::uint32_t rank) {
   if (!key.is_incoming(rank)) return;
   forget_incoming(key, rank);
@@ -146,7 +146,7 @@ void Job::drop_incoming(std::uint32_t rank) {
   while (!keys.empty()) drop_incoming(*keys.back(), rank);
 }
 
-// Of the latest ones, most often.
+// Searches from the end: most often the key is one of the latest.
 void Job::forget_incoming(const StoredKey& key, std::uint32_t rank) {
   std::vector<StoredKey*>& keys = workers_[rank].incoming;
   const auto found = std::find(keys.rbegin(), keys.rend(), &key);
@@ -199,7 +199,7 @@ void Job::leave(std::uint32_t rank) {
   after_change_of_workers();
 }
 
-// Those that are left may have waited for those that are not.
+// Workers that are left may have waited for those that are gone.
 void Job::after_change_of_workers() {
   overdue_.stall.text.clear();
   go_on_with_keys();
@@ -221,7 +221,7 @@ void Job::go_on_with_keys() {
   }
 }
 
-// All others have nothing that waits for a change of the workers.
+// Adds the key to listed_, keys with pushes or requests that wait: they are looked at if a worker is gone.
 void Job::list(StoredKey& key) {
   if (key.listed || !key.has_waiting()) return;
   key.listed = true;
@@ -234,7 +234,7 @@ StoredKey& Job::key_of(const Request& request) {
   return *key;
 }
 
-// The first worker that names a key makes it.
+// Finds the key of an init. The first worker that names a key makes it.
 StoredKey& Job::key_for_init(const Request& request) {
   const auto [entry, made] = numbers_.try_emplace(
       request.text, static_cast<std::uint32_t>(keys_.size()) | std::uint32_t{generation_} << 24);
@@ -288,7 +288,7 @@ std::span<std::byte> Job::memory_for(std::uint32_t rank, const Request& request,
   if (request.kind == Kind::init && (out_of_order(request) || !has_room_for_key(request, why))) return {};
   StoredKey& key = request.kind == Kind::init ? key_for_init(request) : key_of(request);
   if (request.offset == 0 && !begin_push(rank, request, key, bytes)) return {};
-  if (!key.is_incoming(rank)) return {};  // what was refused at the first piece
+  if (!key.is_incoming(rank)) return {};  // the value was refused at its first piece
   if (request.bytes != key.incoming_bytes(rank)) throw MalformedMessage("pieces of different values");
   return {key.incoming(rank, request.offset), bytes};
 }
@@ -361,7 +361,7 @@ void Job::init(std::uint32_t rank, const Request& request, std::size_t payload) 
     memory_.recount(key);
     answer_waiting(key);
   } else if (request.bytes != key.bytes() || request.dtype != key.dtype() || key.is_other_whole(request)) {
-    if (payload == 0) begin_push(rank, request, key, payload);  // which says what differs
+    if (payload == 0) begin_push(rank, request, key, payload);  // tells the worker what differs
     return;
   } else if (request.has_value && !is_last(request, payload)) {
     return;
@@ -369,7 +369,7 @@ void Job::init(std::uint32_t rank, const Request& request, std::size_t payload) 
   Request mine = request;
   mine.key = numbers_.at(request.text);
   wait(key, {rank, std::move(mine)});
-  if (!key.has_value() && !required_[0]) go_on_with_keys();  // which fails pulls that would wait in vain
+  if (!key.has_value() && !required_[0]) go_on_with_keys();  // fails pulls that would wait in vain
 }
 
 void Job::push(std::uint32_t rank, const Request& request, std::size_t payload) {
@@ -427,12 +427,12 @@ void Job::pull(std::uint32_t rank, const Request& request, std::size_t payload) 
     waiting.rows = rows_of_pull(rank, request, payload);
     if (!waiting.rows) return;
   }
-  if (request.clock > key.clock(rank))  // it was sent right behind that push
+  if (request.clock > key.clock(rank))  // the pull was sent right behind that push
     return fail(rank, request, "key " + key.name() + ": the push before the pull has failed");
   wait(key, std::move(waiting));
 }
 
-// Empty: the rows cannot be those of the key, and the worker has been told.
+// Memory for a pull's list of rows. Empty: the key cannot have these rows, and the worker has been told.
 std::span<std::byte> Job::memory_for_rows(std::uint32_t rank, const Request& request, std::size_t bytes) {
   const StoredKey& key = key_of(request);
   if (const std::string why = row_problem(request, key.bytes(), key.dtype()); !why.empty()) {
@@ -449,7 +449,7 @@ std::span<std::byte> Job::memory_for_rows(std::uint32_t rank, const Request& req
   return memory;
 }
 
-// Null: more pieces follow, or the worker has been told why not.
+// Returns the rows of a pull. Null: more pieces follow, or the pull is refused, and the worker has been told.
 RowList Job::rows_of_pull(std::uint32_t rank, const Request& request, std::size_t payload) {
   const StoredKey& key = key_of(request);
   const std::string why = row_problem(request, key.bytes(), key.dtype());
@@ -467,7 +467,7 @@ void Job::answer_waiting(StoredKey& key) {
   for (WaitingRequest& one : take_waiting(key)) {
     try {
       if (!answer(key, one)) add_waiting(key, std::move(one));
-    } catch (const std::bad_alloc&) {  // the others are answered
+    } catch (const std::bad_alloc&) {  // out of memory: other requests are still answered
       fail(one.rank, one.request, "key " + key.name() + ": the server has no memory for the answer");
     }
   }
@@ -575,7 +575,7 @@ void Job::fail(std::uint32_t rank, const Request& request, const std::string& wh
   out_.push_back({workers_[rank].peer, std::move(reply)});
 }
 
-// At no cost by keys: it is asked for while workers wait.
+// Costs no time for each key: workers wait while statistics are made.
 void Job::add_to(ServerStats& stats, Clock::time_point now) const {
   ++stats.jobs;
   stats.keys += keys_.size();

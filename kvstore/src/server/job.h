@@ -29,39 +29,39 @@ class Job {
   const std::string& name() const { return name_; }
   std::uint64_t incarnation() const { return incarnation_; }
   const std::vector<Worker>& workers() const { return workers_; }
-  // Why a worker that says this cannot take part; empty: it can.
+  // Why a worker with this hello cannot join; empty: it can.
   std::string refusal(const Hello& hello) const;
   bool is_connected(const Hello& hello) const;
-  bool has_had(const Hello& hello) const;  // this process
-  // The worker's former peer, which is to be closed; 0: none.
+  bool has_had(const Hello& hello) const;  // true if this process has joined the job before
+  // Lets the worker join. Returns its former peer, which is to be closed; 0: none.
   Peer join(const Hello& hello, Peer peer, Clock::time_point now);
   void disconnected(std::uint32_t rank, Clock::time_point now);
-  // Drops workers that have been gone or silent for so long; those that never came, if nobody is left. Returns the silent ones, to be closed.
+  // Drops workers silent for worker_timeout; absent ones if nobody is connected. Returns peers to close.
   std::vector<Peer> drop_silent(Clock::time_point now, std::chrono::milliseconds worker_timeout);
   void paused(Clock::duration time);
-  std::string take_overdue(Clock::time_point now);  // ranks that have never come, after 5 s, then each 15 s
-  std::string take_stall(Clock::time_point now);    // who waits for whom, see job_waiting.cc
+  std::string take_overdue(Clock::time_point now);  // ranks that have never come; after 5 s, then each 15 s
+  std::string take_stall(Clock::time_point now);    // which workers wait for which: job_waiting.cc
   bool is_over() const;                             // all workers have left or were dropped
 
-  // The memory that the payload of a request is received into; empty: it is not wanted. Both throw MalformedMessage.
+  // Memory for the payload of a request; empty: the payload is discarded. Both throw MalformedMessage.
   std::span<std::byte> memory_for(std::uint32_t rank, const Request& request, std::size_t bytes);
   void received(std::uint32_t rank, const Request& request, std::size_t payload, Clock::time_point now);
   void restored(const std::string& when);  // the state is that of a snapshot, see restored_job.cc
   void add_to(ServerStats& stats, Clock::time_point now) const;
-  // Of a backup: makes a change that its primary has made. Throws MalformedMessage.
+  // On a backup: makes a change that its primary has made. Throws MalformedMessage.
   void apply(const Record& record, std::size_t payload, Clock::time_point now);
-  void promoted(Clock::time_point now);  // no worker is connected, and all have been heard just now
+  void promoted(Clock::time_point now);  // on a new primary: no worker is connected, and all count as heard
 
  private:
-  friend class StateSaver;  // state_saver.h
+  friend class StateSaver;  // defined in state_saver.h
   friend class StateLoader;
-  friend class JobWaits;  // job_waits.h
+  friend class JobWaits;  // defined in job_waits.h
   void init(std::uint32_t rank, const Request& request, std::size_t payload);
   void push(std::uint32_t rank, const Request& request, std::size_t payload);
   void pull(std::uint32_t rank, const Request& request, std::size_t payload);
   std::span<std::byte> memory_for_rows(std::uint32_t rank, const Request& request, std::size_t bytes);
   RowList rows_of_pull(std::uint32_t rank, const Request& request, std::size_t payload);
-  void push_many(std::uint32_t rank, const Request& request);  // as one request: bundle.cc
+  void push_many(std::uint32_t rank, const Request& request);  // bundle.cc has this and others
   void push_one(std::uint32_t rank, const Request& request, std::span<const std::byte> value);
   bool replace_at_once(Rank rank, const Request& request, std::span<const std::byte> value, StoredKey& key);
   void count_push(std::uint32_t rank, const Request& request);
@@ -77,13 +77,13 @@ class Job {
   void changed(std::uint32_t rank, const Request& request, const Payload& whole = {});
   void changed_value(std::uint32_t rank, const Request& request, const StoredKey& key);
   void fail_key(StoredKey& key, const std::string& why);
-  void about_to_change(const StoredKey& key);  // its value, state, clocks, pushes or failure: what is saved
+  void about_to_change(const StoredKey& key);  // copies the key for snapshots that are being collected
   void after_change_of_workers();
   void go_on_with_keys();
   void answer_waiting(StoredKey& key);
   std::vector<WaitingRequest> take_waiting(StoredKey& key);
   void add_waiting(StoredKey& key, WaitingRequest waiting);
-  void wait(StoredKey& key, WaitingRequest waiting);  // this and the next throw MalformedMessage
+  void wait(StoredKey& key, WaitingRequest waiting);  // wait() and check_waiting() throw MalformedMessage
   void check_waiting(StoredKey& key, std::uint32_t rank) const;
   bool answer(StoredKey& key, const WaitingRequest& waiting);
   void send_value(const WaitingRequest&, std::uint64_t clock, const Payload&, std::uint32_t number = 0);
@@ -96,12 +96,12 @@ class Job {
   void fail(std::uint32_t rank, const Request& request, const std::string& why);
   StoredKey& key_of(const Request& request);
   StoredKey* find_key(std::uint32_t number) const;
-  std::string lost(std::uint32_t rank, const Request& request) const;  // this and others in restored_job.cc
+  std::string lost(std::uint32_t rank, const Request& request) const;  // restored_job.cc has this and others
   void resume(std::uint32_t rank, const Request& request);
   bool pass(std::uint32_t rank, const Request& request);
   StoredKey& key_for_init(const Request& request);
   bool has_room_for_key(const Request& request, std::string& why) const;
-  StoredKey* out_of_order(const Request& request) const;  // this and the next in job_order.cc
+  StoredKey* out_of_order(const Request& request) const;  // job_order.cc has this and the next
   bool fail_out_of_order(std::uint32_t rank, const Request& request, std::size_t payload);
   void drop_incoming(StoredKey& key, std::uint32_t rank);
   void drop_incoming(std::uint32_t rank);
@@ -130,20 +130,20 @@ class Job {
   JobMemory memory_;
   std::vector<Worker> workers_;
   Overdue overdue_;
-  Required required_, pushing_;  // pushing_: those that do not wait for a collective, and may push meanwhile
+  Required required_, pushing_;  // pushing_: required workers without a pending collective
   UpdateRule rule_;
   std::uint64_t weights_ = 0;                     // Request::clock of the last set_optimizer
-  std::uint64_t settings_ = 0, collectives_ = 1;  // what workers count, see Kind::resume
+  std::uint64_t settings_ = 0, collectives_ = 1;  // counts of settings and collectives, see Kind::resume
   StateSizes state_sizes_{};
-  std::vector<std::unique_ptr<StoredKey>> keys_;  // by number
-  std::vector<StoredKey*> listed_{};              // at which something waits, and others
+  std::vector<std::unique_ptr<StoredKey>> keys_;  // by index: the number without its generation
+  std::vector<StoredKey*> listed_{};              // all keys with pushes or requests that wait; maybe others
   std::unordered_map<std::string, std::uint32_t> numbers_;
-  std::unordered_map<std::uint32_t, StoredKey*> places_;  // by StateKey::place, if they have one
-  std::string restored_;  // when the snapshot was taken that this state is of; empty: of none
+  std::unordered_map<std::uint32_t, StoredKey*> places_;  // keys by StateKey::place, if they have one
+  std::string restored_;  // time of the snapshot that was restored; empty: none
   std::uint8_t generation_ = 0;
-  std::map<std::uint32_t, Request> collective_;  // by rank, of the workers that have come
-  Bundle* bundle_ = nullptr;                     // whose pushes are being handled
-  // Why a value is refused whose last piece has not come: once the worker knows, it may change the memory it is sent from.
+  std::map<std::uint32_t, Request> collective_;  // pending barriers or set_optimizers, by rank
+  Bundle* bundle_ = nullptr;                     // the push_many that is being handled; null: none
+  // Errors of refused values whose last piece has not come: the worker may still send from that memory.
   std::map<std::pair<std::uint32_t, const StoredKey*>, std::string> refused_;
 };
 

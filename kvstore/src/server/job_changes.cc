@@ -6,7 +6,7 @@
 
 namespace heddle::kv_detail {
 
-// The backup gets what came in pieces when all of it is there.
+// Records a request for the backup. A value that came in pieces is recorded when it is complete.
 void Job::changed(std::uint32_t rank, const Request& request, const Payload& whole) {
   if (!changes_.wanted) {
     ++changes_.count;
@@ -26,7 +26,7 @@ void Job::changed(std::uint32_t rank, const Request& request, const Payload& who
   } while (offset < whole.bytes.size());
 }
 
-// The array stays as it is until the backup has it: it is changed only where nobody else holds it.
+// The record shares the array, which is changed only where nobody else holds it.
 void Job::changed_value(std::uint32_t rank, const Request& request, const StoredKey& key) {
   if (!changes_.wanted) return changed(rank, request);
   const auto owner = std::make_shared<const NDArray>(key.incoming_memory(rank));

@@ -17,7 +17,7 @@ bool differ(std::uint64_t one, std::uint64_t other) { return one != 0 && other !
 
 }  // namespace
 
-// A call that all workers make. A worker that asks again, since its connection was lost, gets the old answer.
+// A call that all workers make. A worker that repeats it, since its connection was lost, gets the old answer.
 void Job::collective(std::uint32_t rank, const Request& request) {
   Worker& worker = workers_[rank];
   if (request.number <= worker.collective_done) {
@@ -25,7 +25,7 @@ void Job::collective(std::uint32_t rank, const Request& request) {
     return fail(rank, request, worker.collective_failure);
   }
   if (pass(rank, request)) return;
-  // A worker that has taken the place of another one comes to a job that has its optimizer.
+  // A new process with the rank of a former one joins a job that has its optimizer: it has to be the same.
   if (worker.rejoined && request.kind == Kind::set_optimizer && rule_.kind != UpdateRule::Kind::replace) {
     const std::string mine =
         update_rule_text(rule_.name, rule_.kind == UpdateRule::Kind::add ? OptimizerParams{} : rule_.params);
@@ -85,7 +85,7 @@ std::string Job::perform_collective() {
   } catch (const InvalidArgument& error) {
     return error.what();
   }
-  // What was set before it counts no longer, so that nothing of it is lost.
+  // The new optimizer replaces all settings before it: those that are not in the snapshot are not missed.
   for (Worker& worker : workers_) settings_ = std::max(settings_, std::exchange(worker.lost_settings, 0));
   ++settings_;
   weights_ = known == collective_.end() ? 0 : known->second.clock;
@@ -99,7 +99,7 @@ std::string Job::perform_collective() {
   return {};
 }
 
-// Pushes that wait will make state of another size now.
+// Reserves memory for state that waiting pushes will make: a change of the rule changes its size.
 void Job::promise_waiting(StoredKey& key) {
   const std::uint64_t before = key.counted.total();
   key.promise_waiting(rule_, state_sizes_.of(rule_, key.dtype()));

@@ -1,4 +1,4 @@
-// What one worker can take from a job, and what is refused.
+// Limits of what one worker can take from a job, and refusals.
 #include <algorithm>
 #include <utility>
 
@@ -8,7 +8,7 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::size_t kMostWaiting = 1 << 10;  // requests of one worker for one key; no program needs so many
+constexpr std::size_t kMostWaiting = 1 << 10;  // most requests of a worker at one key; no program needs more
 
 }  // namespace
 
@@ -19,7 +19,7 @@ bool Job::has_room_for_key(const Request& request, std::string& why) const {
 
 std::uint64_t Job::overhead(std::uint32_t workers) { return sizeof(Job) + workers * sizeof(Worker); }
 
-// What can be made again is given up for it.
+// Frees copies of sent values if there is no room: they can be made again.
 bool Job::make_room(std::uint64_t bytes, std::string& why) {
   if (memory_.has_room(bytes, why)) return true;
   for (Worker& one : workers_) forget_sent(one);
@@ -34,7 +34,7 @@ void Job::forget_buffers(Worker& worker) {
   memory_.recount(worker);
 }
 
-// The worker asks again for what it has no answer to.
+// Forgets the worker's requests: it repeats those without an answer.
 void Job::forget_requests(std::uint32_t rank) {
   drop_incoming(rank);
   for (StoredKey* const key : listed_) {
@@ -47,7 +47,7 @@ void Job::forget_requests(std::uint32_t rank) {
   }
 }
 
-// The memory that a set_state comes to; empty, if there is none for it.
+// Allocates the memory that a set_state is received into; it stays empty if there is no room.
 void Job::begin_state(std::uint32_t rank, const Request& request, const StoredKey& key) {
   Worker& worker = workers_[rank];
   worker.state = {};
@@ -62,7 +62,7 @@ void Job::begin_state(std::uint32_t rank, const Request& request, const StoredKe
   }
 }
 
-// False: the worker has been told that there is none.
+// False: there is no room, and the worker has been told.
 bool Job::has_room_for_answer(const WaitingRequest& waiting, const StoredKey& key, std::uint64_t bytes) {
   std::string why;
   if (make_room(bytes, why)) return true;
@@ -72,7 +72,7 @@ bool Job::has_room_for_answer(const WaitingRequest& waiting, const StoredKey& ke
   return false;
 }
 
-// False: the value is not wanted, and the worker is told why if it does not know.
+// Allocates memory for a value. False: it is refused, and the worker is told, or was received before.
 bool Job::begin_push(std::uint32_t rank, const Request& request, StoredKey& key, std::size_t payload) {
   drop_incoming(key, rank);
   refused_.erase({rank, &key});
@@ -103,7 +103,7 @@ bool Job::begin_push(std::uint32_t rank, const Request& request, StoredKey& key,
   return false;
 }
 
-// Bytes of state that a push of a whole value will make, and that are not counted yet.
+// Bytes of state that a push of a whole value will make, and that are not reserved yet.
 std::uint64_t Job::state_needed(const Request& request, const StoredKey& key) {
   if (rule_.kind != UpdateRule::Kind::optimizer || request.kind != Kind::push || request.overwrite ||
       request.row_bytes > 0)
@@ -113,7 +113,7 @@ std::uint64_t Job::state_needed(const Request& request, const StoredKey& key) {
   return needed > has ? needed - has : 0;
 }
 
-// The push is there. Its state's room is counted from now on, or `why` says why not. rows: what its rows will need.
+// Reserves memory for state that a complete push will make, or sets `why`. `rows`: bytes for its rows.
 bool Job::promise_state(std::uint32_t rank, const Request& request, StoredKey& key, std::uint64_t& rows,
                         std::string& why) {
   rows = request.row_bytes > 0 ? key.row_state_bytes(rank, rule_) : 0;
@@ -123,18 +123,18 @@ bool Job::promise_state(std::uint32_t rank, const Request& request, StoredKey& k
   return true;
 }
 
-// There is no room for it.
+// Refuses a push for which there is no room.
 void Job::refuse_push(std::uint32_t rank, const Request& request, StoredKey& key, const std::string& room,
                       bool last) {
   ++counters_.refused;
   const std::string why = "key " + key.name() + ", worker " + std::to_string(rank) + ": " + room;
   drop_incoming(key, rank);
-  // A round without this push would be another one for each worker.
+  // In a round without this push, workers would be at different rounds: the key fails.
   if (request.kind == Kind::push && terms_.consistency.mode == Consistency::Mode::sync) fail_key(key, why);
   tell_refused(rank, request, key, why, last);
 }
 
-// Once the worker knows, it may change the memory that it sends from.
+// The worker is told at the last piece: once it knows, it may change the memory that it sends from.
 void Job::tell_refused(std::uint32_t rank, const Request& request, StoredKey& key, const std::string& why,
                        bool last) {
   if (last) {
@@ -146,7 +146,7 @@ void Job::tell_refused(std::uint32_t rank, const Request& request, StoredKey& ke
   if (key.failures.any()) answer_waiting(key);
 }
 
-// The pushes that wait for a round go: those of others that would have made it complete have failed, or will.
+// Sets the key's error, and drops pushes that wait: pushes that would have completed their round have failed.
 void Job::fail_key(StoredKey& key, const std::string& why) {
   changes_.add(
       {.kind = Record::Kind::fail_key, .job = name_, .number = numbers_.at(key.name()), .text = why});
@@ -156,7 +156,7 @@ void Job::fail_key(StoredKey& key, const std::string& why) {
   memory_.recount(key);
 }
 
-// Empty: there is none.
+// Why the request cannot be accepted; empty: it can.
 std::string Job::problem_with(std::uint32_t rank, const Request& request, const StoredKey& key) const {
   const auto who = [&key] { return "key " + key.name() + ": "; };
   if (request.row_bytes > 0) {
@@ -208,7 +208,7 @@ void Job::clear_errors(std::uint32_t rank) {
   }
 }
 
-// Answers now, or later.
+// Answers the request now, or lets it wait at the key.
 void Job::wait(StoredKey& key, WaitingRequest waiting) {
   if (answer(key, waiting)) return;
   check_waiting(key, waiting.rank);

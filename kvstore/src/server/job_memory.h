@@ -1,4 +1,4 @@
-// What a job takes of a server's memory, and what it may take.
+// Counts the memory of a job, and compares it with the limits.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ class JobMemory {
   JobMemory(const JobMemory&) = delete;
   JobMemory& operator=(const JobMemory&) = delete;
 
-  // False: `why` says what is full. A backup has room for all that its primary had room for.
+  // False: `why` says which limit is reached. A backup has room for all that its primary had room for.
   bool has_room(std::uint64_t bytes, std::string& why);
-  // The same, of what jobs, workers and keys take themselves.
+  // has_room() for the overhead of jobs, workers and keys.
   bool has_room_for_overhead(std::uint64_t bytes, std::string& why) const;
   void use(std::int64_t bytes);
   void use_overhead(std::uint64_t bytes);
-  // To be called after each change of what a key, or a worker's buffers, take.
+  // To be called after each change of a key's memory, or of a worker's buffers.
   void recount(StoredKey& key);
   void recount(JobWorker& worker);
   void add_to(ServerStats& stats) const;
@@ -36,7 +36,7 @@ class JobMemory {
   Counters& counters_;
   const Changes& changes_;
   std::uint64_t used_ = 0, overhead_ = 0, buffers_ = 0;
-  KeyMemory keys_{};  // of all keys
+  KeyMemory keys_{};  // sum over all keys
 };
 
 }  // namespace heddle::kv_detail

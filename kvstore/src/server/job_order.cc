@@ -1,6 +1,7 @@
-// Where servers of keys depend on the order in which they are initialised, all workers have to have the same order. Workers
-// whose orders are the same up to some key send that key, whichever it is, to one server at least in common: that one sees
-// two keys of one place, or one key of two. A worker names a key when the server has the one before.
+// Where servers of keys depend on the order in which keys are initialised, all workers need the same order.
+// Workers whose orders are the same up to some key send that key, whichever it is, to at least one common
+// server. That server sees two keys with one position in the order, or one key with two. A worker names a key
+// when the server has the one before.
 #include "server/job.h"
 
 namespace heddle::kv_detail {
@@ -18,7 +19,7 @@ std::string problem(std::uint32_t rank, const Request& request, const StoredKey&
 
 }  // namespace
 
-// The key that contradicts the place of this one; null: none.
+// The key that contradicts this one's position in the order; null: none.
 StoredKey* Job::out_of_order(const Request& request) const {
   if (!terms_.is_ordered()) return nullptr;
   const std::uint32_t place = place_of(request);
@@ -30,8 +31,8 @@ StoredKey* Job::out_of_order(const Request& request) const {
   return taken == places_.end() ? nullptr : taken->second;
 }
 
-// True: it was refused, or will be when its last piece has come. Before the value is there nobody knows whose order is the
-// right one, and the other key's may never come.
+// True: the init is refused, now or at its last piece. As long as the other key has no value, nobody knows
+// whose order is the right one, and it may never get a value: its inits fail, too.
 bool Job::fail_out_of_order(std::uint32_t rank, const Request& request, std::size_t payload) {
   StoredKey* const other = out_of_order(request);
   if (!other) return false;

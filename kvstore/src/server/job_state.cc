@@ -1,4 +1,4 @@
-// The state of optimizers that workers set.
+// The optimizer's state that workers set.
 #include <utility>
 
 #include "server/job.h"
@@ -7,7 +7,7 @@
 namespace heddle::kv_detail {
 namespace {
 
-// The most that the table of rows takes besides what comes.
+// Most bytes that the table of rows takes besides the state that was received.
 std::uint64_t row_slot_bytes(const StateArrays& state, std::span<const std::byte> whole,
                              std::uint64_t row_bytes) {
   const auto rows = state.find("rows");
@@ -27,7 +27,7 @@ void Job::set_state(std::uint32_t rank, const Request& request, std::size_t payl
   StoredKey& key = key_of(request);
   const auto whole = std::make_shared<const std::vector<std::byte>>(std::exchange(worker.state, {}));
   std::string why;
-  // Beside the bytes that have come, and the state that the key has, there are the arrays that these are decoded to.
+  // Decoding needs memory for the arrays, beside the received bytes and the state that the key has.
   const auto has_room = [&](std::uint64_t slots) {
     if (make_room(whole->size() + slots, why)) return true;
     ++counters_.refused;

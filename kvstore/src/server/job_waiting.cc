@@ -1,4 +1,4 @@
-// A job's reports of workers that have never come, and of workers that wait for each other. The server writes them to its log.
+// A job's reports for the server's log: workers that have never come, and workers that wait for each other.
 #include <algorithm>
 #include <utility>
 
@@ -7,8 +7,8 @@
 namespace heddle::kv_detail {
 namespace {
 
-// The time until a report is made, and until it is made again. kLongOverdue: the time where somebody waits for a worker that does
-// not wait itself, which may just compute for long.
+// Times until a report is made, and until it is repeated. kLongOverdue: if a worker that others wait for does
+// not wait itself, as it may just compute for long.
 constexpr std::chrono::seconds kOverdue{5}, kOverdueAgain{15}, kLongOverdue{60};
 constexpr std::size_t kMostNames = 16;
 

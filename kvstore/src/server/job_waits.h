@@ -13,11 +13,11 @@ class JobWaits {
   explicit JobWaits(const Job& job) : job_(job) {}
 
   bool has(std::uint32_t rank) const;  // the worker waits for something
-  bool has_all() const;                // of those that others may wait for
-  std::string text() const;            // of each worker that waits, the first thing that it waits for
+  bool has_all() const;                // every worker that others may wait for waits itself
+  std::string text() const;            // for each worker that waits, the first thing that it waits for
 
  private:
-  std::string text_of(std::uint32_t rank) const;  // empty: for nobody
+  std::string text_of(std::uint32_t rank) const;  // what the worker waits for; empty: nothing
 
   const Job& job_;
 };

@@ -13,9 +13,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kPause{20};
-constexpr std::uint64_t kLong = 64 << 20;             // bytes whose update is noticed
-constexpr std::uint64_t kSlowest = 50'000;            // bytes a millisecond; less is no longer work
-constexpr std::chrono::milliseconds kPatience{1000};  // besides
+constexpr std::uint64_t kLong = 64 << 20;             // bytes from which an update takes noticeably long
+constexpr std::uint64_t kSlowest = 50'000;            // bytes a millisecond; slower work counts as hung
+constexpr std::chrono::milliseconds kPatience{1000};  // time that is allowed besides
 
 struct Speaker {
   std::function<void()> say{};
@@ -45,7 +45,7 @@ void run_long(std::uint64_t bytes, const std::function<void()>& work) {
       const EngineScope scope(engine);
       work();
     });
-  } catch (const std::system_error&) {  // there is no thread
+  } catch (const std::system_error&) {  // no thread can be started
     return work();
   }
   const auto end = Clock::now() + kPatience + std::chrono::milliseconds(bytes / kSlowest);

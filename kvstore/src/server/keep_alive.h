@@ -1,5 +1,5 @@
-// Long work on a server's thread. Nobody is heard meanwhile, but the scheduler goes on hearing that the server is there:
-// the thread itself says so between two parts of its work, so that one that hangs is silent.
+// Long work on a server's thread. No messages are received meanwhile, but the scheduler still gets
+// heartbeats. The thread itself sends them between two parts of its work, so a hung thread is silent.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ class KeepAliveScope {
 
 void keep_alive();
 
-// Runs `work`, which computes with so many bytes on the current engine. A lot of it runs on another thread, for which this one
-// waits, and says that it is there; but not for longer than such work can take. Rethrows what `work` throws.
+// Runs `work`, which computes with this many bytes on the current engine. A lot of work runs on another
+// thread while this one calls keep_alive(), but not for longer than it can take. Rethrows what `work` throws.
 void run_long(std::uint64_t bytes, const std::function<void()>& work);
 
 }  // namespace heddle::kv_detail

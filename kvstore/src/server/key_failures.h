@@ -1,4 +1,4 @@
-// Errors of updates of a key.
+// The error of a key, and those of its workers' pushes.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace heddle::kv_detail {
 
-// Pushes and pulls get the error until somebody's clear_errors. A worker with a push that has come to nothing gets it until its
-// own: it may not have seen it yet.
+// Pushes and pulls fail with the error until a worker calls clear_errors. A worker whose push was lost gets
+// the error until its own clear_errors: it may not have seen it yet.
 struct KeyFailures {
   using Why = std::shared_ptr<const std::string>;
 
   bool any() const { return why != nullptr; }
   bool has(std::uint32_t rank) const { return why || of_pushes.contains(rank); }
-  std::string text(std::uint32_t rank) const {  // empty: none
+  std::string text(std::uint32_t rank) const {  // empty: no error
     if (why) return *why;
     const auto own = of_pushes.find(rank);
     return own == of_pushes.end() ? std::string() : *own->second;
@@ -25,8 +25,8 @@ struct KeyFailures {
     if (why) of_pushes[rank] = why;
   }
 
-  Why why{};                                 // null: none
-  std::map<std::uint32_t, Why> of_pushes{};  // by rank
+  Why why{};                                 // the key's error; null: none
+  std::map<std::uint32_t, Why> of_pushes{};  // errors of lost pushes, by rank
 };
 
 }  // namespace heddle::kv_detail

@@ -1,4 +1,4 @@
-// What a key of a server keeps until its time has come: pushes of later rounds, and requests.
+// What a key of a server keeps until it can be handled: pushes of later rounds, and requests.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace heddle::kv_detail {
 
-// A push that has come completely.
+// A push that has been received completely.
 struct Push {
-  NDArray value{};  // undefined: an overwrite of another rank than 0, whose value does not count
+  NDArray value{};  // undefined: an overwrite of a rank other than 0, which has no value
   bool overwrite = false;
   double lr = 0, scale = 1;
-  NDArray rows{};                 // i64 (k), if `value` has (k, n) values of these rows only
-  std::uint64_t state_bytes = 0;  // of state that these rows may need, and do not have yet
+  NDArray rows{};                 // i64 (k): the rows that `value` (k, n) has; undefined: `value` is whole
+  std::uint64_t state_bytes = 0;  // bytes of state that `rows` will need, and do not have yet
 
   std::uint64_t bytes() const;
 };
@@ -28,22 +28,23 @@ struct Push {
 struct Incoming {
   NDArray memory{}, decoded{};
   std::uint64_t filled = 0, row_bytes = 0;
-  std::shared_ptr<const Codec> codec{};  // of a compressed push
+  std::shared_ptr<const Codec> codec{};  // codec of a compressed push; null: none
 };
 
-// What a key keeps of a worker.
+// A worker's pushes of a key.
 struct WorkerPushes {
-  std::uint64_t clock = 0;   // pushes that have come
-  std::uint64_t missed = 0;  // pushes that nobody waits for, or rounds that its pulls do not
-  std::list<Push> pushes{};  // sync: those of later rounds; empty, it has no memory
+  std::uint64_t clock = 0;  // pushes that the server has had
+  // Pushes that others do not wait for; sync: rounds that its pulls do not wait for
+  std::uint64_t missed = 0;
+  std::list<Push> pushes{};  // sync: pushes of later rounds; an empty list allocates nothing
   std::unique_ptr<Incoming> incoming{};
 };
 
-// Bytes that a key takes, besides its overhead.
+// Bytes that a key takes, without its overhead.
 struct KeyMemory {
   std::uint64_t value = 0;
-  std::uint64_t state = 0;    // of the optimizer, also what the pushes that were accepted will need
-  std::uint64_t waiting = 0;  // pushes, also those of which pieces have come
+  std::uint64_t state = 0;    // optimizer's state, with what accepted pushes will add
+  std::uint64_t waiting = 0;  // pushes that wait, or are being received
   std::uint64_t total() const { return value + state + waiting; }
 };
 
@@ -51,7 +52,7 @@ struct KeyMemory {
 struct WaitingRequest {
   std::uint32_t rank;
   Request request;
-  RowList rows{};  // of a pull of some rows
+  RowList rows{};  // the rows, of a pull of some rows
 };
 
 }  // namespace heddle::kv_detail

@@ -7,13 +7,14 @@ namespace heddle::kv_detail {
 namespace {
 
 constexpr std::chrono::milliseconds kRetry{20}, kLongestRetry{1000};
-// A connection on which the backup has answered nothing for so long, and on which nothing went out either, is half-open.
+// A connection on which the backup sends nothing, and nothing goes out, for this time is half-open.
 constexpr std::chrono::milliseconds kMostSilent{2000};
-// A backup that is wanted no longer hears so from the scheduler, and leaves, up to so long before the primary does.
+// A backup that is no longer needed hears so from the scheduler, and leaves, up to this time before the
+// primary hears it: such a loss is not logged.
 constexpr std::chrono::milliseconds kFarewell{1000};
-// Of records that a backup without the whole state has not confirmed: beyond that workers wait.
+// Most bytes of records that a backup without the whole state has not confirmed. Beyond it workers wait.
 constexpr std::uint64_t kMostUnconfirmed = 64 << 20;
-// Bytes for the backup that wait to be sent: beyond that it gets no more of a state.
+// Most bytes that wait to be sent to the backup. Beyond it no more of a state is sent.
 constexpr std::size_t kMostQueued = 16 << 20;
 
 std::uint64_t nanoseconds(Clock::time_point time) {
@@ -56,7 +57,7 @@ std::uint64_t ReplicaLink::bytes_of(const Entry& entry) {
   return sizeof(Entry) + entry.change.record.size() + entry.change.payload.bytes.size();
 }
 
-// They count for the limit of the process until the backup has them.
+// Records count for the memory limit of the process until the backup has them.
 void ReplicaLink::count(std::int64_t bytes) {
   entry_bytes_ += static_cast<std::uint64_t>(bytes);
   *owner_.memory_used() += static_cast<std::uint64_t>(bytes);
@@ -88,7 +89,7 @@ void ReplicaLink::tick(Clock::time_point now) {
   if (saver_) go_on(now);
 }
 
-// The backup does not answer while a large state is on its way, nor does it hear anything while this process is stopped.
+// A backup may not answer while a large state is on its way. A stopped process hears no backup.
 void ReplicaLink::look_for_silence(Clock::time_point now) {
   const std::size_t queued = owner_.transport().queued(peer_);
   if (queued < std::exchange(queued_, queued) || now - last_tick_ > kMostSilent / 2) heard_ = now;
@@ -115,14 +116,14 @@ void ReplicaLink::disconnected(const std::string& why, Clock::time_point now) {
   next_try_ = now + retry_;
   retry_ = std::min(2 * retry_, kLongestRetry);
   if (stage_ == Stage::sending) set_stage(Stage::idle);
-  // Workers would be told nothing until it is there again, and another copy may be made.
+  // Workers would wait until the learner is back. The scheduler may choose another one instead.
   if (target_.learner && stage_ != Stage::idle) report_lost();
   if (std::exchange(greeted_, false)) loss_ = {why, now + kFarewell};
 }
 
 void ReplicaLink::log_loss() {
   const std::string why = std::exchange(loss_, std::nullopt)->why;
-  // Without a job there is nothing of which the backup had a copy: servers that end one after the other say no warning.
+  // Without a job no copy is lost: servers that end one after the other log no warning.
   owner_.log(core_.has_jobs() ? ServerEvent::Level::warning : ServerEvent::Level::info, "backup_lost",
              {{"shard", std::to_string(shard_)}, {"backup", target_.address}, {"why", why}});
 }
@@ -165,7 +166,7 @@ void ReplicaLink::welcomed(const ReplicaMessage& message, Clock::time_point now)
   throw MalformedMessage("the backup has lost the state that it had confirmed");
 }
 
-// The scheduler would make such a backup the primary: it has to know of it, and begins the copy anew in another epoch.
+// Otherwise the scheduler could make such a backup the primary. It begins the copy anew, in another epoch.
 void ReplicaLink::report_lost() {
   if (std::exchange(lost_, true)) return;
   if (!target_.learner)
@@ -174,7 +175,7 @@ void ReplicaLink::report_lost() {
   owner_.backup_lost(shard_, copy_);
 }
 
-// The state of this moment goes in pieces; records of what changes meanwhile go behind it.
+// Sends the state of this moment in pieces, and then the records of what has changed meanwhile.
 void ReplicaLink::send_state(Clock::time_point now) {
   set_stage(Stage::idle);
   set_stage(Stage::sending);

@@ -1,4 +1,4 @@
-// A backup's end of the connection from its primary: it keeps a core that has made the same changes.
+// A backup's end of the connection from its primary: it keeps a core that makes the same changes.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@ namespace heddle::kv_detail {
 
 class ReplicaReceiver {
  public:
-  // `copy`: its number, see ShardView. `former`: the state of a primary that hands over; it is kept until there is a newer one.
+  // `copy`: number of the copy, see ShardView. `former`: this process's state as the former primary of a
+  // handover, kept until there is a newer one.
   ReplicaReceiver(ShardOwner& owner, std::uint32_t shard, std::uint64_t copy,
                   std::unique_ptr<ServerCore> former)
       : owner_(owner), shard_(shard), copy_(copy), former_(std::move(former)) {}
@@ -21,11 +22,11 @@ class ReplicaReceiver {
   ReplicaReceiver(const ReplicaReceiver&) = delete;
   ReplicaReceiver& operator=(const ReplicaReceiver&) = delete;
 
-  // The primary, to make this copy.
+  // The primary has said hello, to make this copy.
   void greeted(Peer peer, const ReplicaMessage& hello);
   void disconnected() { peer_ = 0; }
-  // As in Receiver. A change that cannot be made here leaves the state behind that of the primary, which does not know of it:
-  // then both throw CannotFollow, and the process has to end.
+  // As in Receiver. Both throw CannotFollow for a change that cannot be made here. The copy then lacks it,
+  // and the primary does not know: the process has to end.
   std::span<std::byte> memory_for(const ReplicaMessage& message, std::size_t bytes);
   void received(const ReplicaMessage& message, std::span<const std::byte> payload, Clock::time_point now);
 
@@ -33,7 +34,7 @@ class ReplicaReceiver {
   std::uint64_t copy() const { return copy_; }
   bool is_complete() const { return complete_ || former_; }
   bool has_jobs() const { return complete_ ? core_->has_jobs() : former_ && former_->has_jobs(); }
-  // No other primary of this epoch answers from then on.
+  // The primary does not answer workers from this time on.
   Clock::time_point end_of_lease() const { return lease_end_; }
   std::unique_ptr<ServerCore> take_core() { return std::move(complete_ ? core_ : former_); }
 

@@ -1,4 +1,4 @@
-// A job whose state is that of a snapshot: workers may build on what came after it.
+// A job that was restored from a snapshot: workers may rely on requests that came after it and are lost.
 #include <algorithm>
 #include <iterator>
 
@@ -18,7 +18,8 @@ std::string lost_settings(const std::string& when) {
          kAnew;
 }
 
-// A pull may have been sent right behind a push that has failed. An init has had its answer when the key had its value.
+// Why the request relies on lost ones; empty: it does not. A pull may have been sent right behind a push that
+// has failed. An init was answered when the key had its value.
 std::string lost_of_key(const std::string& when, const StoredKey* key, std::uint32_t rank,
                         const Request& request) {
   const bool is_push = request.kind == Kind::push,
@@ -40,8 +41,8 @@ std::string lost_of_key(const std::string& when, const StoredKey* key, std::uint
 
 }  // namespace
 
-// Keys that are made from now on get other numbers than those that were made after the snapshot, which workers may have. Who
-// had come to a call of all workers repeats it, unless it has had the answer.
+// Keys that are made from now on get other numbers than those that were made after the snapshot, which
+// workers may know. Workers repeat pending barriers and set_optimizers, unless these were answered.
 void Job::restored(const std::string& when) {
   restored_ = when;
   ++generation_;
@@ -50,7 +51,7 @@ void Job::restored(const std::string& when) {
   for (Worker& worker : workers_) worker.passed = worker.lost_settings = 0;
 }
 
-// What the worker has had answers to may have come after the snapshot.
+// The worker may have had answers to requests that came after the snapshot.
 void Job::resume(std::uint32_t rank, const Request& request) {
   if (restored_.empty()) return;
   changed(rank, request);
@@ -63,7 +64,7 @@ void Job::resume(std::uint32_t rank, const Request& request) {
   go_on_with_keys();
 }
 
-// True: the call was complete before the server was lost, since others have had the answer to it.
+// True: the call was complete before the server was lost, since others have had its answer. It is answered.
 bool Job::pass(std::uint32_t rank, const Request& request) {
   Worker& worker = workers_[rank];
   if (worker.passed == 0 || worker.passed >= collectives_) return false;
@@ -82,7 +83,7 @@ StoredKey* Job::find_key(std::uint32_t number) const {
   return generation_ == 0 || numbers_.at(key->name()) == number ? key : nullptr;
 }
 
-// Why a request cannot be answered that builds on what is not in the snapshot; empty: it can.
+// Why a request cannot be answered, since it relies on what is not in the snapshot; empty: it can.
 std::string Job::lost(std::uint32_t rank, const Request& request) const {
   if (restored_.empty()) return {};
   const Worker& worker = workers_[rank];
@@ -93,10 +94,10 @@ std::string Job::lost(std::uint32_t rank, const Request& request) const {
     case Kind::set_state:
       return worker.lost_settings != 0 ? lost_settings(restored_)
                                        : lost_of_key(restored_, find_key(request.key), rank, request);
-    case Kind::push_many:  // each key is looked at later
+    case Kind::push_many:  // each key is checked later
     case Kind::pull_many:
       return worker.lost_settings != 0 ? lost_settings(restored_) : "";
-    case Kind::set_optimizer:  // of a new process, which takes it for that of the job
+    case Kind::set_optimizer:  // sent by a new process, which expects the job's optimizer
       return worker.rejoined && worker.lost_settings != 0 ? lost_settings(restored_) : "";
     default:
       return {};

@@ -5,7 +5,7 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::size_t kMostLists = 1024;  // that have come in part
+constexpr std::size_t kMostLists = 1024;  // most lists that are received at once
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// The lists of rows that a worker's pulls name, while their pieces come.
+// Receives the lists of rows of a worker's pulls, which come in pieces.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,10 @@ inline std::uint64_t bytes_of(const RowList& list) { return list ? list->size() 
 
 class RowLists {
  public:
-  // Where a piece of a pull's list goes; row_problem() has found none. Throws MalformedMessage for a piece that is not the
-  // next one.
+  // Memory for a piece of a pull's list, which row_problem() has accepted. Throws MalformedMessage for a
+  // piece that is not the next one.
   std::span<std::byte> memory_for(const Request& request, std::size_t piece);
-  // The piece is there. The list, once all of it is; until then null, as for a list that was not begun.
+  // The piece has been received. Returns the list once it is complete, else null, also for an unknown list.
   RowList arrived(const Request& request, std::size_t piece, std::uint64_t bound);
   std::uint64_t bytes() const { return bytes_; }
   void clear() { lists_.clear(), bytes_ = 0; }
@@ -31,7 +31,7 @@ class RowLists {
     std::shared_ptr<std::vector<std::int64_t>> rows;
     std::uint64_t filled = 0;
   };
-  std::map<std::uint64_t, List> lists_;  // by the number of the request
+  std::map<std::uint64_t, List> lists_;  // keyed by Request::number
   std::uint64_t bytes_ = 0;
 };
 

@@ -44,7 +44,7 @@ std::int64_t count_in(const StateArrays& state, const std::string& name) {
   return count;
 }
 
-// A vector would double its memory, of which the limits know nothing.
+// Grows by an eighth: a vector would double its memory, which the limits do not know of.
 void grow(std::vector<std::byte>& data, std::size_t bytes) {
   if (data.capacity() < bytes) data.reserve(bytes + bytes / 8);
   data.resize(bytes);
@@ -106,7 +106,7 @@ void add_rows_to(NDArray& dense, const RowValues& rows) {
   add_rows(dense.view_as({bound, rows.width()}), sparse({rows.rows, widened(rows.values)}, bound));
 }
 
-// What the optimizer keeps of a row is seen from what it keeps of a weight with one row.
+// What the optimizer keeps of a row is found by an update of a weight with one row.
 RowOptimizer::RowOptimizer(const UpdateRule& rule, DType dtype, std::int64_t width)
     : rule_(rule), dtype_(dtype), width_(width) {
   const auto optimizer = made();
@@ -168,7 +168,7 @@ void RowOptimizer::update(const NDArray& weights, const RowValues& gradient, con
   ++updates_;
 }
 
-// Slots in the order of their rows.
+// Slots in rising order of their rows.
 std::vector<std::size_t> RowOptimizer::rising() const {
   std::vector<std::size_t> slots(rows_.size());
   std::iota(slots.begin(), slots.end(), std::size_t{0});

@@ -1,4 +1,4 @@
-// Updates of some rows of a key's value, at a cost in proportion to these rows.
+// Updates of some rows of a key's value, whose cost is in proportion to these rows.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,10 @@
 
 namespace heddle::kv_detail {
 
-constexpr std::uint64_t kRowSlotBytes = 56;  // of state, for a row's number and its place in the table
+// Overhead of a row with state: its number and its slot in the table
+constexpr std::uint64_t kRowSlotBytes = 56;
 
-// Rows of a value: their numbers, i64 (k), rising and each once, and what they have, (k, elements of a row).
+// Some rows of a value: their numbers, i64 (k), strictly rising, and their values (k, elements of a row).
 struct RowValues {
   NDArray rows{}, values{};
   bool defined() const { return rows.defined(); }
@@ -27,41 +28,42 @@ struct RowValues {
   std::uint64_t bytes() const;
 };
 
-// The rows that a push's payload has. Throws MalformedMessage unless they rise and are below `bound`.
+// The rows in a push's payload. Throws MalformedMessage unless they are strictly rising and below `bound`.
 RowValues rows_in(const NDArray& payload, std::uint64_t row_bytes, DType dtype, std::uint64_t bound);
-// The sum over all, added in their order: f32 of halves. `bound`: the rows that there can be.
+// The sum of all, added in their order; f32 for f16 and bf16. `bound`: number of rows of the value.
 RowValues sum_rows(const std::vector<RowValues>& all, std::int64_t bound);
-// matrix (n, width): contiguous. Returns once it is done.
+// `matrix`: contiguous (n, width). Both functions return once they are done.
 NDArray gather_rows(const NDArray& matrix, const NDArray& rows);
 void scatter_rows(const NDArray& matrix, const RowValues& rows);
-void add_rows_to(NDArray& dense, const RowValues& rows);  // dense: flat, f32 for rows of halves
+void add_rows_to(NDArray& dense, const RowValues& rows);  // dense: flat; f32 for f16 and bf16
 
-// The optimizer of a value of which only rows were updated so far. Keeps state of the rows that have been, each of which is
-// updated as a weight of its own.
+// The optimizer of a value of which only rows were updated so far. It keeps state of updated rows only, each
+// of which is updated as a weight of its own.
 class RowOptimizer {
  public:
   // Throws InvalidArgument if the optimizer does not update weights of this type.
   RowOptimizer(const UpdateRule& rule, DType dtype, std::int64_t width);
-  // weights: those of the gradient's rows, which change in place. Throws InvalidArgument.
+  // `weights`: the values of the gradient's rows, changed in place. Throws InvalidArgument.
   void update(const NDArray& weights, const RowValues& gradient, const UpdateOptions& options);
 
-  // "rows" (i64, rising), what there is of each of these, such as "velocity", "width" and "updates": all one-dimensional.
+  // "rows" (i64, rising), "width", "updates", and arrays such as "velocity" by row; all are one-dimensional.
   StateArrays state() const;
-  // `bound`: the rows that there can be. Throws InvalidArgument or MalformedMessage, having changed nothing.
+  // `bound`: number of rows of the value. Throws InvalidArgument or MalformedMessage, having changed nothing.
   void set_state(const StateArrays& state, std::int64_t bound);
-  std::uint64_t bytes() const;      // of state
-  std::uint64_t row_bytes() const;  // of the state of one row
-  // Of these rows, which rise: those that there is no state of.
+  std::uint64_t bytes() const;      // size of all state
+  std::uint64_t row_bytes() const;  // size of the state of one row
+  // How many of these rows, which are in rising order, have no state.
   std::int64_t count_without_state(const NDArray& rows) const;
   std::int64_t width() const { return width_; }
 
   // An optimizer with this state that updates the whole value.
   std::unique_ptr<Optimizer> whole(const NDArray& matrix) const;
-  // Takes over the state, one-dimensional, of a whole value of `rows` rows, if most of them have none. False: they do.
+  // Takes state of a whole value with `rows` rows, in one-dimensional arrays, if half of the rows or more
+  // have none. False: too many have state, or it does not fit.
   bool take_over(const StateArrays& state, std::int64_t rows);
 
  private:
-  // One array of the state: so many bytes for each row that there is state of.
+  // One array of the state: row_bytes bytes for each row that has state.
   struct Column {
     DType dtype = DType::f32;
     std::size_t row_bytes = 0;
@@ -78,7 +80,7 @@ class RowOptimizer {
   const std::int64_t width_;
   std::int64_t updates_ = 0;
   std::map<std::string, Column> columns_;
-  std::vector<std::int64_t> rows_;  // by slot, in the order in which they were touched first
+  std::vector<std::int64_t> rows_;  // rows by slot, in the order in which they were first updated
   std::unordered_map<std::int64_t, std::size_t> slots_;
 };
 

@@ -5,7 +5,8 @@
 namespace heddle::kv_detail {
 namespace {
 
-// Empty: an element is not finite. It would stay so in all that follows.
+// Encodes value - sent, and adds what was encoded to `sent`. Empty: an element is not finite, as all later
+// versions of it would not be.
 std::vector<std::byte> encode_change(const Codec& codec, std::span<const float> value,
                                      std::vector<float>& sent) {
   std::vector<float> change(value.size()), decoded(value.size());

@@ -1,5 +1,6 @@
-// What a worker has been sent of values that it pulls compressed. The next answer is how the value differs from that, so what
-// an encoding has left out comes with a later pull. Lost with the connection: then the value is sent as it is.
+// Copies of the values that a worker has by compressed pulls. The next answer is the difference to the copy,
+// so that a later pull makes up for what an encoding has left out. Without its connection a worker has no
+// copies: the next answer is the whole value.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +20,11 @@ class SentValues {
   struct Answer {
     std::shared_ptr<const void> owner;
     std::span<const std::byte> bytes;
-    std::uint32_t number =
-        0;  // 1: the value as it is. More: what changes value number - 1. 0: as it is, and forgotten
+    // Version of the value sent. 1: all of it. n > 1: the difference to version n - 1. 0: all of it, and no
+    // copy is kept.
+    std::uint32_t number = 0;
   };
-  // `has`: the number of the value that the worker has; 0: none. Without room what is sent is not kept.
+  // `has`: version that the worker has; 0: none. Without `room` no copy is kept.
   Answer answer(const StoredKey& key, const Codec& codec, std::uint32_t has, bool room);
   void clear() { all_.clear(), bytes_ = 0; }
   std::uint64_t bytes() const { return bytes_; }

@@ -24,12 +24,12 @@ using kv_detail::Clock;
 using kv_detail::Peer;
 
 constexpr std::chrono::milliseconds kIdleTick{500};
-constexpr std::uint64_t kMessagesBetween = 16;  // two looks at the clock
-// While the state of many keys is collected: the part of the time that it may take, so much of it at once after a rest, and
-// how long a server with nothing else to do sleeps.
+constexpr std::uint64_t kMessagesBetween = 16;  // messages between two calls of keep_alive()
+// Collecting the state of many keys takes one part in kPartsOfTime of the time, and kCollectAtOnce at once
+// after a rest. A server with nothing else to do sleeps for kShortSleep in between.
 constexpr int kPartsOfTime = 3;
 constexpr std::chrono::microseconds kCollectAtOnce{1000}, kShortSleep{200};
-// After which it is logged that the scheduler cannot be reached, first and again.
+// Times until it is logged that the scheduler cannot be reached, first and again.
 constexpr std::chrono::seconds kFirstComplaint{5}, kComplaints{60};
 
 kv_detail::TransportOptions transport_options(const ServerOptions& options) {
@@ -47,7 +47,7 @@ ServerOptions checked(ServerOptions options) {
   if (!options.scheduler.empty())
     kv_detail::parse_address_of_peer(options.scheduler);  // throws InvalidArgument
   if (!options.advertise.empty()) kv_detail::parse_address_of_peer(options.advertise);
-  if (!options.etcd.urls.empty()) kv_detail::checked_urls(options.etcd);  // the same
+  if (!options.etcd.urls.empty()) kv_detail::checked_urls(options.etcd);  // throws InvalidArgument
   if (!options.scheduler.empty() && !options.etcd.urls.empty()) refuse("there are both a scheduler and etcd");
   if (options.servers < (scheduled ? 0 : 1)) refuse("servers is " + std::to_string(options.servers));
   if (options.number < (scheduled ? -1 : 0) || (options.servers > 0 && options.number >= options.servers))
@@ -79,7 +79,7 @@ struct Server::Impl final : kv_detail::Receiver {
   }
 
   std::unique_ptr<kv_detail::ServerNode> make_node() {
-    const EngineScope scope(engine);  // of the values that it restores
+    const EngineScope scope(engine);  // the engine of restored values
     return std::make_unique<kv_detail::ServerNode>(options, kv_detail::new_incarnation(), *transport, begun);
   }
 
@@ -106,13 +106,12 @@ struct Server::Impl final : kv_detail::Receiver {
     member->on_views = [this](const kv_detail::Views& views) {
       try {
         node.set_views(views, Clock::now());
-      } catch (
-          const std::exception&) {  // there are snapshots, and none of them is good, or there is no memory
+      } catch (const std::exception&) {  // no snapshot is valid, or out of memory
         lost = std::current_exception();
         throw;
       }
     };
-    // With views a server goes on as it is: its workers know where it is.
+    // A refused server that has views goes on: its workers know where it is.
     member->on_refused = [this](const std::string& why) {
       node.log(ServerEvent::Level::error, "refused", {{"why", why}});
       if (member->views().version == 0) lost = std::make_exception_ptr(StoreError(why));
@@ -158,7 +157,7 @@ struct Server::Impl final : kv_detail::Receiver {
   }
   void received(Peer peer, std::span<const std::byte> head, std::span<std::byte> payload) override {
     if (of_scheduler(peer)) return member->received(peer, head, Clock::now());
-    if (++messages % kMessagesBetween == 0) kv_detail::keep_alive();  // many connections may have as many
+    if (++messages % kMessagesBetween == 0) kv_detail::keep_alive();  // one poll may receive many messages
     try {
       node.received(peer, head, payload, Clock::now());
     } catch (const kv_detail::CannotFollow&) {
@@ -186,7 +185,7 @@ struct Server::Impl final : kv_detail::Receiver {
     if (stats_wanted) stats = current_stats();
     is_draining = node.is_draining();
     not_ready = node.reason_not_ready(Clock::now());
-    // What it knows of its copies may be out of date, and nobody takes over from a server without the scheduler.
+    // Without the scheduler, copies may have changed unnoticed, and no server takes over from this one.
     if (not_ready.empty() && member && !member->is_registered()) not_ready = "no scheduler: " + member->why();
     stats_wanted = probed = false;
     answered.notify_all();
@@ -200,7 +199,7 @@ struct Server::Impl final : kv_detail::Receiver {
     }
   }
 
-  // With the lock of what a running server answers to probes.
+  // Gets the answers to probes from a running server. Returns the lock that guards them.
   std::unique_lock<std::mutex> probe() {
     std::unique_lock lock(mutex);
     if (!running) return lock;
@@ -221,7 +220,7 @@ struct Server::Impl final : kv_detail::Receiver {
     node.drain();
   }
 
-  // A piece of the state, for a snapshot or a new backup. True: there is more.
+  // Collects a piece of the state, for a snapshot or a new backup. True: there is more.
   bool collect() {
     if (!node.has_more()) return false;
     const auto begin = Clock::now();
@@ -231,7 +230,7 @@ struct Server::Impl final : kv_detail::Receiver {
     return node.has_more();
   }
 
-  // In the middle of long work.
+  // Called during long work on the server's thread.
   void keep_alive() {
     const auto now = Clock::now();
     if (member) member->keep_alive(now);
@@ -260,7 +259,7 @@ struct Server::Impl final : kv_detail::Receiver {
       if (lost) std::rethrow_exception(lost);
     }
     if (member) member->depart();
-    transport->poll(std::chrono::microseconds(0));  // the last replies
+    transport->poll(std::chrono::microseconds(0));  // sends the last replies
     node.finish_snapshots();
     for (const Peer peer : node.peers()) transport->close(peer);
     log_events();
@@ -279,9 +278,9 @@ struct Server::Impl final : kv_detail::Receiver {
   kv_detail::TimeShare share_of_collecting{kPartsOfTime, kCollectAtOnce};
   const std::chrono::milliseconds tick = std::min(
       kv_detail::is_scheduled(options) ? kv_detail::kBeat / 2 : kIdleTick, options.snapshot_interval);
-  std::exception_ptr
-      lost{};  // could not follow a primary or restore a shard, or the scheduler has refused it
-  std::uint64_t messages = 0;  // that have come
+  // Why run() has to end: a change or a shard that cannot be taken, or a refusal by the scheduler.
+  std::exception_ptr lost{};
+  std::uint64_t messages = 0;  // messages received
   std::atomic<bool> stopping{false}, draining{false};
   std::mutex mutex;  // guards what follows
   std::condition_variable answered;

@@ -6,10 +6,11 @@
 namespace heddle::kv_detail {
 namespace {
 
-// Bytes of replies that wait for one worker: it may ask for all values at once, for each of several replicas of its model.
+// Most unread replies of a worker: kUnread bytes + kUnreadValues times the memory in use. It may ask for all
+// values at once, for each of several replicas of its model.
 constexpr std::size_t kUnread = 256 << 20, kUnreadValues = 16;
 
-// Names are labels of metrics and words of a log.
+// Job names become labels of metrics and words of a log.
 bool is_good_name(const std::string& name) {
   return std::all_of(name.begin(), name.end(), [](char one) { return one >= ' ' && one <= '~'; });
 }
@@ -79,7 +80,7 @@ std::string ServerCore::refusal(const Hello& hello) const {
 
 void ServerCore::greet(Peer peer, Session& session, const Hello& hello, Clock::time_point now) {
   if (session.job || session.refused) throw MalformedMessage("a second hello");
-  // A job that begins right after another one of its name has nothing of it.
+  // A new job has nothing of a job of the same name that is over.
   if (const auto before = jobs_.find(hello.job);
       before != jobs_.end() && before->second->is_over() && !before->second->has_had(hello))
     end_job(before);
@@ -88,7 +89,7 @@ void ServerCore::greet(Peer peer, Session& session, const Hello& hello, Clock::t
   if (const std::string why = refusal(hello); !why.empty()) {
     const auto known = jobs_.find(hello.job);
     session.refused = true;
-    // A former process of this rank may only seem to be there.
+    // A former process of this rank may only seem to be connected: the worker may try again.
     const bool later = (known != jobs_.end() && known->second->is_connected(hello));
     Reply reply{.kind = Kind::failed, .clock = later};
     reply.text = why;
@@ -99,7 +100,7 @@ void ServerCore::greet(Peer peer, Session& session, const Hello& hello, Clock::t
   }
   Job& job = job_for(hello, incarnation_ + jobs_begun_ + 1, now);
   Record joined{.kind = Record::Kind::join, .number = job.incarnation(), .hello = hello};
-  joined.hello.oldest = joined.hello.newest = kOldestProtocol;  // what it speaks is nothing to the backup
+  joined.hello.oldest = joined.hello.newest = kOldestProtocol;  // the backup ignores versions
   changes_.add(joined);
   session.job = &job;
   session.rank = hello.rank;
@@ -114,7 +115,7 @@ void ServerCore::greet(Peer peer, Session& session, const Hello& hello, Clock::t
   log(ServerEvent::Level::info, "worker_joined", who);
 }
 
-// The job of that name, or a new one.
+// Finds the job of that name, or makes it.
 Job& ServerCore::job_for(const Hello& hello, std::uint64_t incarnation, Clock::time_point now) {
   const auto found = jobs_.find(hello.job);
   if (found != jobs_.end()) return *found->second;
@@ -145,7 +146,7 @@ void ServerCore::received(Peer peer, std::span<const std::byte> head, std::size_
   Session& session = session_of(peer);
   const FromWorker message = decode_from_worker(head, payload);
   if (const auto* hello = std::get_if<Hello>(&message)) return greet(peer, session, *hello, now);
-  // A slow backup keeps back the answer to a worker's leave: the worker asks meanwhile whether the server is there.
+  // While the answer to its leave is held for a slow backup, a worker still sends pings.
   if (session.over) return;
   if (!session.job) throw MalformedMessage("a request before a hello");
   session.job->received(session.rank, std::get<Request>(message), payload, now);
@@ -158,7 +159,7 @@ void ServerCore::restored(const std::string& when, std::uint64_t incarnation) {
 
 std::size_t ServerCore::most_unread() const { return kUnread + kUnreadValues * used_; }
 
-// A peer that does not say hello, or stays after it was refused, would keep its connection for ever.
+// Closes connections that have sent no hello, or that stay after a refusal: they could stay for ever.
 void ServerCore::close_idle(Clock::time_point now) {
   for (auto session = sessions_.begin(); session != sessions_.end();) {
     auto& [peer, one] = *session;
@@ -199,8 +200,8 @@ ServerCore::Jobs::iterator ServerCore::end_job(Jobs::iterator entry) {
   Job& job = *entry->second;
   changes_.add({.kind = Record::Kind::end_job, .job = job.name()});
   log(ServerEvent::Level::info, "job_ended", {{"job", job.name()}});
-  // Its workers close their connections: the answers to their leaves may still be on the way, and a worker without one would
-  // connect again, as the first of a job of the same name.
+  // Workers close the connections themselves: answers to their leaves may still be on the way, and a worker
+  // without one would connect again, as the first of a new job of that name.
   for (auto& [peer, session] : sessions_) {
     if (session.job != &job) continue;
     session.job = nullptr;

@@ -1,5 +1,5 @@
-// What a server does with messages, without threads, clocks and connections: it is given what has come and the time, and
-// says what to send. So a test can run it in any order and at any speed.
+// What a server does with messages, without threads, clocks and connections: it is given events and the time,
+// and returns what to send. So a test can run it in any order and at any speed.
 #pragma once
 
 #include <map>
@@ -16,44 +16,44 @@
 
 namespace heddle::kv_detail {
 
-// What there is to do for the owner, in this order.
+// What the owner has to do, in this order.
 struct Outbox {
-  std::vector<Change> changes;  // of which the backup is told before the workers get what follows
-  std::vector<std::pair<Peer, std::vector<std::byte>>> greetings;  // welcomes, and refusals
+  std::vector<Change> changes;  // the backup has to have these before workers get the replies
+  std::vector<std::pair<Peer, std::vector<std::byte>>> greetings;  // welcomes and refusals
   std::vector<Outgoing> replies;
   std::vector<Peer> closed;
-  std::vector<std::shared_ptr<Job>> ended;  // keep the memory that closed connections may still write to
+  std::vector<std::shared_ptr<Job>> ended;  // keeps memory that closed connections may still write to
   std::vector<ServerEvent> events;
 };
 
 class ServerCore {
  public:
-  // `used`: the bytes of all cores of the process, which have one limit.
+  // `used`: the bytes of all cores of the process, which share one limit.
   ServerCore(const ServerOptions& options, std::uint64_t incarnation,
              std::shared_ptr<std::uint64_t> used = std::make_shared<std::uint64_t>(0));
 
   void connected(Peer peer, const std::string& key);
-  // `loss`: the level of the event for a worker that has not said that it leaves.
+  // `loss`: the level of the event if the worker has not left.
   void disconnected(Peer peer, const std::string& why, Clock::time_point now,
                     ServerEvent::Level loss = ServerEvent::Level::warning);
   // As in Receiver. Both throw MalformedMessage.
   std::span<std::byte> memory_for(Peer peer, std::span<const std::byte> head, std::size_t bytes);
   void received(Peer peer, std::span<const std::byte> head, std::size_t payload, Clock::time_point now);
-  // Drops workers that are gone, and jobs that are over. To be called every second or so.
+  // Drops workers that are gone, and ends jobs that are over. To be called every second or so.
   void tick(Clock::time_point now);
-  // The process was stopped, or busy, for so long: workers could not be heard.
+  // The process was stopped, or busy, for this time: workers could not be heard.
   void paused(Clock::duration time);
   std::vector<Peer> peers() const;
-  std::uint64_t held_bytes() const { return counters_.held.bytes(); }  // by replies, besides what is used
-  std::uint64_t memory_used() const { return used_ + counters_.overhead; }  // bytes
-  // The most bytes of replies that may wait for a worker to read them. A connection with more is to be closed.
+  std::uint64_t held_bytes() const { return counters_.held.bytes(); }       // held by replies only
+  std::uint64_t memory_used() const { return used_ + counters_.overhead; }  // in bytes
+  // Most bytes of replies that may wait for one worker. A connection with more is to be closed.
   std::size_t most_unread() const;
   void drain() { draining_ = true; }
   bool is_draining() const { return draining_; }
-  bool has_jobs() const { return !jobs_.empty(); }  // of which not all workers have left
-  // The state was loaded from a snapshot of that time, which may be older than what workers know. `incarnation`: a new one.
+  bool has_jobs() const { return !jobs_.empty(); }  // jobs with workers that have not left
+  // The state was loaded from a snapshot of `when`: workers may know later ones. `incarnation`: a new one.
   void restored(const std::string& when, std::uint64_t incarnation);
-  // How many changes of the state there were: what was saved at the same number is still the state.
+  // Number of changes of the state: a state that was saved at the same number is still up to date.
   std::uint64_t changes() const { return changes_.count; }
   std::uint64_t jobs_ended() const { return jobs_begun_ - jobs_.size(); }
 
@@ -61,25 +61,26 @@ class ServerCore {
   ServerStats stats(Clock::time_point now) const;
   void add_to(ServerStats& stats, Clock::time_point now) const;
 
-  // From now on the outbox has changes, for a backup.
+  // From now on the outbox has the changes, for a backup.
   void record_changes(bool wanted) { changes_.wanted = wanted; }
-  // Of a backup, which has no workers: records of its primary, as memory_for and received are for messages of workers.
+  // Makes this the core of a backup, which has no workers and applies its primary's records. memory_for() and
+  // apply() do for records what memory_for() and received() do for messages.
   void follow() { changes_.following = true; }
   std::span<std::byte> memory_for(const Record& record, std::size_t bytes);
   void apply(const Record& record, std::size_t payload, Clock::time_point now);
-  // It is the primary now: all workers have been heard just now.
+  // The core of a backup becomes that of the primary. All workers count as heard at `now`.
   void promote(Clock::time_point now);
 
  private:
-  friend class StateSaver;  // state_saver.h
+  friend class StateSaver;  // defined in state_saver.h
   friend class StateLoader;
   struct Session {
     std::string key;
-    Job* job = nullptr;  // null: it has not said hello, is refused, or the job has ended
+    Job* job = nullptr;  // null: before the hello, after a refusal, or after the end of the job
     std::uint32_t rank = 0;
-    bool refused = false;       // no hello is taken any more
-    bool over = false;          // its job has ended
-    Clock::time_point since{};  // when tick() first saw it without a job
+    bool refused = false;       // no hello is accepted any more
+    bool over = false;          // the job of the session has ended
+    Clock::time_point since{};  // when tick() first saw the session without a job
   };
   using Jobs = std::map<std::string, std::shared_ptr<Job>>;
   Session& session_of(Peer peer);  // throws MalformedMessage
@@ -98,7 +99,7 @@ class ServerCore {
   bool draining_ = false;
   Counters counters_;
   const std::shared_ptr<std::uint64_t> memory_;
-  std::uint64_t& used_;  // bytes, of all jobs of all cores
+  std::uint64_t& used_;  // bytes of all jobs of all cores
   Outbox outbox_;
   Changes changes_;
   Jobs jobs_;

@@ -7,9 +7,9 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::chrono::milliseconds kReassure{500};  // between two words to workers that wait for long
+constexpr std::chrono::milliseconds kReassure{500};  // time between two unasked answers to workers that wait
 
-// A worker of several parts of the keys is one worker.
+// Merges the statistics of a worker over all shards.
 void merge_workers(std::vector<WorkerStats>& workers) {
   const auto who = [](const WorkerStats& one) { return std::tie(one.job, one.rank); };
   std::stable_sort(workers.begin(), workers.end(),
@@ -64,7 +64,7 @@ std::string ServerNode::reason_not_ready(Clock::time_point now) const {
   const auto number = static_cast<std::size_t>(options_.number);
   if (number >= shards_.size()) return "the scheduler has not said yet what this server keeps";
   if (const std::string why = shards_[number]->reason_not_to_serve(now); !why.empty()) return why;
-  // A server that does not say how many copies it wants finds out from the first backup that there is.
+  // A server whose options leave the number of copies open learns it from the first backup in a view.
   const bool copied = options_.replicas == 2 || (options_.replicas == 0 && copies_seen_);
   for (const auto& shard : shards_) {
     if (const std::string why = shard->reason_not_complete(copied); !why.empty()) return why;
@@ -104,14 +104,14 @@ void ServerNode::disconnected(Peer peer, const std::string& why, Clock::time_poi
   Shard& shard = *shards_[session.shard];
   if (session.kind == Session::Kind::replica) shard.disconnected(peer, why, now);
   if (session.kind != Session::Kind::worker || !shard.core()) return;
-  // A worker hears from the scheduler that another server has the part, and leaves, maybe before this server hears it.
+  // Workers may hear from the scheduler that the shard has moved, and leave, before this server hears it.
   const bool moves =
       shard.has_backup() && (draining_ || session.shard != static_cast<std::uint32_t>(options_.number));
   shard.core()->disconnected(peer, why, now, moves ? ServerEvent::Level::info : ServerEvent::Level::warning);
   shard.say(now);
 }
 
-// A backup. The server goes on without a copy, and tries again: the next view may have another one.
+// The server goes on without a backup that it cannot connect to, and tries again.
 void ServerNode::cannot_connect(Peer peer, const std::string& why, Clock::time_point now) {
   if (const auto found = sessions_.find(peer); found != sessions_.end()) {
     const std::uint32_t shard = found->second.shard;
@@ -121,7 +121,7 @@ void ServerNode::cannot_connect(Peer peer, const std::string& why, Clock::time_p
   disconnected(peer, why, now);
 }
 
-// Null: it serves no longer.
+// The shard of the connection; null: it is not served any more.
 Shard* ServerNode::serving(const Session& session) {
   Shard& shard = *shards_[session.shard];
   return shard.core() ? &shard : nullptr;
@@ -150,7 +150,7 @@ void ServerNode::received(Peer peer, std::span<const std::byte> head, std::span<
   Shard* const shard = serving(session);
   if (!shard) throw MalformedMessage("a message to a server that serves no longer");
   shard->core()->received(peer, head, payload.size(), now);
-  shard->say(now);  // the first reply need not wait for the messages that have come behind it
+  shard->say(now);  // the first reply does not wait for later messages
 }
 
 void ServerNode::greeted(Peer peer, Session& session, std::span<const std::byte> head, std::size_t payload,
@@ -176,7 +176,7 @@ void ServerNode::greeted(Peer peer, Session& session, std::span<const std::byte>
   worker_greeted(peer, session, *hello, head, now);
 }
 
-// Its connection stays one that has said no hello: it is closed as such, unless the administrator closes it.
+// The connection counts as one without a hello: it is closed as such, or by the administrator.
 void ServerNode::administrator_asks(Peer peer, const Session& session, const AdminWish& wish) {
   const bool drains = wish.what == AdminWish::What::drain;
   const Versions theirs{wish.oldest, wish.newest}, mine = versions_up_to(options_.protocol);
@@ -209,7 +209,7 @@ void ServerNode::tell_administrator(Peer peer, std::string_view text) {
 
 void ServerNode::worker_greeted(Peer peer, Session& session, const Hello& hello,
                                 std::span<const std::byte> head, Clock::time_point now) {
-  // A server that the scheduler knows has more shards than its own; another one says itself what is wrong with the number.
+  // A server that the scheduler knows may have any shard; another one has its own, and refuses wrong numbers.
   const bool any = is_scheduled(options_) && hello.server < shards_.size();
   const std::uint32_t number = any ? hello.server : static_cast<std::uint32_t>(options_.number);
   const auto refuse = [&](const std::string& why, bool for_good = false) {
@@ -233,7 +233,7 @@ void ServerNode::worker_greeted(Peer peer, Session& session, const Hello& hello,
   shard.say(now);
 }
 
-// A peer that says no hello would hold its connection for ever.
+// Closes connections that send no hello: they could stay for ever.
 void ServerNode::close_idle(Clock::time_point now) {
   std::vector<Peer> idle;
   for (const auto& [peer, session] : sessions_) {
@@ -255,7 +255,7 @@ void ServerNode::keep_alive(Clock::time_point now) {
 void ServerNode::tick(Clock::time_point now) {
   close_idle(now);
   for (const auto& shard : shards_) shard->tick(now);
-  // Answers may wait for a busy backup for longer than a worker believes that the server is there.
+  // Answers may wait for a busy backup for longer than a worker waits before it takes the server for dead.
   if (std::any_of(shards_.begin(), shards_.end(), [](const auto& shard) { return shard->holds_answers(); }))
     return keep_alive(now);
   answered_ = now;
@@ -279,7 +279,7 @@ void ServerNode::drain() {
   draining_ = true;
   for (const auto& shard : shards_) {
     if (shard->core() && !shard->has_backup())
-      shard->core()->drain();  // else it goes to the backup with its jobs
+      shard->core()->drain();  // otherwise the jobs go on at the backup
   }
 }
 
@@ -287,7 +287,7 @@ void ServerNode::finish_snapshots() {
   for (const auto& shard : shards_) shard->finish_snapshot();
 }
 
-// A complete copy stays until the scheduler needs it no longer.
+// A server with a complete copy stays until views no longer need the copy.
 bool ServerNode::is_drained() const {
   return draining_ && std::all_of(shards_.begin(), shards_.end(), [](const auto& shard) {
            return (!shard->core() || !shard->core()->has_jobs()) && !shard->keeps_copy();
@@ -312,7 +312,7 @@ ServerStats ServerNode::stats(Clock::time_point now) const {
       shard->core()->add_to(stats, now);
       stats.memory_used += shard->core()->held_bytes();
     }
-    stats.jobs = std::max(stats.jobs, jobs);  // each part has all of them
+    stats.jobs = std::max(stats.jobs, jobs);  // each shard has all jobs
     shard->add_snapshots_to(stats.snapshots, now);
     if (shard->epoch() == 0) continue;
     ShardStats one{.epoch = static_cast<std::int64_t>(shard->epoch())};

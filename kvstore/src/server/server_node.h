@@ -1,5 +1,5 @@
-// A server without threads and clocks: its shards, and which peer each message concerns. So a test can run it on a network
-// and a clock of its own.
+// A server without threads and clocks: its shards, and the shard that each message is for. So a test can run
+// it on a network and a clock of its own.
 #pragma once
 
 #include <cstdint>
@@ -21,53 +21,53 @@
 
 namespace heddle::kv_detail {
 
-// A scheduler says what the server keeps.
+// True if a scheduler assigns shards to the server.
 inline bool is_scheduled(const ServerOptions& options) {
   return !options.scheduler.empty() || !options.etcd.urls.empty();
 }
 
 class ServerNode final : public ShardOwner {
  public:
-  // Without a scheduler it is the primary of its own shard from the start. `transport` is used from the first call below on.
+  // Without a scheduler it is the primary of its own shard at once. The constructor does not use `transport`.
   ServerNode(const ServerOptions& options, std::uint64_t incarnation, Transport& transport,
              Clock::time_point now);
 
-  // As in Receiver. An exception means that the peer is to be closed; CannotFollow, that the process has to end.
+  // As in Receiver. After an exception the peer is to be closed; after CannotFollow the process has to end.
   void connected(Peer peer, const std::string& key, Clock::time_point now);
   void disconnected(Peer peer, const std::string& why, Clock::time_point now);
   void cannot_connect(Peer peer, const std::string& why, Clock::time_point now);
   std::span<std::byte> memory_for(Peer peer, std::span<const std::byte> head, std::size_t bytes);
   void received(Peer peer, std::span<const std::byte> head, std::span<std::byte> payload,
                 Clock::time_point now);
-  // In the middle of long work, in which nobody is answered: tells workers that the server is there.
+  // Called during long work, while no request is answered: tells workers that the server is alive.
   void keep_alive(Clock::time_point now);
-  // To be called every kBeat or so.
+  // To be called about every kBeat.
   void tick(Clock::time_point now);
-  // Goes on, for a moment, with state that is being collected; has_more(): there is some.
+  // Collects the next piece of state; has_more(): there is some.
   void go_on();
   bool has_more() const;
-  // The scheduler has said which server this is. The same in each later call.
+  // The scheduler has assigned this number. It is the same in each later call.
   void set_number(int number, int servers);
-  // What it tells servers only.
+  // The scheduler's secret, which it tells only servers.
   void set_secret(std::uint64_t secret) { secret_ = secret; }
-  // The scheduler's newest.
+  // The newest views of the scheduler.
   void set_views(const Views& views, Clock::time_point now);
-  // Shards and epochs whose backups have got all since the last call.
+  // Shards and copies whose backups have got all state since the last call.
   std::vector<std::pair<std::uint32_t, std::uint64_t>> take_synced() { return std::exchange(synced_, {}); }
 
-  // The same of backups that have lost it.
+  // Shards and copies whose backups have lost state since the last call.
   std::vector<std::pair<std::uint32_t, std::uint64_t>> take_lost() { return std::exchange(lost_, {}); }
 
-  // What administrators have asked for since the last call, each of which the owner answers by tell_administrator().
+  // Requests of administrators since the last call. The owner answers each by tell_administrator().
   std::vector<std::pair<Peer, AdminWish::What>> take_wishes() { return std::exchange(wishes_, {}); }
   void tell_administrator(Peer peer, std::string_view text);
 
   void paused(Clock::duration time);
   void drain();
-  // All state is on the disk, or events say why it is not. Blocks.
+  // Writes all state to the disk, or logs why it cannot. Blocks.
   void finish_snapshots();
   bool is_draining() const { return draining_; }
-  // Empty: it takes workers, and copies are complete: another server may be ended. Else why not.
+  // Empty: it accepts workers, and copies are complete, so another server may end. Else the reason.
   std::string reason_not_ready(Clock::time_point now) const;
   bool is_drained() const;
   std::vector<Peer> peers() const;
@@ -108,12 +108,13 @@ class ServerNode final : public ShardOwner {
   std::uint64_t secret_ = 0;
   const std::shared_ptr<std::uint64_t> memory_used_ = std::make_shared<std::uint64_t>(0);
   bool draining_ = false, copies_seen_ = false;
-  Clock::time_point answered_{};  // workers, or reassured: by the last tick or keep_alive() that did
+  Clock::time_point answered_{};  // last time that workers were answered, or told that the server is alive
   std::vector<std::unique_ptr<Shard>> shards_;
   std::unordered_map<Peer, Session> sessions_;
   std::vector<std::pair<std::uint32_t, std::uint64_t>> synced_, lost_;
   std::vector<std::pair<Peer, AdminWish::What>> wishes_;
-  std::map<std::uint32_t, std::string> unreachable_;  // why, by shard: backups, as events have said
+  // By shard: logged error of the connection to its backup
+  std::map<std::uint32_t, std::string> unreachable_;
   std::vector<ServerEvent> events_;
 };
 

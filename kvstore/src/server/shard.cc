@@ -6,7 +6,8 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::chrono::seconds kKeepAgain{1};  // another process may still have the folder
+// Time until snapshots are tried again: another process may still have the folder.
+constexpr std::chrono::seconds kKeepAgain{1};
 
 }  // namespace
 
@@ -23,7 +24,7 @@ void Shard::set_view(const ShardView& view, const Views& views, Clock::time_poin
   const bool primary = view.primary == owner_.incarnation();
   backup_ = {view.backup != 0, second ? second->address : "", view.handover, backup_.protocol};
   if (primary && view.fresh) {
-    stop_serving();  // what this process has of the shard was given up
+    stop_serving();  // the scheduler has given up this process's state
     receiver_ = nullptr;
     begin(
         std::make_unique<ServerCore>(core_options(owner_, number_), new_incarnation(), owner_.memory_used()),
@@ -43,7 +44,7 @@ void Shard::set_view(const ShardView& view, const Views& views, Clock::time_poin
   keep_role(view, views, now);
 }
 
-// Within an epoch learners come and go. A scheduler that was started anew may have learnt what servers speak.
+// Learners come and go within an epoch. A restarted scheduler may have learnt versions of servers.
 void Shard::keep_role(const ShardView& view, const Views& views, Clock::time_point now) {
   if (!sender_) return set_receiver(view, nullptr);
   const ServerInfo* const learner = find_server(views, view.learner);
@@ -53,7 +54,7 @@ void Shard::keep_role(const ShardView& view, const Views& views, Clock::time_poi
                        {true, learner ? learner->address : "", false, protocol, true}, now);
 }
 
-// A learner that becomes the backup goes on with its copy.
+// A learner that becomes the backup keeps its copy.
 void Shard::set_receiver(const ShardView& view, std::unique_ptr<ServerCore> former) {
   const std::uint64_t me = owner_.incarnation();
   const std::uint64_t copy = view.backup == me ? copy_of(view) : view.learner == me ? view.learner_copy : 0;
@@ -62,7 +63,7 @@ void Shard::set_receiver(const ShardView& view, std::unique_ptr<ServerCore> form
   if (copy != 0) receiver_ = std::make_unique<ReplicaReceiver>(owner_, number_, copy, std::move(former));
 }
 
-// A primary that begins the shard goes on with a snapshot of it.
+// Makes this server the shard's primary. If the shard begins anew, it begins with a snapshot.
 void Shard::begin(std::unique_ptr<ServerCore> core, const ShardView& view, Clock::time_point now) {
   core_ = std::move(core);
   keep_snapshots(view.fresh);
@@ -77,14 +78,14 @@ void Shard::keep_snapshots(bool restores) {
   if (owner_.options().snapshots.empty()) return;
   next_keep_ = Clock::now() + kKeepAgain;
   if (restores) end_retired();
-  if (retired_) return;  // it has the folder; tick() tries again
+  if (retired_) return;  // retired_ has the folder; tick() tries again
   const auto log = [this](ServerEvent::Level level, const char* name, auto fields) {
     owner_.log(level, name, std::move(fields));
   };
   try {
     snapshots_ =
         std::make_unique<Snapshots>(core_options(owner_, number_), owner_.incarnation(), *core_, log);
-  } catch (const Error& error) {  // it has all of the state already
+  } catch (const Error& error) {  // not fatal: the core has all of the state
     if (restores) throw;
     if (std::exchange(keep_failed_, true)) return;
     return log(ServerEvent::Level::error, "snapshot_failed", Snapshots::Fields{{"why", error.what()}});
@@ -93,7 +94,7 @@ void Shard::keep_snapshots(bool restores) {
   restores ? snapshots_->restore(new_incarnation()) : snapshots_->adopt();
 }
 
-// What it has still been writing is on the disk, or an event says why it is not. Blocks.
+// Finishes the snapshot that a former primary still writes; an event says if it fails. Blocks.
 void Shard::end_retired() {
   if (retired_) retired_->finish_writing();
   retired_ = nullptr;
@@ -104,7 +105,7 @@ void Shard::finish_snapshot() {
   if (snapshots_) snapshots_->finish();
 }
 
-// Of several shards, the worst age counts.
+// Adds to statistics of several shards: the largest age and time count.
 void Shard::add_snapshots_to(SnapshotStats& stats, Clock::time_point now) const {
   stats.kept = stats.kept || keep_failed_;
   stats.failed += keep_failed_ ? 1 : 0;
@@ -127,7 +128,7 @@ void Shard::take_over(const ShardView& view, Clock::time_point now) {
   begin(std::move(core), view, now);
 }
 
-// Returns what it had.
+// Ends the role of the primary, and returns its core.
 std::unique_ptr<ServerCore> Shard::stop_serving() {
   if (!core_) return nullptr;
   for (const Peer peer : core_->peers()) {
@@ -198,7 +199,7 @@ void Shard::say(Clock::time_point now) {
   }
 }
 
-// Why this hello is not that of the primary of this epoch; empty: it is. A primary of version 1 cannot prove that it is.
+// Why this hello is not that of the primary of this epoch; empty: it is. Version 1 has no proof of that.
 std::string Shard::objection(const ReplicaMessage& hello) const {
   const Versions mine = versions_up_to(owner_.options().protocol);
   if (!mine.has(hello.version))

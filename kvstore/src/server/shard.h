@@ -1,11 +1,11 @@
-// One part of the keys on this server: as its primary, which workers talk to, as its backup, or neither. Which it is follows
-// from the views that the scheduler makes. A view has a number, the epoch.
+// A shard (a part of the keys) on this server, as its primary, which serves workers, as its backup, or as
+// neither. The scheduler's views say which. The number of a shard's view is the epoch.
 //
-// No answer of a primary is lost with it, and no two primaries answer at one time (Oki and Liskov, "Viewstamped replication",
-// PODC 1988; leases: Gray and Cheriton, SOSP 1989):
-// - A primary that has a backup tells workers nothing before its backup has it, too.
-// - The scheduler makes a backup the primary only if the primary has said that it has all.
-// - A primary answers for 250 ms after its backup has last confirmed it. A backup takes its place after that time.
+// No answer of a primary is lost with it, and no two primaries answer at one time (Oki and Liskov,
+// "Viewstamped replication", PODC 1988; leases: Gray and Cheriton, SOSP 1989):
+// - A primary with a complete backup answers workers only when the backup has the change, too.
+// - The scheduler makes a backup the primary only if the primary has reported that it has all state.
+// - A primary answers for 250 ms after its backup has last confirmed it. A backup takes over after that time.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@ class Shard {
  public:
   Shard(ShardOwner& owner, std::uint32_t number) : owner_(owner), number_(number) {}
 
-  // The newest view; `views` has it, and says where the servers are and what they speak.
+  // The newest view of the shard. It is part of `views`, which have the servers' addresses and versions.
   void set_view(const ShardView& view, const Views& views, Clock::time_point now);
   void tick(Clock::time_point now);
-  // Goes on, for a moment, with state that is being collected for a snapshot or a new backup; has_more(): there is some.
+  // Collects the next piece of state, for a snapshot or a new backup; has_more(): there is some.
   void go_on(Clock::time_point now);
   bool has_more() const;
   bool holds_answers() const { return sender_ && sender_->holds_answers(); }
@@ -34,25 +34,25 @@ class Shard {
   std::uint64_t epoch() const { return epoch_; }
   bool is_primary() const { return core_ != nullptr; }
   bool is_backup() const { return receiver_ != nullptr; }
-  bool keeps_copy() const { return receiver_ && receiver_->has_jobs(); }  // complete, of what workers use
+  bool keeps_copy() const { return receiver_ && receiver_->has_jobs(); }  // a complete copy, with jobs
   bool has_backup() const { return sender_ && backup_.exists; }
-  bool is_synced() const { return sender_ && sender_->is_synced(); }  // the backup
+  bool is_synced() const { return sender_ && sender_->is_synced(); }  // the backup has all state
   std::uint64_t log_bytes() const { return sender_ ? sender_->log_bytes() : 0; }
-  // Empty: workers are served. Else why not, for those that ask.
+  // Why workers are not served, for those that ask; empty: they are.
   std::string reason_not_to_serve(Clock::time_point now) const;
-  // Empty: what this server has of the shard, as its primary or its backup, is complete. Else what is missing. With
-  // `copied` each shard is to have a backup, on whichever server.
+  // Why this server's state of the shard, as primary or backup, is incomplete; empty: it is complete. With
+  // `copied` each shard has to have a backup, on whichever server.
   std::string reason_not_complete(bool copied) const;
   ServerCore* core() { return core_.get(); }
   const ServerCore* core() const { return core_.get(); }
   void finish_snapshot();
   void add_snapshots_to(SnapshotStats& stats, Clock::time_point now) const;
-  // To be called after each use of the core: sends what it wants to say, or holds it until the backup has it.
+  // To be called after each use of the core: sends its answers, or holds them until the backup has changes.
   void say(Clock::time_point now);
 
-  // Somebody says hello to this server as the primary.
+  // A peer says hello as the primary of this shard.
   void primary_greeted(Peer peer, const ReplicaMessage& hello);
-  // The connections to its copies, or from its primary. What comes from other peers is ignored.
+  // Events of the connections to its copies, or from its primary. Those of other peers are ignored.
   void connected(Peer peer);
   void disconnected(Peer peer, const std::string& why, Clock::time_point now);
   std::span<std::byte> memory_for(Peer peer, const ReplicaMessage& message, std::size_t bytes);
@@ -72,18 +72,18 @@ class Shard {
   ShardOwner& owner_;
   const std::uint32_t number_;
   std::uint64_t epoch_ = 0;
-  std::uint64_t primary_ = 0;           // of this epoch
-  std::uint16_t primary_protocol_ = 1;  // the newest that it speaks
-  std::string refused_{};               // why a hello was refused last
-  ReplicaSender::Backup backup_{};      // of a primary
+  std::uint64_t primary_ = 0;           // incarnation of the primary of this epoch
+  std::uint16_t primary_protocol_ = 1;  // newest version that the primary speaks
+  std::string refused_{};               // why a primary's hello was refused last
+  ReplicaSender::Backup backup_{};      // the backup, if this server is the primary
   Clock::time_point serves_from_{};
-  std::unique_ptr<ServerCore> core_{};      // of a primary
-  std::unique_ptr<Snapshots> snapshots_{};  // of a primary, if they are wanted
-  std::unique_ptr<Snapshots> retired_{};    // of a former primary: one that is still being written
-  bool keep_failed_ = false;                // to begin them, as an event has said
-  Clock::time_point next_keep_{};           // when that is tried again
+  std::unique_ptr<ServerCore> core_{};      // set if this server is the primary
+  std::unique_ptr<Snapshots> snapshots_{};  // set on a primary with a folder for snapshots
+  std::unique_ptr<Snapshots> retired_{};    // snapshots of a former primary, while one is still being written
+  bool keep_failed_ = false;                // snapshots could not be begun, as an event has said
+  Clock::time_point next_keep_{};           // time at which snapshots are tried again
   std::unique_ptr<ReplicaSender> sender_{};
-  std::unique_ptr<ReplicaReceiver> receiver_{};  // of a backup or a learner
+  std::unique_ptr<ReplicaReceiver> receiver_{};  // set on a backup or a learner
 };
 
 }  // namespace heddle::kv_detail

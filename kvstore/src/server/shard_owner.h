@@ -1,4 +1,4 @@
-// What a shard asks of the server that it is part of.
+// What a shard needs of the server that it is part of.
 #pragma once
 
 #include <cstdint>
@@ -18,29 +18,29 @@ class ShardOwner {
   virtual ~ShardOwner() = default;
   virtual Transport& transport() = 0;
   virtual const ServerOptions& options() const = 0;
-  virtual std::uint64_t incarnation() const = 0;                          // of this process
-  virtual const std::shared_ptr<std::uint64_t>& memory_used() const = 0;  // bytes, of all cores
-  virtual std::uint64_t secret() const = 0;  // that the scheduler has told servers; 0: it has not
-  // Connects to a shard's backup; what comes from there is handed to the shard.
+  virtual std::uint64_t incarnation() const = 0;                          // incarnation of this process
+  virtual const std::shared_ptr<std::uint64_t>& memory_used() const = 0;  // bytes used by all cores
+  virtual std::uint64_t secret() const = 0;  // the scheduler's secret for servers; 0: not known yet
+  // Connects to a shard's backup. The shard gets the events of the connection.
   virtual Peer connect_to_backup(std::uint32_t shard, const std::string& address) = 0;
   virtual void close(Peer peer) = 0;
-  // The backup of this epoch has all that the primary has, and from now on whatever workers are told.
+  // The backup's copy has all that the primary has, and from now on all changes before workers are answered.
   virtual void synced(std::uint32_t shard, std::uint64_t epoch) = 0;
-  // It has not what it had confirmed: the scheduler is to begin the copy anew.
+  // The copy has lost what it had confirmed: the scheduler has to begin it anew.
   virtual void backup_lost(std::uint32_t shard, std::uint64_t epoch) = 0;
   virtual void log(ServerEvent::Level level, const char* name,
                    std::vector<std::pair<std::string, std::string>> fields) = 0;
 };
 
-// Of the core of one shard, to which workers speak as to a server of that number.
+// Options of the core of one shard: for workers it is the server with the shard's number.
 inline ServerOptions core_options(const ShardOwner& owner, std::uint32_t shard) {
   ServerOptions options = owner.options();
   options.number = static_cast<int>(shard);
   return options;
 }
 
-// How long a primary may answer after its backup has last confirmed it, and for how long a backup that has confirmed a
-// primary does not take its place. So no primary answers when another one does.
+// kLease: how long a primary may answer after its backup has confirmed it, and how long a backup then does
+// not take over: no two primaries answer at one time. kBeat: between two confirmations.
 constexpr std::chrono::milliseconds kLease{250}, kBeat{50};
 
 }  // namespace heddle::kv_detail

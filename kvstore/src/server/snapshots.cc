@@ -16,7 +16,7 @@ namespace {
 
 using Level = ServerEvent::Level;
 
-constexpr int kLeastPause = 10;  // times as long as it has kept the server's thread
+constexpr int kLeastPause = 10;  // least interval, in multiples of the time that collecting has taken
 
 std::string seconds_text(double seconds) { return fixed_text(seconds, 3) + "s"; }
 
@@ -66,7 +66,7 @@ void Snapshots::restore(std::uint64_t jobs) {
   }
 }
 
-// Empty: it is loaded. Else why not.
+// Loads a snapshot. Returns why it cannot be loaded; empty: it is loaded.
 std::string Snapshots::load(const SnapshotName& name, std::uint64_t jobs) {
   try {
     SnapshotReader reader(name.path);
@@ -102,7 +102,7 @@ bool Snapshots::has_changed() const {
   return core_.changes() != changes_ || core_.jobs_ended() != jobs_ended_ || failed_;
 }
 
-// A job that has ended must not come back, with what it held, when a new one has its name.
+// Due at once if a job has ended: it must not come back when a new job has its name.
 bool Snapshots::is_due(Clock::time_point now) const {
   return now >= next_ || core_.jobs_ended() != jobs_ended_ || core_.is_draining() != was_draining_;
 }
@@ -165,7 +165,7 @@ void Snapshots::leave_core() {
   writer_ = nullptr;
 }
 
-// The server goes on without it; the next one is tried when it is due.
+// Logs a failed snapshot. The server goes on, and tries the next one when it is due.
 void Snapshots::fail(const std::string& why) {
   failed_ = true;
   ++stats_.failed;

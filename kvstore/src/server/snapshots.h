@@ -1,4 +1,4 @@
-// The snapshots of one server's core: restores it at the start, and writes its state every now and then.
+// The snapshots of one server's core: restores it at the start, and writes its state periodically.
 #pragma once
 
 #include <chrono>
@@ -18,31 +18,31 @@
 
 namespace heddle::kv_detail {
 
-// For the server's thread, where the engine of the core is current.
+// Used on the server's thread, where the core's engine is the current one.
 class Snapshots {
  public:
   using Fields = std::vector<std::pair<std::string, std::string>>;
   using Log = std::function<void(ServerEvent::Level, const char* name, Fields)>;
-  // `incarnation`: of the process. Throws Error if the folder cannot be made or read, or is another process's.
+  // `incarnation`: that of the process. Throws Error if the folder is unusable or in use by another process.
   Snapshots(const ServerOptions& options, std::uint64_t incarnation, ServerCore& core, Log log);
 
-  // Loads the newest snapshot of this server that is good, if there is any, into the core, which is empty. Jobs that begin
-  // after it are told apart by `jobs`, a random number. Throws Error if there are snapshots and none of them can be taken:
-  // whoever runs the server has to decide.
+  // Loads the newest valid snapshot of this server, if there is any, into the core, which is empty. `jobs`, a
+  // random number, makes incarnations of later jobs unique. Throws Error if there are snapshots and none is
+  // valid: whoever runs the server has to decide.
   void restore(std::uint64_t jobs);
 
-  // The core has a state that is in no snapshot.
+  // The core's state is in no snapshot.
   void adopt() { failed_ = true; }
-  // Begins a snapshot when it is due, and says in the log what became of it. To be called every second or so.
+  // Begins a snapshot when it is due, and logs the result. To be called every second or so.
   void tick(Clock::time_point now);
-  // The state as it is now is on the disk, or an event says why it is not. Blocks.
+  // Writes the present state to the disk, or logs why it cannot. Blocks.
   void finish();
-  // Goes on with the snapshot that was begun, for a moment. Whether there is one; begins none.
+  // Continues the snapshot that was begun, for a moment; begins none. True: there is one.
   bool go_on();
-  bool has_more() const { return saver_ || (writer_ && writer_->has_written()); }  // for go_on(), at once
-  // The core is not to be used any longer: gives up a snapshot of which not all is collected.
+  bool has_more() const { return saver_ || (writer_ && writer_->has_written()); }  // go_on() has work to do
+  // The core is not used any longer: gives up a snapshot that is not collected completely.
   void leave_core();
-  // Waits for what is written then.
+  // Waits for a snapshot that is collected completely to be written.
   void finish_writing() {
     if (writer_) end();
   }
@@ -63,11 +63,12 @@ class Snapshots {
   const Log log_;
   const SnapshotLock lock_;
   std::uint64_t next_sequence_ = 1;
-  std::unique_ptr<BackgroundWriter> writer_{};  // null: nothing is being written
-  std::unique_ptr<StateSaver> saver_{};         // of what is written; null: all is collected
-  Clock::duration collecting_{};                // the time that this has taken
+  std::unique_ptr<BackgroundWriter> writer_{};  // null: no snapshot is being written
+  std::unique_ptr<StateSaver> saver_{};         // collects the state to write; null: all is collected
+  Clock::duration collecting_{};                // time that collecting has taken
   Clock::time_point next_, begun_;
-  // What the core had counted when the latest snapshot was begun, and when all of it was on the disk for the last time.
+  // The core's counts when the latest snapshot was begun; all_saved_: the moment whose whole state is on the
+  // disk.
   std::uint64_t changes_ = 0, jobs_ended_ = 0;
   bool was_draining_ = false, failed_ = false;
   Clock::time_point all_saved_;

@@ -1,4 +1,4 @@
-// A key of a server as the one weight of its optimizer: how it is called in the optimizer's state, and what it is updated as.
+// A key of a server as the only weight of its optimizer: its name in the optimizer's state, and its dtypes.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 namespace heddle::kv_detail {
 
 constexpr std::int64_t kSoleWeight = 0;
-inline const std::string kSoleWeightPrefix = "0.";  // of its entries in the optimizer's state
-constexpr const char* kWidthEntry = "width";        // of the saved state of rows
+inline const std::string kSoleWeightPrefix = "0.";  // prefix of the weight's entries in the optimizer's state
+constexpr const char* kWidthEntry = "width";        // name of an entry in the saved state of rows
 
-// Halves are added as f32, and the sum is rounded once.
+// f16 and bf16 are added as f32, and the sum is rounded once.
 inline NDArray widened(const NDArray& value) {
   return is_half(value.dtype()) ? value.astype(DType::f32) : value;
 }

@@ -14,7 +14,7 @@ Payload copy_of(std::span<const std::byte> bytes) {
   return {copy, *copy};
 }
 
-// The array is not changed in place while its storage is held.
+// The payload holds the storage: the array is not changed in place meanwhile.
 Payload bytes_of(const NDArray& array, std::uint64_t bytes) {
   if (bytes == 0) return {};
   return {array.storage(), {array.data<const std::byte>(), bytes}};
@@ -184,7 +184,7 @@ void StateSaver::put_arrays(Messages& to, const StoredKey& key) const {
                  .row_bytes = row_bytes,
                  .lr = push.lr,
                  .scale = push.scale},
-                bytes_of(has_rows ? push.rows : push.value, push.bytes()));  // the values lie behind the rows
+                bytes_of(has_rows ? push.rows : push.value, push.bytes()));  // values follow the rows
     }
   }
   for (const auto& [name, values] : key.shared_state()) {

@@ -1,8 +1,8 @@
 // The state of a server's core as messages, collected in pieces while the core goes on.
 //
-// What is collected is the state of the moment at which it was begun: a key that is to change before its turn has come is
-// collected right then (copy-on-write). So beginning takes a time in proportion to jobs and workers, and no piece of the work takes
-// one in proportion to all keys.
+// It is the state of the moment at which the saver was made: a key that changes before it was collected is
+// copied first (copy on write). So making a saver takes time in proportion to jobs and workers, and no piece
+// of the work takes time in proportion to all keys.
 #pragma once
 
 #include <cstdint>
@@ -18,30 +18,30 @@
 
 namespace heddle::kv_detail {
 
-// head: says what it is, at most 64 KiB. payload: bytes of an array, at most kPieceBytes.
+// head: an encoded StateRecord, at most 64 KiB. payload: bytes of an array, at most kPieceBytes.
 using StateSink = std::function<void(std::vector<std::byte> head, Payload payload)>;
 
 class StateSaver {
  public:
-  // The state of this moment. The core outlives this object. One thread.
+  // Saves the state of this moment. The core outlives this object. One thread.
   explicit StateSaver(const ServerCore& core, std::uint16_t version = kStateVersion);
   ~StateSaver();
   StateSaver(const StateSaver&) = delete;
   StateSaver& operator=(const StateSaver&) = delete;
 
-  // Calls the sink with the next messages, those of so many keys at most. True: these were the last ones. Arrays are shared
-  // with the core, which copies one before it changes it as long as a payload lives; of rows the optimizer's state is
-  // copied. Throws std::bad_alloc: the state cannot be had.
+  // Calls the sink with the next messages, those of `keys` keys at most. True: these were the last ones.
+  // Payloads share arrays with the core, which copies an array before it changes it as long as a payload
+  // lives. The optimizer's state of rows is copied. Throws std::bad_alloc if memory for a copy was lacking.
   bool go_on(std::size_t keys, const StateSink& sink);
-  // The key is about to change.
+  // Copies the key, which is about to change, unless it has been collected.
   void keep(const Job& job, const StoredKey& key) noexcept;
 
  private:
   struct SavedJob {
-    std::shared_ptr<const Job> job;  // also one that has ended since
-    std::size_t keys = 0;            // that it had
+    std::shared_ptr<const Job> job;  // keeps the job after its end
+    std::size_t keys = 0;            // number of keys when the saver was made
     std::vector<SavedMessage> heads{};
-    std::map<std::size_t, std::vector<SavedMessage>> kept{};  // of keys that have changed since
+    std::map<std::size_t, std::vector<SavedMessage>> kept{};  // copies of keys that have changed since
   };
   using Messages = std::vector<SavedMessage>;
   void put(Messages& to, const StateRecord& record, Payload payload = {}) const;
@@ -57,9 +57,9 @@ class StateSaver {
   const ServerCore& core_;
   const std::uint16_t version_;
   std::vector<SavedJob> jobs_{};
-  std::unordered_map<const Job*, std::size_t> numbers_{};  // of those that are not passed yet
-  std::size_t job_ = 0, key_ = 0;                          // whose turn it is
-  std::uint64_t messages_ = 0;                             // handed out
+  std::unordered_map<const Job*, std::size_t> numbers_{};  // indices of jobs that are not collected yet
+  std::size_t job_ = 0, key_ = 0;                          // the next job and key to collect
+  std::uint64_t messages_ = 0;                             // messages handed out so far
   bool failed_ = false;
 };
 

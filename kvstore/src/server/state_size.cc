@@ -5,7 +5,7 @@
 
 namespace heddle::kv_detail {
 
-// What an optimizer keeps is seen from what it keeps of two elements.
+// Finds an optimizer's state by an update of two elements.
 StateSize state_size(const UpdateRule& rule, DType dtype) {
   StateSize size;
   if (rule.kind != UpdateRule::Kind::optimizer) return size;
@@ -20,7 +20,7 @@ StateSize state_size(const UpdateRule& rule, DType dtype) {
         size.of_value += static_cast<std::uint64_t>(array.size()) * size_of(array.dtype());
       }
     }
-  } catch (const InvalidArgument&) {  // pushes will fail by it
+  } catch (const InvalidArgument&) {  // pushes will fail with this error
     return {};
   }
   return size;

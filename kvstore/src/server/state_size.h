@@ -1,4 +1,4 @@
-// Bytes of the state that an optimizer will keep of a value, before it keeps any.
+// Size of the state that an optimizer will keep for a value, before it keeps any.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct StateSize {
   }
 };
 
-// None where the rule keeps no state, or refuses weights of this type.
+// 0 if the rule keeps no state, or refuses weights of this type.
 StateSize state_size(const UpdateRule& rule, DType dtype);
 
 class StateSizes {
@@ -27,13 +27,13 @@ class StateSizes {
     if (made) entry->second = state_size(rule, dtype);
     return entry->second;
   }
-  void clear() { all_.clear(); }  // after a change of the rule
+  void clear() { all_.clear(); }  // to be called after a change of the rule
 
  private:
   std::map<DType, StateSize> all_{};
 };
 
-// The bytes a row of an optimizer's counts of updates, which it may have for a matrix whose rows were pushed.
+// Bytes per row of the counts of updates that an optimizer may keep for a matrix whose rows were pushed.
 constexpr std::uint64_t kRowCountBytes = sizeof(std::int64_t);
 
 }  // namespace heddle::kv_detail

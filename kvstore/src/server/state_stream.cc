@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kAtOnce = 64 << 20;  // bytes of an array that are allocated before they have come
 constexpr std::uint64_t kGrowth = 4, kAlignment = 64;
-// An array of an optimizer's state is like the value, or has a count for each row of it.
+// Limits of an optimizer's array: it is like the value, or has a count for each row of it.
 constexpr std::uint64_t kMostTimes = 8, kCounts = 64 << 10;
 
 void check(bool good, const char* wrong) {
@@ -178,7 +178,7 @@ void StateLoader::take(const StatePiece&, Bytes payload) {
   fill(payload);
 }
 
-// Memory for all that is announced would be too much for a promise.
+// The size is only announced so far. Memory grows with the pieces that arrive: a false size allocates little.
 void StateLoader::fill(Bytes piece) {
   const auto element = size_of(array_.dtype);
   const std::uint64_t room = static_cast<std::uint64_t>(memory_.size()) * element,
@@ -255,7 +255,7 @@ void StateLoader::take(const StateEnd& end, Bytes payload) {
                      .refused = begin_.refused,
                      .rounds = begin_.rounds,
                      .worst_staleness = begin_.worst_staleness,
-                     .overhead = core_.counters_.overhead,  // that of what was loaded
+                     .overhead = core_.counters_.overhead,  // counted while loading
                      .held = std::move(core_.counters_.held)};
 }
 

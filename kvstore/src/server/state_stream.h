@@ -13,23 +13,23 @@
 
 namespace heddle::kv_detail {
 
-// All messages of a StateSaver at once. What is not in the state: connections, requests that wait for an answer and pieces of
-// values, all of which workers send again.
+// Hands out all messages of a StateSaver at once. The state lacks connections, requests that wait for an
+// answer, and values that are being received: workers send these again.
 void save_state(const ServerCore& core, const StateSink& sink, std::uint16_t version = kStateVersion);
 
-// Makes a core that answers as the saved one would from then on. Nobody is connected to it, and it has heard of all
-// workers at `now`. The core's options hold: limits, and the server's number, which has to be that of the stream.
+// Makes a core that continues as the saved one would. It has no connections, and all workers count as heard
+// at `now`. Limits are those of the core's options, whose server number has to be that of the stream.
 class StateLoader {
  public:
-  // The core has no jobs, and has none again after a loader that was given up before complete(). An engine of the kind
-  // `naive` is current, as for all that a core does.
+  // `empty` has no jobs, and has none again if the loader is destroyed before complete(). The current engine
+  // has to be a naive one, as for all that a core does.
   explicit StateLoader(ServerCore& empty, Clock::time_point now = Clock::now());
   ~StateLoader();
   StateLoader(const StateLoader&) = delete;
   StateLoader& operator=(const StateLoader&) = delete;
 
-  // The next message. Throws MalformedMessage for one that save_state would not have written now, and OutOfMemory; the
-  // loader is of no more use then. Allocates no more than a small multiple of what has come.
+  // Loads the next message. Throws MalformedMessage for one that save_state would not write here, and
+  // OutOfMemory; then the loader is of no more use. Allocates no more than a small multiple of what has come.
   void add(std::span<const std::byte> head, std::span<const std::byte> payload);
   bool complete() const { return stage_ == Stage::complete; }
 
@@ -56,13 +56,13 @@ class StateLoader {
   std::uint64_t messages_ = 0;
   StateBegin begin_;
   Job* job_ = nullptr;
-  std::size_t workers_ = 0;   // of the job, that have come
-  StoredKey* key_ = nullptr;  // whose arrays come
-  bool in_array_ = false;     // of which pieces are missing
+  std::size_t workers_ = 0;   // workers of job_ that have been loaded
+  StoredKey* key_ = nullptr;  // key whose arrays are being loaded
+  bool in_array_ = false;     // pieces of array_ are missing
   StateArray array_;
-  NDArray memory_;  // of the array; it grows with the pieces
+  NDArray memory_;  // bytes of array_; grows with its pieces
   std::uint64_t filled_ = 0;
-  std::map<std::string, NDArray> optimizer_;  // of the key
+  std::map<std::string, NDArray> optimizer_;  // arrays of the optimizer's state of key_
 };
 
 }  // namespace heddle::kv_detail

@@ -21,7 +21,7 @@ UpdateOptions options_of(const Push& push) {
   return options;
 }
 
-// The memory of a push may still be on its way to the backup.
+// Copies the sum if its memory is held elsewhere, such as by a record that is not sent to the backup yet.
 void make_own(NDArray& sum, const NDArray& pushed) {
   const bool is_pushed = pushed.defined() && sum.storage() == pushed.storage();
   if (!is_held_only_by(is_pushed ? 2 : 1, sum.storage())) sum = sum.copy();
@@ -77,7 +77,7 @@ void StoredKey::pop_push(std::uint32_t rank) {
 }
 
 std::uint64_t StoredKey::overhead(std::size_t name, std::size_t workers) {
-  constexpr std::size_t kOfMaps = 128;  // where keys are found by their names
+  constexpr std::size_t kOfMaps = 128;  // bytes in maps that find keys by name
   return sizeof(StoredKey) + kOfMaps + 2 * name + workers * sizeof(OfWorker);
 }
 
@@ -149,7 +149,7 @@ int StoredKey::complete_rounds(const UpdateRule& rule, const Required& required)
   return completed;
 }
 
-// The sum is that of the values in the order of the ranks, whatever the order they came in.
+// Sums the values in the order of the ranks, whatever order they came in.
 void StoredKey::apply(const UpdateRule& rule, const std::vector<const Push*>& pushes) {
   try {
     const bool has_rows =
@@ -175,7 +175,7 @@ void StoredKey::apply_whole(const UpdateRule& rule, const std::vector<const Push
   if (sum.defined()) update(rule, sum, *pushes[0]);
 }
 
-// In place, unless a reply or a record that has not been sent yet needs the old value.
+// Works in place, unless a reply or a record that has not been sent yet needs the old value.
 void StoredKey::update(const UpdateRule& rule, const NDArray& sum, const Push& push) {
   if (push.overwrite || rule.kind == UpdateRule::Kind::replace)
     return set_value(sum.dtype() == dtype() ? sum : sum.astype(dtype()));
@@ -194,11 +194,11 @@ void StoredKey::update(const UpdateRule& rule, const NDArray& sum, const Push& p
   value.wait();
 }
 
-// A snapshot or a new backup has not got all of it yet.
+// Copies the optimizer's state before it changes, if a snapshot or a new backup still has to read it.
 void StoredKey::own_state() {
   if (!std::exchange(state_shared_, false)) return;
   const std::map<std::string, NDArray> all = optimizer_->state();
-  // The optimizer and `all` hold each.
+  // The optimizer and `all` hold each storage.
   const bool held = std::any_of(all.begin(), all.end(),
                                 [](const auto& one) { return !is_held_only_by(2, one.second.storage()); });
   if (held) optimizer_->set_state(all);
@@ -265,7 +265,7 @@ StateArrays StoredKey::shared_state() const {
 void StoredKey::set_state(const UpdateRule& rule, const std::map<std::string, NDArray>& state,
                           std::uint64_t row_bytes) {
   std::unique_ptr<Optimizer> made;
-  // A key without state may be one that no optimizer can update.
+  // Without state no optimizer is made: it may refuse this key.
   if (rule.kind == UpdateRule::Kind::optimizer && !state.empty()) {
     if (set_row_state(rule, state, row_bytes)) return;
     made = create_optimizer(rule.name, rule.params);

@@ -25,7 +25,7 @@
 
 namespace heddle::kv_detail {
 
-// Which workers of the job a round or a clock waits for: neither dropped nor gone. By rank.
+// By rank: whether rounds and clocks wait for the worker, which has neither left nor been dropped.
 using Required = std::vector<bool>;
 
 class StoredKey {
@@ -38,81 +38,81 @@ class StoredKey {
   std::int64_t size() const { return value_.size(); }
   const WholeValue& whole() const { return whole_; }
   void set_whole(const WholeValue& whole) { whole_ = whole; }
-  bool is_other_whole(const Request& init) const;  // a part of this size may be one of another value
-  std::uint32_t place() const { return place_; }   // as in StateKey
+  bool is_other_whole(const Request& init) const;  // true if the part is of a value of another size
+  std::uint32_t place() const { return place_; }   // see StateKey::place
   void set_place(std::uint32_t place) { place_ = place; }
   bool has_value() const { return value_.defined(); }
-  // The value as it is now; it stays so as long as somebody holds it.
+  // The present value. It does not change as long as somebody holds the payload.
   Payload value() const { return value_.payload(); }
   void set_value(const NDArray& value) { value_.set(value); }
   std::uint64_t rounds() const { return rounds_; }
   std::uint64_t clock(std::uint32_t rank) const { return workers_[rank].clock; }
   KeyMemory memory() const;
-  KeyMemory counted{};  // what of it the job has counted
-  bool listed = false;  // the job knows that something waits here
+  KeyMemory counted{};  // memory() as JobMemory has counted it
+  bool listed = false;  // the key is in Job::listed_
   bool has_waiting() const { return pushes_waiting_ > 0 || !waiting_.empty(); }
   KeyFailures failures{};
-  // Drops the pushes that wait for a round, too: the pushes of others that would have made the round complete have failed.
+  // If the key has failed, drops pushes that wait for a round, which others have failed to complete.
   void clear_failure(std::uint32_t rank, const Consistency& consistency);
   void drop_pushes();
   // Pushes of this worker that wait for their round.
   std::size_t ahead(std::uint32_t rank) const { return workers_[rank].pushes.size(); }
-  // Bytes that a key takes besides values, for so many workers.
+  // Bytes that a key takes besides values, with this length of its name and this number of workers.
   static std::uint64_t overhead(std::size_t name, std::size_t workers);
 
-  // A value, or rows of it, that this worker sends in pieces, in order: begun with memory for all of them.
+  // Begins to receive a value, or rows of it, from this worker in pieces. Allocates memory for all pieces.
   void begin_incoming(std::uint32_t rank, const Request& request);
-  std::uint64_t incoming_bytes(std::uint32_t rank) const;         // of the payload
-  std::uint64_t incoming_memory_bytes(std::uint32_t rank) const;  // with those that it is decoded to
+  std::uint64_t incoming_bytes(std::uint32_t rank) const;         // size of the payload
+  std::uint64_t incoming_memory_bytes(std::uint32_t rank) const;  // with the memory that it is decoded to
   bool is_incoming(std::uint32_t rank) const { return workers_[rank].incoming != nullptr; }
   std::byte* incoming(std::uint32_t rank, std::uint64_t offset);  // throws MalformedMessage
-  // The piece is there. True: it was the last one.
+  // A piece has been received. True: it was the last one.
   bool arrived(std::uint32_t rank, std::uint64_t offset, std::uint64_t bytes);
-  NDArray take_incoming(std::uint32_t rank);  // null: there was none
+  NDArray take_incoming(std::uint32_t rank);  // undefined: there was none
   void take_incoming(std::uint32_t rank, Push& push);
-  // It is complete. Throws MalformedMessage for rows that are none of the value, and for what no codec has made.
+  // Checks and decodes a complete payload. Throws MalformedMessage for invalid rows or an invalid encoding.
   void check_incoming(std::uint32_t rank);
-  // (k, n): what the value has in these rows, of `row_bytes` each.
+  // The rows of the value with these numbers, of `row_bytes` each: (k, n).
   NDArray rows_of_value(const RowList& rows, std::uint64_t row_bytes) const;
   const NDArray& incoming_memory(std::uint32_t rank) const { return workers_[rank].incoming->memory; }
 
   void push(std::uint32_t rank, Push push, const Consistency& consistency, const UpdateRule& rule,
             const Required& required);
-  // A push at once that replaces the value, without memory of its own. False: a reply still needs the value.
+  // Replaces the value by a push, with a copy into it. False: not done, as a reply still needs the value.
   bool replace(std::uint32_t rank, std::span<const std::byte> bytes);
   // Completes the rounds of which all required workers have pushed. Returns how many.
   int complete_rounds(const UpdateRule& rule, const Required& required);
-  // Nothing: it has to wait. Else by how many clocks the worker is ahead of the slowest required one. behind(): for whom.
+  // Clocks that the worker is ahead of the slowest required one; empty: it waits, for those of behind().
   std::optional<std::uint64_t> lead(std::uint32_t rank, std::uint64_t clock, const Consistency& consistency,
                                     const Required& required) const;
   std::vector<std::uint32_t> behind(std::uint32_t rank, std::uint64_t clock, const Consistency& consistency,
                                     const Required& required) const;
   std::vector<WaitingRequest>& waiting() { return waiting_; }
   const std::vector<WaitingRequest>& waiting() const { return waiting_; }
-  // A worker that was dropped is back: nobody waits for the pushes that it has missed. Not for rounds.
+  // A worker that was dropped is back: others do not wait for pushes that it missed. Only async and ssp.
   void rejoin(std::uint32_t rank, const Required& required);
-  // Rounds: another process goes on for the worker. Its former one may have pushed ahead of the others for some keys only. The
-  // pulls of the new one do not wait for these pushes: each of two workers could wait for the next step of the other.
+  // sync: a new process continues for the worker. The former one may be ahead for some keys only. Pulls of
+  // the new one do not wait for its pushes: two such workers could wait for each other.
   void replaced(std::uint32_t rank) { workers_[rank].missed = workers_[rank].pushes.size(); }
 
-  StateArrays state() const;         // of the optimizer: "velocity" and so on
-  StateArrays shared_state() const;  // the same, which stays as it is while its storage is held
-  // state: one-dimensional. `row_bytes`, if it is not 0, says what rows are: of those without state none is kept.
+  StateArrays state() const;         // the optimizer's, by name: "velocity" and so on
+  StateArrays shared_state() const;  // state() that stays as it is while its storage is held
+  // `state`: one-dimensional arrays. With `row_bytes` > 0, rows of that size without state take no memory.
   void set_state(const UpdateRule& rule, const StateArrays& state, std::uint64_t row_bytes = 0);
   void reset_optimizer();
   std::uint64_t state_bytes() const { return state_bytes_; }
   // Bytes of all state once a push of a whole value has been applied.
   std::uint64_t whole_state_bytes(const StateSize& size) const;
-  // Counts so much as state, from now on.
+  // Reserves memory: at least this much counts as state from now on.
   void promise_state(std::uint64_t bytes) { promised_state_ = std::max(promised_state_, bytes); }
-  // More bytes of state once the rows that have come have been applied, or those of a push that waits.
+  // Bytes of state that received rows will add, those of an incoming push of `rank` or of one that waits.
   std::uint64_t row_state_bytes(std::uint32_t rank, const UpdateRule& rule) const;
   std::uint64_t row_state_bytes(const NDArray& rows, std::int64_t width, const UpdateRule& rule) const;
-  // Counts what pushes that wait will need: after a change of the optimizer, or of its state.
+  // Reserves memory for state that waiting pushes will add, after a change of the optimizer or its state.
   void promise_waiting(const UpdateRule& rule, const StateSize& size);
 
  private:
-  friend class StateSaver;  // state_saver.h
+  friend class StateSaver;  // defined in state_saver.h
   friend class StateLoader;
   using OfWorker = WorkerPushes;
   void add_push(std::uint32_t rank, Push push);
@@ -120,7 +120,7 @@ class StoredKey {
   void apply(const UpdateRule& rule, const std::vector<const Push*>& pushes);
   void apply_whole(const UpdateRule& rule, const std::vector<const Push*>& pushes);
   void update(const UpdateRule& rule, const NDArray& sum, const Push& push);
-  void set_rows(Push& push, const NDArray& payload, std::uint64_t row_bytes) const;  // rows: stored_rows.cc
+  void set_rows(Push& push, const NDArray& payload, std::uint64_t row_bytes) const;  // in stored_rows.cc
   void apply_rows(const UpdateRule& rule, const std::vector<const Push*>& pushes);
   void update_rows(const UpdateRule& rule, const RowValues& sum, const Push& push);
   void update_row_state(const UpdateRule& rule, const RowValues& sum, const Push& push);
@@ -139,9 +139,9 @@ class StoredKey {
   WholeValue whole_{};
   std::uint32_t place_ = StateKey::kNoPlace;
   std::unique_ptr<Optimizer> optimizer_;
-  std::int64_t matrix_rows_ = 0;  // of the value as optimizer_ knows it; 0: it has one dimension
-  std::unique_ptr<RowOptimizer> row_optimizer_;  // instead, if only rows were updated
-  mutable bool state_shared_ = false;            // somebody may hold the storage of optimizer_'s state
+  std::int64_t matrix_rows_ = 0;  // rows of the matrix that optimizer_ updates; 0: it has one dimension
+  std::unique_ptr<RowOptimizer> row_optimizer_;  // instead of optimizer_, if only rows were updated
+  mutable bool state_shared_ = false;            // a StateSaver may hold the storage of optimizer_'s state
   std::uint64_t state_bytes_ = 0, promised_state_ = 0, waiting_bytes_ = 0, pushes_waiting_ = 0, rounds_ = 0;
   std::vector<OfWorker> workers_;  // by rank
   std::vector<WaitingRequest> waiting_;

@@ -1,5 +1,5 @@
-// What a stored key does with pushes of rows. Its value and its optimizer's state have one dimension, or, once rows of a value
-// were pushed whose state is whole, two.
+// Pushes of rows to a stored key. The value and its optimizer's state have one dimension or, once rows were
+// pushed while the whole value had state, two.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -20,7 +20,7 @@ NDArray as_matrix(const NDArray& value, std::int64_t rows) {
   return value.view_as({rows, value.size() / rows});
 }
 
-// The state of an optimizer by the names that it has there.
+// State under the names that the optimizer expects, as matrices where it has the value's size.
 std::map<std::string, NDArray> named(const std::map<std::string, NDArray>& state, const NDArray& matrix) {
   std::map<std::string, NDArray> all;
   for (const auto& [name, array] : state)
@@ -40,7 +40,7 @@ void StoredKey::begin_incoming(std::uint32_t rank, const Request& request) {
   const bool as_it_is = mine->row_bytes == 0 && !mine->codec;
   mine->memory =
       as_it_is ? NDArray({size()}, dtype()) : NDArray({static_cast<std::int64_t>(request.bytes)}, DType::u8);
-  mine->memory.data<std::byte>();  // is allocated now
+  mine->memory.data<std::byte>();  // allocates the memory now
   if (mine->codec) (mine->decoded = NDArray({size()}, dtype())).data<std::byte>();
   workers_[rank].incoming = std::move(mine);
   waiting_bytes_ += incoming_memory_bytes(rank);
@@ -91,7 +91,7 @@ NDArray StoredKey::rows_of_value(const RowList& rows, std::uint64_t row_bytes) c
   return gather_rows(as_matrix(value_.array(), static_cast<std::int64_t>(bytes() / row_bytes)), list);
 }
 
-// Rows of all workers give rows. With a value of a worker among them, the round is one of values.
+// If all workers push rows, the sum has rows. If one of them pushes a whole value, the sum is a whole value.
 void StoredKey::apply_rows(const UpdateRule& rule, const std::vector<const Push*>& pushes) {
   std::vector<RowValues> rows;
   NDArray sum;
@@ -148,7 +148,7 @@ void StoredKey::update_row_state(const UpdateRule& rule, const RowValues& sum, c
   value.wait();
 }
 
-// Of the whole value.
+// Makes the optimizer of the whole value.
 void StoredKey::make_optimizer(const UpdateRule& rule) {
   if (!row_optimizer_) {
     optimizer_ = create_optimizer(rule.name, rule.params);
@@ -168,7 +168,7 @@ void StoredKey::make_matrix_optimizer(const UpdateRule& rule, std::int64_t rows)
   matrix_rows_ = rows;
 }
 
-// Null: the state is that of a whole value.
+// An optimizer of rows with this state; null: it is state of a whole value.
 std::unique_ptr<RowOptimizer> StoredKey::row_optimizer_from(const UpdateRule& rule,
                                                             const std::map<std::string, NDArray>& state,
                                                             std::uint64_t row_bytes) const {
@@ -185,7 +185,7 @@ std::unique_ptr<RowOptimizer> StoredKey::row_optimizer_from(const UpdateRule& ru
   return made;
 }
 
-// False: the state is that of a value without rows.
+// Sets state of a value with rows. False: the state has none.
 bool StoredKey::set_row_state(const UpdateRule& rule, const std::map<std::string, NDArray>& state,
                               std::uint64_t row_bytes) {
   if (auto made = row_optimizer_from(rule, state, row_bytes)) {
@@ -233,7 +233,7 @@ std::uint64_t StoredKey::row_state_bytes(const NDArray& rows, std::int64_t width
            row_optimizer_->row_bytes();
   try {
     return static_cast<std::uint64_t>(rows.size()) * RowOptimizer(rule, dtype(), width).row_bytes();
-  } catch (const InvalidArgument&) {  // the update will fail by it
+  } catch (const InvalidArgument&) {  // the update will fail with this error
     return 0;
   }
 }

@@ -1,5 +1,5 @@
-// The value of a key on a server: bytes, which most keys need no array for. A holder of payload() or of an array of it sees the
-// bytes as they are then: they are changed only while nobody does.
+// The value of a key on a server, as bytes: most keys need no array. The bytes are changed only while nobody
+// else holds payload() or an array of them.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,13 @@ class StoredValue {
   std::int64_t size() const { return static_cast<std::int64_t>(bytes_ / size_of(dtype_)); }
 
   Payload payload() const { return {memory_, {memory_.get(), bytes_}}; }
-  NDArray array() const;  // one-dimensional
-  // The same, which may be changed at once: of a copy, if somebody holds the bytes.
+  NDArray array() const;  // a one-dimensional view of the bytes
+  // An array that may be changed in place: of a copy, if somebody holds the bytes.
   NDArray array_to_change();
-  // Null: somebody holds the bytes.
+  // The bytes, which may be changed; null: somebody else holds them.
   std::byte* bytes_to_change() { return is_held_only_by(1, memory_) ? memory_.get() : nullptr; }
-  // value: contiguous, of the same dtype and size. A large one is not copied: nobody may change it any longer who has not
-  // asked how many hold its storage. Rethrows its error.
+  // `value`: contiguous, of the same dtype and size. A large one is shared, not copied: others may change it
+  // only after is_held_only_by(). Rethrows its error.
   void set(const NDArray& value);
 
  private:

@@ -9,7 +9,7 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr int kReleasedAtOnce = 4;  // parts
+constexpr int kReleasedAtOnce = 4;  // parts that one go_on() releases
 
 }  // namespace
 
@@ -61,10 +61,11 @@ void BackgroundWriter::run() noexcept {
   over_.store(true);
 }
 
-// False: there are no more parts.
+// Waits for the next part. False: there are no more.
 bool BackgroundWriter::next() {
   std::unique_lock lock(mutex_);
-  // The owner of a value changes it in place once it is the only one: it must see that this thread has read it.
+  // The owner of values changes them in place once it is the only one. A part that was written is released on
+  // the owner's thread, so that it sees that this thread has read them.
   if (!writing_.empty()) written_.push_back(std::exchange(writing_, {}));
   changed_.wait(lock, [this] { return !to_write_.empty() || complete_ || given_up_; });
   if (given_up_) throw Error("it was given up before it was complete");
@@ -82,7 +83,7 @@ void BackgroundWriter::write() {
   result_.bytes = writer.commit();
   try {
     remove_old_snapshots(folder_, header_.number, header_.servers, kept_);
-  } catch (const std::exception&) {  // the next one removes them
+  } catch (const std::exception&) {  // the next snapshot's writer removes the old ones
   }
 }
 

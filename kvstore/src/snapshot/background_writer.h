@@ -1,4 +1,4 @@
-// One snapshot that a thread of its own writes, while the server goes on and collects the rest of it.
+// Writes one snapshot on a thread of its own, while the server goes on and collects the rest of its state.
 #pragma once
 
 #include <atomic>
@@ -18,27 +18,27 @@ namespace heddle::kv_detail {
 struct WrittenSnapshot {
   std::string path;
   std::uint64_t bytes = 0;
-  double seconds = 0;  // that it took
-  std::string error;   // empty: it is on the disk
+  double seconds = 0;  // time that writing took
+  std::string error;   // empty: the snapshot is on the disk
 };
 
-// All calls from one thread, which owns the values: they are released on it.
+// All calls come from one thread, which owns the values: they are released on it.
 class BackgroundWriter {
  public:
-  // Writes the state to the folder as the header says, then removes all but the newest `kept`.
+  // Writes a snapshot with this header to the folder, then removes all but the newest `kept`.
   BackgroundWriter(std::string folder, const SnapshotHeader& header, std::size_t kept);
-  ~BackgroundWriter();  // waits; a snapshot that is not complete is thrown away
+  ~BackgroundWriter();  // waits; an incomplete snapshot is discarded
   BackgroundWriter(const BackgroundWriter&) = delete;
   BackgroundWriter& operator=(const BackgroundWriter&) = delete;
 
   using Part = std::vector<SavedMessage>;
-  void add(Part part);  // ignored once it has failed
-  void complete();      // there are no more parts
+  void add(Part part);  // ignored once writing has failed
+  void complete();      // says that no more parts follow
 
-  // Releases some of what has been written. True: all is over, and wait() does not wait.
+  // Releases some of what has been written. True: writing is over, and wait() does not block.
   bool go_on();
-  bool has_written();  // there is something to release
-  // Once it is complete.
+  bool has_written();  // true if go_on() has something to release
+  // Blocks until the snapshot is written. To be called once complete() was called, or go_on() was true.
   const WrittenSnapshot& wait();
 
  private:
@@ -54,7 +54,7 @@ class BackgroundWriter {
   std::deque<Part> to_write_{}, written_{};
   bool complete_ = false, given_up_ = false;
 
-  Part writing_{};  // the thread's, while it runs
+  Part writing_{};  // belongs to the writing thread, while that runs
   std::atomic<bool> over_{false};
   WrittenSnapshot result_;
   std::thread thread_;  // last: it uses the members above

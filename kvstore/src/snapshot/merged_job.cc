@@ -52,7 +52,7 @@ void set_arrays(MergedKey::Part& part, bool with_pushes) {
   }
 }
 
-// What says which rows state is of.
+// True for the arrays that say which rows the others are of.
 bool is_of_rows(const std::string& name) { return name == "rows" || name == "width"; }
 
 bool has_state_like(const MergedKey::Part& a, const MergedKey::Part& b) {
@@ -166,11 +166,12 @@ class Merger {
     return result;
   }
 
-  // The parts are those that workers of so many servers make of such a value.
+  // Throws Error unless the parts are those that workers of this number of servers make of the value.
   void check_placement(const MergedKey& merged, const std::vector<MergedKey::Part>& parts,
                        Placer& placer) const {
     const StateKey& key = merged.key;
-    const bool anywhere = placer.is_listed() && parts.size() == 1;  // the list may have it
+    // The explicit list, which is not known here, may place it
+    const bool anywhere = placer.is_listed() && parts.size() == 1;
     const std::vector<KeyPart> expected =
         anywhere ? std::vector<KeyPart>{{key.name, 0, key.bytes, static_cast<int>(parts[0].server)}}
                  : placer.place({key.name, key.bytes, merged.row_bytes()});
@@ -208,7 +209,7 @@ class Merger {
                 " have different arrays of it: the snapshots are of different moments");
   }
 
-  // What no worker is behind of.
+  // Takes the largest counts of all parts.
   static void take_newest(MergedKey& result, const KeyIndex& part) {
     result.key.rounds = std::max(result.key.rounds, part.key.rounds);
     if (result.key.failure.empty()) result.key.failure = part.key.failure;

@@ -1,4 +1,4 @@
-// The jobs of several servers as one: which keys there are, and which parts of which snapshots they are made of.
+// The jobs of several servers merged into one: its keys, and the parts of snapshots that they are made of.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +12,18 @@
 
 namespace heddle::kv_detail {
 
-// A key of a job: its parts by their offsets in the value, which all have the same values and pushes in the same order, and the
-// same optimizer state: each of the whole part, or of some rows of it.
+// A key of a job: its parts by their offsets in the value. All parts have the same arrays and pushes, in the
+// same order, and the same arrays of optimizer state, each for the whole part or for some rows of it.
 struct MergedKey {
   struct Part {
     std::size_t server = 0;
     std::uint64_t offset = 0;
     const KeyIndex* index = nullptr;
-    std::vector<const ArrayIndex*> arrays{};           // the value and the pushes that wait
-    std::map<std::string, const ArrayIndex*> state{};  // of the optimizer, by name
+    std::vector<const ArrayIndex*> arrays{};           // the value, and the pushes that wait
+    std::map<std::string, const ArrayIndex*> state{};  // optimizer's state by name
     std::uint64_t bytes() const { return index->key.bytes; }
   };
-  StateKey key;  // its bytes: of the whole value
+  StateKey key;  // `bytes` is that of the whole value
   Clocks clocks;
   std::vector<Part> parts{};
   std::uint64_t row_bytes() const { return key.whole_rows > 0 ? key.bytes / key.whole_rows : 0; }
@@ -32,15 +32,15 @@ struct MergedKey {
 struct MergedJob {
   StateJob job;
   std::vector<StateWorker> workers{};
-  std::vector<MergedKey>
-      keys{};  // in the order in which they were initialised, if their servers depend on it
+  // In the order in which they were initialised, if their servers depend on it.
+  std::vector<MergedKey> keys{};
 };
 
-// How the job's workers place keys; of an explicit placement the list is not known.
+// The placement of the job's workers. For an explicit placement the list is not known.
 PlacementRule placement_of(const StateJob& job);
 
-// Throws Error, which names the job or the key, for parts that do not belong together; with `newest_parts`, parts of a key
-// may have had different pushes.
+// Merges the snapshots of all servers. Throws Error, which names the job or the key, if they do not belong
+// together; with `newest_parts`, parts of a key may have had different pushes.
 std::vector<MergedJob> merge_jobs(const std::vector<SnapshotIndex>& parts, bool newest_parts);
 
 }  // namespace heddle::kv_detail

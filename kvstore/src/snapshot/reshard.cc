@@ -54,7 +54,7 @@ class PartWriter {
     if (is_first_ || !piece_.empty()) flush(made.array);
   }
 
-  // Fills pieces with `bytes` bytes, of which read(begin, to) reads some.
+  // Fills pieces with `bytes` bytes. read(begin, to) reads some of them.
   template <class Read> void add(const StateArray& array, std::uint64_t bytes, const Read& read) {
     for (std::uint64_t begin = 0; begin < bytes;) {
       const std::size_t had = piece_.size();
@@ -75,11 +75,11 @@ class PartWriter {
   const SnapshotReaders& from_;
   SnapshotWriter writer_;
   std::uint64_t messages_ = 0;
-  std::vector<std::byte> piece_;  // of the array that is being put
+  std::vector<std::byte> piece_;  // the piece that is being filled
   bool is_first_ = true;
 };
 
-// Which keys a new server has, and which bytes of them.
+// A key that a new server has, and which bytes of it.
 struct NewPart {
   const MergedKey* key;
   ByteRange range;
@@ -133,7 +133,7 @@ class Resharder {
   }
 
  private:
-  // Each array can be made.
+  // Throws Error if an array of a new server cannot be made.
   void check(const MergedJob& job, const std::vector<std::vector<NewPart>>& servers) const {
     for (const auto& parts : servers) {
       for (const NewPart& part : parts) {
@@ -146,7 +146,7 @@ class Resharder {
     }
   }
 
-  // Values of different keys that are of different moments: every key by itself is whole.
+  // Warnings about keys whose values are of different moments. Every key by itself is consistent.
   std::vector<std::string> notes() const {
     std::vector<std::string> all;
     const auto [first, last] =
@@ -204,7 +204,7 @@ class Resharder {
   const std::vector<SnapshotIndex>& parts_;
   const ReshardOptions& options_;
   const std::vector<MergedJob> jobs_;
-  std::vector<std::vector<std::vector<NewPart>>> placed_;  // by job and server
+  std::vector<std::vector<std::vector<NewPart>>> placed_;  // indexed by job, then by server
   SnapshotReaders from_;
   std::uint64_t all_bytes_ = 0, written_ = 0;
 };

@@ -1,4 +1,4 @@
-// Snapshots of all servers of a job, made anew for another number of servers.
+// Makes snapshots of all servers of a job anew, for another number of servers.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,23 @@
 namespace heddle::kv_detail {
 
 struct ReshardOptions {
-  std::string out{};  // folder; it has no snapshots of that number of servers yet
+  std::string out{};  // folder for the new snapshots, without any of that number of servers
   std::uint32_t servers = 1;
-  std::uint64_t incarnation = 0;  // of the new snapshots: a random number
-  // Parts of one value may have had different pushes: each part is taken as it is, and pushes that wait are left out.
+  std::uint64_t incarnation = 0;  // incarnation of the new snapshots: a random number
+  // Parts of one value may have had different pushes: each is taken as it is, without pushes that wait.
   bool newest_parts = false;
-  PlacementRule placement{};    // of jobs with an explicit placement: the list for the new servers
-  SnapshotProgress progress{};  // of what is written
+  PlacementRule placement{};    // for jobs with an explicit placement: the list for the new servers
+  SnapshotProgress progress{};  // called while snapshots are written
 };
 
 struct Resharded {
   std::vector<std::string> files{};
-  std::vector<std::string> notes{};  // what is no error but deserves a look, a line each
+  std::vector<std::string> notes{};  // warnings, a line each
 };
 
-// `parts`: the snapshot of each server, by number. Values that are split are put together, and placed as workers of the
-// new servers expect them. Throws Error, before anything is written, for snapshots that do not belong together: it names
-// the key or the job that differs. What was written is removed if writing fails.
+// `parts`: the snapshot of each server, by number. Split values are joined, and split as workers of the new
+// servers expect them. Throws Error, before anything is written, for snapshots that do not belong together:
+// it names the key or the job that differs. Files are removed if writing fails.
 Resharded reshard(const std::vector<SnapshotIndex>& parts, const ReshardOptions& options);
 
 }  // namespace heddle::kv_detail

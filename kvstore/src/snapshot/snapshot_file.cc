@@ -16,18 +16,18 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x31544f4853444448;    // "HDDSHOT1"
-constexpr std::uint64_t kTrailer = 0x31444e4553444448;  // "HDDSEND1"
+constexpr std::uint64_t kMagic = 0x31544f4853444448;    // the bytes "HDDSHOT1"
+constexpr std::uint64_t kTrailer = 0x31444e4553444448;  // the bytes "HDDSEND1"
 constexpr std::uint16_t kVersion = 1;
 constexpr std::size_t kHeaderBytes = 48;
 constexpr std::size_t kBuffer = 1 << 20;
 constexpr FrameLimits kLimits{.head = 64 << 10, .payload = kPieceBytes};
 
-// A CRC over bytes that end with their own CRC is the same for all bytes: the chain leaves that out.
+// The chain leaves out the CRC at the end of a preamble: a CRC over bytes and their own CRC is a constant.
 constexpr std::size_t kChained = kPreambleBytes - sizeof(std::uint32_t);
 using Chain = std::array<std::byte, sizeof(std::uint32_t) + kChained>;
 
-// The checksum of what came before, and of one preamble more.
+// Adds one preamble to the checksum over those before it.
 std::uint32_t chained(std::uint32_t before, std::span<const std::byte, kPreambleBytes> preamble) {
   Chain both{};
   std::memcpy(both.data(), &before, sizeof before);
@@ -57,7 +57,7 @@ std::vector<std::byte> encode(const SnapshotHeader& header) {
   return with_checksum(std::move(writer));
 }
 
-// The last four bytes are the checksum of those before.
+// True if the last four bytes are the checksum of those before.
 bool is_intact(std::span<const std::byte> bytes) {
   std::uint32_t sum = 0;
   const auto before = bytes.first(bytes.size() - sizeof sum);
@@ -86,7 +86,7 @@ SnapshotWriter::~SnapshotWriter() = default;
 
 void SnapshotWriter::write(std::span<const std::byte> bytes) {
   bytes_ += bytes.size();
-  const bool large = bytes.size() > kBuffer / 2;  // not worth a copy
+  const bool large = bytes.size() > kBuffer / 2;  // too large to be worth a copy
   if (large || buffer_.size() + bytes.size() > kBuffer) flush();
   if (large) return file_->write(bytes.data(), bytes.size());
   buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());

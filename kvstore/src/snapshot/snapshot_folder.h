@@ -1,4 +1,4 @@
-// A folder with the snapshots of servers: server-0-of-2-00000017.snapshot.
+// A folder with the snapshots of servers, named like server-0-of-2-00000017.snapshot.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,18 @@ struct SnapshotName {
 std::string snapshot_path(const std::string& folder, std::uint32_t number, std::uint32_t servers,
                           std::uint64_t sequence);
 
-// What is called like a snapshot in the folder, by servers and number, the newest of each first. Throws Error if the folder
-// cannot be read.
+// Files in the folder that are named like snapshots, by count of servers and number, the newest of each
+// first. Throws Error if the folder cannot be read.
 std::vector<SnapshotName> snapshots_in(const std::string& folder);
-// Those of one server, the newest first.
+// The snapshots of one server, the newest first.
 std::vector<SnapshotName> snapshots_of(const std::string& folder, std::uint32_t number,
                                        std::uint32_t servers);
 
-// Removes all but the newest `kept` snapshots of the server, and what its killed writers have left.
+// Removes all but the newest `kept` snapshots of the server, and temporary files of its killed writers.
 void remove_old_snapshots(const std::string& folder, std::uint32_t number, std::uint32_t servers,
                           std::size_t kept);
 
-// A folder that one process at a time writes the snapshots of this server to.
+// The lock of a folder: one process at a time writes the snapshots of this server to it.
 class SnapshotLock {
  public:
   // Makes the folder if there is none. Throws Error if that fails, or if another process has the lock.

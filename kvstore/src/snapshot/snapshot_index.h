@@ -1,5 +1,5 @@
-// What is where in a snapshot, without the values: a table for people, and the parts that are put together anew for another
-// number of servers.
+// The index of a snapshot: what is where in the file, without the values. It is shown to people, and used to
+// make snapshots for another number of servers.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace heddle::kv_detail {
 
 struct ArrayIndex {
   StateArray array;
-  std::vector<std::uint64_t> pieces{};  // their offsets in the file; all but the last have kPieceBytes
+  std::vector<std::uint64_t> pieces{};  // offsets of pieces in the file; all but the last have kPieceBytes
 };
 
 struct KeyIndex {
@@ -37,10 +37,10 @@ struct SnapshotIndex {
   std::vector<JobIndex> jobs{};
 };
 
-// Called now and then with the bytes that were read and the bytes that there are.
+// Called now and then with the bytes done and the bytes in all.
 using SnapshotProgress = std::function<void(std::uint64_t done, std::uint64_t all)>;
 
-// Reads the whole file. Throws SnapshotError for one that is not as it was written.
+// Reads the whole file. Throws SnapshotError if it is damaged.
 SnapshotIndex index_snapshot(const std::string& path, const SnapshotProgress& progress = {});
 
 }  // namespace heddle::kv_detail

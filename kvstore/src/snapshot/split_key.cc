@@ -45,7 +45,7 @@ class Splitter {
   }
 
  private:
-  // Rows that a part has something of: [first, last) of `count`, and their numbers in the new part.
+  // A part's rows [first, last), of the `count` rows that it has numbers of, are within the range.
   struct Selected {
     const MergedKey::Part* part;
     std::uint64_t first = 0, last = 0, count = 0;
@@ -54,7 +54,7 @@ class Splitter {
   [[noreturn]] void fail(const std::string& why) const { throw Error("key " + key_.key.name + ": " + why); }
   const MergedKey::Part& first() const { return key_.parts.front(); }
 
-  // The number of updates is the same for all parts.
+  // The array "updates" is the same for all parts.
   void add_state(std::vector<NewArray>& result) const {
     for (const auto& [name, index] : first().state) {
       result.push_back(name == kUpdates ? whole(*index, first().server)
@@ -68,7 +68,7 @@ class Splitter {
     return {.array = index.array, .rest = {{server, &index, 0, index.array.bytes}}};
   }
 
-  // An array that is split as the value is: it has so many bytes for so many of the value.
+  // Cuts an array that is split in proportion to the value.
   template <class Find> NewArray cut(const StateArray& array, const Find& find) const {
     if (key_.parts.size() == 1 && range_.second - range_.first == key_.key.bytes)
       return whole(*find(first()), first().server);
@@ -113,7 +113,7 @@ class Splitter {
     return numbers;
   }
 
-  // Appends the numbers of those that lie in the range.
+  // Selects the rows in the range, and appends their numbers in the new part.
   Selected select(const MergedKey::Part& part, const std::vector<std::int64_t>& numbers,
                   std::uint64_t row_bytes, NewArray& to) const {
     const auto offset = static_cast<std::int64_t>(part.offset / row_bytes),
@@ -130,7 +130,7 @@ class Splitter {
             static_cast<std::uint64_t>(until - numbers.begin()), numbers.size()};
   }
 
-  // Numbers of rows, and their values behind them.
+  // A push of rows: the numbers of those in the range, and their values behind them.
   NewArray push_of_rows(std::size_t i) const {
     const std::uint64_t row_bytes = first().arrays[i]->array.row_bytes;
     check_cut(row_bytes);
@@ -153,7 +153,7 @@ class Splitter {
     for (const ArraySlice& one : made.rest) made.array.bytes += one.end - one.begin;
   }
 
-  // Elements of a row, which all parts agree on.
+  // Finds the array with the elements of a row, on which all parts agree.
   const ArrayIndex& width(std::uint64_t& elements, std::size_t& server) const {
     const ArrayIndex* found = nullptr;
     for (const MergedKey::Part& part : key_.parts) {
@@ -167,7 +167,7 @@ class Splitter {
     return *found;
   }
 
-  // Where a part has state of its whole value, that is state of all rows of it.
+  // Adds state of rows. A part with state of its whole value has state of all of its rows.
   void add_state_of_rows(std::vector<NewArray>& result) const {
     std::uint64_t elements = 0;
     std::size_t server = 0;
@@ -210,7 +210,7 @@ class Splitter {
   const MergedKey& key_;
   const ByteRange range_;
   const SnapshotReaders& from_;
-  std::vector<const MergedKey::Part*> parts_;  // that have bytes of the range
+  std::vector<const MergedKey::Part*> parts_;  // parts that have bytes of the range
 };
 
 }  // namespace

@@ -13,7 +13,7 @@
 namespace heddle {
 namespace {
 
-// A text as the ranks exchange it: whether the rank has refused, then what it has or why it has not.
+// Size of the texts that ranks exchange: kHas and the rank's setting, or kRefuses and its error.
 constexpr std::int64_t kTextBytes = 1024;
 
 std::string text_of(double value) {
@@ -28,10 +28,10 @@ bool follows(Key before, Key key, std::int64_t step) {
          next == key.number();
 }
 
-// A comma in a name does not end it.
+// Quotes a name, which may have commas.
 std::string quoted(Key key) { return key.is_number() ? key.text() : "'" + key.text() + "'"; }
 
-// 7..0 for keys that follow each other, in either direction.
+// The keys as text. Consecutive numbers, rising or falling, are a range: "7..0".
 std::string text_of_keys(const std::vector<PushedKey>& pushes) {
   std::string text;
   for (std::size_t begin = 0, end = 0; begin < pushes.size(); begin = end) {
@@ -49,7 +49,7 @@ std::string text_of_keys(const std::vector<PushedKey>& pushes) {
   return text;
 }
 
-// One value if all pushes have it, else that of each.
+// Text of an option: one value if all pushes have the same one, else the value of each.
 template <class Of> std::string text_of_all(const std::vector<PushedKey>& pushes, const char* name, Of&& of) {
   const std::optional<double> first = of(pushes.front());
   const bool one =
@@ -80,7 +80,7 @@ std::vector<std::string> exchange(Communicator& ranks, const std::string& call, 
   return texts;
 }
 
-// "rank 1", "ranks 0, 2": those that have this text.
+// The ranks that have this text: "rank 1", "ranks 0, 2".
 std::string ranks_with(const std::vector<std::string>& texts, const std::string& text) {
   std::string ranks;
   int count = 0;
@@ -92,7 +92,7 @@ std::string ranks_with(const std::vector<std::string>& texts, const std::string&
 
 constexpr char kHas = '+', kRefuses = '-';
 
-// A text that is too long ends in a digest of its rest: it differs from others that begin alike.
+// Cuts a long text and appends a digest of all of it, so that long texts that begin alike differ.
 std::string shortened(const std::string& text) {
   if (text.size() <= static_cast<std::size_t>(kTextBytes)) return text;
   char digits[16];

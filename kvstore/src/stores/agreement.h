@@ -1,5 +1,5 @@
-// What the ranks of an allreduce store have to agree on: as the tag of a call where it costs nothing, or all at once by an
-// exchange of texts.
+// Checks that the ranks of an allreduce store agree: by the tag of a collective call, where that costs
+// nothing, or by an exchange of texts.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 
 namespace heddle {
 
-// FNV-1a, and never 0.
+// FNV-1a hash; never 0.
 std::uint64_t digest_of(const std::string& text);
 
-// "sgd, lr 0.1, momentum 0.9": numbers have as many digits as tell them from all others.
+// Text such as "sgd, lr 0.1, momentum 0.9", with the fewest digits that give the same numbers.
 std::string describe(const std::string& optimizer, const OptimizerParams& params);
 
 // One push among those that are reduced together.
@@ -23,12 +23,12 @@ struct PushedKey {
   Key key;
   UpdateOptions options;
 };
-// "push of keys 7..0, lr 0.1, scale 0.5". Equal texts: the same keys in the same order, with the same options.
+// Text such as "push of keys 7..0, lr 0.1, scale 0.5". Equal texts: the same keys, order and options.
 std::string describe(const std::vector<PushedKey>& pushes);
 
-// Blocks until all ranks have come. mine() returns what this rank has. If it throws, so does this; the other ranks get
-// InvalidArgument that says why. If not all have the same, all ranks throw InvalidArgument that says which ranks have what:
-// "KVStore::create: the ranks' compression differs: none on ranks 0, 2; fp16 on rank 1".
+// Blocks until all ranks call it. mine() returns this rank's setting. If mine() throws, this call rethrows
+// it, and the other ranks throw InvalidArgument with its message. If the settings differ, all ranks throw
+// InvalidArgument: "KVStore::create: the ranks' compression differs: none on ranks 0, 2; fp16 on rank 1".
 void agree(Communicator& ranks, const std::string& call, const std::string& subject,
            const std::function<std::string()>& mine);
 

@@ -1,5 +1,5 @@
-// What compression has left out, bucket by bucket, for a checkpoint: "bucket0.2.weight" is that of the gradient of the key
-// `weight`, the third one in the first bucket, "bucket0.sum" that of this rank's part of the bucket's sum.
+// Residuals of compression, by bucket, for a checkpoint: "bucket0.2.weight" is that of the gradient of key
+// `weight`, the third one in the first bucket; "bucket0.sum" that of this rank's part of the bucket's sum.
 #include <charconv>
 #include <optional>
 #include <string_view>
@@ -18,7 +18,7 @@ constexpr std::uint32_t kMostBuckets = 65'536;
 
 [[noreturn]] void refuse(const std::string& why) { throw InvalidArgument("KVStore::set_residuals: " + why); }
 
-// The number that begins a name: of "12.rest" it is 12, and `text` becomes "rest". Nothing if there is none.
+// Takes a number and a dot from the front: for "12.rest" returns 12 and leaves "rest" in `text`. Empty: none.
 std::optional<std::uint32_t> take_number(std::string_view& text) {
   std::uint32_t number = 0;
   const auto [stopped, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -29,7 +29,7 @@ std::optional<std::uint32_t> take_number(std::string_view& text) {
 }
 
 struct SavedBucket {
-  std::map<std::uint32_t, std::pair<Key, NDArray>> parts{};  // by their places
+  std::map<std::uint32_t, std::pair<Key, NDArray>> parts{};  // keyed by index in the bucket
   NDArray sum{};
 };
 
@@ -78,7 +78,7 @@ std::map<std::string, NDArray> AllReduceStore::do_residuals() const {
   return all;
 }
 
-// Throws InvalidArgument. All that a bucket will be compared with, when it is filled, is in its layout.
+// Throws InvalidArgument. Each layout has all that reduce_data() compares when the bucket is filled.
 AllReduceStore::Buckets AllReduceStore::buckets_with(const std::map<std::string, NDArray>& residuals) const {
   const EngineScope scope(ranks_->engine());
   if (!codec_ && !residuals.empty())

@@ -16,16 +16,16 @@
 namespace heddle {
 namespace {
 
-// Large enough that the bytes cost more than the call, small enough that the last one, which no computation hides, does
-// not take long.
+// Size of a bucket: so large that its bytes cost more than the call, so small that the last bucket, whose
+// reduction no computation hides, does not take long.
 constexpr std::size_t kBucketBytes = std::size_t{1} << 20;
 
-// From here on a copy costs more than a call.
+// From this size on a gradient is reduced alone: copying it to a bucket would cost more than a call.
 constexpr std::size_t kAloneBytes = kBucketBytes / 4;
 
 std::string text_of(KVStore::Key key) { return "key " + key.text(); }
 
-// A digest: what it hides is made equal by broadcasts.
+// A summary of optimizer state: what it leaves out is made equal by broadcasts.
 std::string describe(const std::map<std::string, NDArray>& state) {
   std::int64_t keys = 0, least = std::numeric_limits<std::int64_t>::max(), most = 0;
   for (const auto& [name, value] : state) {
@@ -38,7 +38,7 @@ std::string describe(const std::map<std::string, NDArray>& state) {
          (least < most ? " to " + std::to_string(most) : "") + " updates";
 }
 
-// All ranks' arrays, one behind the other, each with room for `count` rows.
+// Concatenates all ranks' arrays, each padded to `count` rows.
 NDArray gathered(Communicator& ranks, const NDArray& array, std::int64_t count) {
   Shape shape = array.shape();
   const std::int64_t used = std::exchange(shape[0], count);
@@ -53,9 +53,9 @@ NDArray gathered(Communicator& ranks, const NDArray& array, std::int64_t count) 
   return all;
 }
 
-// A list is done in groups. The entries of a group are all pushed, and then pulled in the opposite order: what is pushed last, at the
-// end of a backward pass, is needed first. In a group no key comes twice, and no array that an earlier entry pulls to. Returns the
-// end of the group that begins at `begin`.
+// Returns the end of the group of entries that begins at `begin`. All entries of a group are pushed, and then
+// pulled in the opposite order: what a backward pass pushes last is needed first. In a group no key comes
+// twice, and no array overlaps one that an earlier entry pulls to.
 std::size_t end_of_group(std::span<const Key> keys, std::span<const NDArray> values,
                          std::span<const NDArray> out, std::size_t begin) {
   std::set<Key> pushed;
@@ -70,7 +70,7 @@ std::size_t end_of_group(std::span<const Key> keys, std::span<const NDArray> val
 
 }  // namespace
 
-// Ranks that compress differently would wait for different calls, or read bytes as what they are not.
+// All ranks need the same compression: they would wait for different calls otherwise, or misread bytes.
 AllReduceStore::AllReduceStore(std::shared_ptr<Communicator> ranks, const KVStoreOptions& options)
     : ranks_(std::move(ranks)) {
   agree(*ranks_, "KVStore::create", "compression", [&] {
@@ -91,7 +91,8 @@ void AllReduceStore::do_init(Key key, const NDArray& value) {
   ranks_->broadcast(local_.at("init", key), 0);
 }
 
-// The same on all ranks: they have to make the same calls. What compression has left over stays with a bucket.
+// True if the value is reduced alone, without a bucket; equal on all ranks, which have to make the same
+// calls. With compression it is false: residuals belong to buckets.
 bool AllReduceStore::goes_alone(const NDArray& value) const {
   return !codec_ && static_cast<std::size_t>(value.size()) * size_of(value.dtype()) >= kAloneBytes;
 }
@@ -107,7 +108,7 @@ NDArray AllReduceStore::gradient_memory(Key key) {
   return goes_alone(value) && value.device() == cpu() ? memory_of(lent_, key, value) : NDArray();
 }
 
-// Nothing is copied to memory that was lent: a gradient may wait there for its own push.
+// Copies go to copies_, not to lent memory, where a gradient may wait for its own push.
 void AllReduceStore::push_alone(Key key, const NDArray& sum, const UpdateOptions& options) {
   const auto lent = lent_.find(key);
   const bool there = lent != lent_.end() && sum.storage() == lent->second.storage() && sum.is_contiguous();
@@ -118,7 +119,7 @@ void AllReduceStore::push_alone(Key key, const NDArray& sum, const UpdateOptions
   local_.push(key, {&memory, 1}, options);
 }
 
-// A view into the current bucket, as large as value; the next bucket's, if it does not fit.
+// Returns a view as large as value into the current bucket or, if it does not fit there, into the next one.
 NDArray AllReduceStore::room_for(const NDArray& value) {
   const auto fits = [&](const Bucket& bucket) {
     return bucket.data.defined() && bucket.data.dtype() == value.dtype() &&
@@ -161,7 +162,7 @@ void AllReduceStore::do_push_pull(Key key, std::span<const NDArray> values, std:
   do_pull(key, out);
 }
 
-// What a capture pushes is reduced in it, with each launch; what was pushed before would be reduced with each launch, too.
+// Throws Error in a capture while earlier pushes wait in a bucket: each launch would reduce them again.
 void AllReduceStore::check_capture(const char* call) const {
   const bool waits = current_ < buckets_.size() && !buckets_[current_].entries.empty();
   if (waits && is_capturing())
@@ -182,8 +183,8 @@ void AllReduceStore::add(Key key, std::span<const NDArray> values, const UpdateO
   if (static_cast<std::size_t>(bucket.used) * size_of(value.dtype()) >= kBucketBytes) reduce();
 }
 
-// What one gradient has left over is of no use to another one: if other keys are in the bucket than the last time, there
-// is nothing left over.
+// If other keys are in the bucket than the last time, residuals start at 0: what one gradient has left over
+// is of no use to another one.
 void AllReduceStore::reduce_data(Bucket& bucket, const NDArray& data,
                                  const std::vector<Entry>& entries) const {
   std::vector<PushedKey> pushes;
@@ -216,7 +217,7 @@ void AllReduceStore::finish_all() {
   current_ = 0;
 }
 
-// The most rows that any rank has room for. Waits for all ranks, but for no gradient: room follows from shapes.
+// The largest capacity of any rank's rows. Blocks for all ranks, but for no gradient: it follows from shapes.
 std::int64_t AllReduceStore::most_rows(const RowSparse& value) const {
   const EngineScope scope(ranks_->engine());
   const NDArray room = full({1}, value.capacity(), DType::i64);
@@ -224,7 +225,7 @@ std::int64_t AllReduceStore::most_rows(const RowSparse& value) const {
   return room.item<std::int64_t>();
 }
 
-// The ranks' rows are gathered in memory that has room for the most of any rank, and added in the order of the ranks.
+// Gathers all ranks' rows, padded to the largest capacity, and adds them in the order of the ranks.
 void AllReduceStore::do_push_rows(Key key, const RowSparse& value, const UpdateOptions& options) {
   check_capture("push");
   const NDArray& here = local_.checked_push(key, value, options);
@@ -307,7 +308,7 @@ void AllReduceStore::do_clear_errors() {
     for (const auto& [key, memory] : *all) memory.engine().clear_error(memory.var(), CallSite::current());
   }
   for (const Bucket& bucket : buckets_) {
-    if (!bucket.data.defined()) continue;  // there was no memory for it
+    if (!bucket.data.defined()) continue;  // the bucket has no memory yet
     bucket.data.engine().clear_error(bucket.data.var(), CallSite::current());
     if (bucket.compressed) bucket.compressed->clear_errors();
   }

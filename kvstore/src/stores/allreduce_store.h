@@ -1,11 +1,12 @@
-// The store of a job in which every rank keeps everything: pushes are summed over the ranks by all_reduce.
+// The store type "allreduce": every rank keeps all values, and pushes are summed over the ranks by
+// all_reduce.
 //
-// Gradients are small and many, and a reduction has its price whatever its size. So pushes that follow each other are
-// copied into a bucket, which is reduced as a whole when it is full or somebody asks for what is in it. A copy is an op
-// like others: it runs when its gradient is there, and the reduction when the last of its bucket is, while the backward
-// pass computes the gradients of the next one. (Li et al., "PyTorch Distributed", VLDB 2020, section 3.2.)
+// Gradients are small and many, and each reduction has a fixed cost. So consecutive pushes are copied into a
+// bucket, which is reduced as a whole when it is full or a value is needed. A copy is an op that runs when
+// its gradient is computed. The reduction of a bucket runs after its last copy, while the backward pass
+// computes the gradients of the next bucket. (Li et al., "PyTorch Distributed", VLDB 2020, section 3.2.)
 //
-// A large gradient is a reduction of its own, in memory that it may be computed in.
+// A large gradient is reduced alone, without a copy if it was computed in memory of gradient_memory().
 #pragma once
 
 #include <map>
@@ -51,37 +52,38 @@ class AllReduceStore final : public KVStore {
   struct Entry {
     Key key;
     Shape shape;
-    std::int64_t offset;  // elements
+    std::int64_t offset;  // offset in elements
     UpdateOptions options;
-    Where where;  // of the push
+    Where where;  // call site of the push
   };
-  // With compression: what the residuals are those of.
+  // The keys of a bucket and their offsets, which its residuals belong to.
   using Layout = std::vector<std::pair<Key, std::int64_t>>;
   struct Bucket {
-    NDArray data{};  // memory that the ranks share, where they share a host
+    NDArray data{};  // shared memory, for ranks on one host
     std::int64_t used = 0;
     std::vector<Entry> entries{};
     std::unique_ptr<CompressedReduce> compressed{};
     Layout layout{};
   };
-  using Buckets = std::map<std::size_t, Bucket>;  // by their place in buckets_
+  using Buckets = std::map<std::size_t, Bucket>;  // keyed by index in buckets_
   Buckets buckets_with(const std::map<std::string, NDArray>& residuals) const;
   void check_capture(const char* call) const;
-  void add(Key key, std::span<const NDArray> values, const UpdateOptions& options);  // to a bucket
+  // Adds the push to a bucket, or reduces a large value alone.
+  void add(Key key, std::span<const NDArray> values, const UpdateOptions& options);
   bool goes_alone(const NDArray& value) const;
   const NDArray& memory_of(std::map<Key, NDArray>& all, Key key, const NDArray& value) const;
   void push_alone(Key key, const NDArray& sum, const UpdateOptions& options);
   NDArray room_for(const NDArray& value);
   void reduce_data(Bucket& bucket, const NDArray& data, const std::vector<Entry>& entries) const;
-  void reduce();  // the bucket that is being filled
+  void reduce();  // reduces the bucket that is being filled
   std::int64_t most_rows(const RowSparse& value) const;
-  void finish_all();  // and begins with the first bucket again
+  void finish_all();  // reduces what is left; the next push goes to the first bucket
   std::shared_ptr<Communicator> ranks_;
-  std::shared_ptr<const Codec> codec_;  // null: none
+  std::shared_ptr<const Codec> codec_;  // null: no compression
   LocalStore local_;
-  std::vector<Bucket> buckets_;  // used again in each step, in one order
+  std::vector<Bucket> buckets_;  // reused in each step, in the same order
   std::size_t current_ = 0;
-  std::map<Key, NDArray> lent_, copies_;  // of large ones, in memory like a bucket's
+  std::map<Key, NDArray> lent_, copies_;  // memory for large gradients, shared as a bucket's is
 };
 
 }  // namespace heddle

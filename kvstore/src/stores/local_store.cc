@@ -16,7 +16,7 @@ template <class T> void sum_arrays(const std::vector<NDArray>& values, const NDA
   std::vector<const T*> from;
   for (const NDArray& value : values) from.push_back(value.data<const T>());
   T* to = sum.data<T>();
-  // The order of the additions is that of the list for every element, whoever computes the chunk.
+  // Every element is added in the order of the list, whichever thread computes its chunk.
   parallel_for(sum.size(), kGrain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) to[i] = from[0][i];
     for (std::size_t k = 1; k < from.size(); ++k) {
@@ -66,7 +66,7 @@ void check_writable(const char* call, KVStore::Key key, const NDArray& out) {
 NDArray push_sum(std::span<const NDArray> values, Device device) {
   if (values.size() == 1)
     return values[0].device() == device ? values[0].detach() : values[0].detach().copy_to(device);
-  // halves are added as f32, and the sum is rounded once
+  // f16 and bf16 are added as f32, and the sum is rounded once
   const DType dtype = values[0].dtype(), wide = is_half(dtype) ? DType::f32 : dtype;
   std::vector<NDArray> terms;
   for (const NDArray& value : values) {

@@ -1,4 +1,4 @@
-// The key-value store of one process.
+// The store type "local", in one process, and checks that other stores share.
 #pragma once
 
 #include <map>
@@ -26,21 +26,22 @@ class LocalStore : public KVStore {
   void do_set_optimizer(const std::string& name, const OptimizerParams& params,
                         const std::string& weights) override;
   std::map<std::string, NDArray> optimizer_state() const override;
-  // Null: pushes add to what is stored, or replace it.
+  // With a null optimizer pushes add to the stored value, or replace it.
   void set_optimizer(std::unique_ptr<Optimizer> optimizer, bool adds) {
     optimizer_ = std::move(optimizer);
     adds_ = adds;
   }
   bool adds() const { return adds_; }
-  // One like the store's with this state, null for no state of one that adds; changes nothing. Throws what
-  // set_optimizer_state throws.
+  // Returns a new optimizer like the store's with this state; null for a store that adds and an empty state.
+  // Changes nothing. Throws what set_optimizer_state throws.
   std::unique_ptr<Optimizer> optimizer_with(const std::map<std::string, NDArray>& state) const;
   void do_set_optimizer_state(const std::map<std::string, NDArray>& state) override;
   void do_clear_errors() override;
-  // One process has one order of pushes, so there is nobody to wait for.
+  // There are no other workers to wait for.
   void do_barrier() override {}
 
-  // What is stored, after a check of all that the call of this name refuses; throw InvalidArgument in its name.
+  // Check all arguments of the call of this name, and return the stored value. Throw InvalidArgument in its
+  // name.
   const NDArray& checked_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) const;
   const NDArray& checked_push(Key key, const RowSparse& value, const UpdateOptions& options) const;
   const NDArray& checked_pull(Key key, std::span<const NDArray> out) const;
@@ -50,7 +51,7 @@ class LocalStore : public KVStore {
                   const UpdateOptions& options) const;
   // Throws InvalidArgument as init does.
   void check_new(Key key, const NDArray& value) const;
-  // Throws InvalidArgument, naming the call, if the key is unknown.
+  // Returns the stored value. Throws InvalidArgument, naming the call, if the key is unknown.
   const NDArray& at(const char* call, Key key) const;
 
  private:
@@ -59,25 +60,25 @@ class LocalStore : public KVStore {
   std::map<Key, NDArray> values_;
   void check_update(Key key, const NDArray& value, const UpdateOptions& options) const;
   std::unique_ptr<Optimizer> optimizer_;
-  bool adds_ = false;  // without an optimizer
+  bool adds_ = false;  // the rule "add", without an optimizer
 };
 
-// For errors: "f32 (3,)", or that it is undefined; "KVStore::push, key 7: ".
+// Texts for errors. describe(): "f32 (3,)" or "an undefined array". who_says(): "KVStore::push, key 7: ".
 std::string describe(const NDArray& array);
 std::string who_says(const char* call, KVStore::Key key);
 
-// Throws InvalidArgument, naming the call, for an array of another engine.
+// Throws InvalidArgument, naming the call, if the array belongs to another engine.
 void check_engine(const char* call, KVStore::Key key, const NDArray& array, const Engine& engine);
 
-// Throw InvalidArgument, naming the call, for no arrays, and for those that are unlike what is stored or of another engine.
-// Targets are written: their elements must not share memory, either.
+// Throw InvalidArgument, naming the call, for an empty list, and for an array of another shape, dtype or
+// engine. check_targets() also refuses arrays whose elements share memory, since they are written.
 void check_arrays(const char* call, KVStore::Key key, std::span<const NDArray> arrays, const Shape& shape,
                   DType dtype, const Engine& engine);
 void check_targets(const char* call, KVStore::Key key, std::span<const NDArray> out, const Shape& shape,
                    DType dtype, const Engine& engine);
 void check_writable(const char* call, KVStore::Key key, const NDArray& out);
 
-// One op that adds the values of all devices, in their order, on `device`; of a single one, its copy there if it is not.
+// Adds the values in their order on `device`, by one op. A single value is returned, or copied to `device`.
 NDArray push_sum(std::span<const NDArray> values, Device device);
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-// Rows of what a store has: what all stores check, and ops on rows.
+// Rows of stored values: checks that all stores share, and ops on rows.
 #pragma once
 
 #include <cstdint>
@@ -11,29 +11,29 @@
 
 namespace heddle {
 
-// They throw InvalidArgument in the name of `call`: for what is no list of rows; for what is stored, if it has no rows; for
-// an array unlike what is stored.
+// Throw InvalidArgument, naming `call`, if `rows` is no list of row numbers, if a value of this shape and
+// dtype has no rows, or if the row-sparse `value` does not fit such a value.
 void check_row_numbers(const char* call, KVStore::Key key, const NDArray& rows);
 void check_has_rows(const char* call, KVStore::Key key, const Shape& shape, DType dtype);
 void check_rows_like(const char* call, KVStore::Key key, const RowSparse& value, const Shape& shape,
                      DType dtype);
-// Also for rows and `out` that the call has no use for, unless `out` is null.
+// Checks the arguments of pull_rows. `out` may be null.
 void check_pull_rows(KVStore::Key key, const NDArray& rows, const NDArray* out, const Shape& shape,
                      DType dtype, const Engine& engine);
 void check_on_cpu(const char* call, const NDArray& array);
 
-// In an op that reads them. They throw for rows that are none of `bound`, in the name of `who`: InvalidIndex, and Error for those
-// that are present, which rise.
+// For functions of ops that read these arrays; errors begin with `who`. row_numbers() throws InvalidIndex for
+// a row outside [0, bound). present_rows() throws Error unless rows are strictly rising and in range.
 std::vector<std::int64_t> row_numbers(const std::string& who, const NDArray& rows, std::int64_t bound);
 std::span<const std::int64_t> present_rows(const std::string& who, const RowSparse& value);
 
-// A copy of these rows as i64 on cpu(0), made by an op that fails with InvalidIndex for one that is none of `bound`.
+// A copy of these rows as i64 on cpu(0), by an op that fails with InvalidIndex for a row outside [0, bound).
 NDArray rows_within(KVStore::Key key, const NDArray& rows, std::int64_t bound);
 
 RowSparse on_device(const RowSparse& value, Device device);
-// Rows of `dense`, contiguous and on a cpu(i), become those of `rows`.
+// Overwrites rows of `dense`, which is contiguous and on a cpu(i), by those of `rows`.
 void assign_rows(const NDArray& dense, const RowSparse& rows);
-// out[i] becomes row rows[i], which `found` has. check_pull_rows has let `out` pass.
+// Sets out[i] to row rows[i] of `found`, which has all of these. `out` has passed check_pull_rows().
 void take_rows(KVStore::Key key, const RowSparse& found, const NDArray& rows, const NDArray& out);
 
 }  // namespace heddle

@@ -6,7 +6,7 @@
 namespace heddle {
 namespace {
 
-// From the first byte to behind the last one, of an array that has elements.
+// The range of bytes in its storage that the array, which has elements, lies in; with the gaps between them.
 std::pair<std::int64_t, std::int64_t> bytes_of(const NDArray& array) {
   std::int64_t first = array.offset(), last = first;
   for (int axis = 0; axis < array.ndim(); ++axis) {
@@ -33,7 +33,7 @@ void WrittenParts::add(const NDArray& array) {
   parts_[{storage, begin}] = end;
 }
 
-// The last part that begins before the array's end is the one that ends last.
+// Parts do not overlap: only the last one that begins before the array's end can reach into the array.
 bool WrittenParts::overlap(const NDArray& array) const {
   if (array.size() == 0 || parts_.empty()) return false;
   const Storage* const storage = array.storage().get();

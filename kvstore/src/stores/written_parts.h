@@ -1,4 +1,4 @@
-// Which bytes of arrays a list of calls writes.
+// The bytes of arrays that the calls of a list write.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@ namespace heddle {
 class WrittenParts {
  public:
   void add(const NDArray& array);
-  // Whether the array may have bytes that were added, between its first and its last one.
+  // True if a byte between the array's first and last one has been added.
   bool overlap(const NDArray& array) const;
 
  private:
-  // The end of each part by its storage and its beginning. Between two parts of a storage there are bytes.
+  // The end of each part, by its storage and its first byte. Parts of a storage neither overlap nor touch.
   std::map<std::pair<const Storage*, std::int64_t>, std::int64_t> parts_;
 };
 

@@ -36,7 +36,7 @@ bool take(std::string_view& text, std::string_view wanted) {
   return good;
 }
 
-// What follows may be that of a temporary file.
+// Parses the end of a residual file's name, which the end of a temporary file's name may follow.
 std::optional<FileName> file_name_from(std::string_view text) {
   FileName name;
   const bool good = take(text, name.steps) && take(text, "-") && take(text, name.rank) &&
@@ -45,7 +45,7 @@ std::optional<FileName> file_name_from(std::string_view text) {
   return good ? std::optional(name) : std::nullopt;
 }
 
-// The steps and workers of the checkpoint that is at `path` now. -1: there is no checkpoint, or it does not say.
+// Steps and workers of the checkpoint that is at `path`. -1: there is no checkpoint, or it does not say.
 FileName of_checkpoint(const std::string& path) {
   FileName name{.steps = -1, .workers = -1};
   std::error_code error;
@@ -60,12 +60,13 @@ FileName of_checkpoint(const std::string& path) {
     };
     number(kCheckpointSteps, name.steps);
     number(kCheckpointWorkers, name.workers);
-  } catch (const Error&) {  // what is there is about to be replaced
+  } catch (const Error&) {  // a damaged checkpoint, which is about to be replaced
   }
   return name;
 }
 
-// A run that goes on with fewer workers leaves files of ranks that there are no longer: rank 0 takes them.
+// Removes this worker's residual files of other counts of steps. Rank 0 also removes those of ranks that are
+// gone, since the run goes on with fewer workers.
 void remove_others(const std::string& path, const FileName& mine) {
   const FileName current = of_checkpoint(path);
   const std::filesystem::path whole(path);
@@ -101,7 +102,7 @@ std::string residual_file(const std::string& path, std::int64_t steps, const KVS
          std::to_string(store.workers());
 }
 
-// Residuals are kept by the keys, which are the parameters' places.
+// Residuals are stored by key, the parameter's index: the parameters must be in the same order.
 std::map<std::string, NDArray> load_residuals(const std::string& path, std::int64_t steps,
                                               const Trainer& trainer) {
   const KVStore& store = trainer.store();
@@ -119,12 +120,12 @@ std::map<std::string, NDArray> load_residuals(const std::string& path, std::int6
   return std::move(content.arrays);
 }
 
-// A file of the same count of steps may be that of a former run.
+// With nothing to save, a file of the same count of steps, which a former run has left, is removed.
 void save_residuals(const std::string& path, const Trainer& trainer, Where where) {
   const CallSite site(where);
   KVStore& store = trainer.store();
   const std::string file = residual_file(path, trainer.steps(), store);
-  // Returns when all workers have written theirs. If one cannot, all throw: the others would wait for it else.
+  // Returns when all workers have written their files. If one cannot, all throw, so that none waits for it.
   store.check_residuals([&] {
     Safetensors content{.arrays = store.residuals(),
                         .metadata = {{kFormatEntry, kResidualsFormat}, {kParameters, names_of(trainer)}}};

@@ -1,4 +1,4 @@
-// The files beside a checkpoint in which each worker has what compression has left out: PATH.residuals-STEPS-RANK-of-WORKERS.
+// Files beside a checkpoint with the workers' residuals of compression: PATH.residuals-STEPS-RANK-of-WORKERS.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace heddle {
 
-// The name under which the metadata of a checkpoint have the count of steps. It says which of these files belong to it.
+// Metadata of a checkpoint: its counts of steps and workers, which say which residual files belong to it.
 constexpr const char *kCheckpointSteps = "steps", *kCheckpointWorkers = "workers";
 
 std::string residual_file(const std::string& path, std::int64_t steps, const KVStore& store);
 
-// This worker's for the checkpoint at `path`; empty: there is no such file. Throws Error for one that is damaged,
-// InvalidArgument for one of parameters in another order.
+// Loads this worker's residuals for the checkpoint at `path`; empty: there is no file. Throws Error for a
+// damaged file, InvalidArgument for one of other parameters, or of another order.
 std::map<std::string, NDArray> load_residuals(const std::string& path, std::int64_t steps,
                                               const Trainer& trainer);
 

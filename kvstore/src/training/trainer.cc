@@ -13,12 +13,12 @@ namespace heddle {
 namespace {
 
 constexpr const char* kSteps = "steps";
-// Of the optimizer's state, by the names of the parameters: "state.0.weight.velocity".
+// Prefix of optimizer state by name of the parameter: "state.0.weight.velocity".
 const std::string kState = "state.";
-// Names of state by the store's keys: for keys that are no parameter's, and as earlier versions wrote all state.
+// Prefix of optimizer state by key of the store: for keys without a parameter, and in older versions.
 const std::string kOptimizer = "optimizer.";
 
-// A parameter in its storage: places count in elements, both inclusive.
+// The range [first, last] of elements in its storage that a parameter lies in.
 struct Part {
   const Parameter* parameter;
   std::int64_t first, last;
@@ -40,13 +40,13 @@ void for_each_place(const NDArray& array, int axis, std::int64_t place,
     for_each_place(array, axis + 1, place + i * array.strides()[axis], body);
 }
 
-// Both are of one vector: the message names them in the order given.
+// `a` and `b` point into one vector: the message names them in its order.
 [[noreturn]] void refuse_shared(const Parameter* a, const Parameter* b) {
   throw InvalidArgument("Trainer: parameters '" + std::min(a, b)->name + "' and '" + std::max(a, b)->name +
                         "' share elements; make the array that they are parts of the parameter");
 }
 
-// For parts that interleave, as the columns of a matrix do: each place is marked with the part that has it.
+// Compares parts that interleave, as the columns of a matrix do, element by element.
 void check_places(const std::vector<Part>& parts) {
   std::unordered_map<std::int64_t, const Parameter*> owners;
   for (const Part& part : parts) {
@@ -57,8 +57,8 @@ void check_places(const std::vector<Part>& parts) {
   }
 }
 
-// A store keeps each parameter on its own: what it updates in one would be lost with the next one that has the element too. The
-// same array twice is one parameter, for it has one gradient.
+// Refuses parameters that share elements: a store keeps each parameter by itself, and its update of one would
+// be lost with that of the other. The same array twice is one parameter, as it has one gradient.
 void check_apart(const std::vector<Parameter>& parameters) {
   std::unordered_set<const GradMeta*> seen;
   std::unordered_map<const Storage*, std::size_t> index;
@@ -86,7 +86,7 @@ void check_apart(const std::vector<Parameter>& parameters) {
   }
 }
 
-// Replicas may have names of their own, but not those of the first one in another order.
+// Replicas may have other names than the first one, but not its names in another order.
 void check_order(const std::vector<Parameter>& first, const std::vector<Parameter>& replica) {
   std::unordered_set<std::string> names;
   for (const Parameter& parameter : first) names.insert(parameter.name);
@@ -97,7 +97,7 @@ void check_order(const std::vector<Parameter>& first, const std::vector<Paramete
   }
 }
 
-// "weight f32 (3,), bias f32 ()": what the store's keys are.
+// The store's keys as text: "weight f32 (3,), bias f32 ()".
 std::string describe(const std::vector<Parameter>& parameters) {
   std::string text;
   for (const auto& [name, value] : parameters) {
@@ -107,14 +107,14 @@ std::string describe(const std::vector<Parameter>& parameters) {
   return text;
 }
 
-// "KEY.NAME" or "PARAMETER.NAME": keys and parameters may have dots, names of an optimizer's arrays have none.
+// Splits "KEY.NAME" or "PARAMETER.NAME" at the last dot: names of an optimizer's arrays have no dots.
 std::pair<std::string, std::string> split(const std::string& entry) {
   const std::size_t dot = entry.rfind('.');
   if (dot == std::string::npos) return {"", entry};
   return {entry.substr(0, dot), entry.substr(dot + 1)};
 }
 
-// One a parameter. Of those of one name the second is called "name#2".
+// A unique name for each parameter: the second parameter "name" is "name#2".
 std::vector<std::string> state_names(const std::vector<Parameter>& parameters) {
   std::vector<std::string> names;
   std::unordered_set<std::string> taken;
@@ -127,7 +127,7 @@ std::vector<std::string> state_names(const std::vector<Parameter>& parameters) {
   return names;
 }
 
-// The optimizer's part of a trainer's state, by the keys of the store.
+// Returns the optimizer's part of a trainer's state, by key of the store.
 std::map<std::string, NDArray> by_key(const std::map<std::string, NDArray>& state,
                                       const std::vector<std::string>& names) {
   std::unordered_map<std::string, std::size_t> places;
@@ -183,7 +183,7 @@ void Trainer::check_replicas() const {
   }
 }
 
-// The keys first: of a store that is in use they are refused, before its optimizer loses its state.
+// Keys are initialised first: a store that is in use refuses them, before its optimizer loses its state.
 void Trainer::init_store() {
   for (std::size_t i = 0; i < replicas_[0].size(); ++i) {
     auto key = static_cast<KVStore::Key>(i);
@@ -195,15 +195,15 @@ void Trainer::init_store() {
   }
   options_.store->set_optimizer(options_.optimizer, options_.params, describe(replicas_[0]));
   find_memory();
-  for (const auto& replica : replicas_) {  // what another trainer has lent
+  for (const auto& replica : replicas_) {  // takes back memory that another trainer has lent
     for (const Parameter& parameter : replica) lend_gradient_memory(parameter.value, {});
   }
   lend_memory();
   remember_versions();
 }
 
-// Of several replicas the store gets a sum. Of a parameter that is there twice it gets one gradient twice, and what one
-// push leaves must not be what the other pushes.
+// Several replicas get no memory: the store gets their sum. A parameter that comes twice gets none either:
+// its gradient is pushed twice, and the first push would leave its sum in that memory.
 void Trainer::find_memory() {
   const std::vector<Parameter>& parameters = replicas_[0];
   memory_.resize(parameters.size());
@@ -219,7 +219,8 @@ void Trainer::find_memory() {
 void Trainer::lend_memory() const {
   for (std::size_t i = 0; i < memory_.size(); ++i) {
     const NDArray& value = replicas_[0][i].value;
-    if (memory_[i].defined() && requires_grad(value)) lend_gradient_memory(value, memory_[i]);  // not frozen
+    // Frozen parameters get no memory.
+    if (memory_[i].defined() && requires_grad(value)) lend_gradient_memory(value, memory_[i]);
   }
 }
 
@@ -269,7 +270,7 @@ std::vector<NDArray> Trainer::values(std::size_t index) const {
 
 double Trainer::learning_rate() const { return options_.schedule(steps_); }
 
-// In the order in which the backward pass computes the gradients, so that what a store does with the first ones happens
+// Pushes in the order in which the backward pass computes gradients: the store handles the first ones
 // meanwhile.
 void Trainer::exchange(const std::vector<Gradients>& gradients, const UpdateOptions& update) {
   for (std::size_t i = gradients.size(); i-- > 0;) {
@@ -284,7 +285,8 @@ void Trainer::exchange(const std::vector<Gradients>& gradients, const UpdateOpti
     options_.store->pull(static_cast<KVStore::Key>(i), values(i));
 }
 
-// The same for one replica, as a list: a store may send small parameters together. Rows, which may make it wait, come last.
+// exchange() for one replica, as one list: a store may send small values together. Rows, which may block,
+// last.
 void Trainer::exchange_list(const std::vector<Gradients>& gradients, const UpdateOptions& update) {
   std::vector<KVStore::Key> keys, keys_of_rows;
   std::vector<NDArray> pushed, pulled;
@@ -321,7 +323,7 @@ void Trainer::step(double grad_scale, Where where) {
   ++steps_;
 }
 
-// How many updates of the parameter with most of them worked.
+// The largest number of successful updates of any parameter.
 std::int64_t Trainer::updates() const {
   std::int64_t most = 0;
   for (const auto& [name, value] : options_.store->optimizer_state()) {
@@ -341,7 +343,7 @@ void Trainer::clear_errors(Where where) {
   options_.store->clear_errors();
   lend_memory();
   steps_ = steps_before_updates_ + updates();
-  // The error may have come between a change to a parameter and its being taken over.
+  // Assigns all parameters to the store again at the next step: the error may have hit such an assignment.
   versions_.assign(versions_.size(), ~std::uint64_t{0});
 }
 
@@ -360,7 +362,7 @@ std::map<std::string, NDArray> Trainer::state() const {
   return all;
 }
 
-// Every step updates all parameters: there is state of each of them, or no step was done.
+// Every step updates all parameters: there is state of each of them, unless no step was done.
 void Trainer::check_complete(const std::map<std::string, NDArray>& optimizer, std::int64_t steps) const {
   if (optimizer.empty() && steps == 0) return;
   const std::vector<std::string> names = state_names(replicas_[0]);

@@ -39,7 +39,7 @@ Socket local_socket() {
   return socket;
 }
 
-constexpr std::size_t kMostOfName = 253, kMostOfLabel = 63;  // RFC 1035
+constexpr std::size_t kMostOfName = 253, kMostOfLabel = 63;  // in bytes (RFC 1035)
 
 void check_host(const std::string& host, const std::string& text) {
   const auto refuse = [&](const std::string& why) {
@@ -56,7 +56,7 @@ void check_host(const std::string& host, const std::string& text) {
   }
 }
 
-// True if host is written as an IPv4 or IPv6 address, right or wrong: a name server, which may not answer, is not asked for it.
+// True if the host looks like an IP address, valid or not: a name server, which may not answer, is not asked.
 bool is_number(const std::string& host) {
   return host.find(':') != std::string::npos ||
          (host.find('.') != std::string::npos && host.find_first_not_of("0123456789.") == std::string::npos);

@@ -10,11 +10,11 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::uint32_t kFrameMagic = 0x564b4448;  // "HDKV"
+constexpr std::uint32_t kFrameMagic = 0x564b4448;  // the bytes "HDKV"
 constexpr std::uint16_t kFrameVersion = 1;
-constexpr std::size_t kMostSummedAtOnce = 1 << 30;  // bytes: ISA-L takes an int
+constexpr std::size_t kMostSummedAtOnce = 1 << 30;  // most bytes of one call: ISA-L takes an int
 
-// Little-endian numbers, one after the other.
+// Writes little-endian numbers in sequence.
 class Writer {
  public:
   explicit Writer(std::span<std::byte> to) : to_(to) {}
@@ -56,7 +56,7 @@ void check_sum(const char* what, std::span<const std::byte> bytes, std::uint32_t
 
 }  // namespace
 
-// ISA-L neither inverts the initial value nor the result, as CRC32C is defined with.
+// CRC32C inverts the initial value and the result, which ISA-L leaves to the caller.
 std::uint32_t checksum(std::span<const std::byte> bytes) {
   std::uint32_t sum = ~0u;
   while (!bytes.empty()) {

@@ -1,4 +1,4 @@
-// What the keys of comm.allowed may do.
+// The roles of the keys in comm.allowed.
 #pragma once
 
 #include <map>
@@ -8,10 +8,10 @@
 
 namespace heddle::kv_detail {
 
-using KeyList = std::map<std::string, comm_detail::KeyRoles>;  // by the key of Receiver::connected()
+using KeyList = std::map<std::string, comm_detail::KeyRoles>;  // keyed by what Receiver::connected() gets
 
 inline comm_detail::KeyRoles roles_in(const KeyList& list, const std::string& key) {
-  if (key.empty()) return comm_detail::kAllRoles;  // nobody has shown one: a process of the same user
+  if (key.empty()) return comm_detail::kAllRoles;  // without a key: a process of the same user
   const auto found = list.find(key);
   return found == list.end() ? comm_detail::KeyRoles{} : found->second;
 }

@@ -26,12 +26,12 @@ constexpr std::array<std::byte, 4> kHelloMagic = {std::byte{'H'}, std::byte{'D'}
                                                   std::byte{'H'}};
 constexpr std::byte kHelloVersion{1};
 
-// What the two ends share; the client makes it.
+// The layout of the shared memory, which the client allocates.
 struct Rings {
-  Ring up, down;  // to the server, to the client
+  Ring up, down;  // up: to the server; down: to the client
 };
 
-// A message with room for one descriptor beside its bytes.
+// A message of sendmsg() or recvmsg() with room for one file descriptor beside its bytes.
 struct AttachedMessage {
   explicit AttachedMessage(std::span<std::byte> bytes) : part{bytes.data(), bytes.size()} {
     message.msg_iov = &part;
@@ -46,7 +46,7 @@ struct AttachedMessage {
   msghdr message{};
 };
 
-// The system makes no more than one descriptor of what has come, for which there is room.
+// Takes the file descriptor of a received message, if it has one. The kernel delivers no more than fit.
 Socket descriptor_in(msghdr& message) {
   const cmsghdr* header = CMSG_FIRSTHDR(&message);
   const bool there = header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
@@ -96,7 +96,7 @@ bool Handshake::step(std::unique_ptr<Connection>& connection) {
 }
 
 bool Handshake::send(Connection& connection) {
-  if (side_ == Side::client && memory_) {  // into the empty buffer of a new connection: all of it or nothing
+  if (side_ == Side::client && memory_) {  // the buffer of a new connection is empty: all is sent, or nothing
     AttachedMessage attached(hello_);
     cmsghdr* header = CMSG_FIRSTHDR(&attached.message);
     header->cmsg_level = SOL_SOCKET;
@@ -147,7 +147,7 @@ bool Handshake::receive_with_memory(const Socket& socket) {
   return true;
 }
 
-// Without memory to share, messages go through the socket.
+// If no shared memory can be allocated, messages go through the socket.
 void Handshake::offer_memory() {
   try {
     file_ = comm_detail::make_memory(sizeof(Rings));
@@ -157,7 +157,7 @@ void Handshake::offer_memory() {
   }
 }
 
-// What the other side has sent could be any file. One that can be truncated would raise SIGBUS here.
+// The client may have sent any file. One that can be truncated would raise SIGBUS here.
 void Handshake::accept_memory() {
   if (!wants_memory_ || !file_) return;
   struct stat found {};
@@ -168,11 +168,11 @@ void Handshake::accept_memory() {
   if (!good) throw CommError("the memory that the other side shares is not what it should be");
   try {
     memory_ = comm_detail::map_memory(file_, sizeof(Rings));
-  } catch (const CommError&) {  // the answer says so
+  } catch (const CommError&) {  // the answer tells the client to use the socket
   }
 }
 
-// Magic 4, version 1, memory 1, zeros 6, checksum 4.
+// Bytes of a hello: magic 4, version 1, memory flag 1, zeros 6, checksum 4.
 void Handshake::encode(bool memory) {
   hello_ = {};
   std::memcpy(hello_.data(), kHelloMagic.data(), kHelloMagic.size());

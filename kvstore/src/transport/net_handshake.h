@@ -1,9 +1,9 @@
-// How the two ends of a new connection make sure of each other, and agree on shared memory.
+// The handshake of a new connection: authenticates both ends, and agrees on shared memory.
 //
-// Nothing is parsed as a message before the peer is authenticated. At a unix socket SO_PEERCRED proves that both ends
-// belong to one user; over TCP, TLS proves that both have keys of the list. Only then each side sends a hello, of a
-// fixed length. The hello of a local client brings memory along, as a file descriptor, which works between
-// containers too; if the server can map it, both change to ring buffers in it.
+// Nothing is parsed as a message before the peer is authenticated. At a unix socket SO_PEERCRED proves that
+// both ends belong to one user; over TCP, TLS proves that both have keys in comm.allowed. Only then each side
+// sends a hello, of a fixed length. The hello of a local client has a file descriptor of shared memory, which
+// works between containers, too. If the server can map it, both sides change to ring buffers in it.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace heddle::kv_detail {
 
-// A process of this host has said all that it had to and has gone since, as one that is ended: nobody was refused.
+// A local peer has closed the connection after its hello, as a killed process does: this is no refusal.
 class PeerLeft : public CommError {
  public:
   using CommError::CommError;
@@ -27,13 +27,14 @@ class PeerLeft : public CommError {
 class Handshake {
  public:
   enum class Side { client, server };
-  // `memory`: this side wants shared memory; only if the connection is a unix socket.
+  // `memory`: this side wants shared memory, which only a `local` connection (a unix socket) can have.
   Handshake(Side side, bool local, bool memory);
 
-  // Goes on as far as it can; true: it is over. `connection` may be another one then. Throws CommError if it has failed.
+  // Continues as far as possible without blocking. True: the handshake is complete, and `connection` may have
+  // been replaced by one over shared memory. Throws CommError if it fails.
   bool step(std::unique_ptr<comm_detail::Connection>& connection);
   bool wants_to_send() const { return sending_; }
-  bool shares_memory() const { return shares_memory_; }  // once it is over
+  bool shares_memory() const { return shares_memory_; }  // once step() has returned true
 
  private:
   static constexpr std::size_t kBytes = 16;
@@ -44,15 +45,15 @@ class Handshake {
   void offer_memory();
   void accept_memory();
   void encode(bool memory);
-  bool decode() const;  // whether the other side has, or takes, the memory
+  bool decode() const;  // true if the other side offers, or takes, shared memory
 
   const Side side_;
   const bool local_, wants_memory_;
   bool sending_, shares_memory_ = false;
-  std::size_t done_ = 0;  // bytes of the hello that is sent or received
+  std::size_t done_ = 0;  // bytes of the hello that have been sent or received
   std::array<std::byte, kBytes> hello_{};
-  comm_detail::Socket file_;           // of the memory
-  std::shared_ptr<std::byte> memory_;  // mapped; empty: none is shared
+  comm_detail::Socket file_;           // descriptor of the shared memory
+  std::shared_ptr<std::byte> memory_;  // the mapped memory; empty: none is shared
 };
 
 }  // namespace heddle::kv_detail

@@ -26,11 +26,12 @@ using Way = NewConnection::Way;
 
 constexpr const char* kKind = "net";
 constexpr int kBacklog = 4096;
-constexpr int kPortsToTry = 100;  // of port 0: another user's unix socket may have the name of a free port
+// Attempts with port 0: another user's unix socket may have the name of a free port.
+constexpr int kPortsToTry = 100;
 constexpr std::string_view kRefusal =
     "heddle: connections of this host do not go through TCP here; encryption is off\n";
 
-// A host that is lost without a word is noticed after a quarter of a minute.
+// TCP keepalive notices after 15 s that the other host is lost.
 void tune(const Socket& socket) {
   comm_detail::tune_for_data(socket);
   const auto set = [&](int level, int name, int value) {
@@ -88,7 +89,7 @@ std::vector<Listener> ConnectionFactory::open(Address& address) {
   for (int attempt = 0; attempt < kPortsToTry; ++attempt) {
     std::vector<Listener> listeners;
     Address here = address;
-    // Processes of this host that wait for the port try the name first, and would find the port without it.
+    // The unix socket comes first: a local client that finds only the TCP port is refused.
     Listener named;
     if (locally && !any_port) named = listen_locally_at(here);
     listeners.push_back({encrypted ? Way::encrypted : Way::refused,
@@ -96,7 +97,7 @@ std::vector<Listener> ConnectionFactory::open(Address& address) {
     here.port = comm_detail::port_of(listeners.front().socket);
     if (locally) listeners.push_back(any_port ? listen_locally_at(here) : std::move(named));
     const bool taken = !listeners.back().socket;
-    // Elsewhere than on loopback the keys decide, and another user who has taken the name can do no harm.
+    // With encryption keys decide, and another user who has taken the name can do no harm.
     if (taken && encrypted) listeners.pop_back();
     if (!taken || encrypted) {
       address = here;
@@ -118,8 +119,8 @@ std::optional<NewConnection> ConnectionFactory::accept(const Listener& listener)
   return NewConnection{listener.way, comm_detail::plain_connection(std::move(socket))};
 }
 
-// The unix socket is tried first, at every address. Where it belongs to another user, and there is nothing to encrypt with,
-// the connection is refused: that could be anybody who has taken the address.
+// Tries the unix socket first, at every address. If it belongs to another user, and the connection would not
+// be encrypted, it is refused: that user may have taken the address.
 NewConnection ConnectionFactory::connect(const Address& address) {
   if (!options_.encrypt_loopback) {
     Socket socket = connect_locally(local_name(kKind, address));

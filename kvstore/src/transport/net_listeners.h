@@ -1,7 +1,7 @@
-// How connections are accepted and made.
+// Accepts and makes connections.
 //
-// Every address has a unix socket, for processes of this host and user (see address.h). At an address on loopback there
-// is nobody else to accept: a TCP connection is told so in clear text, and closed. At other addresses, and with
+// Every address has a unix socket, for processes of this host and user (see address.h). On loopback there are
+// no other peers: a TCP connection is refused in clear text, and closed. At other addresses, and with
 // encrypt_loopback at all of them, TCP connections use TLS.
 #pragma once
 
@@ -19,9 +19,9 @@
 
 namespace heddle::kv_detail {
 
-// What has come in or gone out, before the handshake.
+// A new connection, accepted or made, before its handshake.
 struct NewConnection {
-  enum class Way { local, encrypted, refused };  // refused: at a TCP port of loopback
+  enum class Way { local, encrypted, refused };  // refused: a TCP connection on loopback
   Way way = Way::local;
   std::unique_ptr<comm_detail::Connection> connection{};
 };
@@ -31,24 +31,24 @@ struct Listener {
   comm_detail::Socket socket{};
 };
 
-// Listens and connects.
+// Listens and connects, with the keys of a directory.
 class ConnectionFactory {
  public:
   // Throws CommError if it has to encrypt and there is no key.
   explicit ConnectionFactory(const TransportOptions& options);
 
-  // Listens; `address` gets the port. Throws CommError.
+  // Listens at `address`, and sets its port if it is 0. Throws CommError.
   std::vector<Listener> open(Address& address);
-  // The next connection. An empty connection: it is closed already, as its user is another one; nullopt: there
-  // is none, as errno says.
+  // Accepts the next connection. An empty `connection` came from another user, and is closed already.
+  // nullopt: there is none, as errno says.
   std::optional<NewConnection> accept(const Listener& listener);
 
   // Begins to connect. Throws CommError.
   NewConnection connect(const Address& address);
 
-  // The fingerprints that are let in, if the files of keys have changed. Connections that are made from now on use the new ones.
+  // The allowed fingerprints, if the key files have changed. New connections use the new keys.
   std::optional<std::set<std::string>> changed_keys();
-  // Whether a connection with this peer_key() may stay; one that was begun before the files changed may not.
+  // True if a connection with this peer_key() may stay: its key has not been removed from the files.
   bool allows(const std::string& key) const { return key.empty() || !allowed_ || allowed_->contains(key); }
   comm_detail::KeyRoles roles_of(const std::string& key) const { return roles_in(roles_, key); }
 
@@ -57,19 +57,19 @@ class ConnectionFactory {
   std::shared_ptr<const comm_detail::TlsContext> tls(const std::string& what);
 
   const TransportOptions options_;
-  std::shared_ptr<const comm_detail::TlsContext> tls_;  // read when it is first needed
-  std::optional<KeyWatch> watch_;                       // of what tls_ was made from
-  std::optional<std::set<std::string>> allowed_;        // since they have changed
+  std::shared_ptr<const comm_detail::TlsContext> tls_;  // made when a connection is first encrypted
+  std::optional<KeyWatch> watch_;                       // watches the files that tls_ is made from
+  std::optional<std::set<std::string>> allowed_;        // allowed keys, once the files have changed
   KeyList roles_;
 };
 
-// What has become of a TCP connection that connect() has begun: nothing yet, an error of the system (not 0), or 0.
+// State of a TCP connection that connect() has begun. nullopt: pending; 0: connected; else an errno.
 std::optional<int> connected(const comm_detail::Socket& socket);
 
 // "192.0.2.7:40000", or what else is known of the other side.
 std::string other_side(const comm_detail::Socket& socket);
 
-// Tells the other side why it is refused; it is closed when it has had the time to read that.
+// Tells the other side why it is refused. The caller leaves it the time to read that before it closes.
 void say_refused(const comm_detail::Socket& socket);
 
 }  // namespace heddle::kv_detail

@@ -13,11 +13,11 @@ namespace {
 using comm_detail::Connection;
 using comm_detail::Step;
 
-constexpr std::size_t kSmallPayload = 1024;  // bytes up to which a copy costs less than a call
-constexpr std::size_t kBatch = 16 << 10;     // bytes: as much as a record of TLS
-constexpr std::size_t kFirstPiece = 8
-                                    << 10;  // bytes: what is received before the length of a message is known
-// Then it is the turn of other connections: bytes, and time, as small messages may be a lot of work.
+constexpr std::size_t kSmallPayload = 1024;  // bytes up to which a copy costs less than a system call
+constexpr std::size_t kBatch = 16 << 10;     // bytes of a batch: as many as a TLS record has
+// Bytes that are received before the length of a message is known.
+constexpr std::size_t kFirstPiece = 8 << 10;
+// Limits of a connection before others are handled: bytes, and time, as small messages may be a lot of work.
 constexpr std::size_t kMostAtOnce = 4 << 20;
 constexpr std::chrono::milliseconds kLongestTurn{10};
 
@@ -27,7 +27,7 @@ void append(std::vector<std::byte>& to, std::span<const std::byte> bytes) {
 
 }  // namespace
 
-// A batch is as long as it is when it begins to be sent: what comes later, of a larger priority, waits for its end.
+// Fills the next batch. Messages that come later, also of a higher priority, wait until it is sent.
 void MessageSender::next() {
   batch_.clear();
   payload_ = {};
@@ -66,7 +66,7 @@ Moved MessageSender::send(Connection& connection) {
 Moved MessageReceiver::receive(Connection& connection, bool at_once, const bool& gone) {
   using Clock = std::chrono::steady_clock;
   Moved moved;
-  Clock::time_point begin{};  // of the second piece: most often there is one
+  Clock::time_point begin{};  // time of the second piece; most often there is only one piece
   std::size_t pieces = 0;
   for (std::size_t total = 0; total < kMostAtOnce && !gone; ++pieces) {
     if (pieces == 1) begin = Clock::now();
@@ -84,7 +84,7 @@ Moved MessageReceiver::receive(Connection& connection, bool at_once, const bool&
   return moved;
 }
 
-// What follows the payload comes with it.
+// One call fills the rest of the payload, and the buffer with what follows it.
 Step MessageReceiver::fetch(Connection& connection, std::size_t& asked) {
   make_room();
   const auto room = std::span(buffer_).subspan(end_);
@@ -98,7 +98,7 @@ Step MessageReceiver::fetch(Connection& connection, std::size_t& asked) {
   return step;
 }
 
-// The head of the message stays in the buffer until the payload has come.
+// The head of the current message stays in the buffer until its payload has come.
 void MessageReceiver::make_room() {
   if (begin_ == end_ && !preamble_) begin_ = end_ = 0;
   const std::size_t needed = kFirstPiece + (preamble_ ? preamble_->head_bytes : 0);
@@ -108,7 +108,7 @@ void MessageReceiver::make_room() {
   if (buffer_.size() < needed) buffer_.resize(needed);
 }
 
-// One step; false: more bytes are needed.
+// Handles one message. False: more bytes are needed.
 bool MessageReceiver::parse(const bool& gone) {
   if (!preamble_) {
     if (buffered().size() < kPreambleBytes) return false;
@@ -121,7 +121,7 @@ bool MessageReceiver::parse(const bool& gone) {
   return true;
 }
 
-// False: the head is not there yet.
+// Finds the payload's memory. False: the head has not come yet.
 bool MessageReceiver::begin_payload(const bool& gone) {
   const std::size_t head_bytes = preamble_->head_bytes, bytes = preamble_->payload_bytes;
   if (buffered().size() < head_bytes) return false;
@@ -135,7 +135,7 @@ bool MessageReceiver::begin_payload(const bool& gone) {
   if (gone) return true;
   if (!payload_.empty() && payload_.size() < bytes)
     throw CommError("there is too little memory for the payload");
-  if (payload_.empty() && filled_ == bytes) {  // it may stay where it is
+  if (payload_.empty() && filled_ == bytes) {  // a complete payload may stay in the buffer
     payload_ = behind.first(bytes);
     return true;
   }

@@ -1,4 +1,4 @@
-// Messages over one connection: the one that is being sent, and the one that is being received.
+// Sends and receives messages over one connection.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@
 
 namespace heddle::kv_detail {
 
-// What has come of an attempt to send or to receive.
+// Result of an attempt to send or to receive.
 struct Moved {
   bool any = false;     // bytes have been moved
   bool closed = false;  // the connection has ended
   bool more = false;    // there may be more to move at once
 };
 
-// Sends messages by priority. Small ones go together, in one call; a large payload is sent from where it lies.
+// Sends messages by priority. Small ones go together, in one call; a large payload is sent without a copy.
 class MessageSender {
  public:
   void push(Message message) { queue_.push(std::move(message)); }
@@ -36,18 +36,18 @@ class MessageSender {
 
   SendQueue queue_;
   std::vector<std::byte> batch_;  // small messages, and the preamble and head of a large one
-  Payload payload_;               // of that
-  std::size_t sent_ = 0;          // bytes of the batch and the payload
+  Payload payload_;               // payload of the large message
+  std::size_t sent_ = 0;          // bytes of the batch and the payload that have been sent
 };
 
-// Receives messages. One call of the system fetches a message, or several small ones, or the beginning of a large one,
-// whose payload then goes straight to the receiver's memory.
+// Receives messages. One system call fetches a message, or several small ones, or the beginning of a large
+// one, whose payload then goes straight to the receiver's memory.
 class MessageReceiver {
  public:
   MessageReceiver(const FrameLimits& limits, Receiver& receiver, Peer peer)
       : limits_(limits), receiver_(receiver), peer_(peer) {}
-  // Calls the receiver for every message that is complete, until `gone` is set in one of the calls. Exceptions are those
-  // of the receiver, and CommError for a broken message. `at_once`: less than asked for means that there is no more.
+  // Calls the receiver for every complete message, until `gone` is set in one of the calls. Throws what the
+  // receiver throws, and CommError for a broken message. `at_once`: a short read means that there is no more.
   Moved receive(comm_detail::Connection& connection, bool at_once, const bool& gone);
 
  private:
@@ -62,14 +62,14 @@ class MessageReceiver {
   Receiver& receiver_;
   const Peer peer_;
   std::vector<std::byte> buffer_;
-  std::size_t begin_ = 0,
-              end_ = 0;  // of what has been received into it and not been used: first the head of preamble_
+  // The received bytes of buffer_ that have not been used: first the head that preamble_ announces.
+  std::size_t begin_ = 0, end_ = 0;
   std::optional<Preamble> preamble_;
   bool in_payload_ = false;             // the head has come and has been checked
-  std::span<std::byte> payload_;        // where it goes
-  std::size_t filled_ = 0;              // bytes of it
-  std::size_t in_buffer_ = 0;           // bytes of it that are in the buffer, behind the head
-  std::unique_ptr<std::byte[]> own_{};  // memory for it, if the receiver has none
+  std::span<std::byte> payload_;        // memory of the payload
+  std::size_t filled_ = 0;              // bytes of the payload that have come
+  std::size_t in_buffer_ = 0;           // bytes of the payload that are in the buffer, behind the head
+  std::unique_ptr<std::byte[]> own_{};  // memory for the payload, if the receiver has none
 };
 
 }  // namespace heddle::kv_detail

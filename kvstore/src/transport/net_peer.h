@@ -1,4 +1,4 @@
-// What the transport "net" knows of a peer.
+// The record of a peer of the transport "net".
 #pragma once
 
 #include <memory>
@@ -19,21 +19,21 @@ struct NetPeer {
       : number(given), client(is_client), receiver({options.max_head, options.max_payload}, to, given) {}
 
   const Peer number;
-  const bool client;  // a peer of connect()
+  const bool client;  // made by connect(), not accepted
   Stage stage = Stage::connecting;
   NewConnection::Way way = NewConnection::Way::local;
-  std::string address{};  // of connect()
+  std::string address{};  // given to connect()
   std::unique_ptr<comm_detail::Connection> connection{};
   std::optional<Handshake> handshake{};
-  KeyRoles roles{};  // of its key, when it was let in
+  KeyRoles roles{};  // roles of the peer's key when it was authenticated
   bool is_ring = false;
   bool has_left = false;  // see PeerLeft
   bool hopeless = false;  // see Receiver::cannot_connect
   MessageSender sender{};
   MessageReceiver receiver;
   short watched = POLLIN;  // the events that the poller waits for
-  bool ready = false;      // is in ready_
-  bool unsettled = false;  // is in unsettled_
+  bool ready = false;      // is in NetTransport::ready_
+  bool unsettled = false;  // is in NetTransport::unsettled_
   bool gone = false;       // has been closed; only the call that is under way still uses it
 };
 

@@ -32,16 +32,16 @@ using Clock = std::chrono::steady_clock;
 using Way = NewConnection::Way;
 
 constexpr std::uint64_t kWakeNumber = ~0ull, kStrangersNumber = ~1ull;
-constexpr std::uint64_t kFirstListener = 1ull << 63;  // listeners have numbers beyond those of peers
-constexpr std::size_t kMostBusy = 8;                  // connections that a spin looks at
-constexpr int kRoundsBetweenClocks = 16;              // of a spin
-constexpr int kRoundsBetweenLooks = 256;              // of a spin, at all other connections
-constexpr int kBusyPolls = 16;                        // after which poll() looks at all others,
-constexpr std::chrono::milliseconds kBusyTime{5};     // or after so long: a poll may take many turns
-// Connections that are not authenticated yet. Beyond that the oldest is closed, so that they cannot use up all descriptors.
+constexpr std::uint64_t kFirstListener = 1ull << 63;  // numbers of listeners; those of peers are smaller
+constexpr std::size_t kMostBusy = 8;                  // most connections that spin() polls
+constexpr int kRoundsBetweenClocks = 16;              // rounds of spin() between two looks at the clock
+constexpr int kRoundsBetweenLooks = 256;              // rounds of spin() between two polls of all connections
+constexpr int kBusyPolls = 16;                     // calls of poll() after which all connections are polled
+constexpr std::chrono::milliseconds kBusyTime{5};  // time after which all are polled: a call may be long
+// Most connections that are not authenticated. Beyond it the oldest is closed, to leave descriptors free.
 constexpr std::size_t kMostUnauthenticated = 512;
-// While there are authenticated connections, accepting others and their handshakes take one part of so many of the time, so that
-// those who flood the port with connections do not hold up the others. What a handshake may take at once after a rest.
+// While there are authenticated connections, accepting and handshakes take one part in kPartsOfTime of the
+// time, and kHandshakesAtOnce at once after a rest: a flood of connections does not hold up the others.
 constexpr int kPartsOfTime = 5;
 constexpr std::chrono::milliseconds kHandshakesAtOnce{5};
 const std::atomic<std::uint32_t> kNever{0};
@@ -105,26 +105,26 @@ class NetTransport final : public Transport {
   const std::chrono::microseconds spin_;
   Receiver& receiver_;
   ConnectionFactory factory_;
-  // Listeners, and accepted connections that are not authenticated, have a poller of their own inside the other, so that they
-  // are left alone by one call.
+  // strangers_poller_ has the listeners and the accepted connections that are not authenticated. It is nested
+  // in poller_, so that one call includes or excludes them all.
   FdPoller poller_, strangers_poller_;
   bool watches_strangers_ = true;
   TimeShare strangers_share_{kPartsOfTime, kHandshakesAtOnce};
   comm_detail::EventFd wake_;
-  std::atomic<bool> woken_{false}, sleeps_{false};  // sleeps_: only the descriptor wakes poll()
-  Socket spare_;  // closed to accept, and so to refuse, a connection for which there is no descriptor
+  std::atomic<bool> woken_{false}, sleeps_{false};  // sleeps_: wake() has to signal wake_
+  Socket spare_;  // is closed to get a descriptor for a connection, which is then refused
   std::vector<Listener> listeners_;
 
   std::unordered_map<Peer, std::unique_ptr<NetPeer>> peers_;
-  std::vector<std::unique_ptr<NetPeer>> closed_;  // are destroyed when no call uses them
+  std::vector<std::unique_ptr<NetPeer>> closed_;  // destroyed when no call uses the peers
   Peer last_peer_ = 0;
-  std::size_t accepted_ = 0, let_in_ = 0;  // of peers_, and of them those that are open
+  std::size_t accepted_ = 0, let_in_ = 0;  // accepted peers, and those of them that are open
   Strangers strangers_;
-  std::map<Peer, Clock::time_point>
-      deadlines_;  // of peers that are not authenticated; older ones are earlier
-  std::vector<std::pair<Peer, std::string>> failures_;  // of connect()
+  // Handshake deadlines of peers that are not authenticated. Older peers have earlier ones.
+  std::map<Peer, Clock::time_point> deadlines_;
+  std::vector<std::pair<Peer, std::string>> failures_;  // errors that the next work() reports
   std::vector<Peer> ready_, unsettled_;
-  std::array<Peer, kMostBusy> busy_{};  // 0: none
+  std::array<Peer, kMostBusy> busy_{};  // peers that spin() polls; 0: none
   std::size_t next_busy_ = 0;
   int polls_without_look_ = 0;
   Clock::time_point looked_{};
@@ -224,7 +224,7 @@ void NetTransport::close(Peer number) {
   forget(*peer);
 }
 
-// The socket is closed at once; the rest of the peer may still be in use by a call of the receiver.
+// The peer is destroyed later, with its socket: a call of the receiver may still use it.
 void NetTransport::forget(NetPeer& peer) {
   peer.gone = true;
   const auto found = peers_.find(peer.number);
@@ -263,14 +263,14 @@ void NetTransport::poll(std::chrono::microseconds timeout) {
     return;
   }
   const bool spun = spin_.count() > 0 && spin(std::min(end, Clock::now() + spin_), kNever);
-  // A thread that is woken again and again still looks at connections that are neither ready nor busy.
+  // A thread that is woken again and again still polls connections that are neither ready nor busy.
   const bool rests = !spun && (!woken_.load() || ++polls_without_look_ >= kBusyPolls);
   if (rests) {
     settle_all();
     sleep(end);
     work();
   }
-  woken_.exchange(false);  // reads what wake() wrote: the caller sees what was done before it
+  woken_.exchange(false);  // synchronises with wake(): the caller sees what was done before it
   closed_.clear();
 }
 
@@ -278,12 +278,12 @@ bool NetTransport::spin(const std::atomic<std::uint32_t>& over) {
   closed_.clear();
   const bool moved = work() || spin(Clock::now() + spin_, over);
   if (moved) look_now_and_then();
-  woken_.exchange(false);  // as in poll()
+  woken_.exchange(false);  // synchronises with wake()
   closed_.clear();
   return moved;
 }
 
-// Peers stay in ready_: the next poll() receives from them, and finds out which connections have ended.
+// Sends only. Peers stay in ready_: the next poll() receives from them, and finds ended connections.
 void NetTransport::flush() {
   for (const Peer number : ready_) {
     NetPeer* peer = find(number);
@@ -296,7 +296,7 @@ void NetTransport::flush() {
   }
 }
 
-// Moves what is ready; false: nothing has been moved, and nobody has been told anything.
+// Sends and receives on the peers in ready_. False: nothing was moved, and the receiver was not called.
 bool NetTransport::work() {
   bool moved = !failures_.empty();
   report_failures();
@@ -324,7 +324,7 @@ void NetTransport::check_deadlines() {
     lose(*find(deadlines_.begin()->first), "the other side has not answered in time");
 }
 
-// Whose key was removed from comm.allowed is disconnected, and not let in again.
+// Disconnects peers whose key was removed from comm.allowed, or has lost a role.
 void NetTransport::check_keys() {
   if (!factory_.changed_keys()) return;
   for (const auto& [number, peer] : peers_) {
@@ -337,7 +337,7 @@ void NetTransport::check_keys() {
   }
 }
 
-// Whatever goes wrong with a peer, its receiver or its connection, ends here.
+// Any error of the peer's connection, or of the receiver, loses the peer.
 bool NetTransport::progress(NetPeer& peer) {
   try {
     return step(peer);
@@ -363,7 +363,7 @@ void NetTransport::check_connected(NetPeer& peer) {
   if (!error) return;
   if (*error)
     throw CommError("cannot connect to " + peer.address + ": " + std::generic_category().message(*error));
-  // There is no unix socket, but a TCP socket accepts.
+  // Only the TCP port accepts: there is no unix socket.
   if (peer.way == Way::refused)
     throw CommError(peer.address +
                     " takes no processes of this host that do not encrypt: it encrypts (and this "
@@ -388,7 +388,7 @@ bool NetTransport::shake_hands(NetPeer& peer) {
   return true;
 }
 
-// A peer gets the time to read why it is refused: closing a socket with unread data discards what was sent.
+// A refused peer gets the time to read why: closing a socket with unread data discards what was sent.
 bool NetTransport::linger(NetPeer& peer) {
   std::array<std::byte, 4096> unread;
   const comm_detail::Step step = peer.connection->receive(unread, {});
@@ -398,7 +398,7 @@ bool NetTransport::linger(NetPeer& peer) {
 
 bool NetTransport::move(NetPeer& peer) {
   const Moved out = peer.sender.empty() ? Moved{} : peer.sender.send(*peer.connection);
-  // What the peer has sent before it went is received in spite of an error there.
+  // What the peer sent before it closed is received even if sending fails.
   const Moved in = peer.receiver.receive(*peer.connection, !peer.is_ring, peer.gone);
   if (peer.gone) return true;
   if (in.closed || (out.closed && !in.any)) {
@@ -420,8 +420,8 @@ void NetTransport::mark_busy(Peer peer) {
   next_busy_ = (next_busy_ + 1) % kMostBusy;
 }
 
-// A process that waits for an answer, or for the next of many messages, gets it sooner than by sleeping, and through
-// shared memory without a call of the system.
+// Polls busy peers: a waiting process gets the next message sooner than by sleeping, and through shared
+// memory without a system call.
 bool NetTransport::spin(Clock::time_point end, const std::atomic<std::uint32_t>& over) {
   if (std::all_of(busy_.begin(), busy_.end(), [](Peer peer) { return peer == 0; })) return false;
   const auto wanted = [&] {
@@ -450,7 +450,7 @@ bool NetTransport::spin(Clock::time_point end, const std::atomic<std::uint32_t>&
   return false;
 }
 
-// Says what to wait for. False: there is something to do at once.
+// Registers the events that the peer waits for. False: there is something to do at once.
 bool NetTransport::settle(NetPeer& peer) {
   const bool shaking = peer.stage == NetPeer::Stage::handshake;
   const bool sends = shaking ? peer.handshake->wants_to_send() : !peer.sender.empty();
@@ -481,14 +481,14 @@ std::chrono::nanoseconds NetTransport::time_to_sleep(Clock::time_point end) cons
   return std::max(end - Clock::now(), Clock::duration::zero());
 }
 
-// Both sides store one flag and then load the other, all sequentially consistent, so no wake() is missed.
+// sleep() and wake() store a flag each and then load the other's, sequentially consistent: no wake() is lost.
 void NetTransport::sleep(Clock::time_point end) {
   sleeps_.store(true);
   look(woken_.load() ? std::chrono::nanoseconds{} : time_to_sleep(end));
   sleeps_.store(false);
 }
 
-// While some peers are busy: the others are not to wait for long.
+// Polls all peers now and then while some are busy, so that the others do not wait for long.
 void NetTransport::look_now_and_then() {
   if (++polls_without_look_ >= kBusyPolls || Clock::now() - looked_ > kBusyTime) look({});
 }
@@ -515,7 +515,7 @@ void NetTransport::watch_strangers(bool watch) {
     poller_.change(strangers_poller_.fd(), watch ? POLLIN : 0, kStrangersNumber);
 }
 
-// One step of one of them, before it is the turn of the others again.
+// Accepts one connection, or takes one step of a handshake, before other peers are handled again.
 void NetTransport::progress_stranger() {
   const auto begin = Clock::now();
   for (const std::uint64_t number : strangers_poller_.wait({}, 1)) {
@@ -542,12 +542,12 @@ void NetTransport::accept_from(const Listener& listener) {
     ++strangers_.refused;
     strangers_.last = "a process of another user of this host";
   }
-  closed_.clear();  // no call is under way: what had to make room keeps no descriptor
+  closed_.clear();  // frees descriptors of closed peers at once, as no call is under way
 }
 
 void NetTransport::accept_one(NewConnection fresh) {
   if (accepted_ >= options_.max_connections) drop_oldest_unauthenticated();
-  if (accepted_ >= options_.max_connections) {  // the connection is closed
+  if (accepted_ >= options_.max_connections) {  // `fresh` is closed on return
     ++strangers_.refused;
     strangers_.last = other_side(fresh.connection->socket()) + ": there are max-connections already";
     return;
@@ -556,12 +556,12 @@ void NetTransport::accept_one(NewConnection fresh) {
   NetPeer& peer = add(false);
   try {
     enter(peer, std::move(fresh));
-  } catch (const CommError&) {  // the system can wait for no more connections
+  } catch (const CommError&) {  // epoll takes no more connections
     forget(peer);
   }
 }
 
-// Otherwise the connection would stay in the backlog, and the listener be ready all the time.
+// Accepts and closes a connection with the spare descriptor: in the backlog it would keep the listener ready.
 void NetTransport::make_room_for_a_descriptor(const Listener& listener) {
   spare_.close();
   if (const Socket refused = comm_detail::accept_from(listener.socket)) {

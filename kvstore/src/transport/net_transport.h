@@ -1,4 +1,4 @@
-// The transport "net": connections of comm's, through shared memory, unix sockets or TLS over TCP.
+// The transport "net": connections of the module comm, through shared memory, unix sockets or TLS over TCP.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// epoll, which waits for many file descriptors.
+// An epoll instance, which waits for many file descriptors.
 #pragma once
 
 #include <chrono>
@@ -12,14 +12,14 @@ namespace heddle::kv_detail {
 class FdPoller {
  public:
   FdPoller();  // throws CommError
-  // Level-triggered; `events` as of poll(2). A descriptor that is closed is forgotten by itself.
+  // Level-triggered; `events` as of poll(2). The kernel removes a descriptor that is closed.
   void add(int fd, short events, std::uint64_t number);
   void change(int fd, short events, std::uint64_t number);
   void remove(int fd);
-  // The numbers of the descriptors that are ready, waiting for one of them; valid until the next call. Those beyond `most` have
-  // their turn in the next calls.
+  // Waits until a descriptor is ready, and returns the numbers of ready ones, `most` of them at most; the
+  // others come with later calls. Valid until the next call.
   const std::vector<std::uint64_t>& wait(std::chrono::nanoseconds timeout, int most = kMost);
-  int fd() const { return epoll_.fd(); }  // ready to be read, while one of the descriptors is ready
+  int fd() const { return epoll_.fd(); }  // readable while one of the descriptors is ready
 
  private:
   static constexpr int kMost = 256;

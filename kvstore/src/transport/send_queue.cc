@@ -8,7 +8,7 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::size_t kMostPopped = 1024;  // messages whose places are kept
+constexpr std::size_t kMostPopped = 1024;  // popped messages that stay in the vector, at most
 
 }  // namespace
 
@@ -21,7 +21,7 @@ void SendQueue::push(Message message) {
   }
 }
 
-// What is in by_priority_ is newer.
+// True if the next message is in in_order_. Of equal priorities those in by_priority_ are newer.
 bool SendQueue::is_first_in_order() const {
   if (in_order_.empty() || by_priority_.empty()) return by_priority_.empty();
   return in_order_[next_].priority >= by_priority_.begin()->first;

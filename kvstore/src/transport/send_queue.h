@@ -11,11 +11,11 @@
 
 namespace heddle::kv_detail {
 
-// Of the largest priority the oldest first.
+// Pops the message of the largest priority, of several the oldest one.
 class SendQueue {
  public:
   bool empty() const { return in_order_.empty() && by_priority_.empty(); }
-  std::size_t bytes() const { return bytes_; }  // of heads and payloads
+  std::size_t bytes() const { return bytes_; }  // size of all heads and payloads
   void push(Message message);
   const Message& front() const;
   Message pop();
@@ -23,9 +23,9 @@ class SendQueue {
  private:
   bool is_first_in_order() const;
 
-  // The oldest messages, as long as none has overtaken another one: the usual case, without an allocation a message.
+  // The oldest messages, as long as priorities never rise: the usual case, without an allocation a message.
   std::vector<Message> in_order_;
-  std::size_t next_ = 0;  // of in_order_, which is empty when all have been popped
+  std::size_t next_ = 0;  // index in in_order_ of the first message that has not been popped
   std::map<int, std::deque<Message>, std::greater<>> by_priority_;  // no deque is empty
   std::size_t bytes_ = 0;
 };

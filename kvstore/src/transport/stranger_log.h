@@ -1,5 +1,5 @@
-// What the log says of connections that were refused: their number and the last of them, at most once a minute, since strangers
-// may come as often as they like.
+// Logs refused connections: their number and the last of them, at most once a minute, since anybody may try
+// to connect any number of times.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ class StrangerLog {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // To be called now and then.
+  // The event to log, if there is one. To be called now and then.
   std::optional<ServerEvent> look(const Transport& transport, Time now) {
     if (now < next_) return std::nullopt;
     const Strangers& strangers = transport.strangers();

@@ -1,4 +1,4 @@
-// A share of a thread's time.
+// Limits some work to a share of a thread's time.
 #pragma once
 
 #include <algorithm>
@@ -6,8 +6,8 @@
 
 namespace heddle::kv_detail {
 
-// Says when the next piece of some work may begin, so that all of it takes one part in `parts` of the time, and `burst` of work
-// at once after a rest. One thread.
+// Decides when the next piece of some work may begin, so that all of it takes 1 / `parts` of the time, and
+// `burst` of work at once after a rest. One thread.
 class TimeShare {
  public:
   using Clock = std::chrono::steady_clock;

@@ -1,4 +1,4 @@
-// When a thread that spins lets others run on its core.
+// Decides when a thread that spins yields its core.
 #pragma once
 
 #include <chrono>
@@ -6,10 +6,10 @@
 
 namespace heddle::kv_detail {
 
-// Another thread may be the one that sends or consumes messages, or one of several that wait for a server as this one does, and
-// then needs microseconds. If it is a thread that computes, this one gets the core back only after milliseconds, each time: then
-// it yields no more for a while. One long absence does not count: threads that wait and do not yield cost the others a
-// slice of time each, after which none of these would. One thread.
+// Other threads may send or consume messages, or wait for a server as this one does: they need the core for
+// microseconds. A thread that computes gives it back only after milliseconds, each time: then this one does
+// not yield for a while. One long absence does not count, as threads that wait without yielding cost a time
+// slice each. One thread.
 class Yielding {
  public:
   using Clock = std::chrono::steady_clock;
@@ -19,7 +19,7 @@ class Yielding {
     std::this_thread::yield();
     was_away(now, Clock::now());
   }
-  // The thread has yielded, and has had no core meanwhile.
+  // The thread has yielded, and was without a core from `from` until `until`.
   void was_away(Clock::time_point from, Clock::time_point until) {
     absences_ = until - from > kLongAbsence ? absences_ + 1 : 0;
     if (absences_ < kMostAbsences) return;
@@ -29,8 +29,8 @@ class Yielding {
 
  private:
   static constexpr std::chrono::milliseconds kLongAbsence{1}, kPause{250};
-  static constexpr int kMostAbsences = 3;  // in a row
-  int absences_ = 0;                       // long ones
+  static constexpr int kMostAbsences = 3;  // most long absences in a row
+  int absences_ = 0;                       // long absences in a row so far
   Clock::time_point from_{};
 };
 

@@ -13,7 +13,7 @@ namespace heddle::kv_detail {
 namespace {
 
 constexpr const char* kDomain = "heddle";
-constexpr std::size_t kPartsOfAQuestion = 7;  // version, number, domain, address, identity, mechanism, key
+constexpr std::size_t kPartsOfAQuestion = 7;  // parts of a ZAP request: version, number, ..., mechanism, key
 constexpr std::size_t kKeyBytes = 32;
 
 }  // namespace

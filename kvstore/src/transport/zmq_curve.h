@@ -1,4 +1,4 @@
-// CURVE, the encryption and authentication of ZeroMQ, with the keys of this user's list.
+// CURVE, the encryption and authentication of ZeroMQ, with the keys of comm.allowed.
 #pragma once
 
 #include <set>
@@ -14,27 +14,27 @@ namespace heddle::kv_detail {
 
 constexpr const char* kCurveName = "curve:";
 
-// In Z85.
+// Keys of CURVE, in Z85.
 struct CurveKeys {
-  std::string secret, open;  // this host's; `open` is the public one
+  std::string secret, open;  // this host's pair; `open` is the public key
   std::set<std::string> allowed;
   KeyList roles;
-  // "curve:" and the key, or nothing where none was shown.
+  // True if the User-Id is "curve:" and an allowed key, or empty: then no key was needed.
   bool allow(const std::string& user) const;
-  // The keys that a server may have, this host's own last. Throws CommError if there is none.
+  // The keys with the role server, this host's own last. Throws CommError if there is none.
   std::vector<std::string> servers() const;
 };
 
 CurveKeys curve_keys_in(const comm_detail::KeyFiles& files);
-// Of a directory, empty: comm_keys_directory(). Throws CommError if there are none; `what` begins its text.
+// Reads a directory; empty: comm_keys_directory(). Throws CommError, beginning with `what`, without keys.
 CurveKeys read_curve_keys(const std::string& directory, const std::string& what);
 
-// Before the socket listens or connects. A server needs a guard first: without one ZeroMQ lets everybody in.
+// To be called before the socket listens or connects. A server without a CurveGuard accepts every key.
 void encrypt_server(ZmqSocket& socket, const CurveKeys& keys);
 void encrypt_client(ZmqSocket& socket, const CurveKeys& keys, const std::string& server);
 
-// Answers ZeroMQ's questions who is let in (its RFC 27, ZAP): the keys of the list. "curve:" and the key is the User-Id of
-// what comes over the connection then.
+// Answers ZeroMQ's authentication requests (ZAP, its RFC 27): allowed keys are accepted. Messages of such a
+// connection have the User-Id "curve:" and the key.
 class CurveGuard {
  public:
   CurveGuard(const ZmqContext& context, std::set<std::string> allowed);

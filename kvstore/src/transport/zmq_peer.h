@@ -1,4 +1,4 @@
-// What the transport "zmq" knows of a peer.
+// The record of a peer of the transport "zmq".
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@
 
 namespace heddle::kv_detail {
 
-// A connection of connect().
+// The sockets of a peer made by connect().
 struct ZmqDealer {
   ZmqSocket socket;
   ZmqMonitor monitor;
@@ -21,19 +21,19 @@ struct ZmqDealer {
 };
 
 struct ZmqPeer {
-  std::unique_ptr<ZmqDealer>
-      dealer{};            // null: the peer has connected to the router, or cannot be connected to
-  std::string identity{};  // of the peer at the router; empty: it is a peer of connect()
-  Address address{};       // of connect()
-  // That the server may have, and that have not been tried; the last one is next.
+  // Null: the peer has connected to the router, or connect() has failed.
+  std::unique_ptr<ZmqDealer> dealer{};
+  std::string identity{};  // name of the peer at the router; empty: a peer of connect()
+  Address address{};       // given to connect()
+  // Keys that the server may have and that have not been tried; the last one is next.
   std::vector<std::string> keys{};
-  std::string key{};      // of the other side
-  KeyRoles roles{};       // of that, when it was let in
-  int fd = -1;            // of its connection at the router
-  bool greeted = false;   // its hello has come
+  std::string key{};      // the other side's key
+  KeyRoles roles{};       // roles of `key` when the peer was authenticated
+  int fd = -1;            // descriptor of the peer's connection at the router
+  bool greeted = false;   // the peer's hello has come
   bool hopeless = false;  // see Receiver::cannot_connect
-  bool revoked = false;   // its key is no longer on the list: what it sends is not read
-  std::chrono::steady_clock::time_point deadline{};  // for that
+  bool revoked = false;   // the peer's key was removed: later messages are not read
+  std::chrono::steady_clock::time_point deadline{};  // time until which the peer's hello must come
   SendQueue queue{};
 };
 

@@ -12,8 +12,8 @@ namespace {
 
 constexpr int kMostSockets = 60'000;
 
-// Keeps a payload until ZeroMQ's thread releases it. The flag makes visible what orders the two threads to tools that do
-// not see into ZeroMQ.
+// Keeps a payload until ZeroMQ's thread releases it. `ready` shows the order of the two threads to
+// ThreadSanitizer, which does not see into ZeroMQ.
 struct Kept {
   std::shared_ptr<const void> owner;
   std::atomic<bool> ready{false};
@@ -134,7 +134,7 @@ ZmqMonitor::ZmqMonitor(const ZmqContext& context, ZmqSocket& watched)
     throw_zmq_error("watching a socket of ZeroMQ");
 }
 
-// Before the socket that receives the events ends: ZeroMQ forgets to free an event that it cannot send.
+// Stops the monitor before its socket is closed: ZeroMQ does not free an event that it cannot send.
 ZmqMonitor::~ZmqMonitor() { zmq_socket_monitor(watched_.get(), nullptr, 0); }
 
 std::optional<ZmqMonitor::Event> ZmqMonitor::next() {

@@ -1,4 +1,4 @@
-// Owners of ZeroMQ's sockets and messages.
+// Owners (RAII) of ZeroMQ's sockets and messages.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace heddle::kv_detail {
 class ZmqPart {
  public:
   ZmqPart() { zmq_msg_init(&message_); }
-  explicit ZmqPart(std::span<const std::byte> bytes);  // a copy
+  explicit ZmqPart(std::span<const std::byte> bytes);  // copies the bytes
   // Without a copy: the owner is released when ZeroMQ has sent the bytes, on ZeroMQ's thread.
   explicit ZmqPart(Payload payload);
   ~ZmqPart() { zmq_msg_close(&message_); }
@@ -28,7 +28,7 @@ class ZmqPart {
   zmq_msg_t* get() { return &message_; }
   std::span<std::byte> bytes();
   std::string text();
-  // What ZeroMQ says of the connection that it has come by, as "User-Id"; empty: nothing.
+  // A property of the connection that the message came by, such as "User-Id"; empty: there is none.
   std::string property(const char* name);
 
  private:
@@ -38,19 +38,19 @@ class ZmqPart {
 using ZmqContext = std::shared_ptr<void>;
 ZmqContext new_zmq_context();  // throws CommError
 
-// One thread at a time. Calls that fail for another reason than the named ones throw CommError.
+// One thread at a time. Calls throw CommError, except for the errors that their comments name.
 class ZmqSocket {
  public:
   ZmqSocket(ZmqContext context, int type);
   void* get() const { return socket_.get(); }
   void set(int option, int value);
   void set(int option, const std::string& value);
-  int fd() const;       // readable when state() may have changed since it was asked for
-  short state() const;  // ZMQ_POLLIN, ZMQ_POLLOUT
-  // All parts, or none (nothing sent): the other side is slow (EAGAIN) or gone (EHOSTUNREACH), as `errno` says.
+  int fd() const;       // readable when state() may have changed since the last call of state()
+  short state() const;  // ready events: ZMQ_POLLIN, ZMQ_POLLOUT
+  // Sends all parts. False: nothing is sent, as the other side is slow (errno EAGAIN) or gone (EHOSTUNREACH).
   bool send(std::vector<ZmqPart>& parts);
-  bool send(const std::string& part, int flags);  // one part; the same
-  // All parts of the next message; nullopt: there is none.
+  bool send(const std::string& part, int flags);  // sends one part; the result is the same
+  // Returns all parts of the next message; nullopt: there is none.
   std::optional<std::vector<ZmqPart>> receive();
 
  private:
@@ -58,7 +58,7 @@ class ZmqSocket {
   std::unique_ptr<void, int (*)(void*)> socket_;
 };
 
-// What happens to the connections of a socket, which outlives it.
+// Events of the connections of a socket, which outlives the monitor.
 class ZmqMonitor {
  public:
   struct Event {

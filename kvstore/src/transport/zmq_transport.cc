@@ -1,12 +1,13 @@
-// A server has one ROUTER socket, and a DEALER socket for each connect(). A message has three parts: the preamble, the head
-// and the payload. What has one part is control: a hello from each side, first, or a goodbye with its reason.
+// A process has one ROUTER socket if it listens, and a DEALER socket for each connect(). A message has three
+// parts: the preamble, the head and the payload. A message of one part is control: the hello that each side
+// sends first, or a goodbye with its reason.
 //
-// A ROUTER cannot close one of its connections. A peer that is closed is told goodbye, and whatever else it sends is
-// dropped. ZeroMQ bounds each part of a message, not their number: a peer whose user or key has been accepted could fill the
+// A ROUTER cannot close one of its connections. A closed peer is sent a goodbye, and its later messages are
+// discarded. ZeroMQ bounds each part of a message, not their number: an authenticated peer could fill the
 // memory of this process with a message of many parts.
 //
-// Behind loopback addresses is a unix socket, which proves the user of the other side; address.h has the reasons. Behind
-// others is TCP with CURVE. A client of CURVE has to know the server's key: it tries those of the list, its own first.
+// Loopback addresses are unix sockets, which prove the peer's user (see address.h); others are TCP with
+// CURVE. A CURVE client has to know the server's key: it tries those of comm.allowed, its own first.
 #include "transport/zmq_transport.h"
 
 #include <algorithm>
@@ -40,12 +41,12 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* kHello = "heddle-kv 1";
 constexpr const char* kGoodbye = "goodbye ";
 constexpr const char* kLocalKind = "zmq";
-// Messages that ZeroMQ takes for a connection before it has sent them: priorities count among those that it has not taken.
+// ZeroMQ's queue of a connection, in messages. Priorities only order messages that ZeroMQ has not taken.
 constexpr int kHighWater = 8;
-constexpr int kLinger = 500;  // ms that a connection that ends has to send what ZeroMQ has taken
+constexpr int kLinger = 500;  // ms in which a closed connection may send what ZeroMQ has taken
 constexpr int kMessagesOfATurn = 256;
-constexpr std::size_t kCurveOverhead = 256;  // bytes, at most, by which CURVE makes a part longer
-// A send that ZeroMQ refuses is tried again after this, as its signals are not told apart.
+constexpr std::size_t kCurveOverhead = 256;  // most bytes that CURVE adds to a part
+// A refused send is tried again after this time: the descriptor does not tell when it may succeed.
 constexpr std::chrono::milliseconds kRetry{1};
 
 std::string endpoint_of(const Address& address, bool encrypted) {
@@ -112,21 +113,21 @@ class ZmqTransport final : public Transport {
   Receiver& receiver_;
   const ZmqContext context_;
   comm_detail::EventFd wake_;
-  std::optional<CurveKeys> keys_;      // read when they are first needed
-  std::optional<KeyWatch> watch_;      // of their files
-  std::unique_ptr<CurveGuard> guard_;  // of the router, if it encrypts
+  std::optional<CurveKeys> keys_;      // read when a connection is first encrypted
+  std::optional<KeyWatch> watch_;      // watches the files of keys_
+  std::unique_ptr<CurveGuard> guard_;  // authenticates the peers of a router that encrypts
   std::unique_ptr<ZmqSocket> router_;
   std::unique_ptr<ZmqMonitor> router_monitor_;
-  std::vector<Socket> reserved_ports_;  // of listen() on loopback, where ZeroMQ listens at a unix socket
+  std::vector<Socket> reserved_ports_;  // TCP ports of listen() on loopback, where ZeroMQ uses unix sockets
   std::map<Peer, ZmqPeer> peers_;
   std::map<std::string, Peer> by_identity_;
-  std::set<int> open_fds_;                // of the router's connections
-  std::map<int, Peer> by_fd_;             // of those that have said hello
-  std::map<Peer, std::string> failures_;  // to report; messages that have come before them come first
-  std::deque<std::pair<std::string, std::string>> goodbyes_;  // identity and reason
+  std::set<int> open_fds_;                // descriptors of the router's connections
+  std::map<int, Peer> by_fd_;             // peers that have said hello, by descriptor
+  std::map<Peer, std::string> failures_;  // errors to report, after the messages that came before them
+  std::deque<std::pair<std::string, std::string>> goodbyes_;  // identity of the peer, and reason
   Peer last_peer_ = 0;
-  bool blocked_ = false;  // ZeroMQ has refused a message
-  bool unread_ = false;   // this turn has not read everything
+  bool blocked_ = false;  // ZeroMQ has refused a message, which is to be sent again
+  bool unread_ = false;   // the last turn() has not read everything
 };
 
 ZmqTransport::~ZmqTransport() {
@@ -150,7 +151,7 @@ void ZmqTransport::prepare(ZmqSocket& socket) const {
   socket.set(ZMQ_SNDHWM, kHighWater);
   socket.set(ZMQ_RCVHWM, kHighWater);
   socket.set(ZMQ_LINGER, kLinger);
-  socket.set(ZMQ_RECONNECT_IVL, -1);  // a new connection is a new peer
+  socket.set(ZMQ_RECONNECT_IVL, -1);  // never: a new connection is a new peer
   socket.set(ZMQ_HANDSHAKE_IVL, static_cast<int>(options_.handshake_timeout.count()));
 }
 
@@ -169,8 +170,8 @@ const CurveKeys& ZmqTransport::keys(const Address& address) {
   return *keys_;
 }
 
-// Whose key was removed from comm.allowed is disconnected, and not let in again. This host's own key stays that of a socket
-// that listens.
+// Disconnects peers whose key was removed from comm.allowed, or has lost a role. A socket that listens keeps
+// the key of this host that it was made with.
 void ZmqTransport::check_keys() {
   const auto files = keys_ ? watch_->changed() : std::nullopt;
   if (!files || files->curve_secret.empty()) return;
@@ -248,7 +249,7 @@ void ZmqTransport::start_dealer(ZmqPeer& state) {
   say(state, kHello);
 }
 
-// After the server has refused the connection: it may have another key.
+// The server has refused the connection: it may have another key.
 bool ZmqTransport::try_next_key(Peer peer, ZmqPeer& state) {
   if (state.greeted || state.keys.empty()) return false;
   state.dealer->socket.set(ZMQ_LINGER, 0);
@@ -272,7 +273,7 @@ std::size_t ZmqTransport::queued(Peer peer) const {
 
 void ZmqTransport::close(Peer peer) { forget(peer, kPeerClosed); }
 
-// The peer of a router is told why, as its connection stays.
+// A peer of the router is sent the reason, as its connection stays open.
 void ZmqTransport::forget(Peer peer, const std::string& why) {
   failures_.erase(peer);
   const auto found = peers_.find(peer);
@@ -280,7 +281,7 @@ void ZmqTransport::forget(Peer peer, const std::string& why) {
   ZmqPeer& state = found->second;
   if (!state.identity.empty()) {
     by_identity_.erase(state.identity);
-    const auto of_fd = by_fd_.find(state.fd);  // perhaps of a later connection
+    const auto of_fd = by_fd_.find(state.fd);  // perhaps the peer of a later connection
     const bool is_open = of_fd != by_fd_.end() && of_fd->second == peer;
     if (is_open) by_fd_.erase(of_fd);
     if (is_open) goodbyes_.emplace_back(state.identity, why);
@@ -290,7 +291,7 @@ void ZmqTransport::forget(Peer peer, const std::string& why) {
   peers_.erase(found);
 }
 
-// Reported by the next turn that has read everything: fail() is called in the middle of things.
+// The next turn() that has read everything reports it: fail() is called where the receiver may not be called.
 void ZmqTransport::fail(Peer peer, const std::string& why) { failures_.try_emplace(peer, why); }
 
 bool ZmqTransport::report_failures() {
@@ -298,7 +299,7 @@ bool ZmqTransport::report_failures() {
   for (auto [peer, why] : std::exchange(failures_, {})) {
     const ZmqPeer* state = find(peer);
     if (!state) continue;                                          // closed by the owner meanwhile
-    const bool known = state->identity.empty() || state->greeted;  // to the receiver
+    const bool known = state->identity.empty() || state->greeted;  // the receiver knows the peer
     const bool hopeless = state->hopeless;
     forget(peer, why);
     if (!known) continue;
@@ -334,8 +335,8 @@ bool ZmqTransport::turn() {
   return report_failures() || moved;
 }
 
-// A descriptor is used again for a later connection. Its events come in order, and before the messages of the connection
-// that they announce, as one thread of ZeroMQ's writes both.
+// Descriptors are used again for later connections. Events come in order, and before the messages of the
+// connection that they announce, as one thread of ZeroMQ's writes both.
 void ZmqTransport::read_router_events() {
   while (const auto event = router_monitor_->next()) {
     if (event->what == ZMQ_EVENT_ACCEPTED) open_fds_.insert(event->value);
@@ -372,7 +373,7 @@ void ZmqTransport::accept(const std::string& identity, int fd, ZmqPart& part) {
   if (by_identity_.size() >= options_.max_connections)
     return void(goodbyes_.emplace_back(identity, "it has too many connections"));
   const std::string user = part.property("User-Id");
-  // ZeroMQ keeps the connection of a key that was let in before.
+  // ZeroMQ keeps a connection whose key was allowed before.
   if (guard_ && !keys_->allow(user))
     return void(goodbyes_.emplace_back(identity, "its key is no longer in comm.allowed"));
   if (const auto older = by_fd_.find(fd); older != by_fd_.end()) fail(older->second, kPeerClosed);
@@ -401,7 +402,7 @@ bool ZmqTransport::read_dealer(Peer peer) {
     ZmqPeer* state = find(peer);
     if (!state) return true;
     if (i == 0) read_dealer_events(peer, *state);
-    if (!state->dealer) return true;  // none could be made for the next key
+    if (!state->dealer) return true;  // no socket could be made for the next key
     auto parts = state->dealer->socket.receive();
     if (!parts) return i > 0;
     handle(peer, *parts);
@@ -417,7 +418,7 @@ std::string ZmqTransport::refusal(const ZmqPeer& state) const {
   return why;
 }
 
-// Until the connection has been given up for another one.
+// Reads events until the peer gets another dealer, for the next key.
 void ZmqTransport::read_dealer_events(Peer peer, ZmqPeer& state) {
   while (const auto event = state.dealer->monitor.next()) {
     switch (event->what) {
@@ -450,7 +451,7 @@ void ZmqTransport::handle(Peer peer, std::span<ZmqPart> parts) {
   try {
     handle_message(peer, parts);
   } catch (const std::exception& error) {
-    // What it has sent behind that is not read.
+    // What the peer has sent after this message is not read.
     const std::string why = error.what();
     if (!find(peer)) return;
     forget(peer, "it has refused a message: " + why);
@@ -485,7 +486,7 @@ void ZmqTransport::handle_message(Peer peer, std::span<ZmqPart> parts) {
   receiver_.received(peer, head, payload);
 }
 
-// False: ZeroMQ takes nothing now.
+// Sends a control message. False: ZeroMQ takes nothing now.
 bool ZmqTransport::say(ZmqPeer& state, const std::string& text) {
   Parts parts;
   if (!state.dealer) parts.emplace_back(std::as_bytes(std::span(state.identity)));
@@ -512,7 +513,7 @@ bool ZmqTransport::flush_all() {
   return moved;
 }
 
-// Whether ZeroMQ takes a message for the peer now. A router has taken the first part, the name of the peer, then.
+// True if ZeroMQ takes a message for the peer now. A router has then taken its first part, the identity.
 bool ZmqTransport::begin_message(Peer peer, ZmqPeer& state) {
   if (state.dealer) {
     if ((state.dealer->socket.state() & ZMQ_POLLOUT) != 0) return true;

@@ -1,4 +1,4 @@
-// The transport "zmq": ZeroMQ, with a queue by priority of our own in front of it.
+// The transport "zmq": ZeroMQ, with a priority queue in front of it.
 #pragma once
 
 #include <memory>

@@ -47,7 +47,7 @@ AdminWish decode_admin_wish(std::span<const std::byte> head) {
   wish.oldest = reader.get<std::uint16_t>();
   wish.newest = reader.get<std::uint16_t>();
   wish.what = one_of(reader, AdminWish::What::drain);
-  // What follows belongs to later versions, which say so in `newest`.
+  // A sender of a later protocol version, as `newest` says, may append fields.
   if (wish.newest <= kProtocol) reader.end();
   return wish;
 }

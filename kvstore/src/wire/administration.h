@@ -1,5 +1,5 @@
-// The messages between a server and who administrates it. An administrator connects, says what it wants, and gets answers of
-// which the last one says that it is. Whether its key may do that is up to the server.
+// Messages between a server and an administrator, who connects, sends a request, and gets answers until one
+// says done or refused. The server checks that the administrator's key has the role admin.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,14 @@
 
 namespace heddle::kv_detail {
 
-// No number of messages.h, replication.h or membership.h: the first byte of a message tells who speaks.
+// Unlike all numbers of messages.h, replication.h and membership.h: the first byte tells who sends a message.
 enum class AdminKind : std::uint8_t { wish = 192, answer };
 
+// The request of an administrator.
 struct AdminWish {
   enum class What : std::uint8_t {
-    status = 1,  // parts of a text, then done
-    drain        // done: the server has begun to drain
+    status = 1,  // answered with parts of a text, then done
+    drain        // answered with done, once the server has begun to drain
   };
   std::uint16_t oldest = kOldestProtocol, newest = kProtocol;
   What what = What::status;
@@ -27,16 +28,17 @@ struct AdminWish {
 
 struct AdminAnswer {
   enum class Outcome : std::uint8_t { part = 1, done, refused };
-  std::uint16_t protocol = kProtocol;  // of the answer
+  std::uint16_t protocol = kProtocol;  // version of this message
   Outcome outcome = Outcome::done;
-  std::string text{};  // at most kMaxAdminText bytes. part: of the status. refused: why
+  std::string text{};  // at most kMaxAdminText bytes. part: a piece of the status. refused: the reason
 };
 constexpr std::size_t kMaxAdminText = 32 << 10;
 
 std::vector<std::byte> encode(const AdminWish& wish);
 std::vector<std::byte> encode(const AdminAnswer& answer);
 bool is_admin_message(std::span<const std::byte> head);
-AdminWish decode_admin_wish(std::span<const std::byte> head);      // this and the next throw MalformedMessage
-AdminAnswer decode_admin_answer(std::span<const std::byte> head);  // of this version or an older one
+// Both throw MalformedMessage. An answer may be of this version or an older one.
+AdminWish decode_admin_wish(std::span<const std::byte> head);
+AdminAnswer decode_admin_answer(std::span<const std::byte> head);
 
 }  // namespace heddle::kv_detail

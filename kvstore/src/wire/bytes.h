@@ -17,7 +17,7 @@ namespace heddle::kv_detail {
 
 static_assert(std::endian::native == std::endian::little);
 
-// Bytes from a peer that are no message of ours.
+// Bytes from a peer that are not a valid message.
 class MalformedMessage : public Error {
  public:
   using Error::Error;
@@ -40,12 +40,12 @@ class Writer {
   std::vector<std::byte> take() { return std::move(bytes_); }
 
  private:
-  static constexpr std::size_t kUsualBytes = 96;  // of a request or a reply: allocated once, not byte by byte
+  static constexpr std::size_t kUsualBytes = 96;  // size of a usual request or reply, reserved at once
 
   std::vector<std::byte> bytes_;
 };
 
-// Throws MalformedMessage where the bytes end too early.
+// Each get throws MalformedMessage if the bytes end too early.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}

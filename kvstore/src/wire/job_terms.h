@@ -1,4 +1,4 @@
-// What the workers of a job have to agree on from the start, as a hello says it.
+// The settings that all workers of a job have to share from the start, and their text in a Hello.
 #pragma once
 
 #include <string>
@@ -7,18 +7,19 @@
 
 namespace heddle::kv_detail {
 
-// "sync", "ssp:3"; where the placement is not `hash` it follows, as "sync, placement greedy".
+// Consistency and placement of a job. Their text: "sync" or "ssp:3"; a placement other than `hash` follows,
+// as in "sync, placement greedy".
 struct JobTerms {
   Consistency consistency;
-  std::string placement = "hash";  // as PlacementRule::text() writes it
+  std::string placement = "hash";  // text as PlacementRule::text() writes it
 
-  // The servers of keys depend on those that were initialised before.
+  // True if the server of a key depends on the keys that were initialised before it.
   bool is_ordered() const { return placement == "greedy" || placement == "round_robin"; }
 };
 
 std::string job_terms_text(const std::string& consistency, const std::string& placement);
 JobTerms parse_job_terms(const std::string& text);  // throws InvalidArgument
-// `terms`, a text of job_terms_text(), with its placement replaced.
+// Returns `terms`, a text of job_terms_text(), with its placement replaced.
 std::string with_placement(const std::string& terms, const std::string& placement);
 
 }  // namespace heddle::kv_detail

@@ -23,7 +23,7 @@ Enlist enlist_from(Reader& reader) {
   enlist.job = reader.get_text(kMaxJobName);
   enlist.address = reader.get_text(kMaxAddress);
   enlist.process = reader.get_text(kMaxName);
-  // What follows belongs to later versions, which say so in `newest`.
+  // A sender of a later protocol version, as `newest` says, may append fields.
   if (enlist.newest <= kProtocol) reader.end();
   return enlist;
 }

@@ -1,8 +1,9 @@
-// The messages between the scheduler and the processes that register with it.
+// Messages between the scheduler and the processes that register with it.
 //
-// A process registers, and the scheduler answers with registered or refused. From then on the process sends heartbeats, each
-// of which is answered with a status, and the scheduler sends views whenever they change. A process that has lost its
-// connection registers again with what it was told. All of this may be repeated without harm.
+// A process sends Enlist, and the scheduler answers with Registered or Refused. From then on the process
+// sends heartbeats, each of which is answered with a Status, and the scheduler sends Views whenever they
+// change. A process that has lost its connection registers again under its number. All messages are
+// idempotent.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,7 @@
 
 namespace heddle::kv_detail {
 
-// No number of messages.h: a message to the wrong process is recognised.
+// The numbers differ from those of messages.h: a message to the wrong kind of process is recognised.
 enum class MembershipKind : std::uint8_t {
   enlist = 128,
   heartbeat,
@@ -27,68 +28,70 @@ enum class MembershipKind : std::uint8_t {
   refused,
   views,
   status,
-  backup_lost,  // from version 2 on, as the next
+  backup_lost,  // backup_lost and views_of_speakers: from protocol version 2 on
   views_of_speakers,
-  views_with_learners  // from version 3 on
+  views_with_learners  // from protocol version 3 on
 };
 
 enum class Role : std::uint8_t { server = 1, worker };
 
-constexpr std::uint32_t kAnyNumber = ~0u;  // the scheduler chooses one
+constexpr std::uint32_t kAnyNumber = ~0u;  // asks the scheduler to choose a number
 constexpr std::uint32_t kMostCopies = 2;
 
+// The registration of a process.
 struct Enlist {
   std::uint16_t oldest = kOldestProtocol, newest = kProtocol;
   Role role = Role::worker;
   std::uint32_t number = kAnyNumber;       // a server's number, a worker's rank
-  std::uint32_t servers = 0, workers = 0;  // how many the process knows of; 0: it does not know
+  std::uint32_t servers = 0, workers = 0;  // counts that the process expects; 0: not known
   std::uint32_t replicas = 0;              // servers: copies of each shard, 1 or 2; 0: as the scheduler says
-  std::uint64_t incarnation = 0;           // a random number; not 0
+  std::uint64_t incarnation = 0;           // random number of the process; not 0
   std::uint64_t cluster = 0, version = 0;  // the newest views that the process has seen; 0: none
-  std::string job{};                       // workers: ranks are those of the job
-  std::string address{};                   // servers: HOST:PORT where they serve
-  std::string process{};                   // for people: "host, process 123"
+  std::string job{};                       // workers: name of the job
+  std::string address{};                   // servers: HOST:PORT that workers connect to
+  std::string process{};                   // name for log messages: "host, process 123"
 };
 
+// A primary's report that its backup or learner has all state of the shard.
 struct Synced {
   std::uint32_t shard = 0;
-  std::uint64_t epoch = 0;  // or the number of a copy
+  std::uint64_t epoch = 0;  // the epoch, or the number of the copy: see ShardView
 };
 
 struct Heartbeat {
-  std::uint64_t version = 0;     // of the newest views that the process has
-  std::vector<Synced> synced{};  // servers: of which shards, and in which epoch, their backup has all state
-  bool leaving = false;          // servers: another one shall have what this one has
+  std::uint64_t version = 0;     // version of the newest views that the process has
+  std::vector<Synced> synced{};  // servers: shards whose backup has all state
+  bool leaving = false;          // servers: asks to hand its shards to other servers
 };
 
-// The backup of this epoch, or the copy of this number, has not the state that it had confirmed: its copy is to begin anew. Servers say it with each
-// heartbeat until there is another epoch.
+// The copy with this number, or the backup of this epoch, has lost state that it had confirmed, so the copy
+// is made anew. A server repeats the message with each heartbeat until the epoch changes.
 struct BackupLost {
   std::uint32_t shard = 0;
   std::uint64_t epoch = 0;
 };
 
-// The process ends, or serves no more: nobody need wait for it.
+// The process ends or stops serving: nothing has to wait for it.
 struct Depart {};
 
 struct Registered {
-  std::uint16_t protocol = kProtocol;  // that both speak from now on
+  std::uint16_t protocol = kProtocol;  // version that both sides speak from now on
   std::uint32_t number = 0;
   std::uint32_t servers = 0, workers = 0;
-  std::uint32_t heartbeat = 0;  // milliseconds between two
-  // Stands for the history of views that the scheduler keeps. Epochs of another one cannot be compared.
+  std::uint32_t heartbeat = 0;  // milliseconds between two heartbeats
+  // Random id of the scheduler's history of views. Epochs of different histories cannot be compared.
   std::uint64_t cluster = 0;
-  std::uint64_t secret = 0;  // servers, from version 2 on: shared by all of them, and told to nobody else
+  std::uint64_t secret = 0;  // servers, from version 2 on: a secret that only servers are told
 };
 
 struct Refused {
-  std::uint32_t retry = 0;  // for so many milliseconds it is worth another try; 0: for good
+  std::uint32_t retry = 0;  // milliseconds for which a retry may succeed; 0: the refusal is final
   std::string text{};
 };
 
 struct Status {
   bool over = false;   // all workers have left: servers may end
-  std::string text{};  // what the scheduler waits for before it gives out the first views
+  std::string text{};  // what the scheduler waits for before it publishes the first views
 };
 
 std::vector<std::byte> encode(const Enlist& enlist);
@@ -100,7 +103,7 @@ std::vector<std::byte> encode(const Refused& refused);
 std::vector<std::byte> encode(const Views& views, std::uint16_t protocol = kProtocol);
 std::vector<std::byte> encode(const Status& status);
 
-// What a process may send, and the scheduler. Both throw MalformedMessage.
+// Messages from a process, and from the scheduler. Both decoders throw MalformedMessage.
 using FromMember = std::variant<Enlist, Heartbeat, BackupLost, Depart>;
 FromMember decode_from_member(std::span<const std::byte> head);
 using FromScheduler = std::variant<Registered, Refused, Views, Status>;

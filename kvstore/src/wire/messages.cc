@@ -26,7 +26,7 @@ Hello hello_from(Reader& reader) {
   hello.server = reader.get<std::uint32_t>();
   hello.servers = reader.get<std::uint32_t>();
   hello.incarnation = reader.get<std::uint64_t>();
-  // What follows belongs to later versions, which say so in `newest`.
+  // A sender of a later protocol version, as `newest` says, may append fields.
   if (hello.newest <= kProtocol) reader.end();
   return hello;
 }

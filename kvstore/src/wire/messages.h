@@ -1,9 +1,9 @@
-// The messages between workers and servers of a key-value store: the heads, whose payloads are the bytes of values.
+// Messages between workers and servers of a key-value store: their heads. Payloads are the bytes of values.
 //
-// A worker says hello, and the server answers with welcome or failed. From then on each request of the worker has a number,
-// and one reply at least with that number: done, failed, or a value in pieces. A worker that has lost its connection says
-// hello again and repeats the requests that have no reply yet, in their old order. No request does harm when it is
-// repeated: a push counts the pushes of its key, so the server knows one that it has had.
+// A worker says hello, and the server answers with welcome or failed. From then on each request of the worker
+// has a number, and gets one reply at least with that number: done, failed, or a value in pieces. A worker
+// that has lost its connection says hello again and repeats its unanswered requests in their old order.
+// Requests are idempotent: a push has its number among the worker's pushes of the key.
 #pragma once
 
 #include <cstddef>
@@ -21,99 +21,103 @@
 namespace heddle::kv_detail {
 
 constexpr std::size_t kMaxKeyText = 1 << 10, kMaxText = 32 << 10;
-constexpr std::uint32_t kMostWorkers = 1 << 16;  // of a job
-constexpr std::size_t kPieceBytes = 1
-                                    << 20;  // of a value, in one message: a more urgent one waits for no more
+constexpr std::uint32_t kMostWorkers = 1 << 16;  // most workers of a job
+// Most bytes of a value in one message: a message of higher priority waits for no more than that.
+constexpr std::size_t kPieceBytes = 1 << 20;
 
 enum class Kind : std::uint8_t {
   hello = 1,
   welcome,
-  init,           // of a key; rank 0's has the value. done: the server's number of the key
-  push,           // adds to a key, or overwrites it. done: the server has it
-  pull,           // value: once enough pushes of the other workers have come
-  set_optimizer,  // done: all workers have asked for it
-  barrier,        // done: all workers have come. failed: one of them had a text, which says why it gives up
-  get_state,      // value: the optimizer's state of a key, see wire/state_blob.h
+  init,           // creates a key; rank 0 sends its value. done: the server's number of the key
+  push,           // adds to a key, or overwrites it. done: the server has the push
+  pull,           // answered with value, once enough pushes of the other workers have come
+  set_optimizer,  // done: all workers have sent it
+  barrier,  // done: all workers have sent it. failed: one of them had a text, the error for which it gives up
+  get_state,  // answered with value: the optimizer's state of a key, see wire/state_blob.h
   set_state,
   clear_errors,
-  ping,   // done: the server is at work. A worker sends it every second or so, whatever else it waits for
-  leave,  // no more requests of this worker
+  ping,   // sent every second or so, whatever else the worker waits for. done: the server is at work
+  leave,  // the worker sends no more requests
   done,
   value,
   failed,
-  push_many,  // small values of several keys, one behind the other. done: all count. failed: a byte each, 1: it counts
-  pull_many,  // value: those of all keys, one behind the other, once each could be pulled
-  resume      // the first request of a worker that has connected again. It has no number and no reply
+  push_many,  // pushes of small values in one payload. done: all count. failed: a byte each, 1: it counts
+  pull_many,  // answered with one value, those of all keys in sequence, once each can be pulled
+  resume      // the first request after a reconnect: what has been answered before. No number, no reply
 };
 
 struct Hello {
   std::uint16_t oldest = kOldestProtocol, newest = kProtocol;
-  std::string job;          // a name; its workers, and no others, share keys
+  std::string job;          // name of the job; only its own workers share its keys
   std::string consistency;  // "sync", "async", "ssp:3", "sync, placement greedy": see wire/job_terms.h
   std::uint32_t rank = 0, workers = 1;
-  std::uint32_t server = 0, servers = 1;  // which one the worker takes this server for
-  std::uint64_t incarnation = 0;          // of the worker's process: a random number
+  std::uint32_t server = 0, servers = 1;  // the number that the worker takes this server for
+  std::uint64_t incarnation = 0;          // random number of the worker's process
 };
 
 struct Welcome {
-  std::uint16_t protocol = kProtocol;  // that both speak from now on
-  std::uint64_t incarnation = 0;       // of the server's state: another number means that the state is lost
+  std::uint16_t protocol = kProtocol;  // version that both sides speak from now on
+  std::uint64_t incarnation = 0;       // number of the server's state; another number: the state is lost
 };
 
-// One of the keys of a push_many or a pull_many; the fields are those of a push or a pull.
+// One of the keys of a push_many or a pull_many. The fields have the meaning that they have in a Request.
 struct BundleEntry {
   std::uint32_t key = 0, bytes = 0;
   std::uint64_t clock = 0;
   DType dtype = DType::f32;
 };
-constexpr std::size_t kMostBundled = 2048;  // keys of one message, with kPieceBytes of values at most
+constexpr std::size_t kMostBundled = 2048;  // most keys of one message, whose values have kPieceBytes at most
 
-// Of a ping, whose answer nobody waits for. A server that is busy for long sends such answers without being asked.
+// Request::number of pings, whose answers no call waits for. A busy server sends such answers unasked, too.
 constexpr std::uint64_t kPingNumber = ~0ull;
 
-// A request of a worker. Which fields a kind uses is written beside them; the others are 0.
+// A request of a worker. A field's comment names the kinds that use it; for the other kinds it is 0.
 struct Request {
   Kind kind = Kind::push;
-  bool overwrite = false;    // push: the value replaces what is stored
-  bool has_value = false;    // init, push that overwrites: of rank 0
-  DType dtype = DType::f32;  // init, push
-  std::uint32_t key =
-      0;  // the server's number of the key. init: the rows of the value on all servers; 0: it has none
+  bool overwrite = false;    // push: the value replaces the stored one, whatever the rule
+  bool has_value = false;    // init, overwriting push: true on rank 0, which sends the value
+  DType dtype = DType::f32;  // used by init and push
+  // The server's number of the key. init: the rows (first dimension) of the whole value; 0: it has none.
+  std::uint32_t key = 0;
   std::uint64_t number = 0;
-  // push: 1 for the worker's first of the key. pull: its pushes so far. init: the bytes of the value on all servers.
-  // set_optimizer: a digest of what the keys are, the same on all workers; 0: not known. resume: the largest Reply::clock of a
-  // ping, a set_state or a call that all workers make; `bytes` is the largest Reply::bytes.
+  // push: its number among the worker's pushes of the key, from 1. pull: the worker's pushes of the key so
+  // far. init: the bytes of the value on all servers. set_optimizer: a digest of all keys with shapes and
+  // dtypes, the same on all workers; 0: not known. resume: the largest Reply::clock that a ping, a set_state,
+  // a barrier or a set_optimizer was answered with; `bytes` is their largest Reply::bytes.
   std::uint64_t clock = 0;
-  std::uint64_t offset = 0;  // of the payload in all bytes of the value
-  // The size of the whole value on this server; of the payload if row_bytes is set or the push is compressed. A compressed
-  // pull has here the number of the value that the worker has, 0: none.
+  std::uint64_t offset = 0;  // offset of the payload in the value
+  // Size of the value on this server; size of the payload if row_bytes is set or the push is compressed. A
+  // compressed pull has here the version of the value that the worker has (see SentValues), 0: none.
   std::uint64_t bytes = 0;
-  std::uint64_t row_bytes = 0;  // push, pull: of a row, if rows are meant, see wire/rows.h. set_state
-  double lr = 0, scale = 1;     // push; lr NaN: the optimizer's own
-  std::int32_t priority =
-      0;  // of the value in a reply. init: minus the keys that the worker has named before
-  std::string
-      text{};  // init: the key. set_optimizer: name and parameters. barrier: as above. push, pull: the codec; empty: none
-  std::vector<BundleEntry> entries{};  // push_many, pull_many; their `bytes` are the sum
+  std::uint64_t row_bytes = 0;  // push, pull of rows (wire/rows.h); set_state: bytes of a row
+  double lr = 0, scale = 1;     // push; lr NaN: the optimizer's own rate
+  // Priority of the request and of the value in the reply. init: minus the number of keys that the worker
+  // initialised before.
+  std::int32_t priority = 0;
+  // init: the key's name. set_optimizer: name and parameters. barrier: the error for which the worker gives
+  // up. push, pull: the codec; empty: not compressed.
+  std::string text{};
+  std::vector<BundleEntry> entries{};  // push_many, pull_many; Request::bytes is the sum of their bytes
 };
 
-// A value of which a server has a part, or all.
+// Size of a whole value, of which a server may have only a part.
 struct WholeValue {
-  std::uint64_t bytes = 0;  // 0: it is not known
-  std::uint32_t rows = 0;   // its first dimension; 0: it has none
+  std::uint64_t bytes = 0;  // 0: not known
+  std::uint32_t rows = 0;   // first dimension; 0: the value has none
 };
 
 struct Reply {
   Kind kind = Kind::done;  // done, value or failed
-  std::uint32_t key = 0;   // init. value, of a compressed pull: see SentValues
+  std::uint32_t key = 0;   // init: the key's number. value of a compressed pull: its version, see SentValues
   std::uint64_t number = 0;
-  // init: the pushes that the server has had from this worker. value: rounds that are in it. failed, to a hello: 1 if it is
-  // worth another try. done, to other requests: what has been set for the optimizer so far, on this server.
+  // init: the pushes of this worker that the server has had. value: the rounds that are in it. failed, to a
+  // hello: 1 if a retry may succeed. done, to other requests: Job::settings_ of the server.
   std::uint64_t clock = 0;
-  // value: as in Request. done: `bytes` are 1 and the calls so far that all workers make.
+  // value: as in Request. done: `bytes` is Job::collectives_, 1 + the completed barriers and set_optimizers.
   std::uint64_t offset = 0, bytes = 0;
-  std::string
-      text{};  // failed; of a push_many with a payload. done, to a ping: who waits for whom, if nothing moves
+  // failed: the error; that of a push_many has a payload, too. done, to a ping: which workers wait for which,
+  // if the job makes no progress.
+  std::string text{};
 };
 
 std::vector<std::byte> encode(const Hello& hello);
@@ -121,8 +125,8 @@ std::vector<std::byte> encode(const Welcome& welcome);
 std::vector<std::byte> encode(const Request& request);
 std::vector<std::byte> encode(const Reply& reply);
 
-// What a worker may send, and a server. All throw MalformedMessage. Payloads are checked too: `payload` bytes at `offset` lie
-// within `bytes`.
+// Messages from a worker, and from a server. The decoders throw MalformedMessage, also if `payload` bytes at
+// `offset` do not lie within `bytes`.
 using FromWorker = std::variant<Hello, Request>;
 FromWorker decode_from_worker(std::span<const std::byte> head, std::size_t payload);
 using FromServer = std::variant<Welcome, Reply>;

@@ -39,7 +39,7 @@ ReplicaMessage decode_replica_message(std::span<const std::byte> head) {
     message.primary = reader.get<std::uint64_t>();
     message.secret = reader.get<std::uint64_t>();
     if (message.version < kProven) throw MalformedMessage("a hello of version 1 that is too long");
-    if (message.version > kProtocol) return message;  // what follows belongs to later versions
+    if (message.version > kProtocol) return message;  // a later version may append fields
   }
   const bool has_inner = message.kind == ReplicaKind::state || message.kind == ReplicaKind::record;
   if (has_inner) message.inner = reader.get_bytes(reader.left());

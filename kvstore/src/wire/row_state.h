@@ -1,4 +1,4 @@
-// The state that a server keeps of some rows, as arrays of the whole value.
+// Expands the optimizer's state of some rows to arrays of the whole value.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace heddle::kv_detail {
 
-// The same state with an entry for each of `rows` rows, 0 for those that it does not name. State of a whole value, which has no
-// "rows", stays as it is. Throws MalformedMessage.
+// Returns `state` with an entry for each of `rows` rows, 0 for rows without state. State of a whole value,
+// which has no array "rows", is returned unchanged. Throws MalformedMessage.
 StateArrays whole_state(const StateArrays& state, std::int64_t rows);
 
 }  // namespace heddle::kv_detail

@@ -3,7 +3,7 @@
 namespace heddle::kv_detail {
 namespace {
 
-// Longer rows are none of a value that memory could hold; sums of sizes do not overflow.
+// Most bytes of a row: no value in memory has longer ones, and sums of sizes cannot overflow.
 constexpr std::uint64_t kLongestRow = std::uint64_t{1} << 48;
 
 std::uint64_t bytes_each(const Request& request) {

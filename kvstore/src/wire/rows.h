@@ -1,6 +1,6 @@
-// Some rows of a value, as pushes and pulls with row_bytes carry them. Rows have numbers from 0 on in the part of the value
-// that the server has; a list of rows is i64, rising, each once. The payload of a push is a list and the rows' values
-// behind it; that of a pull is a list, and the reply the rows' values.
+// The format of rows in pushes and pulls that have row_bytes. Rows are numbered from 0 within the part of the
+// value that the server has; a list of rows is i64 and strictly rising. The payload of a push is a list
+// followed by the rows' values. The payload of a pull is a list, and its reply has the rows' values.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@ namespace heddle::kv_detail {
 
 constexpr std::uint64_t kRowNumberBytes = sizeof(std::int64_t);
 
-// Whether a request of this kind may have row_bytes, and its `bytes` fit them. Throws MalformedMessage.
+// Throws MalformedMessage if requests of this kind have no row_bytes, or if `bytes` does not fit them.
 void check_rows(const Request& request);
-// How many rows a push or a pull names. check_rows() has been called.
+// Number of rows in a push or a pull that check_rows() has accepted.
 std::uint64_t row_count(const Request& request);
-// Why a value of these bytes and elements has no such rows; empty: it has them.
+// Why a value of this size and dtype cannot have the request's rows; empty: it can.
 std::string row_problem(const Request& request, std::uint64_t value_bytes, DType dtype);
-// Throws MalformedMessage unless `rows` rise and are below `bound`.
+// Throws MalformedMessage unless `rows` are strictly rising and below `bound`.
 void check_row_list(std::span<const std::int64_t> rows, std::uint64_t bound);
 
 }  // namespace heddle::kv_detail

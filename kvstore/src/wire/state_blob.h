@@ -1,4 +1,4 @@
-// Arrays with names as bytes: the state that an optimizer keeps of a key.
+// Serialises named arrays: the optimizer's state of a key.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@
 
 namespace heddle::kv_detail {
 
-using StateArrays = std::map<std::string, NDArray>;  // one-dimensional; "velocity", "updates" and so on
+using StateArrays = std::map<std::string, NDArray>;  // one-dimensional, by name: "velocity" and so on
 
-// Blocks until the arrays are computed.
+// Serialises arrays. Blocks until they are computed.
 std::vector<std::byte> encode_state(const StateArrays& arrays);
-// Throws MalformedMessage.
+// Parses them. Throws MalformedMessage.
 StateArrays decode_state(std::span<const std::byte> bytes);
 
 }  // namespace heddle::kv_detail

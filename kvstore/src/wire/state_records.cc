@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::size_t kMaxArrayName = 64;
 
-// The first byte of a head. The numbers are those of the alternatives of StateRecord, from 1.
+// The first byte of a head: 1 + the index of the alternative in StateRecord.
 enum class Mark : std::uint8_t { begin = 1, job, worker, collective, key, array, piece, end };
 
 std::string cut(const std::string& text) { return text.substr(0, kMaxText); }
@@ -56,10 +56,10 @@ void put(Writer& writer, const StateKey& key) {
   writer.put(key.whole_bytes);
   writer.put(key.whole_rows);
   writer.put(cut(key.failure));
-  if (key.place != StateKey::kNoPlace) writer.put(key.place);  // else as versions that know of no places
+  if (key.place != StateKey::kNoPlace) writer.put(key.place);  // optional: older versions have no place
 }
 
-// From version 3 on.
+// Writes the fields of a key that version 3 has added.
 void put_failures(Writer& writer, const StateKey& key) {
   if (key.place == StateKey::kNoPlace) writer.put(key.place);
   writer.put(static_cast<std::uint32_t>(key.failures.size()));
@@ -222,7 +222,7 @@ std::vector<std::byte> encode(const StateRecord& record, std::uint16_t version) 
   Writer writer;
   writer.put(static_cast<std::uint8_t>(record.index() + 1));
   std::visit([&writer](const auto& one) { put(writer, one); }, record);
-  std::vector<std::uint64_t> later;  // from version 2 on, then from version 3 on
+  std::vector<std::uint64_t> later;  // what version 2 has added (the first one), and version 3
   if (const auto* worker = std::get_if<StateWorker>(&record))
     later = {worker->state_set, worker->passed, worker->lost_settings};
   if (const auto* job = std::get_if<StateJob>(&record))

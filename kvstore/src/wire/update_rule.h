@@ -1,4 +1,4 @@
-// What a server does with pushed values.
+// The rule by which a server applies pushed values.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,20 @@
 namespace heddle::kv_detail {
 
 struct UpdateRule {
-  // replace: the sum of the pushes replaces what is stored. add: it is added. optimizer: it is a gradient.
+  // replace: the sum of the pushes replaces the stored value. add: it is added. optimizer: it is a gradient.
   enum class Kind : std::uint8_t { replace, add, optimizer };
   Kind kind = Kind::replace;
   std::string name{};
-  OptimizerParams params{};  // all of them
+  OptimizerParams params{};  // all parameters, with defaults for those not given
 };
 
-// The rule "add". Throws InvalidArgument for parameters, which it has none of.
+// True for the rule "add". Throws InvalidArgument if it is given parameters.
 bool is_add(const std::string& name, const OptimizerParams& params);
 
-// "sgd lr=0.1 momentum=0.9 ...": numbers have as many digits as tell them from all others. No code ever travels.
-// Throws InvalidArgument for an optimizer or a parameter that there is not.
+// The rule as text, "sgd lr=0.1 momentum=0.9 ...", with the fewest digits that give the same numbers. Rules
+// travel as text, never as code. Throws InvalidArgument for an unknown optimizer or parameter.
 std::string update_rule_text(const std::string& name, const OptimizerParams& params);
-// Throws InvalidArgument.
+// Parses such a text. Throws InvalidArgument.
 UpdateRule parse_update_rule(const std::string& text);
 
 }  // namespace heddle::kv_detail

@@ -1,4 +1,4 @@
-// Which server process keeps which part of the keys: what the scheduler decides, and all others are told.
+// Views say which server process keeps which shard (part of the keys). The scheduler decides and sends them.
 #pragma once
 
 #include <cstddef>
@@ -11,42 +11,43 @@
 
 namespace heddle::kv_detail {
 
-// Views of so many servers, with addresses of that length, fit into the head of one message.
+// Most servers, and most bytes of an address: such views fit into the head of one message.
 constexpr std::size_t kMostServers = 256, kMaxAddress = 128;
 
-// A server process. A process that is started anew has the same number and another incarnation.
+// A server process. A restarted process has the same number and another incarnation.
 struct ServerInfo {
   std::uint32_t number = 0;
   std::uint64_t incarnation = 0;  // random; not 0
   std::string address{};          // HOST:PORT
-  std::uint16_t protocol = 1;     // the newest that it speaks
+  std::uint16_t protocol = 1;     // newest protocol version that the process speaks
   bool operator==(const ServerInfo&) const = default;
 };
 
-// The servers that keep one shard. With each change the epoch grows; a process that has seen a larger one ignores all smaller ones.
+// The servers that keep one shard. The epoch grows with each change; processes ignore epochs older than
+// theirs.
 struct ShardView {
   std::uint64_t epoch = 0;    // 0: there is no view yet
-  std::uint64_t primary = 0;  // the incarnation of the process that answers workers; 0: none
-  std::uint64_t backup = 0;   // the incarnation of the process that has, or gets, a copy; 0: none
-  // The primary begins the shard in this epoch: empty, or from its own snapshot. What was before is lost.
+  std::uint64_t primary = 0;  // incarnation of the process that answers workers; 0: none
+  std::uint64_t backup = 0;   // incarnation of the process that has, or gets, a copy; 0: none
+  // The primary begins the shard in this epoch, empty or from its own snapshot. The state before is lost.
   bool fresh = false;
-  // The two have changed places. Workers are told nothing in this epoch before the backup has all, so the backup, which was
-  // the primary and keeps its state until then, may become it again.
+  // Primary and backup have exchanged roles. In this epoch workers are told nothing before the backup has all
+  // state. Until then the backup keeps its state as the former primary, so it may become the primary again.
   bool handover = false;
-  // The number of the backup's copy, of which the two speak with each other; 0: the epoch. Each copy of a shard has another number,
-  // and no epoch that follows has it.
+  // Number of the backup's copy in messages between the two; 0: the epoch. Each copy of a shard has another
+  // number, and no later epoch has it.
   std::uint64_t copy = 0;
-  // The incarnation of a process that gets a copy while the backup still has its own; 0: none. A learner takes part in no
-  // decision before its copy is complete. It may come and go within an epoch.
+  // Incarnation of the learner, a process that gets a copy while the backup keeps its own; 0: none. A learner
+  // decides nothing before its copy is complete. It may be added and removed within an epoch.
   std::uint64_t learner = 0;
-  std::uint64_t learner_copy = 0;  // the number of its copy, or of the last learner's
+  std::uint64_t learner_copy = 0;  // number of the learner's copy, or of the last learner's
   bool operator==(const ShardView&) const = default;
 };
 
 struct Views {
   std::uint64_t version = 0;          // grows with each change of anything below; 0: there are no views yet
-  std::vector<ServerInfo> servers{};  // the latest process of each number
-  std::vector<ShardView> shards{};    // shard i at i
+  std::vector<ServerInfo> servers{};  // the latest process of each server number
+  std::vector<ShardView> shards{};    // indexed by shard
   bool operator==(const Views&) const = default;
 };
 
@@ -54,15 +55,15 @@ inline std::uint64_t copy_of(const ShardView& view) { return view.copy != 0 ? vi
 
 std::uint64_t new_incarnation();  // random; not 0
 
-// The process of that incarnation; null: another one has taken its number.
+// The server process with this incarnation; null: another process has its number.
 const ServerInfo* find_server(const Views& views, std::uint64_t incarnation);
 
 void put(Writer& writer, const Views& views);
 Views views_from(Reader& reader);  // throws MalformedMessage
-// What servers speak, which version 1 does not know.
+// ServerInfo::protocol of each server, which version 1 lacks.
 void put_protocols(Writer& writer, const Views& views);
 void protocols_from(Reader& reader, Views& views);  // throws MalformedMessage
-// Numbers of copies and learners, which versions before 3 do not know.
+// Learners and numbers of copies, which versions before 3 lack.
 void put_learners(Writer& writer, const Views& views);
 void learners_from(Reader& reader, Views& views);  // throws MalformedMessage
 
