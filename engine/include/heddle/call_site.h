@@ -16,11 +16,13 @@ struct OpNode;
 struct ThreadState;
 }  // namespace detail
 
-// The place of a call. Public functions that push ops have a last parameter `Where where = Where::current()`.
+// The source line of a call. Public functions that push ops have a last parameter
+// `Where where = Where::current()`.
 using Where = std::source_location;
 
-// While a CallSite lives, its thread is in a library call made at `where`. Of nested ones the outermost counts; an op
-// that runs on the thread meanwhile starts without any. array_push and record use it, Engine::push does not.
+// While a CallSite lives, its thread is in a library call made at `where`. Of nested CallSites the outermost
+// counts; an op that runs on the thread meanwhile starts without any. array_push and record use it,
+// Engine::push does not.
 class [[nodiscard]] CallSite {
  public:
   explicit CallSite(Where where) noexcept : CallSite(where, false) {}
@@ -31,11 +33,12 @@ class [[nodiscard]] CallSite {
   // A CallSite that counts though it is not the outermost: for work on behalf of an earlier call, such as its gradient.
   static CallSite on_behalf_of(Where where) noexcept { return CallSite(where, true); }
 
-  // The place that counts now on the calling thread; outside of any library call, `otherwise`.
+  // The line of the CallSite that counts on the calling thread; outside of any library call, `otherwise`.
   static Where current(Where otherwise = Where::current()) noexcept;
-  // The same; in an op outside of any library call the place where the op was pushed. Line 0: neither.
+  // The line that errors name: that of the CallSite that counts; in an op outside of any library call, where
+  // the op was pushed. Line 0: neither is known.
   static Where of_error() noexcept;
-  // The CallSite that counts now on the calling thread; null outside of any library call.
+  // The CallSite that counts on the calling thread; null outside of any library call.
   static const CallSite* counting() noexcept;
 
  private:
@@ -44,8 +47,8 @@ class [[nodiscard]] CallSite {
   static thread_local constinit const CallSite* current_;
 
   const Where where_;
-  const CallSite* const previous_;  // what counts when this one is gone
-  // Which op the thread was in, see ThreadState.
+  const CallSite* const previous_;  // current_ when this was made, restored by the destructor
+  // The op that the thread was in when this was made, see ThreadState.
   const detail::EngineCore* const core_;
   const detail::OpNode* const op_;
   const detail::ThreadState* const outer_;

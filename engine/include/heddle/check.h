@@ -15,8 +15,8 @@
 
 namespace heddle {
 
-// Data was touched that the op did not declare, or that other ops may be changing. Names the op, where it was pushed,
-// the data, what was declared and what was done.
+// An op touched data that it did not declare, or that other ops may be changing. what() names the op, where
+// it was pushed, the data, what was declared and what was done.
 class UndeclaredAccess : public Error {
  public:
   using Error::Error;
@@ -28,8 +28,9 @@ extern std::atomic<bool> checking;
 
 namespace check {
 
-// Turns the checker on or off in the whole process; at its start HEDDLE_CHECK decides: 1 is on, 0 or nothing is off.
-// Best called while no op is in flight: the checker does not know what was made or pushed while it was off.
+// Turns the checker on or off in the whole process; the initial state is HEDDLE_CHECK: 1 is on, 0 or nothing
+// is off. Best called while no op is in flight: the checker does not know what was made or pushed while it
+// was off.
 void enable(bool on);
 inline bool enabled() { return detail::checking.load(std::memory_order_relaxed); }
 
@@ -38,10 +39,10 @@ const char* running_op();
 
 enum class Touch : std::uint8_t {
   read,
-  write,  // or may write: memory that is not const was handed out
+  write,  // the data is or may be written: the op got a pointer to non-const memory
 };
 
-// What the checker remembers of one piece of data. Thread-safe. To be called only while enabled().
+// The checker's state for one piece of data. Thread-safe. Call only while enabled().
 class Record {
  public:
   // The calling thread has made the data. If it is in an op, this op may touch the data without declaring it.
@@ -50,18 +51,20 @@ class Record {
   // The calling thread is about to push an op that mutates the data.
   void pushed();
 
-  // Throws UndeclaredAccess, which describe() tells about the data, unless the calling thread's op has declared `touch`
-  // of var. That op is the innermost one of var's engine; in a launch, the op of the graph; in a chunk of a parallel_for,
-  // the op that runs the loop; a thread that an op started is in none. A
-  // var that is declared as mutated may be read. Outside ops, and in the op that made the data, throws if an op that
-  // mutates var is in flight and the calling thread has pushed the last such op: it forgot to wait. An op that another
-  // thread has pushed is no error: the caller may be doing an asynchronous op's work.
+  // Throws UndeclaredAccess, with describe()'s text for the data, unless the calling thread's op has declared
+  // `touch` of var. That op is the innermost one of var's engine; in a launch, the op of the graph; in a
+  // chunk of a parallel_for, the op that runs the loop; a thread that an op started is in none. A var that is
+  // declared as mutated may be read. Outside ops, and in the op that made the data, throws if an op that
+  // mutates var is in flight and the calling thread has pushed the last such op: it forgot to wait. An op
+  // that another thread has pushed is no error: the caller may be doing an asynchronous op's work.
   void touched(const Var& var, Touch touch, const std::function<std::string()>& describe) const;
 
  private:
-  const void* maker_ = nullptr;  // the op, with its number: later ops may have the same address
+  // The op that made the data; identified with its number, since a later op may have its address.
+  const void* maker_ = nullptr;
   std::uint64_t maker_sequence_ = 0;
-  std::atomic<const void*> pusher_{nullptr};  // a thread, named by the address of a thread-local variable
+  // The thread that pushed last: the address of a thread-local variable.
+  std::atomic<const void*> pusher_{nullptr};
 };
 
 }  // namespace check

@@ -22,7 +22,7 @@ struct Device {
 };
 
 Device cpu(int index = 0);  // throws InvalidArgument if index < 0
-Device gpu(int index = 0);  // likewise; a GPU that does not exist is an error when it is used
+Device gpu(int index = 0);  // throws as cpu() does; a GPU that does not exist is an error at its first use
 Device cpu_pinned();
 
 // What a stream of a device is for. Lanes of one device run at the same time, as its copy engines do.

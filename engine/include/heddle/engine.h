@@ -77,13 +77,13 @@ class Engine {
   template <class F>
   Graph capture(F&& fn, const char* name = "graph",
                 std::source_location where = std::source_location::current());
-  // A value that the graph's ops read and that each launch is given. Only inside fn; throws Error elsewhere.
+  // A value that the graph's ops read and that each launch is given. Error outside capture().
   template <class T> Slot<T> slot();
   // Queues fn(Stream&) or fn(RunContext&, Stream&), which only enqueues work: see <heddle/stream_ops.h>.
   template <class F>
   void push_on(Stream& stream, F&& fn, const Access& access = {},
                std::source_location where = std::source_location::current());
-  // The engine's own stream of that device and lane; a new one; the caller's. All end with the engine.
+  // stream(): shared by all. make_stream(): new. adopt_stream(): the caller's. The engine owns all of them.
   Stream& stream(Device device, Lane lane = Lane::compute);
   Stream& make_stream(Device device, Lane lane = Lane::compute);
   Stream& adopt_stream(std::unique_ptr<Stream> stream);
@@ -92,18 +92,18 @@ class Engine {
   // intact. Inside an op other ops keep running; throws WouldDeadlock if the wait could only end after that op
   // (not found if the cycle goes through threads of several engines), and Error if no thread can work meanwhile.
   void wait(const Var& var);
-  // As wait, but until `deadline` at the latest: false if such ops are still under way then.
+  // Waits as wait(), until `deadline` at the latest. False: ops that mutate var are still in flight.
   bool wait_until(const Var& var, std::chrono::steady_clock::time_point deadline);
 
   // Blocks until every op pushed so far, and what those push, is done. Throws AggregateError with all errors that still
   // poison a var and the first 1,000 others that no wait has thrown; WouldDeadlock inside an op.
   void wait_all();
 
-  // From now on threads that wait on this engine do the source's work, until it is gone. Only with `threaded`.
+  // Threads that wait on this engine do the source's work, while the source lives. Only with `threaded`.
   void add_progress_source(std::weak_ptr<ProgressSource> progress_source);
 
-  // The error that poisons var now, or one with a null exception. Does not wait and does not count as seen. Throws
-  // InvalidArgument, as wait and clear_error do, for an empty var or another engine's.
+  // The error that poisons var now, else a null exception. Does not wait; wait_all still throws the error.
+  // Throws InvalidArgument, as wait and clear_error do, for an empty var or another engine's.
   ErrorReport error_of(const Var& var) const;
 
   // Removes the poison of var, in push order: ops pushed later see it clean.

@@ -9,7 +9,7 @@ namespace heddle {
 
 enum class Scheduler {
   threaded,  // worker threads
-  naive,     // every op runs inside its push: the reference
+  naive,     // every op runs inside its push: the reference that results are compared with
   fuzz,  // one thread picks any ready op, by seed: finds missing dependencies; the same seed gives the same schedule
 };
 
@@ -17,8 +17,9 @@ struct EngineOptions {
   Scheduler scheduler = Scheduler::threaded;
   int workers = 0;         // worker threads; 0: usable_cores().count(). Only for threaded.
   std::uint64_t seed = 0;  // only for fuzz
-  // Seconds after which ops in flight, none of which ended, are reported to stderr, and as a DOT graph to the file
-  // HEDDLE_WATCHDOG_DOT (default heddle_pending_PID.dot); 0: never. Ops cost more while it is on.
+  // Seconds without the end of any op after which the ops in flight are reported to stderr, and as a DOT
+  // graph to the file HEDDLE_WATCHDOG_DOT (default heddle_pending_PID.dot); 0: never. Ops cost more while it
+  // is on.
   double watchdog = 0;
   // How many seconds longer than its usual 50 microseconds a worker without work looks for some before it is parked.
   // That keeps its core busy, and starts the next op about 20 microseconds sooner. Only for threaded.
@@ -32,10 +33,10 @@ struct EngineOptions {
   // the state of an interpreter. They must neither throw nor use an engine. Only for threaded.
   std::function<void()> on_thread_start{}, on_thread_end{};
 
-  // HEDDLE_SCHEDULER (threaded, naive, fuzz or fuzz:SEED), HEDDLE_WORKERS, HEDDLE_WATCHDOG, HEDDLE_SPIN,
-  // HEDDLE_MAX_OPS, HEDDLE_MAX_BYTES. An engine made without options has these. An engine made with options ignores the
-  // environment, unless its options were copied from here. Throws InvalidArgument, also for a HEDDLE_CHECK that is
-  // neither 0 nor 1.
+  // Options from HEDDLE_SCHEDULER (threaded, naive, fuzz or fuzz:SEED), HEDDLE_WORKERS, HEDDLE_WATCHDOG,
+  // HEDDLE_SPIN, HEDDLE_MAX_OPS and HEDDLE_MAX_BYTES. An engine made without options uses them; one made with
+  // options ignores the environment, unless its options were copied from here. Throws InvalidArgument, also
+  // for a HEDDLE_CHECK that is neither 0 nor 1.
   static EngineOptions from_environment();
 };
 

@@ -16,18 +16,19 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// "MESSAGE; called at train.cc:12": the line of the library call that the calling thread is in, or, inside an op, where that
-// was pushed. The message alone if neither is known.
+// Appends the call site: "MESSAGE; called at train.cc:12". That is the line of the library call that the
+// calling thread is in, or inside an op the line that pushed it. The message alone if neither is known.
 std::string with_place(const std::string& message);
-std::string without_place(const std::string& text);  // for those who tell the place in another way
+std::string without_place(const std::string& text);  // removes an appended call site
 
-// A bad argument, found at the call or, for values, by the op. what() says what came, what is wanted and, if it is known,
-// where the call was made: "reshape: shape (2, 3) has 6 elements, (4,) does not; called at train.cc:12".
+// A bad argument, found at the call or, for values, by the op. what() says what was passed, what is wanted
+// and, if it is known, where the call was made: "reshape: shape (2, 3) has 6 elements, (4,) does not; called
+// at train.cc:12".
 class InvalidArgument : public Error {
  public:
-  explicit InvalidArgument(const std::string& message);      // the place is that of with_place()
-  std::string message() const { return {what(), length_}; }  // without the place
-  std::source_location where() const { return where_; }  // of the outermost library call; line 0: not known
+  explicit InvalidArgument(const std::string& message);      // appends the call site as with_place() does
+  std::string message() const { return {what(), length_}; }  // what() without the call site
+  std::source_location where() const { return where_; }      // outermost library call; line 0: not known
 
  private:
   InvalidArgument(const std::string& message, std::source_location where);
@@ -65,7 +66,8 @@ struct ErrorReport {
   std::string op;                 // name of the op that failed
   std::source_location where;     // where that op was pushed
   std::vector<std::string> path;  // ops skipped because of it, nearest the failure first: "name at file:line"
-  // what() of the exception, without the place if that is `where`; its type's name if it is no std::exception.
+  // what() of the exception, without the call site if that equals `where`; the type's name if it is no
+  // std::exception.
   std::string message() const;
   std::string to_string() const;  // all of the above in a few lines
 };

@@ -1,5 +1,5 @@
-// A graph: ops whose dependencies are computed once, and which are launched many times for a fraction of the cost of a
-// push.
+// A graph: ops whose dependencies are computed once, and which are launched many times for a fraction of the
+// cost of a push.
 //
 //   heddle::Slot<float> rate;
 //   heddle::Graph step = engine.capture([&] {
@@ -8,17 +8,18 @@
 //   });
 //   step.launch(rate.bind(0.1f));
 //
-// While a graph is captured, what the capturing thread pushes on the engine (plain, asynchronous and prepared ops,
-// clear_error) is recorded, not run; a wait, a launch, another capture or a push on another engine throws Error. If the
-// capturing function throws, no graph is made. Closures are called once in each launch: they must not consume what they
-// hold.
+// While a graph is captured, what the capturing thread pushes on the engine (synchronous, asynchronous and
+// prepared ops, clear_error) is recorded, not run; a wait, a launch, another capture or a push on another
+// engine throws Error. If the capturing function throws, no graph is made. Closures are called once in each
+// launch: they must not consume what they hold.
 //
-// A launch is one op, to wait_all and to all other ops: it takes every var of the graph at once, mutates those that any
-// op of the graph mutates, and gives them back together when all its ops are done. Two launches of a graph never
-// overlap. Inside, the ops run as if pushed one by one: values, errors and the serial order are the same. An op of the
-// graph that waits for a var which its own graph mutates gets WouldDeadlock. One thread may run all ops of a launch,
-// one after the other: they must not wait for each other by means that the engine does not know. Groups, priorities and
-// bytes of captured ops do not count. Ops on streams cannot be captured: push_on throws Error.
+// A launch is one op, to wait_all and to all other ops: it takes every var of the graph at once, mutates
+// those that any op of the graph mutates, and releases them together when all its ops are done. Two launches
+// of a graph never overlap. Inside, the ops run as if pushed one by one: values, errors and the serial order
+// are the same. An op of the graph that waits for a var which its own graph mutates gets WouldDeadlock. One
+// thread may run all ops of a launch, one after the other: they must not wait for each other by means that
+// the engine does not know. Groups, priorities and bytes of captured ops do not count. Ops on streams cannot
+// be captured: push_on throws Error.
 #pragma once
 
 #include <array>
@@ -42,8 +43,8 @@ struct GraphState;
 struct Recorder;
 
 struct SlotCell {
-  std::size_t index;                        // among its graph's slots
-  std::atomic<const void*> value{nullptr};  // in the launch that runs now
+  std::size_t index;                        // index among the slots of its graph
+  std::atomic<const void*> value{nullptr};  // the value in the launch that runs now
 };
 
 // While a Capture lives, its thread's pushes are recorded.
@@ -74,10 +75,11 @@ struct Binding {
 // the same value: ops capture one.
 template <class T> class Slot {
  public:
-  Slot() = default;  // of no graph
+  Slot() = default;  // belongs to no graph
   explicit Slot(std::shared_ptr<detail::SlotCell> cell) : cell_(std::move(cell)) {}
 
-  // The value in this launch. Only inside an op of the graph; throws Error elsewhere.
+  // The slot's value in the launch that runs the calling op. Only inside an op of the graph; throws Error
+  // elsewhere.
   const T& get() const { return *static_cast<const T*>(detail::slot_value(cell_.get())); }
   const T& operator*() const { return get(); }
   const T* operator->() const { return &get(); }
@@ -126,8 +128,9 @@ template <class T> Slot<T> Engine::slot() { return Slot<T>(detail::new_slot(core
 // Whether the calling thread is inside Engine::capture: what it pushes is recorded, and does not run.
 bool is_capturing() noexcept;
 
-// Inside Engine::capture: each launch of its graph calls `call`, on the thread that launches, before it queues the ops. For
-// what a push does beside its op. Once for each key (any address) of a capture. Throws Error outside of a capture.
+// Inside Engine::capture: each launch of its graph calls `call`, on the thread that launches, before it
+// queues the ops. For side effects of a push other than its op. One call per key (any address) in a capture.
+// Throws Error outside of a capture.
 void at_each_launch(const void* key, std::function<void()> call);
 
 }  // namespace heddle

@@ -15,15 +15,15 @@ namespace detail {
 struct GroupState;
 }
 
-// A shared handle; copies name the same group. Belongs to no engine. Thread-safe like a shared_ptr: calls on the group
-// from any thread, assignments to one handle from one.
+// A shared handle; copies name the same group. Belongs to no engine. Thread-safe like a shared_ptr: any
+// thread may use the group, one thread at a time assigns to a handle.
 class Group {
  public:
-  Group();  // a new one
+  Group();  // makes a new group
 
-  // Ops that have not started fail with Cancelled when their turn comes, also those pushed later. It cannot be undone.
-  // Running ops go on, but may ask RunContext::cancelled(). Of cancelled ops that poison no var wait_all reports one a
-  // group.
+  // Ops that have not started fail with Cancelled when they become ready, also those pushed later. It cannot
+  // be undone. Running ops go on, but may ask RunContext::cancelled(). wait_all reports one op of each group
+  // among the cancelled ops that poison no var.
   void cancel() noexcept;
 
   // The group counts as cancelled from `deadline` on. A later call replaces the deadline; time_point::max() removes it.

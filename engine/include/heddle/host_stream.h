@@ -14,20 +14,20 @@
 namespace heddle {
 
 struct HostStreamOptions {
-  std::uint64_t seed = 0;  // of delays and of the order of steps
+  std::uint64_t seed = 0;  // seed of the delays and of the order of steps
   // Before each step the thread yields its core up to so many times, and an event may complete after work that was
   // enqueued behind it. 0: everything happens as soon as possible.
   int most_delay = 0;
   bool stepped = false;    // no thread: the work is done by run_one, complete_one and step
   bool calls_back = true;  // false: the engine has to poll for the completion of events, as on a GPU
-  bool alone = false;      // it and other streams cannot wait for each other, as if of different back ends
+  bool alone = false;      // this and other streams cannot wait for each other, as if of different back ends
 };
 
 class HostStream final : public Stream {
  public:
   explicit HostStream(Device device, Lane lane = Lane::compute, HostStreamOptions options = {});
-  ~HostStream()
-      override;  // waits for the work; stepped: does it, up to a wait for an event that is not complete
+  // Waits for the work; if stepped, does the work, up to a wait for an event that is not complete.
+  ~HostStream() override;
 
   void enqueue(std::function<void()> fn) override;
   void copy(void* to, const void* from, std::size_t bytes) override;
@@ -38,22 +38,22 @@ class HostStream final : public Stream {
   bool poll(Event& event, std::uint64_t generation, std::exception_ptr& error) noexcept override;
   bool notify(Event& event, std::uint64_t generation, const Callback& call) override;
 
-  // The steps, for one thread at a time. Each is true if there was something to do.
-  bool run_one();       // the next piece of work, recording or wait; not a wait whose event has not completed
-  bool complete_one();  // the oldest event that was recorded becomes complete
-  bool step();          // one or the other, by the seed: the same calls give the same order
-  bool idle();          // nothing is enqueued, nothing to complete
+  // The steps, for one thread at a time. Each returns true if there was something to do.
+  bool run_one();  // does the next piece of work, recording or wait; not a wait whose event has not completed
+  bool complete_one();  // completes the oldest event that was recorded
+  bool step();          // run_one or complete_one, chosen by the seed: the same calls give the same order
+  bool idle();          // whether nothing is enqueued and no event is left to complete
   bool stepped() const { return options_.stepped; }
 
  private:
   class Completions;
   struct HostEvent;
   struct Item {
-    std::function<void()> work{};  // or else, a wait for an event, or its recording:
+    std::function<void()> work{};  // empty: this item waits for `event`, or records it
     std::shared_ptr<Completions> event{};
     std::uint64_t generation = 0;
     bool waits = false;
-    bool wakes = false;  // the event is going to wake the thread
+    bool wakes = false;  // the event's completion wakes the thread
   };
   struct Recorded {
     std::shared_ptr<Completions> event;
@@ -73,7 +73,7 @@ class HostStream final : public Stream {
   bool one_in(unsigned n) { return std::uniform_int_distribution<unsigned>(1, n)(random_) == 1; }
 
   const HostStreamOptions options_;
-  // Only the thread that steps uses these three.
+  // The next three are used only by the thread that steps.
   std::mt19937_64 random_;
   std::deque<Recorded> recorded_;  // events that are not complete yet
   std::exception_ptr failed_;      // the first error since the last recording

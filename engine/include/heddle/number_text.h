@@ -5,7 +5,8 @@
 
 namespace heddle {
 
-std::string number_text(double value);  // as few digits as tell it from all others: "0.1", "1e-08", "inf"
-std::string fixed_text(double value, int places);  // so many behind the point, rounded: "12.30"
+// The shortest text that reads back as the value: "0.1", "1e-08", "inf".
+std::string number_text(double value);
+std::string fixed_text(double value, int places);  // `places` digits behind the point, rounded: "12.30"
 
 }  // namespace heddle

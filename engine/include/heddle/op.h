@@ -17,11 +17,12 @@ struct Access {
   VarList read{};
   VarList mutate{};
   const char* name = "op";  // not null; must outlive the op, its error and its traces: a literal
-  GroupRef group{};         // that the op is cancelled with; see heddle/group.h
-  int priority = 0;       // of ready ops the higher runs first; -kMostPriority .. kMostPriority, see kAgeing
-  std::size_t bytes = 0;  // memory that the op holds until it has ended; see EngineOptions::max_bytes
-  // The op takes about a microsecond, locks nothing that a thread holds while it pushes, and waits for nothing: if nothing has
-  // to end before it, the pushing thread may run it at once, which costs less than to hand it over.
+  GroupRef group{};         // the group that the op is cancelled with; see heddle/group.h
+  int priority = 0;         // higher runs first among ready ops; -kMostPriority .. kMostPriority, see kAgeing
+  std::size_t bytes = 0;    // memory that the op holds until it has ended; see EngineOptions::max_bytes
+  // The op takes about a microsecond, locks nothing that a thread holds while it pushes, and waits for
+  // nothing: if it is ready, the pushing thread may run it at once, which costs less than queueing it for a
+  // worker.
   bool brief = false;
 };
 
@@ -30,14 +31,15 @@ inline constexpr int kMostPriority = 10000;
 // op starves.
 inline constexpr int kAgeing = 256;
 
-// What a running op knows of itself.
+// Passed to the function of an op that runs.
 struct RunContext {
-  const char* name;  // of this op
-  int worker;  // 0 .. workers-1, at the start; while the op waits inside, another op may have the number
-  // The op's place in the engine's serial order: to run all ops one by one in this order gives the same result.
+  const char* name;  // the op's name
+  int worker;  // worker slot at the start, 0 .. workers-1; while the op waits, another op may have the slot
+  // The op's position in the engine's serial order: running all ops one by one in this order gives the same
+  // result.
   std::uint64_t sequence;
   const detail::GroupState* group = nullptr;
-  bool cancelled() const noexcept;  // the op's group is cancelled by now: the op may stop early
+  bool cancelled() const noexcept;  // whether the op's group is cancelled by now: the op may stop early
 };
 
 namespace detail {

@@ -16,10 +16,12 @@ inline constexpr std::size_t kClosureAlign = alignof(std::max_align_t);
 struct OpTable {
   bool async;
   void (*run)(void* closure, RunContext& context, OpNode* op);
-  void (*destroy)(void* closure) noexcept;       // in place; null if the destructor is trivial
-  void (*destroy_heap)(void* closure) noexcept;  // of a closure made by new
+  // Destroys the closure in place; null if its destructor is trivial.
+  void (*destroy)(void* closure) noexcept;
+  void (*destroy_heap)(void* closure) noexcept;  // deletes a closure made by new
   bool extra = async;                            // the op has an OpExtra
-  void (*skipped)(void* closure, const std::exception_ptr& why) noexcept = nullptr;  // null: is not called
+  // Null: the closure has none, see skipper().
+  void (*skipped)(void* closure, const std::exception_ptr& why) noexcept = nullptr;
   bool immediate = false;
   std::exception_ptr (*outcome)(void* closure, const std::exception_ptr& failure) noexcept = nullptr;
 };

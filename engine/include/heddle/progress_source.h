@@ -12,9 +12,10 @@ namespace heddle {
 class ProgressSource {
  public:
   virtual ~ProgressSource() = default;
-  // Called on a thread that is in no op and waits for var; the wait ends when `over` is not 0. Does, on this thread,
-  // the work that the source's ops that mutate var wait for, if it can begin now. May block until it is done. Begins no
-  // other work, and none once `over` is not 0. A var that names nothing stands for all: the thread is in wait_all().
+  // Called on a thread that is in no op and waits for var; the wait ends when `over` is not 0. Does on this
+  // thread, if it can begin now, the work that the source's ops that mutate var wait for. May block until
+  // that is done. Begins no other work, and none once `over` is not 0. An empty var stands for all: the
+  // thread is in wait_all().
   virtual void progress_until(const Var& var, const std::atomic<std::uint32_t>& over) noexcept = 0;
 };
 

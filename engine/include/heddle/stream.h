@@ -40,33 +40,33 @@ class Event {
 class Stream {
  public:
   Stream(Device device, Lane lane) : device_(device), lane_(lane) {}
-  virtual ~Stream() = default;  // a back end's waits for the enqueued work
+  virtual ~Stream() = default;  // a back end's destructor waits for the enqueued work
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
   Device device() const { return device_; }
   Lane lane() const { return lane_; }
 
-  // For the functions of ops. None of these waits for the work.
+  // The next functions are for ops. None of them waits for the work.
 
   // Runs fn on some host thread, after the work enqueued before. fn must neither use a GPU nor wait for a stream. An
   // exception out of fn fails the op that enqueued it.
   virtual void enqueue(std::function<void()> fn) = 0;
-  // Copies bytes between any two places that the device can reach.
+  // Copies bytes between any two addresses that the device can reach.
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   // The back end's own handle, a cudaStream_t on a GPU; null if it has none.
   virtual void* native() const { return nullptr; }
 
-  // For the engine.
+  // All that follows is called by the engine.
 
   // Called before a thread enqueues: makes the device the thread's current one, if the back end has such a thing.
   virtual void begin() {}
-  // Throws if the device has no event left.
+  // Returns a new event. Throws if the device has none left.
   virtual std::unique_ptr<Event> make_event() = 0;
   // The event completes when all work that was enqueued before has run. It reports the errors of the work that was
   // enqueued since the recording before. If record throws, it has waited for that work.
   virtual void record(Event& event) = 0;
-  // Whether wait() takes events of that stream.
+  // Whether wait() accepts events of that stream.
   virtual bool can_wait_for(const Stream& other) const = 0;
   // Work that is enqueued from now on runs after the event. If wait throws, the event has completed.
   virtual void wait(Event& event, std::uint64_t generation) = 0;
@@ -85,8 +85,8 @@ class Stream {
   Lane lane_;
 };
 
-// A new stream: of a GPU, or for cpu(i) a HostStream. Throws InvalidArgument for cpu_pinned, which is only memory, and
-// Error for a GPU that does not exist.
+// Makes a stream: of a GPU, or for cpu(i) a HostStream. Throws InvalidArgument for cpu_pinned, which is only
+// memory, and Error for a GPU that does not exist.
 std::unique_ptr<Stream> make_stream(Device device, Lane lane = Lane::compute);
 
 }  // namespace heddle

@@ -12,7 +12,7 @@
 
 namespace heddle::trace {
 
-// Bounds of a trace. Beyond them records are dropped, and the trace says how many.
+// Bounds of a trace. Records beyond them are dropped, and the trace says how many.
 struct TraceOptions {
   std::size_t memory = std::size_t{256} << 20;  // bytes of records not yet written: 64 a record
   std::uint64_t file = std::uint64_t{4} << 30;  // bytes of the file: some 350 an op
@@ -21,9 +21,9 @@ struct TraceOptions {
 // The result of a trace.
 struct TraceSummary {
   std::string path;           // empty: there was no trace
-  std::uint64_t records = 0;  // written: ops, waits, dependencies
-  std::uint64_t dropped = 0;  // not written: a bound was reached, or `error` had happened
-  std::uint64_t bytes = 0;    // of the file
+  std::uint64_t records = 0;  // records written: ops, waits, dependencies
+  std::uint64_t dropped = 0;  // records not written: a bound was reached, or `error` had happened
+  std::uint64_t bytes = 0;    // size of the file
   std::string error;          // why the file ends early; empty if it does not
 };
 

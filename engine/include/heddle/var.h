@@ -35,7 +35,7 @@ class Var {
   explicit operator bool() const { return state_ != nullptr; }
   bool operator==(const Var& other) const { return state_ == other.state_; }
   detail::VarState* state() const { return state_; }  // for the engine
-  static Var adopt(detail::VarState* state) {         // takes over one reference; for the engine
+  static Var adopt(detail::VarState* state) {         // for the engine: adopts one reference of the caller's
     Var var;
     var.state_ = state;
     return var;
@@ -51,11 +51,11 @@ struct VarRef {
   detail::VarState* state;
 };
 
-// The vars that an op reads, or those that it mutates. Holds plain pointers, up to eight without an allocation: the
-// handles that it was made from must live until the push returns.
+// The vars that an op reads, or those that it mutates. Holds raw pointers, up to eight without an allocation:
+// the handles that it was made from must live until the push returns.
 class VarList {
  public:
-  VarList() {}  // not `= default`, by which `VarList list{}` would write zeros to all of inline_
+  VarList() {}  // `= default` would make `VarList list{}` zero all of inline_
   VarList(std::initializer_list<VarRef> vars) {
     for (VarRef var : vars) add(var);
   }

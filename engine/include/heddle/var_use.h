@@ -1,5 +1,5 @@
-// What is known of a var: how it is used at this moment, told without a wait, and its engine. For those who hand out the
-// data that it stands for.
+// The engine of a var and its current use, found without a wait. For types that hand out the data that a var
+// stands for.
 #pragma once
 
 #include <atomic>
@@ -11,18 +11,18 @@ namespace heddle {
 
 class Engine;
 
-enum class VarUse : std::uint8_t { none, read, mutate };  // mutate: and perhaps read
+enum class VarUse : std::uint8_t { none, read, mutate };  // mutate: perhaps read too
 
-// What the innermost op of var's engine that the calling thread is in has declared of var; in a launch, the op of the graph;
-// none outside ops.
+// The access to var that the calling thread's op has declared: the innermost op of var's engine, inside a
+// graph's launch the op of the graph. none: it has declared no access, or the thread is in no such op.
 VarUse use_by_this_op(const Var& var);
 
-// Whether all ops pushed so far that read or mutate var have ended, and no error poisons it. Any thread. False also where only
-// a wait would tell, which then may return at once.
+// Whether all ops pushed so far that read or mutate var have ended, and no error poisons it. Any thread.
+// False also if only a wait could tell.
 bool is_idle(const Var& var);
 
-// Holds the address of the engine that made var, and null once that is destroyed. Lives as long as a handle on var. Throws
-// InvalidArgument for an empty var.
+// The address of the engine that made var; the pointer becomes null when the engine is destroyed. The
+// reference is valid as long as a handle on var exists. Throws InvalidArgument for an empty var.
 const std::atomic<Engine*>& engine_of(const Var& var);
 // Blocks until every op that mutates var is done, and rethrows the error that poisons it, as Engine::wait does. The engine that
 // made var may have been destroyed.

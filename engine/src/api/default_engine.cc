@@ -27,15 +27,16 @@ struct AtExit {
     Default& state = the_default();
     std::unique_lock guard(state.mutex);
     Engine* engine = state.engine;
-    guard.unlock();  // the last ops may call default_engine()
+    guard.unlock();  // unlock first: the last ops may call default_engine()
     detail::this_thread_ends = true;
     engine->core().shut_down();
   }
 };
 
-// The last ops may use statics that a library made after AtExit was, and that die before it. What belongs to the
-// thread that calls exit() dies before all statics; and some of it has died already, so that a scheduler which runs
-// ops inside a wait must do so on another thread.
+// Waits for all ops before static objects are destroyed: ops may use statics that a library made after
+// AtExit, which are destroyed before it. Thread-local objects of the thread that calls exit() are destroyed
+// before all statics, and some of them before this one. So a scheduler that runs ops inside a wait must do so
+// on another thread.
 struct DrainFirst {
   ~DrainFirst() {
     Default& state = the_default();
@@ -46,7 +47,7 @@ struct DrainFirst {
     try {
       std::thread([engine] { engine->core().scheduler().wait_all(); }).join();
     } catch (const std::system_error&) {
-      engine->core().scheduler().wait_all();  // there is no thread to be had
+      engine->core().scheduler().wait_all();  // no thread can be started
     }
   }
 };

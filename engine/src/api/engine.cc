@@ -41,7 +41,7 @@ VarState::~VarState() {
 void retain(VarState* state) noexcept { state->refs.fetch_add(1, std::memory_order_relaxed); }
 
 void release(VarState* state) noexcept {
-  // acq_rel: whatever others pushed on the var comes before the last one's drop of it.
+  // acq_rel: what others pushed on the var comes before the last handle's drop().
   if (state->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) state->core->scheduler().drop(*state);
 }
 
@@ -73,7 +73,7 @@ void check_var(const Var& var, const EngineCore* core, const char* who, Where wh
   throw InvalidArgument("push: Access::name is a null pointer; want a string that outlives the op");
 }
 
-// Errors name the op: its name comes first.
+// The name is checked first: errors about the vars name the op.
 void check_access(const Access& access, const EngineCore* core, const Where& where) {
   if (!access.name) [[unlikely]]
     throw_no_name(where);
@@ -85,13 +85,13 @@ void check_access(const Access& access, const EngineCore* core, const Where& whe
   }
 }
 
-// One of two accesses to a var stays, and stands for both.
+// Merges `other` into `node`: both are accesses of one op to the same var.
 void merge_into(AccessNode& node, const AccessNode& other) {
   node.reads |= other.reads;
   node.mutates |= other.mutates;
 }
 
-// For a few, comparing each with each is faster.
+// Pairwise comparison is faster than a hash table for a few accesses.
 AccessNode* merge_few(AccessNode* nodes, AccessNode* end) noexcept {
   AccessNode* last = nodes;
   for (AccessNode* node = nodes; node != end; ++node) {
@@ -107,11 +107,11 @@ AccessNode* merge_few(AccessNode* nodes, AccessNode* end) noexcept {
   return last;
 }
 
-// Keeps the first access to each var in a table of places, open addressing.
+// Finds repeats with a hash table of the first access to each var, open addressing.
 AccessNode* merge_many(AccessNode* nodes, AccessNode* end) noexcept {
   const std::size_t size = std::bit_ceil(2 * static_cast<std::size_t>(end - nodes));
-  // Not kept for the thread's next push: a thread_local object may push when all others of its thread are dead. And a push
-  // that has its op has no way back.
+  // Not thread_local: another thread_local object may push after the table was destroyed. nothrow: a push
+  // that has allocated its op cannot fail any more.
   const std::unique_ptr<AccessNode*[]> table(new (std::nothrow) AccessNode*[size]());
   if (!table) return merge_few(nodes, end);
   AccessNode* last = nodes;
@@ -142,7 +142,7 @@ bool has_push_options(const Access& access) {
   return access.group.state || access.priority != 0 || access.bytes != 0;
 }
 
-// Out of line, here and below: most ops have none.
+// Out of line, as set_push_options(): most ops have no options.
 [[gnu::noinline]] void check_push_options(const Access& access, const Where& where) {
   if (access.priority >= -kMostPriority && access.priority <= kMostPriority) return;
   const CallSite site(where);
@@ -155,7 +155,7 @@ bool has_push_options(const Access& access) {
   push_options = {access.group.state ? *access.group.state : nullptr, access.priority, access.bytes};
 }
 
-// As allocate_op, for an op of a user.
+// allocate_op() for a user's op, which first acquires room in the bounds of the engine.
 OpNode* allocate_in_bounds(EngineCore* core, std::size_t accesses, std::size_t closure_bytes, bool extra,
                            std::size_t bytes) {
   std::unique_ptr<BlockedPush> blocked = core->budget.acquire(bytes);
@@ -218,7 +218,7 @@ EngineCore* make_core(const EngineOptions& options) {
   } catch (const std::system_error& error) {
     core->shut_down();
     throw Error(std::string("cannot start the watchdog's thread: ") + error.what());
-  } catch (...) {  // no memory
+  } catch (...) {  // out of memory
     core->shut_down();
     throw;
   }
@@ -327,7 +327,7 @@ OpNode* wait_op(EngineCore* core, const Var& var) {
   access.read.add(var);
   OpNode* op = allocate_op(core, 1, 0, true);
   op->access_count = fill_accesses(op->accesses(), access, op);
-  op->accesses()[0].reads = false;  // a wait reports the error itself
+  op->accesses()[0].reads = false;  // a poisoned var does not skip the wait op, which reports the error
   op->kind = OpKind::wait;
   op->name = access.name;
   return op;
@@ -337,7 +337,7 @@ OpNode* wait_op(EngineCore* core, const Var& var) {
 
 namespace {
 
-// In the child of a fork: what was done before it is there, what was under way never ends.
+// In the child of a fork, ops that were done at the fork count as done; ops that were in flight never end.
 std::shared_ptr<const Failure> wait_in_child(VarState& var) {
   constexpr const char* kUnderWay =
       "wait: ops on this var were under way in the parent when it called fork()";
@@ -355,10 +355,10 @@ std::shared_ptr<const Failure> wait_in_child(VarState& var) {
   return poison;
 }
 
-// By an op that is queued on the var in this thread's stead.
+// Waits by a wait op that is queued on the var.
 WaitOutcome wait_by_op(EngineCore* core, const Var& var, Deadline deadline, bool leave_to_others,
                        std::uint64_t& released_by) {
-  auto state = std::make_shared<WaitState>();  // first: what throws behind it would leave the op to nobody
+  auto state = std::make_shared<WaitState>();  // made before the op, which an exception would leak
   state->leave_to_others = leave_to_others;
   OpNode* op = wait_op(core, var);
   op->extra->wait = state;
@@ -368,12 +368,12 @@ WaitOutcome wait_by_op(EngineCore* core, const Var& var, Deadline deadline, bool
     return {};
   }
   released_by = state->released_by;
-  // Moved out of the state, which the thread that ended the wait may still hold: ErrorLog takes an error with a second
-  // reference for one that poisons a var.
+  // The poison is moved out, since the thread that ended the wait may still hold `state`: ErrorLog takes an
+  // error with a second reference for one that poisons a var.
   return {true, std::move(state->poison)};
 }
 
-// The number of the engine's op inside which this thread is.
+// The sequence number of this engine's op that the calling thread is in; kNone outside.
 std::uint64_t sequence_around(const EngineCore& core) {
   return this_thread_state.core == &core ? this_thread_state.function()->sequence : trace::kNone;
 }
@@ -431,7 +431,7 @@ ErrorReport Engine::error_of(const Var& var) const {
   std::shared_ptr<const Failure> poison;
   {
     std::unique_lock lock(var.state()->lock, std::defer_lock);
-    // A thread of the parent that held it at fork() never lets it go here.
+    // In the child of a fork a thread of the parent may hold the lock for ever.
     if (!core_->forked()) lock.lock();
     poison = var.state()->poison;
   }
@@ -536,7 +536,7 @@ EngineOptions EngineOptions::from_environment() {
   read_seconds("HEDDLE_SPIN", options.spin);
   read_number("HEDDLE_MAX_OPS", options.max_ops, "a number of ops, or 0 for no bound");
   read_number("HEDDLE_MAX_BYTES", options.max_bytes, "a number of bytes, or 0 for no bound");
-  // The checker reads it when the process starts, where nothing may be thrown.
+  // Checked here, since the access checker reads HEDDLE_CHECK at process start, where it cannot throw.
   if (const char* value = std::getenv("HEDDLE_CHECK"); value && *value) {
     const std::string_view text = value;
     if (text != "0" && text != "1")

@@ -31,7 +31,7 @@ bool is_idle(const Var& var) {
   VarState& state = *var.state();
   if (capturing() || state.core->forked() || !state.core->scheduler().all_entered()) return false;
   const std::lock_guard guard(state.lock);
-  // Fences tell of ops on streams, whose work may be under way when they have given the var back.
+  // A fence stands for work on a stream, which may still run after its op has released the var.
   return state.idle() && !state.poison && !state.fences.load(std::memory_order_acquire);
 }
 

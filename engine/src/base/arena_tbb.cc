@@ -41,8 +41,8 @@ Arena::Arena(int cores) : impl_(new Impl) {
 Arena::~Arena() = default;
 void Arena::run(void (*fn)(void*), void* argument) {
   stop_if_process_ends();
-  // A thread that is blocked inside keeps its slot. A further thread that runs in its stead finds none, and stays
-  // outside.
+  // A thread that blocks inside the arena keeps its slot. The thread that runs instead may find no free slot,
+  // and then stays outside.
   if (impl_->free_slots.fetch_sub(1) > 0) {
     impl_->arena->execute([=] {
       fn(argument);

@@ -6,7 +6,7 @@
 
 namespace heddle::detail {
 
-// The kernel refuses a set that is too small for all cores it knows.
+// The system call fails for a set smaller than the kernel's own: larger sets are tried.
 std::optional<int> cores_by_affinity() {
   for (unsigned long most = CPU_SETSIZE; most <= 1UL << 20; most *= 4) {
     std::vector<cpu_set_t> sets(most / CPU_SETSIZE);

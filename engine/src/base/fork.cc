@@ -13,7 +13,7 @@ constinit std::atomic<std::uint32_t> forks{0};
 
 namespace {
 
-// All ForkMutexes of one kind. One that is made during a fork is not unlocked after it: the fork has not locked it.
+// All ForkMutexes of one kind. A fork unlocks those that it has locked, not one that is made meanwhile.
 struct Mutexes {
   std::array<std::atomic<ForkMutex*>, 8> all{};
   std::atomic<std::size_t> count{0};

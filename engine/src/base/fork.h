@@ -10,16 +10,16 @@ namespace heddle::detail {
 
 class SubmissionQueue;
 
-// How many forks lie between the start of the program and this process.
+// Number of forks between the start of the program and this process.
 extern std::atomic<std::uint32_t> forks;
 inline std::uint32_t fork_generation() noexcept { return forks.load(std::memory_order_relaxed); }
 
 // A process-wide lock that is free in the child of a fork. Never destroyed.
 class ForkMutex {
  public:
-  ForkMutex();  // held for a short time, perhaps by a thread that enters ops
+  ForkMutex();  // for a mutex that is held briefly, perhaps by a thread that enters ops
   struct AroundEngines {};
-  explicit ForkMutex(AroundEngines);  // engines may be made and destroyed while it is held
+  explicit ForkMutex(AroundEngines);  // for a mutex under which engines are made and destroyed
   void lock() { mutex_.lock(); }
   void unlock() { mutex_.unlock(); }
 
@@ -27,8 +27,8 @@ class ForkMutex {
   std::mutex mutex_;
 };
 
-// While one lives, no thread pops from the queue during a fork. So the child finds every op in the queue or on all its
-// vars.
+// While a HeldDuringFork lives, no thread pops from the queue during a fork. So the child finds every op in
+// the queue or on all its vars.
 class HeldDuringFork {
  public:
   explicit HeldDuringFork(SubmissionQueue& queue);

@@ -25,8 +25,8 @@ namespace heddle::detail {
 
 class IdleWorkers {
  public:
-  // What the calling thread, and no other, parks on. It lives as long as this object: a waker touches it after the
-  // woken thread may have ended.
+  // The object that the calling thread alone parks on. It lives as long as this IdleWorkers: a waker touches
+  // it after the woken thread may have ended.
   ParkedThread& add_thread() {
     std::lock_guard guard(mutex_);
     return threads_.emplace_back();
@@ -36,14 +36,14 @@ class IdleWorkers {
   void begin_search() { searchers_.fetch_add(1, std::memory_order_seq_cst); }
   bool end_search() { return searchers_.fetch_sub(1, std::memory_order_seq_cst) == 1; }
 
-  // Wakes a thread if there is no searcher. The caller has made work visible, with a full fence since.
+  // Wakes a thread if there is no searcher. The caller has made work visible and issued a full fence.
   void notify() {
     if (searchers_.load(std::memory_order_seq_cst) == 0 && parked_count_.load(std::memory_order_seq_cst) > 0)
       wake_one();
   }
 
-  // Parks the calling thread until it is woken, or not at all if has_work(). It is a searcher again on return. As the
-  // monitor it calls check() every millisecond.
+  // Parks the calling thread until it is woken, or not at all if has_work(). The thread is a searcher again
+  // on return. While it is the monitor it calls check() every millisecond.
   template <class HasWork, class Check> void park(ParkedThread& self, HasWork has_work, Check check) {
     std::unique_lock lock(mutex_);
     self.woken_ = false;
@@ -69,7 +69,7 @@ class IdleWorkers {
     parked_.back()->wake_.notify_one();
   }
 
-  // Wakes all, for good.
+  // Wakes all threads; none is parked from now on.
   void close() {
     std::lock_guard guard(mutex_);
     closed_ = true;
@@ -97,14 +97,16 @@ class IdleWorkers {
     begin_search();
     self.woken_ = true;
   }
-  // The system says on which core the thread wakes up. To exclude the waker's core takes two system calls, and beside other programs
-  // the thread then waits for a time slice of the other core: some milliseconds, where it otherwise runs after microseconds.
+  // The kernel chooses the core on which the thread wakes. Excluding the waker's core would take two system
+  // calls, and a thread moved to a core that runs another program waits some milliseconds for a time slice
+  // there, instead of microseconds.
   void wake_one() {
     std::unique_lock lock(mutex_);
     if (parked_.empty() || searchers_.load(std::memory_order_seq_cst) != 0) return;
     ParkedThread& parked = unpark_last();
     parked.waker_core_ = this_core();
-    // Not under the lock: a thread that wakes on the waker's core runs at once, and would find the lock taken.
+    // Notifies without the lock: a thread that wakes on the waker's core runs at once, and would find it
+    // locked.
     lock.unlock();
     parked.wake_.notify_one();
   }
@@ -122,7 +124,7 @@ class IdleWorkers {
   alignas(64) std::atomic<int> searchers_{0};
   std::atomic<int> parked_count_{0};
   alignas(64) std::mutex mutex_;       // guards all below
-  std::vector<ParkedThread*> parked_;  // the cache of the last one is the warmest
+  std::vector<ParkedThread*> parked_;  // last in, first out: the last one's cache is the warmest
   std::deque<ParkedThread> threads_;
   ParkedThread* monitor_ = nullptr;
   bool closed_ = false;

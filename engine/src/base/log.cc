@@ -29,7 +29,7 @@ void set_log(LogFunction log) {
   auto function = log ? std::make_shared<const LogFunction>(std::move(log)) : nullptr;
   Log& state = the_log();
   const std::lock_guard guard(state.mutex);
-  state.function.swap(function);  // the old one is destroyed without the lock
+  state.function.swap(function);  // the old function is destroyed without the lock
 }
 
 void detail::log(const std::string& text) noexcept {

@@ -1,4 +1,4 @@
-// What one thread parks on, see idle_workers.h.
+// The object that one thread parks on, see idle_workers.h.
 #pragma once
 
 #include <condition_variable>
@@ -9,7 +9,7 @@ namespace heddle::detail {
 
 class ParkedThread {
  public:
-  // For the thread itself, once it is awake: a waker has woken it, and on the waker's own core.
+  // Called by the thread itself once it is awake: whether it woke on its waker's core.
   bool woken_beside_waker() const { return waker_core_ != kNoCore && waker_core_ == this_core(); }
 
  private:
@@ -17,10 +17,11 @@ class ParkedThread {
   std::condition_variable wake_;
   // Guarded by IdleWorkers::mutex_:
   bool woken_ = false, become_monitor_ = false;
-  int waker_core_ = kNoCore;  // kNoCore: not by a waker
+  int waker_core_ = kNoCore;  // core of the thread that woke this one; kNoCore: none has
 };
 
-// What the monitor does after a check: check again, take up the work, or stop checking and stay parked.
+// What the monitor does after a check: checks again, stops being parked to take the work, or stops checking
+// and stays parked.
 enum class MonitorResult { again, unpark, park };
 
 }  // namespace heddle::detail

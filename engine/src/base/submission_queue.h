@@ -1,7 +1,7 @@
-// The one order in which all pushes of an engine take effect: a queue that any thread appends to with one exchange, and
-// that one thread at a time takes from (D. Vyukov's intrusive multi-producer queue).
+// The one order in which all pushes of an engine take effect: a queue that any thread appends to with one
+// exchange, and that one thread at a time takes from (D. Vyukov's intrusive multi-producer queue).
 //
-// push() never waits. Between its two steps the queue is cut: pop() then returns null, while empty() is false.
+// push() never waits. Between its two steps the list is cut: pop() then returns null, while empty() is false.
 #pragma once
 
 #include <atomic>
@@ -14,11 +14,11 @@ namespace heddle::detail {
 enum class OpKind : std::uint8_t {
   user,
   wait,  // signals a WaitState; the thread that makes it ready runs it at once
-  drop,  // the last handle of a var is gone; run at once too
-  mark,  // of wait_all: the ops pushed before it belong to the epoch that ends with it
+  drop,  // deletes a var whose last handle is gone; is run at once too
+  mark,  // submitted by wait_all: ends the epoch of the ops pushed before it
 };
 
-// What can be submitted: an op, or a var of which the last handle is gone.
+// A node of the queue: an op, or a var whose last handle is gone.
 struct QueueNode {
   explicit QueueNode(OpKind what) : kind(what) {}
   std::atomic<QueueNode*> next{nullptr};  // in SubmissionQueue, later in a ReadyList

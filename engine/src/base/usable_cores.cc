@@ -14,7 +14,7 @@ namespace {
 // The smaller of two limits; 0 means no limit.
 double tighter(double a, double b) { return a > 0 && b > 0 ? std::min(a, b) : std::max(a, b); }
 
-// The file has "200000 100000" or "max 100000": microseconds of CPU time, in a period of so many microseconds.
+// cpu.max has "200000 100000" or "max 100000": microseconds of CPU time, in a period of so many microseconds.
 double quota_of_v2(const std::string& group) {
   double most = 0, period = 0;
   std::ifstream file(group + "/cpu.max");
@@ -22,7 +22,7 @@ double quota_of_v2(const std::string& group) {
 }
 
 double quota_of_v1(const std::string& group) {
-  double most = 0, period = 0;  // most: -1 for none
+  double most = 0, period = 0;  // `most` is -1 without a limit
   std::ifstream(group + "/cpu.cfs_quota_us") >> most;
   std::ifstream(group + "/cpu.cfs_period_us") >> period;
   return most > 0 && period > 0 ? most / period : 0;

@@ -78,12 +78,13 @@ heddle_error& static_error() {
   }();
   return immortal;
 }
-// Made while there is memory.
+// Made at load time, while memory is available.
 [[maybe_unused]] const heddle_error& made_early = static_error();
 
 }  // namespace
 
-// A chain of causes may be longer than the stack of a thread has room for: they are destroyed one after the other.
+// A chain of causes may be longer than a thread's stack has room for: the causes are destroyed in a loop, not
+// recursively.
 ErrorData::~ErrorData() {
   static thread_local std::vector<heddle_error*>* left = nullptr;
   if (left) left->insert(left->end(), causes.begin(), causes.end());
@@ -94,7 +95,7 @@ ErrorData::~ErrorData() {
     causes.pop_back();
     try {
       if (cause) take(cause, "");
-    } catch (const BadHandle&) {  // destroyed by somebody who did not own it
+    } catch (const BadHandle&) {  // the program has destroyed a cause that it did not own
     }
   }
   left = nullptr;
@@ -123,7 +124,7 @@ ErrorPtr error_of(const ErrorReport& report) {
   set_place(*data, report.where);
   data->skipped = report.path;
   for (const std::string& step : data->skipped) data->skipped_texts.push_back(step.c_str());
-  if (!root->op.empty()) {  // the op passed on the error of another one
+  if (!root->op.empty()) {  // the op failed with the error of another op
     data->causes.push_back(nullptr);
     data->causes.back() = make_handle<heddle_error>(root);
     return data;

@@ -1,4 +1,4 @@
-// Where exceptions become statuses and error objects, and these become exceptions.
+// Turns exceptions into statuses and error objects, and those into exceptions.
 #pragma once
 
 #include <bit>
@@ -15,7 +15,7 @@
 
 namespace heddle::c {
 
-// What an error says.
+// The contents of an error object.
 struct ErrorData {
   ErrorData() = default;
   ~ErrorData();
@@ -26,12 +26,12 @@ struct ErrorData {
   std::string message, op, file;
   std::uint32_t line = 0;
   std::vector<std::string> skipped;
-  std::vector<const char*> skipped_texts;  // of `skipped`
-  std::vector<heddle_error*> causes;       // owned
+  std::vector<const char*> skipped_texts;  // pointers to the texts of `skipped`
+  std::vector<heddle_error*> causes;       // owned error handles
 };
 using ErrorPtr = std::shared_ptr<const ErrorData>;
 
-// An error of a C function on its way through the engine.
+// An error returned by a C function, thrown through the engine.
 class CError : public Error {
  public:
   explicit CError(ErrorPtr data) : Error(data->message), data_(std::move(data)) {}
@@ -42,19 +42,20 @@ class CError : public Error {
 };
 
 ErrorPtr error_of(std::exception_ptr exception);
-ErrorPtr error_of(const ErrorReport& report);  // with its op and what was skipped
+ErrorPtr error_of(const ErrorReport& report);  // includes the failed op and the ops skipped because of it
 [[noreturn]] void throw_error(heddle_status code, const std::string& message);
 
-// A C function has returned `status` and left `error`, which is taken over: throws if that is a failure. By reference: the call
-// may stand in the same expression, before which a value would be read.
+// Throws if the result of a C function is a failure. Owns `error`, which the function has left. By reference:
+// the function's call may stand in the same expression, where a value would be read before the call.
 void throw_if_failed(heddle_status status, heddle_error* const& error, const char* what);
 
-// Stores a new handle on the error, if there is a place for one; returns its code. Out of memory: a static error.
+// Stores a new handle on the error unless `error` is null; returns the error's code. Out of memory: a static
+// error.
 heddle_status give(ErrorPtr data, heddle_error** error) noexcept;
-heddle_status give_current(heddle_error** error) noexcept;  // the exception that is being handled
-bool is_static(const heddle_error* error);                  // is never freed
+heddle_status give_current(heddle_error** error) noexcept;  // gives the exception that is being handled
+bool is_static(const heddle_error* error);                  // whether the error is static, so never freed
 
-// The body of a call: it throws, the call returns a status.
+// Runs the body of a C call, which may throw; returns the status for it.
 template <class Body> heddle_status guarded(heddle_error** error, Body&& body) noexcept {
   if (error) *error = nullptr;
   try {
@@ -70,7 +71,7 @@ template <class T> void check_out(T* out, const char* call, const char* argument
 }
 
 [[noreturn]] void throw_wrong_size(const char* call, const char* type, std::size_t got, std::size_t want);
-// Throws if the struct is null or was made for another version. Says its type in C.
+// Throws if the struct is null or was made for another version. `type` is the name of its type in C.
 template <class Struct> void check_struct(const Struct* options, const char* call, const char* type) {
   if (!options) [[unlikely]]
     throw_null(call, type);
@@ -78,10 +79,10 @@ template <class Struct> void check_struct(const Struct* options, const char* cal
     throw_wrong_size(call, type, options->struct_size, sizeof(Struct));
 }
 
-// A text for the caller to free.
+// Copies a text into memory that the caller frees.
 char* make_text(const std::string& text);
 
-// Calls destroy(ctx) once, when it is gone.
+// Calls destroy(ctx) once, in its destructor.
 class Owned {
  public:
   Owned(void* ctx, heddle_destroy_fn destroy) : ctx_(ctx), destroy_(destroy) {}
@@ -97,7 +98,7 @@ class Owned {
   heddle_destroy_fn destroy_;
 };
 
-// libstdc++'s source_location is a pointer to what a heddle_site is.
+// A std::source_location of libstdc++ is a pointer to a struct with the layout of heddle_site.
 inline std::source_location place_of(const heddle_site* site) {
   static_assert(sizeof(std::source_location) == sizeof(void*) &&
                 sizeof(heddle_site) == 2 * sizeof(void*) + 8);

@@ -24,7 +24,7 @@ void CallAsyncFn::operator()(RunContext& context, Completion done) const {
   if (status != HEDDLE_OK) {
     try {
       take(completion, "");
-    } catch (const BadHandle&) {  // it was used, against the rule; the op has one error, that of the function
+    } catch (const BadHandle&) {  // the function has used it, against the rule: only its error counts
     }
     throw_if_failed(status, error, "the op's function");
   }

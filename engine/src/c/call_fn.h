@@ -19,8 +19,8 @@ inline void call_fn(heddle_op_fn fn, void* ctx, const heddle_run* run) {
     throw_if_failed(status, error, "the op's function");
 }
 
-// The function of an op that has neither destroy nor skipped, so that nothing is to be done when it is gone. For processes
-// that are not checked.
+// Closure of an op without destroy and skipped, so that its destructor has nothing to do. For processes that
+// are not checked.
 struct CallFn {
   heddle_op_fn fn;
   void* ctx;
@@ -30,7 +30,7 @@ struct CallFn {
   }
 };
 
-// What an op's function owns besides.
+// The ctx that an op's closure owns, and the function to call if the op is skipped.
 struct OwnedCtx {
   Owned owned;
   heddle_skipped_fn on_skipped;
@@ -64,7 +64,8 @@ struct CallAsyncFn {
   }
 }
 
-// The options of a push as an access list that is valid during the call. For processes that are not checked.
+// Converts the options of a push to an access list that is valid during the call. For processes that are not
+// checked.
 [[gnu::always_inline]] inline void read_options(const heddle_op_options& options, const char* call,
                                                 Access& access) {
   add_vars(access.read, options.read, options.read_count, call);
@@ -77,7 +78,8 @@ struct CallAsyncFn {
   access.group = options.group->value;
 }
 
-// The access list of an op, for a call in any process. In a checked process it holds the vars and the group as well.
+// The access list of an op, for a call in any process. In a checked process it also holds references on the
+// vars and the group.
 class OpAccess {
  public:
   OpAccess(const heddle_op_options* options, const char* call);

@@ -19,8 +19,8 @@ using namespace heddle::c;
 
 namespace {
 
-// In a checked process another thread's call may be the last that uses the engine, inside one of its ops, where it must not
-// be destroyed.
+// The last reference on an engine may be released by a call inside one of its ops, when another thread has
+// destroyed the handle (in a checked process). The engine must not be destroyed there.
 struct DestroyOutsideOps {
   void operator()(Engine* engine) const {
     if (!engine->core().current_op()) {
@@ -29,12 +29,12 @@ struct DestroyOutsideOps {
     }
     try {
       std::thread([engine] { delete engine; }).detach();
-    } catch (const std::system_error&) {  // there is no thread to be had: the engine stays
+    } catch (const std::system_error&) {  // no thread can be started: the engine is leaked
     }
   }
 };
 
-// The hooks of worker threads, with what they own.
+// The hooks of worker threads, with the ctx that they own.
 struct WorkerThreadHooks {
   heddle_thread_fn start, end;
   Owned ctx;

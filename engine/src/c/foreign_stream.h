@@ -1,4 +1,4 @@
-// A stream that a C program has: its methods behind the interface of heddle::Stream.
+// A stream that a C program implements: its methods behind the interface of heddle::Stream.
 #pragma once
 
 #include <memory>
@@ -32,8 +32,8 @@ class ForeignStream final : public Stream {
   void finish_work();
 
   const std::shared_ptr<const heddle_stream_methods> methods_;
-  const std::shared_ptr<Owned> self_;   // events hold it too: their methods need it
-  std::shared_ptr<WorkErrors> errors_;  // of the work since the last recording
+  const std::shared_ptr<Owned> self_;   // shared with the events, whose methods need it
+  std::shared_ptr<WorkErrors> errors_;  // errors of the work since the last recording
 };
 
 }  // namespace heddle::c

@@ -49,7 +49,7 @@ heddle_status heddle_slot_value(const heddle_slot* slot, void** value, heddle_er
 
 heddle_status heddle_graph_launch(const heddle_graph* graph, const heddle_binding* bindings, size_t count,
                                   heddle_error** error) {
-  std::size_t taken = 0;  // bindings whose values have an owner
+  std::size_t taken = 0;  // number of bindings whose values have an owner
   const heddle_status status = guarded(error, [&] {
     constexpr const char* kCall = "heddle_graph_launch";
     if (count > 0 && !bindings) throw_null(kCall, "bindings");

@@ -1,4 +1,4 @@
-// What stands behind the handles of the C ABI, and how a call gets at it.
+// The types behind the handles of the C ABI, and how a call accesses them.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace heddle::c {
 
-// A handle that was destroyed, or is of another kind.
+// The handle was destroyed, or is of another kind.
 class BadHandle : public Error {
  public:
   using Error::Error;
@@ -34,7 +34,7 @@ template <class T, Kind its_kind> struct Handle {
 struct ErrorData;
 struct StreamInUse {
   Stream* stream = nullptr;
-  std::weak_ptr<Engine> engine;  // the stream ends with it
+  std::weak_ptr<Engine> engine;  // the engine that owns the stream
 };
 struct CProgressSource;
 
@@ -86,7 +86,7 @@ template <class H> H* make_handle(typename H::Value value) {
   return handle.release();
 }
 
-// Fast, and finds null pointers and handles of another type.
+// The fast check, which finds null pointers and handles of another type.
 template <class H> void check_kind(const H* handle, const char* call) {
   if (!handle) [[unlikely]]
     throw_null(call, name_of(H::kKind));
@@ -94,7 +94,7 @@ template <class H> void check_kind(const H* handle, const char* call) {
     throw_wrong_kind(call, H::kKind, handle->kind);
 }
 
-// The value of a handle during a call; in a checked process a copy, since another thread may destroy the handle meanwhile.
+// A handle's value during a call; a copy in a checked process, where another thread may destroy the handle.
 template <class H> class Borrowed {
  public:
   Borrowed(const H* handle, const char* call) {
@@ -115,7 +115,7 @@ template <class H> class Borrowed {
   std::unique_ptr<const typename H::Value> copy_;
 };
 
-// Frees the handle and returns its value. Of several threads one succeeds in a checked process.
+// Frees the handle and returns its value. In a checked process only one of several threads succeeds.
 template <class H> typename H::Value take(H* handle, const char* call) {
   std::optional<typename H::Value> value;
   if (checked) {
@@ -130,7 +130,7 @@ template <class H> typename H::Value take(H* handle, const char* call) {
   return std::move(*value);
 }
 
-// A handle on the stack that a callback is given.
+// A handle on the stack, which is passed to a callback and valid until that returns.
 template <class H> class Lent {
  public:
   explicit Lent(typename H::Value value) : handle_(std::move(value)) {

@@ -1,4 +1,4 @@
-// What tells the handles on the default engine from those on engines that the program has made.
+// Distinguishes handles on the default engine from handles on engines that the program has made.
 #pragma once
 
 namespace heddle {

@@ -25,7 +25,7 @@ constexpr const char* kPush = "heddle_push";
 
 }  // namespace
 
-// What most pushes are comes first: it has nothing to destroy.
+// The fast path for most pushes, which have nothing to destroy.
 heddle_status heddle_push(heddle_engine* engine, heddle_op_fn fn, void* ctx, heddle_destroy_fn destroy,
                           const heddle_op_options* options, heddle_error** error) {
   if (checked || destroy || !options || !fn || options->struct_size != sizeof *options || options->skipped) {

@@ -7,7 +7,7 @@
 
 namespace heddle::c {
 
-// A function in C that does the work of waiting threads.
+// A progress source whose work is done by a C function.
 struct CProgressSource final : ProgressSource {
   CProgressSource(heddle_progress_fn its_fn, Owned its_ctx) : fn(its_fn), ctx(std::move(its_ctx)) {}
 
@@ -16,7 +16,7 @@ struct CProgressSource final : ProgressSource {
       Lent<heddle_var> lent_var(var);
       Lent<heddle_waiting> waiting(&over);
       fn(ctx.ctx(), var ? lent_var.get() : nullptr, waiting.get());
-    } catch (...) {  // no memory: the wait goes on without this source
+    } catch (...) {  // out of memory: the wait goes on without this source
     }
   }
 

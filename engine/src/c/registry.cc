@@ -13,7 +13,7 @@
 namespace heddle::c {
 namespace {
 
-constexpr std::size_t kKeptBack = 1 << 16;  // handles whose memory is not used again yet
+constexpr std::size_t kKeptBack = 1 << 16;  // number of freed handles whose memory is not reused yet
 
 struct LateFree {
   void* memory;
@@ -21,7 +21,7 @@ struct LateFree {
 };
 
 struct LiveHandles {
-  detail::ForkMutex mutex;  // guards all below; locks that copying a handle takes may be taken inside: none
+  detail::ForkMutex mutex;  // guards all below; may be held while a handle is copied, which locks nothing
   std::unordered_map<const void*, Kind> all;
   std::deque<LateFree> late;
 };

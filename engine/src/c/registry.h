@@ -1,5 +1,5 @@
-// The handles that are alive, in processes that run with HEDDLE_CHECK=1: so that a call finds out that a handle was
-// destroyed. Thread-safe.
+// The handles that are alive, kept in processes that run with HEDDLE_CHECK=1: a call can tell that its handle
+// was destroyed. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace heddle::c {
 
-// The type of a handle; the first member of each. Values that other memory hardly begins with.
+// The type of a handle, its first member. The values are unlikely at the start of other memory.
 enum class Kind : std::uint32_t {
   engine = 0x68640001,
   var,
@@ -25,22 +25,23 @@ enum class Kind : std::uint32_t {
   progress,
   waiting,
   text,
-  first_added = 0x68650001,  // kinds of a library that is built on this one
+  first_added = 0x68650001,  // first of the kinds of a library that is built on this one
 };
 const char* name_of(Kind kind);
 
-// HEDDLE_CHECK was 1 when the library was loaded. Defined in boundary.cc, before what is first to need it.
+// Whether HEDDLE_CHECK was 1 when the library was loaded. Defined in boundary.cc, before its first use there.
 extern const bool checked;
 
-// What a library that is built on this one adds: each function answers null, or HEDDLE_FAILED, for what is not its own.
+// Extensions by a library that is built on this one: each function returns null, or HEDDLE_FAILED, for values
+// that are not the library's.
 struct Addition {
   const char* (*name_of_kind)(Kind);
   const char* (*name_of_status)(heddle_status);
   heddle_status (*status_of)(const std::exception&);
 };
-// Called once, while that library is loaded; `addition` lives as long as the process.
+// Called once, while that library is loaded; `addition` must live as long as the process.
 void add(const Addition& addition);
-const Addition* addition();  // null: nobody has called add()
+const Addition* addition();  // null: add() was not called
 
 namespace registry {
 
@@ -48,9 +49,10 @@ void add(const void* handle, Kind kind);
 // Calls use() if the handle is alive and of that kind, while no other thread can remove it. use() must not call the registry.
 // Else throws BadHandle.
 void with(const void* handle, Kind kind, const char* call, const std::function<void()>& use);
-// Calls use() as with() does, and takes the handle out of the registry: of several threads that remove one handle, one succeeds.
+// Calls use() as with() does, and removes the handle from the registry: of several threads that remove one
+// handle, one succeeds.
 void remove(const void* handle, Kind kind, const char* call, const std::function<void()>& use);
-// Frees memory by release(memory) when many others were freed after it: until then no new handle has its address.
+// Calls release(memory) after many later calls: until then no new handle has the address.
 void free_late(void* memory, void (*release)(void*));
 
 }  // namespace registry

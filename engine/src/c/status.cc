@@ -21,7 +21,7 @@ using namespace heddle::c;
 
 namespace {
 
-// What is interned lives as long as the process.
+// Interned texts and sites live as long as the process.
 struct Interned {
   detail::ForkMutex mutex;  // guards all below
   std::set<std::string, std::less<>> texts;
@@ -66,12 +66,13 @@ void append(std::string& text, const ErrorData& error, const std::string& indent
   for (const std::string& step : error.skipped) text += "\n" + indent + "  skipped because of it: " + step;
 }
 
-// Each cause is indented by its depth, up to some depth; a chain may be of any length.
+// Each cause is indented by its depth, up to kDeepest; a chain may be of any length.
 std::string text_of(const ErrorData& error) {
   constexpr std::size_t kMostCauses = 100, kDeepest = 16;
   std::string text;
   append(text, error, "");
-  std::vector<std::pair<const ErrorData*, std::size_t>> left;  // with their depths; the next one is the last
+  // Causes with their depths; the next one is the last.
+  std::vector<std::pair<const ErrorData*, std::size_t>> left;
   const auto add_causes = [&left](const ErrorData& of, std::size_t depth) {
     for (auto cause = of.causes.rbegin(); cause != of.causes.rend(); ++cause)
       left.emplace_back((*cause)->value.get(), depth);

@@ -27,7 +27,7 @@ Lane lane_of(std::int32_t lane, const char* call) {
                         ", want a HEDDLE_LANE_ constant");
 }
 
-// The function of an op on a stream.
+// The closure of an op on a stream.
 struct CallStreamFn {
   heddle_stream_fn fn;
   OwnedCtx ctx;
@@ -41,7 +41,7 @@ struct CallStreamFn {
   void skipped(const std::exception_ptr& why) noexcept { ctx.tell_skipped(why); }
 };
 
-// A stream whose engine is there, for a call.
+// The stream of a handle during a call; throws Error if its engine has ended.
 class StreamOfEngine {
  public:
   StreamOfEngine(const heddle_stream* stream, const char* call) {

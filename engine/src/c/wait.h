@@ -1,4 +1,4 @@
-// A wait whose error says which op has failed and what was skipped, as that of heddle_wait.
+// A wait whose error names the failed op and the skipped ones, as that of heddle_wait does.
 #pragma once
 
 #include <heddle/engine.h>

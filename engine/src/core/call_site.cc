@@ -35,7 +35,8 @@ Where CallSite::of_error() noexcept {
   return Where();
 }
 
-// The address of an op alone does not tell: a thread can be in one op twice, for that of a graph's launch stands for its ops.
+// Comparing op_ is not enough: a thread can be in one op twice, since the op of a graph's launch stands for
+// all ops of the graph.
 bool CallSite::of_innermost_op() const noexcept {
   const detail::ThreadState& now = detail::this_thread_state;
   return core_ == now.core && op_ == now.op && outer_ == now.outer;

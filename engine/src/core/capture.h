@@ -10,14 +10,16 @@ struct OpNode;
 
 bool capturing();  // the calling thread captures a graph
 
-// Throw Error while the calling thread captures a graph: always, or if the graph is one of another engine.
+// Both throw Error while the calling thread captures a graph: refuse_in_capture() always, check_capture() if
+// the graph belongs to another engine.
 void refuse_in_capture(const char* what);
 void check_capture(const EngineCore* core);
 
-// Takes over a filled-in op, for every push: submits it, or adds it to the graph that the calling thread captures.
+// The last step of every push, which ends the caller's ownership of op: submits it, or adds it to the graph
+// that the calling thread captures.
 void submit_or_record(EngineCore* core, OpNode* op);
 
-// Both parts of an asynchronous op of a graph have ended, on any thread.
+// Called on any thread when an asynchronous op of a graph has ended: its function and its Completion.
 void graph_op_completed(OpNode* op, std::exception_ptr thrown) noexcept;
 
 }  // namespace heddle::detail

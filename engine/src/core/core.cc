@@ -43,15 +43,16 @@ void EngineCore::shut_down_inside(const OpNode& op) noexcept {
                  op.name, op.where.file_name(), static_cast<unsigned>(op.where.line()));
     std::abort();
   }
-  // exit() inside an op: the process ends, this op never will. The other threads use the engine until then.
+  // exit() was called inside the op: the process ends, the op never will. The reference keeps the core alive,
+  // since other threads use the engine until then.
   errors.log_unseen();
   retain();
 }
 
 void EngineCore::release() noexcept {
-  // In the child of a fork there are no threads to end, and what they held stays as it was.
+  // In the child of a fork there are no threads to end; the core stays, with whatever they had locked.
   if (forked()) return;
-  // acq_rel: the last one sees what all others did to the core before it deletes it.
+  // acq_rel: the last holder of a reference sees what all others did to the core before it deletes it.
   if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
 }
 

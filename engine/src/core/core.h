@@ -1,4 +1,4 @@
-// What stands behind an Engine: the way of an op from the moment that it is ready, and the services that ops use on it.
+// The implementation of Engine: how a ready op is run, completed and released, and the services for that.
 #pragma once
 
 #include <atomic>
@@ -35,7 +35,7 @@ struct EngineCore {
 
   OpScheduler& scheduler() const { return *scheduler_; }
   OpObserver* observer() const { return observer_.get(); }  // null: nobody observes
-  // Both before the first op.
+  // Both setters are called before the first op.
   void set_scheduler(std::unique_ptr<OpScheduler> scheduler) { scheduler_ = std::move(scheduler); }
   void set_observer(std::unique_ptr<OpObserver> observer) { observer_ = std::move(observer); }
 
@@ -56,31 +56,34 @@ struct EngineCore {
   OpNode* current_op() const;
   // Sets state's `resumes` and `beneath` for a wait that the calling thread is about to make; returns current_op().
   OpNode* note_waiter(WaitState& state) const;
-  // Likewise, but in a launch the op of the graph: the one to name, and whose access list holds.
+  // As current_op(), but inside a graph's launch the op of the graph: the op that messages name, and whose
+  // access list counts.
   const OpNode* current_function() const;
 
   // run.cc: a ready op is run, completed and released.
   //
-  // Calls op's function, or skips it if what it reads is poisoned or its group is cancelled. True: op is complete and
-  // freed, and `ready` has the ops that it made ready. False: it is asynchronous, on a stream, or kept back; then
-  // OpScheduler::completed_elsewhere() follows, or issued() and ended(), or resume().
+  // Calls op's function, or skips it if what it reads is poisoned or its group is cancelled. True: op is
+  // complete and freed, and `ready` has the ops that it made ready. False: op ends later. If it is
+  // asynchronous, OpScheduler::completed_elsewhere() follows; if it is on a stream, issued() and
+  // stream_work_done(); if it is deferred until work on streams is done, resume().
   bool run(OpNode* op, int worker, ReadyList& ready) noexcept;
-  // Op's function has returned or was skipped, its closure is destroyed.
+  // Ends op: its function has returned or was skipped, its closure is destroyed. Releases and frees op.
   void complete(OpNode* op, FailurePtr&& failure, ReadyList& ready) noexcept;
-  // Both parts of an asynchronous op have ended: its function, and its Completion.
+  // Ends an asynchronous op: its function has returned and its Completion was called.
   void complete_async(OpNode* op, ReadyList& ready) noexcept;
   // Releases the vars of op, which the caller frees. Ops of users that become ready are appended to `ready`; ops of the
   // other kinds are run here.
   void release_vars(OpNode* op, const FailurePtr& failure, ReadyList& ready) noexcept;
-  // Runs an entered op of another kind, or frees a var whose last handle is gone; then as release_vars().
+  // Runs an entered op that is not a user's, or deletes a var without handles; `ready` as in release_vars().
   void run_internal(QueueNode* node, ReadyList& ready) noexcept;
-  // The error that op leaves if it is not to run: one of what it reads, or the end of its group. Null if it is to run.
+  // Why op is to be skipped: the error of a var that it reads, or its group's cancellation. Null: it is to
+  // run.
   FailurePtr skip_reason(const OpNode& op);
 
-  std::atomic<Engine*> engine{nullptr};  // while that lives
+  std::atomic<Engine*> engine{nullptr};  // null once the Engine is destroyed
   const EngineOptions options;
   const bool extra_for_all;          // every op has an OpExtra
-  const std::uint32_t trace_number;  // this engine, in traces
+  const std::uint32_t trace_number;  // number of this engine in traces
   ErrorLog errors;
   OpWaits waits;
   VarRegistry vars;
@@ -96,15 +99,15 @@ struct EngineCore {
   void announce_wait(OpNode* op) noexcept;
 
   std::unique_ptr<OpObserver> observer_;
-  std::unique_ptr<OpScheduler> scheduler_;         // its threads use what comes before
-  alignas(64) std::atomic<std::int64_t> refs_{1};  // away from what every op reads
+  std::unique_ptr<OpScheduler> scheduler_;  // destroyed before the members above, which its threads use
+  alignas(64) std::atomic<std::int64_t> refs_{1};  // on another cache line than what every op reads
   std::atomic<bool> open_{true};
   const std::uint32_t generation_;
 };
 
-// The error with which both parts of an asynchronous op have ended.
+// The error of an asynchronous op whose function and Completion have both ended; null: none.
 std::exception_ptr outcome_of(OpNode* op) noexcept;
-void announce(WaitState& state) noexcept;  // its poison is written; wakes the waiting threads
+void announce(WaitState& state) noexcept;  // wakes the threads that wait on `state`, whose poison is written
 
 void check_options(const EngineOptions& options);  // throws InvalidArgument
 

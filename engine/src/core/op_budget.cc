@@ -13,7 +13,7 @@ OpBudget::OpBudget(EngineCore& core, const EngineOptions& options)
                   : nullptr) {}
 
 std::unique_ptr<BlockedPush> OpBudget::acquire_bounded(std::size_t bytes) {
-  // The room of a captured op is released at once: that op will run later, or never.
+  // A captured op may run later or never, so its room is released at once.
   if (this_thread_state.core || InStreamWork::here() || capturing()) {
     budget_->acquire_anyway(bytes);
     return nullptr;

@@ -1,4 +1,4 @@
-// The room for ops of users in an engine that has a bound (EngineOptions::max_ops, max_bytes).
+// Back-pressure on the users' ops in an engine that has a bound (EngineOptions::max_ops, max_bytes).
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@ class OpBudget {
  public:
   OpBudget(EngineCore& core, const EngineOptions& options);
 
-  // For one op that holds so many bytes. Blocks until there is room, unless the calling thread is in an op, of any engine,
-  // or in the work of one: the end of that op might be what makes room. Throws Error if the engine is shut down meanwhile.
-  // Returns null unless it blocked and is traced.
+  // Acquires room for one op that holds so many bytes. Blocks until there is room, unless the calling thread
+  // is in an op of any engine, or in an op's work on a stream: the end of that op may be what makes room.
+  // Throws Error if the engine is shut down meanwhile. Returns null unless it blocked and is traced.
   std::unique_ptr<BlockedPush> acquire(std::size_t bytes) {
     return budget_ ? acquire_bounded(bytes) : nullptr;
   }
@@ -28,10 +28,10 @@ class OpBudget {
   void acquire_anyway(std::size_t bytes) {
     if (budget_) budget_->acquire_anyway(bytes);
   }
-  void release(const OpNode& op) noexcept {  // which has ended
+  void release(const OpNode& op) noexcept {  // op has ended
     if (budget_) budget_->release(op.bytes(), op.sequence);
   }
-  // Of an op that was not pushed in the end.
+  // Releases the room of an op that was not pushed in the end.
   void release_unpushed(std::size_t bytes) noexcept;
 
  private:

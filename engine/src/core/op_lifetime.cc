@@ -1,4 +1,4 @@
-// How an op is allocated, its closure destroyed and it freed.
+// The life of an op: its allocation, the destruction of its closure, its end.
 #include "core/core.h"
 #include "op/op_memory.h"
 
@@ -42,7 +42,7 @@ void destroy_closure(OpNode* op) noexcept {
 
 void free_op(OpNode* op) noexcept {
   if (OpExtra* extra = op->extra) {
-    if (extra->then && !extra->holder) return;  // it is the holder
+    if (extra->then && !extra->holder) return;  // op is the holder, which the last launch frees
     if (extra->holder && !extra->then) {
       extra->holder->extra->then = nullptr;
       free_op(extra->holder);

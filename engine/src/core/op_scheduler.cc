@@ -1,4 +1,4 @@
-// What most schedulers do in the same way.
+// Default implementations that most schedulers share.
 #include "core/op_scheduler.h"
 
 #include <algorithm>

@@ -20,8 +20,8 @@ class ProgressSources {
     any_.store(true, std::memory_order_release);
   }
   bool any() const { return any_.load(std::memory_order_acquire); }
-  // Calls them without the mutex, since a progress source may take long, and holds one at a time: it may wait for the end of
-  // another one.
+  // Calls the sources without the mutex, since a source may take long, and holds one source at a time: it may
+  // wait for the end of another one.
   void progress_until(const Var& var, const std::atomic<std::uint32_t>& over) {
     std::vector<std::weak_ptr<ProgressSource>> all;
     {

@@ -1,4 +1,4 @@
-// The way of a ready op: run, complete, release. What its release makes ready goes to the scheduler.
+// How a ready op is run, completed and released. The ops that its release makes ready go to the scheduler.
 #include "core/capture.h"
 #include "core/core.h"
 #include "op/tracker.h"
@@ -17,7 +17,7 @@ std::exception_ptr call(OpNode* op, int worker) noexcept {
   return nullptr;
 }
 
-// Only now the op has a number.
+// Recorded when the op starts: only now it has a sequence number.
 void trace_blocked_push(OpNode& op, std::uint32_t engine) noexcept {
   const std::unique_ptr<BlockedPush> push = std::move(op.extra->blocked);
   if (!trace::on()) return;
@@ -25,7 +25,7 @@ void trace_blocked_push(OpNode& op, std::uint32_t engine) noexcept {
                       push->start, push->end);
 }
 
-// Cheaper than skip_reason(), which is only needed if this is true.
+// A cheap test that decides whether skip_reason() has to be called.
 bool touches_poison(const OpNode& op) {
   for (std::uint32_t i = 0; i < op.access_count; ++i) {
     if (op.accesses()[i].var->poison) return true;
@@ -36,7 +36,7 @@ bool touches_poison(const OpNode& op) {
 }  // namespace
 
 std::shared_ptr<const Failure> EngineCore::skip_reason(const OpNode& op) {
-  // The ops of a graph look at what they read themselves: its launch has the accesses of all of them.
+  // A launch has the accesses of all ops of its graph, and each of them checks what it reads itself.
   const bool launch = op.extra && op.extra->graph;
   if (std::shared_ptr<const Failure> cause = launch ? nullptr : stream_ops.failure_of_reads(op)) {
     return ErrorLog::skipped(op, std::move(cause));
@@ -109,9 +109,10 @@ bool EngineCore::run_async(OpNode* op, int worker, ReadyList& ready) noexcept {
 
 std::exception_ptr outcome_of(OpNode* op) noexcept {
   OpExtra& extra = *op->extra;
-  // An exception that unwound an unused Completion is the error; the drop is only its echo.
+  // An exception that unwound an unused Completion is the error; the Completion's DroppedCompletion is a
+  // consequence.
   const bool reported = extra.reported && !(extra.dropped && extra.thrown);
-  // An op has one error; a second one is on record for wait_all.
+  // An op has one error; a second one is recorded for wait_all.
   if (reported && extra.thrown) extra.core->errors.failed(*op, extra.thrown);
   return reported ? extra.reported : extra.thrown;
 }
@@ -162,9 +163,9 @@ void drop(OpNode* op) noexcept {
 
 namespace {
 
-// Gives the vars of a graph's launch to the next launch of that graph. The vars keep the accesses of the first launch of
-// the row, which is freed when the last one releases them. Its sequence becomes that of the next launch, so that Pending
-// shows which launch holds the vars.
+// Passes the vars of a graph's launch on to the next launch of that graph. The vars keep the accesses of the
+// first launch of such a chain, which is freed when the last launch releases them. Its sequence becomes that
+// of the next launch, so that Pending shows which launch holds the vars.
 void hand_over(OpNode& from, OpNode& to) noexcept {
   OpNode* holder = from.extra->holder ? from.extra->holder : &from;
   std::atomic_ref(holder->sequence).store(to.sequence, std::memory_order_relaxed);

@@ -16,7 +16,7 @@ namespace {
 
 FenceSet* fences_of(const AccessNode& access) { return access.var->fences.load(std::memory_order_acquire); }
 
-// Readers of one var may be issued at the same time.
+// Compare-and-exchange: readers of one var may be issued at the same time.
 FenceSet& need_fences(VarState& var) {
   FenceSet* known = var.fences.load(std::memory_order_acquire);
   if (known) return *known;
@@ -50,7 +50,8 @@ void add_fence(const OpNode& op, const Fence& fence) {
   }
 }
 
-// All fences on the vars of op are done. Removes those on the vars that it mutates, and leaves their failure as poison.
+// Precondition: all fences on the vars of op are done. Removes those on the vars that op mutates, and leaves
+// their failure as poison.
 void absorb_fences(const OpNode& op) {
   for (std::uint32_t i = 0; i < op.access_count; ++i) {
     const AccessNode& access = op.accesses()[i];
@@ -104,7 +105,7 @@ std::shared_ptr<const Failure> StreamOps::failure_of_reads(const OpNode& op) con
   return first;
 }
 
-// What it reads has failed, or its group was cancelled.
+// Whether op is to be skipped: a var that it reads has failed, or its group was cancelled.
 bool StreamOps::is_lost(const OpNode& op) const {
   return failure_of_reads(op) || (op.group() && op.group()->cancellation());
 }
@@ -145,7 +146,7 @@ std::string StreamOps::streams_before(const OpNode& op) const {
 
 std::string stream_name(const OpNode& op) { return op.extra && op.extra->on ? op.extra->on->name() : ""; }
 
-// The work that op had to come after is done.
+// Precondition: the work that op had to come after is done.
 void StreamOps::complete_unissued(OpNode* op, FailurePtr&& failure) noexcept {
   absorb_fences(*op);
   if (failure) tell_skipped(op, *failure);
@@ -161,8 +162,8 @@ void StreamOps::complete_unissued(OpNode* op, FailurePtr&& failure) noexcept {
   core_.scheduler().completed_elsewhere(epoch, ready);
 }
 
-// A thread that waits inside an op issues only op itself. The ops behind it at the gate might take long, or need a lock that
-// the thread holds, so they are resumed by others.
+// A thread that waits inside an op issues only op itself. The ops behind it at the gate might take long, or
+// need a lock that the thread holds, so other threads resume them.
 void StreamOps::issue_in_turn(OpNode* op, int worker) noexcept {
   StreamLane& lane = *op->extra->on;
   if (!lane.gate.enter(op)) return;
@@ -178,14 +179,14 @@ void StreamOps::issue_in_turn(OpNode* op, int worker) noexcept {
   } while ((op = lane.gate.next()));
 }
 
-// Called inside the gate. An op that will be skipped is kept back like one that its stream cannot order, since ops after it rely
-// on coming after the work before it.
+// Called inside the gate. An op that is to be skipped is deferred like one that its stream cannot order:
+// later ops rely on it coming after the work before it.
 void StreamOps::issue(OpNode* op, int worker) noexcept {
   StreamLane& lane = *op->extra->on;
   std::vector<Dependency> after = fences_before(*op);
   const bool lost = is_lost(*op);
   if ((lost || !lane.issuer.can_wait_for(after)) && !all_done(after)) return keep_back(op, std::move(after));
-  // Read again, since a deadline may have been moved, and only once.
+  // The reason is read again, since a deadline may have been moved, and only once.
   if (FailurePtr failure = lost ? core_.skip_reason(*op) : nullptr)
     return complete_unissued(op, std::move(failure));
   Fence fence;
@@ -200,7 +201,7 @@ void StreamOps::issue(OpNode* op, int worker) noexcept {
           op->table->run(closure_of(op), context, op);
         },
         [this, op, start](std::exception_ptr own, const std::vector<FailurePtr>& inherited) {
-          if (start) [[unlikely]]  // here, since ops after it may begin as soon as the fence is done
+          if (start) [[unlikely]]  // recorded here: later ops may begin as soon as the fence is done
             op->extra->on->trace_done(*op, core_.trace_number, start);
           return outcome(op, std::move(own), inherited);
         });
@@ -210,10 +211,11 @@ void StreamOps::issue(OpNode* op, int worker) noexcept {
       complete_unissued(op, failure ? std::move(failure) : core_.errors.failed(*op, error));
     });
   }
-  after.clear();  // ErrorLog takes an error with a second reference for one that poisons a var
+  // Releases the failures: ErrorLog takes an error with a second reference for one that poisons a var.
+  after.clear();
   if (start) [[unlikely]] {
     trace::TraceOp what = traced(*op, core_.trace_number);
-    what.released_by = trace::kNone;  // the arrow leads to the op's slice on its stream
+    what.released_by = trace::kNone;  // the trace's arrow leads to the op's slice on its stream
     trace::op_issued(trace::worker_lane(core_.trace_number, worker), what, start, trace::now());
   }
   add_fence(*op, fence);
@@ -242,8 +244,8 @@ std::shared_ptr<const Failure> StreamOps::outcome(OpNode* op, std::exception_ptr
   return failure;
 }
 
-// The wait op releases its var at once, so that other ops are not delayed. Its WaitState is answered when the last write is
-// done.
+// The wait op releases its var at once, so that other ops are not delayed. Its WaitState is signalled when
+// the last write is done.
 void StreamOps::announce_after(FenceSet& fences, const std::shared_ptr<WaitState>& state) noexcept {
   std::vector<Dependency> after;
   fences.collect(true, false, after);
@@ -255,7 +257,7 @@ void StreamOps::announce_after(FenceSet& fences, const std::shared_ptr<WaitState
     for (const Fence& write : writes) {
       if (write->failure()) state->poison = write->failure();
     }
-    writes.clear();  // the waiter holds the failure from now on, and nobody else
+    writes.clear();  // from now on only the waiter holds the failure
     announce(*state);
     core_.scheduler().wake_waiters();
   });

@@ -1,4 +1,5 @@
-// Ops beside streams: what an op waits for before it runs or is issued, and what is left of one that was issued.
+// The order between ops and work on streams: what an op waits for before it runs or is issued, and the fences
+// that an issued op leaves.
 #pragma once
 
 #include <atomic>
@@ -30,12 +31,14 @@ class StreamOps {
   Streams* streams() const { return streams_.load(std::memory_order_acquire); }
   Streams& need_streams();
 
-  // Called with a ready op. True if the op is for a stream, and has been issued or queued there; or if it has to wait until
-  // work on streams is done, and OpScheduler::resume() is called then. False: the op may run on the CPU now.
+  // Called with a ready op. True: the op is for a stream, and has been issued or queued there; or it is
+  // deferred until work on streams is done, and OpScheduler::resume() is called then. False: the op may run
+  // on the CPU now.
   [[gnu::cold]] bool take_over(OpNode* op, int worker) noexcept;
-  // What op reads has failed, on the CPU or on a stream. Null if it has not. Only while op holds its vars.
+  // The error of a var that op reads, from the CPU or a stream; null: none. Call only while op holds its
+  // vars.
   FailurePtr failure_of_reads(const OpNode& op) const;
-  // The names of the streams whose work an op waits for that was kept back, separated by commas.
+  // The names of the streams whose work the deferred op waits for, separated by commas.
   std::string streams_before(const OpNode& op) const;
   // Completes a wait when the last writes of these fences are done.
   [[gnu::cold]] void announce_after(FenceSet& fences, const std::shared_ptr<WaitState>& state) noexcept;
@@ -56,6 +59,6 @@ class StreamOps {
   std::atomic<Streams*> streams_{nullptr};
 };
 
-std::string stream_name(const OpNode& op);  // of the stream on which it is issued, "" on the CPU
+std::string stream_name(const OpNode& op);  // the stream on which op is issued; "" on the CPU
 
 }  // namespace heddle::detail

@@ -8,15 +8,14 @@ namespace heddle::detail {
 struct EngineCore;
 struct OpNode;
 
-// What the calling thread is doing.
 struct ThreadState {
-  EngineCore* core = nullptr;  // of the op it runs
-  OpNode* op = nullptr;        // innermost
+  EngineCore* core = nullptr;  // the engine of `op`
+  OpNode* op = nullptr;        // the innermost op that the thread runs
   int worker = -1;
-  const ThreadState* outer = nullptr;  // of the op on the stack below this one, if there is one
-  const OpNode* graph_op = nullptr;    // of a launch: the op of its graph that runs
-  // The op whose function runs. Its access list, name and line are those that the user wrote; `op` is what the scheduler
-  // knows, which of a graph's op is the launch.
+  const ThreadState* outer = nullptr;  // state of the op below this one on the stack; null: none
+  const OpNode* graph_op = nullptr;    // if `op` is a launch: the op of its graph that runs
+  // The op whose function runs. Its access list, name and line are those that the user wrote; `op` is what
+  // the scheduler knows: the launch, if an op of a graph runs.
   const OpNode* function() const { return graph_op ? graph_op : op; }
 };
 extern constinit thread_local ThreadState this_thread_state;
@@ -36,12 +35,13 @@ class InsideOp {
 // How often the calling thread has released its worker slot inside an op.
 extern constinit thread_local std::uint32_t this_thread_blocked;
 
-// The thread_local objects of the calling thread are being destroyed, since it ends or has called exit(), which does that before
-// it destroys static objects. Only set for threads that have called note_thread_end(): those that run ops do.
+// Whether the thread_local objects of the calling thread are being destroyed: the thread ends or has called
+// exit(), which destroys them before static objects. Only set for threads that have called note_thread_end():
+// those that run ops do.
 extern constinit thread_local bool this_thread_ends;
 void note_thread_end();
 
-// The calling thread releases, and takes again, its worker slot of every engine in whose op it is.
+// Releases, or acquires again, the calling thread's worker slot of every engine in whose op it is.
 void begin_blocking_everywhere();
 void end_blocking_everywhere() noexcept;
 class BlockingEverywhere {

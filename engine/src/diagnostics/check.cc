@@ -25,7 +25,7 @@ const void* this_thread() {
   return &place;
 }
 
-// The next three functions are all that the checker uses of the core.
+// The next three functions are the checker's only use of the core.
 
 const OpNode* op_of_this_thread(const VarState& var) { return var.core->current_function(); }
 
@@ -89,7 +89,7 @@ void Record::touched(const Var& var, Touch touch, const std::function<std::strin
     const bool made_here = op == maker_ && op->sequence == maker_sequence_;
     if (!made_here) fail(*op, declaration.data(), touch, describe());
   }
-  if (InStreamWork::here()) return;  // the work's op is not known
+  if (InStreamWork::here()) return;  // which op the stream's work belongs to is not known
   if (pusher_.load(std::memory_order_relaxed) != this_thread() || !change_in_flight(*var.state())) return;
   throw UndeclaredAccess(describe() + " was touched (" + name_of(touch) +
                          ") while an op that changes it is in flight; wait for it first");

@@ -13,12 +13,12 @@
 namespace heddle::detail {
 namespace {
 
-// How many ops of each state are copied, those pushed first, and how many accesses of each queue. This also bounds how
+// Bounds of a copy: ops of each state, those pushed first, and accesses of each queue. They also bound how
 // long a lock is held.
 constexpr std::size_t kMostOps = 100;
 constexpr std::size_t kMostQueued = 100;
 constexpr std::uint32_t kMostReads = 1024;
-constexpr std::size_t kMostCauses = 8;  // that are described of one op
+constexpr std::size_t kMostCauses = 8;  // causes that are described for one op
 
 std::string site_of(const OpNode& op) {
   if (op.where.line() == 0) return "";
@@ -27,13 +27,13 @@ std::string site_of(const OpNode& op) {
 
 std::string verb(bool mutates) { return mutates ? "mutates" : "reads"; }
 
-// True if the function of an asynchronous op has returned or its Completion was called, not both. Which one only Watch
-// knows.
+// Whether one of two steps of an asynchronous op is done: its function has returned, or its Completion was
+// called. Which one, only Watch knows.
 bool half_done(const OpNode& op) {
   return op.table && op.table->async && op.extra->parts.load(std::memory_order_relaxed) == 1;
 }
 
-// Launches of a graph that take over each other's vars hold them as one op, whose number is changed to that of the
+// Launches of a graph that pass their vars on hold them as one op, whose sequence is changed to that of the
 // launch that runs: hence the atomic load.
 std::uint64_t number_of(const OpNode& op) {
   return std::atomic_ref(const_cast<std::uint64_t&>(op.sequence)).load(std::memory_order_relaxed);
@@ -54,8 +54,9 @@ PendingOp copy_of(const OpNode& op, PendingState state) {
   return copy;
 }
 
-// The state of the op that mutates a var. On the CPU it runs when no stream uses its vars any more; on a stream it may
-// be about to be issued. Uses only the fences of that one var: while the op ends, its other vars may be gone already.
+// The state of the op that mutates a var. On the CPU it runs when no stream uses its vars any more; on a
+// stream it may be about to be issued. Uses only the fences of that one var: while the op ends, its other
+// vars may be deleted already.
 PendingState state_of_writer(const OpNode& op, const FenceSet* fences) {
   if (half_done(op)) return PendingState::completing;
   const bool on_cpu = !op.extra || !op.extra->on;
@@ -105,7 +106,7 @@ std::string escaped(const std::string& text) {
 
 }  // namespace
 
-// The lock of the waits: while it is held, no wait inside an op is given up, so that an op whose wait is read cannot
+// waits.mutex: while it is held, no wait inside an op is given up, so that an op whose wait is read cannot
 // end.
 Pending::Pending(EngineCore& core) : forked_(core.forked()) {
   if (forked_) return;
@@ -141,7 +142,7 @@ PendingOp* Pending::see_started(const OpNode& op, PendingState state) {
   return found == ops_.end() ? nullptr : &found->second;
 }
 
-// If there are too many ops in that state, forgets the one that was pushed last.
+// If there are too many ops in that state, removes the one that was pushed last.
 void Pending::bound(PendingState state) {
   if (seen_[state] <= kMostOps) return;
   const auto last =
@@ -174,7 +175,8 @@ void Pending::look_at(VarState& var) {
   }
 }
 
-// Finds ops on the CPU that have all their vars but are kept back, because a stream still writes a var that they read.
+// Finds ops on the CPU that hold all their vars but are deferred, because a stream still writes a var that
+// they read.
 void Pending::find_kept_back() {
   for (auto& [sequence, op] : ops_) {
     const bool on_cpu = op.streams.empty();
@@ -184,7 +186,8 @@ void Pending::find_kept_back() {
   }
 }
 
-// The ops that were granted a read of var: those that read it and were pushed before the first op that is queued on it.
+// The ops that were granted a read of `var`: those that read it and were pushed before the first op in its
+// queue.
 std::vector<PendingAccess> Pending::readers_of(const VarState* id, const PendingVar& var) const {
   std::vector<PendingAccess> readers;
   for (const auto& [sequence, op] : ops_) {
@@ -197,8 +200,8 @@ std::vector<PendingAccess> Pending::readers_of(const VarState* id, const Pending
   return readers;
 }
 
-// A queued read waits for the last mutation before it. A queued mutation waits for all reads since the last mutation,
-// or for that if there are none.
+// A queued read waits for the last mutation before it. A queued mutation waits for all reads since the last
+// mutation, or for that mutation if there are none.
 void Pending::add_causes(std::map<std::uint64_t, Causes>& causes, const VarState* id,
                          const PendingVar& var) const {
   std::vector<PendingAccess> readers = readers_of(id, var);
@@ -299,7 +302,7 @@ void Pending::draw(std::string& out, const PendingOp& op, const Causes& causes) 
            std::to_string(cause.var) + ": " + verb(cause.mutates) + ", after " + verb(cause.holder->mutates) +
            "\"];\n";
   }
-  // An op inside which a thread waits cannot end before that wait.
+  // An op in which a thread waits cannot end before the wait op.
   if (op.inside && ops_.contains(*op.inside)) {
     out += "  op" + std::to_string(*op.inside) + " -> op" + std::to_string(op.sequence) +
            " [label=\"waits inside\"];\n";

@@ -1,10 +1,11 @@
-// A copy of the state of an engine's ops, made while the engine runs on: which ops run, which wait, and what for.
+// A copy of the state of an engine's ops, made while the engine runs on: which ops run, which wait, and what
+// for.
 //
-// Each op is read under a lock without which it cannot end: the lock of a var whose queue it is in or that it mutates,
-// of a queue of ready ops, of the submissions, or of Watch. Only the addresses of its other vars are used: an op that
-// ends gives its vars back one by one, and each may be deleted then. Ops are read at different moments, and identified
-// by their sequence numbers. So each line of a report was true when its op was read; if the engine has stalled, all
-// lines are true at the same time.
+// Each op is read under a lock without which it cannot end: the lock of a var whose queue it is in or that it
+// mutates, of a queue of ready ops, of the submissions, or of Watch. Only the addresses of its other vars are
+// used: an op that ends releases its vars one by one, and each may be deleted then. Ops are read at different
+// moments, and identified by their sequence numbers. So each line of a report was true when its op was read;
+// if the engine has stalled, all lines are true at the same time.
 #pragma once
 
 #include <cstddef>
@@ -29,15 +30,15 @@ struct PendingOp {
   OpKind kind = OpKind::user;
   std::uint64_t sequence = 0;
   std::string name, where;
-  std::string streams;                  // where it was issued, or what it is kept back for
-  std::optional<double> seconds;        // since it was started
-  int worker = -1;                      // that started it
-  std::optional<std::uint64_t> inside;  // of a wait: the op inside which a thread waits
-  std::vector<const VarState*> reads;   // vars that it reads and does not mutate; never dereferenced
+  std::string streams;            // stream on which the op is issued, or streams that it is deferred for
+  std::optional<double> seconds;  // time since the op was started
+  int worker = -1;                // worker that started the op
+  std::optional<std::uint64_t> inside;  // for a wait: the op in which the thread waits
+  std::vector<const VarState*> reads;   // vars that the op reads and does not mutate; never dereferenced
 };
 
 struct PendingAccess {
-  std::uint64_t sequence;  // of the op
+  std::uint64_t sequence;  // sequence of the accessing op
   bool mutates;
 };
 
@@ -46,7 +47,7 @@ struct PendingVar {
   std::size_t number = 0;
   std::optional<PendingAccess> writer;
   std::int32_t readers = 0;
-  std::vector<PendingAccess> queue;  // the first few, in push order
+  std::vector<PendingAccess> queue;  // the first queued accesses, in push order
 };
 
 class Pending {
@@ -57,7 +58,8 @@ class Pending {
   std::string dot() const;
   bool empty() const { return ops_.empty() && submitted_.empty(); }
 
-  // For visit_pending() of the core. op cannot end during the call. False: enough ops of that state were seen.
+  // Called by visit_pending() of the schedulers. op cannot end during the call. False: enough ops of that
+  // state were seen.
   bool see(const OpNode& op, PendingState state);
   PendingOp* see_started(const OpNode& op, PendingState state);
 
@@ -83,12 +85,12 @@ class Pending {
   void draw(std::string& out, const PendingOp& op, const Causes& causes) const;
   std::size_t more() const;
 
-  std::map<std::uint64_t, PendingOp> ops_;  // by sequence
+  std::map<std::uint64_t, PendingOp> ops_;  // keyed by sequence
   std::vector<PendingOp> submitted_;        // not entered yet, so without a sequence number
   std::map<const VarState*, PendingVar> vars_;
   std::set<const VarState*> written_by_streams_;
   std::map<PendingState, std::size_t> seen_;
-  std::int64_t in_flight_ = 0;  // ops of users that were entered and have not ended
+  std::int64_t in_flight_ = 0;  // users' ops that were entered and have not ended
   bool forked_ = false;
 };
 

@@ -14,8 +14,8 @@
 
 namespace heddle::detail {
 
-// Says when to report: when ops have been in flight for `limit` and none has ended, then each time when this has lasted
-// twice as long as at the last report.
+// Decides when to report: when ops have been in flight for `limit` and none has ended, then each time when
+// this has lasted twice as long as at the last report.
 class StallTimer {
  public:
   using Time = std::chrono::duration<double>;

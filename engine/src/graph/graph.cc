@@ -1,4 +1,4 @@
-// How a graph is captured, and handed to the engine as one op.
+// How a graph is captured, and launched as one op of the engine.
 #include <algorithm>
 #include <functional>
 #include <string>
@@ -18,15 +18,15 @@ namespace detail {
 struct Recorder {
   // Which of the ops recorded so far use a var.
   struct Use {
-    std::size_t access;                  // of the var, in graph->accesses
+    std::size_t access;                  // index of the var's access in graph->accesses
     std::int64_t writer = -1;            // the last op that mutates it; -1: none
     std::vector<std::uint32_t> readers;  // ops that have read it since
   };
   std::shared_ptr<GraphState> graph;
   std::unordered_map<VarState*, Use> uses;
-  std::unordered_set<const void*> launch_keys;  // of at_each_launch
+  std::unordered_set<const void*> launch_keys;  // keys of at_each_launch() calls
   std::vector<std::vector<std::uint32_t>> next_ops;
-  std::vector<std::uint32_t> depths;  // of each op: the number of ops on the longest path that ends with it
+  std::vector<std::uint32_t> depths;  // for each op: the number of ops on the longest path that ends with it
 
   void record(OpNode* op);
   void follow(std::uint32_t op, const AccessNode& access);
@@ -52,7 +52,7 @@ Recorder::Use& Recorder::use_of(const AccessNode& access) {
 void Recorder::add_edge(std::int64_t from, std::uint32_t to) {
   if (from < 0) return;
   std::vector<std::uint32_t>& next = next_ops[static_cast<std::size_t>(from)];
-  if (!next.empty() && next.back() == to) return;  // the two share another var
+  if (!next.empty() && next.back() == to) return;  // added before: the two ops share another var
   next.push_back(to);
   ++graph->before[to];
   depths[to] = std::max(depths[to], depths[static_cast<std::size_t>(from)] + 1);
@@ -73,7 +73,7 @@ void Recorder::follow(std::uint32_t op, const AccessNode& access) {
 
 void Recorder::record(OpNode* op) {
   const std::uint32_t index = graph->size();
-  constexpr auto kNothing = [](void*, RunContext&, OpNode*) {};  // clear_error
+  constexpr auto kNothing = [](void*, RunContext&, OpNode*) {};  // for an op without a table
   try {
     graph->ops.push_back({op->table ? op->table->run : kNothing, closure_of(op), op->name, op});
   } catch (...) {
@@ -180,7 +180,7 @@ const void* slot_value(const SlotCell* cell) {
 
 namespace {
 
-// A launch is an op of the engine; this is its closure.
+// The closure of a launch, which is an op of the engine.
 struct Launch {
   std::shared_ptr<GraphState> graph;
   std::vector<std::shared_ptr<const void>> values;
@@ -235,8 +235,8 @@ OpNode* launch_op(GraphState& graph) {
   for (std::size_t i = 0; i < count; ++i) {
     auto* access = ::new (&op->accesses()[i]) AccessNode(graph.accesses[i]);
     access->op = op;
-    // Not before this access is entered: a WaitSearch may find the op through another var before that, and would take
-    // the ops queued on this var for its followers.
+    // False until this access is entered: a WaitSearch may find the op through another var before that, and
+    // would take the ops queued on this var for followers of the launch.
     access->granted = false;
   }
   op->table = &Launch::table;

@@ -24,8 +24,8 @@ bool is_async(const OpNode& op) { return op.table && op.table->async; }
 
 void retain(GraphRun& run) noexcept { run.refs.fetch_add(1, std::memory_order_relaxed); }
 
-// What release_accesses() does with the errors of an op's vars. The lock is for error_of: the launch holds all the
-// vars, so that no op waits for them.
+// Sets the poison of op's vars, as release_accesses() does for other ops. The lock is for error_of: the
+// launch holds all the vars, so that no op waits for them.
 void set_poison(const OpNode& op, const std::shared_ptr<const Failure>& failure) noexcept {
   for (std::uint32_t i = 0; i < op.access_count; ++i) {
     const AccessNode& access = op.accesses()[i];
@@ -52,8 +52,8 @@ void complete_op(GraphRun& run, OpNode& op, std::exception_ptr thrown) noexcept 
 
 std::exception_ptr call_untraced(const GraphOp& op, std::uint64_t sequence, int worker) noexcept {
   RunContext context{op.name, worker, sequence};
-  this_thread_state.graph_op =
-      op.node;  // until the next one: InsideOp ends it, around the launch or the helper task
+  // Valid until the next op: InsideOp, around the launch or the helper task, resets it.
+  this_thread_state.graph_op = op.node;
   try {
     op.run(op.closure, context, op.node);
   } catch (...) {
@@ -65,7 +65,7 @@ std::exception_ptr call_untraced(const GraphOp& op, std::uint64_t sequence, int 
 std::exception_ptr call_op(const GraphRun& run, const GraphOp& op, std::uint64_t sequence,
                            int worker) noexcept {
   if (!trace::on()) return call_untraced(op, sequence, worker);
-  op.node->sequence = sequence;  // waits inside the op name it
+  op.node->sequence = sequence;  // named by waits inside the op
   const std::uint32_t engine = run.graph->core->trace_number;
   const trace::Tick start = trace::now();
   std::exception_ptr thrown = call_untraced(op, sequence, worker);
@@ -74,7 +74,7 @@ std::exception_ptr call_op(const GraphRun& run, const GraphOp& op, std::uint64_t
   return thrown;
 }
 
-// Calls the function of an asynchronous op. True if its Completion was called as well by now, so that the op has ended.
+// Calls the function of an asynchronous op. True if the op has ended: its Completion was called by now.
 bool run_async(GraphRun& run, const GraphOp& op, int worker) noexcept {
   OpExtra& extra = *op.node->extra;
   extra.parts.store(2, std::memory_order_relaxed);
@@ -89,7 +89,7 @@ bool run_async(GraphRun& run, const GraphOp& op, int worker) noexcept {
   return true;
 }
 
-// Runs op i when vars may be poisoned or ops asynchronous. False if it is asynchronous and goes on.
+// Runs op i when vars may be poisoned or ops asynchronous. False if op i is asynchronous and has not ended.
 bool run_checked(GraphRun& run, std::uint32_t i, int worker) noexcept {
   const GraphOp& op = run.graph->ops[i];
   op.node->sequence = run.first + i;
@@ -103,7 +103,7 @@ bool run_checked(GraphRun& run, std::uint32_t i, int worker) noexcept {
   return true;
 }
 
-// Runs op i. False if it is asynchronous and goes on.
+// Runs op i. False if it is asynchronous and has not ended.
 inline bool run_op(GraphRun& run, std::uint32_t i, int worker) noexcept {
   if (run.check_errors.load(std::memory_order_relaxed)) [[unlikely]]
     return run_checked(run, i, worker);
@@ -115,7 +115,7 @@ inline bool run_op(GraphRun& run, std::uint32_t i, int worker) noexcept {
   return true;
 }
 
-// Call when all ops are done. Afterwards the graph may be gone, and so may the run without a reference on it.
+// Call when all ops are done. Afterwards the graph may be freed, and so may `run` without a reference on it.
 void end_launch(GraphRun& run) noexcept {
   GraphState& graph = *run.graph;
   for (const auto& slot : graph.slots) slot->value.store(nullptr, std::memory_order_relaxed);
@@ -160,13 +160,13 @@ void run_in_order(GraphRun& run) noexcept {
       run.left.store(before - 1, std::memory_order_relaxed);
       continue;
     }
-    // acquire: this thread sees what the op did on another one.
+    // acquire: this thread sees what the op did on another thread.
     while (run.left.load(std::memory_order_acquire) == before) run.left.wait(before);
   }
   end_launch(run);
 }
 
-// Under the lock. True if one more thread should help: the caller has to submit a helper task.
+// Call with run.lock held. True if one more thread should help: the caller has to submit a helper task.
 bool needs_helper(GraphRun& run) {
   if (run.graph->ready.empty() || run.active_threads + run.queued_helpers >= run.max_threads) return false;
   ++run.queued_helpers;
@@ -197,14 +197,14 @@ void hand_over(GraphRun& run, std::uint32_t next) noexcept {
   submit_helper_task(run, kNone);
 }
 
-// Call when op i is done. Ops that are ready now go to the list, except one that is returned if `keep_one`.
+// Call when op i is done. Ops that become ready go to graph.ready, except one that is returned if `keep_one`.
 std::uint32_t release_next(GraphRun& run, std::uint32_t i, bool keep_one) noexcept {
   GraphState& graph = *run.graph;
   std::uint32_t kept = kNone;
   std::unique_lock guard(run.lock, std::defer_lock);
   for (std::uint32_t at = graph.first_next[i]; at < graph.first_next[i + 1]; ++at) {
     const std::uint32_t next = graph.next_ops[at];
-    // acq_rel: the thread that runs it sees what all ops before it wrote.
+    // acq_rel: the thread that runs `next` sees what all ops before it wrote.
     if (graph.before[next] > 1 && graph.waiting[next].fetch_sub(1, std::memory_order_acq_rel) > 1) continue;
     if (keep_one && kept == kNone) {
       kept = next;
@@ -219,7 +219,7 @@ std::uint32_t release_next(GraphRun& run, std::uint32_t i, bool keep_one) noexce
   return kept;
 }
 
-// Runs ready ops until there are none, on an active thread. Returns how many of them are done.
+// Runs ready ops until there are none, on an active thread. Returns how many of these ops are done.
 std::uint32_t run_ready(GraphRun& run, int worker) noexcept {
   std::uint32_t done = 0;
   std::uint32_t blocked = this_thread_blocked;
@@ -250,7 +250,7 @@ void run_parallel(GraphRun& run, int worker) noexcept {
 
 struct HelperTask {
   GraphRun* run;
-  std::uint32_t from;  // serial: the op to go on with; parallel: kNone
+  std::uint32_t from;  // serial mode: the op to continue with; parallel mode: kNone
 
   static void help(void* self, RunContext& context, OpNode*) {
     const HelperTask task = *static_cast<HelperTask*>(self);
@@ -264,7 +264,7 @@ struct HelperTask {
       guard.unlock();
       if (more) submit_helper_task(run, kNone);
     }
-    // Pushes and waits of the ops count as made inside the launch.
+    // Pushes and waits of the graph's ops count as made inside the launch.
     const InsideOp inside(run.core, run.op, context.worker);
     if (task.from == kNone) {
       run_parallel(run, context.worker);
@@ -277,7 +277,7 @@ struct HelperTask {
 };
 
 void submit_helper_task(GraphRun& run, std::uint32_t from) noexcept {
-  EngineCore* core = run.core;  // the graph may be gone
+  EngineCore* core = run.core;  // not run.graph->core: the graph may be freed
   core->scheduler().expect_help();
   core->budget.acquire_anyway(0);
   OpNode* op = allocate_op(core, 0, sizeof(HelperTask), false);
@@ -331,7 +331,8 @@ void launch_graph(OpNode* op, GraphRun& run) noexcept {
   run.op = op;
   run.core = graph.core;
   run.first = op->sequence;
-  // The access checker wants the ops' sequence numbers, which run_checked() sets: it knows by them what an op has made.
+  // The access checker needs the ops' sequence numbers, which run_checked() sets, to know what an op has
+  // made.
   run.check_errors = graph.async || checking.load(std::memory_order_relaxed) || any_poison(graph);
   run.left = graph.size();
   run.open = true;
@@ -359,7 +360,7 @@ void graph_op_completed(OpNode* op, std::exception_ptr thrown) noexcept {
   GraphState& graph = *run.graph;
   complete_op(run, *op, std::move(thrown));
   if (graph.core->options.scheduler == Scheduler::naive) {
-    retain(run);  // the launch may end as soon as `left` is lower
+    retain(run);  // the launch may end as soon as `left` decreases
     // seq_cst: notify_all() looks for waiters next, and a waiter reads `left` after it was counted.
     run.left.fetch_sub(1, std::memory_order_seq_cst);
     run.left.notify_all();
@@ -373,8 +374,8 @@ void graph_op_completed(OpNode* op, std::exception_ptr thrown) noexcept {
   if (run.left.fetch_sub(1, std::memory_order_acq_rel) == 1) end_launch(run);
 }
 
-// Short ops are run by one thread, long ones by all. In between the faster mode is taken, and the other one tried
-// again, soon at first: the first launch finds cold caches.
+// Short ops are run by one thread, long ones by all. In between the faster mode is chosen, and the other mode
+// is tried again, soon at first: the first launch finds cold caches.
 bool ModeTuner::serial() {
   constexpr double kShortOp = 300, kLongOp = 10'000;  // nanoseconds
   constexpr std::uint32_t kRarely = 64;               // launches

@@ -25,26 +25,27 @@ namespace heddle::detail {
 
 struct Failure;
 
-// What it takes to run an op of a graph as long as there are no errors.
+// What is needed to run an op of a graph while there are no errors.
 struct GraphOp {
   void (*run)(void* closure, RunContext& context, OpNode* op);
   void* closure;
   const char* name;
-  OpNode* node;  // as recorded: the access list is needed for errors alone
+  OpNode* node;  // the recorded op: its access list is needed for errors only
 };
 
 // Chooses the mode of the next launch by how long the last ones took. One launch at a time uses it.
 class ModeTuner {
  public:
   bool serial();
-  void completed(bool was_serial, double wall, double busy);  // nanoseconds an op; busy: sum over all threads
+  // Both times in nanoseconds per op; busy: sum over all threads.
+  void completed(bool was_serial, double wall, double busy);
 
  private:
   static constexpr double kUnknown = -1;
-  double serial_ = kUnknown, parallel_ = kUnknown;  // wall time of a launch in each mode
+  double serial_ = kUnknown, parallel_ = kUnknown;  // wall time per op of a launch in each mode
   double busy_ = kUnknown;
-  std::uint32_t launches_ = 0;     // since the other mode was tried
-  std::uint32_t until_probe_ = 1;  // launches after which it is tried again
+  std::uint32_t launches_ = 0;     // launches since the other mode was tried
+  std::uint32_t until_probe_ = 1;  // launches after which the other mode is tried again
 };
 
 struct GraphState {
@@ -58,21 +59,22 @@ struct GraphState {
   const char* const name;
   const std::source_location where;
   std::vector<GraphOp> ops;
-  std::vector<AccessNode> accesses;  // of a launch, as if granted; with a reference on each var
-  std::vector<std::uint32_t> next_ops,
-      first_next;                     // op i is followed by next_ops[first_next[i] .. first_next[i + 1]]
-  std::vector<std::uint32_t> before;  // how many ops each op follows
-  bool async = false;                 // there are asynchronous ops
-  bool chain = false;                 // no two ops can run at once
+  // The accesses of a launch, as if granted; each holds a reference on its var.
+  std::vector<AccessNode> accesses;
+  // Op i is followed by the ops next_ops[first_next[i] .. first_next[i + 1]].
+  std::vector<std::uint32_t> next_ops, first_next;
+  std::vector<std::uint32_t> before;  // number of ops that each op directly follows
+  bool async = false;                 // whether there are asynchronous ops
+  bool chain = false;                 // whether no two ops can run at once
   std::vector<std::shared_ptr<SlotCell>> slots;
-  std::vector<std::shared_ptr<const void>> values;  // of the slots, null if not set
+  std::vector<std::shared_ptr<const void>> values;  // the slots' values; null: not set
   std::vector<std::function<void()>> at_launch;
 
-  SpinLock lock;                 // guards:
+  SpinLock lock;                 // guards the next two
   OpNode* last = nullptr;        // the launch entered last, if it has not ended
-  std::uint64_t after_last = 0;  // the sequence number that follows the last launch's
+  std::uint64_t after_last = 0;  // the sequence number that follows those of the launch entered last
 
-  // Of the launch that runs: two launches never overlap.
+  // The rest belongs to the launch that runs: two launches never overlap.
   ModeTuner mode_tuner;
   std::unique_ptr<std::atomic<std::uint32_t>[]> waiting;
   std::vector<std::uint32_t> ready;  // guarded by the launch's lock
@@ -83,29 +85,29 @@ struct GraphRun {
   std::atomic<std::int64_t> refs{1};
   GraphState* graph = nullptr;
   EngineCore* core = nullptr;
-  OpNode* op = nullptr;     // the launch, as the engine sees it
+  OpNode* op = nullptr;     // the launch's op of the engine
   std::uint64_t first = 0;  // the sequence number of the first op
-  std::atomic<bool> check_errors{
-      false};  // a var is poisoned, there are asynchronous ops, or the access checker is on
+  // Whether a var is poisoned, there are asynchronous ops, or the access checker is on.
+  std::atomic<bool> check_errors{false};
   bool serial = false;
-  int max_threads = 1;                      // that may run ops of it at once
-  double began = 0;                         // nanoseconds
-  std::atomic<std::uint64_t> busy{0};       // nanoseconds, of all threads together
+  int max_threads = 1;                      // threads that may run ops of the launch at once
+  double began = 0;                         // time of the start in nanoseconds
+  std::atomic<std::uint64_t> busy{0};       // nanoseconds spent by all threads together
   std::atomic<std::uint32_t> left{0};       // ops that have not ended
-  std::unique_ptr<std::mt19937_64> random;  // fuzz: picks what runs next
+  std::unique_ptr<std::mt19937_64> random;  // scheduler fuzz: picks the next op
 
   SpinLock lock;           // guards all below, and graph->ready
-  bool open = false;       // ops are left
-  int active_threads = 0;  // that run ops of it
+  bool open = false;       // whether ops are left
+  int active_threads = 0;  // threads that run ops of the launch
   int queued_helpers = 0;  // helper tasks that no worker has started yet
 };
 
 void launch_graph(OpNode* op, GraphRun& run) noexcept;
 void release(GraphRun* run) noexcept;
 
-// For an op that has its sequence number and is about to be entered. If it is a launch that directly follows the
-// graph's last launch, and that has not ended, it takes over the last launch's vars when that ends. Then it is not to
-// be entered, and the result is true.
+// Called with an op that has its sequence number and is about to be entered. If it is a launch that directly
+// follows the graph's last launch, which has not ended, it gets the vars of that launch when that ends. Then
+// it must not be entered, and the result is true.
 bool join_launch(OpNode& op) noexcept;
 
 }  // namespace heddle::detail

@@ -5,7 +5,7 @@
 namespace heddle::detail {
 namespace {
 
-constexpr int kSpins = 200;  // looks for room before the thread goes to sleep
+constexpr int kSpins = 200;  // attempts to get room before the thread sleeps
 
 }  // namespace
 
@@ -36,7 +36,7 @@ bool Budget::fits(std::size_t bytes) noexcept {
 bool Budget::try_acquire(std::size_t bytes) noexcept {
   if (waiting_.load(std::memory_order_seq_cst) > 0) return false;
   if (fits(bytes)) return true;
-  wake_first();  // it may have found no room while we had taken half of what we needed
+  wake_first();  // it may have found no room while fits() held half of what it needs
   return false;
 }
 
@@ -71,7 +71,7 @@ bool Budget::has_batch() const noexcept {
   return has_room(max_ops_, ops_) && has_room(max_bytes_, bytes_);
 }
 
-// seq_cst: as for waiting_, with the end of the nap as (1).
+// seq_cst: as for waiting_ in budget.h, with the end of the nap as step (1).
 void Budget::nap(std::condition_variable& wake, std::unique_lock<std::mutex>& lock) {
   napping_.store(true, std::memory_order_seq_cst);
   if (!has_batch()) wait_briefly(wake, lock);

@@ -1,12 +1,15 @@
-// Back-pressure: how many ops, and how much of what they hold, may be in flight in an engine that has a bound.
+// Back-pressure: how many ops, and how much of what they hold, may be in flight in an engine that has a
+// bound.
 //
-// Never is more admitted than the bound, but for what must not wait. Threads that wait are served in the order in which
-// they came, so that a large op is not starved by small ones. No wake-up is lost: a thread that waits (1) says so, (2) looks
-// for room; who gives room back (3) does so, (4) looks for waiting threads. All are seq_cst: (2) sees (3), or (4) sees (1);
-// and then the notification comes behind the mutex that (2) held until it slept.
+// Only acquire_anyway() exceeds the bound. Threads that wait are served in the order in which they came, so
+// that a large op is not starved by small ones. No wake-up is lost: a thread that waits (1) increments
+// waiting_, (2) looks for room; a thread that releases room (3) does so, (4) reads waiting_. All are seq_cst:
+// (2) sees (3), or (4) sees (1); and then the notification comes after the mutex that (2) held until it
+// slept.
 //
-// Waking a thread takes as long as many short ops. So the first thread that waits naps first, some 100 µs, and only room
-// for a batch of ops wakes it meanwhile. After the nap it takes any room, and if there is none the next room wakes it.
+// Waking a thread takes as long as many short ops. So the first thread that waits naps first, some 100 µs,
+// and only room for a batch of ops wakes it meanwhile. After the nap it takes any room, and if there is none
+// the next room wakes it.
 #pragma once
 
 #include <atomic>
@@ -24,15 +27,17 @@ class Budget {
   // 0: unbounded.
   Budget(std::size_t max_ops, std::size_t max_bytes) : max_ops_(max_ops), max_bytes_(max_bytes) {}
 
-  // Room for one op that holds so many bytes. An op that holds more than the bound has room when no other holds any.
-  bool try_acquire(std::size_t bytes) noexcept;  // false too if others wait
-  void acquire(std::size_t bytes);               // waits for it
-  // The same; check() is called every 50 ms meanwhile, without a lock, and its exception ends the wait.
+  // All acquire room for one op that holds so many bytes. An op that holds more than the bound has room when
+  // no other op holds any.
+  bool try_acquire(std::size_t bytes) noexcept;  // false also while other threads wait
+  void acquire(std::size_t bytes);               // waits for room
+  // As acquire(), but calls check() every 50 ms while it waits, without a lock; check's exception ends the
+  // wait.
   void acquire_interruptibly(std::size_t bytes, void (*check)());
-  void acquire_anyway(std::size_t bytes) noexcept;  // beyond the bound if need be
+  void acquire_anyway(std::size_t bytes) noexcept;  // may exceed the bound
   // `by`: the op that has ended, by its sequence number.
   void release(std::size_t bytes, std::uint64_t by = kNoOp) noexcept;
-  // An op that has given room back, of the last ones; kNoOp: none has.
+  // The sequence number of one of the ops that released room last; kNoOp: none has.
   std::uint64_t released_by() const noexcept { return released_by_.load(std::memory_order_relaxed); }
 
  private:
@@ -49,9 +54,9 @@ class Budget {
   std::atomic<std::size_t> bytes_{0};
   std::atomic<std::uint64_t> released_by_{kNoOp};
   std::atomic<int> waiting_{0};                 // size of queue_
-  std::atomic<bool> napping_{false};            // the first thread that waits
+  std::atomic<bool> napping_{false};            // whether the first waiting thread naps
   alignas(64) std::mutex mutex_;                // guards queue_
-  std::deque<std::condition_variable*> queue_;  // of threads that wait; only the first one tries
+  std::deque<std::condition_variable*> queue_;  // one of each waiting thread; only the first thread tries
 };
 
 }  // namespace heddle::detail

@@ -1,4 +1,4 @@
-// Waits for room that have a clock. In a file of their own: the models have none.
+// Waits for room with a time limit. A file of its own: models, which have no clock, leave it out.
 #include <algorithm>
 #include <chrono>
 #include <utility>

@@ -89,7 +89,7 @@ std::shared_ptr<const Failure> ErrorLog::skipped(const OpNode& op, std::shared_p
   return std::make_shared<Failure>(std::move(root), std::move(cause), op);
 }
 
-// Errors that still poison a var stay: wait_all has to report them, and the vars hold them anyway.
+// Errors that still poison a var are kept: wait_all has to report them, and the vars hold them anyway.
 void ErrorLog::forget_settled() {
   std::size_t unseen = 0;
   std::erase_if(roots_, [&](const auto& root) {

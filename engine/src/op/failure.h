@@ -15,13 +15,13 @@ namespace heddle::detail {
 
 struct OpNode;
 
-// The op that failed. Shared by every var it poisoned, directly or on the way.
+// The op that failed. Shared by every var that it poisoned, directly or through skipped ops.
 struct FailureRoot {
   std::exception_ptr exception;
   const char* name;
   std::source_location where;
   std::uint64_t sequence;
-  std::atomic<bool> seen{false};  // a wait has thrown it
+  std::atomic<bool> seen{false};  // whether a wait has thrown the error
 };
 
 // One step of an error's path: the failed op itself, or an op skipped because of `cause`.
@@ -40,7 +40,8 @@ struct Failure {
 
 ErrorReport describe(const Failure& failure);
 
-// Which of two errors an op passes on: the same one in every schedule, since neither timing nor addresses count.
+// Whether an op passes on error a rather than b. Every schedule gives the same result: timing and addresses
+// do not count.
 bool earlier(const Failure& a, const Failure& b);
 
 // The error of the earliest op, in push order, that poisons a var which op reads; of one error, the shortest path. Null
@@ -59,13 +60,13 @@ class ErrorLog {
   std::shared_ptr<const Failure> failed(const OpNode& op, std::exception_ptr exception, bool seen = false);
   static std::shared_ptr<const Failure> skipped(const OpNode& op, std::shared_ptr<const Failure> cause);
   Reports take_reports();      // marks them seen
-  void log_unseen() noexcept;  // one line to the log, none if there is none; marks them seen
+  void log_unseen() noexcept;  // writes one line to the log if there are unseen errors; marks them seen
 
  private:
   void forget_settled();
   std::mutex mutex_;  // guards all below
   std::vector<std::shared_ptr<FailureRoot>> roots_;
-  std::size_t more_ = 0;  // unseen, and not in roots_
+  std::size_t more_ = 0;  // number of unseen errors that roots_ does not have
   std::size_t forget_at_ = 64;
 };
 

@@ -6,6 +6,6 @@
 namespace heddle::detail {
 
 struct Failure;
-using FailurePtr = std::shared_ptr<const Failure>;  // null: all is well
+using FailurePtr = std::shared_ptr<const Failure>;  // null: no error
 
 }  // namespace heddle::detail

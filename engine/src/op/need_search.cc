@@ -7,8 +7,8 @@ namespace heddle::detail {
 namespace {
 
 std::uint64_t sequence_of(OpNode& op) {
-  return std::atomic_ref(op.sequence)
-      .load(std::memory_order_relaxed);  // a launch's may change, see hand_over() in run.cc
+  // The sequence of a launch may change, see hand_over() in run.cc.
+  return std::atomic_ref(op.sequence).load(std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -24,7 +24,7 @@ bool NeedSearch::needs(OpNode& op) {
   return sequence_of(op) < before_ && (mutates(op) || leads_to_wait(op, 0));
 }
 
-// The entry of that op, or a free one for it.
+// The entry of the op with that sequence, or a free one for it.
 NeedSearch::Seen& NeedSearch::find(std::uint64_t sequence) {
   std::size_t at = sequence * 0x9E3779B97F4A7C15U >> 57;
   while (seen_[at].key != 0 && seen_[at].key != sequence + 1) at = (at + 1) % kTable;
@@ -45,7 +45,8 @@ bool NeedSearch::leads_to_wait(OpNode& op, int depth) {
   return false;
 }
 
-// The ops that come directly after `access`: all queued reads up to the next mutation if it mutates, and that mutation.
+// Looks at the ops directly behind `access`: all queued reads up to the next mutation if it mutates, and that
+// mutation.
 bool NeedSearch::any_follower_needed(const AccessNode& access, int depth) {
   VarState& var = *access.var;
   constexpr std::size_t kFirst = 8;
@@ -61,7 +62,7 @@ bool NeedSearch::any_follower_needed(const AccessNode& access, int depth) {
       if (next->mutates) break;
     }
   }
-  // Behind `access`, which stays, none of these can end.
+  // None of these ops can end: they are queued behind `access`, whose op has not ended.
   for (std::size_t i = 0; i < count; ++i) {
     if (sequence_of(*found[i]) < before_ && (mutates(*found[i]) || leads_to_wait(*found[i], depth + 1)))
       return true;

@@ -1,5 +1,5 @@
-// Finds out which ready ops a thread that waits for a var has to see end: those that mutate the var, and those that these come
-// after. By a search through the ops behind a ready op, within a budget.
+// Finds the ready ops that a wait for a var needs: those that mutate the var, and those that must end before
+// these. Searches the ops behind a ready op, within a budget.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ class NeedSearch {
   // Only ops with smaller sequence numbers count from now on: those that were entered before the wait.
   void limit(std::uint64_t before) { before_ = before; }
   bool limited() const { return before_ != kNoLimit; }
-  // The waiting thread runs no more of what is needed.
+  // From now on the waiting thread leaves the needed ops to other threads.
   void leave_to_others() { left_to_others_ = true; }
   bool left_to_others() const { return left_to_others_; }
 
@@ -30,8 +30,8 @@ class NeedSearch {
  private:
   static constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
   static constexpr int kMostSeen = 96;        // ops looked at in one wait
-  static constexpr std::size_t kTable = 128;  // a power of 2, larger than that
-  static constexpr int kDeepest = 64;         // ops one after the other on a way to the wait
+  static constexpr std::size_t kTable = 128;  // a power of 2, larger than kMostSeen
+  static constexpr int kDeepest = 64;         // longest chain of ops that is followed
   static constexpr int kMostFollowers = 256;  // queued accesses looked at in one wait
 
   struct Seen {

@@ -15,16 +15,18 @@
 namespace heddle::detail {
 namespace {
 
-constexpr std::size_t kChunkBytes = 64 * 1024;  // also their alignment: an op finds its chunk by its address
-constexpr std::size_t kChunksPerMapping = 16;   // chunks that one mmap gets from the system
-constexpr std::size_t kMostReturns = 4;         // empty chunks that a pool keeps for itself
+// Size and alignment of a chunk: an op finds its chunk by its address.
+constexpr std::size_t kChunkBytes = 64 * 1024;
+constexpr std::size_t kChunksPerMapping = 16;  // chunks that one mmap gets from the system
+constexpr std::size_t kMostReturns = 4;        // empty chunks that a pool keeps for itself
 
 struct Pool;
 
 struct alignas(kOpAlign) Chunk {
   Pool* owner;
-  Chunk* next;                                          // in a list of empty chunks
-  alignas(kOpAlign) std::atomic<std::int64_t> balance;  // ops made, counted when it is full, less ops freed
+  Chunk* next;  // next in a list of empty chunks
+  // Ops allocated (added when the chunk is full) less ops freed.
+  alignas(kOpAlign) std::atomic<std::int64_t> balance;
 };
 
 Chunk* chunk_of(void* op) {
@@ -37,9 +39,9 @@ struct Pool {
   Chunk* chunk = nullptr;
   std::byte* at = nullptr;
   std::byte* end = nullptr;
-  std::int64_t made = 0;                  // in chunk
+  std::int64_t made = 0;                  // ops allocated in `chunk`
   std::atomic<Chunk*> returned{nullptr};  // empty chunks: any thread pushes one, the owner takes all
-  std::atomic<std::size_t> returns{0};    // their number, roughly
+  std::atomic<std::size_t> returns{0};    // about the number of chunks in `returned`
 };
 
 // Chunks that belong to no pool. Never destroyed: ops may end during static destruction.
@@ -56,7 +58,7 @@ class Reserve {
   }
   void give(Chunk* chunk) noexcept {
     std::lock_guard guard(mutex_);
-    warm_.push_back(chunk);  // never more than there are: reserved in map()
+    warm_.push_back(chunk);  // does not allocate: map() has reserved room for all chunks
   }
   void trim() noexcept {
     std::lock_guard guard(mutex_);
@@ -100,8 +102,8 @@ class Reserve {
   }
 
   ForkMutex mutex_;                  // guards all below
-  std::vector<Chunk*> warm_, cold_;  // cold: without physical memory
-  std::vector<Pool*> orphans_;       // of threads that have ended
+  std::vector<Chunk*> warm_, cold_;  // cold_: chunks without physical memory
+  std::vector<Pool*> orphans_;       // pools of threads that have ended
   std::size_t chunks_ = 0;
   std::size_t resident_ = 0;  // bytes of chunks that are not cold
 };
@@ -128,11 +130,12 @@ void take_off(Chunk* chunk, std::int64_t count) noexcept {
   if (chunk->balance.fetch_sub(count, std::memory_order_acq_rel) == count) give_back(chunk);
 }
 
-// What one thread has of the allocator. Trivially destructible, so that it can be used until the end of the thread.
+// A thread's part of the allocator. Trivially destructible, so that it can be used until the end of the
+// thread.
 struct ThreadCache {
   Pool* pool;
-  Chunk* freeing;      // the chunk in which this thread frees ops,
-  std::int64_t freed;  // and how many of them it has not taken off the chunk's balance yet
+  Chunk* freeing;      // the chunk in which this thread frees ops
+  std::int64_t freed;  // ops freed in `freeing` that are not subtracted from its balance yet
   bool ended;          // the thread's destructors have run
 };
 constinit thread_local ThreadCache thread_cache{};
@@ -177,13 +180,14 @@ void next_chunk(Pool& pool) {
   pool.end = reinterpret_cast<std::byte*>(chunk) + kChunkBytes;
 }
 
-// The next bytes of the pool's chunk, in which so many are left.
+// Precondition: the pool's chunk has so many bytes left.
 inline void* take(Pool& pool, std::size_t bytes) {
   std::byte* memory = pool.at;
   pool.at += bytes;
   ++pool.made;
   ASAN_UNPOISON_MEMORY_REGION(memory, bytes);
-  // The cache lines of the next ops are still in the cache of the core that ran the last ops there.
+  // The cache lines of the next ops may be in another core's cache: that of the core that ran the last ops
+  // there.
   __builtin_prefetch(pool.at + 4 * kOpAlign, 1);
   __builtin_prefetch(pool.at + 5 * kOpAlign, 1);
   return memory;
@@ -197,7 +201,7 @@ inline void* take(Pool& pool, std::size_t bytes) {
   Pool& pool = *thread_cache.pool;
   if (static_cast<std::size_t>(pool.end - pool.at) < bytes) next_chunk(pool);
   void* memory = take(pool, bytes);
-  if (thread_cache.ended) give_pool_back();  // the thread's destructor has run already
+  if (thread_cache.ended) give_pool_back();  // AtThreadEnd, which returns the pool, has run already
   return memory;
 }
 

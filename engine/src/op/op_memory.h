@@ -1,5 +1,6 @@
-// Memory for ops: a thread's ops lie one behind the other in its own chunk. So a worker that runs them reads memory in
-// order, and the allocations of two threads share no cache line. A chunk whose ops are all freed is used again.
+// Memory for ops: a thread's ops are adjacent in its own chunk. So a worker that runs them reads memory in
+// order, and the allocations of two threads share no cache line. A chunk whose ops are all freed is used
+// again.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +12,11 @@ constexpr std::size_t kLargestOp = 8 * 1024;  // bytes; a larger op has a block 
 
 // Aligned to kOpAlign. Throws std::bad_alloc.
 void* op_allocate(std::size_t bytes);
-void op_free(void* memory, std::size_t bytes, bool alone) noexcept;  // at least its first `bytes` were used
+// At least the first `bytes` bytes of `memory` were used.
+void op_free(void* memory, std::size_t bytes, bool alone) noexcept;
 
-// Publishes the calling thread's count of freed ops. For when it frees no more for a while: chunks become reusable by
-// it.
+// Publishes the calling thread's count of freed ops, so that chunks become reusable. For when the thread
+// frees no more ops for a while.
 void op_memory_flush() noexcept;
 
 // Gives memory of empty chunks back to the system. For when the engine has been idle for a while.

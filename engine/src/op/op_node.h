@@ -1,5 +1,4 @@
-// An op in flight: one block of memory that holds the header (OpNode), the access list, an OpExtra if it needs one, and
-// the closure.
+// An op in flight, one block of memory: header (OpNode), access list, perhaps an OpExtra, closure.
 #pragma once
 
 #include <atomic>
@@ -21,7 +20,7 @@ namespace heddle::detail {
 
 struct GraphRun;
 struct GraphState;
-// What a push may ask for besides its vars.
+// Options of a push besides its vars.
 struct PushOptions {
   std::shared_ptr<const GroupState> group;
   std::int32_t priority = 0;
@@ -32,26 +31,26 @@ struct PushOptions {
 struct BlockedPush {
   trace::Tick start, end;
   std::uint64_t released_by;  // the op whose end gave room, trace::kNone if it is not known
-  std::uint32_t lane;         // of the thread that pushed
+  std::uint32_t lane;         // trace lane of the pushing thread
 };
 
-// What only some ops have: those that are asynchronous, waits, launches, on a stream, or pushed with options.
+// Fields of ops that are asynchronous, waits, launches, on a stream, or pushed with options.
 struct OpExtra {
   EngineCore* core = nullptr;
-  std::atomic<std::uint32_t> parts{2};   // of an asynchronous op, not ended: its function, its Completion
-  bool dropped = false;                  // its Completion was destroyed unused
-  std::exception_ptr thrown;             // by the function
-  std::exception_ptr reported;           // by the Completion
-  std::shared_ptr<WaitState> wait;       // of OpKind::wait
-  StreamLane* on = nullptr;              // the op is issued there; null: it runs on the CPU
-  trace::Tick started = 0;               // for the trace: when its function was called; 0: not recorded
-  std::uint32_t lane = 0;                // for the trace: the lane on which it was called
+  std::atomic<std::uint32_t> parts{2};   // function and Completion of an asynchronous op, if not ended
+  bool dropped = false;                  // whether the Completion was destroyed unused
+  std::exception_ptr thrown;             // exception out of the function
+  std::exception_ptr reported;           // error passed to the Completion
+  std::shared_ptr<WaitState> wait;       // set for OpKind::wait
+  StreamLane* on = nullptr;              // stream on which the op is issued; null: it runs on the CPU
+  trace::Tick started = 0;               // for the trace: when the op's function was called; 0: not recorded
+  std::uint32_t lane = 0;                // for the trace: the lane on which the function was called
   std::unique_ptr<BlockedPush> blocked;  // for the trace, until the op is run
-  std::uint64_t numbers = 1;             // sequence numbers that it takes: a launch, one for each op
-  GraphRun* launch = nullptr;            // of a graph's op: the launch that it runs in
-  GraphState* graph = nullptr;           // of a launch
-  OpNode* then = nullptr;                // of a launch: the next one, which takes over its vars
-  // Of a launch that took over vars (hand_over() in run.cc): the first launch that had them. It is freed last.
+  std::uint64_t numbers = 1;             // sequence numbers that the op takes: a launch takes one for each op
+  GraphRun* launch = nullptr;            // set for an op of a graph: the launch that it runs in
+  GraphState* graph = nullptr;           // set for a launch: its graph
+  OpNode* then = nullptr;                // set for a launch: the next launch, which gets its vars
+  // Set for a launch with the vars of an earlier one (hand_over() in run.cc): the chain's first, freed last.
   OpNode* holder = nullptr;
   PushOptions push_options;
 };
@@ -59,12 +58,13 @@ struct OpExtra {
 // One cache line. `next` and `kind` are QueueNode's.
 struct OpNode : QueueNode {
   OpNode() : QueueNode(OpKind::user) {}
-  // Flags: in place of the closure is a PreparedState*, with one reference; in a block of its own, see op_memory.h; see Access::brief.
-  // Not bit-fields, which are initialized by reading their byte: it lies in the cache of the core that ran the last op there.
+  // kPrepared: a PreparedState*, with one reference, stands in place of the closure. kAlone: the op has a
+  // block of its own, see op_memory.h. kBrief: Access::brief. Not bit-fields: to initialise one reads its
+  // byte, which lies in the cache of the core that ran the last op there.
   static constexpr std::uint8_t kPrepared = 1, kAlone = 2, kBrief = 4;
   std::uint8_t flags = 0;
   static constexpr std::uint8_t kEpochOfEntry = 2;
-  std::uint8_t epoch = 0;  // of wait_all: 0 or 1, or kEpochOfEntry until then
+  std::uint8_t epoch = 0;  // epoch of wait_all: 0 or 1, or kEpochOfEntry before the op is entered
   std::uint32_t access_count = 0;
   const OpTable* table = nullptr;
   const char* name = "op";
@@ -72,7 +72,7 @@ struct OpNode : QueueNode {
   std::uint64_t sequence = 0;
   OpExtra* extra = nullptr;
   std::atomic<std::uint32_t> waiting{0};  // accesses not granted, +1 while the op is being entered
-  std::uint32_t closure_at = 0;           // bytes from the start of this
+  std::uint32_t closure_at = 0;           // offset of the closure from `this`
 
   AccessNode* accesses() { return reinterpret_cast<AccessNode*>(this + 1); }
   const AccessNode* accesses() const { return reinterpret_cast<const AccessNode*>(this + 1); }
@@ -88,7 +88,7 @@ struct OpNode : QueueNode {
   std::int32_t priority() const { return extra ? extra->push_options.priority : 0; }
   std::size_t bytes() const { return extra ? extra->push_options.bytes : 0; }
   bool immediate() const { return extra && table && table->immediate; }
-  // Without a priority, and not immediate. Most ops have no OpExtra, which one load tells.
+  // Whether the op has no priority and is not immediate. Most ops have no OpExtra, which one load tells.
   bool plain() const { return !extra || (extra->push_options.priority == 0 && !immediate()); }
   WaitState* wait_state() const { return extra ? extra->wait.get() : nullptr; }
   OpNode* next_ready() const { return static_cast<OpNode*>(next.load(std::memory_order_relaxed)); }
@@ -135,7 +135,7 @@ struct PreparedState {
   std::source_location where;
   std::unique_ptr<AccessNode[]> accesses;  // each holds a reference on its var
   std::uint32_t access_count = 0;
-  bool has_push_options = false;  // its pushes need an OpExtra with these:
+  bool has_push_options = false;  // whether pushes need an OpExtra with push_options
   PushOptions push_options;
 };
 
@@ -144,7 +144,7 @@ OpNode* allocate_op(EngineCore* core, std::size_t accesses, std::size_t closure_
 void* closure_of(OpNode* op) noexcept;
 struct Failure;
 void tell_skipped(OpNode* op, const Failure& why) noexcept;  // calls the closure's skipped(), if it has one
-void destroy_closure(OpNode* op) noexcept;                   // or lets go of the prepared op
+void destroy_closure(OpNode* op) noexcept;                   // or releases the PreparedState
 void free_op(OpNode* op) noexcept;                           // after destroy_closure
 
 }  // namespace heddle::detail

@@ -13,8 +13,8 @@ namespace heddle::detail {
 // Queues op's accesses on all its vars. True if op may run now. One thread at a time.
 bool enter(OpNode& op);
 
-// Gives back the vars of a finished op and appends the ops that may run now to `ready`. The vars that op mutates are
-// poisoned with `failure`, or cleared if it is null.
+// Releases the vars of a finished op and appends the ops that may run now to `ready`. The vars that op
+// mutates are poisoned with `failure`, or cleared if it is null.
 void release_accesses(OpNode& op, const std::shared_ptr<const Failure>& failure, ReadyList& ready);
 
 // Call when the last handle of var is gone and all ops on it are entered. Deletes var, now or when its last op ends.

@@ -1,5 +1,5 @@
-// All vars of an engine that are alive, in which describe_pending() finds the ops that wait. To push or run an op does
-// not touch it.
+// All vars of an engine that are alive, in which describe_pending() finds the ops that wait. Pushing or
+// running an op does not access the registry.
 #pragma once
 
 #include <array>

@@ -22,13 +22,13 @@ struct AccessNode {
   OpNode* op;
   VarState* var;
   union {
-    AccessNode* next;           // in the var's queue
+    AccessNode* next;           // next access in the var's queue
     std::uint64_t released_by;  // see OpNode::set_released_by
   };
   bool reads;  // the op sees the old value: it is skipped if the var is poisoned
   bool mutates;
   bool granted;               // guarded by var->lock
-  bool keeps_poison = false;  // a launch's: the graph's ops poison the var or clear it themselves
+  bool keeps_poison = false;  // set for a launch: the graph's ops poison the var or clear it themselves
 };
 
 // Two cache lines: threads that push use the first, threads that run ops the second.
@@ -37,17 +37,18 @@ struct alignas(64) VarState : QueueNode {
   ~VarState();
 
   EngineCore* const core;
-  std::atomic<std::int64_t> refs{1};  // handles; ops that are queued need none, see drop_var()
-  std::size_t number = 0;             // in the engine's VarRegistry
+  std::atomic<std::int64_t> refs{1};  // number of handles; queued ops need none, see drop_var()
+  std::size_t number = 0;             // index in the engine's VarRegistry
 
   alignas(64) SpinLock lock;  // guards all below; only a FenceSet's lock is taken while it is held
   bool dropped = false;       // no handle is left: the op that makes it idle deletes it
   std::int32_t readers_running = 0;
-  const AccessNode* writer = nullptr;  // granted, and its op has not ended
+  const AccessNode* writer = nullptr;  // the granted mutation whose op has not ended
   AccessNode* head = nullptr;          // accesses not granted yet, in push order
   AccessNode* tail = nullptr;
   std::shared_ptr<const Failure> poison;
-  std::atomic<FenceSet*> fences{nullptr};  // of ops on streams, made for the first one; has a lock of its own
+  // Fences of ops on streams, made for the first such op; the FenceSet has a lock of its own.
+  std::atomic<FenceSet*> fences{nullptr};
 
   bool idle() const { return !writer && readers_running == 0 && head == nullptr; }
 };

@@ -51,7 +51,7 @@ void WaitSearch::step() {
     AccessNode* follower = access->mutates || !access->granted ? queued : var.head;
     if (!follower) return;
     if (access->mutates || follower->mutates) waits = follower->op;
-    // False where the search has been here from another read between the same two mutations.
+    // False if the search already came here from another read between the same two mutations.
     const bool goes_on =
         !follower->mutates && (access->mutates || passed_.insert({follower->op->sequence, &var}).second);
     if (goes_on && follower->next) followers_.push_back({access, follower->next});

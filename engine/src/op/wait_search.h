@@ -15,10 +15,10 @@ namespace heddle::detail {
 
 // The waits inside ops of one engine.
 struct OpWaits {
-  std::mutex
-      mutex;  // guards WaitState::resumes, WaitState::beneath and all below; vars' locks may be taken inside
+  // Guards WaitState::resumes, WaitState::beneath and all below; vars' locks may be taken inside.
+  std::mutex mutex;
   std::uint64_t given_up = 0;  // how many waits have ended before the op that they waited for
-  // Under the mutex. From now on the op inside which the thread waited may end.
+  // Call with the mutex held. From now on the op inside which the thread waited may end.
   void give_up(WaitState& state) {
     state.resumes = nullptr;
     state.beneath.clear();
@@ -48,9 +48,9 @@ class WaitSearch {
     const AccessNode* access;
     AccessNode* next;
   };
-  // A queued read. Its memory may be gone, and be that of another one.
+  // Identifies a queued read, whose memory may have been freed and reused.
   struct Read {
-    std::uint64_t sequence;  // of its op
+    std::uint64_t sequence;  // sequence of the read's op
     const VarState* var;
     bool operator==(const Read&) const = default;
   };

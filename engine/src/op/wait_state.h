@@ -1,4 +1,4 @@
-// What a thread that waits for a var shares with its wait op, which is queued on the var in its stead.
+// State that a waiting thread shares with its wait op, which is queued on the var.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ inline constexpr Deadline kNever = Deadline::max();
 // Wakes a thread whose wait has a time limit.
 struct TimedWait {
   std::mutex mutex;
-  std::condition_variable over;  // WaitState::done is set
+  std::condition_variable over;  // signalled when WaitState::done is set
 };
 
 struct WaitState {
@@ -33,15 +33,16 @@ struct WaitState {
   // The op inside which the thread waits, if any: it cannot end before the wait. Guarded by OpWaits::mutex once the
   // wait op is submitted.
   OpNode* resumes = nullptr;
-  // The ops in the middle of which that thread had begun to run that op: they end later than it. Guarded likewise.
+  // The ops below `resumes` on that thread's stack, which end later than it. Guarded likewise.
   std::vector<OpNode*> beneath;
   bool leave_to_others = false;      // the thread that waits runs no op meanwhile
   std::atomic<bool> entered{false};  // the wait op is queued on its var
   std::atomic<std::uint32_t> done{0};
   std::atomic<TimedWait*> timed_wait{nullptr};  // made by the thread that waits, when it first needs one
-  std::shared_ptr<const Failure> poison;        // the var's, in push order; written before done, as is:
-  std::uint64_t released_by =
-      ~std::uint64_t{0};  // for the trace: the op whose end ended the wait, if it is known
+  // The error of the var at the wait's position in push order; written before done.
+  std::shared_ptr<const Failure> poison;
+  // For the trace: the op whose end ended the wait, if it is known. Written before done.
+  std::uint64_t released_by = ~std::uint64_t{0};
 };
 
 }  // namespace heddle::detail

@@ -25,7 +25,7 @@ class FuzzScheduler final : public OpScheduler {
     op->epoch = parent ? parent->epoch : epoch_;
     if (op->kind == OpKind::user) ++unfinished_[op->epoch];
     add_ready(op, lock);
-    if (parent) notify();  // the calling thread may only complete ops, and run none
+    if (parent) notify();  // for waiting threads: the calling thread may run no ops
     if (running_ || parent) return;
     if (random_() % 4 != 0) return;
     for (auto runs = random_() % 8; runs > 0 && act(lock); --runs) {
@@ -132,7 +132,7 @@ class FuzzScheduler final : public OpScheduler {
   }
 
  private:
-  // While one lives, the calling thread waits for var inside that op; null: outside ops.
+  // While a WaitInside lives, the calling thread waits for `var` in the op `inside`; null: outside ops.
   struct WaitInside {
     WaitInside(FuzzOps& all, const VarState* var, const OpNode* inside) : all_(all) {
       if (inside) all_.begin_wait(*var, *inside, ops);
@@ -190,7 +190,7 @@ class FuzzScheduler final : public OpScheduler {
     if (kind == OpKind::user) {
       ready.push_back(op);
     } else {
-      lock.unlock();  // it may call wake_waiters()
+      lock.unlock();  // run_internal() may call wake_waiters()
       core_.run_internal(op, ready);
       lock.lock();
     }
@@ -207,7 +207,8 @@ class FuzzScheduler final : public OpScheduler {
     OpNode* op = needed ? ops_.take_needed(*needed, random_) : nullptr;
     if (!op && !ops_.ready().empty()) op = ops_.take(random_() % ops_.ready().size());
     if (!op) {
-      const std::uint64_t before = notifications_;  // a step is made without the lock
+      // step() releases the lock: other threads may notify meanwhile.
+      const std::uint64_t before = notifications_;
       return streams > 0 && (step(lock) || notifications_ != before);
     }
     run(op, lock);
@@ -237,7 +238,7 @@ class FuzzScheduler final : public OpScheduler {
     return moved;
   }
 
-  // Runs ops until there is room: no other thread does.
+  // Runs ops until there is room, since no other thread runs them.
   void await_budget(Budget& budget, std::size_t bytes) override {
     std::unique_lock lock(mutex_);
     notify();  // a failed attempt of this thread may have kept another one from its room
@@ -277,9 +278,9 @@ class FuzzScheduler final : public OpScheduler {
   std::uint64_t sequence_ = 0;
   FuzzOps ops_;
   std::size_t first_stream_ = 0;
-  std::uint8_t epoch_ = 0;  // 0 or 1: flipped by wait_all, which waits for the ops of the other one
-  std::int64_t unfinished_[2] = {0, 0};  // ops of users, by epoch
-  bool running_ = false;                 // a thread runs ops
+  std::uint8_t epoch_ = 0;  // epoch of new ops, 0 or 1; wait_all flips it and waits for the other epoch
+  std::int64_t unfinished_[2] = {0, 0};  // users' ops that have not ended, by epoch
+  bool running_ = false;                 // whether a thread runs ops
 };
 
 }  // namespace

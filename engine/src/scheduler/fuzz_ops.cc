@@ -9,7 +9,7 @@ FuzzOps::Op* FuzzOps::find(std::uint64_t op) {
   return at == ops_.end() ? nullptr : &at->second;
 }
 
-// Without those that have ended: a var may be read for ever and never be changed.
+// Removes readers that have ended from time to time: a var may be read for ever and never be mutated.
 void FuzzOps::add_reader(Use& use, std::uint64_t op) {
   if (use.readers.size() >= use.trim_at) {
     std::erase_if(use.readers, [this](std::uint64_t reader) { return !ops_.contains(reader); });
@@ -90,7 +90,8 @@ void FuzzOps::begin_wait(const VarState& var, const OpNode& inside, NeededOps& n
   }
 }
 
-// As a rule all have ended. A wait that was given up leaves some to the outer ones.
+// As a rule all needed ops have ended. A wait that was given up leaves some to the outer waits that need
+// them.
 void FuzzOps::end_wait(NeededOps& needed) {
   if (Op* const one = find(needed.inside)) one->is_called = needed.was_called;
   for (std::size_t i = 0; i < needed.ops.size(); ++i) {

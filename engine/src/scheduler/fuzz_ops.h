@@ -12,32 +12,35 @@
 
 namespace heddle::detail {
 
-// What one wait inside an op needs. Ops are named by their sequence numbers.
+// The ops that one wait inside an op needs, named by their sequence numbers.
 struct NeededOps {
-  // One cannot end before the wait does: it is the op that waits, or in the middle of its function below the wait.
+  // Whether a needed op cannot end before the wait: it is the op that waits, or its function is below it on
+  // the stack.
   bool suspended = false;
-  std::uint64_t inside = ~std::uint64_t{0};  // the op that waits
-  bool was_called = false;                   // that op, before the wait: that of a launch may have returned
-  std::vector<std::uint64_t> ops;            // all that had not ended when the wait began
-  std::vector<NeededOps*> also;              // of each of them: the outer wait that needs it too, or null
-  std::vector<std::uint64_t> ready;          // became ready; some have run since
+  std::uint64_t inside = ~std::uint64_t{0};  // sequence number of the op that waits
+  // Op::is_called of `inside` before the wait; a launch's function may have returned.
+  bool was_called = false;
+  std::vector<std::uint64_t> ops;    // needed ops that had not ended when the wait began
+  std::vector<NeededOps*> also;      // for each of `ops`: the outer wait that needs it too, or null
+  std::vector<std::uint64_t> ready;  // needed ops that became ready; some have run since
 };
 
 // Knows ops from when they are entered until they release their vars. Not thread-safe.
 class FuzzOps {
  public:
-  void enter(const OpNode& op);      // queued on its vars
-  void end(std::uint64_t op);        // has released them
-  void forget(const VarState& var);  // has no handle any more
-  void called(const OpNode& op);     // its function runs
-  void returned(std::uint64_t op);   // and does no longer
+  void enter(const OpNode& op);      // op was queued on its vars
+  void end(std::uint64_t op);        // op has released its vars
+  void forget(const VarState& var);  // var has no handle any more
+  void called(const OpNode& op);     // op's function is called
+  void returned(std::uint64_t op);   // op's function has returned
 
   void add_ready(OpNode* op);
   const std::vector<OpNode*>& ready() const { return ready_; }
-  OpNode* take(std::size_t at);                                     // out of ready()
+  OpNode* take(std::size_t at);                                     // takes ready()[at]
   OpNode* take_needed(NeededOps& needed, std::mt19937_64& random);  // null if none is ready
 
-  // Call before the wait for var inside that op is queued, and when it is over. Waits end in the reverse of the order in which they begin.
+  // begin_wait(): call before the wait for var in the op `inside` is queued. end_wait(): call when it is
+  // over. Nested waits end in reverse order.
   void begin_wait(const VarState& var, const OpNode& inside, NeededOps& needed);
   void end_wait(NeededOps& needed);
 
@@ -45,15 +48,15 @@ class FuzzOps {
   static constexpr std::uint64_t kNoOp = ~std::uint64_t{0};
   static constexpr std::size_t kNowhere = ~std::size_t{0};
   struct Op {
-    std::vector<std::uint64_t> after;  // the ops that it directly comes after; some have ended
-    NeededOps* needed_by = nullptr;    // the innermost wait that needs it
-    std::size_t at = kNowhere;         // in ready_
+    std::vector<std::uint64_t> after;  // ops directly before this one; some have ended
+    NeededOps* needed_by = nullptr;    // the innermost wait that needs this op
+    std::size_t at = kNowhere;         // index in ready_; kNowhere: not ready
     bool is_called = false;
   };
   struct Use {
     std::uint64_t writer = kNoOp;        // the last op that mutates the var
-    std::vector<std::uint64_t> readers;  // since then; some have ended
-    std::size_t trim_at = 64;            // size of readers
+    std::vector<std::uint64_t> readers;  // ops that have read the var since then; some have ended
+    std::size_t trim_at = 64;            // size of `readers` at which ended ones are removed
   };
   Op* find(std::uint64_t op);
   void add_reader(Use& use, std::uint64_t op);

@@ -16,9 +16,9 @@
 namespace heddle::detail {
 namespace {
 
-// Threads that push take turns. An op that is pushed inside an op runs when the outer one has ended: that is their push order.
-// The push of an asynchronous op returns when its Completion was called: an op that only a later push would complete needs
-// another scheduler.
+// One thread at a time pushes. An op that is pushed inside an op runs when the outer one has ended: that is
+// their push order. The push of an asynchronous op returns when its Completion was called: an op that only a
+// later push would complete needs another scheduler.
 class NaiveScheduler final : public OpScheduler {
  public:
   using OpScheduler::OpScheduler;
@@ -27,7 +27,7 @@ class NaiveScheduler final : public OpScheduler {
     if (core_.current_op()) return queue(op);
     std::unique_lock guard(mutex_, std::defer_lock);
     if (!InStreamWork::here()) guard.lock();
-    // In the work of a stream: the thread that holds the mutex may wait for this very work, now or soon.
+    // In work of a stream, try_lock only: the mutex's holder may be waiting for this very work.
     while (!guard.owns_lock() && !guard.try_lock()) {
       if (nest(op)) return;
       std::this_thread::yield();
@@ -57,7 +57,7 @@ class NaiveScheduler final : public OpScheduler {
   bool wait_until(OpNode* wait_op, Deadline deadline) override {
     if (core_.current_op()) return wait(wait_op), true;
     std::unique_lock guard(mutex_, std::defer_lock);
-    while (!guard.try_lock()) {  // a thread that pushes holds it until its op has ended
+    while (!guard.try_lock()) {  // a pushing thread holds the mutex until its op has ended
       if (std::chrono::steady_clock::now() >= deadline) return free_op(wait_op), false;
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
@@ -68,14 +68,14 @@ class NaiveScheduler final : public OpScheduler {
 
   void wait_all() override {
     if (core_.current_op()) throw WouldDeadlock("wait_all inside an op would wait for that op itself");
-    std::lock_guard guard(mutex_);  // a pushing thread holds it until its op has ended
+    std::lock_guard guard(mutex_);  // a pushing thread holds the mutex until its op has ended
   }
 
-  // Nothing is queued on vars. run() frees the op.
+  // Ops are not queued on vars, so none becomes ready. run() frees the op.
   void release_op(OpNode* op, std::shared_ptr<const Failure>&& failure, ReadyList&) noexcept override {
     for (std::uint32_t i = 0; i < op->access_count; ++i) {
       VarState& var = *op->accesses()[i].var;
-      std::lock_guard guard(var.lock);  // error_of reads it at any time
+      std::lock_guard guard(var.lock);  // error_of() reads the poison at any time
       const AccessNode& access = op->accesses()[i];
       if (!access.mutates) continue;
       if (!access.keeps_poison) var.poison = failure;
@@ -97,10 +97,11 @@ class NaiveScheduler final : public OpScheduler {
     for (std::uint32_t i = 0; i < op->access_count; ++i) {
       const AccessNode& access = op->accesses()[i];
       if (!access.mutates) continue;
-      FenceSet& fences = *access.var->fences.load(std::memory_order_acquire);  // op has left its own
+      // Not null: op has added its own fence.
+      FenceSet& fences = *access.var->fences.load(std::memory_order_acquire);
       std::shared_ptr<const Failure> failure = fences.failure();
       {
-        std::lock_guard guard(access.var->lock);  // error_of reads it at any time
+        std::lock_guard guard(access.var->lock);  // error_of() reads the poison at any time
         access.var->poison.swap(failure);
       }
       fences.clear();
@@ -112,7 +113,7 @@ class NaiveScheduler final : public OpScheduler {
     core_.run(op, 0, none);
   }
 
-  // Its work runs inside the push, as all else does.
+  // A stepped stream: its work runs inside the push, as everything does.
   std::unique_ptr<Stream> new_stream(Device device, Lane lane) override {
     if (device.kind != DeviceKind::cpu) return OpScheduler::new_stream(device, lane);
     return std::make_unique<HostStream>(device, lane, HostStreamOptions{.stepped = true});
@@ -142,7 +143,7 @@ class NaiveScheduler final : public OpScheduler {
     op->waiting = 1;
     under_way_.fetch_add(1, std::memory_order_relaxed);
     running_.push_back(op);
-    ReadyList none;  // nothing is queued on vars
+    ReadyList none;  // stays empty, since ops are not queued on vars
     core_.run(op, 0, none);
     move_streams(*op);
     {
@@ -157,7 +158,7 @@ class NaiveScheduler final : public OpScheduler {
     free_op(op);
   }
 
-  // As in nest().
+  // Advances the streams until op has ended. Ops that their work pushes are nested in op, as by nest().
   void move_streams(OpNode& op) {
     Streams* const all = core_.stream_ops.streams();
     if (!all) return;
@@ -178,7 +179,8 @@ class NaiveScheduler final : public OpScheduler {
                        [&](const AccessNode& access) { return access.var == var && access.mutates; });
   }
 
-  // Runs the nested ops that need not stay behind an op that is still running or behind one that must itself stay.
+  // Runs the nested ops that have to come after no op that still runs, nor after a nested op that stays
+  // queued.
   void run_nested_before(VarState* var) {
     std::vector<OpNode*> before = running_;
     for (auto at = nested_.begin(); at != nested_.end();) {
@@ -202,10 +204,11 @@ class NaiveScheduler final : public OpScheduler {
   std::atomic<std::uint64_t> sequence_{0};
   std::atomic<std::int64_t> under_way_{0};
   std::mutex mutex_;              // held while any op runs; guards nested_ and running_
-  std::deque<OpNode*> nested_;    // pushed by the ops that are running, or about to run
-  std::vector<OpNode*> running_;  // the innermost last
-  std::mutex ended_mutex_;        // guards OpNode::waiting, here: 0 once the op has ended; and the next
-  bool awaits_ = false;  // the thread that holds mutex_ waits for an op; until then nest() may use nested_
+  std::deque<OpNode*> nested_;    // ops pushed by running ops, or about to run
+  std::vector<OpNode*> running_;  // ops that run, the innermost last
+  std::mutex ended_mutex_;        // guards awaits_ and OpNode::waiting, which here is 0 once the op has ended
+  // Whether the holder of mutex_ waits for an op; while it does, nest() may use nested_.
+  bool awaits_ = false;
   std::condition_variable ended_;
 };
 

@@ -41,7 +41,7 @@ void ParallelLoop::rethrow() const {
 void ParallelLoops::open(const std::shared_ptr<ParallelLoop>& loop) {
   std::lock_guard guard(lock_);
   loops_.push_back(loop);
-  open_.store(loops_.size(), std::memory_order_seq_cst);  // see IdleWorkers
+  open_.store(loops_.size(), std::memory_order_seq_cst);  // seq_cst: see IdleWorkers
 }
 
 void ParallelLoops::close(const ParallelLoop* loop) {

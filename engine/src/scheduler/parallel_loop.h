@@ -23,13 +23,14 @@ class ParallelLoop {
 
   void work() noexcept;  // runs chunks until none is left
   bool exhausted() const { return next_.load(std::memory_order_relaxed) >= count_; }
-  // By the thread that made it, after its own work: true if all helpers left within a moment; waits until they have;
-  // rethrows the first exception.
+  // Called by the thread that made the loop, after its own work. helpers_left_soon(): whether all helpers
+  // leave within a moment. await_helpers(): blocks until they have left. rethrow(): throws the first
+  // exception of a chunk.
   bool helpers_left_soon() const;
   void await_helpers() const;
   void rethrow() const;
 
-  OpNode* const op;  // that runs the loop
+  OpNode* const op;  // the op that runs the loop
 
  private:
   friend class ParallelLoops;
@@ -37,18 +38,18 @@ class ParallelLoop {
   const std::int64_t count_, grain_;
   const Body& body_;
   std::atomic<std::int64_t> next_{0};
-  std::atomic<std::uint32_t> helpers_{0};  // workers inside
+  std::atomic<std::uint32_t> helpers_{0};  // number of workers in work()
   SpinLock error_lock_;                    // guards error_
   std::exception_ptr error_;
 };
 
-// The loops that still have chunks to give.
+// The loops that still have chunks.
 class ParallelLoops {
  public:
   void open(const std::shared_ptr<ParallelLoop>& loop);
   void close(const ParallelLoop* loop);   // no helper enters any more; the second call does nothing
-  std::shared_ptr<ParallelLoop> enter();  // as a helper; null if there is none
-  static void leave(ParallelLoop& loop);  // as a helper
+  std::shared_ptr<ParallelLoop> enter();  // joins a loop as a helper; null if there is none
+  static void leave(ParallelLoop& loop);  // ends what enter() began
   bool empty() const { return open_.load(std::memory_order_seq_cst) == 0; }
 
  private:

@@ -21,7 +21,8 @@ class alignas(64) PriorityQueue {
  public:
   static constexpr std::uint64_t kNothing = std::numeric_limits<std::int64_t>::max();
 
-  // An op of a priority above 0 is about to be submitted: until it is entered, everything else can wait.
+  // Called when an op of a priority above 0 is about to be submitted: until it is entered, workers enter
+  // submissions before they run anything else.
   void announce() {
     std::lock_guard guard(lock_);
     ++announced_;
@@ -41,7 +42,8 @@ class alignas(64) PriorityQueue {
     publish();
   }
 
-  // True if something should run, or be entered, before an op of that sequence. kNothing: at all.
+  // Whether an op should run, or a submission be entered, before an op of that sequence. kNothing: whether at
+  // all.
   bool before(std::uint64_t sequence) const {
     return top_.load(std::memory_order_relaxed) < static_cast<std::int64_t>(sequence);
   }
@@ -63,7 +65,7 @@ class alignas(64) PriorityQueue {
   struct Entry {
     std::int64_t key;
     OpNode* op;
-    // The largest key first: std::push_heap keeps the last one on top.
+    // Reversed: std::push_heap keeps the largest entry on top, which is to be the smallest key.
     bool operator<(const Entry& other) const {
       return key != other.key ? key > other.key : op->sequence > other.op->sequence;
     }

@@ -14,7 +14,7 @@ namespace heddle::detail {
 
 class alignas(64) ReadyQueue {
  public:
-  // Both empty `list`.
+  // push_back() and push_front() leave `list` empty.
   void push_back(ReadyList& list) {
     std::lock_guard guard(lock_);
     if (!ops_.tail) {

@@ -25,7 +25,7 @@ void ThreadPool::thread_blocks() {
   try {
     threads_.emplace_back(work_);
   } catch (const std::exception& error) {                      // no thread, or no memory for one
-    if (static_cast<int>(threads_.size()) > blocked_) return;  // those that are left do all the work
+    if (static_cast<int>(threads_.size()) > blocked_) return;  // the other threads do all the work
     --blocked_;
     throw Error("a wait inside an op needs a thread to work meanwhile, and " +
                 std::to_string(threads_.size()) + " threads are the most there can be: " + error.what());
@@ -54,7 +54,8 @@ WorkerSlot* ThreadPool::await_slot(const std::function<std::uint64_t()>& ended) 
 
 void ThreadPool::slot_released() noexcept {
   if (!slot_wanted()) return;
-  // A thread that is about to wait looks for a slot under the lock: once it is taken here, that thread waits or has a slot.
+  // A thread that is about to wait looks for a slot under the lock: once the lock is taken here, that thread
+  // waits or has a slot.
   { std::lock_guard guard(mutex_); }
   released_.notify_one();
 }

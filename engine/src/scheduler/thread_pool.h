@@ -18,20 +18,22 @@ class ThreadPool {
  public:
   // `work` is the main function of a thread; it returns at the end.
   ThreadPool(WorkerSlots& slots, std::function<void()> work) : slots_(slots), work_(std::move(work)) {}
-  void start();  // one thread a slot; throws std::system_error, join() is due then too
-  void join();   // once `work` returns
+  // Starts one thread for each slot; if it throws std::system_error, join() has to be called too.
+  void start();
+  void join();  // joins all threads, whose `work` is about to return
 
-  // A thread of the thread pool is going to block in the middle of an op. Starts another if too few are left to work. Throws
-  // Error if there is no thread to be had and this is the last one that works.
+  // Called by a thread of the pool that is going to block inside an op. Starts another one if too few are
+  // left to work. Throws Error if no thread can be started and this is the last one that works.
   void thread_blocks();
   void thread_resumes() noexcept;
-  // Waits for a slot, to continue in the middle of an op. Null after a time in which no op has ended, as `ended()` counts
-  // them: the holders of the slots may need a lock that the op holds, so it has to continue without a slot.
+  // Waits for a slot, for a thread that continues inside an op. Null after a time in which no op has ended,
+  // as `ended()` counts them: the holders of the slots may need a lock that the op holds, so it has to
+  // continue without a slot.
   WorkerSlot* await_slot(const std::function<std::uint64_t()>& ended) noexcept;
-  std::uint64_t slot_timeouts() const {
-    return slot_timeouts_.load(std::memory_order_relaxed);
-  }  // how often it was null
-  // Threads wait for a slot: a thread that is between two ops releases its slot, and calls slot_released().
+  // How often await_slot() returned null.
+  std::uint64_t slot_timeouts() const { return slot_timeouts_.load(std::memory_order_relaxed); }
+  // Whether threads wait for a slot: then a thread between two ops releases its slot and calls
+  // slot_released().
   bool slot_wanted() const noexcept { return slot_waiters_.load(std::memory_order_seq_cst) > 0; }
   void slot_released() noexcept;
 

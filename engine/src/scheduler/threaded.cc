@@ -14,14 +14,15 @@
 namespace heddle::detail {
 namespace {
 
-constexpr int kMostEntered = 64;     // batches that the push of an immediate op enters
-constexpr std::uint32_t kTick = 16;  // ops between two looks at the clock
+constexpr int kMostEntered = 64;     // most batches that the push of an immediate op enters
+constexpr std::uint32_t kTick = 16;  // ops between two readings of the clock
 // Ops so short that moving one to another core costs more than running it are left to one worker, the exclusive one.
 // Average nanoseconds an op: a worker whose ops take less than kShort becomes exclusive; one whose ops take less than
 // kFine tries it; an exclusive worker whose ops take more than kLong is no longer exclusive.
 constexpr std::uint32_t kShort = 300, kLong = 600, kFine = 3000;
-constexpr int kSlowTicks = 2;     // ticks above kLong in a row that end it: a single one may be an interrupt
-constexpr int kTrialDelay = 256;  // ticks before a worker tries again
+// Consecutive ticks above kLong that end exclusivity: a single one may be an interrupt.
+constexpr int kSlowTicks = 2;
+constexpr int kTrialDelay = 256;  // ticks before a worker tries again to be exclusive
 
 int worker_count(int wanted) { return wanted > 0 ? wanted : std::min(usable_cores().count(), kMostWorkers); }
 
@@ -44,7 +45,7 @@ ThreadedScheduler::ThreadedScheduler(EngineCore& core)
   } catch (const std::system_error& error) {
     stop();
     throw Error("cannot start " + std::to_string(workers()) + " worker threads: " + error.what());
-  } catch (...) {  // no memory
+  } catch (...) {  // out of memory
     stop();
     throw;
   }
@@ -80,7 +81,7 @@ inline const OpNode* ThreadedScheduler::submit_one(OpNode* op) {
   return parent;
 }
 
-// Immediate ops are told apart first: a check after the submission would cost every push a dozen instructions.
+// Immediate ops are handled first: a check after the submission would cost every push a dozen instructions.
 void ThreadedScheduler::submit(OpNode* op) {
   if (op->immediate()) [[unlikely]]
     return submit_immediate(op);
@@ -88,8 +89,9 @@ void ThreadedScheduler::submit(OpNode* op) {
   after_submit(submit_one(op));
 }
 
-// Enters op, if all that was pushed before is entered, and runs it on the calling thread if nothing has to end before it. False, with
-// nothing done, where that is not known at once, or no slot is free. A push inside an op has a parent, which counts its children.
+// Enters op if all earlier submissions are entered, and runs it on the calling thread if it is ready. False,
+// with nothing done, if that cannot be told at once or no slot is free. Not inside an op, which counts its
+// children.
 bool ThreadedScheduler::run_brief(OpNode* op) {
   if (op->extra || this_thread_state.core || stopping_ || !submissions_.empty() || pool_.slot_wanted())
     return false;
@@ -119,7 +121,7 @@ bool ThreadedScheduler::run_brief(OpNode* op) {
   }
   release_slot(self);
   if (is_ready) {
-    check_quiescence();  // there may be no worker that does
+    check_quiescence();  // perhaps no worker is left to check
     if (can_work()) wake_one();
   }
   return entered;
@@ -137,7 +139,8 @@ void ThreadedScheduler::submit_immediate(OpNode* op) {
 }
 
 void ThreadedScheduler::after_submit(const OpNode* parent) {
-  // An op that pushes ops enters them itself, before those that wait in its queue: depth first, in little memory.
+  // An op that pushes ops enters them itself, before the ops in its slot's queue: depth first, in little
+  // memory.
   if (parent && this_worker()) {
     ReadyList ready;
     enter_batch(ready);
@@ -155,9 +158,9 @@ int ThreadedScheduler::enter_batch(ReadyList& ready, bool patient) {
   } else if (!submissions_.try_lock()) {
     return -1;
   }
-  QueueNode* others = nullptr;  // ready, of other kinds or priorities: handled outside the lock
+  QueueNode* others = nullptr;  // ready nodes of other kinds or priorities, handled outside the lock
   int announced = 0;
-  int drops[2] = {};  // by epoch
+  int drops[2] = {};  // drops that are ready, by epoch
   bool marked = false;
   int count = 0;
   for (; count < kEnterBatch; ++count) {
@@ -173,7 +176,7 @@ int ThreadedScheduler::enter_batch(ReadyList& ready, bool patient) {
     }
     if (kind != OpKind::drop) {
       auto* op = static_cast<OpNode*>(node);
-      // The op after this one is likely to lie behind it, four cache lines on.
+      // The next op is probably adjacent in memory, four cache lines on.
       __builtin_prefetch(reinterpret_cast<std::byte*>(op) + 4 * kOpAlign);
       __builtin_prefetch(reinterpret_cast<std::byte*>(op) + 5 * kOpAlign);
       op->sequence = sequence_.load(std::memory_order_relaxed);
@@ -208,7 +211,8 @@ int ThreadedScheduler::enter_batch(ReadyList& ready, bool patient) {
   return count;
 }
 
-// Ready submissions that are more than a plain op.
+// Handles ready submissions other than users' ops that are plain(): waits, drops, immediate and prioritized
+// ops.
 void ThreadedScheduler::release_entered(QueueNode* nodes, ReadyList& ready) {
   while (nodes) {
     QueueNode* next = nodes->next.load(std::memory_order_relaxed);
@@ -221,7 +225,7 @@ void ThreadedScheduler::release_entered(QueueNode* nodes, ReadyList& ready) {
   }
 }
 
-// One of a priority other than 0, or immediate.
+// op has a priority other than 0, or is immediate.
 void ThreadedScheduler::made_ready(OpNode* op, ReadyList&) noexcept {
   if (op->immediate()) [[unlikely]]
     return start_now(op);
@@ -250,7 +254,7 @@ void ThreadedScheduler::start_now(OpNode* op) noexcept {
   worker_context.starting = nullptr;
 }
 
-// Empties `ready`.
+// Queues the ops of `ready`, and leaves it empty.
 void ThreadedScheduler::schedule(ReadyList& ready) {
   if (ready.empty()) return;
   // A worker continues with the ops that it made ready last: their data is in its cache.
@@ -262,7 +266,8 @@ void ThreadedScheduler::schedule(ReadyList& ready) {
   wake_one();
 }
 
-// release: pairs with counts_match(). A plain addition, since only the holder of the slot writes it.
+// release: pairs with counts_match(). Not an atomic addition, since only the holder of the slot writes the
+// counter.
 static void count_completed(WorkerSlot& slot, std::uint8_t epoch) noexcept {
   std::atomic<std::uint64_t>& ended = slot.ended[epoch];
   ended.store(ended.load(std::memory_order_relaxed) + 1, std::memory_order_release);
@@ -340,7 +345,7 @@ void ThreadedScheduler::tick(Worker& self) {
     change_core();
   }
   const std::uint64_t last = std::exchange(self.last_tick, now);
-  if (last == 0) return;  // of a thread that began to help
+  if (last == 0) return;  // first tick of a thread that waits and helps
   const auto each = static_cast<std::uint32_t>((now - last) / kTick);
   self.slot->nanoseconds.store(each, std::memory_order_relaxed);
   if (!is_exclusive(self)) {
@@ -386,7 +391,7 @@ void ThreadedScheduler::drop(VarState& var) noexcept {
 }
 
 bool ThreadedScheduler::all_entered() noexcept {
-  // Who holds the lock may have popped ops that it has not entered yet.
+  // The holder of the lock may have popped ops that it has not entered yet.
   if (!submissions_.empty() || !submissions_.try_lock()) return false;
   const bool empty = submissions_.empty();
   submissions_.unlock();

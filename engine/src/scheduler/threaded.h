@@ -1,4 +1,4 @@
-// The scheduler that users get: a thread pool that enters submitted ops, runs them and releases what waits for them.
+// The default scheduler: a thread pool that enters submitted ops, runs them and releases what waits for them.
 #pragma once
 
 #include <atomic>
@@ -41,7 +41,7 @@ class ThreadedScheduler final : public OpScheduler {
   int worker_now() const override;
   bool runs_anything() const override;
   void expect_help() override;
-  // For tests: a thread is in wait_all(), so what is pushed now comes after it; how often an op went on without a slot.
+  // For tests: whether a thread is in wait_all(); how often an op continued without a slot.
   bool in_wait_all() const { return quiescence_waiters_.load(std::memory_order_seq_cst) > 0; }
   std::uint64_t slot_timeouts() const { return pool_.slot_timeouts(); }
   std::int64_t in_flight() override;
@@ -71,7 +71,7 @@ class ThreadedScheduler final : public OpScheduler {
   void tick(Worker& self);
   void consider_exclusive(Worker& self, std::uint32_t each);
 
-  // threaded_search.cc: which thread looks for work, where, how long. wake_one() follows a full fence.
+  // threaded_search.cc: which thread looks for work, where, how long. Call wake_one() after a full fence.
   void wake_one() { slots_.any_free() ? idle_workers_.notify() : void(); }
   bool take_slot(Worker& self);
   void release_slot(Worker& self);
@@ -102,7 +102,7 @@ class ThreadedScheduler final : public OpScheduler {
   bool can_work() const;
   MonitorResult monitor_once(std::uint64_t& progress, int& idle);
 
-  bool at_rest(VarState& var, std::shared_ptr<const Failure>& poison);  // this and more: threaded_wait.cc
+  bool at_rest(VarState& var, std::shared_ptr<const Failure>& poison);  // from here on: threaded_wait.cc
   template <class Over> void help(NeedSearch& needed, Over over);
   bool help_once(NeedSearch& needed, Worker& self);
   OpNode* take_needed(ReadyQueue& queue, NeedSearch& needed);
@@ -124,19 +124,19 @@ class ThreadedScheduler final : public OpScheduler {
 
   SubmissionQueue submissions_;
   const HeldDuringFork held_during_fork_{submissions_};
-  std::atomic<std::uint64_t> sequence_ = 0;  // written under the lock of submissions_, which guards:
-  std::uint64_t entered_[2] = {0, 0};        // ops of users that no op pushed, of even and odd epochs
-  std::uint8_t epoch_ = 0;  // 0 or 1, of ops that are entered now: wait_all waits for those of the other
-  std::atomic<std::uint64_t> children_without_slot_[2] = {0, 0};  // ops pushed by ops on such a thread:
-  std::atomic<std::uint64_t> ended_without_slot_[2] = {0, 0};     // ops that ended on a thread without a slot
-  const bool one_core_;  // for the thread that made this, and those that it starts
+  std::atomic<std::uint64_t> sequence_ = 0;  // number of the next op; written under submissions_' lock
+  std::uint64_t entered_[2] = {0, 0};        // users' ops pushed outside ops, by epoch; same lock
+  std::uint8_t epoch_ = 0;                   // epoch of the ops entered now, 0 or 1; same lock
+  std::atomic<std::uint64_t> children_without_slot_[2] = {0, 0};  // pushed by ops without a slot, by epoch
+  std::atomic<std::uint64_t> ended_without_slot_[2] = {0, 0};     // ended without a slot, by epoch
+  const bool one_core_;  // whether the engine's threads have one core only
   WorkerSlots slots_;
   Arena arena_;
-  ReadyQueue ready_without_slot_;  // made ready by threads without a slot
+  ReadyQueue ready_without_slot_;  // ops made ready by threads without a slot
   PriorityQueue priority_queue_;
   ParallelLoops loops_;
   IdleWorkers idle_workers_;
-  std::atomic<Worker*> exclusive_worker_{nullptr};  // the only one that runs ops, because they are so short
+  std::atomic<Worker*> exclusive_worker_{nullptr};  // alone runs ops while they are very short; or null
   std::atomic<bool> stopping_{false};
   std::mutex wait_all_mutex_;             // held by the thread that is in wait_all
   std::atomic<std::uint8_t> awaited_{1};  // the epoch that wait_all waits for

@@ -9,11 +9,11 @@
 namespace heddle::detail {
 namespace {
 
-constexpr std::size_t kBatch = 16;     // ops taken at once from a queue that other workers use too
-constexpr int kSearchLooks = 50;       // looks for work before a worker parks: 30 to 60 microseconds in all
-constexpr int kMostPauses = 32;        // pause instructions between two looks
+constexpr std::size_t kBatch = 16;  // ops taken at once from a queue that other workers use too
+constexpr int kSearchLooks = 50;  // attempts to find work before a worker parks: 30 to 60 microseconds in all
+constexpr int kMostPauses = 32;   // pause instructions between two looks
 constexpr int kMostLookInterval = 64;  // pauses between two looks at the submissions
-constexpr int kSpinPauses = 2;         // between two looks of a worker that spins, see EngineOptions::spin
+constexpr int kSpinPauses = 2;  // pauses between two looks of a worker that spins, see EngineOptions::spin
 // Nanoseconds of work after which a worker leaves its waker's core: longer than a small op, since a move costs two system calls.
 constexpr std::uint64_t kBesideWaker = 5'000;
 constexpr int kFailedLooks = 8;  // looks that found work and did not get it, after which the thread yields
@@ -49,7 +49,7 @@ bool ThreadedScheduler::can_work() const {
   return is_open() && has_work();
 }
 
-// There is room for one more worker.
+// Whether one more worker may run ops.
 bool ThreadedScheduler::is_open() const {
   return slots_.any_free() && !exclusive_worker_.load(std::memory_order_seq_cst) && !pool_.slot_wanted();
 }
@@ -63,7 +63,8 @@ OpNode* ThreadedScheduler::take_from(ReadyQueue& queue, Worker& self) {
   return first;
 }
 
-// Enters submitted ops until some are ready. The others wait for ops that run or are queued.
+// Enters submitted ops, with `until_ready` until some are ready. The others wait for ops that run or are
+// queued.
 OpNode* ThreadedScheduler::take_entered(Worker& self, bool until_ready) {
   ReadyList ready;
   while (enter_batch(ready) > 0 && ready.empty() && until_ready) {
@@ -92,7 +93,7 @@ OpNode* ThreadedScheduler::or_higher_priority(OpNode* op, Worker& self) {
     self.slot->queue.push_back(ready);
     wake_one();
   }
-  // What was entered just now, here or by another thread, may come before it.
+  // An op entered just now, here or by another thread, may come before the prioritized one.
   if (!op) op = find_next(self);
   OpNode* prioritized = priority_queue_.take_before(op ? op->sequence : PriorityQueue::kNothing);
   if (!op || !prioritized) return prioritized ? prioritized : op;
@@ -118,12 +119,12 @@ OpNode* ThreadedScheduler::find_next(Worker& self) {
   return nullptr;
 }
 
-// Not between taking an op and running it: a chunk of the loop might wait for that op.
+// Must not be called between taking an op and running it: a chunk of the loop might wait for that op.
 bool ThreadedScheduler::join_loop(Worker& self) {
   std::shared_ptr<ParallelLoop> loop = loops_.enter();
   if (!loop) return false;
   const bool later = loop->op->epoch != self.epoch;
-  if (later) check_quiescence();  // as in run()
+  if (later) check_quiescence();  // an epoch may have ended, see run()
   if (later && self.stop_signal) {
     self.done_helping = true;
     ParallelLoops::leave(*loop);
@@ -149,7 +150,8 @@ void ThreadedScheduler::let_time_pass(int pauses) const {
 // counts as searching before and after.
 OpNode* ThreadedScheduler::search(Worker& self) {
   int failed_looks = 0;
-  int look_interval = 1, since_look = 1;  // between looks at the submissions, in pauses
+  // Counted in pauses: the interval between two looks at the submissions, and the time since the last look.
+  int look_interval = 1, since_look = 1;
   for (int looks = 0; looks < kSearchLooks && !stopping_; ++looks) {
     if (self.done_helping ||
         (self.stop_signal && self.stop_signal->load(std::memory_order_relaxed) != self.stop_signal_value))
@@ -194,14 +196,14 @@ void ThreadedScheduler::become_exclusive(Worker& self) {
 void ThreadedScheduler::end_exclusive(Worker& self) {
   Worker* me = &self;
   if (!is_exclusive(self)) return;
-  // It fails if the monitor took this worker to be stuck: it has ended the search in its place.
+  // The exchange fails if the monitor took this worker to be stuck: the monitor has ended the search then.
   if (!exclusive_worker_.compare_exchange_strong(me, nullptr, std::memory_order_seq_cst)) return;
   idle_workers_.end_search();
   if (can_work()) wake_one();
 }
 
-// Between two ops: releases the slot if a thread in the middle of an op wants one, or if another worker is exclusive.
-// `op` is the next one to run, or null; it is queued again.
+// Called between two ops: releases the slot if a thread inside an op wants one, or if another worker is
+// exclusive. `op`, the next one to run or null, is queued again.
 bool ThreadedScheduler::yield_slot(OpNode* op, Worker& self) {
   if (!self.slot) return true;
   const Worker* other = exclusive_worker_.load(std::memory_order_relaxed);
@@ -254,7 +256,8 @@ OpNode* ThreadedScheduler::spin(Worker& self) {
   return op;
 }
 
-// Runs op and then others until there is none; then releases the slot. Null: looks for a first one, see spin().
+// Runs op and then others until there is none; then releases the slot. op null: looks for a first one, see
+// spin().
 void ThreadedScheduler::run_from(OpNode* op, Worker& self) {
   self.ops = 0;
   self.last_tick = nanoseconds();
@@ -281,7 +284,7 @@ void ThreadedScheduler::run_until_idle(Worker& self) {
     // Work may have come while this thread was the only one that searched; then no other was woken for it.
     if (idle_workers_.end_search() && can_work()) wake_one();
     auto run = [&] { run_from(op, self); };
-    // The thread has a slot, and the arena has as many places as there are slots.
+    // The thread has a worker slot, and the arena has as many slots as there are worker slots.
     arena_.run([](void* call) { (*static_cast<decltype(run)*>(call))(); }, &run);
     idle_workers_.begin_search();
   }
@@ -289,7 +292,7 @@ void ThreadedScheduler::run_until_idle(Worker& self) {
   if (idle_workers_.end_search() && can_work()) wake_one();
 }
 
-// Ops that have ended on threads with a slot.
+// Number of ops that have ended on threads with a slot.
 std::uint64_t ThreadedScheduler::ended_on_slots() const {
   std::uint64_t count = 0;
   for (const WorkerSlot& slot : slots_) {
@@ -305,7 +308,7 @@ MonitorResult ThreadedScheduler::monitor_once(std::uint64_t& progress, int& idle
     return MonitorResult::again;
   }
   if (slots_.any_free() && has_work()) {
-    // The exclusive worker is in an op that takes much longer than the ones before.
+    // The exclusive worker runs an op that takes much longer than the ones before.
     Worker* stuck = exclusive_worker_.load(std::memory_order_seq_cst);
     if (stuck && exclusive_worker_.compare_exchange_strong(stuck, nullptr, std::memory_order_seq_cst)) {
       idle_workers_.end_search();

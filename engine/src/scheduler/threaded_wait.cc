@@ -14,7 +14,8 @@ namespace {
 constexpr int kWaitSpins = 100;  // looks at a WaitState before the waiting thread blocks
 constexpr int kSpinsBetweenLooks = 25;
 constexpr int kMostRounds = 64;  // batches that a wait enters before it makes an op of its own
-// A thread that waits inside an op runs others on top of it, up to so many on its stack, or more while they take less of it.
+// A thread that waits inside an op runs other ops on its stack: kDeepest waits deep, or deeper while they
+// take less than kMostStack bytes of it.
 constexpr int kDeepest = 16;
 constexpr std::ptrdiff_t kMostStack = std::ptrdiff_t{256} << 10;
 // A search for a deadlock takes about 100 ns a step. The first steps take less time than blocking the thread would. The
@@ -22,7 +23,7 @@ constexpr std::ptrdiff_t kMostStack = std::ptrdiff_t{256} << 10;
 constexpr std::size_t kFirstSteps = 64, kMostSteps = 8192;
 constexpr auto kPauseOfStep = std::chrono::microseconds(1);
 
-// Blocks for that time, or until the wait is over. True if it is.
+// Blocks for that time, or until the wait is over. True if it is over.
 bool is_over_within(WaitState& state, std::chrono::microseconds time) {
   // seq_cst: see announce().
   if (!state.timed_wait.load(std::memory_order_relaxed))
@@ -36,8 +37,8 @@ bool is_over_within(WaitState& state, std::chrono::microseconds time) {
 // Blocks until the wait is over or the deadline has passed. True if it is over.
 bool block_until(WaitState& state, Deadline deadline) {
   using std::chrono::microseconds;
-  constexpr microseconds kLongestPart =
-      std::chrono::hours(1);  // a condition variable adds it to its own clock
+  // Bounded, since a condition variable adds the time to its own clock.
+  constexpr microseconds kLongestPart = std::chrono::hours(1);
   for (auto now = std::chrono::steady_clock::now(); now < deadline; now = std::chrono::steady_clock::now()) {
     const auto left = std::chrono::ceil<microseconds>(deadline - now);
     if (is_over_within(state, std::min(left, kLongestPart))) return true;
@@ -45,8 +46,8 @@ bool block_until(WaitState& state, Deadline deadline) {
   return state.done.load(std::memory_order_acquire) != 0;
 }
 
-// How many of its next waits a thread outside ops runs nothing in, after it ran a long op. The number doubles with each further long
-// op, until ops are short again.
+// The number of waits in which a thread outside ops runs no ops after it ran a long one. The number doubles
+// with each further long op, until ops are short again.
 struct HelpPause {
   static constexpr int kMost = 32;
   int left = 0, next = 1;
@@ -96,7 +97,7 @@ bool ThreadedScheduler::runs_anything() const {
   return worker && worker->depth == 0;
 }
 
-// All ops pushed so far that mutate var are done, on the CPU alone.
+// Whether all ops pushed so far that mutate var are done, and none of them was on a stream.
 bool ThreadedScheduler::at_rest(VarState& var, std::shared_ptr<const Failure>& poison) {
   if (!all_entered()) return false;
   std::lock_guard guard(var.lock);
@@ -105,7 +106,7 @@ bool ThreadedScheduler::at_rest(VarState& var, std::shared_ptr<const Failure>& p
   return true;
 }
 
-// A needed op of the queue: its first one, or one close behind that mutates the var.
+// Takes a needed op of the queue: the first one, or one close behind it that mutates the var.
 OpNode* ThreadedScheduler::take_needed(ReadyQueue& queue, NeedSearch& needed) {
   constexpr int kNear = 8;
   if (OpNode* op =
@@ -116,7 +117,7 @@ OpNode* ThreadedScheduler::take_needed(ReadyQueue& queue, NeedSearch& needed) {
   ReadyList back;
   back.push_back(op);
   queue.push_front(back);
-  wake_one();  // a worker may have looked meanwhile, and found nothing
+  wake_one();  // a worker may have found the queue empty meanwhile
   return nullptr;
 }
 
@@ -130,8 +131,9 @@ OpNode* ThreadedScheduler::find_needed(NeedSearch& needed, Worker& self) {
   return nullptr;
 }
 
-// Runs op, and what is needed of what that makes ready. A thread that waits outside ops stops after a long one: it would only take
-// turns with the workers, on cores whose caches have their data (6 % of a training step on two cores).
+// Runs op, and then needed ops that it makes ready. A thread that waits outside ops stops after a long one:
+// it would only compete with the workers for cores whose caches have the workers' data (which took 6 % of a
+// training step on two cores).
 void ThreadedScheduler::run_needed(OpNode* op, NeedSearch& needed, Worker& self) {
   if (self.watch) self.watch->start();
   while (op && self.slot) {
@@ -150,8 +152,8 @@ void ThreadedScheduler::run_needed(OpNode* op, NeedSearch& needed, Worker& self)
   schedule(in_hand);
 }
 
-// Runs some of what a wait needs: the wait cannot end before it. Any other op might take longer than the wait, or need a lock that
-// the waiting thread holds. False if nothing is left that this thread could run.
+// Runs ops that the wait needs, and no others, which might take longer than the wait or need a lock that the
+// waiting thread holds. False if nothing is left that this thread could run.
 bool ThreadedScheduler::help_once(NeedSearch& needed, Worker& self) {
   ReadyList ready;
   int entered = 0;
@@ -186,7 +188,7 @@ template <class Over> void ThreadedScheduler::help(NeedSearch& needed, Over over
     const std::uint32_t ops = self->ops;
     while (!over() && self->slot && !needed.left_to_others() && help_once(needed, *self)) {
     }
-    if (self->ops != ops) check_quiescence();  // there may be no worker that does
+    if (self->ops != ops) check_quiescence();  // perhaps no worker is left to check
     --self->depth;
   };
   if (self != &helper) {
@@ -211,16 +213,16 @@ ThreadedScheduler::Help ThreadedScheduler::help_until_over(VarState& var,
   if (!this_thread_state.core && help_pause.skips()) return Help::long_op;
   NeedSearch needed(var);
   int rounds = 0;
-  // Other threads may push without end.
+  // The rounds are bounded, since other threads may push without end.
   help(needed, [&] { return !needed.limited() && ++rounds > kMostRounds; });
   if (at_rest(var, poison)) return Help::over;
   return needed.left_to_others() ? Help::long_op : Help::not_over;
 }
 
-// var: null for all.
+// var null: the wait is for all ops.
 void ThreadedScheduler::ask_progress_sources(VarState* var, const std::atomic<std::uint32_t>& over) {
   if (!core_.progress_sources.any() || over.load(std::memory_order_acquire)) return;
-  // Inside an op, of any engine, its slot would be held while the progress source blocks.
+  // Not inside an op of any engine: its slot would be held while the progress source blocks.
   if (this_thread_state.core) return;
   if (has_work()) wake_one();  // ready ops need not wait for the progress source
   if (var) retain(var);
@@ -237,7 +239,7 @@ void ThreadedScheduler::wait(OpNode* wait_op) {
   NeedSearch needed(var);
   if (state->leave_to_others) needed.leave_to_others();
   help(needed, over);
-  // What this op pushed may not be entered yet, where another thread was entering.
+  // Ops that `current` pushed may not be entered yet, if another thread was entering submissions.
   if (current && !over() && !needed.limited()) {
     enter_up_to(*state);
     help(needed, over);
@@ -258,17 +260,17 @@ void ThreadedScheduler::wait(OpNode* wait_op) {
   end_blocking_everywhere();
 }
 
-// Without `help`: what this thread would run might last longer.
+// Does not call help(): an op that this thread runs might last beyond the deadline.
 bool ThreadedScheduler::wait_until(OpNode* wait_op, Deadline deadline) {
   const std::shared_ptr<WaitState> state = wait_op->extra->wait;
   OpNode* const current = core_.note_waiter(*state);
   submissions_.push(wait_op);
-  if (stopping_) enter_submitted();  // as in wait()
+  if (stopping_) enter_submitted();  // the thread pool has ended
   wake_one();
   if (current) {
     wait_inside(*state, *current, deadline);
   } else {
-    enter_some();  // as in wait()
+    enter_some();  // all workers may be busy for long
     const BlockingEverywhere blocking;
     block_until(*state, deadline);
   }
@@ -302,7 +304,7 @@ void ThreadedScheduler::wait_inside(WaitState& state, OpNode& current, Deadline 
   }
 }
 
-// The rest of a search that its first steps did not decide. False also if the wait is over meanwhile, or its deadline.
+// Continues a search that its first steps did not decide. False also if the wait ends or the deadline passes.
 bool ThreadedScheduler::find_deadlock(WaitSearch& search, WaitState& state, Deadline deadline) {
   for (std::size_t steps = kFirstSteps;; steps = std::min(2 * steps, kMostSteps)) {
     if (is_over_within(state, static_cast<std::int64_t>(steps) * kPauseOfStep)) return false;
@@ -312,8 +314,8 @@ bool ThreadedScheduler::find_deadlock(WaitSearch& search, WaitState& state, Dead
   }
 }
 
-// No op of the epoch is in flight. The number of ended ops is read first. It never exceeds the number of pushed ones, so if
-// the earlier sum equals the later one, both were equal at a moment in between.
+// Whether no op of the epoch is in flight. The number of ended ops is read first. It never exceeds the number
+// of pushed ones, so if the earlier sum equals the later one, both were equal at a moment in between.
 bool ThreadedScheduler::counts_match(std::uint8_t epoch) {
   std::uint64_t ended = ended_without_slot_[epoch].load(std::memory_order_acquire);
   for (const WorkerSlot& slot : slots_) ended += slot.ended[epoch].load(std::memory_order_acquire);
@@ -323,8 +325,8 @@ bool ThreadedScheduler::counts_match(std::uint8_t epoch) {
   return pushed + entered_[epoch] == ended;
 }
 
-// The epoch is over, since its mark was entered, none of its ops is in flight, and no var that was dropped in it holds its
-// error any longer.
+// Whether the epoch is over: its mark was entered, none of its ops is in flight, and all drops of vars in it
+// are done, so that these vars hold no error any more.
 bool ThreadedScheduler::quiescent(std::uint8_t epoch) {
   {
     std::lock_guard guard(submissions_);
@@ -359,17 +361,17 @@ void ThreadedScheduler::wait_all() {
     std::uint8_t epoch;
     {
       std::lock_guard guard(submissions_);
-      epoch = epoch_;  // only the holder of wait_all_mutex_ ends it
+      epoch = epoch_;  // only the holder of wait_all_mutex_ ends the epoch
     }
     awaited_.store(epoch, std::memory_order_seq_cst);
-    QueueNode mark(OpKind::mark);  // quiescent(epoch) implies that it was popped
+    QueueNode mark(OpKind::mark);  // on the stack: quiescent(epoch) implies that the mark was popped
     submissions_.push(&mark);
     wake_one();
     quiescence_waiters_.fetch_add(1, std::memory_order_seq_cst);
     for (;;) {
       const std::uint32_t signal = quiescence_signal_.load(std::memory_order_seq_cst);
       all_over_.store(0, std::memory_order_seq_cst);
-      if (stopping_) enter_submitted();  // as in wait()
+      if (stopping_) enter_submitted();  // the thread pool has ended
       if (quiescent(epoch)) break;
       help_all(signal, epoch);
       if (quiescent(epoch)) break;

@@ -10,14 +10,15 @@
 
 namespace heddle::detail {
 
-// Its number is RunContext::worker, its queue holds what its holders made ready.
+// A slot's index is RunContext::worker; its queue has the ops that its holders made ready.
 struct alignas(64) WorkerSlot {
   static constexpr std::uint32_t kUnknown = ~std::uint32_t{0};
   int index = 0;
   std::atomic<bool> taken{false};
   ReadyQueue queue;
-  std::atomic<std::uint32_t> nanoseconds{kUnknown};  // average of the last ops
-  // Ops of even and odd epochs that were pushed by ops here, and that ended here. Written by the holder alone.
+  std::atomic<std::uint32_t> nanoseconds{kUnknown};  // average time of the last ops
+  // By epoch: number of ops that ops in this slot pushed, and of ops that ended in it. Only the holder writes
+  // them.
   alignas(64) std::atomic<std::uint64_t> children[2] = {0, 0};
   std::atomic<std::uint64_t> ended[2] = {0, 0};
 };
@@ -29,7 +30,7 @@ class WorkerSlots {
     for (int i = 0; i < count; ++i) slots_[i].index = i;
   }
 
-  // The one last held by the caller, if it is free, else any; null if all are taken.
+  // Takes the slot `last` if it is free, else any; null if all are taken.
   WorkerSlot* take(WorkerSlot* last = nullptr) noexcept {
     if (free_.load(std::memory_order_seq_cst) <= 0) return nullptr;
     if (last && try_take(*last)) return last;
@@ -45,7 +46,7 @@ class WorkerSlots {
     free_.fetch_add(1, std::memory_order_seq_cst);
   }
 
-  // A hint for all but the thread that just released one.
+  // A hint, except for a thread that has just released a slot.
   bool any_free() const noexcept { return free_.load(std::memory_order_seq_cst) > 0; }
   bool all_free() const noexcept { return free_.load(std::memory_order_relaxed) == count_; }
   int size() const { return count_; }

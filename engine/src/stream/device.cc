@@ -4,7 +4,7 @@
 namespace heddle {
 namespace {
 
-// The call that makes the device, "gpu(1)". There is one cpu_pinned, without an index.
+// The text of the call that makes the device, "gpu(1)". There is one cpu_pinned, without an index.
 std::string written(DeviceKind kind, int index) {
   if (kind == DeviceKind::cpu_pinned) return "cpu_pinned";
   return (kind == DeviceKind::cuda ? "gpu(" : "cpu(") + std::to_string(index) + ")";

@@ -9,8 +9,8 @@
 
 namespace heddle::detail {
 
-// Thread-safe. Events live as long as the pool. So to poll an event that was given back is harmless: its generation is
-// a newer one, or complete.
+// Thread-safe. Events live as long as the pool, so polling an event after give_back() is harmless: the polled
+// generation is complete.
 class EventPool {
  public:
   // Throws what make_event throws.
@@ -26,7 +26,7 @@ class EventPool {
     std::unique_ptr<Event> made = stream.make_event();
     std::lock_guard guard(mutex_);
     all_.push_back(std::move(made));
-    free_.reserve(all_.capacity());  // give_back finds room
+    free_.reserve(all_.capacity());  // so that give_back() does not allocate
     return all_.back().get();
   }
 

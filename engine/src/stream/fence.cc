@@ -25,7 +25,7 @@ void call_in_line(std::function<void()> fn) {
 
 }  // namespace
 
-// Takes fn over if the fence is not done.
+// Stores fn and returns true if the fence is not done.
 bool FenceState::calls_back(std::function<void()>& fn) {
   std::lock_guard guard(mutex_);
   if (done()) return false;
@@ -38,9 +38,9 @@ void when_done(Fence&& fence, std::function<void()> fn) {
   fn();
 }
 
-// One condition of `done` holds now. All conditions share `held`; the last one empties it.
+// Called when one condition of `done` holds. All conditions share `held`; the last one empties it.
 void FenceState::arrive(Fence& held) {
-  // acq_rel: the thread that settles sees what the others wrote, and that they no longer use `held`.
+  // acq_rel: the thread that calls settle() sees what the others wrote, and that they no longer use `held`.
   if (held->remaining_.fetch_sub(1, std::memory_order_acq_rel) == 1) settle(std::exchange(held, nullptr));
 }
 

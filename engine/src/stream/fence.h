@@ -42,16 +42,16 @@ class FenceState {
   FenceState(Stream& stream, std::uint64_t ticket, Outcome outcome)
       : stream_(&stream), ticket_(ticket), outcome_(std::move(outcome)) {}
 
-  // Only to compare: the stream may be gone once the fence is done.
+  // Only for comparison: the stream may be gone once the fence is done.
   const Stream* stream() const { return stream_; }
   // The number of the fence among those of its stream: if one is done, the work of all before it has run.
   std::uint64_t ticket() const { return ticket_; }
   bool done() const { return done_->load(std::memory_order_acquire); }
   DoneFlag done_flag() const { return done_; }
-  const FailurePtr& failure() const { return failure_; }  // once done
+  const FailurePtr& failure() const { return failure_; }  // valid once done
 
-  // Work that is enqueued on `waiter` from now on runs after this fence. Does nothing if it is done. Throws what
-  // Stream::wait throws.
+  // Work that is enqueued on `waiter` from now on runs after this fence. Does nothing if the fence is done.
+  // Throws what Stream::wait throws.
   void before(Stream& waiter) const {
     if (recorded_ && !done()) waiter.wait(*event_, generation_);
   }
@@ -70,7 +70,7 @@ class FenceState {
 
   Stream* const stream_;
   const std::uint64_t ticket_;
-  // The Issuer sets these before it hands out the fence; settle() is the last to use them.
+  // The Issuer sets the next members before it returns the fence; settle() is the last to use them.
   Event* event_ = nullptr;
   std::uint64_t generation_ = 0;
   bool recorded_ = true;  // false: record() has waited for the work
@@ -89,8 +89,8 @@ class FenceState {
 // to live longer than the vars that it poisons.
 void when_done(Fence&& fence, std::function<void()> fn);
 
-// Calls fn once, when all of them are done: now, if they are. References on the fences are released before. fn must not
-// throw.
+// Calls fn once, when the fences of all dependencies are done, perhaps at once. References on the fences are
+// released before. fn must not throw.
 void when_all_done(std::vector<Dependency>&& dependencies, std::function<void()> fn);
 
 }  // namespace heddle::detail

@@ -26,7 +26,7 @@ void FenceSet::add_read(const Fence& fence) {
 }
 
 void FenceSet::set_write(const Fence& fence) {
-  // The write comes after all reads, so they are dropped. Freed outside the lock.
+  // The new write comes after all reads, so their fences are removed; they are freed outside the lock.
   std::vector<WeakFence> old_reads;
   Fence old_write = fence;
   std::lock_guard guard(lock_);
@@ -59,7 +59,7 @@ FailurePtr FenceSet::failure() const {
   return write_ && write_->done() ? write_->failure() : nullptr;
 }
 
-// The next two free no fence: their callers hold locks.
+// writing() and busy() free no fence: their callers hold locks.
 bool FenceSet::writing() const {
   std::lock_guard guard(lock_);
   return write_ && !write_->done();

@@ -46,7 +46,7 @@ class FenceSet {
    public:
     WeakFence(const Fence& fence) : fence_(fence), done_(fence->done_flag()) {}
     bool done() const { return done_->load(std::memory_order_acquire); }
-    Fence pending() const;  // null if it is done
+    Fence pending() const;  // the fence; null if it is done
 
    private:
     std::weak_ptr<FenceState> fence_;
@@ -55,7 +55,7 @@ class FenceSet {
 
   mutable SpinLock lock_;  // guards all below; nothing else is locked while it is held
   Fence write_;
-  std::vector<WeakFence> reads_;  // one a stream
+  std::vector<WeakFence> reads_;  // one for each stream
 };
 
 }  // namespace heddle::detail

@@ -47,7 +47,7 @@ class HostStream::Completions {
   mutable std::mutex mutex_;  // guards all below; nothing else is locked while it is held
   std::uint64_t completed_ = 0;
   std::exception_ptr error_;
-  std::vector<Callback> callbacks_;  // for the next generation
+  std::vector<Callback> callbacks_;  // callbacks for the next generation
 };
 
 // An enqueued wait may outlive its event, as on a GPU: it shares the event's Completions.

@@ -22,8 +22,8 @@ class Issuer {
   const Stream& stream() const { return *stream_; }
   const EventPool& events() const { return events_; }
 
-  // False if one of the fences is on a stream that this stream cannot wait for: then the op is kept back until all are
-  // done, as an op on the CPU is.
+  // False if one of the fences is on a stream that this stream cannot wait for: then the op is deferred until
+  // all are done, as an op on the CPU is.
   bool can_wait_for(const std::vector<Dependency>& after) const;
 
   // Calls body(stream), so that the work it enqueues runs after all fences in `after`. The returned fence fails with
@@ -38,7 +38,7 @@ class Issuer {
   void watch(const Fence& fence) noexcept;
 
   EventPool events_;
-  std::unique_ptr<Stream> stream_;  // ends before its events do
+  std::unique_ptr<Stream> stream_;  // destroyed before its events
   Poller* poller_;
   std::uint64_t tickets_ = 0;
   // For each other stream: the last ticket of its fences that this stream waits for already.

@@ -42,7 +42,7 @@ class Poller {
     std::uint64_t generation;
     Stream::Callback call;
   };
-  using StreamQueue = std::deque<Watched>;  // of one stream, oldest first: they complete in this order
+  using StreamQueue = std::deque<Watched>;  // events of one stream, oldest first: they complete in this order
   using Clock = std::chrono::steady_clock;
 
   bool start();

@@ -20,7 +20,7 @@
 
 namespace heddle::detail {
 
-// A stream as ops see it. Lives as long as the engine runs.
+// A stream with the state for issuing ops on it. Lives as long as the engine runs.
 struct StreamLane {
   StreamLane(std::unique_ptr<Stream> stream, Poller& poller, bool is_shared, std::size_t its_number)
       : issuer(std::move(stream), poller), shared(is_shared), number(its_number) {}
@@ -33,7 +33,7 @@ struct StreamLane {
   Issuer issuer;
   IssueGate<OpNode> gate;
   const bool shared;         // Streams::shared() returns it for its device and lane
-  const std::size_t number;  // in the order in which they were made
+  const std::size_t number;  // index in the order of creation
   StreamLane* next = nullptr;
 
  private:

@@ -32,7 +32,7 @@ ThreadBuffer* make_buffer() noexcept {
   return buffer;
 }
 
-// Writes the record directly into the buffer: to make it elsewhere and copy it takes twice as long.
+// Fills the record in the buffer itself: filling it elsewhere and copying takes twice as long.
 void append(Kind kind, std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept {
   ThreadBuffer* mine = buffer ? buffer : make_buffer();
   if (!mine) return the_recorder().count_dropped();

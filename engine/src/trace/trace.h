@@ -19,41 +19,42 @@
 
 namespace heddle::trace {
 
-// What a record has of an op. `name` is read when the record is written to the file, at stop() or before: a literal.
+// The op of a record. `name` is read when the record is written to the file, at stop() or before: use a
+// literal.
 struct TraceOp {
   const char* name;
   std::source_location where;
-  std::uint32_t engine;               // of next_engine()
-  std::uint64_t sequence;             // within the engine, below 2^40
+  std::uint32_t engine;               // the engine's number, from next_engine()
+  std::uint64_t sequence;             // the op's number within the engine, below 2^40
   std::uint64_t released_by = kNone;  // the op whose end made this one ready; kNone: it was ready at its push
 };
 
 inline std::atomic<bool> recording{false};
 inline bool on() noexcept { return recording.load(std::memory_order_relaxed); }
 
-// A number for an engine, from 1.
+// Returns a new number for an engine, from 1.
 std::uint32_t next_engine() noexcept;
 
-// The lane of the calling thread, if it is not a worker. Slices on one lane must nest or follow each other, so a lane
-// belongs to a thread, not to a worker slot, which threads hand on.
+// The lane of the calling thread, if it is not a worker. Slices on one lane must nest or follow each other,
+// so a lane belongs to a thread, not to a worker slot, which several threads use in turn.
 std::uint32_t this_thread_lane() noexcept;
 
-// An op whose function ran from start to end.
+// Records an op whose function ran from start to end.
 void op_ran(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept;
 void graph_op_ran(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept;
 
-// An asynchronous op. op_issued: its function ran from start to end. op_completed: it was completed at `end`, on any
-// thread; lane and start are those of its function.
+// Record an asynchronous op. op_issued: its function ran from start to end. op_completed: it was completed at
+// `end`, on any thread; lane and start are those of its function.
 void op_issued(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept;
 void op_completed(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept;
 
-// The calling thread waited, which is shown on its own lane: inside the op `inside`, kNone if outside of ops. The op
-// `released_by` ended the wait. Both are of the engine.
+// Records a wait of the calling thread, on that thread's own lane: inside the op `inside`, kNone if outside
+// of ops. The op `released_by` ended the wait. Both ops are of the engine.
 void waited(const char* what, std::uint32_t engine, std::uint64_t inside, std::uint64_t released_by,
             Tick start, Tick end) noexcept;
 
-// The push of an op waited for room in the budget of its engine. `released_by` has given the room, the lane is that of the
-// thread that pushed.
+// Records that the push of an op waited for room in the engine's budget. `released_by` released the room; the
+// lane is that of the pushing thread.
 void push_blocked(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept;
 
 // For the constructor of an engine. At the first call in this process, starts the trace that HEDDLE_TRACE names. The

@@ -17,8 +17,8 @@ struct ArrowEnd {
   std::uint64_t nanoseconds;
 };
 
-// Ops are known by one number among all engines. Remembers the kMost ops that were named last; an arrow between ops that
-// are further apart in the file is not found. Not thread-safe.
+// An op's number is unique among all engines. Remembers the kMost ops that were named last; an arrow between
+// ops that are further apart in the file is not found. Not thread-safe.
 class Arrows {
  public:
   static constexpr std::size_t kMost = 100'000;
@@ -32,11 +32,11 @@ class Arrows {
   struct Op {
     std::uint64_t number;
     std::optional<ArrowEnd> start;
-    std::vector<ArrowEnd> ends;  // without a start
+    std::vector<ArrowEnd> ends;  // ends of arrows whose start is not known yet
   };
   Op& find(std::uint64_t number);
 
-  std::list<Op> ops_;  // named last, first
+  std::list<Op> ops_;  // the op named last is at the front
   std::unordered_map<std::uint64_t, std::list<Op>::iterator> by_number_;
 };
 

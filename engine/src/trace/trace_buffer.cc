@@ -10,7 +10,7 @@
 
 namespace heddle::trace {
 namespace {
-// The size of a huge page: to write new memory then causes a page fault every 32768 records, not every 64.
+// The size of a huge page: writing new memory then causes a page fault every 32768 records, not every 64.
 constexpr std::size_t kSlabBytes = std::size_t{2} << 20;
 }  // namespace
 
@@ -30,7 +30,7 @@ bool ChunkPool::grow() noexcept {
   if (!slab) return false;
   try {
     slabs_.reserve(slabs_.size() + 1);
-    free_.reserve(chunks_ + bytes / kChunkBytes);  // so that give() need not allocate
+    free_.reserve(chunks_ + bytes / kChunkBytes);  // so that give() does not allocate
   } catch (const std::bad_alloc&) {
     std::free(slab);
     return false;
@@ -74,7 +74,7 @@ std::size_t ChunkPool::chunks() noexcept {
   return chunks_;
 }
 
-// Whole slabs only: memory that is given back in smaller pieces comes back as small pages.
+// Returns the pages of whole slabs only: memory that is returned in smaller pieces comes back as small pages.
 void ChunkPool::trim() noexcept {
   std::lock_guard guard(mutex_);
   std::sort(free_.begin(), free_.end());
@@ -86,7 +86,7 @@ void ChunkPool::trim() noexcept {
   }
 }
 
-// Called when the chunk is full. If records were dropped, the first record of the next chunk says so.
+// Called when the chunk is full. If records were dropped, the first record of the next chunk tells how many.
 Record* ThreadBuffer::place_in_next_chunk(Tick start) noexcept {
   Chunk* next = pool_.take();
   if (!next) {

@@ -1,5 +1,5 @@
-// The records that are not written to the file yet: each thread appends to chunks of its own, one writer takes the
-// records from there. Only at the start of a chunk a lock is taken, and memory is allocated for many chunks at a time.
+// Records that are not written to the file yet: each thread appends to chunks of its own, one writer takes
+// them. A lock is taken only at the start of a chunk, and memory is allocated for many chunks at a time.
 #pragma once
 
 #include <atomic>
@@ -17,14 +17,14 @@ inline constexpr std::uint32_t kChunkRecords = (kChunkBytes - 64) / sizeof(Recor
 
 struct Chunk {
   std::atomic<std::uint32_t> count{0};  // records that may be read; the thread stores, the writer loads
-  std::uint32_t taken = 0;              // how many of them the writer has taken; the writer's
-  std::atomic<Chunk*> next{nullptr};    // once this one is full
+  std::uint32_t taken = 0;              // records that the writer has taken; only the writer uses it
+  std::atomic<Chunk*> next{nullptr};    // set once this chunk is full
   alignas(64) Record records[kChunkRecords];
 };
 static_assert(sizeof(Record) == 64 && sizeof(Chunk) <= kChunkBytes);
 
-// The chunks of all threads. The addresses of a trace's memory stay reserved for the next one; its pages are given
-// back.
+// The chunks of all threads. The addresses of a trace's memory stay reserved for the next trace; its pages
+// are returned to the system.
 class ChunkPool {
  public:
   ChunkPool() = default;
@@ -40,20 +40,20 @@ class ChunkPool {
 
  private:
   bool grow() noexcept;
-  std::atomic<bool> exhausted_{false};  // lets threads whose records are dropped pass by the mutex
-  std::mutex mutex_;                    // guards all below; innermost
+  std::atomic<bool> exhausted_{false};  // lets threads whose records are dropped skip the mutex
+  std::mutex mutex_;                    // guards all below; nothing else is locked while it is held
   std::vector<void*> free_;
   std::vector<void*> slabs_;
-  std::size_t chunks_ = 0, used_ = 0, limit_ = 0;  // in chunks: made, in use, that may be in use
+  std::size_t chunks_ = 0, used_ = 0, limit_ = 0;  // chunks made, chunks in use, most that may be in use
 };
 
-// The records of one thread: that thread appends, one other thread at a time takes.
+// The records of one thread: that thread appends them, one other thread at a time takes them.
 class ThreadBuffer {
  public:
   ThreadBuffer(ChunkPool& pool, Chunk* first) : pool_(pool), tail_(first), head_(first) {}
 
-  // For the thread that the buffer belongs to. place() is where to write a record that starts at `start`, or null if it
-  // is dropped; commit() appends it.
+  // The next three are for the thread that owns the buffer. place() returns where to write a record that
+  // starts at `start`, or null if the record is dropped; commit() appends it.
   Record* place(Tick start) noexcept {
     return used_ < kChunkRecords ? &tail_->records[used_] : place_in_next_chunk(start);
   }
@@ -63,7 +63,8 @@ class ThreadBuffer {
   }
   void end_of_thread() noexcept { ended_.store(true, std::memory_order_release); }
 
-  // For the writer. Calls use(record) for at most a chunk of records. True if there is another chunk.
+  // The rest is for the writer. Calls use(record) for at most a chunk of records. True if there is another
+  // chunk.
   template <class F> bool take(F&& use) {
     const std::uint32_t count = head_->count.load(std::memory_order_acquire);
     for (; head_->taken < count; ++head_->taken) use(head_->records[head_->taken]);
@@ -77,7 +78,7 @@ class ThreadBuffer {
            !head_->next.load(std::memory_order_acquire);
   }
   bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
-  // The chunk to give back when the thread has ended and all records are taken.
+  // The chunk to return to the pool when the thread has ended and all records are taken.
   Chunk* last_chunk() const { return head_; }
   std::uint64_t take_dropped() noexcept;
 
@@ -88,7 +89,7 @@ class ThreadBuffer {
   std::uint32_t used_ = 0;
   std::uint64_t dropped_in_a_row_ = 0;
   Tick dropped_since_ = 0;
-  std::atomic<std::uint64_t> dropped_{0};  // since the last take_dropped()
+  std::atomic<std::uint64_t> dropped_{0};  // records dropped since the last take_dropped()
   Chunk* head_;
   std::atomic<bool> ended_{false};
 };

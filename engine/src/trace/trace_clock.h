@@ -35,7 +35,7 @@ class Clock {
   // Measures the length of a tick, at the first call only. A later first call is more exact; waits until two
   // milliseconds have passed since the constructor.
   void calibrate();
-  std::uint64_t nanoseconds(Tick tick) const {  // after calibrate; 0 for ticks before the first
+  std::uint64_t nanoseconds(Tick tick) const {  // call after calibrate(); 0 for ticks before the first
     return tick < first_tick_ ? 0
                               : static_cast<std::uint64_t>(static_cast<double>(tick - first_tick_) * length_);
   }
@@ -43,7 +43,7 @@ class Clock {
  private:
   Tick first_tick_;
   std::uint64_t first_nanosecond_;
-  double length_ = 0;  // of a tick, in nanoseconds; 0: not known yet
+  double length_ = 0;  // length of a tick in nanoseconds; 0: not known yet
 };
 
 }  // namespace heddle::trace

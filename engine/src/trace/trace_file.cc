@@ -15,7 +15,7 @@ namespace heddle::trace {
 namespace {
 
 constexpr std::size_t kWriteAt = std::size_t{256} << 10;
-constexpr std::uint64_t kReserve = 4096;  // bytes of the file that are kept for its last lines
+constexpr std::uint64_t kReserve = 4096;  // bytes of the file reserved for its last lines
 
 // The length of the well-formed UTF-8 sequence at the start of text; 0 if there is none (RFC 3629).
 std::size_t utf8_length(std::string_view text) {
@@ -60,16 +60,18 @@ void append_number(std::string& out, std::uint64_t value) {
   out.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
 }
 
-// Unique among all engines of the process, and exact as a JavaScript number for 2^40 ops and 2^13 engines.
+// A number unique among all engines of the process, and exact as a JavaScript number for 2^40 ops and 2^13
+// engines.
 std::uint64_t op_number(std::uint32_t engine, std::uint64_t sequence) {
   return (std::uint64_t{engine} << 40) + sequence;
 }
 
 int open_for_writing(const std::string& path) {
-  if (path.find('\0') != std::string::npos)  // the system would take what stands before it for the whole path
+  // open() would take the part before the zero byte for the whole path.
+  if (path.find('\0') != std::string::npos)
     throw InvalidArgument("trace: the path '" + std::string(path.c_str()) +
                           "' goes on behind a zero byte, which no path has");
-  // Truncated only when it is locked: another process may be writing it.
+  // Truncated only once it is locked: another process may be writing the file.
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (file < 0) throw Error("trace: cannot write " + path + ": " + std::strerror(errno));
   if (::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
@@ -89,11 +91,11 @@ int open_for_writing(const std::string& path) {
 }  // namespace
 
 std::int64_t rank_of_process() {
-  // The order is that of a communicator.
+  // The order in which a communicator tries them.
   for (const char* name : {"HEDDLE_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}) {
     const char* text = std::getenv(name);
     if (!text || !*text) continue;
-    std::int32_t rank = -1;  // if the text is not a number
+    std::int32_t rank = -1;  // stays -1 if the text is not a number
     const char* end = text + std::strlen(text);
     const auto [stopped, error] = std::from_chars(text, end, rank);
     return error == std::errc() && stopped == end && rank >= 0 ? rank : -1;
@@ -132,7 +134,7 @@ TraceFile::TraceFile(std::string path, std::uint64_t most_bytes)
 }
 
 TraceFile::~TraceFile() {
-  ::flock(file_, LOCK_UN);  // the child of a fork has the file open too
+  ::flock(file_, LOCK_UN);  // explicit unlock: the child of a fork has the file open too
   ::close(file_);
 }
 
@@ -174,7 +176,7 @@ void TraceFile::text(std::string_view name, std::string_view value) {
   append_json_string(out_, value);
 }
 
-// In microseconds, as the format requires.
+// Writes the time in microseconds, as the format requires.
 void TraceFile::time(std::string_view name, std::uint64_t nanoseconds) {
   number(name, nanoseconds / 1000);
   out_ += '.';
@@ -264,7 +266,7 @@ void TraceFile::op_arguments(const Record& record) {
   out_ += "}}";
 }
 
-// The viewer attaches it to the slice around it.
+// A viewer attaches the end of an arrow to the slice around it.
 void TraceFile::arrow_end(std::string_view phase, ArrowEnd end) {
   begin_event(phase, "dep");
   text("name", "dep");
@@ -274,7 +276,7 @@ void TraceFile::arrow_end(std::string_view phase, ArrowEnd end) {
   out_ += '}';
 }
 
-// Each has an id of its own: of arrows that share one, viewers draw some.
+// Each arrow has an id of its own: of arrows that share an id, viewers draw only some.
 void TraceFile::arrow(ArrowEnd from, ArrowEnd to) {
   ++arrow_count_;
   arrow_end("s", from);
@@ -292,10 +294,11 @@ void TraceFile::end_arrow(const Record& record, std::uint64_t nanoseconds) {
   if (const auto from = arrows_.add_end(op_number(record.engine, record.other), to)) arrow(*from, to);
 }
 
-// The ends of arrows at this record's op. Those of an asynchronous op are at its function, its only slice on a lane. No
-// other record names a graph's op: to other ops the launch is one op, which has the number of the first one.
+// Adds the arrow ends at this record's op. Those of an asynchronous op are at its function, its only slice on
+// a lane. No other record names a graph's op: to other ops the launch is one op, which has the number of the
+// first one.
 void TraceFile::arrows(const Record& record, std::uint64_t start, std::uint64_t end) {
-  const std::uint64_t last = end > start ? end - 1 : start;  // within the slice
+  const std::uint64_t last = end > start ? end - 1 : start;  // a time within the slice
   if (record.kind == Kind::op) start_arrows(record, last);
   if (record.kind == Kind::completed) start_arrows(record, start);
   if (record.other == kNone) return;
@@ -312,7 +315,7 @@ void TraceFile::add_slice(const Record& record, const Clock& clock) {
   begin_event(async ? "b" : "X", kCategories[static_cast<std::size_t>(record.kind)]);
   text("name", record.name ? record.name : "");
   place(record.lane, start);
-  time("dur", end - start);  // of a "b" only `heddle trace` reads it
+  time("dur", end - start);  // for a "b" event only `heddle trace` reads the duration
   if (async) number("id", op_number(record.engine, record.sequence));
   op_arguments(record);
   if (async) {

@@ -27,7 +27,7 @@ class TraceFile {
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;
 
-  void begin(std::uint64_t unix_nanoseconds);  // the Unix time at the clock's zero
+  void begin(std::uint64_t unix_nanoseconds);  // unix_nanoseconds: the Unix time at the clock's zero
   void add(const Record& record, const Clock& clock);
   void end(std::uint64_t records, std::uint64_t dropped);
   void flush();
@@ -57,11 +57,11 @@ class TraceFile {
   const std::uint64_t most_bytes_;
   const std::uint64_t process_;
   const int file_;
-  std::string out_;  // not yet written
+  std::string out_;  // text that is not written yet
   std::uint64_t written_ = 0;
-  bool first_ = true;  // no event yet
+  bool first_ = true;  // no event was written yet
   std::uint32_t last_lane_ = ~0u;
-  std::unordered_set<std::uint32_t> lanes_;  // whose names are written
+  std::unordered_set<std::uint32_t> lanes_;  // lanes whose names are written
   Arrows arrows_;
   std::uint64_t arrow_count_ = 0;
   std::string error_;

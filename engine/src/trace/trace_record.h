@@ -6,13 +6,13 @@
 
 namespace heddle::trace {
 
-using Tick = std::uint64_t;  // of trace::now()
+using Tick = std::uint64_t;  // a time of trace::now()
 
-inline constexpr std::uint64_t kNone = ~std::uint64_t{0};  // no op's sequence
+inline constexpr std::uint64_t kNone = ~std::uint64_t{0};  // no op has this sequence
 
 enum class Kind : std::uint8_t {
   op,         // an op, from the start of its function to the end
-  graph_op,   // an op of a graph, likewise
+  graph_op,   // an op of a graph, from the start of its function to the end
   issue,      // the function of an asynchronous op
   completed,  // an asynchronous op, from the start of its function to its completion
   wait,       // a thread that waits
@@ -23,10 +23,10 @@ enum class Kind : std::uint8_t {
 // Trivial, so that a chunk of records need not be initialised.
 struct Record {
   Tick start, end;
-  std::uint64_t sequence;  // of the op, within its engine; of a wait: of the op inside which it is
-  std::uint64_t other;     // the op that made it ready, or what the kind says
+  std::uint64_t sequence;  // the op's number in its engine; for a wait: the op in which it is
+  std::uint64_t other;     // the op that made this one ready, or as the kind says
   const char* name;        // read when the record is written to the file
-  const char* file;        // of the push; empty: none
+  const char* file;        // file of the push; empty: none
   std::uint32_t line;
   std::uint32_t lane;
   std::uint32_t engine;

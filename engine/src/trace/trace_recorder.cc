@@ -14,15 +14,15 @@
 namespace heddle::trace {
 namespace {
 
-// To write a record as text takes longer than to record it. So that writing does not slow down a machine without an
+// Writing a record as text takes longer than recording it. So that it does not slow down a machine without an
 // idle core, the writer uses two hundredths of a core until the records' memory is half full.
 constexpr auto kWriteEvery = std::chrono::milliseconds(50), kWriteFor = std::chrono::milliseconds(1);
 
 constinit std::atomic<Recorder*> current{nullptr};
-// In the child of a fork: the recorder of the parent, which the next one of this process keeps.
+// In the child of a fork: the parent's recorder, which the child's own recorder keeps.
 constinit Recorder* of_parent = nullptr;
 
-// Allocates nothing: a child that only calls exec() may have been left an allocator in any state.
+// Allocates nothing: in a child that only calls exec() the allocator may be in any state.
 void in_child() {
   forget_thread_after_fork();
   if (Recorder* recorder = current.exchange(nullptr)) of_parent = recorder;
@@ -33,7 +33,7 @@ void in_child() {
   return true;
 }();
 
-// Other threads come first: on a machine without an idle core records stay in memory.
+// Gives the writer the lowest priority: on a machine without an idle core records stay in memory.
 void lower_priority() noexcept {
   const sched_param parameters{};
   sched_setscheduler(0, SCHED_IDLE, &parameters);
@@ -69,7 +69,8 @@ ThreadBuffer* Recorder::make_buffer() noexcept {
   }
 }
 
-// Without a session, and before its first tick, the record is of an earlier one.
+// Writes the record, unless it belongs to an earlier trace: there is no session, or it is older than the
+// session's first tick.
 void Recorder::use(const Record& record) {
   if (!session_ || record.start < session_->clock.first_tick()) return;
   session_->file.add(record, session_->clock);
@@ -79,7 +80,7 @@ void Recorder::use(const Record& record) {
 // Takes up to a chunk of the buffer's records. False if none of them was made before `until`.
 bool Recorder::take_from(ThreadBuffer& buffer, Tick until) {
   bool any = false;
-  // True as well if there is another chunk: of this one all records may have been taken before.
+  // take() also returns true if there is another chunk: all records of this chunk may have been taken before.
   any |= buffer.take([&](const Record& record) {
     any |= record.start <= until || record.start == kNone;
     use(record);
@@ -98,7 +99,7 @@ bool Recorder::take_round(Tick until) {
   }
   bool any = false;
   for (ThreadBuffer* one : all) {
-    const bool ended = one->ended();  // read first, so that the last records are taken below
+    const bool ended = one->ended();  // read first: the last records are then taken below
     any |= take_from(*one, until);
     if (ended && one->empty()) finished.push_back(one);
   }
@@ -126,7 +127,8 @@ bool Recorder::stopped_within_a_while() {
   return wake_.wait_for(lock, kWriteEvery, [this] { return stopping_; });
 }
 
-// Locks for one round at a time, so that stop(), which has a higher priority, can write the rest.
+// Holds write_mutex_ for one round at a time, so that stop(), on a thread of higher priority, can write the
+// rest.
 void Recorder::write_until_stopped() {
   lower_priority();
   while (!stopped_within_a_while()) {
@@ -143,7 +145,7 @@ void Recorder::write_until_stopped() {
   }
 }
 
-// The writer blocks all signals: they are for the program's own threads.
+// The writer thread blocks all signals: they are meant for the program's own threads.
 void Recorder::start_writer() {
   sigset_t all, before;
   sigfillset(&all);

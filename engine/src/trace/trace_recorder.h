@@ -18,7 +18,7 @@
 
 namespace heddle::trace {
 
-// All traces of a process, one after the other.
+// Records and writes all traces of a process, one after the other.
 class Recorder {
  public:
   explicit Recorder(Recorder* parent) : parent_(parent) {}
@@ -63,8 +63,8 @@ class Recorder {
   ChunkPool pool_;
   std::atomic<bool> running_{false}, from_environment_{false};
   std::atomic<std::uint32_t> lanes_{1};
-  std::atomic<std::uint64_t> dropped_{0};  // by threads without a buffer
-  Recorder* const parent_;                 // of the process before the fork: not used, kept for leak checkers
+  std::atomic<std::uint64_t> dropped_{0};  // records dropped by threads without a buffer
+  Recorder* const parent_;  // the recorder of the process before the fork: unused, kept for leak checkers
 };
 
 // The recorder of this process. The child of a fork gets a new one, because threads of the parent may have held the old

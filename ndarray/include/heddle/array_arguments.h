@@ -1,5 +1,5 @@
-// Argument types that carry the place of the call, for operators that have no room for a parameter `where`: x[i], -x,
-// out << x.
+// Argument types that carry the call site, for operators that cannot have a parameter `where`: x[i], -x, out
+// << x.
 #pragma once
 
 #include <concepts>
@@ -14,7 +14,7 @@ namespace heddle {
 
 class NDArray;
 
-// begin, end, step of one axis with Python's meaning; steps may be negative.
+// begin, end and step along one axis, as in Python; steps may be negative.
 struct Slice {
   std::optional<std::int64_t> begin{}, end{};
   std::int64_t step = 1;
@@ -36,18 +36,18 @@ struct RangeIndex {
   Where where;
 };
 
-// A new axis of length 1, and as many whole axes as there are left, as keys of x(...).
+// Keys of x(...): a new axis of length 1, and as many whole axes as there are left.
 enum class NewAxis { here };
 enum class Ellipsis { here };
 inline constexpr Slice kAll{};
 inline constexpr NewAxis kNewAxis = NewAxis::here;
 inline constexpr Ellipsis kEllipsis = Ellipsis::here;
 
-// An array is among the keys.
+// Whether an array is among the keys.
 template <class... Keys>
 concept AnyArray = (std::is_convertible_v<const Keys&, NDArray> || ...);
 
-// One of the keys of x(...): what to take of an axis.
+// One of the keys of x(...): what it selects from an axis.
 struct AxisKey {
   enum class Kind : std::uint8_t { none, index, range, new_axis, ellipsis };
   AxisKey() = default;
@@ -72,14 +72,14 @@ struct Assigned {
         is_integer(std::is_integral_v<T> && (std::is_signed_v<T> || static_cast<std::int64_t>(value) >= 0)),
         where(at) {}
   Assigned(const NDArray& source, Where at = Where::current()) : array(&source), where(at) {}
-  const NDArray* array = nullptr;  // lives no longer than the source
+  const NDArray* array = nullptr;  // valid as long as the source
   std::int64_t integer = 0;
   double real = 0;
   bool is_integer = false;
   Where where;
 };
 
-// The x of -x and of out << x: lives no longer than the array.
+// The x of -x and of out << x: valid as long as the array.
 struct ArrayArgument {
   ArrayArgument(const NDArray& x, Where at = Where::current()) : array(x), where(at) {}
   const NDArray& array;

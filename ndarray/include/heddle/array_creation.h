@@ -25,12 +25,13 @@ NDArray ones(Shape shape, DType dtype = DType::f32, Device device = cpu(), Where
 NDArray zeros_like(const NDArray& other, Where where = Where::current());
 NDArray arange(std::int64_t count, DType dtype = DType::f32, Device device = cpu(),
                Where where = Where::current());
-// begin, begin + step, ... before end; exact where all three are integers.
+// The numbers begin, begin + step, ... before end; exact if all three arguments are integers.
 NDArray arange(Scalar begin, Scalar end, Scalar step = 1, DType dtype = DType::f32, Device device = cpu(),
                Where where = Where::current());
 NDArray eye(std::int64_t n, DType dtype = DType::f32, Device device = cpu(), Where where = Where::current());
 
-// A new array with a copy of `values` (row-major, as many as the shape holds). T is the C++ type of a dtype.
+// Makes an array with a copy of `values` (row-major, as many as the shape holds). T is the C++ type of a
+// dtype.
 template <class T> NDArray array(const std::vector<T>& values, Shape shape, Device device = cpu());
 
 }  // namespace heddle

@@ -15,17 +15,17 @@ namespace heddle {
 // for and the bytes that arrays hold. A std::bad_alloc, so that code which does not know Heddle can handle it.
 class OutOfMemory : public std::bad_alloc {
  public:
-  // `asker` says what the memory is for: "an array of f32 (2, 3)".
+  // `asker` names what needs the memory: "an array of f32 (2, 3)".
   OutOfMemory(const std::string& asker, std::size_t bytes);
   const char* what() const noexcept override { return text_.what(); }
-  std::size_t bytes() const { return bytes_; }  // asked for
+  std::size_t bytes() const { return bytes_; }  // the bytes asked for
 
  private:
-  std::runtime_error text_;  // its copies do not throw
+  std::runtime_error text_;  // a runtime_error: copying it does not throw
   std::size_t bytes_;
 };
 
-// Thrown for keys of x[...] and x(...) that do not fit the array; by an op for an index that is out of range.
+// Thrown for keys of x[...] and x(...) that do not fit the array; an op throws it for an index out of range.
 class InvalidIndex : public InvalidArgument {
  public:
   using InvalidArgument::InvalidArgument;
@@ -36,11 +36,11 @@ namespace ndarray_detail {
 // Throws InvalidArgument "NAME: an array is undefined: ...", as every function and member does for such an array.
 [[noreturn]] void refuse_undefined(const char* name);
 
-// Throws the error that is being handled again, with `name` in the place of the function that it names. A variable of the
-// environment that it names stays.
+// Rethrows the error that is being handled, with `name` in place of the function that its message names. The
+// name of an environment variable stays.
 [[noreturn]] void rename_error(const char* name, const InvalidArgument& error);
 
-// Returns call(). If that throws InvalidArgument, the message gets `name` in place of the function that it names.
+// Returns call(). If that throws InvalidArgument, `name` replaces the function that the message names.
 template <class Call> decltype(auto) in_name_of(const char* name, Call&& call) {
   try {
     return call();
@@ -49,8 +49,8 @@ template <class Call> decltype(auto) in_name_of(const char* name, Call&& call) {
   }
 }
 
-// Throws the error that is being handled again, with the name of the function that was called before its message and the place
-// of the call behind it. Those of a type of their own stay as they are.
+// Rethrows the error that is being handled, with the name of the called function before its message and the
+// call site behind it. Errors of derived types are rethrown unchanged.
 [[noreturn]] void rethrow_file_error(const char* name, const Error& error);
 
 // Returns call(), which reads or writes a file: "load_npy: file 'x.npy' is cut short; called at train.cc:12". Of nested

@@ -25,17 +25,17 @@ template <std::size_t bytes>
 using Signed = std::conditional_t<
     bytes == 1, std::int8_t,
     std::conditional_t<bytes == 2, std::int16_t, std::conditional_t<bytes == 4, std::int32_t, std::int64_t>>>;
-// The other names of integers, such as long long and char: of the dtype with the same size and sign.
+// The element type for an integer type: for long long, char and the like, the type of the same size and sign.
 template <ListElement T>
 using Named = std::conditional_t<
     is_element<T>, T,
     std::conditional_t<std::is_signed_v<T>, Signed<sizeof(T)>, std::make_unsigned_t<Signed<sizeof(T)>>>>;
 template <class T> using List = std::initializer_list<T>;
 template <class T> using Blocks = List<List<List<T>>>;
-struct ThreeLevelsAtMostThenViewAs;  // only a name, which compilers print
+struct ThreeLevelsAtMostThenViewAs;  // a name for compilers' messages only
 [[noreturn]] void refuse_rows(std::size_t columns, std::size_t size);
 
-// The lengths of the first list of each level. Ends at one that is empty, as in NumPy: {{}, {}} has the shape (2, 0).
+// Appends the length of each level's first list, up to an empty one, as in NumPy: {{}, {}} has shape (2, 0).
 template <class T> void add_axes(Shape& shape, List<T> list) { shape.push_back(std::ssize(list)); }
 template <class T> void add_axes(Shape& shape, List<List<T>> lists) {
   shape.push_back(std::ssize(lists));
@@ -47,7 +47,7 @@ template <class T> Shape shape_of(List<T> list) {
   return shape;
 }
 
-// Appends the values of nested lists, and throws InvalidArgument unless those of each level have its length in `shape`.
+// Appends the values of nested lists. Throws InvalidArgument if a list's length is not that of its level.
 template <class T> void check_length(const Shape& shape, int axis, List<T> list) {
   if (std::ssize(list) != shape[axis]) refuse_rows(static_cast<std::size_t>(shape[axis]), list.size());
 }
@@ -74,10 +74,10 @@ template <class T, class Nested> NDArray array_of(Nested list, Device device) {
 }
 }  // namespace ndarray_detail
 
-// array(1) has no axis, array({1, 2}) one, array({{1, 2}, {3, 4}}) rows of one length, and lists of those three. The dtype is
-// that of the C++ type, but literals such as 1.5 make f32, the dtype that arrays have unless told: array<double>({1.5}) makes
-// f64. Numbers of several types make f32 if one is floating, else i64, or u64 if one needs it.
-// std::initializer_list stands in full where T is deduced: Clang deduces nothing through an alias of it.
+// array(1) has no axis, array({1, 2}) one, array({{1, 2}, {3, 4}}) rows of one length, and lists of those
+// three. The dtype is that of the C++ type, but literals such as 1.5 make the default, f32:
+// array<double>({1.5}) makes f64. Numbers of several types make f32 if one is floating, else i64, or u64 if
+// needed. std::initializer_list is written out where T is deduced: Clang deduces nothing through an alias.
 template <ndarray_detail::ListElement T>
 NDArray array(std::initializer_list<T> values, Device device = cpu()) {
   return ndarray_detail::array_of<ndarray_detail::Named<T>>(values, device);
@@ -120,7 +120,7 @@ NDArray array(std::initializer_list<std::initializer_list<std::initializer_list<
 template <int = 0, std::same_as<double> T> NDArray array(T value, Device device = cpu()) {
   return array(static_cast<float>(value), device);
 }
-// T is told. Where it is deduced, the functions above are preferred, because these end in a pack (of at most one device).
+// For explicit T. With T deduced the functions above win, since these end in a pack (of at most one device).
 template <std::same_as<double> T, std::convertible_to<Device>... Place>
 NDArray array(std::initializer_list<T> values, Place... device) {
   return ndarray_detail::array_of<double>(values, Device(device...));

@@ -1,4 +1,4 @@
-// Pushes ops on arrays: the access list follows from the arrays, and the op's function works on plain memory.
+// Pushes ops on arrays: the access list follows from the arrays, and the op's function works on raw memory.
 #pragma once
 
 #include <functional>
@@ -36,14 +36,16 @@ void push_for(Engine& engine, Device device, F&& fn, const Access& access, std::
 }
 }  // namespace ndarray_detail
 
-// How long an op takes: unknown, or about as long as a loop over the elements of its arrays. Few elements make it Access::brief.
+// The duration of an op: unknown, or about that of a loop over the elements of its arrays. Few elements make
+// it Access::brief.
 enum class OpCost { unknown, per_element };
 
 // array_push("scale", {x}, {y}, [=] { ... x.data<float>() ... });
-// fn, which takes nothing, a RunContext& or a const KernelContext&, captures the arrays it uses by value (detached: x.detach()), which
-// keeps their memory alive. With a KernelContext it is copyable, and runs on the compute stream of the GPU that the arrays are on, if they are.
-// The op belongs to the arrays' engine; throws InvalidArgument as array_access does. The op names the place of the outermost
-// library call (call_site.h) or, outside of any, `where`.
+// fn takes nothing, a RunContext& or a const KernelContext&. It captures the arrays that it uses by value
+// (detached: x.detach()), which keeps their memory alive. With a KernelContext it is copyable, and runs on
+// the compute stream of the arrays' GPU if they are on one. The op belongs to the arrays' engine; throws
+// InvalidArgument as array_access does. The op names the outermost library call (call_site.h) or, outside of
+// any, `where`.
 template <class F>
 void array_push(const char* name, OpCost cost, std::initializer_list<NDArray> reads,
                 std::initializer_list<NDArray> writes, F&& fn, Where where = Where::current()) {

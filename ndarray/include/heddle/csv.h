@@ -10,25 +10,26 @@ namespace heddle {
 
 struct CsvOptions {
   char delimiter = ',';  // a space: any number of spaces and tabs
-  int skip_lines = 0;    // at the beginning, such as a line of names
-  char comment = '#';    // what follows it in a line is left out; 0: nothing is
+  int skip_lines = 0;    // lines to skip at the beginning, such as a line of names
+  char comment = '#';    // starts a comment, which ends with the line; 0: no comments
   DType dtype = DType::f64;
-  std::vector<int> columns = {};  // only these, in this order; negative ones count from the end; none: all
+  // Columns to load, in this order; negative ones count from the end; empty: all.
+  std::vector<int> columns = {};
 };
 
-// Blocks. An array (rows, columns). Empty lines are left out; an empty field is NaN, and an error for an integer dtype. Throws
-// Error with the file, the line, the column and the text that is no number of that dtype.
+// Blocks. Returns an array (rows, columns). Empty lines are skipped; an empty field is NaN, and an error for
+// an integer dtype. Throws Error with the file, line, column and the text that is no number of that dtype.
 NDArray load_csv(const std::string& path, const CsvOptions& options = {}, Device device = cpu(),
                  Where where = Where::current());
 
 struct CsvWriteOptions {
   char delimiter = ',';
-  std::string header = {};  // the first line
-  int precision =
-      0;  // significant digits of floating dtypes, up to 100; 0: as many as give the same number when read
+  std::string header = {};  // the first line of the file
+  // Significant digits of floating dtypes, up to 100; 0: as many as read back as the same number.
+  int precision = 0;
 };
 
-// Blocks. An array of one axis, a row a value, or of two. Writes a temporary file beside `path` and renames it.
+// Blocks. array has one axis, each value a row, or two. Writes a temporary file beside `path` and renames it.
 void save_csv(const std::string& path, const NDArray& array, const CsvWriteOptions& options = {},
               Where where = Where::current());
 

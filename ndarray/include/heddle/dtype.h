@@ -11,25 +11,25 @@
 
 namespace heddle {
 
-// The values are sent between ranks: a new dtype comes last.
+// The values are sent between ranks: a new dtype is appended.
 enum class DType : std::uint8_t { f32, f64, i32, i64, u8, boolean, f16, bf16, i8, i16, u16, u32, u64 };
 inline constexpr DType kAllDTypes[] = {DType::f32,     DType::f64, DType::i32,  DType::i64, DType::u8,
                                        DType::boolean, DType::f16, DType::bf16, DType::i8,  DType::i16,
                                        DType::u16,     DType::u32, DType::u64};
-// Whether a number that came from elsewhere is a DType's.
+// Whether a number read from outside is the value of a DType.
 constexpr bool is_dtype(std::uint64_t number) { return number < std::size(kAllDTypes); }
 
-std::size_t size_of(DType dtype);           // bytes an element
+std::size_t size_of(DType dtype);           // bytes of an element
 const char* name_of(DType dtype);           // "f32", ... "bool"
 DType dtype_from_name(const std::string&);  // throws InvalidArgument
 bool is_floating(DType dtype);
 bool is_unsigned(DType dtype);  // u8 to u64; not bool
 inline bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
 
-// NumPy's result_type of two arrays. bf16, which NumPy lacks, follows JAX and PyTorch: with integers and bools it gives
-// bf16, with f16 f32.
+// NumPy's result_type of two arrays. bf16, which NumPy lacks, follows JAX and PyTorch: with integers and
+// bools the result is bf16, with f16 it is f32.
 DType promote(DType a, DType b);
-// That of sums and products of integers and bools: i64, or u64 if they are unsigned. Others stay.
+// The dtype of sums and products of integers and bools: i64, or u64 if unsigned. Floating dtypes stay.
 DType sum_dtype(DType dtype);
 std::ostream& operator<<(std::ostream& out, DType dtype);
 

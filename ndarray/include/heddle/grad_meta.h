@@ -8,12 +8,13 @@ namespace heddle {
 class NDArray;
 struct Slice;
 
-// What autograd keeps of an array that is on a tape. NDArray calls it; operators/src/autograd implements it.
+// Autograd's data of an array that is on a tape. NDArray calls it; operators/src/autograd implements it.
 struct GradMeta {
   virtual ~GradMeta() = default;
 
-  // Throw Error, in the name of `op`, if a change in place would have to be recorded on a tape: check_target for a
-  // change of this array, check_source for a change of another array that is computed from this one.
+  // Both throw Error, in the name of `op`, if a change in place would have to be recorded on a tape:
+  // check_target for a change of this array, check_source for a change of another array that is computed from
+  // this one.
   virtual void check_target(const char* op) const = 0;
   virtual void check_source(const char* op) const = 0;
 

@@ -20,7 +20,7 @@ template <class To, class From> constexpr To saturate(From x) {
     return x != From{0};
   } else {
     constexpr auto below = static_cast<From>(std::numeric_limits<To>::min());
-    // 2^n, because the floating type may not have the largest To itself.
+    // 2^n, since the floating type may not represent the largest To itself.
     constexpr From above = static_cast<From>(std::numeric_limits<To>::max() / 2 + 1) * From{2};
     if (x != x) return To{0};
     if (x >= above) return std::numeric_limits<To>::max();
@@ -28,8 +28,8 @@ template <class To, class From> constexpr To saturate(From x) {
   }
 }
 
-// Rounds to odd: the last bit of the result is set if any bit was cut off. To round that to 16 bits later gives the
-// same as to round once.
+// Rounds to odd: the last bit of the result is set if any bit was cut off. Rounding the result to 16 bits
+// then equals rounding once.
 inline float odd_float(double value) {
   const auto near = static_cast<float>(value);
   const auto back = static_cast<double>(near);
@@ -38,8 +38,8 @@ inline float odd_float(double value) {
   return std::bit_cast<float>((std::bit_cast<std::uint32_t>(near) - beyond) | 1);
 }
 inline float odd_float(std::int64_t value) {
-  constexpr std::int64_t kExact = std::int64_t{1} << 53,
-                         kLow = 0x7ff;  // the bits of an i64 that an f64 may lack
+  // kLow: the bits of an i64 that an f64 may lack.
+  constexpr std::int64_t kExact = std::int64_t{1} << 53, kLow = 0x7ff;
   const bool cut = value <= -kExact || value >= kExact;
   return odd_float(static_cast<double>(cut && (value & kLow) ? (value & ~kLow) | (kLow + 1) : value));
 }

@@ -1,4 +1,5 @@
-// What the function of an op on arrays runs with: a worker of the CPU, or a stream of the GPU that the arrays are on.
+// The context that the function of an op on arrays runs in: a worker of the CPU, or a stream of the arrays'
+// GPU.
 #pragma once
 
 #include <heddle/op.h>
@@ -6,7 +7,8 @@
 
 namespace heddle {
 
-// Made of what the engine calls an op's function with. Lives until the function has returned.
+// Converts from the argument that the engine passes to an op's function. Lives until the function has
+// returned.
 class KernelContext {
  public:
   KernelContext(RunContext&) {}

@@ -36,19 +36,19 @@ class NDArray {
   explicit NDArray(Shape shape, DType dtype = DType::f32, Device device = cpu());  // values undetermined
   explicit NDArray(std::initializer_list<std::int64_t> shape, DType dtype = DType::f32, Device device = cpu())
       : NDArray(Shape(shape), dtype, device) {}
-  NDArray(std::shared_ptr<Storage> storage, Shape shape, DType dtype);  // row-major, from its first byte
+  NDArray(std::shared_ptr<Storage> storage, Shape shape, DType dtype);  // row-major, from byte 0 of storage
   NDArray(const NDArray&) = default;
   NDArray(NDArray&&) = default;
   NDArray& operator=(const NDArray&) & = default;
   NDArray& operator=(NDArray&&) & = default;
-  // Writes into the array, as assign() and fill(): x[0] = y, x(1, 2) = 5. A variable is given another array.
+  // Writes into the array, as assign() and fill(): x[0] = y, x(1, 2) = 5. `x = y` rebinds a variable.
   void operator=(const Assigned& source) const&&;
   void operator=(const Chosen& source) const&&;
 
   bool defined() const { return storage_ != nullptr; }
   const Shape& shape() const { return checked("shape").shape_; }
   const Strides& strides() const { return checked("strides").strides_; }  // in elements
-  std::int64_t offset() const { return checked("offset").offset_; }       // in elements, into the storage
+  std::int64_t offset() const { return checked("offset").offset_; }       // position of the first element
   DType dtype() const { return checked("dtype").dtype_; }
   int ndim() const { return checked("ndim").shape_.size(); }
   std::int64_t size() const { return element_count(checked("size").shape_); }
@@ -58,60 +58,60 @@ class NDArray {
   const std::shared_ptr<Storage>& storage() const { return checked("storage").storage_; }
   bool is_contiguous() const;    // row-major without gaps
   bool covers_storage() const;   // writing this array overwrites every byte of its storage
-  bool overlaps_itself() const;  // elements share memory, or might: it cannot be written
+  bool overlaps_itself() const;  // elements share memory, or might: the array cannot be written
 
   // Views: no data moves, var and storage are shared. All but detach() record a gradient where one is needed
-  // (autograd.h). view() throws if the view would exceed the storage. Only this array's elements get gradients through
-  // it; it throws if a gradient is needed and those share memory.
+  // (autograd.h). view() throws if the view would exceed the storage. Only this array's elements get
+  // gradients through view(), which throws if a gradient is needed and they share memory.
   NDArray view(Shape shape, Strides strides, std::int64_t offset, Where where = Where::current()) const;
-  NDArray operator[](Index index) const;  // along axis 0; negative from the end
+  NDArray operator[](Index index) const;  // indexes axis 0; negative from the end
   NDArray operator[](const RangeIndex& range) const { return slice(0, range.slice, range.where); }
-  // x(1, kAll), x(kEllipsis, Slice{.step = -1}), x(kAll, kNewAxis): a key an axis; axes without one are taken whole.
+  // x(1, kAll), x(kEllipsis, Slice{.step = -1}), x(kAll, kNewAxis): one key per axis; others are taken whole.
   NDArray operator()(const AxisKey& first, const AxisKey& = {}, const AxisKey& = {}, const AxisKey& = {},
                      const AxisKey& = {}, const AxisKey& = {}, const AxisKey& = {},
                      const AxisKey& = {}) const;
   NDArray keyed(std::span<const AxisKey> keys, Where where = Where::current()) const;
-  // With arrays of indices (integers) or masks (bool) among the keys, in any place: indexing.h.
+  // Keys that include arrays of indices (integers) or masks (bool), at any position: indexing.h.
   Chosen operator[](const ArrayArgument& indices_or_mask) const;
   template <class... Rest> Chosen operator()(const ArrayArgument& first, const Rest&... rest) const;
   template <class... Rest>
   requires AnyArray<Rest...> Chosen operator()(const AxisKey& first, const Rest&... rest) const;
   NDArray slice(int axis, Slice range, Where where = Where::current()) const;
-  NDArray view_as(Shape shape,
-                  Where where = Where::current()) const;  // of contiguous arrays; one size may be -1
+  // view_as(): only for contiguous arrays; one size may be -1.
+  NDArray view_as(Shape shape, Where where = Where::current()) const;
   NDArray permuted(Dims axes, Where where = Where::current()) const;
-  NDArray broadcast_view(const Shape& shape,
-                         Where where = Where::current()) const;  // stride 0 where broadcast
-  NDArray detach() const;                                        // the same data, outside any autograd tape
+  // The stride is 0 along broadcast axes.
+  NDArray broadcast_view(const Shape& shape, Where where = Where::current()) const;
+  NDArray detach() const;  // the same data, outside any autograd tape
 
-  // Ops. They record a gradient too; astype() to a dtype that is not floating has none.
+  // Ops. They record a gradient too, except astype() to a dtype that is not floating.
   NDArray copy(Where where = Where::current()) const;                    // a new contiguous array
-  NDArray copy_to(Device device, Where where = Where::current()) const;  // a new contiguous array there
-  NDArray contiguous(Where where = Where::current()) const;  // the same memory if it is, else a copy
+  NDArray copy_to(Device device, Where where = Where::current()) const;  // the same on another device
+  NDArray contiguous(Where where = Where::current()) const;  // this array if it is contiguous, else a copy
   NDArray astype(DType dtype,
                  Where where = Where::current()) const;  // a copy, converted as docs/dtypes.md says
 
-  // In place. source is broadcast and converted; if it overlaps this array, as if copied first. A tape does not record
-  // changes in place: throw Error, while recording, if this array was computed from others (except a view of a leaf) or
-  // if source needs a gradient.
+  // Changes in place. source is broadcast and converted; if it overlaps this array, as if copied first. A
+  // tape does not record changes in place: throws Error, while recording, if this array was computed from
+  // others (except a view of a leaf) or if source needs a gradient.
   void assign(const NDArray& source, Where where = Where::current()) const;
   void fill(double value, Where where = Where::current()) const;
   template <std::integral T> void fill(T value, Where where = Where::current()) const {
-    // An i64 and a u64 have digits that a double does not hold.
+    // i64 and u64 have values that a double does not represent.
     const auto wide = static_cast<std::int64_t>(value);
     const bool is_u64 = checked("fill").dtype_ == DType::u64;
     const bool exact = is_u64 || dtype_ == DType::i64 ? wide >= 0 || is_u64 != std::is_signed_v<T> : false;
     exact ? fill_integer(wide, where) : fill(static_cast<double>(value), where);
   }
 
-  void wait() const;                                            // this and what follows blocks
+  void wait() const;                                            // blocks, as do the next functions
   std::string to_string(Where where = Where::current()) const;  // as NumPy prints it
   // The value of an array with one element; T must match the dtype.
   template <class T> T item(Where where = Where::current()) const;
   template <class T> std::vector<T> to_vector(Where where = Where::current()) const;  // row-major
 
-  // The first element: only inside an op that declared var(), or after wait(). T must match the dtype, or be std::byte.
-  // data<const T>() is to read, data<T>() is for ops that mutate var(): the access checker (check.h) checks that.
+  // The first element: only inside an op that declared var(), or after wait(). T must match the dtype, or be
+  // std::byte. Use data<const T>() unless the op mutates var(): the access checker (check.h) tests that.
   template <class T> T* data() const {
     using Value = std::remove_const_t<T>;
     constexpr bool kBytes = std::is_same_v<Value, std::byte>;

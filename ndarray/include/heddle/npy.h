@@ -14,8 +14,9 @@ void save_npy(const std::string& path, const NDArray& array, Where where = Where
 // Throws Error naming the file and what is wrong with it; checks every length in the file. Fortran order is converted.
 NDArray load_npy(const std::string& path, Device device = cpu(), Where where = Where::current());
 
-// The array on the file's own pages, which the system reads when an op touches them, on the current engine's cpu(0). Nothing is
-// copied; changes stay in this process. Do not let the file get shorter meanwhile: the process would be killed.
+// The array on the file's own pages, which the system reads when an op touches them, on the current engine's
+// cpu(0). Nothing is copied; changes stay in this process. The file must not be truncated meanwhile: the
+// process would be killed.
 NDArray map_npy(const std::string& path, Where where = Where::current());
 
 }  // namespace heddle

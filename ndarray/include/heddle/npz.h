@@ -12,9 +12,10 @@ struct NpzOptions {
   bool compressed = false;  // deflate, as numpy.savez_compressed
 };
 
-// Blocks. The same content gives the same bytes. One op copies all arrays, which are of one engine. Replaces the file when it is
-// complete; no arrays make an archive without entries. Throws Error with the path and the reason, rethrows the error that
-// poisons an array, and throws InvalidArgument for bf16, which the format does not have.
+// Blocks. The same content gives the same bytes. One op copies all arrays, which belong to one engine. The
+// new file replaces the old one when it is complete; no arrays make an archive without entries. Throws Error
+// with the path and the reason, rethrows the error that poisons an array, and throws InvalidArgument for
+// bf16, which the format does not have.
 void save_npz(const std::string& path, const std::map<std::string, NDArray>& arrays, NpzOptions options = {},
               Where where = Where::current());
 

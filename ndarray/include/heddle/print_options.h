@@ -14,8 +14,8 @@ struct PrintOptions {
   bool operator==(const PrintOptions&) const = default;
 };
 
-// Each thread has its own options. set_print_options() returns the former ones; it throws InvalidArgument for a number below
-// the least that is named above.
+// Each thread has its own options. set_print_options() returns the previous ones; it throws InvalidArgument
+// for a number below the minimum named above.
 PrintOptions print_options();
 PrintOptions set_print_options(const PrintOptions& options);
 

@@ -13,8 +13,9 @@ namespace heddle {
 // Ten rounds of Philox4x32: four uniform 32-bit words for a counter and a key.
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key);
 
-// A seed and how many numbers have been drawn. Each draw of n elements takes its own range of the counter when it
-// is called, so that the ops may run in any order. Not thread-safe: use one for each thread, or for each purpose.
+// A seed and a position in its sequence of numbers. Each draw of n elements takes its own range of the
+// counter when it is called, so that the ops may run in any order. Not thread-safe: use one for each thread,
+// or for each purpose.
 class Generator {
  public:
   explicit Generator(std::uint64_t seed = 0) : seed_(seed) {}
@@ -26,18 +27,19 @@ class Generator {
                     Where where = Where::current());
   NDArray integers(Shape shape, std::int64_t low, std::int64_t high, DType dtype = DType::i64,
                    Device device = cpu(), Where where = Where::current());
-  NDArray permutation(std::int64_t n, Device device = cpu(),
-                      Where where = Where::current());  // i64, of 0 .. n-1
+  // The numbers 0 .. n-1 as i64.
+  NDArray permutation(std::int64_t n, Device device = cpu(), Where where = Where::current());
 
   std::uint64_t seed() const { return seed_; }
-  std::uint64_t position() const { return position_; }  // in blocks of four words; save both to resume
+  // Position in blocks of four words; save it and the seed to resume.
+  std::uint64_t position() const { return position_; }
   void set_position(std::uint64_t position) { position_ = position; }
 
-  // Generators for parts of a program, such as threads or layers, with seeds of their own that follow from this one's seed and
-  // position. It draws a block, so that the next split gives others. Throws InvalidArgument unless parts > 0.
+  // Generators for parts of a program, such as threads or layers; their seeds follow from this one's seed and
+  // position. Draws a block, so that the next split gives others. Throws InvalidArgument unless parts > 0.
   std::vector<Generator> split(int parts);
-  // A copy that is `times` * 2^40 blocks further on: rank r of a job takes jumped(r), and none draws what another one does.
-  // Throws InvalidArgument unless 0 <= times < 2^24.
+  // A copy that is `times` * 2^40 blocks further on: rank r of a job takes jumped(r), and no two ranks draw
+  // the same numbers. Throws InvalidArgument unless 0 <= times < 2^24.
   Generator jumped(std::int64_t times = 1) const;
 
  private:
@@ -46,7 +48,7 @@ class Generator {
   std::uint64_t position_ = 0;
 };
 
-Generator& default_generator();        // of this thread; seed 0 at first
-void manual_seed(std::uint64_t seed);  // reseeds it
+Generator& default_generator();        // the calling thread's generator; its initial seed is 0
+void manual_seed(std::uint64_t seed);  // reseeds default_generator()
 
 }  // namespace heddle

@@ -13,17 +13,18 @@ struct Safetensors {
   std::map<std::string, std::string> metadata;  // UTF-8
 };
 
-// How to save. A file with checksums (CRC-32 of each array and of the header, as metadata that loading takes out again)
-// is checked when it is loaded. Other programs can read it, but must not write another file with these metadata.
+// How to save. A file with checksums (CRC-32 of each array and of the header, stored as metadata, which
+// loading removes) is checked when it is loaded. Other programs can read it, but must not write another file
+// with these metadata.
 struct SafetensorsOptions {
   bool checksums = false;
 };
 
-// Blocks. The same content gives the same bytes. One op reads all arrays, which are of one engine, so that it sees no
-// change that other threads push meanwhile (arrays that are not contiguous are copied just before). Writes a temporary
-// file beside `path`, syncs and renames it: a crash leaves the old file or the new one, and perhaps a temporary one,
-// which the next save to `path` removes. Throws Error with the path and the system's message, and rethrows the error
-// that poisons an array.
+// Blocks. The same content gives the same bytes. One op reads all arrays, which belong to one engine, so that
+// it sees no change that other threads push meanwhile (arrays that are not contiguous are copied just
+// before). Writes a temporary file beside `path`, syncs and renames it: a crash leaves the old file or the
+// new one, and perhaps a temporary one, which the next save to `path` removes. Throws Error with the path and
+// the system's message, and rethrows the error that poisons an array.
 void save_safetensors(const std::string& path, const Safetensors& content, SafetensorsOptions options = {},
                       Where where = Where::current());
 
@@ -31,9 +32,9 @@ void save_safetensors(const std::string& path, const Safetensors& content, Safet
 // every length in the file.
 Safetensors load_safetensors(const std::string& path, Device device = cpu(), Where where = Where::current());
 
-// The arrays on the file's own pages, which the system reads when an op touches them, on the current engine's cpu(0). Nothing
-// is copied but arrays out of alignment; changes stay in this process. Checksums of arrays are not looked at. Do not let the
-// file get shorter meanwhile: the process would be killed.
+// The arrays on the file's own pages, which the system reads when an op touches them, on the current engine's
+// cpu(0). Nothing is copied but arrays out of alignment; changes stay in this process. Checksums of arrays
+// are not checked. The file must not be truncated meanwhile: the process would be killed.
 Safetensors map_safetensors(const std::string& path, Where where = Where::current());
 
 // Only the metadata of the file: reads no array and needs no engine.

@@ -9,9 +9,9 @@
 
 namespace heddle {
 
-// A number of any C++ type with all its digits. Beside an array it takes the array's dtype where its kind allows
-// (NumPy's weak scalars): f32 * 2.5 is f32, i32 * 2 is i32, but i32 * 2.5 is f64, bool + 1 is i64 and bool + true is bool.
-// An integer above an int64 goes with u64 and floating dtypes alone.
+// A number of any C++ type with all its digits. Beside an array it takes the array's dtype where its kind
+// allows (NumPy's weak scalars): f32 * 2.5 is f32, i32 * 2 is i32, but i32 * 2.5 is f64, bool + 1 is i64 and
+// bool + true is bool. An integer above the int64 range works with u64 and floating dtypes only.
 class Scalar {
  public:
   template <std::integral T>
@@ -25,8 +25,9 @@ class Scalar {
   requires is_half_type<T> Scalar(T value) : Scalar(static_cast<double>(value)) {}
 
   bool is_boolean() const { return kind_ == Kind::boolean; }
-  bool is_integral() const { return kind_ <= Kind::integer; }  // a bool is, an integer above an int64 is not
-  bool is_huge() const { return kind_ == Kind::huge; }         // an integer above an int64
+  // True for a bool, false for an integer above the int64 range.
+  bool is_integral() const { return kind_ <= Kind::integer; }
+  bool is_huge() const { return kind_ == Kind::huge; }  // an integer above the int64 range
   double real() const {
     if (is_huge()) return static_cast<double>(static_cast<std::uint64_t>(integer_));
     return is_integral() ? static_cast<double>(integer_) : real_;
@@ -48,7 +49,7 @@ class Scalar {
   union {
     std::int64_t integer_;
     double real_;
-  };  // of a huge one the bits of a uint64
+  };  // integer_ of a huge one: the bits of a uint64
   enum class Kind : std::uint8_t { boolean, integer, huge, real } kind_;
 };
 

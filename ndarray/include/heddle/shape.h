@@ -45,11 +45,11 @@ using Strides = Dims;
 std::int64_t element_count(const Shape& shape);          // throws InvalidArgument past 2^63-1 or below 0
 Strides contiguous_strides(const Shape& shape);          // row-major
 Shape broadcast_shapes(const Shape& a, const Shape& b);  // NumPy's rule; throws InvalidArgument naming both
-int normalize_axis(std::int64_t axis, int ndim);         // -1 is the last; throws InvalidArgument
+int normalize_axis(std::int64_t axis, int ndim);         // -1 is the last axis; throws InvalidArgument
 std::ostream& operator<<(std::ostream& out, const Dims& dims);
 
 namespace ndarray_detail {
-// normalize_axis for an array of `shape`; the error names the function `name` and the shape.
+// As normalize_axis, for an array of `shape`; the error names the function `name` and the shape.
 int axis_of(const char* name, std::int64_t axis, const Shape& shape);
 }  // namespace ndarray_detail
 

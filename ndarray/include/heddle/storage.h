@@ -20,8 +20,8 @@ struct SiteCount;
 
 class Storage {
  public:
-  // Memory is taken from the device's caching allocator at the first data(), and given back when the last
-  // array and the last op that hold this storage are gone.
+  // Memory is taken from the device's caching allocator at the first data(), and returned when the last array
+  // and the last op that hold this storage are gone.
   Storage(Engine& engine, Device device, std::size_t bytes);
   // Uses memory that the caller has allocated on that device, aligned for the elements, and holds the pointer as long
   // as the storage lives. The only way to have an array on a gpu(i).
@@ -31,7 +31,7 @@ class Storage {
   Storage& operator=(const Storage&) = delete;
 
   const Var& var() const { return var_; }
-  // Throws Error once the engine is destroyed: the values of an array can be read then, and no op has it any more.
+  // Throws Error once the engine is destroyed: the array's values can be read then, but no op can use it.
   Engine& engine() const {
     Engine* engine = engine_->load(std::memory_order_relaxed);
     if (!engine) [[unlikely]]
@@ -42,14 +42,15 @@ class Storage {
   Device device() const { return device_; }
   std::size_t bytes() const { return bytes_; }
 
-  // 64-byte aligned. Only inside an op that declared var(), or after a wait: the access checker (check.h) compares
-  // `touch` with that, and throws UndeclaredAccess, describing the array if one is given. Throws OutOfMemory
-  // (array_error.h), and Error for memory that the CPU cannot reach.
+  // The memory, 64-byte aligned. Only inside an op that declared var(), or after a wait: the access checker
+  // (check.h) compares `touch` with that, and throws UndeclaredAccess, describing the array if one is given.
+  // Throws OutOfMemory (array_error.h), and Error for memory that the CPU cannot reach.
   std::byte* data(check::Touch touch = check::Touch::write, const NDArray* seen_as = nullptr);
-  // For ops on streams of the device, which do not dereference the pointer on the CPU.
+  // As data(), for ops on streams of the device, which do not dereference the pointer on the CPU.
   std::byte* device_data(check::Touch touch = check::Touch::write, const NDArray* seen_as = nullptr);
 
-  // The number of ops pushed so far that change this storage: by it autograd finds that saved values were overwritten.
+  // The number of ops pushed so far that change this storage: by it autograd detects overwritten saved
+  // values.
   std::uint64_t version() const { return version_.load(std::memory_order_relaxed); }
   void bump_version() {
     version_.fetch_add(1, std::memory_order_relaxed);
@@ -58,23 +59,23 @@ class Storage {
 
  private:
   Var var_;
-  const std::atomic<Engine*>* engine_;  // as long as var_ is there
+  const std::atomic<Engine*>* engine_;  // valid as long as var_
   Device device_;
   std::size_t bytes_;
-  const std::shared_ptr<std::byte> lent_;  // null: the memory is the allocator's
+  const std::shared_ptr<std::byte> lent_;  // memory from outside; null: the allocator's
   std::atomic<std::byte*> data_{nullptr};
   std::atomic<std::uint64_t> version_{0};
   check::Record record_;
   ndarray_detail::SiteCount* const count_;  // null: not counted by line
 };
 
-// What the caching CPU allocator holds. Thread-safe.
+// Statistics of the caching CPU allocator. Thread-safe.
 struct AllocatorStats {
   std::size_t in_use;  // bytes handed out
   std::size_t cached;  // bytes kept for reuse
   std::size_t peak;    // most bytes handed out so far
 };
 AllocatorStats cpu_allocator_stats();
-void cpu_allocator_trim();  // gives cached memory back to the system
+void cpu_allocator_trim();  // returns cached memory to the system
 
 }  // namespace heddle

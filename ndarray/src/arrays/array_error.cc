@@ -32,8 +32,8 @@ void refuse_undefined(const char* name) {
 
 void rename_error(const char* name, const InvalidArgument& error) {
   const std::string text = error.message();
-  if (text.starts_with("HEDDLE_"))
-    throw;  // a variable of the environment, read by the first call that needs an engine
+  // The message names an environment variable, which is read by the first call that needs an engine.
+  if (text.starts_with("HEDDLE_")) throw;
   const std::size_t end = text.find(": ");
   const std::string renamed = name + (end == std::string::npos ? ": " + text : text.substr(end));
   if (dynamic_cast<const InvalidIndex*>(&error)) throw InvalidIndex(renamed);
@@ -43,7 +43,7 @@ void rename_error(const char* name, const InvalidArgument& error) {
 void rethrow_file_error(const char* name, const Error& error) {
   const auto* const argument = dynamic_cast<const InvalidArgument*>(&error);
   if (typeid(error) != typeid(Error) && typeid(error) != typeid(InvalidArgument)) throw;
-  // An error with the place of another call is that of an op that computes an array which is to be saved: it stays as it is.
+  // An error with another call site comes from an op that computes an array to be saved: it stays unchanged.
   const std::string bare = without_place(error.what());
   const bool elsewhere = bare != error.what() && with_place(bare) != error.what();
   if (argument ? argument->where().line() != CallSite::of_error().line() : elsewhere) throw;

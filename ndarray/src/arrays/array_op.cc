@@ -19,7 +19,7 @@ void check_array(const char* name, const NDArray& array, const Engine** engine) 
   }
 }
 
-// What is captured changes the array in each launch as well.
+// A captured op changes the array in each launch as well.
 void count_change(const std::shared_ptr<Storage>& storage) {
   storage->bump_version();
   if (!is_capturing()) [[likely]]
@@ -29,7 +29,7 @@ void count_change(const std::shared_ptr<Storage>& storage) {
 
 }  // namespace
 
-// Handing an op to another core costs some 200 ns, and the wake-up of a thread more: measured with `add` and `sum`, docs/operators_speed.md.
+// Passing an op to another core costs some 200 ns, and waking a thread more: docs/operators_speed.md.
 bool ndarray_detail::is_brief(std::span<const NDArray> arrays) {
   constexpr std::int64_t kMostElements = 1024;
   for (const NDArray& array : arrays) {

@@ -1,6 +1,6 @@
-// Blocks come in size classes, four an octave, and each class keeps a list of the blocks it got back. Cached blocks
-// and the slack behind a request are poisoned for AddressSanitizer, so that caching hides neither a use after free
-// nor an overrun. The lists are outside the blocks, because all of a block is poisoned.
+// Blocks come in size classes, four an octave, and each class keeps a list of freed blocks. Cached blocks and
+// the slack behind a request are poisoned for AddressSanitizer, so that caching hides neither a use after
+// free nor an overrun. The lists are outside the blocks, because all of a block is poisoned.
 #include "arrays/cpu_allocator.h"
 
 #include <algorithm>
@@ -33,9 +33,9 @@ constexpr std::size_t kAlwaysCached = std::size_t{64} << 20;
 constexpr std::size_t kLargest = std::numeric_limits<std::size_t>::max() / 4;
 
 struct Bin {
-  std::mutex mutex;  // guards free; never held while another is taken
+  std::mutex mutex;  // guards `free`; never held while the mutex of another Bin is taken
   std::vector<std::byte*> free;
-  std::atomic<bool> used{false};  // since evict() last looked at it
+  std::atomic<bool> used{false};  // used since evict() last looked at this Bin
 };
 
 std::size_t bin_of(std::size_t block_size) {
@@ -50,8 +50,9 @@ std::size_t limit_in(const std::string& file) {
   return std::ifstream(file) >> bytes ? bytes : kLargest;
 }
 
-// The smallest limit of this process's control groups, version 2 ("0::/path") or 1 ("7:memory:/path"), and of the
-// groups above them. A group's path may not exist here: a container's own group is mounted as the root.
+// The smallest limit of this process's control groups, version 2 ("0::/path") or 1 ("7:memory:/path"), and of
+// the groups above them. A group's path may not exist in this file system: a container's own group is mounted
+// as the root.
 std::size_t control_group_limit() {
   std::size_t limit = kLargest;
   std::ifstream groups("/proc/self/cgroup");
@@ -126,8 +127,8 @@ class CpuAllocator {
  private:
   static std::size_t size_of_bin(std::size_t bin) { return (std::size_t{4} + bin % 4) << (bin / 4) >> 2; }
 
-  // A program is likely to use as much memory again as it has used at one time. It may cache no more than that: a
-  // program whose arrays change their sizes would fill every size class in turn.
+  // A program is likely to use as much memory again as it has used at one time. No more than that is cached:
+  // a program whose arrays change their sizes would fill every size class.
   std::size_t cache_limit() const noexcept {
     return std::min(most_cached_.load(std::memory_order_relaxed),
                     std::max(kAlwaysCached, peak_.load(std::memory_order_relaxed)));
@@ -142,7 +143,8 @@ class CpuAllocator {
     return true;
   }
 
-  // Gives back blocks of size classes that were not used since the last round over all classes (the clock algorithm).
+  // Frees blocks of size classes that were not used since the last round over all classes (the clock
+  // algorithm).
   void evict() noexcept {
     const std::size_t limit = cache_limit();
     for (std::size_t turns = 0; turns < 3 * bins_.size(); ++turns) {
@@ -195,8 +197,8 @@ class CpuAllocator {
     void* block = nullptr;
     const bool huge = size >= kHugePage;
     if (posix_memalign(&block, huge ? kHugePage : kAlign, size) != 0) return nullptr;
-    // Kernels read large arrays from end to end, where small pages cost most. An error is ignored: small pages work
-    // too.
+    // Kernels read large arrays from end to end, where small pages cost most. An error is ignored, since
+    // small pages work too.
     if (huge) madvise(block, size / kHugePage * kHugePage, MADV_HUGEPAGE);
     return static_cast<std::byte*>(block);
   }
@@ -213,7 +215,7 @@ class CpuAllocator {
   std::atomic<std::size_t> in_use_{0}, cached_{0}, peak_{0}, hand_{0};
 };
 
-// Never destroyed: arrays in static variables give their memory back during static destruction.
+// Never destroyed: arrays in static variables free their memory during static destruction.
 CpuAllocator& allocator() {
   static CpuAllocator& instance = *new CpuAllocator;
   return instance;

@@ -5,10 +5,10 @@
 
 namespace heddle::ndarray_detail {
 
-// At least `bytes` bytes, 64-byte aligned, of undetermined content. Throws std::bad_alloc.
+// Allocates at least `bytes` bytes, 64-byte aligned, of undetermined content. Throws std::bad_alloc.
 std::byte* cpu_allocate(std::size_t bytes);
 
-// Gives back what cpu_allocate(bytes) returned.
+// Frees what cpu_allocate(bytes) returned.
 void cpu_deallocate(std::byte* block, std::size_t bytes) noexcept;
 
 // The size that a request is rounded up to: under 25% more, but at least 64.

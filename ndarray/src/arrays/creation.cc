@@ -17,7 +17,7 @@ namespace heddle {
 
 namespace {
 
-// Holds the difference of any two integers of 64 bits.
+// An integer type that holds the difference of any two 64-bit integers.
 __extension__ using Wide = __int128;
 
 bool is_whole(Scalar value) { return value.is_integral() || value.is_huge(); }
@@ -30,11 +30,11 @@ std::string text_of(Scalar value) {
   return value.is_integral() ? std::to_string(value.as<std::int64_t>()) : number_text(value.real());
 }
 
-// How many numbers arange() makes.
+// The number of elements of arange().
 std::int64_t range_length(Scalar begin, Scalar end, Scalar step) {
   double count = std::ceil((end.real() - begin.real()) / step.real());
   if (step.real() == 0 || !std::isfinite(count) || count > 9e18) {
-    // Without the names of begin and end, which are start and stop in Python.
+    // The message does not name begin and end, which are called start and stop in Python.
     throw InvalidArgument("arange: from " + text_of(begin) + " to before " + text_of(end) +
                           ", where step is " + text_of(step) +
                           "; wanted finite numbers, a step that is not 0, and at most 9e18 elements");
@@ -46,7 +46,7 @@ std::int64_t range_length(Scalar begin, Scalar end, Scalar step) {
   return static_cast<std::int64_t>(std::max(whole, Wide{0}));
 }
 
-// Whether all numbers of a range are integers that T has.
+// Whether T represents all numbers of a range exactly, as integers.
 template <class T> bool fits_exactly(Scalar begin, Scalar step, std::int64_t length) {
   if constexpr (!std::is_integral_v<T> || std::is_same_v<T, bool>) {
     return false;
@@ -130,7 +130,7 @@ template <class T> NDArray array(const std::vector<T>& values, Shape shape, Devi
     throw InvalidArgument("array: " + std::to_string(values.size()) + " values for shape " +
                           shape.to_string());
   }
-  // No op uses the array yet: its memory may be written here.
+  // No op uses the array yet, so its memory may be written here.
   std::copy(values.begin(), values.end(), result.data<T>());
   return result;
 }

@@ -1,4 +1,4 @@
-// Where the elements of an array lie in its storage.
+// The position of an array's elements in its storage.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,8 @@
 
 namespace heddle::ndarray_detail {
 
-// Offsets of the first and last element in memory, both inclusive; of an array with at least one element.
+// Offsets of the lowest and the highest element in memory, both inclusive; for arrays with at least one
+// element.
 struct Extent {
   std::int64_t first, last;
 };
@@ -20,7 +21,7 @@ bool may_overlap(const NDArray& a, const NDArray& b);
 // broadcasts of contiguous arrays; for other strides it may be true although no two elements do.
 bool overlaps_itself(const Shape& shape, const Strides& strides);
 
-// Whether an array of shape `from` broadcasts to `to`: `to` is what broadcasting makes of both.
+// Whether an array of shape `from` broadcasts to `to`: broadcasting both gives `to`.
 bool broadcasts_to(const Shape& from, const Shape& to);
 
 }  // namespace heddle::ndarray_detail

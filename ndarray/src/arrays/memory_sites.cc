@@ -31,10 +31,10 @@ bool wanted_from_the_start() {
 
 struct Counts {
   std::atomic<bool> on{wanted_from_the_start()};
-  std::mutex mutex;  // guards what follows
+  std::mutex mutex;  // guards all below
   std::map<std::pair<std::string, unsigned>, SiteCount> by_line;
   std::size_t bytes = 0, peak = 0;
-  bool peak_noted = true;  // each site's at_peak is of the present peak
+  bool peak_noted = true;  // whether each site's at_peak is of the present peak
 
   void note_peak() {
     if (std::exchange(peak_noted, true)) return;

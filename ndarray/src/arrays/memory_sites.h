@@ -7,11 +7,11 @@ namespace heddle::ndarray_detail {
 
 struct SiteCount;
 
-// For a new storage: where to count it; null while nothing is counted.
+// Called for a new storage: returns its counter; null while nothing is counted.
 SiteCount* count_storage();
-// The storage that count_storage() has counted has taken memory of so many bytes.
+// Called when a counted storage has allocated so many bytes.
 void count_memory(SiteCount& count, std::size_t bytes);
-// The storage ends, and gives back so many bytes; 0 if it has taken none.
+// Called when a counted storage ends and frees so many bytes; 0: it has allocated none.
 void end_count(SiteCount& count, std::size_t bytes) noexcept;
 
 }  // namespace heddle::ndarray_detail

@@ -21,7 +21,7 @@ std::size_t checked_bytes(const Shape& shape, DType dtype) {
   return static_cast<std::size_t>(bytes);
 }
 
-// A new array on the engine of `like`, which need not be the current one.
+// Makes an array on the engine of `like`, which need not be the current engine.
 NDArray new_beside(const NDArray& like, DType dtype, Device device) {
   EngineScope scope(like.engine());
   return NDArray(like.shape(), dtype, device);
@@ -91,7 +91,7 @@ bool NDArray::is_contiguous() const {
   for (int i = ndim() - 1; i >= 0; --i) {
     if (shape_[i] == 0) return true;
     if (shape_[i] != 1 && strides_[i] != expected) {
-      return size() == 0;  // strides do not matter if another axis is empty
+      return size() == 0;  // strides do not matter, since another axis is empty
     }
     expected *= shape_[i];
   }
@@ -145,7 +145,8 @@ void NDArray::assign(const NDArray& source, Where where) const {
   if (source.grad_meta()) source.grad_meta()->check_source("assign");
   if (same_view(*this, source)) return;
   NDArray given = source.detach();
-  while (given.ndim() > ndim() && given.shape_[0] == 1) given = given[0];  // as NumPy does
+  // Leading axes of length 1 are dropped, as in NumPy.
+  while (given.ndim() > ndim() && given.shape_[0] == 1) given = given[0];
   if (!ndarray_detail::broadcasts_to(given.shape_, shape_)) {
     throw InvalidArgument("assign: a source of shape " + source.shape_.to_string() +
                           " does not broadcast to a target of shape " + shape_.to_string());
@@ -195,7 +196,7 @@ template <class T> T NDArray::item(Where where) const {
 template <class T> std::vector<T> NDArray::to_vector(Where where) const {
   const CallSite site(where);
   check_dtype("to_vector", dtype_of<T>);
-  // Bools are read into a plain array: a vector<bool> has no memory to copy to.
+  // Bools are read as bytes: a vector<bool> has no memory to copy to.
   using Element = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
   auto values = std::make_shared<std::vector<Element>>(static_cast<std::size_t>(size()));
   ndarray_detail::read_now(*this, "to_vector", [values, source = detach()] {

@@ -5,7 +5,7 @@
 
 namespace heddle::ndarray_detail {
 
-// An array of undetermined values. Errors of shape or device name the function `name`.
+// Makes an array of undetermined values for the public function `name`, which errors of shape or device name.
 inline NDArray new_array(const char* name, const Shape& shape, DType dtype, Device device) {
   return in_name_of(name, [&] { return NDArray(shape, dtype, device); });
 }

@@ -33,8 +33,8 @@ struct Widths {
   }
 };
 
-// The format of all floating-point elements of one array, which depends on the largest and the smallest of them. T is
-// float or double; halves are printed as floats with other shortest digits.
+// The format of all floating-point elements of one array, which depends on the largest and the smallest of
+// them. T is float or double; halves are printed as floats with shortest digits of their own.
 template <class T> class FloatFormat {
  public:
   using Shortest = ndarray_detail::Decimal (*)(T x);
@@ -71,8 +71,8 @@ template <class T> class FloatFormat {
   std::string plain(T x) const {
     const ndarray_detail::Decimal decimal = shortest_(x);
     const int places = static_cast<int>(decimal.digits.size()) - decimal.point;
-    if (places < 0)
-      return plain_text(ndarray_detail::rounded_plain(x, 1));  // an array shows all digits of a large number
+    // An array shows all digits of a large number.
+    if (places < 0) return plain_text(ndarray_detail::rounded_plain(x, 1));
     return plain_text(places <= precision_ ? decimal : ndarray_detail::rounded_plain(x, precision_));
   }
 
@@ -89,7 +89,8 @@ template <class T> class FloatFormat {
       largest = std::max(largest, std::abs(x));
       smallest = std::min(smallest, std::abs(x));
     }
-    // Compared in the array's dtype: the f32 next to 0.0001 is below it as a double, and plain.
+    // Compared in the array's dtype: the f32 next to 0.0001 is below 0.0001 as a double, but is not printed
+    // in scientific form.
     const T least_plain = in_dtype(T(0.0001)), ratio = in_dtype(largest / smallest);
     const bool small = !suppress_ && (smallest < least_plain || ratio > T(1000));
     scientific_ = largest > 0 && (largest >= T(1e8) || small);
@@ -134,7 +135,7 @@ template <class T> class FloatFormat {
 
 template <class T> std::string integer_text(T x) { return std::to_string(x); }
 
-// Reads an element from memory: a bool as a byte, because it may be any byte there, a half as a float.
+// Reads an element from memory: a bool as a byte, because the byte may have any value, a half as a float.
 template <class T> using Stored = std::conditional_t<std::is_same_v<T, bool>, ndarray_detail::BoolByte, T>;
 template <class T> auto load(const std::byte* at) {
   const Stored<T> value = *reinterpret_cast<const Stored<T>*>(at);
@@ -174,7 +175,7 @@ ElementText make_format(DType dtype, const PrintOptions& options,
   }
 }
 
-// A single number, as Python's str writes a NumPy scalar.
+// The text of a single number, as Python's str writes a NumPy scalar.
 template <class T> std::string scalar_text(const std::byte* at) {
   const auto x = load<T>(at);
   if constexpr (std::is_same_v<T, bool>) {
@@ -196,7 +197,7 @@ template <class T> std::string scalar_text(const std::byte* at) {
   }
 }
 
-// One array being printed.
+// Prints one array.
 class Printer {
  public:
   Printer(const NDArray& array, const PrintOptions& options)
@@ -205,7 +206,7 @@ class Printer {
     data_ = array.data<const std::byte>();
     summarised_ = array.size() > options.threshold;
     const auto bytes = static_cast<std::int64_t>(size_of(dtype_));
-    // What overflows belongs to an axis, or an array, where no step is made.
+    // A stride overflows only for an axis, or an array, along which no step is made.
     for (int axis = 0; axis < strides_.size(); ++axis)
       if (__builtin_mul_overflow(strides_[axis], bytes, &strides_[axis])) strides_[axis] = 0;
   }
@@ -222,7 +223,7 @@ class Printer {
  private:
   bool summarised(int axis) const { return summarised_ && shape_[axis] > 2 * options_.edgeitems; }
 
-  // Calls visit(index) for the indices of an axis that are shown, and gap() where some are left out.
+  // Calls visit(index) for the shown indices of an axis, and gap() where some are left out.
   template <class Visit, class Gap> void each_shown(int axis, const Visit& visit, const Gap& gap) const {
     for (std::int64_t i = 0; i < shape_[axis]; ++i) {
       if (summarised(axis) && i == options_.edgeitems) {
@@ -286,7 +287,7 @@ class Printer {
 
   const PrintOptions options_;
   Shape shape_;
-  Strides strides_;  // in bytes
+  Strides strides_;  // strides in bytes
   DType dtype_;
   const std::byte* data_;
   bool summarised_;

@@ -45,7 +45,7 @@ std::string Dims::to_string() const {
 }
 
 std::int64_t element_count(const Shape& shape) {
-  // A dimension of size 0 counts as 1 here, so that the strides of an empty shape cannot overflow either.
+  // A dimension of size 0 is counted as 1, so that the strides of an empty shape cannot overflow either.
   std::int64_t count = 1;
   bool none = false;
   for (std::int64_t n : shape) {

@@ -16,11 +16,11 @@ namespace heddle::ndarray_detail {
 
 namespace {
 
-constexpr std::int64_t kChunk = 32 * 1024;     // elements a parallel chunk
+constexpr std::int64_t kChunk = 32 * 1024;     // elements of a parallel chunk
 constexpr std::int64_t kParallel = 64 * 1024;  // with fewer elements the calling thread copies alone
 constexpr std::int64_t kTile = 16;             // one cache line of f32
 
-// One loop: its length and how far a step moves in the target and in the source, in elements.
+// One loop: its length, and how far a step moves in the target and in the source, in elements.
 struct Loop {
   std::int64_t n = 1, target = 0, source = 0;
 };
@@ -88,8 +88,8 @@ void copy_block(std::byte* target_bytes, const std::byte* source_bytes, const Bl
   }
 }
 
-// Integers are copied by few kernels: the target gets the low bits, and only a wider target shows the source's sign.
-// A type that is no integer is itself: Clang forms the name in branches that are not compiled for it.
+// Integers are copied by few kernels: the target gets the low bits, and only a wider target shows the
+// source's sign. Other types map to themselves: Clang instantiates the alias in discarded branches too.
 template <class To>
 using LowBits = typename std::conditional_t<std::is_integral_v<To> && !std::is_same_v<To, bool>,
                                             std::make_unsigned<To>, std::type_identity<To>>::type;
@@ -102,7 +102,7 @@ template <class To> BlockKernel kernel_to(DType source) {
   return visit_number(source, []<class T>() -> BlockKernel {
     using From = std::conditional_t<std::is_same_v<T, bool>, BoolByte, T>;
     if constexpr (std::is_same_v<To, OddFloat> && (sizeof(From) <= 2 || std::is_same_v<From, float>)) {
-      return copy_block<float, From>;  // exact
+      return copy_block<float, From>;  // f32 holds these types exactly
     } else if constexpr (std::is_integral_v<To> && !std::is_floating_point_v<From>) {
       return copy_block<LowBits<To>, BitsFor<To, From>>;
     } else {
@@ -111,8 +111,8 @@ template <class To> BlockKernel kernel_to(DType source) {
   });
 }
 
-// What each part of the copy runs: one kernel, or two by way of f32 if one side is a half type, so that fewer kernels
-// are built.
+// The kernels that each part of the copy runs: one, or two by way of f32 if one side is a half type, so that
+// fewer kernels are built.
 struct Kernels {
   BlockKernel first, second = nullptr;
 };
@@ -190,7 +190,7 @@ std::int64_t pieces(std::int64_t count, std::int64_t length) { return (count + l
 
 // The whole copy as a list of units; a unit is a part of one block, cut so that it has at most kChunk elements.
 struct CopyPlan {
-  LoopNest nest;  // ends in the loops over the pieces of the block
+  LoopNest nest;  // the loops outside the block
   Block block;
   std::int64_t units = 1;
   Kernels kernels;

@@ -1,4 +1,4 @@
-// Copies between any two layouts. To be called inside an op, or on memory that no other thread touches.
+// Copies between any two layouts. Call inside an op, or on memory that no other thread accesses.
 #pragma once
 
 #include <cstddef>

@@ -30,7 +30,7 @@ Range resolve(const Slice& slice, std::int64_t n) {
   const std::int64_t end = slice.end ? clamp_index(*slice.end, n, low, high) : slice.step > 0 ? n : -1;
   const std::int64_t span = slice.step > 0 ? end - begin : begin - end;
   if (span <= 0) return {begin, 0};
-  // Unsigned, because the smallest int64 has no absolute value as an int64.
+  // Unsigned, because the absolute value of the smallest int64 is no int64.
   const auto step = static_cast<std::uint64_t>(slice.step);
   const std::uint64_t stride = slice.step > 0 ? step : 0 - step;
   return {begin, static_cast<std::int64_t>((static_cast<std::uint64_t>(span) - 1) / stride) + 1};
@@ -43,7 +43,7 @@ Range resolve(const Slice& slice, std::int64_t n) {
                         std::to_string(held) + " elements");
 }
 
-// A view without elements is inside wherever it starts in the storage, also just behind the last element.
+// A view without elements is inside wherever it starts in the storage, even just behind the last element.
 void check_inside(const Shape& shape, const Strides& strides, std::int64_t offset, std::int64_t held) {
   std::int64_t first = offset, last = offset;
   const bool none = element_count(shape) == 0;
@@ -58,7 +58,7 @@ void check_inside(const Shape& shape, const Strides& strides, std::int64_t offse
   if (first < 0 || last > held - (none ? 0 : 1)) outside(shape, strides, offset, held);
 }
 
-// Replaces a -1 by the size that the other dimensions leave.
+// Replaces a -1 in `shape` by the size that the other dimensions leave.
 Shape complete(Shape shape, std::int64_t size) {
   int missing = -1;
   std::int64_t known = 1;
@@ -98,7 +98,7 @@ bool may_overlap(const NDArray& a, const NDArray& b) {
 }
 
 bool overlaps_itself(const Shape& shape, const Strides& strides) {
-  Dims steps, counts;  // of the axes with more than one element, shortest step first
+  Dims steps, counts;  // axes with more than one element, shortest step first
   for (int i = 0; i < shape.size(); ++i) {
     if (shape[i] == 0) return false;
     if (shape[i] == 1) continue;
@@ -128,7 +128,7 @@ bool broadcasts_to(const Shape& from, const Shape& to) {
 
 }  // namespace ndarray_detail
 
-// The offset of an empty view is not moved, so that it stays inside the storage.
+// The offset of an empty view stays unchanged, so that it is inside the storage.
 NDArray NDArray::view_of(Shape shape, Strides strides, std::int64_t offset) const {
   NDArray result;
   result.storage_ = storage_;
@@ -169,7 +169,7 @@ void check_index(const char* name, int axis, std::int64_t index, const Shape& sh
                                                  " axes of an array of shape " + shape.to_string()));
 }
 
-// Before an index takes its axis away: errors count axes as the caller does.
+// Called before an index removes its axis: errors number axes as the caller does.
 void check_indices(std::span<const AxisKey> keys, const Shape& shape, int of_ellipsis) {
   int axis = 0;
   for (const AxisKey& key : keys) {
@@ -261,7 +261,8 @@ NDArray NDArray::slice(int axis, Slice range, Where where) const {
   Shape shape = shape_;
   Strides strides = strides_;
   shape[at] = found.count;
-  // The stride of an axis with less than two elements is not used, and kept as it is: a huge step could overflow it.
+  // The stride of an axis with less than two elements is unused and stays unchanged: a huge step could
+  // overflow it.
   if (found.count > 1) strides[at] *= range.step;
   NDArray result = view_of(shape, strides, found.count > 0 ? offset_ + found.begin * strides_[at] : offset_);
   if (grad_meta_) grad_meta_->record_slice("slice", result, *this, at, range);

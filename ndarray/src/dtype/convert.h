@@ -8,7 +8,7 @@
 
 namespace heddle::ndarray_detail {
 
-// The type by which a bool is read from an array: memory that was not written yet may hold any byte.
+// The type as which a bool is read from an array: memory that was not written yet may hold any byte.
 struct BoolByte {
   std::uint8_t bits;
 };

@@ -8,10 +8,10 @@ namespace heddle {
 
 namespace {
 
-// A bool counts as an unsigned integer without bytes.
+// The size of an integer dtype; a bool counts as an unsigned integer without bytes.
 std::size_t integer_bytes(DType dtype) { return dtype == DType::boolean ? 0 : size_of(dtype); }
 
-// The narrowest that holds all values of both; f64 for u64 and a signed one, for which there is none.
+// The narrowest dtype that represents all values of both; f64 for u64 and a signed one, which have none.
 DType promote_integers(DType a, DType b) {
   if (integer_bytes(a) > integer_bytes(b)) std::swap(a, b);
   const bool one_sign = a == DType::boolean || is_unsigned(a) == is_unsigned(b);
@@ -28,7 +28,7 @@ DType promote_integers(DType a, DType b) {
   }
 }
 
-// f16 holds integers of one byte, f32 those of two.
+// f16 represents all integers of one byte, f32 those of two.
 DType promote_floating(DType floating, DType integer) {
   const std::size_t bytes = integer_bytes(integer);
   if (floating == DType::bf16 || floating == DType::f64 || bytes <= 1) return floating;

@@ -11,7 +11,7 @@ namespace heddle::ndarray_detail {
 
 namespace {
 
-// Parses "d.ddde+XX", as to_chars writes it.
+// Parses the form "d.ddde+XX" of to_chars.
 Decimal parse_scientific(const std::string& text, bool negative) {
   Decimal decimal;
   decimal.negative = negative;
@@ -47,7 +47,7 @@ template <class T> bool names(const Decimal& decimal, double size) {
   return static_cast<double>(T(value_of(decimal))) == size;
 }
 
-// Adds one to the last digit.
+// The decimal with one added to its last digit.
 Decimal raised(Decimal decimal) {
   std::size_t i = decimal.digits.size();
   while (i > 0 && decimal.digits[i - 1] == '9') decimal.digits[--i] = '0';

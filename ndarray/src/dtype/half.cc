@@ -1,4 +1,5 @@
-// Compiled for the machine's vector width, if the build is (HEDDLE_ARCH): x86-64 by itself has no instruction for f16.
+// Compiled for the machine's vector width if the build is (HEDDLE_ARCH): baseline x86-64 has no instruction
+// for f16.
 #include <heddle/half.h>
 
 #ifdef __F16C__
@@ -9,8 +10,8 @@ namespace heddle {
 
 namespace {
 
-// Each returns how many elements it has converted, in whole vectors. The loops below do the rest; for bf16 the compiler
-// vectorises them.
+// Both return the number of elements that were converted, in whole vectors. The loops below convert the rest;
+// the compiler vectorises those of bf16.
 std::size_t widen_vectors([[maybe_unused]] const Float16* from, [[maybe_unused]] float* to,
                           [[maybe_unused]] std::size_t count) {
   std::size_t i = 0;

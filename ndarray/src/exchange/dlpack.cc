@@ -55,7 +55,7 @@ Device device_of(const heddle_dl_device& given) {
                         ", index " + std::to_string(given.index));
 }
 
-// What a loan holds: the struct that the receiver gets comes first in memory of its own.
+// The contents of a loan. The struct that the receiver gets is its first member; the loan owns it.
 template <class Managed> struct Loan {
   Managed managed{};
   NDArray array;
@@ -71,7 +71,7 @@ void wait_for_all(const NDArray& array) {
   if (is_idle(array.var())) return;
   Engine& engine = array.engine();
   const Var done = engine.new_var();
-  // Behind those that read the array too: the receiver may write.
+  // The op mutates the array: it also comes after ops that read, since the receiver may write.
   engine.push([] {}, {.read = {array.var()}, .mutate = {array.var(), done}, .name = "to_dlpack"},
               CallSite::current());
   engine.wait(done);
@@ -81,7 +81,7 @@ template <class Managed> Managed* lend(const NDArray& given, bool copy, Where wh
   const CallSite site(where);
   if (!given.defined()) ndarray_detail::refuse_undefined("to_dlpack");
   auto loan = std::make_unique<Loan<Managed>>();
-  // An op that has declared the array need not wait, and would wait for itself. A copy is another array.
+  // An op that has declared the array need not wait, and would wait for itself. It has not declared a copy.
   const VarUse use = copy ? VarUse::none : use_by_this_op(given.var());
   const bool read_only = use == VarUse::read;
   if (read_only && !std::is_same_v<Managed, heddle_dl_managed_tensor_versioned>)
@@ -114,7 +114,8 @@ template <class Managed> Managed* lend(const NDArray& given, bool copy, Where wh
 struct Extent {
   Shape shape;
   Strides strides;
-  std::int64_t size = 0, first = 0, last = 0;  // elements; the lowest and the highest one
+  // Number of elements; offsets of the lowest and the highest one.
+  std::int64_t size = 0, first = 0, last = 0;
 };
 
 Extent extent_of(const heddle_dl_tensor& tensor) {
@@ -141,7 +142,7 @@ Extent extent_of(const heddle_dl_tensor& tensor) {
   return extent;
 }
 
-// Whether some bool from `axis` on, from its first element, has a byte above 1.
+// Whether a bool of the axes from `axis` on, starting at `first`, has a byte above 1.
 bool has_wrong_bool(const Extent& extent, int axis, const std::byte* first) {
   if (axis == extent.shape.size()) return *first > std::byte{1};
   const std::int64_t count = extent.shape[axis], stride = extent.strides[axis];
@@ -152,7 +153,7 @@ bool has_wrong_bool(const Extent& extent, int axis, const std::byte* first) {
   return false;
 }
 
-// A bool that is neither 0 nor 1 would be undefined behaviour to read. Those of a GPU are not read here.
+// Reading a bool that is neither 0 nor 1 would be undefined behaviour. A GPU's memory is not checked here.
 void check_bools(const Extent& extent, DType dtype, Device device, const std::byte* first) {
   if (dtype != DType::boolean || device.kind == DeviceKind::cuda) return;
   if (has_wrong_bool(extent, 0, first))
@@ -165,7 +166,7 @@ template <class Managed> NDArray borrow(Managed* managed, bool copy, bool read_o
   const DType dtype = dtype_of_code(tensor.dtype);
   const Device device = device_of(tensor.device);
   const Extent extent = extent_of(tensor);
-  // What this library lent comes back with its var, so that the engine goes on ordering all ops on the memory.
+  // Memory that this library lent keeps its var, so that the engine goes on ordering all ops on it.
   if (managed->deleter == end_loan<Managed> && (copy || !read_only)) {
     const NDArray lent = static_cast<Loan<Managed>*>(managed->manager_ctx)->array;
     if (&lent.engine() == &current_engine()) {
@@ -193,7 +194,7 @@ template <class Managed> NDArray borrow(Managed* managed, bool copy, bool read_o
   if (reinterpret_cast<std::uintptr_t>(begin) % static_cast<std::uintptr_t>(item))
     throw InvalidArgument("from_dlpack: the memory is not aligned for " + std::string(name_of(dtype)));
   check_bools(extent, dtype, device, begin - extent.first * item);
-  // Owned only once nothing can throw any more: who gets an exception still has the tensor.
+  // Owned only once nothing can throw any more: a caller that gets an exception still owns the tensor.
   struct Holder {
     Managed* managed = nullptr;
     ~Holder() {

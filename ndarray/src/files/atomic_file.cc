@@ -24,8 +24,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Temporary files are PATH.tmp-HOST-PID-COUNT, and locked while their process lives. A process id alone does not tell
-// whether a writer lives: ids are reused, and those of another container or host are of other processes here.
+// Temporary files are PATH.tmp-HOST-PID-COUNT, and locked while their process lives. A process id alone does
+// not tell whether a writer lives: ids are reused, and ids of another container or host belong to other
+// processes here.
 std::string temporary_prefix(const std::string& path) {
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
@@ -38,7 +39,7 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// PID-COUNT.
+// Whether text has the form PID-COUNT.
 bool ends_like_temporary(std::string_view text) {
   const std::size_t dash = text.find('-');
   return dash != std::string_view::npos && is_number(text.substr(0, dash)) &&
@@ -52,15 +53,15 @@ void remove_if_abandoned(const std::string& path) {
   struct stat opened {
   }, named{};
   const bool ours = ::fstat(file, &opened) == 0 && S_ISREG(opened.st_mode) && opened.st_uid == ::geteuid();
-  // When the lock is taken, the name may be that of another file.
+  // By the time that the lock is taken, the name may belong to another file.
   if (ours && ::flock(file, LOCK_EX | LOCK_NB) == 0 && ::lstat(path.c_str(), &named) == 0 &&
       named.st_ino == opened.st_ino && named.st_dev == opened.st_dev)
     ::unlink(path.c_str());
   ::close(file);
 }
 
-// Says when a directory is searched for temporary files. Each save pays for 64 entries, so a directory with many
-// entries is not searched at each save. Thread-safe.
+// Decides when a directory is searched for temporary files. Each save pays for 64 entries, so a directory
+// with many entries is not searched at each save. Thread-safe.
 class Scans {
  public:
   bool due(const std::string& directory) {
@@ -75,13 +76,14 @@ class Scans {
 
  private:
   struct Last {
-    std::size_t entries = 0, saves = 0;  // in the directory at its last search; since then
+    std::size_t entries = 0, saves = 0;  // entries at the last search of the directory; saves since then
   };
   std::mutex mutex_;  // guards last_; nothing is locked under it
   std::map<std::string, Last> last_;
 };
 
-// Removes the temporary files of writers of `path` on this host that were killed. Files that cannot be read stay.
+// Removes the temporary files of writers of `path` on this host that were killed. Files that cannot be opened
+// stay.
 void remove_abandoned(const std::string& path, const std::string& prefix) {
   const fs::path parent = fs::path(path).parent_path();
   static Scans& scans = *new Scans;  // static destructors may save too
@@ -105,10 +107,10 @@ int create_temporary(const std::string& prefix, std::string& name, unsigned mode
   while (true) {
     name = prefix + std::to_string(::getpid()) + "-" + std::to_string(count++);
     const int file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    if (file < 0 && errno == EEXIST) continue;  // of a writer in another container
+    if (file < 0 && errno == EEXIST) continue;  // the name is used by a writer in another container
     if (file < 0) return -1;
     const bool locked = ::flock(file, LOCK_EX | LOCK_NB) == 0;
-    // Another process may have removed it as abandoned before it was locked.
+    // Another process may have removed the file as abandoned before it was locked.
     struct stat status {};
     const bool lost = locked ? ::fstat(file, &status) == 0 && status.st_nlink == 0 : errno == EWOULDBLOCK;
     if (!lost) return file;
@@ -116,8 +118,8 @@ int create_temporary(const std::string& prefix, std::string& name, unsigned mode
   }
 }
 
-// Gives a file the permissions of the one that it replaces, but none of the user's own beyond `mode`. Where the group cannot be
-// kept, the new one may do what others may.
+// Gives a new file the permissions of the one that it replaces, but for the user none beyond `mode`. If the
+// group cannot be kept, the new file's group gets the permissions of others.
 void keep_permissions(const std::string& path, int file, unsigned mode) {
   struct stat old {
   }, made{};
@@ -126,7 +128,7 @@ void keep_permissions(const std::string& path, int file, unsigned mode) {
   if (mode != 0666) kept &= mode;
   if (old.st_gid != made.st_gid && ::fchown(file, static_cast<uid_t>(-1), old.st_gid) != 0)
     kept = (kept & ~070U) | (kept & 07U) << 3;
-  ::fchmod(file, kept);  // a file system without permissions refuses it
+  ::fchmod(file, kept);  // fails on a file system without permissions, which is ignored
 }
 
 }  // namespace

@@ -12,12 +12,12 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the first of eight bytes is the lowest");
 
-constexpr std::uint32_t kPolynomial = 0xedb88320;  // lowest power first
+constexpr std::uint32_t kPolynomial = 0xedb88320;  // the lowest power is the highest bit
 constexpr std::size_t kSlices = 8;
 
 using SliceTable = std::array<std::uint32_t, 256>;
 
-// tables[k][b]: what the byte b does to the checksum when k more bytes have followed it.
+// tables[k][b]: the effect of the byte b on the checksum after k more bytes.
 constexpr std::array<SliceTable, kSlices> make_tables() {
   std::array<SliceTable, kSlices> tables{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {

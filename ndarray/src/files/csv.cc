@@ -30,7 +30,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
 }
 
-// With the bytes escaped that would end a message or change the terminal.
+// Escapes the bytes that would end a message or change the terminal.
 std::string printable(std::string_view text) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string result;
@@ -44,7 +44,7 @@ std::string printable(std::string_view text) {
   return result;
 }
 
-// The fields of a line, without spaces around them.
+// Splits a line into fields, without spaces around them.
 void split(std::string_view line, char delimiter, std::vector<std::string_view>& fields) {
   fields.clear();
   if (delimiter == ' ') {
@@ -60,13 +60,13 @@ void split(std::string_view line, char delimiter, std::vector<std::string_view>&
   fields.push_back(trimmed(line));
 }
 
-// What a number that no double is near is in Python: infinity, or 0.
+// The value in Python of a number that is out of double's range: infinity, or 0.
 double out_of_range(std::string_view text) {
   static const locale_t c_locale = ::newlocale(LC_ALL_MASK, "C", nullptr);
   return ::strtod_l(std::string(text).c_str(), nullptr, c_locale);
 }
 
-// False if the text is no number of type T. std::from_chars knows no "+".
+// False if the text is no number of type T. A leading "+" is removed, which std::from_chars does not accept.
 template <class T> bool parse(std::string_view text, T& value) {
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -83,7 +83,7 @@ struct Table {
   std::string path;
   const CsvOptions& options;
   std::vector<double> reals;
-  std::vector<std::int64_t> integers;  // of u64 their bits
+  std::vector<std::int64_t> integers;  // a u64 is stored by its bits
   std::int64_t rows = 0, columns = -1;
 
   [[noreturn]] void fail(std::int64_t line, const std::string& problem) const {

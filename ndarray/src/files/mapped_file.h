@@ -1,4 +1,4 @@
-// A file in memory, whose pages the system reads when they are touched.
+// A mapped file, whose pages the system reads when they are accessed.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 namespace heddle::ndarray_detail {
 
 struct MappedFile {
-  std::shared_ptr<std::byte> memory;  // writes stay in this process
+  std::shared_ptr<std::byte> memory;  // private mapping: writes stay in this process
   std::size_t bytes;
 };
 

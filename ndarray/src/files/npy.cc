@@ -62,7 +62,7 @@ class InputFile final : public ByteSource {
   int file_;
 };
 
-// A file that is mapped already: reading copies.
+// Reads a file that is mapped already, by copying.
 class MappedSource final : public ByteSource {
  public:
   MappedSource(const std::string& path, const MappedFile& file) : path_(path), at_(file.memory.get()) {
@@ -116,10 +116,11 @@ Shape reversed(const Shape& shape) {
   return result;
 }
 
-// A bool is a byte 0 or 1: other bytes of a file must not get into one.
+// Turns bytes above 1 into 1: a bool with another byte would be undefined behaviour.
 void normalise_bools(std::byte* bytes, std::size_t count) {
+  // A write only where needed: unchanged pages of a mapped file stay shared.
   for (std::byte* at = bytes; at != bytes + count; ++at)
-    if (*at > std::byte{1}) *at = std::byte{1};  // pages of a mapped file that need no change stay shared
+    if (*at > std::byte{1}) *at = std::byte{1};
 }
 
 Shape shape_in_memory(const NpyHeader& header) {
@@ -160,7 +161,7 @@ NpyHeader read_npy_header(ByteSource& source) {
 NDArray read_npy(ByteSource& source, Device device) {
   const NpyHeader header = read_npy_header(source);
   NDArray result(shape_in_memory(header), header.dtype, device);
-  std::byte* data = result.data<std::byte>();  // no op uses it yet
+  std::byte* data = result.data<std::byte>();  // written here, since no op uses it yet
   source.read(data, result.storage()->bytes());
   if (header.dtype == DType::boolean) normalise_bools(data, result.storage()->bytes());
   return in_c_order(header, result).contiguous();

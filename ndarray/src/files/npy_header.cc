@@ -23,7 +23,7 @@ class HeaderReader {
  public:
   explicit HeaderReader(std::string_view text) : text_(text) {}
 
-  // True if c comes next, which is then consumed.
+  // Whether c comes next, which is then consumed.
   bool accept(char c) {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t')) ++at_;
     if (at_ == text_.size() || text_[at_] != c) return false;
@@ -97,7 +97,8 @@ class HeaderReader {
   std::size_t at_ = 0;
 };
 
-// The byte order of a byte is written in several ways. '=' is that of this machine.
+// Whether text names the dtype of `code`. The byte order of single bytes is written in several ways; '=' is
+// the order of this machine.
 bool names(const std::string& text, const char* code) {
   const std::string_view orders = code[0] == '|' ? "|<>=" : "<=";
   return !text.empty() && orders.find(text[0]) != std::string_view::npos &&

@@ -15,7 +15,7 @@ struct NpyHeader {
   Shape shape;
 };
 
-// The header describes elements that are records.
+// Thrown for a header whose elements are records.
 class StructuredDtype : public Error {
  public:
   using Error::Error;
@@ -24,7 +24,7 @@ class StructuredDtype : public Error {
 // Throws Error saying what is wrong, whatever the text. The element count of the shape fits 63 bits.
 NpyHeader parse_npy_header(const std::string& text);
 
-// Magic, version, length and dictionary, padded to a multiple of 64 bytes.
+// The bytes before the data: magic, version, length and dictionary, padded to a multiple of 64 bytes.
 std::string npy_preamble(const NpyHeader& header);
 
 }  // namespace heddle::ndarray_detail

@@ -20,13 +20,13 @@ using namespace ndarray_detail;
 namespace {
 
 constexpr std::string_view kSuffix = ".npy";
-constexpr std::size_t kMaxName = 65535 - kSuffix.size();  // of a zip archive
+constexpr std::size_t kMaxName = 65535 - kSuffix.size();  // the longest name that a zip archive can have
 
 [[noreturn]] void fail(const std::string& path, const std::string& problem) {
   throw Error("npz file '" + path + "': " + problem);
 }
 
-// An archive that is open: closed without a change unless it was committed.
+// An open archive: closed without a change unless it was committed.
 struct Discard {
   void operator()(zip_t* archive) const { zip_discard(archive); }
 };
@@ -64,7 +64,7 @@ class ZipEntry final : public ByteSource {
   ZipEntry& operator=(const ZipEntry&) = delete;
 
   const std::string& name() const { return name_; }
-  // The checksum is compared when the end is met.
+  // libzip compares the checksum when the end is reached.
   void check_end() {
     char more;
     const zip_int64_t got = zip_fread(file_, &more, 1);
@@ -161,7 +161,7 @@ void write_archive(const std::string& path, std::vector<Parts>& all, NpzOptions 
   archive.release();
 }
 
-// libzip removes a file instead of leaving it without entries.
+// libzip would remove the file instead of writing an archive without entries.
 void write_empty_archive(const std::string& path) {
   constexpr char kEndOfCentralDirectory[22] = {'P', 'K', 5, 6};
   AtomicFile file(path);
@@ -169,7 +169,7 @@ void write_empty_archive(const std::string& path) {
   file.commit();
 }
 
-// Only inside an op that reads the arrays.
+// Call only inside an op that reads the arrays.
 std::vector<Parts> copied(const Arrays& arrays) {
   std::vector<Parts> all;
   for (const auto& [name, array] : arrays) {
@@ -213,7 +213,8 @@ void save_npz(const std::string& path, const std::map<std::string, NDArray>& arr
     auto parts = std::make_shared<std::vector<Parts>>();
     engine.push([=] { *parts = copied(list); }, access, CallSite::current());
     engine.wait(done);
-    // On this thread: libzip leaves memory of OpenSSL behind on each thread, and those of the engine do not end.
+    // Done on this thread: libzip leaks OpenSSL memory on each thread that uses it until the thread ends, and
+    // the engine's threads do not end.
     write_archive(path, *parts, options);
   });
 }

@@ -1,4 +1,4 @@
-// Paths as callers give them.
+// Checks of paths that callers pass.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace heddle::ndarray_detail {
 
-// The system would take what stands before a zero byte for the whole path.
+// Refuses a zero byte in the path: the system would take the part before it for the whole path.
 inline void check_path(const std::string& path) {
   const std::size_t zero = path.find('\0');
   if (zero == std::string::npos) return;

@@ -34,8 +34,8 @@ constexpr std::uint64_t kMostHeaderBytes = 100'000'000;  // the format's own lim
 constexpr std::uint64_t kHeaderAlign = 8;
 constexpr const char* kMetadata = "__metadata__";
 
-// Metadata of a file with checksums: one of the header's text, in which its own digits are zeros, and one of each
-// array.
+// Keys of the metadata with checksums: one of the header's text, in which the digits of that checksum are
+// zeros, and one of each array.
 const std::string kHeaderChecksum = "heddle.crc32", kArrayChecksum = "heddle.crc32:";
 constexpr std::size_t kDigits = 8;
 
@@ -90,7 +90,8 @@ std::string checksum(const void* data, std::size_t bytes) {
   return digits;
 }
 
-// The position of the digits of the header's checksum in its text. It is unique: in a name the quotes would be escaped.
+// The position of the digits of the header's checksum in its text. The match is unique: in a name the quotes
+// would be escaped.
 std::size_t checksum_place(const std::string& text) {
   const std::string before = "\"" + kHeaderChecksum + "\":\"";
   const std::size_t found = text.find(before);
@@ -102,7 +103,7 @@ std::string checksum_of_header(std::string text, std::size_t place) {
   return checksum(text.data(), text.size());
 }
 
-// Only inside an op that reads the arrays.
+// Call only inside an op that reads the arrays.
 Metadata with_checksums(Metadata metadata, const FileArrays& arrays) {
   metadata[kHeaderChecksum] = std::string(kDigits, '0');
   for (const auto& [name, array] : arrays) {
@@ -149,7 +150,7 @@ std::unique_ptr<AtomicFile> write_file(const std::string& path, const Metadata& 
   return file;
 }
 
-// One op reads all arrays, so that it sees them as they are between two ops, whatever other threads push meanwhile.
+// One op reads all arrays, so that it sees a consistent state, whatever other threads push meanwhile.
 std::unique_ptr<AtomicFile> write_file_by_op(const std::string& path, const Metadata& metadata,
                                              const FileArrays& arrays, SafetensorsOptions options) {
   std::vector<NDArray> values;
@@ -171,7 +172,7 @@ struct ArrayEntry {
   std::uint64_t begin, end;
 };
 
-// Converts every number of a header: json's own conversions would wrap negative and huge ones.
+// Converts a number of the header: json's own conversions would wrap negative and huge ones.
 std::uint64_t natural(const std::string& path, const std::string& name, const json& number) {
   if (!number.is_number_integer() || (!number.is_number_unsigned() && number.get<std::int64_t>() < 0)) {
     damaged(path, "array '" + name + "': " + number.dump().substr(0, 40) + " is no natural number");
@@ -226,8 +227,8 @@ ArrayEntry parse_entry(const std::string& path, const std::string& name, const j
   return entry;
 }
 
-// Reads a header in one pass: makes JSON of the value of one name at a time and gives it away. nlohmann's own parser with a
-// callback looks at all names again after each of them.
+// Reads a header in one pass: makes JSON of the value of one name at a time and passes it on. nlohmann's own
+// parser with a callback would look at all names again after each value.
 class HeaderHandler {
  public:
   using Take = std::function<void(const std::string& name, const json& value)>;
@@ -240,7 +241,7 @@ class HeaderHandler {
   bool number_unsigned(json::number_unsigned_t value) { return add(value); }
   bool number_float(json::number_float_t value, const std::string&) { return add(value); }
   bool string(std::string& value) { return add(std::move(value)); }
-  bool binary(json::binary_t&) { return true; }  // JSON has none
+  bool binary(json::binary_t&) { return true; }  // JSON has no binary values
   bool start_object(std::size_t) { return begin(json::object()); }
   bool start_array(std::size_t) { return begin(json::array()); }
   bool end_object() { return end(); }
@@ -255,7 +256,7 @@ class HeaderHandler {
   }
 
  private:
-  // What no value of the format is as deep as is dropped, which bounds the memory for a hostile header.
+  // Deeper values, which the format does not have, are dropped: that bounds the memory for a hostile header.
   static constexpr int kDeepest = 4;
 
   json* place(json value) {
@@ -285,7 +286,7 @@ class HeaderHandler {
   std::unordered_set<std::string> names_;
   std::string name_, inner_;
   json value_;
-  std::vector<json*> open_;  // objects and lists in each other, the outermost one first
+  std::vector<json*> open_;  // nested objects and lists, the outermost first
   int depth_ = 0;
 };
 
@@ -305,7 +306,8 @@ Metadata parse_metadata(const std::string& path, const json& value) {
   return metadata;
 }
 
-// Takes the checksums of the arrays out of the metadata, and that of the header, which `text` must match.
+// Moves the checksums of the arrays out of the metadata, and removes that of the header, which `text` must
+// match.
 Metadata take_checksums(const std::string& path, const std::string& text, Metadata& metadata) {
   Metadata checksums;
   const bool whole = metadata.erase(kHeaderChecksum) > 0;
@@ -358,9 +360,9 @@ class SafetensorsReader {
   }
 
   const Metadata& metadata() const { return metadata_; }
-  const std::vector<ArrayEntry>& entries() const { return entries_; }  // as they lie in the file
+  const std::vector<ArrayEntry>& entries() const { return entries_; }  // in the order of the file
 
-  // The array on the pages of the mapped file, or a copy if the file has it out of alignment.
+  // The array on the pages of the mapped file, or a copy if its data are misaligned in the file.
   NDArray map_array(const ArrayEntry& entry, const ndarray_detail::MappedFile& file) const {
     std::byte* const at = file.memory.get() + data_begin_ + entry.begin;
     const std::uint64_t bytes = entry.end - entry.begin;
@@ -374,11 +376,11 @@ class SafetensorsReader {
                                                std::shared_ptr<std::byte>(file.memory, at));
       return NDArray(std::move(storage), entry.shape, entry.dtype);
     }
-    if (bytes > 0) std::memcpy(copied.data<std::byte>(), at, bytes);  // no op uses it yet
+    if (bytes > 0) std::memcpy(copied.data<std::byte>(), at, bytes);  // written here, since no op uses it yet
     return copied;
   }
 
-  // To be called for the entries in their order.
+  // Call for all entries in their order.
   NDArray read_array(const ArrayEntry& entry, Device device) {
     NDArray array(entry.shape, entry.dtype, device);
     std::vector<std::byte> bytes(entry.end - entry.begin);
@@ -392,7 +394,7 @@ class SafetensorsReader {
   }
 
  private:
-  // A bool that is neither 0 nor 1 would be undefined behaviour to read.
+  // Reading a bool that is neither 0 nor 1 would be undefined behaviour.
   void check_bools(const ArrayEntry& entry, const std::byte* bytes, std::size_t count) const {
     if (std::any_of(bytes, bytes + count, [](std::byte b) { return b > std::byte{1}; }))
       damaged(path_, "array '" + entry.name + "' holds a bool above 1");

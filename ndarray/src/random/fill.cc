@@ -1,5 +1,5 @@
-// Words are drawn in batches, and numbers made of them in loops without branches, so that the compiler makes vector code of
-// both. No product is fused with a sum: the numbers are the same on every machine.
+// Words are drawn in batches, and numbers made of them in loops without branches, so that the compiler makes
+// vector code of both. Products are not fused with sums, so that the numbers are the same on every machine.
 #include "random/fill.h"
 
 #include <algorithm>
@@ -44,11 +44,11 @@ namespace ndarray_detail {
 
 namespace {
 
-constexpr std::int64_t kBlocksPerChunk = 8192, kBatch = 64;  // blocks
+constexpr std::int64_t kBlocksPerChunk = 8192, kBatch = 64;  // both in blocks
 
 __extension__ using Wide = unsigned __int128;
 
-// The words of kBatch blocks: a draw's word i in the block i / 4.
+// The words of kBatch blocks: word i of a draw is in the block i / 4.
 struct Words {
   alignas(64) std::uint32_t values[4 * kBatch];
 
@@ -75,7 +75,7 @@ struct Words {
   std::uint64_t wide(std::int64_t i) const { return values[2 * i] | std::uint64_t{values[2 * i + 1]} << 32; }
 };
 
-// make(words, out) makes the 4 * kBatch / words_each numbers of a batch.
+// make(words, out) writes the 4 * kBatch / words_each numbers of a batch.
 template <std::int64_t words_each, class T, class Make>
 void draw(const NDArray& y, const PhiloxStream& stream, const Make& make) {
   constexpr std::int64_t per_block = 4 / words_each, per_batch = per_block * kBatch;
@@ -107,7 +107,8 @@ double unit(const Words& words, std::int64_t i, double) {
   return static_cast<double>(static_cast<std::int64_t>(words.wide(i) >> 11)) * 0x1p-53;
 }
 
-// Uniform in (0, 1], so that it has a logarithm. Small f32 have all their bits: they become the far tail.
+// Uniform in (0, 1], so that it has a logarithm. Small f32 keep all their bits: they make the tail of the
+// normal distribution.
 float positive_unit(const Words& words, std::int64_t i, float) {
   return static_cast<float>((static_cast<double>(words.values[i]) + 1) * 0x1p-32);
 }
@@ -152,7 +153,7 @@ template <class T> [[gnu::always_inline]] inline T log_of(T x) {
   return e * kHead + (2 * s + (s * z * series + e * kTail));
 }
 
-// cos and sin of 2 pi u for u in [0, 1): of the angle to the nearest quarter, by Taylor's series.
+// cos and sin of 2 pi u for u in [0, 1): Taylor's series of the angle relative to the nearest quarter.
 template <class T> [[gnu::always_inline]] inline void cos_and_sin(T u, T& cosine, T& sine) {
   constexpr int kTerms = sizeof(T) == 4 ? 5 : 9;
   const T quarters = 4 * u;
@@ -226,7 +227,7 @@ void fill_integers(const NDArray& y, PhiloxStream stream, std::int64_t low, std:
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
       draw<2, T>(y, stream, [=](const Words& words, T* to) {
         for (std::int64_t i = 0; i < 2 * kBatch; ++i) {
-          // Unsigned, because the range may be wider than an int64.
+          // Added as unsigned, because the range may be wider than an int64.
           to[i] = static_cast<T>(
               static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + below(words.wide(i), count)));
         }

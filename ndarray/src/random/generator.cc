@@ -59,7 +59,7 @@ double last_before(DType dtype, double low, double high) {
   return std::max(last, low);
 }
 
-// Halves are drawn as f32.
+// The dtype of the draw: halves are drawn as f32.
 DType drawn_as(DType dtype) { return is_half(dtype) ? DType::f32 : dtype; }
 
 int words_of(DType dtype) { return dtype == DType::f64 ? 2 : 1; }
@@ -80,7 +80,7 @@ std::vector<Generator> Generator::split(int parts) {
   const auto high = [](std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); };
   std::vector<Generator> made;
   for (std::uint32_t part = 0; part < static_cast<std::uint32_t>(parts); ++part) {
-    // Numbers that are drawn have 0 in the two last words of the counter.
+    // Draws of numbers have 0 in the last two words of the counter.
     const auto words = philox({low(block), high(block), part, 1}, {low(seed_), high(seed_)});
     made.emplace_back(words[0] | std::uint64_t{words[1]} << 32);
   }

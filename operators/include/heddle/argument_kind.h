@@ -8,11 +8,11 @@ namespace heddle {
 enum class ArgumentKind : std::uint8_t {
   array,
   array_or_number,      // an int, float or bool beside arrays is a Scalar (elementwise.h)
-  array_or_row_sparse,  // of either kind
-  arrays,               // a list
+  array_or_row_sparse,  // a dense or a row-sparse array
+  arrays,               // a list of arrays
   row_sparse,
   row_sparse_list,
-  number,     // int, float or bool, which differ
+  number,     // an int, float or bool; the three differ in effect
   real,       // a float, or an int that stands for one
   integer,    // an int
   boolean,    // a bool
@@ -20,7 +20,7 @@ enum class ArgumentKind : std::uint8_t {
   integers,   // a shape, axes or one number for each axis; an int is a list of one
   dtype,      // a DType, or its name
   device,     // a Device
-  generator,  // of random numbers
+  generator,  // a Generator of random numbers
 };
 const char* name_of(ArgumentKind kind);  // "array", "array or number", ... as docs/operators.md has them
 

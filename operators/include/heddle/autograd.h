@@ -21,64 +21,68 @@ bool is_leaf(const NDArray& array);        // set_requires_grad() has made the a
 // The accumulated gradient: undefined before the first backward(), and while it is row-sparse. Same shape, dtype and
 // device as the array.
 NDArray grad(const NDArray& array);
-// The same of a leaf that was only used by operators with a row-sparse gradient. Once a dense gradient is added to it,
-// this one is undefined and grad() is the sum. So at most one of the two is defined.
+// As grad(), for a leaf that was only used by operators with a row-sparse gradient. Once a dense gradient is
+// added, it is undefined and grad() is the sum. So at most one of the two is defined.
 RowSparse row_sparse_grad(const NDArray& array);
-void clear_grad(const NDArray& array);  // both
+void clear_grad(const NDArray& array);  // clears grad() and row_sparse_grad()
 
-// Lends memory for the leaf's next gradient, for example memory that other ranks reach: contiguous, with a storage of
-// its own, else like the leaf. An operator that uses make_gradient() computes the gradient there and overwrites the
-// memory; others ignore it. An error on the memory stays until it is cleared or overwritten. A loan is for one
-// gradient. Lending an undefined array ends it, and so does a backward() that reads the memory. Throws InvalidArgument.
+// Lends memory for the leaf's next gradient, for example memory that other ranks reach: contiguous, with a
+// storage of its own, else like the leaf. An operator that uses make_gradient() computes the gradient there,
+// overwriting the memory; other operators ignore it. An error on the memory stays until it is cleared or
+// overwritten. A loan is for one gradient. Lending an undefined array ends the loan, and so does a backward()
+// that reads the memory. Throws InvalidArgument.
 void lend_gradient_memory(const NDArray& leaf, const NDArray& memory);
 
 struct BackwardOptions {
   NDArray seed = {};  // d(loss)/d(root), of root's shape; undefined: root has one element, and the seed is 1
   bool keep_tape = false;
-  // The gradients are on the tape: they can be computed with, and have gradients. Implies keep_tape. They refer to the tape
-  // and it to the leaves, which keep them: clear_grad() ends that. Not for row-sparse gradients.
+  // The gradients are on the tape: they can be computed with, and have gradients. Implies keep_tape. They
+  // refer to the tape, the tape refers to the leaves, and these hold them: clear_grad() breaks the cycle. Not
+  // for row-sparse gradients.
   bool create_graph = false;
 };
 
-// Adds d(root)/d(leaf) to the gradient of every leaf that root was computed from. Returns when all ops are pushed. The tape is
-// freed on the way unless `keep_tape`; a second backward over a freed tape throws Error. Throws Error if an
-// array saved for the gradient was changed after it was recorded, and for create_graph one that names an operator whose gradient
-// has none; leaves are unchanged then. Ops of an operator's gradient name the place of its forward call, and those that add
-// gradients `where`.
+// Adds d(root)/d(leaf) to the gradient of every leaf that root was computed from. Returns when all ops are
+// pushed. The pass frees the tape unless `keep_tape`; a second backward over a freed tape throws Error.
+// Throws Error if an array saved for the gradient was changed after it was recorded, and with create_graph if
+// an operator's gradient has no gradient itself, which it names; leaves are unchanged then. Ops of an
+// operator's gradient name the line of its forward call, ops that add gradients name `where`.
 void backward(const NDArray& root, const BackwardOptions& options = {}, Where where = Where::current());
 void backward(const NDArray& root, const NDArray& seed, bool keep_tape, Where where = Where::current());
-// A template takes no braces: those are options.
+// A template, so that braces select the overload with options.
 template <std::convertible_to<NDArray> Seed>
 void backward(const NDArray& root, const Seed& seed, Where where = Where::current()) {
   backward(root, BackwardOptions{.seed = seed}, where);
 }
 
 struct GradOptions {
-  std::vector<NDArray> seeds = {};  // one for each output, or none
+  std::vector<NDArray> seeds = {};  // one for each output, or empty
   bool keep_tape = false;
-  bool create_graph = false;  // as above
+  bool create_graph = false;  // see BackwardOptions
   bool allow_unused = false;
 };
 
-// d(outputs)/d(inputs), summed over the outputs: an array for each input, of its shape and dtype, contiguous; without
-// create_graph of memory of its own. Inputs are leaves or were computed. What leaves hold, and memory lent to them, is left as
-// it is. Throws InvalidArgument, before anything is computed, for an input that no output was computed from; with allow_unused
-// its gradient is undefined.
+// d(outputs)/d(inputs), summed over the outputs: an array for each input, of its shape and dtype, contiguous;
+// without create_graph in memory of its own. Inputs are leaves or were computed. The gradients that leaves
+// hold, and memory lent to them, are unchanged. Throws InvalidArgument, before anything is computed, for an
+// input that no output was computed from; with allow_unused its gradient is undefined.
 std::vector<NDArray> grad(const std::vector<NDArray>& outputs, const std::vector<NDArray>& inputs,
                           const GradOptions& options = {}, Where where = Where::current());
 
-// Gets the complete gradient of an array in a backward pass; what it returns takes its place, and an undefined array leaves it.
-// A hook may keep the array it gets and the one it returns: no pass changes them. It must not change its argument in place, whose
-// memory other gradients may share.
-// Runs on the thread that calls backward() or grad(), under NoGrad unless create_graph.
+// Called with the complete gradient of an array in a backward pass; the array that it returns replaces the
+// gradient, an undefined one leaves it. A hook may keep its argument and its result: no pass changes them. It
+// must not change its argument in place, whose memory other gradients may share. Runs on the thread that
+// calls backward() or grad(), under NoGrad unless create_graph.
 using GradientHook = std::function<NDArray(const NDArray& gradient)>;
 
-// Adds a hook to a leaf, or to an array that was computed from one, for all passes to come; hooks run in the order in which they
-// were added. The gradient of a leaf with hooks is added to what it holds at the end of a pass. Not for row-sparse gradients.
+// Adds a hook to a leaf, or to an array that was computed from one, for all passes to come; hooks run in the
+// order in which they were added. The gradient of a leaf with hooks is added to the leaf's gradient at the
+// end of a pass. Not for row-sparse gradients.
 void on_gradient(const NDArray& array, GradientHook hook);
 
-// While a FindNaN lives, backward() and grad() of its thread wait for each gradient, and throw Error at the first one that has
-// NaN: it names the operator, the input and the place of the forward call. For debugging: nothing overlaps.
+// While a FindNaN lives, backward() and grad() of its thread wait for each gradient, and throw Error at the
+// first one that has NaN: the error names the operator, the input and the line of the forward call. For
+// debugging: nothing overlaps.
 class FindNaN {
  public:
   FindNaN();
@@ -103,30 +107,33 @@ class NoGrad {
   bool previous_;
 };
 
-// For operators: computes the gradients of the inputs (an undefined array where none is needed) from the output's. Runs
-// on the thread that calls backward(), under NoGrad; for create_graph what it calls is recorded. It may keep what it returns: a
-// leaf copies it, unless make_gradient() made it.
+// For operators: computes the gradients of the inputs (an undefined array if none is needed) from the
+// output's. Runs on the thread that calls backward(), under NoGrad; with create_graph the operators that it
+// calls are recorded. It may keep the arrays that it returns: a leaf copies them, unless make_gradient() made
+// them.
 using Backward = std::function<std::vector<NDArray>(const NDArray& grad_output)>;
 
-// The array for a Backward to keep, detached: an input, the output, or anything else, which counts as constant. While
-// create_graph records the Backward, what is computed from it depends on that input or output. An operator that saves floating
-// arrays without this function has no second gradient.
+// Returns the array that a Backward is to capture, detached: an input, the output, or anything else, which
+// counts as constant. While create_graph records the Backward, results computed from it depend on that input
+// or output. An operator that saves floating arrays without this function has no second gradient.
 NDArray save_for_backward(const NDArray& array);
 
-// For an operator whose Backward runs on this thread: a contiguous array of undetermined values for the gradient of
-// input `index`, on the device and engine of `like`. Its memory is what was lent for that gradient, or new.
+// For an operator whose Backward runs on this thread: a contiguous array of undetermined values for the
+// gradient of input `index`, on the device and engine of `like`. Its memory is the memory lent for that
+// gradient, or new.
 NDArray make_gradient(std::size_t index, const NDArray& like);
 
 // For operators with one input that use only a part of it: adds that part's gradient into `whole`, the gradient of the
 // whole input so far, contiguous and with the input's shape and dtype. All parts of an input share one `whole`.
 using AddGradient = std::function<void(const NDArray& grad_output, const NDArray& whole)>;
-// The operator itself, on an array like its input: the gradient of that gradient. It records itself in the same way.
+// The operator itself, applied to an array like its input: it is the gradient of AddGradient, and records
+// itself.
 using PartOf = std::function<NDArray(const NDArray& like_input)>;
 
 // For operators whose gradient for their input is row-sparse.
 using RowSparseBackward = std::function<RowSparse(const NDArray& grad_output)>;
 
-// True if an operator with these inputs has to record itself now. An undefined input needs no gradient.
+// Whether an operator with these inputs has to record itself now. An undefined input needs no gradient.
 bool recording(std::initializer_list<const NDArray*> inputs);
 
 // Puts an operator on the tape: `output` was computed from `inputs`; `saved` are the arrays that `backward` captured
@@ -135,7 +142,7 @@ void record(const char* name, NDArray& output, std::vector<NDArray> inputs, std:
             Backward backward, Where where = Where::current());
 void record_part(const char* name, NDArray& output, const NDArray& input, std::vector<NDArray> saved,
                  AddGradient add, PartOf part = {}, Where where = Where::current());
-// Throws InvalidArgument, naming `name`, if the input is no leaf.
+// As record(), with a row-sparse gradient. Throws InvalidArgument, naming `name`, if the input is no leaf.
 void record_rows(const char* name, NDArray& output, const NDArray& input, std::vector<NDArray> saved,
                  RowSparseBackward backward, Where where = Where::current());
 

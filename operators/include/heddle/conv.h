@@ -9,11 +9,11 @@
 namespace heddle {
 
 struct Conv2dOptions {
-  std::array<std::int64_t, 2> stride{1, 1};    // height, width
-  std::array<std::int64_t, 2> padding{0, 0};   // zeros on both sides
+  std::array<std::int64_t, 2> stride{1, 1};    // strides along height and width
+  std::array<std::int64_t, 2> padding{0, 0};   // zeros added on both sides
   std::array<std::int64_t, 2> dilation{1, 1};  // distance between the kernel's taps
   std::int64_t groups = 1;  // channels in and out are split into this many independent parts
-  bool relu = false;        // max(0, .) of the result, computed in the same op
+  bool relu = false;        // applies max(0, .) to the result, in the same op
 };
 
 // x (N, C, H, W), weight (O, C / groups, kh, kw), bias (O) or undefined -> (N, O, OH, OW) with

@@ -7,16 +7,16 @@
 
 namespace heddle {
 
-// `num` numbers with equal steps from start to stop, or up to before stop without `endpoint`. Throws InvalidArgument for a
-// negative num.
+// `num` numbers with equal steps from start to stop, or without `endpoint` up to before stop. Throws
+// InvalidArgument for a negative num.
 NDArray linspace(double start, double stop, std::int64_t num = 50, bool endpoint = true,
                  DType dtype = DType::f32, Device device = cpu(), Where where = Where::current());
-// base to the power of these numbers.
+// base to the power of the numbers of linspace().
 NDArray logspace(double start, double stop, std::int64_t num = 50, bool endpoint = true, double base = 10,
                  DType dtype = DType::f32, Device device = cpu(), Where where = Where::current());
 
 NDArray full_like(const NDArray& x, Scalar value, Where where = Where::current());
 NDArray ones_like(const NDArray& x, Where where = Where::current());
-NDArray empty_like(const NDArray& x, Where where = Where::current());  // values undetermined
+NDArray empty_like(const NDArray& x, Where where = Where::current());  // undetermined values
 
 }  // namespace heddle

@@ -1,9 +1,10 @@
 // Random numbers beyond uniform and normal ones, which class Generator (random.h) draws itself.
 //
-// Drawn from a generator when the call is made: the same numbers for the same seed and order of calls, whatever the workers.
-// Each element has an own part of the generator's counter, so that rejected numbers of one shift no other. Parameters are
-// numbers or arrays, which broadcast to `shape`; a number out of its range throws InvalidArgument, one in an array is an op
-// error that names its position. dtype is floating, or for counts any. Computed in f64. No gradients, except of shuffle.
+// The numbers are drawn from a generator when the call is made: the same for the same seed and order of
+// calls, with any number of workers. Each element has its own part of the generator's counter, so that
+// rejected numbers of one element do not shift others. Parameters are numbers or arrays, which broadcast to
+// `shape`; a number out of range throws InvalidArgument, an element out of range is an op error that names
+// its position. dtype is floating, for counts any. Computed in f64. Only shuffle has a gradient.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +15,23 @@
 
 namespace heddle {
 
-// Density exp(-x / scale) / scale; scale >= 0.
+// The density is exp(-x / scale) / scale; scale >= 0.
 NDArray exponential(Shape shape, const Operand& scale = 1.0, DType dtype = DType::f32, Device device = cpu(),
                     Generator& from = default_generator(), Where at = Where::current());
 
-// Density x^(concentration - 1) exp(-x / scale), but for a factor; concentration > 0, scale >= 0.
+// The density is x^(concentration - 1) exp(-x / scale), up to a factor; concentration > 0, scale >= 0.
 NDArray gamma(Shape shape, const Operand& concentration, const Operand& scale = 1.0, DType dtype = DType::f32,
               Device device = cpu(), Generator& from = default_generator(), Where at = Where::current());
 
-// Density x^(a - 1) (1 - x)^(b - 1), but for a factor; a, b > 0.
+// The density is x^(a - 1) (1 - x)^(b - 1), up to a factor; a, b > 0.
 NDArray beta(Shape shape, const Operand& a, const Operand& b, DType dtype = DType::f32, Device device = cpu(),
              Generator& from = default_generator(), Where at = Where::current());
 
-// How many events happen if `rate` are expected; rate >= 0.
+// The number of events if `rate` are expected; rate >= 0.
 NDArray poisson(Shape shape, const Operand& rate, DType dtype = DType::i64, Device device = cpu(),
                 Generator& from = default_generator(), Where at = Where::current());
 
-// How many of n trials succeed, each with probability p; n >= 0, whole.
+// The number of successes in n trials, each with probability p; n >= 0, whole.
 NDArray binomial(Shape shape, const Operand& n, const Operand& p, DType dtype = DType::i64,
                  Device device = cpu(), Generator& from = default_generator(), Where at = Where::current());
 
@@ -39,18 +40,20 @@ NDArray truncated_normal(Shape shape, double mean = 0, double stddev = 1, double
                          DType dtype = DType::f32, Device device = cpu(),
                          Generator& from = default_generator(), Where at = Where::current());
 
-// Indices (i64) into the last axis of logits (..., n), each with a probability in proportion to exp(logit): shape (...), or
-// (..., num_samples). A row without a logit above -infinity, or with NaN or infinity, is an op error.
+// Indices (i64) into the last axis of logits (..., n), with probabilities proportional to exp(logit): shape
+// (...), or (..., num_samples). A row without a logit above -infinity, or with NaN or infinity, is an op
+// error.
 NDArray categorical(const NDArray& logits, std::optional<std::int64_t> num_samples = {},
                     Generator& from = default_generator(), Where at = Where::current());
 
-// Indices (i64) into the last axis of weights (..., n), in proportion to them: shape (..., num_samples). Without replacement no
-// index comes twice in a row. A weight that is negative or not finite, or too few above 0, is an op error.
+// Indices (i64) into the last axis of weights (..., n), with probabilities proportional to these: shape (...,
+// num_samples). Without replacement no index repeats in a row. A negative or infinite weight, or too few
+// above 0, is an op error.
 NDArray multinomial(const NDArray& weights, std::int64_t num_samples, bool replacement = false,
                     Generator& from = default_generator(), Where at = Where::current());
 
-// `shape` entries of x along axis 0, or for a whole number n numbers below it (i64); with replacement or each at most once;
-// with equal probabilities, or in proportion to p (n).
+// Draws `shape` entries of x along axis 0, or for a whole number x numbers below it (i64); with replacement
+// or each at most once; with equal probabilities, or proportional to p (n).
 NDArray choice(const Operand& x, Shape shape, bool replace = true, const NDArray& p = {},
                Generator& from = default_generator(), Where at = Where::current());
 

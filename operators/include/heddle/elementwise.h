@@ -9,32 +9,33 @@
 
 namespace heddle {
 
-// Two operands, one of them an array. divide gives f64 for integers; add of bools is or, multiply is and; subtract
-// refuses bools. power of integers wraps around; a negative integer exponent throws at the call if it is a number, and
-// is an error of the op if it is in an array.
+// The next five take two operands, at least one of them an array. divide gives f64 for integers; add of bools
+// is "or", multiply is "and"; subtract refuses bools. power of integers wraps around; a negative integer
+// exponent throws at the call if it is a number, and is an op error if it is in an array.
 NDArray add(const Operand& a, const Operand& b, Where where = Where::current());
 NDArray subtract(const Operand& a, const Operand& b, Where where = Where::current());
 NDArray multiply(const Operand& a, const Operand& b, Where where = Where::current());
 NDArray divide(const Operand& a, const Operand& b, Where where = Where::current());
 NDArray power(const Operand& base, const Operand& exponent, Where where = Where::current());
-// NaN if either operand is. Where they are equal, each gets half of the gradient.
+// NaN if either operand is NaN. Equal operands get half of the gradient each.
 NDArray maximum(const Operand& a, const Operand& b, Where where = Where::current());
 NDArray minimum(const Operand& a, const Operand& b, Where where = Where::current());
 
 NDArray negative(const NDArray& x, Where where = Where::current());
 NDArray abs(const NDArray& x, Where where = Where::current());     // gradient 0 at 0, NaN at NaN
 NDArray square(const NDArray& x, Where where = Where::current());  // x * x
-// max(x, 0), NaN of NaN; gradient 0 at 0, 1 at NaN.
+// max(x, 0), NaN for NaN; gradient 0 at 0, 1 at NaN.
 NDArray relu(const NDArray& x, Where where = Where::current());
 
-// In floating point: f64 for an integer or bool x.
+// The next five compute in floating point: f64 for an integer or bool x.
 NDArray exp(const NDArray& x, Where where = Where::current());
-NDArray log(const NDArray& x, Where where = Where::current());  // natural
+NDArray log(const NDArray& x, Where where = Where::current());  // the natural logarithm
 NDArray sqrt(const NDArray& x, Where where = Where::current());
 NDArray tanh(const NDArray& x, Where where = Where::current());
 NDArray sigmoid(const NDArray& x, Where where = Where::current());  // 1 / (1 + exp(-x))
 
-// low where x < low, high where x > high, NaN of NaN. The gradient is 0 where x was changed. Throws for a NaN bound.
+// low where x < low, high where x > high, NaN for NaN. The gradient is 0 where x was changed. Throws for a
+// NaN bound.
 NDArray clip(const NDArray& x, Scalar low, Scalar high, Where where = Where::current());
 
 NDArray equal(const Operand& a, const Operand& b, Where where = Where::current());
@@ -58,8 +59,8 @@ inline NDArray operator<=(const Operand& a, const Operand& b) { return less_equa
 inline NDArray operator>(const Operand& a, const Operand& b) { return greater(a, b, a.where); }
 inline NDArray operator>=(const Operand& a, const Operand& b) { return greater_equal(a, b, a.where); }
 
-// In place: written into x's own memory, so that views of x see it. b is broadcast to x. Throws InvalidArgument if
-// the result's kind does not fit x's dtype (i32 += 0.5), and Error where a gradient would be recorded.
+// Written into x's own memory, so that views of x see it. b is broadcast to x. Throws InvalidArgument if the
+// result's kind does not fit x's dtype (i32 += 0.5), and Error where a gradient would be recorded.
 const NDArray& operator+=(const NDArray& x, const Operand& b);
 const NDArray& operator-=(const NDArray& x, const Operand& b);
 const NDArray& operator*=(const NDArray& x, const Operand& b);

@@ -11,7 +11,7 @@
 
 namespace heddle {
 
-// In floating point.
+// All of these, down to digamma, are in floating point.
 NDArray exp2(const NDArray& x, Where where = Where::current());
 NDArray expm1(const NDArray& x, Where where = Where::current());  // exp(x) - 1, exact near 0
 NDArray log1p(const NDArray& x, Where where = Where::current());  // log(1 + x), exact near 0
@@ -34,41 +34,44 @@ NDArray atanh(const NDArray& x, Where where = Where::current());
 NDArray erf(const NDArray& x, Where where = Where::current());
 NDArray erfc(const NDArray& x, Where where = Where::current());    // 1 - erf(x), exact for large x
 NDArray lgamma(const NDArray& x, Where where = Where::current());  // log(|gamma(x)|)
-NDArray digamma(const NDArray& x,
-                Where where = Where::current());  // the derivative of lgamma; NaN at its poles, -inf at 0
+// The derivative of lgamma; NaN at its poles, -inf at 0.
+NDArray digamma(const NDArray& x, Where where = Where::current());
 
-// In x's dtype; integers stay what they are. round takes halves to the even neighbour.
+// The next five give x's dtype; integers are unchanged. round takes halves to the even neighbour.
 NDArray floor(const NDArray& x, Where where = Where::current());
 NDArray ceil(const NDArray& x, Where where = Where::current());
 NDArray round(const NDArray& x, Where where = Where::current());
 NDArray trunc(const NDArray& x, Where where = Where::current());
-NDArray sign(const NDArray& x, Where where = Where::current());  // -1, 0 or 1; NaN of NaN
+NDArray sign(const NDArray& x, Where where = Where::current());  // -1, 0 or 1; NaN for NaN
 
-// bool.
+// The next four give bool.
 NDArray isnan(const NDArray& x, Where where = Where::current());
 NDArray isinf(const NDArray& x, Where where = Where::current());
 NDArray isfinite(const NDArray& x, Where where = Where::current());
-NDArray signbit(const NDArray& x, Where where = Where::current());  // of -0.0 too
+NDArray signbit(const NDArray& x, Where where = Where::current());  // true for -0.0 too
 
-// x with other values for NaN and the infinities; by default these are the dtype's largest and smallest number.
+// x with NaN and the infinities replaced; the infinities by default by the dtype's largest and smallest
+// number.
 NDArray nan_to_num(const NDArray& x, double nan = 0, std::optional<double> posinf = {},
                    std::optional<double> neginf = {}, Where where = Where::current());
 
-// Two operands, one of them an array. floor_divide rounds down, and remainder has the divisor's sign, as in Python; fmod
-// has the dividend's, as in C. Integers divided by 0 give 0. bool is refused.
+// These take two operands, at least one of them an array. floor_divide rounds down, and remainder has the
+// divisor's sign, as in Python; fmod has the dividend's, as in C. Integers divided by 0 give 0. bool is
+// refused.
 NDArray floor_divide(const Operand& a, const Operand& b, Where where = Where::current());
 NDArray remainder(const Operand& a, const Operand& b, Where where = Where::current());
 NDArray fmod(const Operand& a, const Operand& b, Where where = Where::current());
 
-// In floating point.
+// All of these, down to nextafter, are in floating point.
 NDArray atan2(const Operand& y, const Operand& x, Where where = Where::current());
 NDArray hypot(const Operand& a, const Operand& b, Where where = Where::current());
-NDArray logaddexp(const Operand& a, const Operand& b,
-                  Where where = Where::current());                                     // log(exp(a) + exp(b))
+// log(exp(a) + exp(b)).
+NDArray logaddexp(const Operand& a, const Operand& b, Where where = Where::current());
 NDArray copysign(const Operand& a, const Operand& b, Where where = Where::current());  // a with the sign of b
 NDArray nextafter(const Operand& a, const Operand& towards, Where where = Where::current());  // no gradient
 
-// Integers and bools. A shift by the number of bits or more, or by a negative number, shifts all bits out.
+// The bitwise operators take integers and bools. A shift by the number of bits or more, or by a negative
+// number, shifts all bits out.
 NDArray bitwise_and(const Operand& a, const Operand& b, Where where = Where::current());
 NDArray bitwise_or(const Operand& a, const Operand& b, Where where = Where::current());
 NDArray bitwise_xor(const Operand& a, const Operand& b, Where where = Where::current());
@@ -76,7 +79,7 @@ NDArray bitwise_invert(const NDArray& x, Where where = Where::current());
 NDArray bitwise_left_shift(const Operand& a, const Operand& b, Where where = Where::current());
 NDArray bitwise_right_shift(const Operand& a, const Operand& b, Where where = Where::current());
 
-// bool, of any dtype: what is not 0 is true.
+// The logical operators give bool for any dtype: nonzero is true.
 NDArray logical_and(const Operand& a, const Operand& b, Where where = Where::current());
 NDArray logical_or(const Operand& a, const Operand& b, Where where = Where::current());
 NDArray logical_xor(const Operand& a, const Operand& b, Where where = Where::current());
@@ -89,7 +92,7 @@ inline NDArray operator<<(const NDArray& a, const Operand& b) { return bitwise_l
 inline NDArray operator>>(const NDArray& a, const Operand& b) { return bitwise_right_shift(a, b, b.where); }
 inline NDArray operator~(const ArrayArgument& x) { return bitwise_invert(x.array, x.where); }
 inline NDArray operator!(const ArrayArgument& x) { return logical_not(x.array, x.where); }
-// In place, as x += b.
+// Written into x's own memory, as by x += b.
 const NDArray& operator%=(const NDArray& x, const Operand& b);
 const NDArray& operator&=(const NDArray& x, const Operand& b);
 const NDArray& operator|=(const NDArray& x, const Operand& b);
@@ -98,7 +101,7 @@ const NDArray& operator<<=(const NDArray& x, const Operand& b);
 const NDArray& operator>>=(const NDArray& x, const Operand& b);
 const NDArray& floor_divide_(const NDArray& x, const Operand& b);
 const NDArray& power_(const NDArray& x, const Operand& exponent);
-// Both sides are computed.
+// Both operands of && and || are always computed.
 inline NDArray operator&&(const Operand& a, const Operand& b) { return logical_and(a, b, a.where); }
 inline NDArray operator||(const Operand& a, const Operand& b) { return logical_or(a, b, a.where); }
 inline NDArray operator==(const Operand& a, const Operand& b) { return equal(a, b, a.where); }

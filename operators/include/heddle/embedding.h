@@ -1,4 +1,4 @@
-// Rows of a table, looked up by their numbers.
+// Look-up of rows of a table by their indices.
 #pragma once
 
 #include <heddle/ndarray.h>
@@ -10,8 +10,8 @@ struct EmbeddingOptions {
   bool sparse_grad = false;
 };
 
-// weight (n, d...), indices (integers of any shape) -> indices' shape + (d...). An index below 0 or from n on is an
-// op error. The gradients of equal indices are added up in the order of the indices.
+// weight (n, d...), indices (integers of any shape) -> indices' shape + (d...). An index below 0 or above n -
+// 1 is an op error. The gradients of equal indices are added up in the order of the indices.
 NDArray embedding(const NDArray& weight, const NDArray& indices, EmbeddingOptions options = {},
                   Where where = Where::current());
 

@@ -1,8 +1,10 @@
-// Reading and writing elements that arrays of indices and masks name: x[indices], x[mask], x(kAll, indices, 0, mask).
+// Reads and writes elements selected by arrays of indices and masks: x[indices], x[mask], x(kAll, indices, 0,
+// mask).
 //
-// The rules are NumPy's. Arrays of indices (integers, negative ones from the end) broadcast to one shape; a mask (bool) stands
-// for the indices of its true elements, one array for each of its axes, and the call waits for it. Where the array keys and
-// the numbers beside them are neighbours, the axes of that shape take their place, else they come first.
+// The rules are NumPy's. Arrays of indices (integers, negative ones from the end) broadcast to one shape; a
+// mask (bool) counts as the indices of its true elements, one array for each of its axes, and the call waits
+// for it. If the array keys and the numbers beside them are adjacent, the axes of that shape replace theirs,
+// else they come first.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +16,22 @@
 
 namespace heddle {
 
-// A key: what x(...) takes without arrays, an array of indices, or a mask.
+// A key of x(...): an AxisKey, an array of indices, or a mask.
 struct IndexKey {
   template <class T>
   requires std::is_convertible_v<T, AxisKey> IndexKey(const T& key) : axis(key) {}
   IndexKey(const NDArray& of) : axis(kAll), array(of), is_array(true) {}
   IndexKey(const ArrayArgument& of) : IndexKey(of.array) {}
-  AxisKey axis;  // the whole one, if it is an array
+  AxisKey axis;  // the whole axis, if the key is an array
   NDArray array;
   bool is_array = false;
 };
 
-// What such keys choose of x. As an array it is a copy, which passes gradients on to x. Assigned to, it writes into x's
-// memory: a number, or an array that broadcasts to the shape of the copy and is converted. Of several values for one element
-// the last one stays, and x[i] += 1 adds once to what i names twice: it reads, adds and writes by three ops, between which
-// ops of other threads may come. It follows x: `auto y = x[mask]` is no copy.
+// The elements of x that such keys select. Converted to an array it is a copy, which passes gradients on to
+// x. Assigning writes into x's memory: a number, or an array that broadcasts to the shape of the copy and is
+// converted. If an element is selected repeatedly, the last value stays, and x[i] += 1 adds once: it reads,
+// adds and writes by three ops, between which ops of other threads may come. It follows x: `auto y = x[mask]`
+// is no copy.
 class Chosen {
  public:
   Chosen(const NDArray& x, std::vector<IndexKey> keys, Where where);
@@ -44,8 +47,8 @@ class Chosen {
   NDArray operator~() const { return ~copy(); }
   void operator=(const Operand& values) const;
   void operator=(const Chosen& values) const;
-  // These throw as those of arrays do: InvalidArgument if the kind of the result does not fit x's dtype, Error where a
-  // gradient would be recorded.
+  // These throw as the same operators of arrays do: InvalidArgument if the kind of the result does not fit
+  // x's dtype, Error where a gradient would be recorded.
   void operator+=(const Operand& b) const;
   void operator-=(const Operand& b) const;
   void operator*=(const Operand& b) const;

@@ -12,10 +12,11 @@
 namespace heddle {
 namespace operators_detail {
 
-bool same_elements(const NDArray& a, const NDArray& b);  // of one storage and dtype, in the same order
+// Whether both have the same storage, dtype and elements, in the same order.
+bool same_elements(const NDArray& a, const NDArray& b);
 
-// Lends the memory of an array to the operators that a function calls. `function` is its name in errors. Where an argument
-// uses that memory, or might, the result is computed elsewhere and copied.
+// Lends the memory of an array to the operators that a function calls. `function` is its name in errors. If
+// an argument uses that memory, or might, the result is computed elsewhere and copied.
 class OutputCall {
  public:
   OutputCall(const char* function, const NDArray& out);
@@ -23,7 +24,7 @@ class OutputCall {
   OutputCall(const OutputCall&) = delete;
   OutputCall& operator=(const OutputCall&) = delete;
 
-  // What the function reads. Throws Error where a gradient would be recorded.
+  // Declares an array that the function reads. Throws Error where a gradient would be recorded.
   void reads(const NDArray& input);
   void may_read_anything() { lends_ = false; }
   template <class T> void takes(const T& argument) {
@@ -45,7 +46,7 @@ class OutputCall {
   const char* const function_;
   const NDArray out_;
   bool lends_ = true, lent_ = false;
-  NDArray previous_;  // what was lent on this thread before
+  NDArray previous_;  // the memory lent on this thread before
 };
 
 template <class Function, class... Args>
@@ -63,10 +64,11 @@ NDArray call_with_place(const Function& function, Where where, const Args&... ar
 
 }  // namespace operators_detail
 
-// Writes function(args...) into out's own memory, so that views of it see the values, and returns it. Most functions of this
-// library compute in that memory; where an argument shares it, and for lambdas, which may keep or read other arrays, the result
-// is computed elsewhere and copied by an op of its own. Throws InvalidArgument unless the result has out's shape and a dtype
-// whose kind fits, and Error where a gradient would be recorded; out's values are undetermined then.
+// Writes function(args...) into out's own memory, so that views of it see the values, and returns it. Most
+// functions of this library compute in that memory; where an argument shares it, and for lambdas, which may
+// keep or read other arrays, the result is computed elsewhere and copied by another op. Throws
+// InvalidArgument unless the result has out's shape and a dtype whose kind fits, and Error where a gradient
+// would be recorded; out's values are undetermined then.
 template <class Function, class... Args>
 NDArray into(const ArrayArgument& out, const Function& function, const Args&... args) {
   const CallSite site(out.where);
@@ -78,7 +80,7 @@ NDArray into(const ArrayArgument& out, const Function& function, const Args&... 
   return out.array;
 }
 
-// into() for a function of one array or of two operands whose name is overloaded, such as exp, hypot, or max of a and b.
+// into() for overloaded functions of one array or of two operands, such as exp, hypot, or max of a and b.
 inline NDArray into(const ArrayArgument& out, NDArray (*function)(const NDArray&, Where), const NDArray& x) {
   return into<NDArray(const NDArray&, Where)>(out, *function, x);
 }

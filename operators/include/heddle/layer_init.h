@@ -6,13 +6,14 @@
 
 namespace heddle {
 
-// How weights start, uniform in +-limit; biases start at 0.
+// The distribution of initial weights, uniform in +-limit; biases start at 0.
 enum class Init {
-  he,      // limit sqrt(6 / fan_in): for relu (He et al., ICCV'15)
-  xavier,  // limit sqrt(6 / (fan_in + fan_out)): for tanh, sigmoid, none (Glorot and Bengio, AISTATS'10)
+  he,  // limit is sqrt(6 / fan_in): for relu (He et al., ICCV'15)
+  // Limit is sqrt(6 / (fan_in + fan_out)): for tanh, sigmoid and none (Glorot and Bengio, AISTATS'10).
+  xavier,
 };
 
-// A weight of shape (out, in, ...) as an Init says, f32, requiring a gradient.
+// Makes a weight of shape (out, in, ...), f32, requiring a gradient, drawn as `init` says.
 NDArray init_weight(const Shape& shape, Init init, Generator& generator, Device device = cpu(),
                     Where where = Where::current());
 

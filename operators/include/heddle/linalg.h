@@ -1,9 +1,11 @@
-// Linear algebra on matrices, the last two axes of an array; axes before them are batches, which broadcast between arguments.
+// Linear algebra on matrices, the last two axes of an array; axes before them are batches, which broadcast
+// between arguments.
 //
-// Computed in floating point: integers and bools as f64, f16 and bf16 as f32. A batch is shared by the workers, each matrix is
-// one worker's. Shapes that do not fit throw InvalidArgument at the call. A matrix that the values make impossible, such as a
-// singular one, is an op error: the result's, which names the function and the position of the matrix in the batch.
-// Where no other is said there is a gradient, which exists where the function is smooth: not at equal singular or eigenvalues.
+// Computed in floating point: integers and bools as f64, f16 and bf16 as f32. The matrices of a batch are
+// distributed over the workers. Shapes that do not fit throw InvalidArgument at the call. A matrix with
+// unsuitable values, such as a singular one, is an op error, which names the function and the position of the
+// matrix in the batch. Functions have a gradient unless noted, where they are smooth: not at equal singular
+// or eigenvalues.
 #pragma once
 
 #include <cstdint>
@@ -17,23 +19,25 @@ namespace heddle {
 
 // x with a x = b: a (..., n, n), b (..., n, k), or (n) for one vector. A singular a is an op error.
 NDArray solve(const NDArray& a, const NDArray& b, Where at = Where::current());
-// The same for a triangular a, of which only the upper or lower triangle is read. b (..., n, k).
+// As solve, for a triangular a, of which only the upper or lower triangle is read. b (..., n, k).
 NDArray solve_triangular(const NDArray& a, const NDArray& b, bool upper = true, Where at = Where::current());
 // x with the least |a x - b| and, among those, the least |x|: a (..., m, n), b (..., m, k), or (m). Singular values up to rtol
 // times the largest count as 0; rtol is max(m, n) * epsilon by default.
 NDArray lstsq(const NDArray& a, const NDArray& b, std::optional<double> rtol = {},
               Where at = Where::current());
 
-// The inverse; a singular matrix is an op error. The pseudo-inverse, which exists for all: rtol as above.
+// inv: the inverse; a singular matrix is an op error. pinv: the pseudo-inverse, which always exists; rtol as
+// in lstsq.
 NDArray inv(const NDArray& x, Where at = Where::current());
 NDArray pinv(const NDArray& x, std::optional<double> rtol = {}, Where at = Where::current());
 
-// The determinant. Its sign (0 for a singular matrix) and the logarithm of its size: {sign, log}; no gradient of the sign.
+// det: the determinant. slogdet: {sign, log}, its sign (0: singular) and the logarithm of its absolute value;
+// no gradient of the sign.
 NDArray det(const NDArray& x, Where at = Where::current());
 std::vector<NDArray> slogdet(const NDArray& x, Where at = Where::current());
 
-// L, lower triangular, with x = L L^T. Only the lower triangle of x is read; the gradient is symmetric. A matrix that is not
-// positive definite is an op error.
+// The lower triangular L with x = L L^T. Only the lower triangle of x is read; the gradient is symmetric. A
+// matrix that is not positive definite is an op error.
 NDArray cholesky(const NDArray& x, Where at = Where::current());
 
 // {P, L, U} with x = P L U: P a permutation, L lower triangular with ones on its diagonal. No gradient.
@@ -43,29 +47,30 @@ std::vector<NDArray> lu(const NDArray& x, Where at = Where::current());
 // without a gradient if m > n.
 std::vector<NDArray> qr(const NDArray& x, const std::string& mode = "reduced", Where at = Where::current());
 
-// {U, S, V^T} with x = U diag(S) V^T, S falling. full_matrices: U (m, m) and V^T (n, n), without a gradient unless m = n; else
-// U (m, k) and V^T (k, n). And S alone.
+// {U, S, V^T} with x = U diag(S) V^T, S descending. full_matrices: U (m, m) and V^T (n, n), without a
+// gradient unless m = n; else U (m, k) and V^T (k, n). svdvals: S alone.
 std::vector<NDArray> svd(const NDArray& x, bool full_matrices = true, Where at = Where::current());
 NDArray svdvals(const NDArray& x, Where at = Where::current());
 
-// {values, vectors} of symmetric matrices, of which only the triangle uplo ("L" or "U") is read: values rise, vectors are
-// columns. The gradient is symmetric. And the values alone.
+// {values, vectors} of symmetric matrices, of which only the triangle uplo ("L" or "U") is read: values rise,
+// vectors are columns. The gradient is symmetric. eigvalsh: the values alone.
 std::vector<NDArray> eigh(const NDArray& x, const std::string& uplo = "L", Where at = Where::current());
 NDArray eigvalsh(const NDArray& x, const std::string& uplo = "L", Where at = Where::current());
 
-// x multiplied with itself n times; for a negative n the inverse.
+// x to the power of n; a negative n: a power of the inverse.
 NDArray matrix_power(const NDArray& x, std::int64_t n, Where at = Where::current());
-// The sum of x^k / k!.
+// The matrix exponential: the sum of x^k / k!.
 NDArray expm(const NDArray& x, Where at = Where::current());
 
 // The number of singular values above rtol times the largest; i64, no gradient.
 NDArray matrix_rank(const NDArray& x, std::optional<double> rtol = {}, Where at = Where::current());
 
-// `ord` "fro": the root of the sum of squares; "nuc": the sum of the singular values; "2", "-2": the largest, smallest one; "1",
-// "-1", "inf", "-inf": the largest, smallest sum of sizes in a column, in a row.
+// `ord` "fro": the root of the sum of squares; "nuc": the sum of the singular values; "2", "-2": the largest,
+// smallest singular value; "1", "-1", "inf", "-inf": the largest, smallest sum of absolute values in a
+// column, in a row.
 NDArray matrix_norm(const NDArray& x, const std::string& ord = "fro", bool keepdims = false,
                     Where at = Where::current());
-// norm() of statistics.h.
+// As norm() of statistics.h.
 NDArray vector_norm(const NDArray& x, double ord = 2, Dims axes = {}, bool keepdims = false,
                     Where at = Where::current());
 // The norm of x times that of its inverse; for "2" and "-2" from singular values, so that a singular matrix gives infinity.

@@ -1,5 +1,6 @@
-// Every operator by its name: what it takes, what it gives, and a call whose arguments are checked at run time. Bindings to
-// other languages, `heddle operators` and docs/operators.md are made of it. C++ programs call the functions themselves.
+// Every operator by its name: its arguments, its results, and a call whose arguments are checked at run time.
+// Bindings to other languages, `heddle operators` and docs/operators.md are made from it. C++ programs call
+// the functions themselves.
 //
 //   call_operator("softmax", {x}, {{"axis", 0}});  // softmax(x, 0)
 #pragma once
@@ -36,19 +37,19 @@ struct OperatorInfo : FunctionInfo {
 std::span<const OperatorInfo> operators();
 const OperatorInfo* find_operator(std::string_view name);  // null if there is none
 
-// Calls the function that `op` stands for: `values` are its first arguments, in their order, `named` are others; the rest have
-// their defaults. It returns at once and records gradients as that function does, and its ops and errors name `where`.
-// Throws InvalidArgument for too many values, for an argument that is missing, unknown or given twice, or is of
-// another kind, and whatever the function throws. Any thread.
+// Calls the function of `op`: `values` are its first arguments, in order, `named` are others; the rest have
+// their defaults. Returns at once and records gradients as that function does; its ops and errors name
+// `where`. Throws InvalidArgument for too many values, for an argument that is missing, unknown, given twice
+// or of another kind, and whatever the function throws. Any thread.
 OperatorValues call_operator(const OperatorInfo& op, std::span<const OperatorValue> values,
                              std::span<const NamedValue> named = {}, Where where = Where::current());
-// Calls an operator whose only result is an array, and writes that into out's own memory as into() does (into.h). Throws
-// what that throws too, and InvalidArgument for another operator.
+// Calls an operator whose only result is an array, and writes that into out's own memory as into() does
+// (into.h). Throws what into() throws, and InvalidArgument for an operator with other results.
 void call_operator_into(const OperatorInfo& op, std::span<const OperatorValue> values,
                         std::span<const NamedValue> named, const NDArray& out,
                         Where where = Where::current());
-bool takes_out(const OperatorInfo& op);  // call_operator_into can call it
-// By name; throws InvalidArgument for an unknown one.
+bool takes_out(const OperatorInfo& op);  // whether call_operator_into can call it
+// As call_operator, for the operator of that name; throws InvalidArgument for an unknown one.
 OperatorValues call_operator(std::string_view name, const OperatorValues& values,
                              const std::vector<NamedValue>& named = {}, Where where = Where::current());
 

@@ -12,8 +12,9 @@
 
 namespace heddle {
 
-// std::monostate is Python's None: an argument that is left out. A generator must outlive the call. Numbers are what a C++
-// int, a double or a bool becomes, or a uint64_t above an int64; a list of integers is a Shape.
+// std::monostate is Python's None: an argument that is left out. A generator must outlive the call. Numbers
+// are stored as std::int64_t, double or bool, or as uint64_t above the int64 range; a list of integers is a
+// Dims.
 struct OperatorValue
     : std::variant<std::monostate, bool, std::int64_t, double, std::string, Dims, DType, Device, NDArray,
                    std::vector<NDArray>, RowSparse, std::vector<RowSparse>, Generator*, std::uint64_t> {

@@ -1,7 +1,9 @@
-// Products of arrays beside matmul: of vectors, along chosen axes, and sums of products in Einstein's notation.
+// Products of arrays other than matmul: of vectors, along chosen axes, and sums of products in Einstein's
+// notation.
 //
-// Results have the common dtype of the arguments; f16 and bf16 are computed as f32, products of bools are "and", their sums
-// "or". Shapes that do not fit throw InvalidArgument at the call. Floating arguments get gradients.
+// Results have the common dtype of the arguments; f16 and bf16 are computed as f32, products of bools are
+// "and", their sums "or". Shapes that do not fit throw InvalidArgument at the call. Floating arguments get
+// gradients.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +14,14 @@
 
 namespace heddle {
 
-// The sum of a * b along `axis`, which both have with one size; the other axes broadcast.
+// The sum of a * b along `axis`, which has the same size in both; the other axes broadcast.
 NDArray vecdot(const NDArray& a, const NDArray& b, int axis = -1, Where at = Where::current());
 
-// NumPy's dot: the sum over the last axis of a and the last but one of b (its only one, if it has one); a scalar multiplies.
+// NumPy's dot: the sum over the last axis of a and the last but one of b (its only one, if it has one); a
+// scalar argument multiplies.
 NDArray dot(const NDArray& a, const NDArray& b, Where at = Where::current());
 
-// The sum over the last axes of a and b; a scalar multiplies.
+// The sum over the last axes of a and b; a scalar argument multiplies.
 NDArray inner(const NDArray& a, const NDArray& b, Where at = Where::current());
 
 // Shape (a.size(), b.size()): the products of each element of a with each of b.
@@ -30,16 +33,17 @@ NDArray kron(const NDArray& a, const NDArray& b, Where at = Where::current());
 // The vector product along `axis`, of size 3 in both; the other axes broadcast. No bools.
 NDArray cross(const NDArray& a, const NDArray& b, int axis = -1, Where at = Where::current());
 
-// The sum over the last `axes` axes of a and the first ones of b; or over axis a_axes[i] of a together with b_axes[i] of b.
-// The other axes of a come first in the result, then those of b.
+// The sum over the last `axes` axes of a and the first ones of b; or over pairs of axes, a_axes[i] of a and
+// b_axes[i] of b. The other axes of a come first in the result, then those of b.
 NDArray tensordot(const NDArray& a, const NDArray& b, std::int64_t axes = 2, Where at = Where::current());
 NDArray tensordot(const NDArray& a, const NDArray& b, Dims a_axes, Dims b_axes, Where at = Where::current());
 
-// The sum of products that `equation` names, such as "ij,jk->ik" or "...ij->...ji": a letter for each axis of each operand,
-// "..." for axes that broadcast. A letter that the result lacks is summed; one that an operand has twice takes its diagonal.
-// Without "->" the result has "..." and then the letters that occur once, in alphabetical order. An axis of size 1 broadcasts.
-// Three operands or more are multiplied in pairs, next the one that leaves the least to be stored. Of one operand, if nothing
-// is summed, the result is a view: "ij->ji", "ii->i".
+// The sum of products that `equation` names, such as "ij,jk->ik" or "...ij->...ji": a letter for each axis of
+// each operand, "..." for axes that broadcast. A letter that the result lacks is summed; a letter that an
+// operand has twice selects its diagonal. Without "->" the result has "..." and then the letters that occur
+// once, in alphabetical order. An axis of size 1 broadcasts. Three operands or more are multiplied in pairs,
+// each time the pair that leaves the fewest elements. With one operand and no sum the result is a view:
+// "ij->ji", "ii->i".
 NDArray einsum(const std::string& equation, const std::vector<NDArray>& operands,
                Where at = Where::current());
 

@@ -17,11 +17,11 @@ std::vector<NDArray> split_equally(const NDArray& x, std::int64_t sections, int 
 NDArray repeat_all(const NDArray& x, std::int64_t repeats, std::optional<int> axis, Where where);
 }  // namespace operators_detail
 
-// Views: `sections` equal parts; or the parts between the indices, split(x, {1, 3}), which may be negative and are cut as
-// in a slice.
+// Views: `sections` equal parts; or the parts between the indices, split(x, {1, 3}), which may be negative
+// and are clamped as in a slice.
 std::vector<NDArray> split(const NDArray& x, const std::vector<std::int64_t>& indices, int axis = 0,
                            Where where = Where::current());
-template <std::integral T>  // which {1} is not
+template <std::integral T>  // a template, so that {1} selects the other overload
 std::vector<NDArray> split(const NDArray& x, T sections, int axis = 0, Where where = Where::current()) {
   return operators_detail::split_equally(x, static_cast<std::int64_t>(sections), axis, where);
 }
@@ -31,38 +31,39 @@ std::vector<NDArray> chunk(const NDArray& x, std::int64_t chunks, int axis = 0,
 // Views: the entries along an axis, without it.
 std::vector<NDArray> unstack(const NDArray& x, int axis = 0, Where where = Where::current());
 
-// Views.
+// From here to diagonal the results are views, but that of block.
 NDArray swapaxes(const NDArray& x, int axis1, int axis2, Where where = Where::current());
-// Axis source[i] goes to place destination[i]; the others keep their order.
+// Axis source[i] becomes axis destination[i]; the others keep their order.
 NDArray moveaxis(const NDArray& x, Dims source, Dims destination, Where where = Where::current());
-NDArray flip(const NDArray& x, Dims axes = {}, Where where = Where::current());  // no axes: all
-// k quarter turns from the first of the two axes to the second.
+NDArray flip(const NDArray& x, Dims axes = {}, Where where = Where::current());  // empty axes: all
+// Rotates by k quarter turns from the first of the two axes to the second.
 NDArray rot90(const NDArray& x, std::int64_t k = 1, Dims axes = {0, 1}, Where where = Where::current());
-// With axes of size 1 where there are too few: in front; of atleast_3d (n) is (1, n, 1) and (m, n) is (m, n, 1).
+// Add axes of size 1, in front; atleast_3d makes (1, n, 1) of (n), and (m, n, 1) of (m, n).
 NDArray atleast_1d(const NDArray& x, Where where = Where::current());
 NDArray atleast_2d(const NDArray& x, Where where = Where::current());
 NDArray atleast_3d(const NDArray& x, Where where = Where::current());
-// The arrays repeated to the shape that they broadcast to.
+// The arrays, broadcast to their common shape.
 std::vector<NDArray> broadcast_arrays(const std::vector<NDArray>& arrays, Where where = Where::current());
-// Rows of arrays put together: those of a row along the last axis, the rows along the axis before it. Arrays with fewer axes than
-// the others, or than two, get axes of size 1 in front.
+// Joins rows of arrays: the arrays of a row along the last axis, the rows along the axis before it. Arrays
+// with fewer axes than the others, or than two, get axes of size 1 in front.
 NDArray block(const std::vector<std::vector<NDArray>>& rows, Where where = Where::current());
-// Of arrays with one axis: array i varies along axis i of a grid, or with `xy` the first two axes are exchanged.
+// Makes a grid from arrays with one axis: array i varies along axis i; with `xy` the first two axes are
+// exchanged.
 std::vector<NDArray> meshgrid(const std::vector<NDArray>& arrays, bool xy = true,
                               Where where = Where::current());
-// The elements x[..., i, ..., i + offset, ...] of two axes, along a new last axis in their place.
+// The elements x[..., i, ..., i + offset, ...] of two axes, along a new last axis which replaces them.
 NDArray diagonal(const NDArray& x, std::int64_t offset = 0, int axis1 = 0, int axis2 = 1,
                  Where where = Where::current());
 
-// Copies.
-// Element i goes to place i + shift, around the end; no axes: of the flattened array.
+// From here on the results are copies, but diag of a matrix is a view.
+// roll moves element i to index i + shift, around the end; without axes, in the flattened array.
 NDArray roll(const NDArray& x, Dims shift, Dims axes = {}, Where where = Where::current());
-// reps[i] copies one after another along axis i; the shorter of the two lists is filled with 1 in front.
+// reps[i] copies one after another along axis i; the shorter of reps and the shape is extended by 1 in front.
 NDArray tile(const NDArray& x, Dims reps, Where where = Where::current());
-// Each entry `repeats` times; or entry i repeats[i] times. Without an axis: of the flattened array.
+// Each entry `repeats` times; or entry i repeats[i] times. Without an axis: in the flattened array.
 NDArray repeat(const NDArray& x, const std::vector<std::int64_t>& repeats, std::optional<int> axis = {},
                Where where = Where::current());
-template <std::integral T>  // which {1} is not
+template <std::integral T>  // a template, so that {1} selects the other overload
 NDArray repeat(const NDArray& x, T repeats, std::optional<int> axis = {}, Where where = Where::current()) {
   return operators_detail::repeat_all(x, static_cast<std::int64_t>(repeats), axis, where);
 }
@@ -70,15 +71,16 @@ NDArray repeat(const NDArray& x, T repeats, std::optional<int> axis = {}, Where 
 // x with zeros above (tril) or below (triu) the k-th diagonal of the last two axes.
 NDArray tril(const NDArray& x, std::int64_t k = 0, Where where = Where::current());
 NDArray triu(const NDArray& x, std::int64_t k = 0, Where where = Where::current());
-// A matrix with x, which has one axis, on its k-th diagonal and 0 elsewhere; of a matrix diagonal(x, k).
+// For x with one axis, a matrix with x on its k-th diagonal and 0 elsewhere; for a matrix x, diagonal(x, k).
 NDArray diag(const NDArray& x, std::int64_t k = 0, Where where = Where::current());
 // The sum of diagonal(); its dtype is that of sum().
 NDArray matrix_trace(const NDArray& x, std::int64_t offset = 0, int axis1 = 0, int axis2 = 1,
                      Where where = Where::current());
 
-// What stands around a padded array: one value, the entry at the edge, the array mirrored at its edge entry, or repeated.
+// The values around a padded array: one value, the entry at the edge, the array mirrored at its edge entry,
+// or repeated.
 enum class PadMode : std::uint8_t { constant, edge, reflect, wrap };
-// before[i] entries in front of axis i and after[i] behind it; one number is for all axes.
+// Adds before[i] entries in front of axis i and after[i] behind it; one number counts for all axes.
 NDArray pad(const NDArray& x, Dims before, Dims after, PadMode mode = PadMode::constant, Scalar value = 0,
             Where where = Where::current());
 

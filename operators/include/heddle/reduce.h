@@ -1,8 +1,8 @@
 // Operators that reduce axes.
 //
-// `axes` may be negative and in any order; none given means all of them. With keepdims the reduced axes stay, with
-// size 1. Axes out of range or given twice throw InvalidArgument at the call. Sums are made in a fixed order, f32
-// ones with f64 inside, so that they do not depend on the number of workers.
+// `axes` may be negative and in any order; empty means all axes. With keepdims the reduced axes stay, with
+// size 1. Axes out of range or given twice throw InvalidArgument at the call. Sums are made in a fixed order,
+// f32 sums in f64, so that they do not depend on the number of workers.
 #pragma once
 
 #include <concepts>
@@ -12,17 +12,17 @@
 
 namespace heddle {
 
-// i64 for integers and bool, u64 for unsigned ones, else x's dtype. Of nothing: 0.
+// The dtype is i64 for integers and bool, u64 for unsigned ones, else x's. The sum of nothing is 0.
 NDArray sum(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 
-// f64 for integers and bool, else x's dtype. Of nothing: NaN.
+// The dtype is f64 for integers and bool, else x's. The mean of nothing is NaN.
 NDArray mean(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 
-// x's dtype; NaN if any element is. All elements equal to the maximum (minimum) share the gradient equally.
-// Throws InvalidArgument at the call if a reduced axis is empty.
+// The dtype is x's; NaN if any element is NaN. All elements equal to the maximum (minimum) share the gradient
+// equally. Throws InvalidArgument at the call if a reduced axis is empty.
 NDArray max(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 NDArray min(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
-// maximum and minimum of two arrays, or of an array and a floating number, element by element; max(x, 0) names an axis.
+// As maximum and minimum: of two arrays, or of an array and a floating number; max(x, 0) names an axis.
 template <class Other>
 requires std::same_as<Other, NDArray> || std::floating_point<Other> NDArray
 max(const NDArray& a, const Other& b, Where where = Where::current()) {
@@ -41,8 +41,8 @@ template <std::floating_point T> NDArray min(T a, const NDArray& b, Where where 
   return minimum(a, b, where);
 }
 
-// The first index of the largest (smallest) element along `axis`, which is removed; none: in the flattened array; i64. A NaN
-// counts as the largest (smallest).
+// The first index (i64) of the largest (smallest) element along `axis`, which is removed; without an axis, in
+// the flattened array. A NaN counts as the largest (smallest).
 NDArray argmax(const NDArray& x, std::optional<int> axis = {}, Where where = Where::current());
 NDArray argmin(const NDArray& x, std::optional<int> axis = {}, Where where = Where::current());
 

@@ -1,5 +1,5 @@
-// Row-sparse arrays: some rows of a large array, such as the gradient of an embedding. What is done with them costs in
-// proportion to these rows, not to the array.
+// Row-sparse arrays: some rows of a large array, such as the gradient of an embedding. The cost of operations
+// is proportional to these rows, not to the array.
 #pragma once
 
 #include <cstdint>
@@ -9,34 +9,34 @@
 
 namespace heddle {
 
-// A handle on an array of shape (n, d...) whose rows are 0 but for some. How many there are is known when an op has run:
-// so there is room for capacity() rows, and count() is an array too. Nothing changes the values once they are computed,
-// so that results may share memory with arguments. Floating dtypes. On no tape: gradients do not pass through.
+// A handle on an array of shape (n, d...) in which only some rows are not 0. Their number is known when an op
+// has run: there is room for capacity() rows, and count() is an array too. Nothing changes the values once
+// they are computed, so that results may share memory with arguments. Floating dtypes. On no tape: gradients
+// do not pass through.
 class RowSparse {
  public:
   RowSparse() = default;  // undefined: only defined() and assignment may be used
 
-  // Made of its parts, which are as rows(), values() and count() say when the ops that write them have run; an op that
-  // reads others throws Error. Throws InvalidArgument for shapes and dtypes that do not fit.
+  // Made of its parts, which are as rows(), values() and count() say when the ops that write them have run;
+  // an op that reads wrong parts throws Error. Throws InvalidArgument for shapes and dtypes that do not fit.
   RowSparse(Shape shape, NDArray rows, NDArray values, NDArray count, Where where = Where::current());
 
   bool defined() const { return values_.defined(); }
-  const Shape& shape() const { return checked("shape").shape_; }  // of the whole array
+  const Shape& shape() const { return checked("shape").shape_; }  // shape of the whole array
   DType dtype() const { return checked("dtype").values_.dtype(); }
   Device device() const { return checked("device").values_.device(); }
   Engine& engine() const { return checked("engine").values_.engine(); }
   std::int64_t capacity() const { return checked("capacity").values_.shape()[0]; }
-  // i64 (capacity): the rows that are present, each once, rising; then n up to the end.
+  // i64 (capacity): the indices of the present rows, each once, ascending; then n up to the end.
   const NDArray& rows() const { return checked("rows").rows_; }
-  // (capacity, d...): the values of these rows; then undetermined ones. Contiguous, as rows() is.
+  // (capacity, d...): the values of these rows; the rest is undetermined. Contiguous, as rows() is.
   const NDArray& values() const { return checked("values").values_; }
-  const NDArray& count() const {
-    return checked("count").count_;
-  }  // i64, one element: how many rows are present
+  // i64, one element: the number of present rows.
+  const NDArray& count() const { return checked("count").count_; }
 
-  // Blocking.
+  // wait() and trimmed() block.
   void wait() const;
-  // The same memory, without room for more rows. Throws Error for a count that cannot be.
+  // The same memory, without room for more rows. Throws Error for an impossible count.
   RowSparse trimmed(Where where = Where::current()) const;
 
  private:
@@ -49,26 +49,27 @@ class RowSparse {
   NDArray rows_, values_, count_;
 };
 
-// All functions return at once. `rows` has one axis, is of integers in any order; a row that is none of the array is
-// an op error. Bad shapes, dtypes and devices throw InvalidArgument at the call.
+// All functions return at once. `rows` has one axis, of integers in any order; a row outside the array is an
+// op error. Bad shapes, dtypes and devices throw InvalidArgument at the call.
 
-// Zeros of `shape` (n, d...), plus values[i] at row rows[i]; values of equal rows are added up in their order. values:
-// (k, d...).
+// Zeros of `shape` (n, d...), plus values[i] at row rows[i]; values of equal rows are summed in their order.
+// values: (k, d...).
 RowSparse row_sparse(const NDArray& rows, const NDArray& values, const Shape& shape,
                      Where where = Where::current());
 
-// What x has at these rows, and 0 elsewhere. Of a dense x, all of these rows are present then; of a row-sparse x, those
-// that x has too.
+// x at these rows, and 0 elsewhere. If x is dense, all of these rows are present in the result; if x is
+// row-sparse, those that are present in x too.
 RowSparse retain(const NDArray& x, const NDArray& rows, Where where = Where::current());
 RowSparse retain(const RowSparse& x, const NDArray& rows, Where where = Where::current());
 
-// The sum of arrays of one shape and dtype: the rows that any of them has. They are added in their order.
+// The sum of arrays of one shape and dtype: it has the rows of all arrays, which are summed in their order.
 RowSparse sum(const std::vector<RowSparse>& arrays, Where where = Where::current());
 RowSparse scale(const RowSparse& x, double factor, Where where = Where::current());  // x * factor
 
 NDArray to_dense(const RowSparse& x, Where where = Where::current());
 
-// dense += x, in place. dense: contiguous, of x's shape and dtype. Throws Error where a gradient would be recorded.
+// Adds x to dense in place. dense: contiguous, of x's shape and dtype. Throws Error where a gradient would be
+// recorded.
 void add_rows(const NDArray& dense, const RowSparse& x, Where where = Where::current());
 
 }  // namespace heddle

@@ -1,20 +1,22 @@
-// Operators along one axis, of which element i depends on those before it. The axis may be negative; out of range throws
-// InvalidArgument at the call. Sums of f32 are made with f64 inside.
+// Operators along one axis, whose element i depends on the elements before it. The axis may be negative; out
+// of range throws InvalidArgument at the call. Sums of f32 are made in f64.
 #pragma once
 
 #include <heddle/ndarray.h>
 
 namespace heddle {
 
-// i64 for integers and bool, else x's dtype: element i is the sum, or the product, of the elements up to i.
+// Element i is the sum, or the product, of the elements up to i. The dtype is i64 for integers and bool, else
+// x's.
 NDArray cumsum(const NDArray& x, int axis = -1, Where where = Where::current());
 NDArray cumprod(const NDArray& x, int axis = -1, Where where = Where::current());
 
-// x's dtype: element i is the largest, or smallest, of the elements up to i; NaN if any is. The last such one gets the gradient.
+// Element i is the largest, or smallest, of the elements up to i; NaN if any is NaN. The dtype is x's. The
+// last such element gets the gradient.
 NDArray cummax(const NDArray& x, int axis = -1, Where where = Where::current());
 NDArray cummin(const NDArray& x, int axis = -1, Where where = Where::current());
 
-// Differences of neighbours, n times; the axis is n shorter, down to 0. bool is refused.
+// Differences of adjacent elements, n times; the axis gets n shorter, down to 0. Throws for bool.
 NDArray diff(const NDArray& x, std::int64_t n = 1, int axis = -1, Where where = Where::current());
 
 }  // namespace heddle

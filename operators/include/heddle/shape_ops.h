@@ -9,23 +9,24 @@
 
 namespace heddle {
 
-// The elements in row-major order in another shape; one dimension may be -1. A view if x is contiguous, else a copy.
+// The elements in row-major order in another shape; one dimension may be -1. A view if x is contiguous, else
+// a copy.
 NDArray reshape(const NDArray& x, Shape shape, Where where = Where::current());
 // Merges the axes from from_axis on.
 NDArray flatten(const NDArray& x, int from_axis = 1, Where where = Where::current());
 
-// Views.
-// Axes reversed; or axis i of the result is axis axes[i] of x.
+// From here to slice the results are views.
+// transpose: the axes reversed; or axis i of the result is axis axes[i] of x.
 NDArray transpose(const NDArray& x, Where where = Where::current());
 NDArray transpose(const NDArray& x, Dims axes, Where where = Where::current());
 NDArray broadcast_to(const NDArray& x, Shape shape, Where where = Where::current());
-// `axis` of the result has size 1.
+// Inserts an axis of size 1, which is `axis` of the result.
 NDArray expand_dims(const NDArray& x, int axis, Where where = Where::current());
-// Without these axes of size 1; none given: all such.
+// Removes these axes of size 1; empty: all such axes.
 NDArray squeeze(const NDArray& x, Dims axes = {}, Where where = Where::current());
 NDArray slice(const NDArray& x, int axis, Slice range, Where where = Where::current());
 
-// Arrays one after another along an axis that they have, or along a new one. Dtypes are promoted.
+// Joins arrays along an axis that they have, or along a new one. Dtypes are promoted.
 NDArray concat(const std::vector<NDArray>& arrays, int axis = 0, Where where = Where::current());
 NDArray stack(const std::vector<NDArray>& arrays, int axis = 0, Where where = Where::current());
 
@@ -37,9 +38,9 @@ NDArray take(const NDArray& x, const NDArray& indices, int axis = 0, Where where
 NDArray one_hot(const NDArray& labels, std::int64_t n, DType dtype = DType::f32,
                 Where where = Where::current());
 
-// NDArray::astype, but x itself if it has that dtype.
+// As NDArray::astype, but x itself if it has that dtype.
 NDArray cast(const NDArray& x, DType dtype, Where where = Where::current());
-NDArray contiguous(const NDArray& x, Where where = Where::current());  // x itself if it is
+NDArray contiguous(const NDArray& x, Where where = Where::current());  // x itself if it is contiguous
 NDArray copy(const NDArray& x, Where where = Where::current());        // never shares memory with x
 // The gradient is copied back to x's device.
 NDArray copy_to(const NDArray& x, Device device, Where where = Where::current());

@@ -1,11 +1,11 @@
-// Softmax and the losses made of it. Floating dtypes; all differentiable.
+// Softmax and losses based on it. Floating dtypes; all differentiable.
 #pragma once
 
 #include <heddle/ndarray.h>
 
 namespace heddle {
 
-// exp(x) / sum(exp(x)) along an axis, safe from overflow. The shape of x.
+// exp(x) / sum(exp(x)) along an axis, without overflow; log_softmax: its logarithm. The shape is x's.
 NDArray softmax(const NDArray& x, int axis = -1, Where where = Where::current());
 NDArray log_softmax(const NDArray& x, int axis = -1, Where where = Where::current());
 

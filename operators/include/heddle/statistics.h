@@ -1,38 +1,39 @@
-// More operators that reduce axes: products, spread, norms, truth, and those that leave NaN out.
+// More operators that reduce axes: products, spread, norms, truth, and those that ignore NaN.
 //
-// Axes, keepdims and errors are those of reduce.h; none given means all axes. "In floating point" means f64 for an integer
-// or bool x, else x's dtype.
+// Axes, keepdims and errors are those of reduce.h; empty axes mean all. "In floating point" means f64 for an
+// integer or bool x, else x's dtype.
 #pragma once
 
 #include <heddle/ndarray.h>
 
 namespace heddle {
 
-// i64 for integers and bool, else x's dtype. Of nothing: 1.
+// The dtype is i64 for integers and bool, else x's. The product of no elements is 1.
 NDArray prod(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 
-// In floating point: the mean square distance from the mean, over n - correction for n elements; and its square root.
+// In floating point: the sum of squared distances from the mean, over n - correction for n elements; and its
+// square root.
 NDArray var(const NDArray& x, Dims axes = {}, double correction = 0, bool keepdims = false,
             Where where = Where::current());
 NDArray stddev(const NDArray& x, Dims axes = {}, double correction = 0, bool keepdims = false,
                Where where = Where::current());
 
-// In floating point: log(sum(exp(x))), without overflow. Of nothing: -infinity.
+// In floating point: log(sum(exp(x))), without overflow. Of nothing it is -infinity.
 NDArray logsumexp(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 
-// In floating point: (sum |x|^p)^(1/p), as the norm of a vector; of a matrix with p = 2 the Frobenius norm. p = infinity
-// gives the largest |x|, -infinity the smallest, 0 the number of elements that are not 0.
+// In floating point: (sum |x|^p)^(1/p), the norm of a vector; for a matrix and p = 2 the Frobenius norm. p =
+// infinity gives the largest |x|, -infinity the smallest, 0 the number of nonzero elements.
 NDArray norm(const NDArray& x, double p = 2, Dims axes = {}, bool keepdims = false,
              Where where = Where::current());
 
-// bool: whether any element, and whether every element, is not 0. Of nothing: false, and true.
+// Whether any element, and whether every element, is nonzero, as bool. For no elements: false, and true.
 NDArray any(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 NDArray all(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
-// i64.
+// The result is i64.
 NDArray count_nonzero(const NDArray& x, Dims axes = {}, bool keepdims = false,
                       Where where = Where::current());
 
-// sum, mean, max and min of the elements that are not NaN. Where all are: 0, and NaN for the others.
+// sum, mean, max and min of the elements that are not NaN. If all are NaN: nansum is 0, the others are NaN.
 NDArray nansum(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 NDArray nanmean(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 NDArray nanmax(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());

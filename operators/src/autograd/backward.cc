@@ -28,24 +28,24 @@ using namespace operators_detail;
 
 namespace {
 
-// A gradient so far.
+// The sum of the gradients computed so far.
 struct Sum {
   NDArray gradient;
-  bool owned = false;  // nothing else refers to its memory: more can be added in place
+  bool owned = false;  // nothing else refers to the gradient's memory: more can be added in place
 };
 
 // A node whose Backward has not run yet, and the gradient of its output.
 struct PendingNode {
   std::shared_ptr<Node> node;
   Sum sum;
-  bool wanted = true;  // it leads to an array whose gradient is asked for
+  bool wanted = true;  // whether the node leads to an array whose gradient is requested
 };
 
-// By falling sequence number: every node comes after all nodes that use its output.
+// Ordered by descending sequence number: every node comes after all nodes that use its output.
 using PendingNodes = std::map<std::uint64_t, PendingNode, std::greater<>>;
 
-// An array for the input's gradient. Lent memory is only for the first gradient of a leaf: later ones are added to that. A hook may
-// keep what it gets.
+// Returns an array for the input's gradient. Lent memory is only for the first gradient of a leaf: later ones
+// are added to that. It is not used for a leaf with hooks, which may keep the gradient.
 NDArray gradient_for(const Input& input, const NDArray& like, bool lends) {
   if (lends && input.meta && input.meta->leaf) {
     AutogradMeta& leaf = *input.meta;
@@ -86,8 +86,8 @@ bool is_saved(const PendingNodes& nodes, const std::shared_ptr<Storage>& storage
   return false;
 }
 
-// True if memory of gradients[index] may also be that of grad_output, of a saved array, of another input's gradient or of what
-// an operator of the user keeps.
+// Whether memory of gradients[index] may also be that of grad_output, of a saved array, of another input's
+// gradient or of an array that a user's operator keeps.
 bool is_shared(const Node& node, const NDArray& grad_output, const std::vector<NDArray>& gradients,
                std::size_t index, const MadeGradients& made) {
   const std::shared_ptr<Storage>& storage = gradients[index].storage();
@@ -125,7 +125,7 @@ void check_count(const Node& node, std::size_t gradients) {
               std::to_string(node.inputs.size()) + " inputs");
 }
 
-// A handle that stands for a saved array does so only while a Backward runs: what it is to others.
+// Replaces a handle that stands for a saved array only while a Backward runs by one that others can use.
 NDArray resolved(const NDArray& gradient) {
   if (!gradient.defined() || !gradient.grad_meta()) return gradient;
   NDArray result = gradient.detach();
@@ -154,7 +154,7 @@ void check_hooked(const char* name, const NDArray& changed, const NDArray& gradi
     throw Error(std::string("on_gradient: the hook of ") + name + " returned an array of another engine");
 }
 
-// The gradient that hooks make of it, which they may keep.
+// Replaces the gradient by the result of the hooks, which may keep both.
 void run_hooks(const char* name, const Hooks& hooks, Sum& sum) {
   for (const GradientHook* hook : hooks.all()) {
     sum.owned = false;
@@ -167,25 +167,28 @@ void run_hooks(const char* name, const Hooks& hooks, Sum& sum) {
 
 struct PassOptions {
   bool keep_tape;
-  bool recorded;  // gradients go on the tape
-  bool captures;  // gradients of leaves are kept apart from those that the leaves hold
+  bool recorded;  // whether gradients go on the tape
+  bool captures;  // whether gradients of leaves are kept apart from the gradients that the leaves hold
 };
 
-// One backward pass. Gradients of leaves are added to what they hold, while the pass runs; or they are captured.
+// One backward pass. Gradients of leaves are added to the leaves' gradients while the pass runs, or they are
+// captured.
 class Pass {
  public:
   explicit Pass(PassOptions options)
       : options_(options), mode_{options.recorded, !options.captures}, grad_mode_(options.recorded) {}
 
   void start_at(const NDArray& root, const NDArray& seed, bool shared);
-  // With `captures`, after start_at(): gradients of these arrays alone are computed. False if no root was computed from it.
+  // With `captures`, after start_at(): only gradients of these arrays are computed. False if no root was
+  // computed from `input`.
   bool ask_for(const NDArray& input);
 
-  void run();  // throws if the tape cannot be run, and has changed nothing then
+  void run();  // throws, having changed nothing, if the tape cannot be run
 
-  // With `captures`, after run(): memory that nothing else refers to, unless it is on the tape.
+  // With `captures`, after run(): the gradient, in memory that nothing else refers to unless it is on the
+  // tape.
   NDArray gradient_of(const NDArray& input) const;
-  // After run(): adds what was captured to what the leaves hold.
+  // After run(): adds the captured gradients to those of the leaves.
   void give_to_leaves();
 
  private:
@@ -209,14 +212,14 @@ class Pass {
   const BackwardMode mode_;
   const GradMode grad_mode_;
   PendingNodes nodes_;
-  std::unordered_map<std::shared_ptr<AutogradMeta>, Sum> leaves_;  // captured
-  std::unordered_map<std::shared_ptr<Node>, Sum> inner_;           // captured, of arrays that are no leaves
+  std::unordered_map<std::shared_ptr<AutogradMeta>, Sum> leaves_;  // captured gradients
+  std::unordered_map<std::shared_ptr<Node>, Sum> inner_;  // captured gradients of arrays that are no leaves
   std::vector<std::shared_ptr<Storage>> seeds_;
   std::unordered_set<const AutogradMeta*> wanted_leaves_;
   bool asked_ = false;
 };
 
-// All nodes that root was computed from.
+// Collects all nodes that root was computed from.
 void Pass::find_nodes(const std::shared_ptr<Node>& root) {
   std::vector<std::shared_ptr<Node>> stack{root};
   while (!stack.empty()) {
@@ -228,7 +231,7 @@ void Pass::find_nodes(const std::shared_ptr<Node>& root) {
   }
 }
 
-// Lent memory that the backward pass reads is not used for its gradients.
+// Ends loans of memory that the backward pass reads, which must not be used for its gradients.
 void Pass::take_back_loans() {
   if (!mode_.lends_memory) return;
   for (const auto& [sequence, pending] : nodes_) {
@@ -260,14 +263,14 @@ bool Pass::ask_for(const NDArray& input) {
   }
   wanted_leaves_.insert(meta.get());
   const auto uses = [&](const Input& one) { return one.meta == meta; };
-  // What a freed node came from is not known any more: run() refuses it.
+  // The inputs of a freed node are not known any more: run() refuses it.
   return leaves_.count(meta) > 0 || std::any_of(nodes_.begin(), nodes_.end(), [&](const auto& entry) {
            const Node& node = *entry.second.node;
            return node.freed || std::any_of(node.inputs.begin(), node.inputs.end(), uses);
          });
 }
 
-// Nodes that lead to no array that was asked for do not run.
+// Marks nodes that lead to no requested array: they do not run.
 void Pass::skip_unwanted() {
   for (auto next = nodes_.rbegin(); next != nodes_.rend(); ++next) {
     const std::vector<Input>& inputs = next->second.node->inputs;
@@ -295,7 +298,7 @@ void Pass::run() {
   for (auto& [leaf, sum] : leaves_) run_hooks("a leaf", leaf->hooks, sum);
 }
 
-// The hooks of the node's output, and the node.
+// Runs the hooks of the node's output, then the node.
 void Pass::run_hooked(PendingNode& next) {
   if (!next.sum.gradient.defined()) return;
   if (next.wanted && next.node->freed)
@@ -304,7 +307,8 @@ void Pass::run_hooked(PendingNode& next) {
   run_hooks(next.node->name, next.node->hooks, next.sum);
   if (const auto inner = inner_.find(next.node); inner != inner_.end()) {
     inner->second = next.sum;
-    if (!next.node->keeps_no_gradient) inner->second.owned = false;  // its Backward may keep grad_output
+    // The node's Backward may keep grad_output.
+    if (!next.node->keeps_no_gradient) inner->second.owned = false;
   }
   if (next.wanted) run_node(next);
 }
@@ -350,7 +354,7 @@ void Pass::add_to_input(const Input& input, const NDArray& gradient, bool shared
   accumulate_in_leaf(*input.meta, gradient, shared);
 }
 
-// What node.backward returns; `made`: what it got from make_gradient().
+// Runs node.backward and returns its gradients; `made`: the memory that it got from make_gradient().
 std::vector<NDArray> Pass::gradients_of(const Node& node, const NDArray& grad_output, MadeGradients& made) {
   const CallSite site = CallSite::on_behalf_of(node.where);
   const RunsBackward running(node, mode_);
@@ -381,8 +385,8 @@ void Pass::run_rows(const Node& node, const NDArray& grad_output) {
   accumulate_rows_in_leaf(*input.meta, gradient);
 }
 
-// The array to which a part of the gradient of `input` is added; undefined for a leaf whose gradient cannot be changed. There is one for all parts of a backward pass, and for
-// a leaf one for all passes.
+// The array to which a part of the gradient of `input` is added; undefined for a leaf whose gradient cannot
+// be changed in place. All parts of a backward pass share one array, for a leaf all passes do.
 NDArray Pass::whole_gradient(const Input& input, const NDArray& like) {
   if (!input.meta->producer && !captures(*input.meta)) return whole_in_leaf(input, like);
   Sum& sum = input.meta->producer ? nodes_.at(input.meta->producer->sequence).sum : leaves_[input.meta];
@@ -396,7 +400,7 @@ NDArray Pass::whole_gradient(const Input& input, const NDArray& like) {
   return sum.gradient;
 }
 
-// The gradient that a leaf holds; undefined if it cannot be changed in place.
+// The gradient of a leaf; undefined if it cannot be changed in place.
 NDArray Pass::whole_in_leaf(const Input& input, const NDArray& like) {
   AutogradMeta& leaf = *input.meta;
   NDArray fresh = gradient_for(input, like, mode_.lends_memory);
@@ -427,7 +431,7 @@ void Pass::run_part(const Node& node, const NDArray& grad_output) {
   if (apart) accumulate_in_leaf(*input.meta, whole, false);
 }
 
-// The part alone, as an operator of grad_output, whose gradient is the node's operator itself.
+// The part's gradient by itself, as an operator of grad_output, whose gradient is the node's operator.
 NDArray Pass::recorded_part(const Node& node, const NDArray& grad_output) {
   if (!node.part) refuse_second_gradient(node.name);
   const CallSite site = CallSite::on_behalf_of(node.where);
@@ -445,7 +449,7 @@ NDArray Pass::recorded_part(const Node& node, const NDArray& grad_output) {
 
 void Pass::run_node(const PendingNode& pending) {
   const Node& node = *pending.node;
-  check_saved(node);  // a hook or a gradient of the user's has run since check_ready()
+  check_saved(node);  // a hook or a user's gradient may have run since check_ready()
   const NDArray& grad_output = pending.sum.gradient;
   if (node.rows) return run_rows(node, grad_output);
   if (node.add) return run_part(node, grad_output);
@@ -458,8 +462,8 @@ void Pass::run_node(const PendingNode& pending) {
   }
 }
 
-// `create_graph`: gradients are on the tape then even where they depend on the seed alone, so that one which is not was made by
-// a kernel that records nothing.
+// With `create_graph` the seed is on the tape, and so is every gradient computed from it: one that is not was
+// made by a kernel that records nothing.
 NDArray checked_seed(const char* op, const NDArray& root, const NDArray& seed, bool create_graph) {
   if (!root.defined()) ndarray_detail::refuse_undefined(op);
   if (!on_tape(root)) {

@@ -9,7 +9,7 @@
 
 namespace heddle::operators_detail {
 
-// A list that only grows: a hook, or another thread, may add one while others run.
+// An append-only list: a hook, or another thread, may add one while others run.
 class Hooks {
  public:
   Hooks() = default;
@@ -24,7 +24,7 @@ class Hooks {
     auto* one = new One{std::move(hook), last_.load(std::memory_order_relaxed)};
     while (!last_.compare_exchange_weak(one->before, one, std::memory_order_acq_rel)) continue;
   }
-  // In the order in which they were added. They live as long as this list.
+  // The hooks in the order in which they were added. They live as long as this list.
   std::vector<const GradientHook*> all() const {
     std::vector<const GradientHook*> hooks;
     for (const One* one = last_.load(std::memory_order_acquire); one; one = one->before)

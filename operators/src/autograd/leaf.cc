@@ -1,4 +1,4 @@
-// What users set and ask of arrays: whether they need a gradient, the gradient, and memory for it.
+// Functions of users on arrays: whether they need a gradient, the gradient, and memory for it.
 #include "autograd/leaf.h"
 
 #include <mutex>
@@ -64,7 +64,7 @@ void clear_grad(const NDArray& array) {
   check_defined("clear_grad", array);
   const std::shared_ptr<AutogradMeta> meta = meta_of(array);
   if (!meta) return;
-  NDArray dense;  // a tape that only they hold is destroyed outside the lock
+  NDArray dense;  // destroyed outside the lock: these may hold the last references on a tape
   RowSparse sparse;
   const std::lock_guard lock(meta->mutex);
   std::swap(dense, meta->grad);
@@ -105,8 +105,9 @@ void on_gradient(const NDArray& array, GradientHook hook) {
 
 namespace {
 
-// Adds to the gradient that a leaf holds, dense, under its mutex: in place where nothing else refers to the memory, else as an
-// operator, so that a gradient on a tape stays there and nobody's memory changes. `add` adds in place to what it is given.
+// Adds to the dense gradient of a leaf, whose mutex is locked: in place if nothing else refers to the memory,
+// else by an operator, so that a gradient on a tape stays on it and no other array changes. `add` adds in
+// place to its argument.
 template <class Add> void add_in_leaf(AutogradMeta& leaf, Add add) {
   if (leaf.grad_owned) return add(leaf.grad);
   const GradMode on(true);
@@ -138,7 +139,7 @@ void operators_detail::accumulate_in_leaf(AutogradMeta& leaf, const NDArray& gra
 void operators_detail::give_recorded(AutogradMeta& leaf, const NDArray& gradient) {
   const std::lock_guard lock(leaf.mutex);
   NDArray whole = gradient.is_contiguous() ? gradient : gradient.contiguous();
-  if (!on_tape(whole)) whole = whole.copy();  // what a hook returned, which may keep it
+  if (!on_tape(whole)) whole = whole.copy();  // a hook's result, which the hook may keep
   leaf.grad = leaf.grad.defined() ? leaf.grad + whole : whole;
   leaf.grad_owned = false;
   add_sparse_part(leaf);

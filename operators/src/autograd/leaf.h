@@ -1,4 +1,4 @@
-// What a backward pass adds to the gradient that a leaf holds.
+// Adds gradients of a backward pass to the gradient of a leaf.
 #pragma once
 
 #include <heddle/ndarray.h>
@@ -8,12 +8,12 @@
 
 namespace heddle::operators_detail {
 
-// Memory that something else refers to (`shared`) is copied.
+// `shared`: something else refers to the memory, so it is copied.
 void accumulate_in_leaf(AutogradMeta& leaf, const NDArray& gradient, bool shared);
-// The gradient stays on the tape.
+// As accumulate_in_leaf(), but the gradient stays on the tape.
 void give_recorded(AutogradMeta& leaf, const NDArray& gradient);
 void accumulate_rows_in_leaf(AutogradMeta& leaf, const RowSparse& gradient);
-// The gradient was row-sparse and is dense from now on; under the leaf's mutex.
+// Makes a row-sparse gradient dense; called with the leaf's mutex locked.
 void add_sparse_part(AutogradMeta& leaf);
 
 }  // namespace heddle::operators_detail

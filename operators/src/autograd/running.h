@@ -1,4 +1,4 @@
-// What a backward pass sets while it runs.
+// The state of a backward pass while it runs.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,8 @@
 
 namespace heddle::operators_detail {
 
-// While one lives, a pass is in the node. Whoever frees the node meanwhile, as a hook that runs the same tape may, frees it then.
+// While an InNode lives, a pass runs in the node. If the node is freed meanwhile, as by a hook that runs the
+// same tape, its contents are released when the InNode ends.
 class InNode {
  public:
   explicit InNode(Node& node) : node_(node) { ++node_.running; }
@@ -22,13 +23,14 @@ class InNode {
 
 // How a backward pass runs Backward functions.
 struct BackwardMode {
-  bool recorded;      // what they call goes on the tape
-  bool lends_memory;  // they may compute in memory lent for a leaf's gradient
+  bool recorded;      // whether operators that they call go on the tape
+  bool lends_memory;  // whether they may compute in memory lent for a leaf's gradient
 };
 
-using MadeGradients = std::vector<std::shared_ptr<Storage>>;  // what make_gradient() gave to a Backward
+// Memory that make_gradient() returned to a Backward.
+using MadeGradients = std::vector<std::shared_ptr<Storage>>;
 
-// While one lives, its thread runs the Backward of `node`.
+// While a RunsBackward lives, its thread runs the Backward of `node`.
 class RunsBackward {
  public:
   RunsBackward(const Node& node, BackwardMode mode);
@@ -36,8 +38,8 @@ class RunsBackward {
   RunsBackward(const RunsBackward&) = delete;
   RunsBackward& operator=(const RunsBackward&) = delete;
 
-  static const Node* node();     // null while none runs on this thread
-  static MadeGradients& made();  // while one runs
+  static const Node* node();     // null while no Backward runs on this thread
+  static MadeGradients& made();  // call only while a Backward runs
   static BackwardMode mode();
 
  private:
@@ -47,7 +49,7 @@ class RunsBackward {
   MadeGradients* outer_made_;
 };
 
-// While one lives, operators called on its thread are recorded, or are not.
+// While a GradMode lives, operators called on its thread are recorded (on) or not.
 class GradMode {
  public:
   explicit GradMode(bool on);

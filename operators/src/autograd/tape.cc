@@ -20,12 +20,12 @@ namespace operators_detail {
 namespace {
 
 thread_local bool grad_mode = true;
-thread_local const Node* current_node = nullptr;  // whose Backward runs on this thread
+thread_local const Node* current_node = nullptr;  // the node whose Backward runs on this thread
 thread_local BackwardMode backward_mode{false, false};
 thread_local MadeGradients* made_gradients = nullptr;
 std::atomic<std::uint64_t> next_sequence{0};
 
-// What a node holds, to be destroyed outside the node's destructor.
+// The contents of a node, to be destroyed outside the node's destructor.
 struct NodeContents {
   std::vector<Input> inputs;
   std::vector<Saved> saved;
@@ -36,9 +36,10 @@ struct NodeContents {
   Hooks hooks;
 };
 
-// The destructor of a node may destroy the nodes that computed its inputs, and so on: a stack frame a node. So contents
-// are not destroyed at once but put on a list, which the outermost call of release_deferred() on the thread empties. A
-// plain pointer, because thread-local objects are destroyed before some arrays are.
+// The destructor of a node may destroy the nodes that computed its inputs, and so on: one stack frame per
+// node. So contents are not destroyed at once but put on a list, which the outermost call of
+// release_deferred() on the thread empties. A raw pointer, because thread-local objects are destroyed before
+// some arrays are.
 thread_local std::vector<NodeContents>* deferred_releases = nullptr;
 
 void release_deferred(NodeContents contents) {
@@ -94,7 +95,8 @@ std::shared_ptr<AutogradMeta> meta_of(const NDArray& array) {
   if (!meta || meta->stands_for == AutogradMeta::StandsFor::itself) return meta;
   if (!backward_mode.recorded || meta->stands_for == AutogradMeta::StandsFor::constant) return nullptr;
   if (meta->stands_for == AutogradMeta::StandsFor::input) return meta->original;
-  // A node does not own its output, which may be gone, so that there is no cycle. Another meta with this producer is as good.
+  // A node does not own its output, which may be destroyed, so that there is no cycle. Another meta with this
+  // producer is equivalent.
   auto output = std::make_shared<AutogradMeta>();
   output->producer = const_cast<Node*>(current_node)->shared_from_this();
   return output;
@@ -176,7 +178,8 @@ bool is_same(const NDArray& a, const NDArray& b) {
          a.offset() == b.offset();
 }
 
-// Whether the tape can follow what depends on the saved array. A saved handle of the output becomes one that stands for it.
+// Whether the tape can follow results computed from the saved array. If it is the output, its handle is
+// changed to stand for the output.
 bool follows_saved(const NDArray& saved, const NDArray& output) {
   if (!is_floating(saved.dtype())) return true;
   const std::shared_ptr<AutogradMeta> meta = own_meta(saved);
@@ -186,7 +189,7 @@ bool follows_saved(const NDArray& saved, const NDArray& output) {
   return true;
 }
 
-// Puts a node on the tape. The caller sets how it computes gradients: `backward` or `add`.
+// Puts a node on the tape. The caller sets how the node computes gradients: `backward` or `add`.
 Node& record_node(const char* name, NDArray& output, const std::vector<NDArray>& inputs,
                   const std::vector<NDArray>& saved, Where where) {
   check_defined("record", output);

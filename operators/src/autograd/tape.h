@@ -1,4 +1,4 @@
-// The tape: what autograd keeps of arrays and of the operators that made them.
+// The tape: autograd's data of arrays and of the operators that made them.
 #pragma once
 
 #include <cstdint>
@@ -17,30 +17,30 @@ namespace heddle::operators_detail {
 
 struct Node;
 
-// What autograd keeps of an array, shared by all copies of its handle. An array requires a gradient if it is a leaf or
-// has a producer, which is the node that computed it; no array is both.
+// Autograd's data of an array, shared by all copies of its handle. An array requires a gradient if it is a
+// leaf or has a producer, the node that computed it; no array is both.
 struct AutogradMeta final : GradMeta {
-  // A handle made by save_for_backward() stands for another array while a Backward is recorded; this says for which.
+  // The array for which a handle made by save_for_backward() stands while a Backward is recorded.
   enum class StandsFor { itself, constant, input, output };
 
   StandsFor stands_for = StandsFor::itself;
-  std::shared_ptr<AutogradMeta> original;  // of StandsFor::input
+  std::shared_ptr<AutogradMeta> original;  // for StandsFor::input: the saved array's own
   bool leaf = false;
-  bool drops_gradient = false;  // a leaf whose gradient nobody asks for
-  Hooks hooks;                  // of a leaf
+  bool drops_gradient = false;  // for a leaf whose gradient nobody requests
+  Hooks hooks;                  // hooks of a leaf
   bool view_of_leaf = false;
-  std::mutex mutex;  // guards the gradient of a leaf, to which several threads may add: the four that follow
+  std::mutex mutex;  // guards the next four, a leaf's gradient, to which several threads may add
   NDArray grad;
-  bool grad_owned =
-      true;  // nothing else refers to its memory, and it is not on the tape: more is added in place
-  RowSparse row_sparse_grad;  // at most one of the two gradients is defined
-  NDArray lent_memory;        // for the next gradient, see lend_gradient_memory()
+  // Nothing else refers to grad's memory, and grad is not on the tape: more is added in place.
+  bool grad_owned = true;
+  RowSparse row_sparse_grad;  // at most one of grad and row_sparse_grad is defined
+  NDArray lent_memory;        // memory for the next gradient, see lend_gradient_memory()
   std::shared_ptr<Node> producer;
 
   bool needs_gradient() const { return leaf || producer; }
 
-  // A leaf may get new values, through views of it too. A node that saved the old ones is found by the storage's
-  // version.
+  // A leaf may be overwritten, also through views. A node that saved the old values detects it by the
+  // storage's version.
   void check_target(const char* op) const override { check(op, producer && !view_of_leaf); }
   void check_source(const char* op) const override { check(op, needs_gradient()); }
 
@@ -65,7 +65,7 @@ struct AutogradMeta final : GradMeta {
 };
 
 struct Input {
-  std::shared_ptr<AutogradMeta> meta;  // null: needs no gradient
+  std::shared_ptr<AutogradMeta> meta;  // null: the input needs no gradient
   Shape shape;
   DType dtype;
   Device device;
@@ -80,31 +80,32 @@ struct Saved {
   std::uint64_t version;
 };
 
-// One recorded operator. Sequence numbers grow: the node that computed an array has a smaller one than those that use
-// it.
+// One recorded operator. Sequence numbers grow: the node that computed an array has a smaller one than the
+// nodes that use the array.
 struct Node : std::enable_shared_from_this<Node> {
   const char* name;
-  Where where;  // of the operator's call
+  Where where;  // line of the operator's call
   std::uint64_t sequence;
   std::vector<Input> inputs;
   std::vector<Saved> saved;
   Backward backward;
-  AddGradient add;         // instead of backward
-  PartOf part;             // with add
-  RowSparseBackward rows;  // instead of backward
-  Hooks hooks;             // of the output
-  // False if it saved an array without save_for_backward(): its gradient then does not depend on that array, for the tape.
+  AddGradient add;         // used instead of backward
+  PartOf part;             // used with add
+  RowSparseBackward rows;  // used instead of backward
+  Hooks hooks;             // hooks of the output
+  // False if the node saved an array without save_for_backward(): on the tape, its gradient then does not
+  // depend on that array.
   bool saved_on_tape = true;
-  bool keeps_no_gradient = false;  // of record_op()
+  bool keeps_no_gradient = false;  // set by record_op()
   bool freed = false;
-  int running = 0;  // passes that are in it: what they run is not destroyed before they leave
+  int running = 0;  // number of passes in the node: its contents are not destroyed before they leave
 
   ~Node();
 };
 
-// What the handle's array is on the tape; null if it is not on it.
+// The tape's data of the handle's array; null if the array is not on the tape.
 std::shared_ptr<AutogradMeta> meta_of(const NDArray& array);
-// requires_grad(); an undefined array needs none.
+// As requires_grad(); false for an undefined array.
 bool on_tape(const NDArray& array);
 void free_node(Node& node);
 

@@ -32,7 +32,7 @@ struct Layout {
   NDArray of(const NDArray& memory) const { return memory.view(shape, strides, offset); }
 };
 
-// memory[layout] += gradient, where elements of the layout may share memory.
+// Adds the gradient to the elements of memory that the layout selects, which may share memory.
 void add_to_layout(const NDArray& memory, const Layout& layout, const NDArray& gradient) {
   NDArray target = layout.of(memory);
   if (!target.overlaps_itself()) {
@@ -43,7 +43,7 @@ void add_to_layout(const NDArray& memory, const Layout& layout, const NDArray& g
   add_taken(in_shape(gradient, {gradient.size()}), in_shape(layout.of(places), {gradient.size()}), memory, 0);
 }
 
-// A view `to` of an array `from` of memory that holds `held` elements.
+// Layouts of a view `to` of an array `from`, in memory of `held` elements.
 struct Layouts {
   Layout from, to;
   std::int64_t held;

@@ -23,7 +23,7 @@ void record_slice(const char* op, NDArray& y, const NDArray& x, int axis, Slice 
 // of x share memory: the gradient of such an element cannot be told from the other's.
 void record_view(const char* op, NDArray& y, const NDArray& x);
 
-// whole[indices[i]] += gradient[i] along an axis; repeated indices add up. whole is contiguous. Defined in indexing.cc.
+// whole[indices[i]] += gradient[i] along an axis; repeated indices add up. whole is contiguous. See take.cc.
 void add_taken(const NDArray& gradient, const NDArray& indices, const NDArray& whole, int axis);
 
 }  // namespace heddle::operators_detail

@@ -1,4 +1,4 @@
-// The arguments of a call by name, as the parameters of the C++ function that it leads to.
+// Converts the arguments of a call by name to the parameters of the C++ function that is called.
 #pragma once
 
 #include <array>
@@ -24,8 +24,9 @@ namespace operators_detail {
 
 using Pair = std::array<std::int64_t, 2>;
 
-// One value for each argument of an operator, of the kind that it takes, and room for the result. Files of operators include
-// this header: it leaves the type OperatorValue, which takes long to compile, to operator_call.cc.
+// One value of the right kind for each argument of an operator, and storage for the result. Files of
+// operators include this header: it leaves the type OperatorValue, which takes long to compile, to
+// operator_call.cc.
 class CheckedCall {
  public:
   // Throws InvalidArgument for a value of another kind. All arguments outlive the call.
@@ -36,7 +37,7 @@ class CheckedCall {
   const OperatorValue& value(std::size_t i) const { return *values_[i]; }
   bool is_none(std::size_t i) const;
 
-  // The value of argument i, as the argument's kind has it.
+  // These return the value of argument i, in the C++ type of the argument's kind.
   const NDArray& array(std::size_t i) const;  // undefined for None
   const std::vector<NDArray>& arrays(std::size_t i) const;
   const RowSparse& row_sparse(std::size_t i) const;
@@ -46,16 +47,16 @@ class CheckedCall {
   double real(std::size_t i) const;
   bool boolean(std::size_t i) const;
   std::int64_t integer(std::size_t i) const;
-  int small_integer(std::size_t i) const;  // throws InvalidArgument beyond an int
+  int small_integer(std::size_t i) const;  // throws InvalidArgument if it is out of int's range
   const std::string& text(std::size_t i) const;
-  DType dtype(std::size_t i) const;  // throws InvalidArgument for a name that no dtype has
+  DType dtype(std::size_t i) const;  // throws InvalidArgument for an unknown name
   Device device(std::size_t i) const;
-  Generator& generator(std::size_t i) const;  // the thread's for None
+  Generator& generator(std::size_t i) const;  // None: the thread's default generator
   Dims integers(std::size_t i) const;
-  // None is an empty list, which the function takes for all axes. So an empty list itself throws InvalidArgument where None
-  // is meant by it.
+  // None gives an empty list, which the function takes for all axes. So an explicit empty list throws
+  // InvalidArgument if the argument takes None.
   Dims axes(std::size_t i) const;
-  Pair pair(std::size_t i) const;  // throws InvalidArgument unless there are 2, or 1 for both
+  Pair pair(std::size_t i) const;  // throws InvalidArgument unless there are 2 integers, or 1 for both
 
   void give(NDArray result) const;
   void give(RowSparse result) const;

@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-constexpr std::size_t kProbes = 8;  // slots that an address may be in
+constexpr std::size_t kProbes = 8;  // number of slots in which an address may be
 
 // Fibonacci hashing: neighbouring addresses go to distant slots.
 std::size_t first_slot(const char* op, DeviceKind device) {

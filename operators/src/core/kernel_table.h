@@ -1,4 +1,4 @@
-// Which function computes an operator on which kind of device.
+// Maps an operator and a kind of device to the function that computes it.
 #pragma once
 
 #include <array>
@@ -21,8 +21,8 @@ class KernelTable {
   template <class Fn> void add(const std::string& op, DeviceKind device, Fn* kernel) {
     insert(op, device, typeid(Fn), reinterpret_cast<void (*)()>(kernel));
   }
-  // `op` is a literal, or lives as long as the table: after the first call it is known by its address. Any thread, once all
-  // kernels are added. Throws Error "softmax has no cuda kernel in this build".
+  // `op` is a literal, or lives as long as the table: after the first call it is looked up by its address.
+  // Any thread, once all kernels are added. Throws Error "softmax has no cuda kernel in this build".
   template <class Fn> Fn* find(const char* op, DeviceKind device) const {
     return reinterpret_cast<Fn*>(lookup(op, device, typeid(Fn)));
   }
@@ -32,16 +32,16 @@ class KernelTable {
     std::type_index type;
     void (*kernel)();
   };
-  // An address that has been looked up.
+  // The cached entry of an address that was looked up.
   struct Known {
     const char* op;
     DeviceKind device;
     const Entry* entry;
   };
   using Slot = std::atomic<const Known*>;
-  // Addresses are spread over the slots; each slot is set once, and read without a lock.
+  // Addresses are hashed to the slots; each slot is set once, and read without a lock.
   struct Slots {
-    static constexpr std::size_t kSize = 2048;  // several times as many as there are literals
+    static constexpr std::size_t kSize = 2048;  // several times the number of operator names
     std::array<Slot, kSize> all{};
     ~Slots() {
       for (Slot& slot : all) delete slot.load();

@@ -11,7 +11,7 @@ namespace heddle::operators_detail {
 
 namespace {
 
-// Null without a loan, so that operators without one only look at a pointer.
+// Null without a loan, so that operators without a loan only test a pointer.
 thread_local constinit const NDArray* lent = nullptr;
 thread_local constinit const CallSite* lender = nullptr;
 

@@ -1,4 +1,4 @@
-// What the rules of all operators share: checks, results, and the push of a kernel.
+// Functions shared by all operators: checks, results, and the push of a kernel.
 #pragma once
 
 #include <initializer_list>
@@ -15,12 +15,14 @@
 
 namespace heddle::operators_detail {
 
-// An array of undetermined values on the device and engine of `like`, not on the thread's current engine.
+// Makes an array of undetermined values on the device and engine of `like`, not on the thread's current
+// engine.
 NDArray make_result(const NDArray& like, const Shape& shape, DType dtype);
 
-// Lends a contiguous array to the next make_result() on this thread that wants one of its dtype, engine and device, and of
-// its shape but for axes of length 1. Within the library call that the thread is in: ops that the thread runs meanwhile do not
-// get it. Returns what was lent before; an undefined array ends the loan.
+// Lends a contiguous array to the next make_result() on this thread that wants one of its dtype, engine and
+// device, and of its shape up to axes of length 1. Only within the library call that the thread is in: ops
+// that the thread runs meanwhile do not get it. Returns what was lent before; an undefined array ends the
+// loan.
 NDArray lend_result(NDArray memory);
 
 // Throws InvalidArgument unless all arrays are defined and on one device and engine.
@@ -30,11 +32,11 @@ void check_arrays(const char* op, std::initializer_list<const NDArray*> arrays);
 // Throws InvalidArgument "softmax: dtype i32; wanted a floating one".
 void check_floating(const char* op, const NDArray& array);
 
-// For operators that sum, which compute f16 and bf16 as f32: `x` cast to f32, on the tape, if it has one of these
-// dtypes; else x itself.
+// For operators that sum and compute f16 and bf16 as f32: returns `x` cast to f32, on the tape, if it has one
+// of these dtypes; else x itself.
 NDArray wide(const NDArray& x);
 
-// broadcast_shapes; its error names the operator.
+// As broadcast_shapes; its error names the operator.
 Shape broadcast_for(const char* op, const Shape& a, const Shape& b);
 
 // The kernel of `op` for the device that `array` is on.

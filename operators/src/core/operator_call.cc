@@ -1,4 +1,4 @@
-// Calls by name: which value belongs to which argument, and whether it may.
+// Calls by name: matches values with arguments and checks them.
 #include <algorithm>
 #include <limits>
 
@@ -163,7 +163,7 @@ void CheckedCall::give(std::vector<NDArray> result) const { results_.emplace_bac
 
 namespace {
 
-// One pointer an argument, to what was given or to the default.
+// One pointer for each argument, to the given value or to the default.
 using Values = std::vector<const OperatorValue*>;
 
 [[noreturn]] void refuse(const FunctionInfo& op, const std::string& what) {
@@ -197,7 +197,8 @@ Values matched(const FunctionInfo& op, std::span<const OperatorValue> first,
   return values;
 }
 
-// add(x, b) into x itself is one op, as x += b is: ops of other threads do not come between. Null if it is no such call.
+// The in-place operator if the call computes op(x, b) into x itself: it is one op, as x += b, so that ops of
+// other threads do not come between. Null if it is no such call.
 const OperatorInfo* in_place_of(const OperatorInfo& op, std::span<const OperatorValue> values,
                                 std::span<const NamedValue> named, const NDArray& out) {
   const auto* first = values.size() == 2 && named.empty() ? std::get_if<NDArray>(&values[0]) : nullptr;
@@ -223,7 +224,7 @@ OperatorValues call_operator(const OperatorInfo& op, std::span<const OperatorVal
   const operators_detail::Values all = operators_detail::matched(op, values, named);
   OperatorValues results;
   const operators_detail::CheckedCall call(op, all, where, results);
-  // What was called by one name may be a function of another: std is stddev.
+  // The function may have another name than the operator: std is stddev.
   ndarray_detail::in_name_of(op.name.c_str(), [&] { op.code->call(op.code->function, call); });
   return results;
 }

@@ -1,5 +1,6 @@
-// How operators are registered. An entry says what a C++ function cannot say of itself; the kinds of the arguments and of the
-// result follow from the function's type. The code that calls a function is compiled once a type, not once an operator.
+// How operators are registered. An entry has what the type of a C++ function does not tell; the kinds of the
+// arguments and of the result follow from the function's type. The code that calls a function is compiled
+// once for each type, not for each operator.
 //
 //   HEDDLE_OPERATORS(scan) {  // in namespace heddle, in the file of the family
 //     table.family("Scans");
@@ -22,7 +23,7 @@
 
 namespace heddle::operators_detail {
 
-// Which dtypes an array may have; bits: integers and bool.
+// The dtypes that an array may have; bits: integers and bool.
 enum class DTypes : std::uint8_t { all, floating, no_bool, boolean, integers, bits };
 
 struct None {};
@@ -31,7 +32,7 @@ inline constexpr None kNone{};
 // The default value of an argument.
 struct Default {
   enum class Kind : std::uint8_t { required, none, boolean, integer, real, text, pair, dtype, device };
-  constexpr Default() = default;  // it must be given
+  constexpr Default() = default;  // the argument is required
   constexpr Default(None) : kind(Kind::none) {}
   constexpr Default(bool value) : kind(Kind::boolean), boolean(value) {}
   constexpr Default(int value) : kind(Kind::integer), integer(value) {}
@@ -51,7 +52,7 @@ struct Default {
   Device device{};
 };
 
-// An argument: its keyword, its default value, and the dtypes or the words that it takes.
+// An argument: its keyword, its default value, and the dtypes or the words that it accepts.
 struct Argument {
   Argument(const char* keyword, DTypes accepted = DTypes::all) : name(keyword), dtypes(accepted) {}
   Argument(const char* keyword, Default otherwise, DTypes accepted = DTypes::all)
@@ -67,13 +68,13 @@ struct Argument {
 
 inline constexpr bool kDifferentiable = true;
 
-// Between which numbers tests draw the elements of arguments.
+// The range from which tests draw the elements of arguments.
 struct Domain {
   double low = -4, high = 4;
 };
 
-// `result` is the dtype of the result, in words; `numpy` an expression of the arguments with the same value, of np and math; empty
-// without one. An entry lives no longer than the call that it is written in.
+// `result` is the dtype of the result, in words; `numpy` a Python expression of the arguments, np and math
+// with the same value; empty without one. An entry lives no longer than the call in which it is written.
 struct Entry {
   std::string documentation;
   std::initializer_list<Argument> arguments;
@@ -92,12 +93,12 @@ class OperatorTable {
  public:
   explicit OperatorTable(std::vector<OperatorInfo>& operators) : operators_(operators) {}
 
-  // The heading of the operators that follow.
+  // Sets the heading of the operators that are added from now on.
   void family(const char* heading) { family_ = heading; }
 
-  // `function` takes the entry's arguments and then a Where; a Parameter has to exist for the type of each. One that returns
-  // nothing changes its first argument; a std::vector or a std::array is a list of arrays. Throws Error for a name, or a number
-  // of arguments, that does not fit.
+  // `function` takes the entry's arguments and then a Where; Parameter must be specialised for each
+  // argument's type. A function that returns nothing changes its first argument; a std::vector or a
+  // std::array is a list of arrays. Throws Error for a name, or a number of arguments, that does not fit.
   template <class Result, class... A>
   void add(const char* name, Result (*function)(A...), const Entry& entry) {
     static constexpr ParameterType types[] = {Parameter<std::remove_cvref_t<A>>::type...};
@@ -139,7 +140,7 @@ class OperatorTable {
   }                                                       \
   void operators_detail::register_##name##_operators(OperatorTable& table)
 
-// All of them.
+// Adds all operators.
 void register_operators(OperatorTable& table);
 
 }  // namespace heddle::operators_detail

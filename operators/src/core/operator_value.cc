@@ -15,7 +15,7 @@ std::string text_of(double value) {
   return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
 }
 
-// As many words as an error can show: "array f32(2, 3)".
+// A short text for errors: "array f32(2, 3)".
 template <class Array> std::string text_of(const char* kind, const Array& array) {
   if (!array.defined()) return std::string("undefined ") + kind;
   return std::string(kind) + " " + name_of(array.dtype()) + array.shape().to_string();

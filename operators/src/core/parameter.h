@@ -1,4 +1,4 @@
-// Which values of a call by name the parameters of C++ functions take.
+// Maps the parameter types of C++ functions to kinds of arguments of a call by name.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@
 
 namespace heddle::operators_detail {
 
-// What an argument has to be for a parameter.
+// The kind of argument that a parameter takes.
 struct ParameterType {
   ArgumentKind kind;
-  int length = 0;  // of a list of integers; 0: any
+  int length = 0;  // length of a list of integers; 0: any
 };
 
 template <auto member, ArgumentKind kind, int length = 0> struct ParameterOf {
@@ -24,7 +24,7 @@ template <auto member, ArgumentKind kind, int length = 0> struct ParameterOf {
   static decltype(auto) of(const CheckedCall& call, std::size_t i) { return (call.*member)(i); }
 };
 
-// For a parameter of type T: its ParameterType, and its value out of a call.
+// For a parameter of type T: its ParameterType, and its value from a call.
 template <class T> struct Parameter;
 
 // clang-format off
@@ -47,7 +47,7 @@ template <> struct Parameter<Device> : ParameterOf<&CheckedCall::device, Argumen
 template <> struct Parameter<Generator> : ParameterOf<&CheckedCall::generator, ArgumentKind::generator> {};
 // clang-format on
 
-// Nothing for None.
+// None gives std::nullopt.
 template <class T> struct Parameter<std::optional<T>> {
   static constexpr ParameterType type = Parameter<T>::type;
   static std::optional<T> of(const CheckedCall& call, std::size_t i) {
@@ -63,7 +63,7 @@ template <> struct Parameter<std::optional<Dims>> {
   }
 };
 
-// The place of the call is no argument; every function has it last.
+// The call site is no argument; every function has it as last parameter.
 template <> struct Parameter<Where> {
   static constexpr ParameterType type{ArgumentKind::array};
   static Where of(const CheckedCall& call, std::size_t) { return call.where(); }

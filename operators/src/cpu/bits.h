@@ -1,4 +1,4 @@
-// For kernels that only move elements: they need the size of the dtype, not the dtype.
+// For kernels that only move elements and need the size of the dtype, not the dtype.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ template <class F> void visit_bits(DType dtype, F&& fn) {
   }
 }
 
-// A number as the bits of an element.
+// The bits of an element with the value of a number.
 template <class Bits> Bits bits_of(Scalar number, DType dtype) {
   Bits bits{};
   visit_dtype(dtype, [&]<class T>() {

@@ -13,7 +13,7 @@ namespace heddle::cpu_kernels {
 
 namespace {
 
-// "3" of an array with one axis, else "(1, 0)"; `flat` counts in row-major order.
+// The position of an element, "3" in an array with one axis, else "(1, 0)"; `flat` counts in row-major order.
 std::string position_of(std::int64_t flat, const Shape& shape) {
   if (shape.size() == 1) return std::to_string(flat);
   Dims position = shape;
@@ -30,7 +30,7 @@ template <class T>
                      " is out of range for size " + std::to_string(bound));
 }
 
-// Writes them to `result`, in row-major order.
+// Writes the checked indices to `result`, in row-major order.
 void collect(const char* op, const NDArray& indices, std::int64_t bound, bool from_end,
              std::int64_t* result) {
   const StridedLoop<2> loop(indices.shape(), {indices.strides(), contiguous_strides(indices.shape())});

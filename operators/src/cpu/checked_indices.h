@@ -1,4 +1,4 @@
-// Arrays of indices as kernels use them.
+// Arrays of indices, checked for kernels.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,9 @@ namespace heddle::cpu_kernels {
 std::vector<std::int64_t> checked_indices(const char* op, const NDArray& indices, std::int64_t bound,
                                           bool from_end);
 
-// The indices of an array in row-major order, as checked_indices() returns them. An i64 array whose elements lie together is read
-// in place, any other is copied. Each access checks its index again: another library may change memory that it shares with us.
+// The indices of an array in row-major order, as checked_indices() returns them. A contiguous i64 array is
+// read in place, any other is copied. Each access checks its index again: another library may change memory
+// that it shares with Heddle.
 class CheckedIndices {
  public:
   // The kernel writes into `y`. Indices in the memory of y are copied.
@@ -28,7 +29,7 @@ class CheckedIndices {
     if (static_cast<std::uint64_t>(index) >= static_cast<std::uint64_t>(bound_)) refuse(i);
     return index;
   }
-  void check_all() const;  // before a kernel writes: an error leaves an array that is written into as it was
+  void check_all() const;  // called before a kernel writes, so that an error leaves the target unchanged
 
  private:
   [[noreturn]] void refuse(std::int64_t i) const;

@@ -1,4 +1,4 @@
-// Kernels that exist for f32 and f64 alone.
+// Dispatch for kernels that exist for f32 and f64 only.
 #pragma once
 
 #include <heddle/dtype.h>

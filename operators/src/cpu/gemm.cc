@@ -26,8 +26,8 @@ int blas_int(std::int64_t value) {
   return static_cast<int>(value);
 }
 
-// The product of a row and a column, for which the libraries' products of matrices are slow: short sums in lanes, and those in
-// f64.
+// The product of a row and a column, for which the libraries' matrix products are slow: short sums in lanes,
+// which are added in f64.
 template <class T>
 double dot(std::int64_t k, const T* a, std::int64_t a_step, const T* b, std::int64_t b_step) {
   constexpr std::int64_t kLanes = 64 / sizeof(T), kBlock = 64 * kLanes;
@@ -67,7 +67,7 @@ void sgemm(std::int64_t m, std::int64_t n, std::int64_t k, GemmOperand<float> a,
     throw Error("matmul: oneDNN's sgemm failed with status " + std::to_string(status));
 }
 
-// For few results, where oneDNN adds one product after the other to each: short sums by it, and those in f64.
+// For few results: short sums by oneDNN, added in f64. oneDNN alone adds one product after the other to each.
 constexpr std::int64_t kShortSum = 1024, kFewResults = 4096;
 
 void sgemm_by_short_sums(std::int64_t m, std::int64_t n, std::int64_t k, GemmOperand<float> a,

@@ -1,4 +1,4 @@
-// Matrix products on plain memory, on the calling thread alone.
+// Matrix products on raw memory, on the calling thread only.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,8 @@
 
 namespace heddle::cpu_kernels {
 
-// A row-major matrix as BLAS takes it: `transposed` if memory holds its transpose; `stride` between memory's rows.
+// A row-major matrix as passed to BLAS: `transposed` if memory holds its transpose; `stride` between the rows
+// in memory.
 template <class T> struct GemmOperand {
   const T* data;
   std::int64_t stride;
@@ -20,7 +21,7 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, GemmOperand<float> a, 
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, GemmOperand<double> a, GemmOperand<double> b,
           double* c, std::int64_t ldc, bool accumulate);
 
-// sum + a * b. Integers wrap around as NumPy's do, where plain signed arithmetic would be undefined.
+// sum + a * b. Integers wrap around as in NumPy, where C++'s signed arithmetic would be undefined.
 template <class T> T wrapping_add_product(T sum, T a, T b) {
   if constexpr (std::is_same_v<T, bool>) {
     return sum || (a && b);

@@ -5,8 +5,8 @@
 namespace heddle::cpu_kernels {
 namespace {
 
-// Functions are looked up by name: which OpenMP is loaded depends on how oneDNN was built, which BLAS on the system's
-// choice, and each may be absent.
+// Functions are looked up by name: which OpenMP is loaded depends on oneDNN's build, which BLAS on the
+// system, and each may be absent.
 struct Libraries {
   int (*omp_get_max_threads)() = nullptr;
   void (*omp_set_num_threads)(int) = nullptr;

@@ -4,8 +4,8 @@
 
 namespace heddle::cpu_kernels {
 
-// While a OneLibraryThread lives, OpenMP, on which oneDNN runs, uses one thread for calls from this thread. The first
-// one of the process sets OpenBLAS to one thread for good, because that setting is the process's.
+// While a OneLibraryThread lives, OpenMP, on which oneDNN runs, uses one thread for calls from this thread.
+// The first one in the process sets OpenBLAS to one thread permanently, because that setting is process-wide.
 class OneLibraryThread {
  public:
   OneLibraryThread();

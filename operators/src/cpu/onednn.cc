@@ -37,8 +37,8 @@ dnnl::primitive_attr caller_scratch() {
   return attributes;
 }
 
-// To make memory objects takes longer than some primitives run. So each thread keeps its memory objects for each
-// Executable, and sets their pointers for each run.
+// Making memory objects takes longer than running some primitives. So each thread caches its memory objects
+// for each Executable, and sets their pointers for each run.
 struct Executable::Bound {
   std::vector<dnnl::memory> memories;
   std::vector<dnnl_exec_arg_t> arguments;

@@ -1,4 +1,4 @@
-// What the kernels use of oneDNN: one engine, a stream for each thread, and primitives that any thread may run.
+// The kernels' use of oneDNN: one engine, a stream for each thread, and primitives that any thread may run.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,8 @@ dnnl::stream& onednn_stream();
 // A description of row-major f32 memory.
 dnnl::memory::desc row_major(const dnnl::memory::dims& dims);
 
-// Attributes by which the caller gives the scratch memory: only then may several threads run one primitive at once.
+// Attributes with which the caller passes the scratch memory: only then may several threads run one primitive
+// at once.
 dnnl::primitive_attr caller_scratch();
 
 // A primitive with the layouts of its arguments. Immutable: run() may be called on any thread.
@@ -31,7 +32,8 @@ class Executable {
   Executable() = default;  // runs nothing
   Executable(dnnl::primitive primitive, std::vector<Argument> arguments, const dnnl::memory::desc& scratch);
 
-  // One pointer an argument, in order. They are const for outputs too: oneDNN has one type for both.
+  // One pointer for each argument, in order. They are const for outputs too, since oneDNN has one type for
+  // both.
   void run(std::initializer_list<const float*> pointers) const;
 
  private:
@@ -40,11 +42,12 @@ class Executable {
   Bound& bound() const;
   std::uint64_t id_ = 0;
   dnnl::primitive primitive_;
-  std::vector<Argument> arguments_;  // the scratch memory is the last
+  std::vector<Argument> arguments_;  // the last one is the scratch memory
   std::size_t scratch_bytes_ = 0;
 };
 
-// A change of layout, or nothing if the two are equal. Immutable: run() may be called on any thread.
+// Converts a layout to another one, or does nothing if both are equal. Immutable: run() may be called on any
+// thread.
 class Reorder {
  public:
   Reorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
@@ -52,7 +55,8 @@ class Reorder {
   std::size_t to_bytes() const { return to_.get_size(); }
   void run(const float* from, float* to) const;
 
-  // `plain` itself if the layouts are equal; else converts it into `buffer`, of to_bytes() bytes, and returns that.
+  // Returns `plain` itself if the layouts are equal; else converts it into `buffer`, of to_bytes() bytes, and
+  // returns that.
   const float* convert(const float* plain, float* buffer) const;
 
  private:

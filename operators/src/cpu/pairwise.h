@@ -5,8 +5,8 @@
 
 namespace heddle::cpu_kernels {
 
-// term(begin) + ... + term(end - 1), in f64: a long range is summed by halves, a short one in eight partial sums
-// (pairwise summation: Higham, SIAM J. Sci. Comput. 1993). The order depends on the length alone.
+// term(begin) + ... + term(end - 1), in f64: a long range is summed by halves, a short one in eight partial
+// sums (pairwise summation: Higham, SIAM J. Sci. Comput. 1993). The order depends on the length only.
 template <class Term> double pairwise_sum(std::int64_t begin, std::int64_t end, const Term& term) {
   constexpr std::int64_t kBlock = 128, kParts = 8;
   if (end - begin > kBlock) {

@@ -1,4 +1,4 @@
-// A cache of oneDNN's primitives by shape: one takes far longer to make than to run.
+// A cache of oneDNN's primitives by shape, since making one takes far longer than running it.
 #pragma once
 
 #include <map>
@@ -7,7 +7,7 @@
 
 namespace heddle::cpu_kernels {
 
-// Held while a plan is made; a PlanCache's mutex may be locked meanwhile.
+// Locked while a plan is made; a PlanCache's mutex may be locked meanwhile.
 inline std::mutex& plan_making() {
   static std::mutex mutex;
   return mutex;
@@ -23,8 +23,8 @@ template <class Key, class Plan> class PlanCache {
       const auto found = plans_.find(key);
       if (found != plans_.end()) return found->second;
     }
-    // Outside mutex_, because to make a plan takes milliseconds. One plan at a time, in all caches together: primitives
-    // made at the same time share parts through oneDNN's own cache.
+    // Made outside mutex_, which takes milliseconds. One plan at a time in all caches: primitives made at the
+    // same time share parts through oneDNN's own cache.
     const std::lock_guard one(plan_making());
     auto made = std::make_shared<const Plan>(key);
     const std::lock_guard lock(mutex_);

@@ -1,4 +1,4 @@
-// What kernels read of a row-sparse array.
+// Functions of kernels that read row-sparse arrays.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace heddle::cpu_kernels {
 
-// The rows of x that are present. Throws Error naming the operator if there are more than x has room for, if one is not
-// a row of x, or if they do not rise: so no two chunks of them write one row.
+// The rows of x that are present. Throws Error naming the operator if there are more than x's capacity, if
+// one is not a row of x, or if they do not rise: so no two chunks of them write one row.
 std::span<const std::int64_t> present_rows(const char* op, const RowSparse& x);
 
-// The elements of a row of an array with this shape.
+// The number of elements of a row of an array with this shape.
 std::int64_t row_width(const Shape& shape);
 
 }  // namespace heddle::cpu_kernels

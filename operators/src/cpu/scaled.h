@@ -1,4 +1,4 @@
-// Products that neither overflow nor underflow on the way.
+// Products without overflow and underflow of intermediate results.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace heddle::cpu_kernels {
 
-// value times 2^exponent. Products are made of values near 1, so that none leaves the range.
+// The number value times 2^exponent. Values are kept near 1, so that no product leaves the range.
 struct Scaled {
   double value = 0;
   std::int64_t exponent = 0;
@@ -32,7 +32,7 @@ struct Scaled {
   }
   double number() const { return times({1, 0}); }
   double times(const Scaled& other) const {
-    if (value == 0 || other.value == 0) return value * other.value;  // NaN of 0 times infinity
+    if (value == 0 || other.value == 0) return value * other.value;  // NaN for 0 times infinity
     constexpr std::int64_t kMost = 5000;
     double a = value, b = other.value;
     const std::int64_t power = exponent + other.exponent + exponent_out_of(a) + exponent_out_of(b);
@@ -41,9 +41,9 @@ struct Scaled {
 
  private:
   static constexpr double kLarge = 0x1p400;
-  static constexpr std::int64_t kNothing = 100;  // so many bits apart the smaller of two terms is nothing
+  static constexpr std::int64_t kNothing = 100;  // the smaller of two terms so many bits apart is negligible
 
-  // Takes the power of two out of a number that is far from 1, and returns it.
+  // Divides a number that is far from 1 by a power of two, and returns the exponent.
   static int exponent_out_of(double& number) {
     const double magnitude = std::abs(number);
     if (magnitude == 0 || !std::isfinite(magnitude) || (magnitude > 1 / kLarge && magnitude < kLarge))

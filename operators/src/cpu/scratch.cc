@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::align_val_t kAlign{64};
 constexpr std::size_t kSmallest = 4096;
-constexpr std::size_t kMostKept = std::size_t{64} << 20;  // bytes a thread
+constexpr std::size_t kMostKept = std::size_t{64} << 20;  // bytes kept by each thread
 
 struct Block {
   void* data;
@@ -31,7 +31,8 @@ FreeBlocks& free_blocks() {
   return free;
 }
 
-// The block of this size freed last, or null. Sizes are rounded up to powers of two, so that blocks fit more often.
+// Returns the block of this size that was freed last, or null. Sizes are rounded up to powers of two, so that
+// blocks fit more often.
 void* take(FreeBlocks& free, std::size_t bytes) {
   for (std::size_t i = free.blocks.size(); i-- > 0;) {
     if (free.blocks[i].bytes != bytes) continue;

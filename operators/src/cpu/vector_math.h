@@ -32,7 +32,7 @@ namespace heddle::cpu_kernels {
   series = series * r + 0.5f;
   series = series * r + 1.0f;
   series = series * r + 1.0f;
-  const std::int32_t half = n >> 1;  // two steps reach the subnormal results and infinity
+  const std::int32_t half = n >> 1;  // scaling in two steps reaches subnormal results and infinity
   return series * power_of_two(half) * power_of_two(n - half);
 }
 
@@ -77,7 +77,8 @@ namespace heddle::cpu_kernels {
   return std::copysign(d / (d + 2.0f), x);
 }
 
-// By the exponential of a negative number: that of a positive one overflows where the result is still a subnormal number.
+// Uses the exponential of a negative number: that of a positive one overflows where the result is still
+// subnormal.
 [[gnu::always_inline]] inline float fast_sigmoid(float x) {
   const float e = fast_exp(-std::fabs(x));
   return (x < 0.0f ? e : 1.0f) / (1.0f + e);

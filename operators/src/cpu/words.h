@@ -1,4 +1,4 @@
-// Elements by their width.
+// Access to elements by their width.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace heddle::cpu_kernels {
 
-// visit_number for function objects to which a signed integer is as good as the unsigned one of its width: those that only
-// compare for equality, or compute modulo 2^n. They are compiled once for both.
+// As visit_number, for function objects for which a signed integer is equivalent to the unsigned one of its
+// width: those that only compare for equality, or compute modulo 2^n. They are compiled once for both.
 template <class F> void visit_word(DType dtype, F&& fn) {
   const DType word = dtype == DType::i8    ? DType::u8
                      : dtype == DType::i16 ? DType::u16
@@ -21,7 +21,7 @@ template <class F> void visit_word(DType dtype, F&& fn) {
   });
 }
 
-// The elements as T, of their dtype's width.
+// The elements as T, which has the width of their dtype.
 template <class T> const T* elements(const NDArray& x) {
   return reinterpret_cast<const T*>(x.data<const std::byte>());
 }

@@ -8,11 +8,11 @@ extern "C" {
 #endif
 
 typedef struct heddle_engine heddle_engine;  // threads that run ops
-typedef struct heddle_var heddle_var;        // stands for a piece of data; a handle on it
-typedef struct heddle_group heddle_group;    // ops that are cancelled together; a handle on it
+typedef struct heddle_var heddle_var;        // a handle on a var, which stands for a piece of data
+typedef struct heddle_group heddle_group;    // a handle on a group: ops that are cancelled together
 
-// Where something was pushed. It must live as long as the ops that name it, their errors and traces: make it static, or
-// by heddle_site_intern.
+// The source line of a push. It must live as long as the ops that name it, their errors and traces: make it
+// static, or use heddle_site_intern.
 //
 //   static const heddle_site here = HEDDLE_SITE;
 typedef struct heddle_site {
@@ -32,8 +32,8 @@ HEDDLE_API heddle_status heddle_site_intern(const char* file, const char* functi
 #define HEDDLE_NAIVE ((int32_t)1)     // every op runs inside its push: the reference
 #define HEDDLE_FUZZ ((int32_t)2)      // one thread picks any ready op, by seed
 
-// On a worker thread, outside of all ops: before its first one and after its last. For what a thread has to set up: a
-// name, a core, an interpreter's state. It must not call this library.
+// Called on a worker thread before its first op and after its last. For what a thread has to set up: a name,
+// a core, an interpreter's state. It must not call this library.
 typedef void (*heddle_thread_fn)(void* ctx);
 
 // Zeros are the defaults. See EngineOptions in docs/engine.md.
@@ -41,15 +41,15 @@ typedef struct heddle_engine_options {
   size_t struct_size;  // sizeof(heddle_engine_options)
   int32_t scheduler;   // HEDDLE_THREADED ...
   int32_t workers;     // threads; 0: one a usable core. Only with HEDDLE_THREADED
-  uint64_t seed;       // of HEDDLE_FUZZ
-  double watchdog;     // seconds without an op that ends, after which ops in flight are logged; 0: never
+  uint64_t seed;       // seed of HEDDLE_FUZZ
+  double watchdog;     // seconds without the end of any op after which ops in flight are logged; 0: never
   double spin;         // seconds that an idle worker looks for work before it is parked
   uint64_t max_ops;    // a push blocks while so many ops are in flight; 0: no bound
-  uint64_t max_bytes;  // or while they hold so many bytes; 0: no bound
+  uint64_t max_bytes;  // a push blocks while the ops in flight hold so many bytes; 0: no bound
   heddle_thread_fn thread_start, thread_end;  // may be null; naive and fuzz have no threads
   void* thread_ctx;
-  heddle_destroy_fn
-      thread_destroy;  // called when the engine and all that it made are gone, on any thread; may be null
+  // Called with thread_ctx when the engine and all handles made from it are gone, on any thread; may be null.
+  heddle_destroy_fn thread_destroy;
 } heddle_engine_options;
 
 // The options that HEDDLE_SCHEDULER, HEDDLE_WORKERS and the other variables ask for. The caller sets struct_size before.
@@ -59,21 +59,23 @@ HEDDLE_API heddle_status heddle_engine_options_from_environment(heddle_engine_op
 // Null options: those of the environment. thread_destroy is called if this fails, unless struct_size is wrong.
 HEDDLE_API heddle_status heddle_engine_create(const heddle_engine_options* options, heddle_engine** engine,
                                               heddle_error** error);
-// A handle on the engine of the process, which is made at first use and finished at exit. In the child of a fork: a new one.
+// A handle on the process's default engine, which is made at first use and finished at exit; anew after a
+// fork.
 HEDDLE_API heddle_status heddle_engine_default(heddle_engine** engine, heddle_error** error);
-// Waits for all ops and ends the threads; of the default engine it only frees the handle. Fails inside an op of this
-// engine, and then the engine is as it was. Vars, groups, graphs and prepared ops may outlive it.
+// Waits for all ops and ends the threads; of the default engine it only frees the handle. Fails inside an op
+// of this engine, which then stays as it is. Vars, groups, graphs and prepared ops may outlive the engine.
 HEDDLE_API heddle_status heddle_engine_destroy(heddle_engine* engine, heddle_error** error);
 HEDDLE_API heddle_status heddle_engine_workers(heddle_engine* engine, int32_t* workers, heddle_error** error);
 
 HEDDLE_API heddle_status heddle_var_create(heddle_engine* engine, heddle_var** var, heddle_error** error);
 // A second handle on the same var.
 HEDDLE_API heddle_status heddle_var_copy(const heddle_var* var, heddle_var** copy, heddle_error** error);
-// Ops that were pushed on the var are not affected.
+// Destroys a handle. Ops that were pushed on the var are not affected.
 HEDDLE_API heddle_status heddle_var_destroy(heddle_var* var);
 
-// Blocks until every op pushed so far that mutates var is done. Returns the error that poisons it. The calling thread may
-// run such ops meanwhile. Inside an op other ops keep running; HEDDLE_WOULD_DEADLOCK if it could only end after that op.
+// Blocks until every op pushed so far that mutates var is done. Returns the error that poisons it. The
+// calling thread may run such ops meanwhile. Inside an op other ops keep running; HEDDLE_WOULD_DEADLOCK if
+// the wait could only end after that op.
 HEDDLE_API heddle_status heddle_wait(heddle_engine* engine, const heddle_var* var, heddle_error** error);
 // Waits as heddle_wait does, at most so many nanoseconds; HEDDLE_TIMEOUT if ops are still under way then. A negative
 // time does not block.

@@ -8,15 +8,16 @@ extern "C" {
 #endif
 
 typedef struct heddle_graph heddle_graph;  // a handle on what a capture has recorded
-typedef struct heddle_slot heddle_slot;    // a value that each launch of a graph is given; a handle on it
+typedef struct heddle_slot heddle_slot;    // a handle on a value that each launch of a graph is given
 
 // Called once, on the calling thread, before heddle_capture returns. What it pushes on the engine (heddle_push,
 // heddle_push_async, heddle_push_prepared, heddle_clear_error) is recorded and does not run; waits, launches, and pushes on
 // other engines fail meanwhile. If it does not return HEDDLE_OK there is no graph; *error as in heddle_op_fn.
 typedef heddle_status (*heddle_capture_fn)(void* ctx, heddle_error** error);
 
-// `name` and `site` as those of ops; they may be null. The functions of the recorded ops are called once in each launch,
-// and each destroy(ctx) when the graph is gone. Groups, priorities and bytes of the ops do not count.
+// `name` and `site` are as in heddle_op_options and may be null. The functions of the recorded ops are called
+// once in each launch, and each destroy(ctx) when the graph is gone. Groups, priorities and bytes of the ops
+// do not count.
 HEDDLE_API heddle_status heddle_capture(heddle_engine* engine, heddle_capture_fn fn, void* ctx,
                                         const char* name, const heddle_site* site, heddle_graph** graph,
                                         heddle_error** error);
@@ -25,7 +26,7 @@ HEDDLE_API heddle_status heddle_capture(heddle_engine* engine, heddle_capture_fn
 // for its value.
 HEDDLE_API heddle_status heddle_slot_create(heddle_engine* engine, heddle_slot** slot, heddle_error** error);
 HEDDLE_API heddle_status heddle_slot_destroy(heddle_slot* slot);
-// The value in this launch. Only inside an op of the graph; fails elsewhere.
+// The slot's value in the launch that runs the calling op. Fails outside an op of the graph.
 HEDDLE_API heddle_status heddle_slot_value(const heddle_slot* slot, void** value, heddle_error** error);
 
 // A slot with a value. destroy(value) is called exactly once, when no launch needs the value any more, or when the call
@@ -44,7 +45,7 @@ HEDDLE_API heddle_status heddle_graph_launch(const heddle_graph* graph, const he
 HEDDLE_API heddle_status heddle_graph_set(heddle_graph* graph, const heddle_binding* binding,
                                           heddle_error** error);
 HEDDLE_API heddle_status heddle_graph_size(const heddle_graph* graph, size_t* ops, heddle_error** error);
-// Launches that were queued still run.
+// Destroys the handle. Launches that were queued still run.
 HEDDLE_API heddle_status heddle_graph_destroy(heddle_graph* graph);
 
 #ifdef __cplusplus

@@ -14,23 +14,23 @@ typedef struct heddle_run heddle_run;                // an op that runs: valid u
 typedef struct heddle_completion heddle_completion;  // ends an asynchronous op
 typedef struct heddle_prepared heddle_prepared;      // an op to push many times; a handle on it
 
-// The function of an op. It is called on a worker thread, or on a thread that pushes or waits. It may push, wait for vars,
-// make and destroy handles; it must not call heddle_wait_all or destroy its engine. Anything else than HEDDLE_OK fails the
-// op: with the error that it stores in *error, which the engine takes over, or with one made of the status. With HEDDLE_OK
-// an error that it has stored is destroyed.
+// The function of an op. It is called on a worker thread, or on a thread that pushes or waits. It may push,
+// wait for vars, make and destroy handles; it must not call heddle_wait_all or destroy its engine. Any result
+// but HEDDLE_OK fails the op: with the error that it stores in *error, which the engine then owns, or with
+// one made of the status. With HEDDLE_OK an error that it has stored is destroyed.
 typedef heddle_status (*heddle_op_fn)(void* ctx, const heddle_run* run, heddle_error** error);
 
-// The function of an asynchronous op: as above, and the op ends when its completion was called. If it returns HEDDLE_OK the
-// completion is its own, and must be done, failed or dropped once, on any thread, now or later. Else the op has failed; it
-// must not have used the completion.
+// The function of an asynchronous op: as heddle_op_fn, but the op ends when its completion was called. If it
+// returns HEDDLE_OK it owns the completion, and must call done, fail or drop on it once, on any thread, now
+// or later. Else the op has failed; the function must not have used the completion.
 typedef heddle_status (*heddle_async_fn)(void* ctx, const heddle_run* run, heddle_completion* completion,
                                          heddle_error** error);
 
-// Called instead of fn, before destroy, if the op does not run, because a var that it reads is poisoned or its group was
-// cancelled. On any thread; it must not block. `why` is borrowed.
+// Called instead of fn, before destroy, if the op does not run, because a var that it reads is poisoned or
+// its group was cancelled. On any thread; it must not block. `why` is valid during the call only.
 typedef void (*heddle_skipped_fn)(void* ctx, const heddle_error* why);
 
-// What an op touches and asks for. Zeros are legal, also for all but struct_size. The arrays are read during the call only.
+// Vars and options of an op. Zeros are legal for all but struct_size. Arrays are read during the call only.
 typedef struct heddle_op_options {
   size_t struct_size;  // sizeof(heddle_op_options)
   heddle_var* const* read;
@@ -38,10 +38,10 @@ typedef struct heddle_op_options {
   heddle_var* const* mutate;  // a var in both lists is mutated, and its old value counts as read
   size_t mutate_count;
   const char* name;  // must outlive the op, its error and its traces: a literal, or heddle_intern; null: "op"
-  const heddle_site* site;    // likewise; null: not known
-  const heddle_group* group;  // that the op is cancelled with; null: none
+  const heddle_site* site;    // must outlive the op likewise; null: not known
+  const heddle_group* group;  // the group that the op is cancelled with; null: none
   uint64_t bytes;             // memory that the op holds until it has ended; see max_bytes
-  int32_t priority;           // of ready ops the higher runs first; -10000 to 10000
+  int32_t priority;           // ready ops of higher priority run first; -10000 to 10000
   heddle_skipped_fn skipped;  // may be null
 } heddle_op_options;
 
@@ -63,21 +63,21 @@ HEDDLE_API heddle_status heddle_push_prepared(heddle_engine* engine, const heddl
                                               heddle_error** error);
 HEDDLE_API heddle_status heddle_prepared_destroy(heddle_prepared* prepared);
 
-// Each of these ends the op and frees the completion; any thread, also inside the op's own function. What the op made
-// ready may start on other threads before they return. destroy(ctx) of the op is called here, or where its function
-// returns: on the later of the two.
+// The next three calls end the op and free the completion; any thread, also inside the op's own function.
+// What the op made ready may start on other threads before they return. The op's destroy(ctx) is called here,
+// or where its function returns: on the later of the two.
 HEDDLE_API heddle_status heddle_completion_done(heddle_completion* completion);
-// The op fails with `failure`, which is taken over whatever this returns; null: an error that says so.
+// The op fails with `failure`, which the library owns whatever this returns; null: an error that says so.
 HEDDLE_API heddle_status heddle_completion_fail(heddle_completion* completion, heddle_error* failure);
-HEDDLE_API heddle_status
-heddle_completion_drop(heddle_completion* completion);  // fails the op with HEDDLE_DROPPED
+// The op fails with HEDDLE_DROPPED.
+HEDDLE_API heddle_status heddle_completion_drop(heddle_completion* completion);
 
-// What a running op knows of itself.
+// The data that a running op can query about itself.
 typedef struct heddle_run_info {
   size_t struct_size;  // sizeof(heddle_run_info), set by the caller
-  const char* name;    // of the op
-  uint64_t sequence;   // its place in the engine's serial order
-  int32_t worker;      // 0 .. workers-1, when the op started
+  const char* name;    // the op's name
+  uint64_t sequence;   // the op's position in the engine's serial order
+  int32_t worker;      // the worker slot when the op started, 0 .. workers-1
   int32_t cancelled;   // 1: the op's group is cancelled or overdue by now: it may stop early
 } heddle_run_info;
 

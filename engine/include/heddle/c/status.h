@@ -1,4 +1,4 @@
-// What every call returns, the error object that says more, and what library this is.
+// The status that every call returns, the error object with the details, the library's version and log.
 //
 // A call that takes `heddle_error** error` sets *error: to null if it succeeds, else to a new object, which the caller
 // destroys. A null `error` is legal. A call without it fails only for bad arguments. Outputs are written on success only.
@@ -19,8 +19,8 @@ extern "C" {
 
 typedef int32_t heddle_status;
 #define HEDDLE_OK ((heddle_status)0)
-#define HEDDLE_INVALID_ARGUMENT \
-  ((heddle_status)1)                          // a null pointer, a wrong struct_size, a value out of range
+// A null pointer, a wrong struct_size, a value out of range.
+#define HEDDLE_INVALID_ARGUMENT ((heddle_status)1)
 #define HEDDLE_BAD_HANDLE ((heddle_status)2)  // a handle of another kind, or one that was destroyed
 #define HEDDLE_OUT_OF_MEMORY ((heddle_status)3)
 #define HEDDLE_FAILED ((heddle_status)4)              // everything that has no code of its own
@@ -29,14 +29,14 @@ typedef int32_t heddle_status;
 #define HEDDLE_DROPPED ((heddle_status)7)             // the op's completion was dropped
 #define HEDDLE_WOULD_DEADLOCK ((heddle_status)8)      // a wait inside an op that could only end after that op
 #define HEDDLE_TIMEOUT ((heddle_status)9)             // the time of a wait is over; the ops go on
-#define HEDDLE_SEVERAL ((heddle_status)10)            // of heddle_wait_all; the errors are its causes
-#define HEDDLE_UNDECLARED_ACCESS ((heddle_status)11)  // of the access checker
+#define HEDDLE_SEVERAL ((heddle_status)10)            // several errors of heddle_wait_all, as causes
+#define HEDDLE_UNDECLARED_ACCESS ((heddle_status)11)  // an op touched data that it did not declare
 #define HEDDLE_USER ((heddle_status)1000)             // this and all above are the program's own
 
 // The name of the constant, "HEDDLE_OK"; "HEDDLE_USER" for every code of the program's. The text is static.
 HEDDLE_API heddle_status heddle_status_name(heddle_status status, const char** name);
 
-// An error: immutable, its own copy of all that it says. Any thread may read it; one destroys it.
+// An error: immutable, and owner of all its texts. Any thread may read it; exactly one destroys it.
 typedef struct heddle_error heddle_error;
 
 // The parts of an error. The pointers live as long as the error; no text is null.
@@ -46,26 +46,27 @@ typedef struct heddle_error_info {
   uint32_t line;        // where the failed op was pushed; 0: not known, or the call itself failed
   const char* message;  // what is wrong
   const char* op;       // the name of the failed op; "" if the call itself failed
-  const char* file;     // with `line`; "": not known
-  const char* const*
-      skipped;  // the ops skipped on the way to the var that was waited for, nearest the failure first: "name at file:line"
+  const char* file;     // the file of `line`; "": not known
+  // The ops skipped between the failed op and the var that was waited for, nearest the failure first: "name
+  // at file:line".
+  const char* const* skipped;
   size_t skipped_count;
-  size_t cause_count;  // errors behind this one, see heddle_error_cause
+  size_t cause_count;  // number of causes, see heddle_error_cause
 } heddle_error_info;
 
 HEDDLE_API heddle_status heddle_error_describe(const heddle_error* error, heddle_error_info* info);
 // The cause with that index, which lives as long as `error` and is not to be destroyed.
 HEDDLE_API heddle_status heddle_error_cause(const heddle_error* error, size_t index,
                                             const heddle_error** cause);
-// All of it in a few lines. The caller frees *text with heddle_text_destroy.
+// The whole error in a few lines of text. The caller frees *text with heddle_text_destroy.
 HEDDLE_API heddle_status heddle_error_to_text(const heddle_error* error, char** text);
-// An error of the program's, for an op that fails: `message` is copied; `cause` is copied, may be null.
+// Makes an error for an op that fails. `message` and `cause` are copied; `cause` may be null.
 HEDDLE_API heddle_status heddle_error_create(heddle_status code, const char* message,
                                              const heddle_error* cause, heddle_error** created);
 // A second handle on the same error.
 HEDDLE_API heddle_status heddle_error_copy(const heddle_error* error, heddle_error** copy);
-HEDDLE_API heddle_status
-heddle_error_destroy(heddle_error* error);  // null is legal, here and in all calls of this name
+// A null error is legal, as a null handle is in all calls named destroy.
+HEDDLE_API heddle_status heddle_error_destroy(heddle_error* error);
 
 // Frees a text that a call has made.
 HEDDLE_API heddle_status heddle_text_destroy(char* text);
@@ -93,10 +94,10 @@ typedef struct heddle_build {
 
 HEDDLE_API heddle_status heddle_build_describe(heddle_build* build);
 
-// Called with each line that the engine has to say, instead of writing it to stderr: by any thread, perhaps by two at
+// Called with each line of the log, which then is not written to stderr: by any thread, perhaps by two at
 // once, also while the process exits. It must not call this library.
 typedef void (*heddle_log_fn)(void* ctx, const char* line);
-// Called once with a ctx that is not needed any more. See each function that takes one for the thread.
+// Called once with a ctx that is not needed any more. Each function that takes one says on which thread.
 typedef void (*heddle_destroy_fn)(void* ctx);
 
 // Replaces the log of the process; a null `log` is stderr. destroy(ctx) is called when it has been replaced and the last

@@ -1,5 +1,5 @@
-// Ops on streams, the queues of work of a device; and streams of the program's own. docs/streams.md tells what other ops
-// wait for.
+// Ops on streams, the queues of work of a device; and streams that the program implements. docs/streams.md
+// tells what other ops wait for.
 #pragma once
 
 #include <heddle/c/op.h>
@@ -21,7 +21,7 @@ typedef struct heddle_stream heddle_stream;  // a handle on a stream, which live
 // The engine's own stream of that device and lane, made at first use.
 HEDDLE_API heddle_status heddle_stream_of(heddle_engine* engine, int32_t device, int32_t index, int32_t lane,
                                           heddle_stream** stream, heddle_error** error);
-// Frees the handle alone.
+// Frees the handle; the stream lives until its engine ends.
 HEDDLE_API heddle_status heddle_stream_destroy(heddle_stream* stream);
 
 // The function of an op on a stream: as heddle_op_fn, but it only enqueues work on `stream` and returns. The op is done
@@ -32,10 +32,10 @@ HEDDLE_API heddle_status heddle_push_on(heddle_engine* engine, const heddle_stre
                                         heddle_stream_fn fn, void* ctx, heddle_destroy_fn destroy,
                                         const heddle_op_options* options, heddle_error** error);
 
-// For such functions alone, on the stream that they are given. Neither waits for the work.
+// The next two calls are only for a heddle_stream_fn, on the stream given to it. Neither waits for the work.
 //
-// Work is called on some host thread, after the work enqueued before; if it does not return HEDDLE_OK the op fails that
-// enqueued it. It must neither use a GPU nor wait for a stream.
+// The function `work` is called on some host thread, after the work enqueued before; a result other than
+// HEDDLE_OK fails the op that enqueued it. It must neither use a GPU nor wait for a stream.
 typedef heddle_status (*heddle_work_fn)(void* ctx, heddle_error** error);
 // destroy(ctx) is called once, when the work has run or will not run, on any thread.
 HEDDLE_API heddle_status heddle_stream_enqueue(heddle_stream* stream, heddle_work_fn work, void* ctx,
@@ -45,9 +45,10 @@ HEDDLE_API heddle_status heddle_stream_copy(heddle_stream* stream, void* to, con
 // The back end's handle, a cudaStream_t on a GPU; null if it has none.
 HEDDLE_API heddle_status heddle_stream_native(heddle_stream* stream, void** native, heddle_error** error);
 
-// A stream from outside. `self` is passed to each function; all but `begin` and `native` are needed. One thread at a time
-// calls enqueue, copy, record and wait; `poll` is called by any thread at any time. None may wait for the work, block for
-// long or call this library. A status that is not HEDDLE_OK fails the op at hand; *error as in heddle_op_fn.
+// A stream that the program implements. `self` is passed to each function; all but `begin` and `native` are
+// needed. One thread at a time calls enqueue, copy, record and wait; any thread may call `poll` at any time.
+// None may wait for the work, block for long or call this library. A status that is not HEDDLE_OK fails the
+// op for which the call was made; *error as in heddle_op_fn.
 typedef struct heddle_stream_methods {
   size_t struct_size;  // sizeof(heddle_stream_methods)
   // Calls work(arg) exactly once on some thread, after the work enqueued before. Work never fails. If this fails, it must
@@ -58,23 +59,25 @@ typedef struct heddle_stream_methods {
   // one before is complete. destroy_event is called when its last generation is complete.
   heddle_status (*create_event)(void* self, void** event, heddle_error** error);
   void (*destroy_event)(void* self, void* event);
-  // The event completes when all work enqueued before has run. If this fails, the op waits for that work by enqueue; a stream
-  // where that fails as well must not run what it has.
+  // The event completes when all work enqueued before has run. If this fails, the op waits for that work by
+  // `enqueue`; a stream whose enqueue fails as well must not run what it has.
   heddle_status (*record)(void* self, void* event, uint64_t generation, heddle_error** error);
   // Work enqueued from now on runs after this generation of an event, which a stream with the same methods has recorded.
   // A generation that is complete may be asked for while the event is recorded anew. If this fails, the op waits until poll
   // says that it is complete.
   heddle_status (*wait)(void* self, void* event, uint64_t generation, heddle_error** error);
-  // 1 if that generation is complete, else 0; a failure counts as complete, and is the error of the work.
+  // Sets *complete to 1 if that generation is complete, else 0. A failure counts as complete, and is the
+  // error of the work.
   heddle_status (*poll)(void* self, void* event, uint64_t generation, int32_t* complete,
                         heddle_error** error);
-  // Before a thread enqueues, which may have to make the device its current one; may be null.
+  // Called before a thread enqueues, to make the device its current one where a back end needs that; may be
+  // null.
   heddle_status (*begin)(void* self, heddle_error** error);
   void* (*native)(void* self);  // may be null
 } heddle_stream_methods;
 
-// The engine uses the stream from now on and until it ends; then, or if this fails, destroy(self) is called once. `methods`
-// are copied.
+// The engine uses the stream from now on until the engine ends; then, or if this fails, destroy(self) is
+// called once. `methods` are copied.
 HEDDLE_API heddle_status heddle_stream_adopt(heddle_engine* engine, const heddle_stream_methods* methods,
                                              void* self, heddle_destroy_fn destroy, int32_t device,
                                              int32_t index, int32_t lane, heddle_stream** stream,

@@ -10,20 +10,20 @@ extern "C" {
 // Bounds of a trace; 0: the default. Beyond them records are dropped and counted.
 typedef struct heddle_trace_options {
   size_t struct_size;     // sizeof(heddle_trace_options)
-  uint64_t memory_bytes;  // of records that are not written yet; by default 256 MiB
-  uint64_t file_bytes;    // of the file; by default 4 GiB
+  uint64_t memory_bytes;  // bound of the records not written yet; by default 256 MiB
+  uint64_t file_bytes;    // bound of the file's size; by default 4 GiB
 } heddle_trace_options;
 
 // The result of a trace.
 typedef struct heddle_trace_summary {
   size_t struct_size;  // sizeof(heddle_trace_summary), set by the caller
-  uint64_t records;    // written: ops, waits, dependencies
-  uint64_t dropped;    // not written
-  uint64_t bytes;      // of the file
+  uint64_t records;    // records written: ops, waits, dependencies
+  uint64_t dropped;    // records not written
+  uint64_t bytes;      // size of the file
 } heddle_trace_summary;
 
-// Starts a trace into that file; in the path %p is the process id, %r the rank. Null options: the defaults. Fails if the
-// file cannot be opened or a trace is running.
+// Starts a trace into the file `path`, in which %p is the process id, %r the rank. Null options: the
+// defaults. Fails if the file cannot be opened or a trace is running.
 HEDDLE_API heddle_status heddle_trace_start(const char* path, const heddle_trace_options* options,
                                             heddle_error** error);
 // Writes all records made so far, so that they survive the end of the process.

@@ -150,7 +150,8 @@ class CudaStream final : public Stream {
     if (generation < event.generation()) return true;
     const auto& asked = static_cast<CudaEvent&>(event);
     const cudaError_t status = cudaEventQuery(asked.handle());
-    if (status != cudaSuccess) cudaGetLastError();  // or the next call on this thread would report it
+    // Clears the error, which the next call on this thread would report.
+    if (status != cudaSuccess) cudaGetLastError();
     if (status == cudaErrorNotReady) return false;
     error = asked.error();
     if (!error && status != cudaSuccess) {
@@ -161,7 +162,7 @@ class CudaStream final : public Stream {
 
  private:
   cudaStream_t stream_ = nullptr;
-  std::unique_ptr<Section> section_;  // since the last recording
+  std::unique_ptr<Section> section_;  // host functions since the last recording
   // Sections that could not be recorded: after that error CUDA may or may not call their functions.
   std::vector<std::unique_ptr<Section>> lost_;
 };

@@ -1,5 +1,5 @@
-// The structs of DLPack 1 (dmlc.github.io/dlpack), by which libraries lend arrays to each other: the same layout under
-// names of our own, so that a program may include dlpack/dlpack.h beside this. C11, and C++.
+// The structs of DLPack 1 (dmlc.github.io/dlpack), by which libraries lend arrays to each other: the same
+// layout under other names, so that a program may include dlpack/dlpack.h beside this. C11, and C++.
 #pragma once
 
 #include <stdint.h>
@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-// Other values of the same fields exist; from_dlpack refuses them.
+// Other values of these fields exist; from_dlpack refuses them.
 #define HEDDLE_DL_CPU ((int32_t)1)
 #define HEDDLE_DL_CUDA ((int32_t)2)
 #define HEDDLE_DL_CUDA_HOST ((int32_t)3)  // page-locked memory of the CPU
@@ -29,7 +29,7 @@ typedef struct heddle_dl_device {
 
 typedef struct heddle_dl_dtype {
   uint8_t code;    // HEDDLE_DL_INT ...
-  uint8_t bits;    // of an element
+  uint8_t bits;    // bits of an element
   uint16_t lanes;  // 1
 } heddle_dl_dtype;
 
@@ -39,11 +39,12 @@ typedef struct heddle_dl_tensor {
   int32_t ndim;
   heddle_dl_dtype dtype;
   int64_t* shape;
-  int64_t* strides;      // in elements; null: row-major
-  uint64_t byte_offset;  // of the first element, from `data`
+  int64_t* strides;      // strides in elements; null: row-major
+  uint64_t byte_offset;  // offset of the first element from `data`
 } heddle_dl_tensor;
 
-// The receiver calls deleter(self) once when it needs the memory no more, on any thread; a null one is not called.
+// The receiver calls deleter(self) once when it needs the memory no more, on any thread; a null deleter is
+// not called.
 typedef struct heddle_dl_managed_tensor {
   heddle_dl_tensor tensor;
   void* manager_ctx;

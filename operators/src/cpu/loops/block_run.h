@@ -1,4 +1,4 @@
-// Loops over elements that may be apart, by way of buffers in which they lie together.
+// Loops over strided elements by way of contiguous buffers.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,14 @@
 
 namespace heddle::cpu_kernels {
 
-// Numbers that lie together, for a loop without any that are left over: so each element goes through the version for vectors.
-// The one for single numbers may round differently, and then equal elements would give unequal results.
+// A contiguous buffer of whole vectors for a loop without a scalar remainder: the scalar version of a
+// function may round differently than the vector version, and equal elements would give unequal results.
 template <class T> struct VectorBuffer {
   static constexpr std::int64_t kVector = 64 / sizeof(T), kSize = 4096 / sizeof(T);
   alignas(64) T values[kSize];
 
-  // The next n elements, which are `step` apart, and ones up to whole vectors. Returns how many that makes.
+  // Loads the next n elements, which are `step` apart, and pads with ones up to whole vectors. Returns the
+  // padded number.
   std::int64_t load(const T* from, std::int64_t step, std::int64_t n) {
     if (step == 1) {
       std::memcpy(values, from, static_cast<std::size_t>(n) * sizeof(T));
@@ -60,7 +61,7 @@ template <class T, class F>
   }
 }
 
-// Has vector code where elements lie together, and none where they are apart.
+// Whether F has vector code for contiguous elements only.
 template <class F, class T, class R>
 concept InBlocks = std::is_same_v<T, R> && std::is_floating_point_v<T> && requires {
   F::kInBlocks;

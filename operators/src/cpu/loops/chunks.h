@@ -1,4 +1,4 @@
-// How kernels cut their loops into pieces for several workers.
+// How kernels divide their loops into chunks for several workers.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,11 @@
 
 namespace heddle::cpu_kernels {
 
-// Elements a chunk of an elementwise loop: as many as make up for the cost of handing the chunk to another worker.
+// Elements of a chunk of an elementwise loop: enough to make up for the cost of passing the chunk to another
+// worker.
 inline constexpr std::int64_t kElementGrain = 32768;
 
-// parallel_for, which is not called if there is one chunk only.
+// As parallel_for, which is not called if there is one chunk only.
 void parallel_chunks(std::int64_t count, std::int64_t grain,
                      FunctionRef<void(std::int64_t begin, std::int64_t end)> body);
 

@@ -1,4 +1,4 @@
-// A reference to a function object of any type: a function that takes one is compiled once, not once for each type.
+// A reference to a function object of any type: code that takes one is compiled once, not once for each type.
 #pragma once
 
 #include <memory>

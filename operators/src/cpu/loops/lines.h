@@ -10,14 +10,14 @@
 
 namespace heddle::cpu_kernels {
 
-inline constexpr std::int64_t kTile = 256;  // neighbouring lines that are scanned together
+inline constexpr std::int64_t kTile = 256;  // adjacent lines that are scanned together
 
-// Lines of `length` elements that lie `inner` apart, in blocks of `inner` neighbouring lines.
+// Lines of `length` elements, `inner` apart, in blocks of `inner` adjacent lines.
 struct Lines {
   Lines(const Shape& shape, int axis) : length(shape[axis]) {
     for (int d = 0; d < shape.size(); ++d) (d < axis ? outer : d > axis ? inner : ignored) *= shape[d];
   }
-  // body(offset of the first line, number of neighbouring lines)
+  // Calls body(offset of the first line, number of adjacent lines).
   void run(FunctionRef<void(std::int64_t offset, std::int64_t lines)> body) const {
     const std::int64_t across = (inner + kTile - 1) / kTile;
     const std::int64_t grain =

@@ -38,7 +38,7 @@ template <class T, class R, class F> struct MapRun {
     }
   }
 
-  // With a loop of its own for the case that a or b is one value.
+  // The binary run has separate loops for the cases that a or b is one value.
   void operator()(const void* left, std::int64_t a_step, const void* right, std::int64_t b_step, void* to,
                   std::int64_t y_step, std::int64_t n) const {
     const T *a = static_cast<const T*>(left), *b = static_cast<const T*>(right);
@@ -71,7 +71,7 @@ template <class T> T scalar_in(const Operand& operand) {
   return operand.is_array ? T{} : operand.scalar.as<T>();
 }
 
-// map_loop for a run on elements of type T.
+// As map_loop, for a run on elements of type T.
 template <class T> void map_operands(const Operand& a, const Operand& b, const NDArray& y, BinaryRun run) {
   const T left = scalar_in<T>(a), right = scalar_in<T>(b);
   map_loop(Source(a, &left), Source(b, &right), sizeof(T), y, run);
@@ -82,7 +82,7 @@ void map_binary(const Operand& a, const Operand& b, const NDArray& y, F f) {
   map_operands<T>(a, b, y, MapRun<T, R, F>{f});
 }
 
-// map_unary and map_binary of half types. R is float or bool.
+// As map_unary and map_binary, for half types. R is float or bool.
 template <class R, class F> void map_half_unary(const NDArray& x, const NDArray& y, F f) {
   map_half(x, y, MapRun<float, R, F>{f});
 }
@@ -90,7 +90,7 @@ template <class R, class F> void map_half_binary(const Operand& a, const Operand
   map_half(a, b, y, MapRun<float, R, F>{f});
 }
 
-// Kernels made of a function object that is callable with any element type, or with floating ones alone.
+// Kernels from a function object that is callable with any element type, or with floating ones only.
 template <class F> void unary_kernel(const KernelContext&, const NDArray& x, const NDArray& y) {
   if (is_half(y.dtype())) return map_half_unary<float>(x, y, F{});
   visit_number(y.dtype(), [&]<class T> { map_unary<T, T>(x, y, F{}); });
@@ -119,7 +119,7 @@ void binary_word_kernel(const KernelContext&, const Operand& a, const Operand& b
   visit_word(y.dtype(), [&]<class T> { map_binary<T, T>(a, b, y, F{}); });
 }
 
-// y is bool: the element type is that of whichever operand is an array.
+// y is bool; the element type is the dtype of an operand that is an array.
 template <class F>
 void boolean_word_kernel(const KernelContext&, const Operand& a, const Operand& b, const NDArray& y) {
   const DType dtype = (a.is_array ? a : b).array.dtype();

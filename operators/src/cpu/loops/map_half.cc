@@ -10,7 +10,8 @@ namespace heddle::cpu_kernels {
 
 namespace {
 
-constexpr std::int64_t kBlock = 1024;  // elements: three blocks of f32 stay in the first-level cache
+// Elements of a block: three blocks of f32 stay in the first-level cache.
+constexpr std::int64_t kBlock = 1024;
 using Block = std::array<float, kBlock>;
 
 // An operand: its memory, or the value at every index.
@@ -20,8 +21,8 @@ template <class T> struct Reader {
         data(operand.is_array ? operand.array.data<const T>() : nullptr),
         strides(operand.is_array ? operand.array.strides() : Strides::filled(shape.size(), 0)) {}
 
-  // Writes n elements from `at` on into `into`, as f32, and returns true. False if all are the same value, written
-  // once.
+  // Writes n elements from `at` on into `into`, as f32, and returns true. False if all have the same value,
+  // which is written once.
   bool read(std::int64_t at, std::int64_t step, std::int64_t n, Block& into) const {
     if (!data || step == 0) {
       into[0] = data ? static_cast<float>(data[at]) : fixed;

@@ -6,8 +6,8 @@
 
 namespace heddle::cpu_kernels {
 
-// `run` is one for f32, and writes f32, or bool if y is bool. The arrays are of one half dtype; so is y, unless it is bool.
-// Scalars are rounded to that dtype first.
+// `run` is a run for f32 that writes f32, or bool if y is bool. The arrays have one half dtype; so has y,
+// unless it is bool. Scalars are rounded to that dtype first.
 void map_half(const NDArray& x, const NDArray& y, UnaryRun run);
 void map_half(const Operand& a, const Operand& b, const NDArray& y, BinaryRun run);
 

@@ -1,4 +1,4 @@
-// The loop of elementwise kernels, over runs of elements whose types it does not know.
+// The loop of elementwise kernels, over runs of elements of unknown types.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@
 
 namespace heddle::cpu_kernels {
 
-// y[i] = f(x[i]) and y[i] = f(a[i], b[i]) for n elements that lie `step` elements apart: 0 for one value. y is an operand itself
-// or overlaps none.
+// Compute y[i] = f(x[i]) and y[i] = f(a[i], b[i]) for n elements, `step` elements apart: 0 for one value. y
+// is an operand itself or overlaps none.
 using UnaryRun =
     FunctionRef<void(const void* x, std::int64_t x_step, void* y, std::int64_t y_step, std::int64_t n)>;
 using BinaryRun = FunctionRef<void(const void* a, std::int64_t a_step, const void* b, std::int64_t b_step,
                                    void* y, std::int64_t y_step, std::int64_t n)>;
 
-// An array, or the value at every index, as an element of the arrays beside it.
+// An array, or a scalar in the element type of the other operand.
 struct Source {
   Source(const Operand& operand, const void* scalar)
       : array(operand.is_array ? &operand.array : nullptr),

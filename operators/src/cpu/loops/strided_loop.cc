@@ -62,7 +62,8 @@ template <std::size_t N> void StridedLoop<N>::run(Body body, std::int64_t grain)
   parallel_chunks(count_, grain, [&](std::int64_t begin, std::int64_t end) { run_range(begin, end, body); });
 }
 
-// True if the last axis but one is contiguous in some array, which then has each element of a row on another line.
+// Whether the last axis but one is contiguous in some array, in which each element of a row is then on
+// another cache line.
 template <std::size_t N> bool StridedLoop<N>::transposed() const {
   if (dims_ < 2 || sizes_[dims_ - 1] < kTileSide || sizes_[dims_ - 2] < kTileSide) return false;
   for (std::size_t k = 0; k < N; ++k) {

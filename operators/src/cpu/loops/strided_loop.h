@@ -1,4 +1,4 @@
-// Walks several arrays of one shape together, in parallel, in runs along the innermost axis.
+// Iterates over several arrays of one shape together, in parallel, in runs along the innermost axis.
 #pragma once
 
 #include <array>
@@ -11,12 +11,13 @@
 
 namespace heddle::cpu_kernels {
 
-// The iteration space of a kernel on N arrays, 1 to 4. Axes are ordered by the last array's strides (the one written) and
-// merged where that is possible in all arrays, so that inner runs are as long as possible.
+// The iteration space of a kernel on N arrays, 1 to 4. Axes are ordered by the strides of the last array,
+// which is written, and merged where that is possible in all arrays, so that inner runs are as long as
+// possible.
 template <std::size_t N> class StridedLoop {
  public:
   using Offsets = std::array<std::int64_t, N>;
-  // n elements from `offsets` on (of each array), inner_steps() apart.
+  // Processes n elements from `offsets` on (one offset for each array), inner_steps() apart.
   using Body = FunctionRef<void(const Offsets& offsets, std::int64_t n)>;
 
   StridedLoop(const Shape& shape, const std::array<Strides, N>& strides);

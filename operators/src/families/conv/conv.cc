@@ -147,9 +147,10 @@ NDArray weights_gradient(const ConvProblem& problem, const NDArray& grad, const 
   return weight_grad;
 }
 
-// --- gradients as operators, for those of higher order
+// --- gradients as operators, for gradients of higher order
 //
-// <conv2d(x, w), g> is linear in each of x, w and g: of its three gradients one is conv2d, and those below are the others.
+// <conv2d(x, w), g> is linear in each of x, w and g: one of its three gradients is conv2d, the functions
+// below are the others.
 
 NDArray gradient_of_x(const ConvProblem& problem, const NDArray& g, const NDArray& weight);
 NDArray gradient_of_weight(const ConvProblem& problem, const NDArray& g, const NDArray& x);

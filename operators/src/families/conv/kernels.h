@@ -1,4 +1,4 @@
-// What conv2d asks of a device.
+// The kernels of conv2d that a device provides.
 #pragma once
 
 #include <compare>

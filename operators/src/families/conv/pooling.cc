@@ -37,7 +37,7 @@ PoolProblem problem_of(const std::string& op, const NDArray& x, const Pool2dOpti
                             ", padding " + std::to_string(padding) +
                             "; wanted at least 1, at least 1, and 0 to half the kernel");
     }
-    std::int64_t padded;  // the padding is at most half the kernel: twice it is a number
+    std::int64_t padded;  // 2 * padding does not overflow: padding is at most half the kernel
     if (__builtin_add_overflow(in, 2 * padding, &padded)) {
       throw InvalidArgument(op + ": padding " + std::to_string(padding) + " makes sizes beyond 64 bits");
     }
@@ -63,7 +63,8 @@ NDArray max_pool_backward(const PoolProblem& problem, const NDArray& grad, const
   return x_grad;
 }
 
-// The index of each window's maximum in its plane of x, rows after one another: i64. `where` has its place in the window.
+// The index (i64) of each window's maximum in its plane of x, in row-major order. `where` has its position in
+// the window.
 NDArray places_in_plane(const PoolProblem& problem, const NDArray& where) {
   const NDArray place = where.astype(DType::i64);
   const auto along = [&](int axis, const NDArray& in_window) {
@@ -123,7 +124,7 @@ NDArray max_pool2d(const NDArray& x, const Pool2dOptions& options, Where at) {
   const NDArray source = x.detach().contiguous();
   NDArray y = make_result(x, pooled_shape(x, problem), x.dtype());
   const bool taped = recording({&x});
-  const bool few = problem.kernel[0] <= 256 / problem.kernel[1];  // places of a window, that a u8 numbers
+  const bool few = problem.kernel[0] <= 256 / problem.kernel[1];  // a u8 can number the positions in a window
   const NDArray where = taped ? make_result(x, y.shape(), few ? DType::u8 : DType::i32) : NDArray();
   auto* kernel = kernel_for<MaxPoolKernel>("max_pool2d", x);
   std::vector<NDArray> writes{y};
@@ -154,7 +155,7 @@ HEDDLE_OPERATORS(pooling) {
   const Argument padding = {"padding", Pair{0, 0}};
   const std::string of_window =
       " of each window of x (N, C, H, W). Windows are `stride` apart; None: their size.";
-  // None: the size of the windows, which is {0, 0} in Pool2dOptions. So what is given must not be 0.
+  // None is the size of the windows, {0, 0} in Pool2dOptions. So an explicit stride must not be 0.
   static constexpr auto stride_of = [](const char* op, const std::optional<Pair>& given) {
     for (const std::int64_t step : given.value_or(Pair{1, 1}))
       if (step < 1)

@@ -1,4 +1,4 @@
-// What pooling asks of a device.
+// The kernels of pooling that a device provides.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace heddle {
 
-// Index 0 is height, 1 is width.
+// The parameters of a pooling. Index 0 is height, 1 is width.
 struct PoolProblem {
   std::int64_t planes;  // N * C
   std::int64_t in[2], out[2];

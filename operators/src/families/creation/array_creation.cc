@@ -1,4 +1,4 @@
-// New arrays, and random ones.
+// Registers the operators that make new arrays, and random ones.
 #include <heddle/elementwise.h>
 #include <heddle/ndarray.h>
 #include <heddle/random.h>

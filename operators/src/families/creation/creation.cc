@@ -1,4 +1,4 @@
-// linspace, logspace and arrays like others.
+// linspace, logspace, and the operators named _like.
 #include <cmath>
 #include <string>
 
@@ -14,7 +14,7 @@ using namespace operators_detail;
 
 namespace {
 
-// Number i of linspace. The distance of the largest numbers overflows; their shares do not.
+// Computes number i of linspace. The difference of the largest numbers overflows, its parts do not.
 struct Steps {
   Steps(double first, double last, std::int64_t num, bool endpoint)
       : start(first), stop(last), count(num - endpoint), step((last - first) / static_cast<double>(count)) {}
@@ -23,11 +23,11 @@ struct Steps {
     if (i == count) return stop;
     const auto at = static_cast<double>(i), number = static_cast<double>(count);
     if (std::isinf(step)) return start * (1 - at / number) + stop * (at / number);
-    // The smallest steps round to 0, all of them together do not; NumPy computes so too.
+    // The smallest steps round to 0, their sum does not; NumPy does the same.
     return (step == 0 ? at / number * (stop - start) : at * step) + start;
   }
   double start, stop;
-  std::int64_t count;  // of steps up to stop
+  std::int64_t count;  // number of steps up to stop
   double step;
 };
 

@@ -14,8 +14,8 @@ using namespace operators_detail;
 
 namespace {
 
-// greater(a, b) computes less(b, a). The checks come first, so that errors name greater() and the operands in their
-// order.
+// greater(a, b) computes less(b, a). The checks are made before, so that errors name greater() and the
+// operands in their order.
 NDArray compare_swapped(const char* op, const char* kernel, const Operand& a, const Operand& b) {
   binary_dtypes(op, Family::comparison, comparable(a, b), comparable(b, a));
   binary_shape(op, a, b);

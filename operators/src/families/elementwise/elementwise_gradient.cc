@@ -22,11 +22,11 @@ NDArray binary_like(const char* kernel, const NDArray& a, const NDArray& b) {
   return push_binary(kernel, a, b, {a.dtype(), a.dtype()});
 }
 
-// What the kernel of a gradient computes, by operators, which have gradients.
+// Computes the same as a gradient's kernel, by operators, which have gradients.
 NDArray by_operators(std::string_view kernel, const NDArray& g, const NDArray& kept) {
   if (kernel == "multiply") return g * kept;
   if (kernel == "divide") return g / kept;
-  // 0 at 0 also for an infinite or undetermined g, as the kernel gives.
+  // The result at 0 is 0 also for an infinite or undetermined g, as the kernel gives.
   if (kernel == "abs_gradient") return where(kept == 0, 0, g * sign(kept));
   if (kernel == "square_gradient") return g * kept * 2;
   if (kernel == "relu_gradient") return where(kept <= 0, 0, g);
@@ -44,7 +44,7 @@ NDArray times_b(const BinaryValues& v) { return multiply(v.gradient, v.b); }
 NDArray over_b(const BinaryValues& v) { return divide(v.gradient, v.b); }
 NDArray divisor(const BinaryValues& v) { return negative(divide(multiply(v.gradient, v.y), v.b)); }
 
-// b * a^(b-1), and 0 for b = 0, where the formula gives NaN at a = 0.
+// The gradient of the base: b * a^(b-1), and 0 for b = 0, where the formula gives NaN at a = 0.
 NDArray power_base(const BinaryValues& v) {
   if (!v.b.is_array) {
     const double exponent = v.b.scalar.real();
@@ -55,7 +55,8 @@ NDArray power_base(const BinaryValues& v) {
   return where(equal(v.b, 0), 0, multiply(v.gradient, slope));
 }
 
-// log(a) * a^b, and 0 for a = 0 where b >= 0, its limit for b > 0. For b < 0 the product gives the limit, -inf.
+// The gradient of the exponent: log(a) * a^b, and 0 for a = 0 where b >= 0, its limit for b > 0. For b < 0
+// the product gives the limit, -inf.
 NDArray power_exponent(const BinaryValues& v) {
   const NDArray scaled = multiply(v.gradient, v.y);
   if (v.a.is_array) {
@@ -67,7 +68,7 @@ NDArray power_exponent(const BinaryValues& v) {
   return base == 0 ? where(greater_equal(v.b, 0), 0, slope) : slope;
 }
 
-// Constants: what the operands have of the gradient does not change between edges.
+// The operands' shares of the gradient count as constants: they do not change between steps.
 NDArray by_share(const char* kernel, const BinaryValues& v, const Operand& first, const Operand& second) {
   const DType dtype = v.gradient.dtype();
   return multiply(v.gradient, push_binary(kernel, first, second, {dtype, dtype}));
@@ -107,7 +108,7 @@ BinaryValues widened(const BinaryValues& v) {
 
 NDArray gradient_of(const Partial& partial, const BinaryValues& values, const Target& target) {
   if (!target.wanted) return {};
-  // A gradient that is computed in several steps is not rounded to a half between them.
+  // A gradient that is computed in several steps is not rounded to a half between the steps.
   const bool computes = partial.uses_a || partial.uses_b || partial.uses_y;
   const NDArray whole =
       computes && is_half(values.gradient.dtype()) ? partial.of(widened(values)) : partial.of(values);
@@ -140,7 +141,8 @@ Operand comparable(const Operand& operand, const Operand& other) {
 
 namespace {
 
-// No dtype has every i64 and every u64. What is negative is below any u64; the others are compared as u64.
+// No dtype represents every i64 and every u64. A negative number is below any u64; the others are compared as
+// u64.
 NDArray compare_with_u64(const char* op, const NDArray& a, const NDArray& b) {
   const bool a_signed = is_signed_integer(a.dtype());
   const auto as_u64 = [](const NDArray& x) { return x.detach().astype(DType::u64); };
@@ -208,7 +210,7 @@ void record_unary(const char* op, NDArray& y, const NDArray& x, const UnaryGradi
   record_op(op, y, {x}, {kept}, [=](const NDArray& g) {
     if (!gradient.of && !differentiating_gradient())
       return std::vector{binary_like(gradient.kernel, g, kept)};
-    // Halves are not rounded between the steps.
+    // Computed as f32: halves are not rounded between the steps.
     const NDArray wide_g = wide(g), wide_kept = wide(kept);
     const NDArray of_x =
         gradient.of ? gradient.of(wide_g, wide_kept) : by_operators(gradient.kernel, wide_g, wide_kept);

@@ -51,7 +51,7 @@ NDArray nan_to_num(const NDArray& x, double nan, std::optional<double> posinf, s
 
 namespace {
 
-// The squares may leave the range; the distance from the origin does not.
+// Divides by the distance from the origin twice: its square may leave the range.
 NDArray over_squares(const BinaryValues& v, const Operand& numerator) {
   const NDArray distance = hypot(v.a, v.b);
   return v.gradient * (divide(numerator, distance) / distance);
@@ -64,15 +64,15 @@ NDArray atan2_of_y(const BinaryValues& v) { return over_squares(v, v.b); }
 NDArray atan2_of_x(const BinaryValues& v) { return -over_squares(v, v.a); }
 NDArray a_over_y(const BinaryValues& v) { return v.gradient * divide(v.a, v.y); }
 NDArray b_over_y(const BinaryValues& v) { return v.gradient * divide(v.b, v.y); }
-// The share comes from the difference of the operands: where one is infinite, that is still a number, but the difference from the
-// result is not. Two equal infinities share alike, as any equal numbers.
+// The share is computed from the difference of the operands: if one is infinite, that is still a number, but
+// the difference from the result is not. Two equal infinities share equally, as any equal numbers.
 NDArray share_of_first(const BinaryValues& v, const Operand& a, const Operand& b) {
   const NDArray difference = subtract(a, b);
   return v.gradient * sigmoid(where(equal(a, b) && isnan(difference), 0, difference));
 }
 NDArray share_of_a(const BinaryValues& v) { return share_of_first(v, v.a, v.b); }
 NDArray share_of_b(const BinaryValues& v) { return share_of_first(v, v.b, v.a); }
-// 1 where the sign stayed, -1 where it changed, 0 at 0.
+// The factor is 1 where the sign stayed, -1 where it changed, 0 at 0.
 NDArray changed_sign(const BinaryValues& v) { return v.gradient * sign(v.a.array) * sign(v.y); }
 
 constexpr BinaryGradient kFloorDivideGradient{{zero}, {zero}};

@@ -64,9 +64,9 @@ Dtypes binary_dtypes(const char* op, Family family, const Operand& a, const Oper
   const auto beside = [=](const NDArray& array, Scalar scalar) {
     // A comparison with a number beyond the array's dtype is computed in a dtype that holds both.
     const bool widen = family == Family::comparison && scalar.is_integral() && !fits(scalar, array.dtype());
-    if (widen)
-      return array.dtype() == DType::u64 ? DType::f64 : DType::i64;  // a u64 is above any negative number
-    // What is computed in f64 need not fit the array's dtype: u8 / 256.
+    // With u64: f64, since the number is negative, which no integer dtype holds together with every u64.
+    if (widen) return array.dtype() == DType::u64 ? DType::f64 : DType::i64;
+    // A scalar need not fit the array's dtype if the operator computes in f64, as u8 / 256.
     if (family == Family::floating && !is_floating(array.dtype())) return DType::f64;
     return weak_dtype(op, array.dtype(), scalar);
   };

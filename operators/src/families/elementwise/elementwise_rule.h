@@ -5,7 +5,7 @@
 
 namespace heddle::operators_detail {
 
-// How an operator's dtypes follow from the common dtype of its operands.
+// How an operator's dtypes follow from the common dtype of its operands, called "it" below.
 enum class Family {
   arithmetic,  // the result has it
   no_bool,     // the result has it; bool is refused
@@ -27,16 +27,17 @@ inline bool is_signed_integer(DType dtype) {
   return !is_floating(dtype) && !is_unsigned(dtype) && dtype != DType::boolean;
 }
 
-// The dtype of an array beside a scalar. Throws InvalidArgument for an integer that does not fit.
+// The common dtype of an array and a scalar. Throws InvalidArgument for an integer that does not fit.
 DType weak_dtype(const char* op, DType array, Scalar scalar);
 
-// bool, unsigned integers, signed ones, floating ones: a result fits an array whose dtype is of its kind or of a later one.
+// The order of kinds: bool, unsigned integers, signed ones, floating ones. A result fits an array whose dtype
+// is of its kind or of a later one.
 int kind_order(DType dtype);
 
 // Throws InvalidArgument for a negative integer as the exponent of integers.
 void check_exponent(const char* op, DType compute, const Operand& exponent);
 
-// The operand detached, as `dtype`, broadcast to `shape`.
+// Returns the operand detached, converted to `dtype` and broadcast to `shape`.
 Operand prepared(const Operand& operand, DType dtype, const Shape& shape);
 
 // The result shape of two operands. Throws InvalidArgument for two scalars.
@@ -47,7 +48,7 @@ NDArray push_unary(const char* op, const NDArray& x, DType compute, DType result
 NDArray push_binary(const char* op, const Operand& a, const Operand& b, Dtypes dtypes);
 void push_binary_into(const char* op, const Operand& a, const Operand& b, DType compute, const NDArray& y);
 
-// What the registry says of the dtype of results in floating point.
+// The registry's text for the dtype of results in floating point.
 constexpr const char* kFloatingCommon = "common; f64 for integers and bool";
 
 }  // namespace heddle::operators_detail

@@ -1,4 +1,4 @@
-// where and clip: elements chosen by a condition.
+// where and clip: elements selected by a condition.
 #include <limits>
 #include <string>
 #include <vector>
@@ -103,7 +103,7 @@ NDArray clip(const NDArray& x, Scalar low, Scalar high, Where at) {
   const CallSite site(at);
   check_arrays("clip", {&x});
   const bool narrow = !is_floating(x.dtype()) && x.dtype() != DType::u64;
-  if (narrow && low.is_huge()) weak_dtype("clip", x.dtype(), low);  // refuses it
+  if (narrow && low.is_huge()) weak_dtype("clip", x.dtype(), low);  // throws InvalidArgument
   if (narrow && high.is_huge()) return clip(x, low, std::numeric_limits<std::int64_t>::max(), at);
   if (!(low.real() <= high.real())) {
     throw InvalidArgument("clip: min is " + number_text(low.real()) + " and max " + number_text(high.real()) +

@@ -1,4 +1,4 @@
-// Powers, logarithms, trigonometry, the gamma function and classes of numbers: one row an operator.
+// Powers, logarithms, trigonometry, the gamma function and classes of numbers: one row for each operator.
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -42,7 +42,7 @@ struct Reciprocal {
   template <class T> T operator()(T x) const { return T{1} / x; }
 };
 
-// std::lgamma writes a global variable.
+// Not std::lgamma, which writes a global variable.
 struct Lgamma {
   template <class T> T operator()(T x) const {
     int sign;
@@ -53,8 +53,8 @@ struct Lgamma {
 // The distance from the nearest integer, exactly: x - floor(x) loses the digits of a small negative x.
 double from_nearest(double x) { return x - std::nearbyint(x); }
 
-// The asymptotic series of Abramowitz and Stegun, 6.3.18, from 10 on; below, digamma(x) = digamma(x + 1) - 1 / x. Left of
-// 1/2 the reflection formula, 6.3.7.
+// By the asymptotic series of Abramowitz and Stegun, 6.3.18, from 10 on; below, by
+// digamma(x) = digamma(x + 1) - 1 / x; left of 1/2, by the reflection formula, 6.3.7.
 double digamma(double x) {
   if (x == 0) return std::copysign(std::numeric_limits<double>::infinity(), -x);
   double reflected = 0;
@@ -74,7 +74,7 @@ double digamma(double x) {
   return reflected - below + std::log(x) - 0.5 / x - series;
 }
 
-// Its derivative: 6.4.12, 6.4.6 and 6.4.7 there.
+// The derivative of digamma: Abramowitz and Stegun, 6.4.12, 6.4.6 and 6.4.7.
 double trigamma(double x) {
   if (x < 0.5) {
     if (x == std::floor(x)) return std::numeric_limits<double>::infinity();
@@ -91,7 +91,7 @@ double trigamma(double x) {
   return below + 1 / x + z / 2 + series / x;
 }
 
-// The derivative of that: 6.4.11 and the derivative of 6.4.7 there.
+// The derivative of trigamma: Abramowitz and Stegun, 6.4.11 and the derivative of 6.4.7.
 double tetragamma(double x) {
   if (x < 0.5) {
     if (x == std::floor(x)) return std::numeric_limits<double>::quiet_NaN();
@@ -140,8 +140,9 @@ NDArray trigamma(const NDArray& x) {
 
 }  // namespace
 
-// Operators in floating point. A row: name; CPU kernel; what the gradient saves, x or the result y; the gradient, of the result's
-// gradient g and of what was saved; the same in NumPy, and the numbers between which tests draw x; documentation.
+// Operators in floating point. A row: name; CPU kernel; what the gradient saves, x or the result y; the
+// gradient, from the result's gradient g and the saved value; the same in NumPy, and the range from which
+// tests draw x; documentation.
 // clang-format off
 #define HEDDLE_FLOATING(X) \
   X(exp2, unary_block_kernel<Vector_exp2>, output, y, g * y * ln2, "np.exp2(x)", -4, 4, "2 to the power of x.") \
@@ -168,7 +169,7 @@ NDArray trigamma(const NDArray& x) {
   X(lgamma, unary_block_kernel<Lgamma>, input, x, g * digamma(x), "np.vectorize(math.lgamma, otypes=[float])(x)", 0.1, 9, "The logarithm of the absolute value of the gamma function.") \
   X(digamma, unary_block_kernel<Digamma>, input, x, g * trigamma(x), "", 0.1, 9, "The derivative of lgamma; NaN at its poles, -inf at 0.")
 
-// Those that are constant between steps: name, NumPy, documentation.
+// Operators that are constant between steps: name, NumPy, documentation.
 #define HEDDLE_STEPS(X) \
   X(floor, "np.floor(x)", "The largest integer not above x.") \
   X(ceil, "np.ceil(x)", "The smallest integer not below x.") \
@@ -176,7 +177,7 @@ NDArray trigamma(const NDArray& x) {
   X(trunc, "np.trunc(x)", "x without its fraction.") \
   X(sign, "np.sign(x)", "-1, 0 or 1; NaN of NaN.")
 
-// Those that give bool: name, NumPy, documentation.
+// Operators that give bool: name, NumPy, documentation.
 #define HEDDLE_CLASSES(X) \
   X(isnan, "np.isnan(x)", "Whether x is NaN.") \
   X(isinf, "np.isinf(x)", "Whether x is infinity or -infinity.") \

@@ -53,7 +53,8 @@ void check_update(const char* op, const NDArray& x, const Operand& b, DType resu
   check_result_fits(op, result, x);
 }
 
-// `name` is the function for errors, which call x += b by its name add_ in the registry, `op` the operator whose kernel computes.
+// `name` is the operator's name in errors, which is add_ for x += b; `op` is the operator whose kernel
+// computes.
 const NDArray& update(const char* name, const char* op, Family family, const NDArray& x, const Operand& b) {
   const CallSite site(b.where);
   const Dtypes dtypes = binary_dtypes(name, family, x, b);
@@ -62,7 +63,7 @@ const NDArray& update(const char* name, const char* op, Family family, const NDA
     x.assign(push_binary(op, x, b, dtypes));
     return x;
   }
-  // b is copied if it is a shifted view of x: parts of it would be overwritten before they are read.
+  // b is copied if it is a shifted view of x, of which parts would be overwritten before they are read.
   const bool overlaps = b.is_array && b.array.storage() == x.storage() && !same_view(x, b.array);
   push_binary_into(op, x, overlaps ? b.array.copy() : b, dtypes.compute, x);
   return x;
@@ -109,7 +110,7 @@ const NDArray& power_(const NDArray& x, const Operand& exponent) {
   return update("power_", "power", Family::no_bool, x, exponent);
 }
 
-// Lambdas take the array by value: a handle's copy is the same array.
+// The lambdas take the array by value: the copy of a handle is the same array.
 HEDDLE_OPERATORS(in_place) {
   table.family("In place");
   const auto add = [&](const char* name, const char* text, auto* function, DTypes dtypes) {

@@ -1,4 +1,4 @@
-// What every function checks that writes into an array which the caller has.
+// Checks for functions that write into a caller's array.
 #pragma once
 
 #include <heddle/ndarray.h>
@@ -9,10 +9,10 @@ namespace heddle::operators_detail {
 void check_target(const char* op, const NDArray& x);
 // Throws InvalidArgument unless a result of this dtype fits x: it has the kind of x's dtype, or an earlier one.
 void check_result_fits(const char* op, DType result, const NDArray& x);
-// Throws Error: a gradient would be recorded.
+// Throws InvalidArgument: a gradient would be recorded.
 [[noreturn]] void refuse_recording(const char* op);
 
-// Both are the same elements of what they share or do not share.
+// Whether a and b have the same shape, strides and offset, so the same elements if they share a storage.
 bool same_view(const NDArray& a, const NDArray& b);
 
 }  // namespace heddle::operators_detail

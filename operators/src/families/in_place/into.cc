@@ -24,7 +24,7 @@ OutputCall::~OutputCall() {
 }
 
 void OutputCall::reads(const NDArray& input) {
-  if (!input.defined()) return;  // the operator says so
+  if (!input.defined()) return;  // the operator throws for it
   if (recording({&input})) refuse_recording(function_);
   if (input.storage() == out_.storage()) lends_ = false;
 }
@@ -36,7 +36,8 @@ void OutputCall::lend() {
 
 void OutputCall::complete(const NDArray& result) {
   check_arrays(function_, {&out_, &result});
-  const bool is_leaf = requires_grad(result) && meta_of(result)->leaf;  // a new weight
+  // A leaf, such as a new weight, requires a gradient, but no operator has recorded it.
+  const bool is_leaf = requires_grad(result) && meta_of(result)->leaf;
   if (recording({&result}) && !is_leaf) refuse_recording(function_);
   if (result.shape() != out_.shape()) {
     throw InvalidArgument(std::string(function_) + ": out has shape " + out_.shape().to_string() +

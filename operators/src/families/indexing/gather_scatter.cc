@@ -1,4 +1,4 @@
-// Elements at places along one axis.
+// Operators that gather and scatter elements along one axis.
 #include <string>
 #include <vector>
 
@@ -35,7 +35,7 @@ NDArray with_scattered(const char* op, const NDArray& x, const NDArray& indices,
   return y;
 }
 
-// The axis, counted from the front, of arrays that have it both and as many axes.
+// Checks that x and indices have the same number of axes; returns the axis, counted from the front.
 int common_axis(const char* op, const NDArray& x, const NDArray& indices, int given) {
   check_arrays(op, {&x, &indices});
   check_indices(op, "indices", indices);
@@ -55,14 +55,14 @@ void check_inside(const char* op, const NDArray& x, const NDArray& indices, int 
   }
 }
 
-// Shape (1, ..., n, ..., 1).
+// x reshaped to (1, ..., n, ..., 1), with its n elements along the axis.
 NDArray along_axis(const NDArray& x, int ndim, int axis) {
   Shape shape = Dims::filled(ndim, 1);
   shape[axis] = x.size();
   return x.detach().contiguous().view_as(shape);
 }
 
-// The elements of x at these places, on the tape.
+// The elements of x at the indices, on the tape.
 NDArray gathered(const char* op, const NDArray& x, const NDArray& indices, const Shape& shape, int axis) {
   NDArray y = push_gather(op, x, indices, shape, axis);
   const NDArray at = indices.shape() == shape ? indices.detach() : indices.detach().broadcast_view(shape);
@@ -70,11 +70,11 @@ NDArray gathered(const char* op, const NDArray& x, const NDArray& indices, const
   return y;
 }
 
-// What a backward pass knows of a scatter.
+// The data that a backward pass needs of a scatter.
 struct Written {
   const char* op;
   NDArray indices;
-  Shape shape;  // of the source
+  Shape shape;  // shape of the source
   int axis;
 
   NDArray from(const NDArray& x) const { return gathered(op, x, indices, shape, axis); }
@@ -83,7 +83,7 @@ struct Written {
   }
 };
 
-// Of the values that are written to one place the last one stays, and gets the gradient.
+// If several values are written to one element, the last one stays: only it gets the gradient.
 NDArray gradient_of_set(const Written& written, const NDArray& g) {
   const EngineScope scope(g.engine());
   const std::int64_t n = written.shape[written.axis];
@@ -104,7 +104,7 @@ std::vector<NDArray> gradients_of_set(const Written& written, const NDArray& g, 
   return gradients;
 }
 
-// All that are equal to the extreme share its gradient equally; of NaN, all that are NaN.
+// All values equal to the extreme share its gradient equally; if it is NaN, all NaNs do.
 std::vector<NDArray> gradients_of_extreme(const Written& written, const NDArray& g, const NDArray& x,
                                           const NDArray& source, const NDArray& y) {
   const Dtypes dtypes{g.dtype(), DType::boolean};

@@ -24,7 +24,7 @@ constexpr const char* kName = "operator[]";
 bool is_mask(const IndexKey& key) { return key.is_array && key.array.dtype() == DType::boolean; }
 bool is(const IndexKey& key, AxisKey::Kind kind) { return !key.is_array && key.axis.kind == kind; }
 
-// How many of x's axes a key takes; an ellipsis takes what the others leave.
+// How many of x's axes a key indexes; 0 for an ellipsis, which stands for the axes that no other key indexes.
 int axes_of(const IndexKey& key) {
   if (is_mask(key)) return key.array.ndim();
   return is(key, AxisKey::Kind::new_axis) || is(key, AxisKey::Kind::ellipsis) ? 0 : 1;
@@ -49,7 +49,7 @@ void check_keys(const NDArray& x, const std::vector<IndexKey>& keys) {
   }
 }
 
-// A mask without axes chooses all of x or nothing: it becomes one of a new axis of x.
+// A mask without axes selects all of x or nothing: it becomes a mask of a new axis of x.
 void give_axes_to_masks(NDArray& x, std::vector<IndexKey>& keys) {
   const auto has_none = [](const IndexKey& key) { return is_mask(key) && key.array.ndim() == 0; };
   if (std::none_of(keys.begin(), keys.end(), has_none)) return;
@@ -67,7 +67,7 @@ void give_axes_to_masks(NDArray& x, std::vector<IndexKey>& keys) {
   x = x.keyed(axes);
 }
 
-// A mask chooses nothing if one of its sides is 0, and that side need not be x's, as in NumPy.
+// As in NumPy, a mask with a side of 0 is allowed whatever that side of x is: it selects nothing.
 void check_mask(const NDArray& x, const NDArray& mask, int axis) {
   for (int d = 0; d < mask.ndim(); ++d) {
     if (mask.shape()[d] == x.shape()[axis + d] || mask.shape()[d] == 0) continue;
@@ -77,7 +77,7 @@ void check_mask(const NDArray& x, const NDArray& mask, int axis) {
   }
 }
 
-// The keys with the indices of its true elements in place of each mask.
+// The keys, with each mask replaced by the indices of its true elements.
 std::vector<IndexKey> without_masks(const NDArray& x, const std::vector<IndexKey>& keys) {
   const int rest = rest_of(x, keys);
   std::vector<IndexKey> result;
@@ -95,16 +95,16 @@ std::vector<IndexKey> without_masks(const NDArray& x, const std::vector<IndexKey
   return result;
 }
 
-// A view of x, and arrays of indices for as many of its axes, which are neighbours.
+// A view of x, and arrays of indices for some of its axes, which are adjacent.
 struct Choice {
   NDArray view;
   std::vector<NDArray> arrays;
-  Shape places;   // to which the arrays broadcast
-  int axis = 0;   // of the view: the first that the arrays index
-  int place = 0;  // of the result: the first axis of `places`, which is `axis` or 0
+  Shape places;   // common shape to which the arrays broadcast
+  int axis = 0;   // the first axis of the view that the arrays index
+  int place = 0;  // the first axis of the result that comes from the arrays: `axis` or 0
 
   int count() const { return static_cast<int>(arrays.size()); }
-  // The view's shape with these axes in place of those that the arrays index.
+  // The view's shape with `axes` in place of those that the arrays index.
   Shape with(const Shape& axes) const {
     Shape shape;
     for (int d = 0; d < axis; ++d) shape.push_back(view.shape()[d]);
@@ -117,7 +117,7 @@ struct Choice {
     for (int d = axis; d < axis + count(); ++d) result.push_back(view.shape()[d]);
     return result;
   }
-  // The one array, or all as indices of their axes taken for one.
+  // The one array of indices, or all arrays combined into row-major positions in the axes that they index.
   NDArray indices() const {
     return count() == 1 ? arrays[0].detach() : flat_places(kName, arrays, bounds(), places).view_as(places);
   }
@@ -131,7 +131,7 @@ Shape common_shape(const Shape& a, const Shape& b) {
   }
 }
 
-// Makes the indexed axes of the view neighbours.
+// Permutes the view so that its indexed axes are adjacent.
 void gather_axes(Choice& choice, const Dims& indexed) {
   const int count = indexed.size();
   choice.axis = indexed[0];
@@ -177,7 +177,7 @@ Choice choose(const NDArray& x, const std::vector<IndexKey>& given) {
   return choice;
 }
 
-// `count` axes from `from` on moved to `to`.
+// x with `count` axes, from `from` on, moved to position `to`.
 NDArray moved(const NDArray& x, int from, int count, int to) {
   if (from == to || count == 0) return x;
   Dims order;
@@ -197,7 +197,7 @@ NDArray read(const Choice& choice) {
                choice.place);
 }
 
-// The view with its indexed axes as one, if they can be one axis in the same memory; else undefined.
+// The view with its indexed axes merged into one, if strides allow that without a copy; else undefined.
 NDArray merged(const Choice& choice) {
   const NDArray view = choice.view.detach();
   std::int64_t stride = 0, extent = 1;
@@ -215,18 +215,19 @@ NDArray merged(const Choice& choice) {
   return view.view(choice.with({element_count(choice.bounds())}), strides, view.offset());
 }
 
-// An assignment drops leading axes of length 1 that the target has not, as NumPy's does. NDArray::assign() does the same.
+// An assignment removes leading axes of length 1 that the target does not have, as NumPy's and
+// NDArray::assign() do.
 NDArray without_leading_ones(NDArray x, int axes) {
   while (x.ndim() > axes && x.shape()[0] == 1) x = x[0];
   return x;
 }
 
-// The values with the axes of the places as one, at the place of the indexed axes of the view.
+// The values in the view's axes, with the indexed axes replaced by one axis of all indices.
 NDArray values_for(const Choice& choice, const Operand& values) {
   const Shape flat = choice.with({element_count(choice.places)});
   if (!values.is_array) return scattered_values(kName, choice.view, values, flat);
   const int count = choice.places.size(), from = choice.place;
-  Shape shape;  // of x[keys]
+  Shape shape;  // shape of x[keys]
   const Shape at_axis = choice.with(choice.places);
   for (int d = 0; d < count && from != choice.axis; ++d) shape.push_back(choice.places[d]);
   for (int d = 0; d < at_axis.size(); ++d)
@@ -251,7 +252,8 @@ void write(const Choice& choice, const Operand& values) {
   choice.view.assign(changed);
 }
 
-// The mask, repeated along the axes that it has not, if it is the only key. Undefined for one without elements, too.
+// If a mask is the only key: the mask, broadcast along the axes of x that it does not have. Undefined for a
+// mask without elements, too, if x has some.
 NDArray only_mask(const NDArray& x, const std::vector<IndexKey>& keys) {
   if (keys.size() != 1 || !is_mask(keys[0])) return {};
   const NDArray& mask = keys[0].array;
@@ -289,7 +291,7 @@ void write_masked(const NDArray& x, const NDArray& given, const NDArray& mask, c
   x.assign(where(mask, cast(value.ndim() > entry_axes ? value[0] : value, x.dtype()), x));
 }
 
-// Throws as NDArray::assign() does.
+// Throws as NDArray::assign() does for a target or source that must not be written or read.
 void check_change(const NDArray& x, const Operand& values) {
   if (x.grad_meta()) x.grad_meta()->check_target("assign");
   if (values.is_array && values.array.grad_meta()) values.array.grad_meta()->check_source("assign");
@@ -334,11 +336,11 @@ void Chosen::operator=(const Operand& values) const {
 
 void Chosen::operator=(const Chosen& values) const { *this = Operand(NDArray(values), values.where_); }
 
-// The elements are changed in a copy, as those of an array are in place, and written back.
+// Selects the elements into a copy, applies `change` to it as to an array, and writes it back.
 template <auto change> void Chosen::changed(const Operand& b) const {
   const CallSite site(b.where);
   check_change(x_, b);
-  const NDArray part = Chosen(x_, keys_, b.where);  // on x's tape: refused as x itself is
+  const NDArray part = Chosen(x_, keys_, b.where);  // on x's tape, so `change` throws as for x
   change(part, b);
   *this = Operand(part, b.where);
 }

@@ -1,4 +1,4 @@
-// Elements at the places of several arrays of indices, or of a mask.
+// Operators on the elements that several arrays of indices, or a mask, select.
 #include <string>
 #include <vector>
 
@@ -34,13 +34,13 @@ void check_mask(const char* op, const NDArray& x, const NDArray& mask) {
     throw InvalidArgument(std::string(op) + ": mask has dtype " + name_of(mask.dtype()) + "; wanted bool");
 }
 
-// The mask repeated to x's shape.
+// The mask, broadcast to x's shape.
 NDArray mask_for(const char* op, const NDArray& x, const NDArray& mask) {
   check_mask(op, x, mask);
   return ndarray_detail::in_name_of(op, [&] { return mask.detach().broadcast_view(x.shape()); });
 }
 
-// "masked_select" or "masked_scatter" of a contiguous mask into y.
+// Pushes "masked_select" or "masked_scatter" with a contiguous mask and the result y.
 void push_masked(const char* kernel_name, const char* op, const NDArray& mask, const NDArray& given,
                  const NDArray& y, bool exact) {
   const NDArray x = given.detach().contiguous(), to = y.detach();
@@ -52,7 +52,8 @@ void push_masked(const char* kernel_name, const char* op, const NDArray& mask, c
 NDArray scattered_by_mask(const char* op, const NDArray& x, const NDArray& mask, const NDArray& source,
                           bool exact);
 
-// `size` elements of x where the mask, of its shape, is true, and 0 behind them; with `exact` the mask has as many.
+// The elements of x where the mask, of x's shape, is true, then zeros up to `size`; with `exact` the mask has
+// `size` true elements.
 NDArray selected(const char* op, const NDArray& x, const NDArray& mask, std::int64_t size, bool exact) {
   NDArray y = make_result(x, {size}, x.dtype());
   push_masked("masked_select", op, mask, x, y, exact);
@@ -65,7 +66,7 @@ NDArray selected(const char* op, const NDArray& x, const NDArray& mask, std::int
   return y;
 }
 
-// x with the first elements of source, which has one axis, where the mask, of its shape, is true.
+// x with the first elements of source, which has one axis, where the mask, of x's shape, is true.
 NDArray scattered_by_mask(const char* op, const NDArray& x, const NDArray& mask, const NDArray& source,
                           bool exact) {
   NDArray y = x.detach().copy();

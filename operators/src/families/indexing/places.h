@@ -1,4 +1,4 @@
-// What the operators share that read and write elements at places.
+// Helpers of the operators that read and write elements by arrays of indices.
 #pragma once
 
 #include <vector>
@@ -9,25 +9,26 @@
 
 namespace heddle::operators_detail {
 
-// Throws InvalidArgument unless indices are integers; `what` they are called.
+// Throws InvalidArgument unless indices are integers; the message calls them `what`.
 void check_indices(const char* op, const char* what, const NDArray& indices);
 
-// What is written into x: of its dtype, repeated to `shape`, on the tape.
+// The values to write into x: `given` in x's dtype, broadcast to `shape`, on the tape.
 NDArray scattered_values(const char* op, const NDArray& x, const Operand& given, const Shape& shape);
 
-// x with `source` (of x's dtype) written along an axis; indices have as many axes and broadcast to it. Records itself.
+// A copy of x with `source` (of x's dtype) written along an axis; indices have as many axes as source and
+// broadcast to it. Records itself on the tape.
 NDArray scattered(const char* op, const NDArray& x, const NDArray& indices, const NDArray& source, int axis,
                   Scatter how);
 
-// Writes `source` (of x's dtype) into x's memory, as scattered() into a copy. Records nothing.
+// As scattered(), but writes into x's memory and records nothing.
 void scatter_into(const char* op, const NDArray& x, const NDArray& indices, const NDArray& source, int axis,
                   Scatter how);
 
-// take(), whose op and errors are in the name of `op`, a literal.
+// take() with `op`, a literal, as the name of its op and in its errors.
 NDArray taken(const char* op, const NDArray& x, const NDArray& indices, int axis);
 
-// The places that the indices name in an array of shape `bounds`, counted in row-major order: i64, one axis, as many as
-// `shape` has elements, to which they broadcast.
+// Row-major positions of the elements that the indices select in an array of shape `bounds`: i64, one axis,
+// with as many elements as `shape`, to which the indices broadcast.
 NDArray flat_places(const char* op, const std::vector<NDArray>& indices, const Dims& bounds,
                     const Shape& shape);
 

@@ -1,4 +1,4 @@
-// Factors of matrices: lu, qr, svd, eigh.
+// Operators that factor matrices: lu, qr, svd, eigh.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -28,7 +28,8 @@ Arrays cast_all(const Arrays& arrays, DType dtype) {
   return result;
 }
 
-// What gradients use of the factors, unless they are differentiated themselves: then they factor the input again, on the tape.
+// The factors that gradients use, as constants. Only a gradient that is itself differentiated factors the
+// input again, on the tape.
 Arrays constants(const Arrays& factors) {
   Arrays kept;
   for (const NDArray& x : factors) kept.push_back(save_for_backward(x.detach()));
@@ -40,13 +41,14 @@ Arrays with_input(const NDArray& x, Arrays kept) {
   return kept;
 }
 
-// x / (b_j - b_i) at (i, j), 0 on the diagonal.
+// The matrix x_ij / (b_j - b_i), with 0 on the diagonal.
 NDArray over_differences(const NDArray& x, const NDArray& b) {
   const NDArray diagonal = not_equal(identity_like(x), 0);
   return where(diagonal, 0, x / where(diagonal, 1, as_row(b) - as_column(b)));
 }
 
-// The gradient of x = Q R, for x with at least as many rows as columns, from those of Q and R; either may be undefined.
+// The gradient of x from the gradients of Q and R with x = Q R, for x with at least as many rows as columns;
+// of_q or of_r may be undefined.
 NDArray tall_qr_gradient(const NDArray& of_q, const NDArray& of_r, const NDArray& q, const NDArray& r) {
   NDArray m;
   if (of_r.defined()) m = matmul(r, transposed(of_r));
@@ -60,7 +62,7 @@ NDArray tall_qr_gradient(const NDArray& of_q, const NDArray& of_r, const NDArray
   return transposed(solve_triangular(r, transposed(y)));
 }
 
-// The gradient of x = Q R for any x. An x with more columns than rows is [x1 x2] = Q [r1 r2], with a square x1.
+// As tall_qr_gradient() for any x. An x with more columns than rows is [x1 x2] = Q [r1 r2], with a square x1.
 NDArray qr_gradient(const NDArray& of_q, const NDArray& of_r, const NDArray& x, const Arrays& parts) {
   const NDArray &q = parts[0], &r = parts[1];
   const std::int64_t m = rows_of(x), n = columns_of(x);
@@ -75,7 +77,7 @@ NDArray qr_gradient(const NDArray& of_q, const NDArray& of_r, const NDArray& x, 
   return concat({tall_qr_gradient(matmul(x2, transposed(of_r2)), of_r1, q, r1), matmul(q, of_r2)}, -1);
 }
 
-// The gradients of x = U diag(S) V^T from that of U, and from that of V^T.
+// The gradients of x = U diag(S) V^T: from the gradient of U, of V^T and of S. parts = {U, S, V^T}.
 NDArray left_vectors_gradient(const NDArray& g, const Arrays& parts) {
   const NDArray &u = parts[0], &s = parts[1], &vt = parts[2];
   const NDArray part = matmul(transposed(u), g);
@@ -106,7 +108,7 @@ Arrays eigenvectors(const char* op, const NDArray& x, bool upper) {
                      {batch_shape(x, {columns_of(x)}), x.shape()});
 }
 
-// The gradients of eigenvalues and of eigenvectors, for parts = {values, vectors}.
+// The gradients of x from the gradient of its eigenvalues and of its eigenvectors. parts = {values, vectors}.
 NDArray eigenvalues_gradient(const NDArray& g, const Arrays& parts) {
   return matmul(parts[1] * as_row(g), transposed(parts[1]));
 }

@@ -1,4 +1,4 @@
-// What linear algebra asks of a device.
+// Kernel types of linear algebra.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace heddle {
 
-// Arguments and results: matrices, or vectors of what a matrix has, of one batch shape; contiguous, f32 or f64. Errors name
-// `op`, a literal. What `flag` and `number` mean, the operator says.
+// Arguments and results: matrices, or vectors such as their diagonals, of one batch shape; contiguous, f32 or
+// f64. Errors begin with `op`, a literal. Each operator defines what `flag` and `number` mean.
 struct LinalgCall {
   const char* op;
   std::vector<NDArray> in, out;

@@ -1,4 +1,4 @@
-// What the operators of linear algebra share: checks, shapes, and ops of their kernels.
+// Helpers of linear algebra: checks, shapes, and the op that runs a kernel.
 #pragma once
 
 #include <initializer_list>
@@ -15,26 +15,26 @@ namespace heddle::operators_detail {
 NDArray matrices(const char* op, const NDArray& x);
 NDArray square_matrices(const char* op, const NDArray& x);
 
-// The shape of x without its last two axes, and `tail` behind it.
+// The shape of x without its last two axes, followed by `tail`.
 Shape batch_shape(const NDArray& x, std::initializer_list<std::int64_t> tail = {});
 std::int64_t rows_of(const NDArray& x);
 std::int64_t columns_of(const NDArray& x);
 
-// A view, with the last two axes exchanged.
+// A view of x with the last two axes swapped.
 NDArray transposed(const NDArray& x);
-// a (..., 1) or (..., 1, 1): as many axes of size 1 behind.
+// x (...) as (..., 1) or (..., 1, 1): appends `axes` axes of size 1.
 NDArray with_ones(const NDArray& x, int axes);
-// x (..., n) as (..., 1, n) or (..., n, 1).
+// x (..., n) as a view (..., 1, n) or (..., n, 1).
 NDArray as_row(const NDArray& x);
 NDArray as_column(const NDArray& x);
 
-// Pushes the kernel `kernel` in an op named `op`: results of these shapes, with the dtype of in[0], from arrays of one dtype,
-// which are detached and made contiguous.
+// Pushes an op named `op` that runs `kernel`. The results have these shapes and the dtype of in[0]. The
+// arguments have one dtype; they are detached and made contiguous.
 struct LinalgOp {
   const char *op, *kernel;
   bool flag = false;
   double number = 0;
-  const char* in_errors = nullptr;  // what errors begin with, a literal; `op` without it
+  const char* in_errors = nullptr;  // errors begin with this literal; null: with `op`
 };
 std::vector<NDArray> push_linalg(const LinalgOp& op, const std::vector<NDArray>& in,
                                  const std::vector<Shape>& shapes);
@@ -45,13 +45,13 @@ NDArray identity_like(const NDArray& x);
 // {U, S, V^T}, with U (m, k) and V^T (k, n), outside the tape.
 std::vector<NDArray> thin_svd(const char* op, const NDArray& x);
 
-// inv() by an op that its caller names, with the kernel "inv", whose flag makes NaN of a singular matrix instead of an error; and
-// svdvals() in the name of `op`. x is f32 or f64; both are on the tape.
+// inv() with the op `op`, which runs the kernel "inv"; its flag makes a singular matrix give NaN, not an
+// error. And svdvals() in the name of `op`. x is f32 or f64; both are on the tape.
 NDArray inverse(const LinalgOp& op, const NDArray& x);
 NDArray singular_values(const char* op, const NDArray& x);
 
-// The share of the largest singular value below which one counts as 0: given, or max(m, n) * epsilon of `dtype`, that of the
-// elements before they were made wider.
+// Singular values up to this share of the largest count as 0: rtol, or max(m, n) * epsilon of `dtype`, the
+// dtype of the elements before they were widened.
 double relative_tolerance(const char* op, const std::optional<double>& rtol, const NDArray& x, DType dtype);
 
 }  // namespace heddle::operators_detail

@@ -30,8 +30,8 @@ namespace {
 constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 constexpr std::array<const char*, 8> kNorms = {"fro", "nuc", "1", "-1", "2", "-2", "inf", "-inf"};
 
-// The derivative of expm at x^T in the direction g: a block of the exponential of [[x^T, g], [0, x^T]]. It is proportional to g,
-// which is brought to a size that makes no difference to how the exponential is computed.
+// The derivative of expm at x^T in the direction g: a block of the exponential of [[x^T, g], [0, x^T]]. It is
+// linear in g, so g is scaled to a size that does not affect how the exponential is computed.
 NDArray expm_gradient(const NDArray& g, const NDArray& x) {
   const std::int64_t n = rows_of(x);
   if (n == 0) return zeros_like(x);
@@ -43,7 +43,8 @@ NDArray expm_gradient(const NDArray& g, const NDArray& x) {
   return slice(slice(expm(blocks), -1, {.begin = n}), -2, {.end = n}) * (size / share);
 }
 
-// The largest or smallest of the sizes that each matrix of x has along the last axis. The largest of none is 0, as a norm.
+// The largest or smallest element of the last axis of sizes, which holds those of each matrix of x. The
+// largest of no elements is 0, as for a norm.
 NDArray extreme_of(const char* op, const NDArray& x, const NDArray& sizes, bool smallest) {
   const bool none = sizes.shape()[sizes.ndim() - 1] == 0;
   if (none && smallest)
@@ -63,15 +64,16 @@ NDArray norm_of(const char* op, const NDArray& x, const std::string& ord) {
   throw InvalidArgument(std::string(op) + ": the norm is '" + ord + "'; wanted one of " + wanted);
 }
 
-// The largest singular value over the smallest, or the other way round; infinity for a matrix of zeros.
+// The largest singular value over the smallest, or the inverse of that ratio; infinity for a matrix of zeros.
 NDArray ratio_of_values(const NDArray& x, bool inverted) {
   const NDArray s = singular_values("cond", x), largest = max(s, {-1}), least = min(s, {-1});
   const NDArray nothing = largest == 0, some = where(nothing, 1, largest);
   return where(nothing, kUnbounded, inverted ? least / some : some / least);
 }
 
-// From the inverse. Where there is none, the condition is infinite, or NaN as the norm of x; what the kernel leaves there reaches no
-// norm, since that of singular values is an error of the whole batch.
+// The condition number from the inverse. For a singular matrix it is infinite, or NaN if the norm of x is.
+// The kernel's values for singular matrices must not reach norm_of(): a norm of singular values would throw
+// for the whole batch.
 NDArray condition_by_inverse(const NDArray& x, const std::string& p) {
   const NDArray inverted = inverse({.op = "cond", .kernel = "inv", .flag = true}, x);
   const NDArray singular = any(!isfinite(inverted), {-2, -1});

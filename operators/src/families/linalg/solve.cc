@@ -1,4 +1,4 @@
-// Linear equations, inverses and determinants.
+// Operators for linear equations, inverses and determinants.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -22,10 +22,10 @@ using namespace operators_detail;
 
 namespace {
 
-// The two sides of equations, in the dtype to compute in, with one batch shape.
+// Both sides of a x = b, in the dtype to compute in, with one batch shape.
 struct Sides {
   NDArray a, b;
-  DType dtype;  // of the result
+  DType dtype;  // dtype of the result
   bool vector;  // b was one vector
 };
 
@@ -53,12 +53,14 @@ NDArray result_of(const NDArray& x, const Sides& sides) {
   return cast(sides.vector ? squeeze(x, {-1}) : x, sides.dtype);
 }
 
-// The gradients of x with a x = b from that of b, which is x for the transposed a.
+// The gradients {of a, of b} for x with a x = b. of_b solves the same equation with a transposed, for the
+// gradient of x.
 std::vector<NDArray> both_gradients(const NDArray& of_b, const NDArray& x) {
   return {negative(matmul(of_b, transposed(x))), of_b};
 }
 
-// The gradient of the pseudo-inverse p of x, of one rank, from that of p (Golub and Pereyra 1973).
+// The gradient of x from the gradient g of its pseudo-inverse p, for a constant rank (Golub and Pereyra
+// 1973).
 NDArray pinv_gradient(const NDArray& g, const NDArray& x, const NDArray& p) {
   const NDArray pt = transposed(p), gt = transposed(g);
   NDArray y = negative(matmul(matmul(pt, g), pt));
@@ -67,13 +69,14 @@ NDArray pinv_gradient(const NDArray& g, const NDArray& x, const NDArray& p) {
   return y + right - matmul(matmul(right, p), x);
 }
 
-// The inverses that gradients of determinants need. A singular matrix has a determinant, but no inverse: errors say so.
+// The inverses that gradients of determinants need. A singular matrix has a determinant but no inverse:
+// in_errors says which gradient failed.
 constexpr LinalgOp kDetThrice{
     .op = "det_backward", .kernel = "inv", .in_errors = "det: its third gradient needs regular matrices"};
 constexpr LinalgOp kSlogdetBackward{
     .op = "slogdet_backward", .kernel = "inv", .in_errors = "slogdet: its gradient needs regular matrices"};
 
-// The gradient of cofactors(). The kernel does without the inverse, but has no gradient.
+// The gradient of cofactors(). The kernel needs no inverse, but cannot be differentiated.
 NDArray cofactors_gradient(const NDArray& g, const NDArray& x) {
   if (!differentiating_gradient())
     return push_linalg({.op = "det_backward", .kernel = "det_second_gradient"}, {x, g}, {x.shape()})[0];
@@ -81,7 +84,7 @@ NDArray cofactors_gradient(const NDArray& g, const NDArray& x) {
   return with_ones(det(x), 2) * (with_ones(trace, 2) * back - matmul(matmul(back, transposed(g)), back));
 }
 
-// The derivative of det, which singular matrices have, too.
+// The derivative of det, which exists for singular matrices, too.
 NDArray cofactors(const NDArray& x) {
   NDArray y = push_linalg({.op = "det_backward", .kernel = "det_gradient"}, {x}, {x.shape()})[0];
   if (recording({&x})) {

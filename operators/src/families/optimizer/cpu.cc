@@ -1,4 +1,4 @@
-// Fused optimizer steps: one pass over weight, state and gradient.
+// Kernels of fused optimizer steps: one pass over weight, state and gradient.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -15,7 +15,7 @@
 namespace heddle::cpu_kernels {
 namespace {
 
-// Elements a chunk: large against the cost of handing it to another worker, small enough for a cache.
+// Elements per chunk: enough to amortize passing the chunk to another worker, few enough for a cache.
 constexpr std::int64_t kGrain = 16384;
 
 template <class T>
@@ -30,7 +30,7 @@ void sgd_momentum(const SgdStep& step, std::int64_t n, T* __restrict weight, T* 
                   const T* __restrict grad) {
   const T lr = static_cast<T>(step.lr), scale = static_cast<T>(step.grad_scale);
   const T decay = static_cast<T>(step.weight_decay), momentum = static_cast<T>(step.momentum);
-  // Nesterov looks one step ahead; both forms are gradient * a + velocity * b, which keeps the loop free of branches.
+  // Nesterov looks one step ahead. Both forms are gradient * a + velocity * b: no branch in the loop.
   const T a = step.nesterov ? T(1) : T(0), b = step.nesterov ? momentum : T(1);
   for (std::int64_t i = 0; i < n; ++i) {
     T g = grad[i] * scale + decay * weight[i];
@@ -88,8 +88,8 @@ void adam_kernel(const KernelContext&, const NDArray& weight, const NDArray& mea
   });
 }
 
-// Calls body(row of the weight, row of the gradient) for each row that the gradient has, with a copy of body for each
-// chunk of rows.
+// Calls body(row of the weight, row of grad's values) for each row that the gradient has. Each chunk of rows
+// has its own copy of body.
 template <class Body>
 void for_rows(std::span<const std::int64_t> rows, std::int64_t width, const Body& given) {
   const std::int64_t grain = std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, width));
@@ -119,7 +119,7 @@ void sgd_rows_kernel(const KernelContext&, const NDArray& weight, const NDArray&
   });
 }
 
-// 1 / (1 - beta^updates) for both means. Rows side by side often have the same count.
+// step with 1 / (1 - beta^updates) for both means, cached since adjacent rows often have the same count.
 struct RowBias {
   explicit RowBias(const AdamStep& given) : step(given) {}
   const AdamStep& after(std::int64_t count) {

@@ -1,4 +1,4 @@
-// What the optimizers ask of a device.
+// Kernel types of the optimizers.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,16 @@ using operators_detail::AdamStep, operators_detail::SgdStep;
 using SgdKernel = void(const KernelContext& context, const NDArray& weight, const NDArray& velocity,
                        const NDArray& grad, const SgdStep& step);
 
-// An SGD step of the rows that grad has; the other rows of weight and velocity are not touched.
+// An SGD step for the rows that grad has; the other rows of weight and velocity are not touched.
 using SgdRowsKernel = void(const KernelContext& context, const NDArray& weight, const NDArray& velocity,
                            const RowSparse& grad, const SgdStep& step);
 
 using AdamKernel = void(const KernelContext& context, const NDArray& weight, const NDArray& mean,
                         const NDArray& variance, const NDArray& grad, const AdamStep& step);
 
-// An Adam step of the rows that grad has. Each row counts its updates in row_updates and is unbiased by that count, not by the fields
-// of `step`. A count of -1 stands for `earlier` updates of the whole weight.
+// An Adam step for the rows that grad has. Each row counts its updates in row_updates, and its bias is
+// corrected by that count, not by the fields of `step`. A count of -1 in the first row: all rows have had
+// `earlier` updates.
 using AdamRowsKernel = void(const KernelContext& context, const NDArray& weight, const NDArray& mean,
                             const NDArray& variance, const NDArray& row_updates, const RowSparse& grad,
                             const AdamStep& step, std::int64_t earlier);

@@ -11,7 +11,8 @@
 namespace heddle::operators_detail {
 namespace {
 
-// Pushes an update: it reads the arrays that it mutates, too, and `grads`. fn gets its context and the number of earlier updates.
+// Pushes an op that reads and writes `mutated` and `updates`, and reads `grads`. Calls fn with the op's
+// context and the number of earlier updates.
 template <class F>
 void push_update(const char* name, const std::vector<NDArray>& grads, std::vector<NDArray> mutated,
                  const NDArray& updates, F&& fn) {

@@ -21,7 +21,7 @@ int position(const Labels& labels, int label) {
 
 bool has(const Labels& labels, int label) { return position(labels, label) >= 0; }
 
-// Without the axes of size 1 that the other array has too, in another size: they only broadcast.
+// x without the axes of size 1 whose label has another size in `other`: they only broadcast.
 Labelled without_stretched(const Labelled& x, const Labelled& other) {
   Labelled rest{x.array, {}};
   Dims dropped;
@@ -37,7 +37,7 @@ Labelled without_stretched(const Labelled& x, const Labelled& other) {
   return rest;
 }
 
-// x's axes in the order of `labels`, all of which it has.
+// x with its axes in the order of `labels`, all of which x has.
 NDArray ordered(const Labelled& x, const Labels& labels) {
   Dims axes;
   for (int label : labels) axes.push_back(position(x.labels, label));
@@ -50,7 +50,8 @@ Labels joined(std::initializer_list<Labels> lists) {
   return all;
 }
 
-// The labels of both that are kept, those of both that are summed, those of a alone and of b alone.
+// batch: kept labels of both arrays; sum: summed labels of both; rows and columns: labels of a alone and of b
+// alone.
 struct Roles {
   Labels batch, sum, rows, columns;
 };
@@ -75,7 +76,7 @@ std::int64_t product(const NDArray& x, std::size_t first, std::size_t count) {
   return size;
 }
 
-// x's axes, `batch` + `first` + `second` of them, merged to three, or to two without a batch.
+// x with its axes, `batch` + `first` + `second` of them, merged to three; to two if `batch` is 0.
 NDArray merged(const NDArray& x, std::size_t batch, std::size_t first, std::size_t second) {
   Shape shape;
   if (batch > 0) shape.push_back(product(x, 0, batch));

@@ -1,4 +1,4 @@
-// Sums of products of arrays whose axes have labels.
+// Sums of products of arrays with labelled axes, for einsum and tensordot.
 #pragma once
 
 #include <functional>
@@ -14,9 +14,10 @@ struct Labelled {
   std::vector<int> labels;
 };
 
-// The product of a and b, summed over all labels but those for which kept() is true. Axes of one label have one size, or 1 in
-// one of them, which broadcasts. Of one dtype, not f16 or bf16; sums of integers may come as i64. The result's axes: those of
-// both, then those of a, then those of b.
+// The product of a and b, summed over all labels but those for which kept() is true. Axes of one label have
+// the same size in a and b, or size 1 in one of them, which broadcasts. a and b have one dtype, not f16 or
+// bf16; sums of integers may come as i64. The result's axes: those of both, then those of a alone, then those
+// of b alone.
 Labelled contract(Labelled a, Labelled b, const std::function<bool(int label)>& kept);
 
 // x summed over all labels but those for which kept() is true.

@@ -1,4 +1,4 @@
-// Sums of products in Einstein's notation.
+// einsum: sums of products in Einstein's notation.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -19,7 +19,8 @@ using namespace operators_detail;
 
 namespace {
 
-// A letter is its own label. The axes of "..." follow, the last one first.
+// The label of an axis is its letter. The labels from kEllipsis on are the axes of "...", the last axis
+// first.
 constexpr int kEllipsis = 128;
 constexpr int kLabels = kEllipsis + kMaxDims;
 
@@ -31,7 +32,7 @@ std::string name_of_label(int label) {
   return label < kEllipsis ? std::string("'") + static_cast<char>(label) + "'" : "'...'";
 }
 
-// The letters of one operand or of the result, and how many stand before "..."; -1 without.
+// The letters of one operand or of the result; `ellipsis` is how many precede "...", -1 if there is none.
 struct Subscript {
   std::string letters;
   int ellipsis = -1;
@@ -87,7 +88,7 @@ std::vector<int> labels_of(const Subscript& subscript, int broadcast) {
   return labels;
 }
 
-// x with one axis for each label: the diagonal of axes that share one.
+// x with one axis for each label: axes that share a label become their diagonal.
 Labelled diagonal(const std::string& equation, const NDArray& given, const std::vector<int>& labels) {
   std::vector<int> once;
   for (int label : labels) {
@@ -142,7 +143,7 @@ std::vector<Labelled> labelled(const std::string& equation, const Equation& part
   return terms;
 }
 
-// The labels of the result, in its order.
+// The labels of the result's axes, in order.
 std::vector<int> result_labels(const std::string& equation, const Equation& parts,
                                const std::vector<Labelled>& terms) {
   std::array<int, kLabels> count{};
@@ -179,7 +180,7 @@ bool has(const std::vector<int>& labels, int label) {
   return std::find(labels.begin(), labels.end(), label) != labels.end();
 }
 
-// Whether a label is needed once terms[first] and terms[second] are multiplied.
+// Whether a label is still needed after terms[first] and terms[second] are multiplied.
 bool needed(const std::vector<Labelled>& terms, std::size_t first, std::size_t second,
             const std::vector<int>& result, int label) {
   if (has(result, label)) return true;
@@ -193,7 +194,8 @@ struct TermPair {
   std::size_t first = 0, second = 1;
 };
 
-// The pair whose product has the fewest elements beyond those of its operands; of equals, the one with the fewest products.
+// The pair whose product adds the fewest elements to those of its operands; among equals, the pair with the
+// fewest multiplications.
 TermPair cheapest_pair(const std::vector<Labelled>& terms, const std::vector<int>& result) {
   TermPair best;
   double least = 0, work = 0;

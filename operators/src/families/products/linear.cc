@@ -45,7 +45,7 @@ std::int64_t row_count(const NDArray& x) {
   return rows;
 }
 
-// The gradient of input `index`: (m, n) = a * b, in which a and b have two axes and may be transposed.
+// Pushes the gradient of input `index`: (m, n) = a * b, where a and b have two axes and may be transposed.
 NDArray product(std::size_t index, const NDArray& a, bool transpose_a, const NDArray& b, bool transpose_b,
                 int priority = 0) {
   const std::int64_t m = a.shape()[transpose_a ? 1 : 0], k = a.shape()[transpose_a ? 0 : 1];
@@ -81,10 +81,11 @@ NDArray column_sums(const NDArray& g) {
 }
 
 struct LinearInputs {
-  NDArray x, weight, bias;  // x (rows, in); all contiguous and detached
+  NDArray x, weight, bias;  // x is (rows, in); all are contiguous and detached
 };
 
-// What the kernels of the gradients compute. `y` is defined if there was a relu, whose mask is constant.
+// The gradients by operators, which a tape can record, instead of kernels. `y` is defined if there was a
+// relu; its mask is a constant.
 std::vector<NDArray> by_operators(const NDArray& grad_output, const NDArray& x, const NDArray& weight,
                                   bool has_bias, const NDArray& y) {
   const std::int64_t rows = row_count(x);

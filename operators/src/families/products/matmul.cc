@@ -18,7 +18,7 @@ using operators_detail::kernel_for;
 using operators_detail::make_result;
 using operators_detail::record_op;
 
-// An array whose last two axes are matrices that a BLAS can read, perhaps as their transposes.
+// An array of matrices in its last two axes, in a layout that BLAS can read, perhaps as transposes.
 struct Stack {
   NDArray array;
   std::int64_t rows, columns;
@@ -59,7 +59,8 @@ Stack stack_of(const NDArray& source) {
   throw Error("matmul: a contiguous array is always readable");
 }
 
-// The offset of each batch of `full` in an array of `shape` (its own batch axes, broadcast to full) and `strides`.
+// The offset of each batch of `full` in an array. `shape` are the array's batch axes, which broadcast to
+// `full`.
 std::vector<std::int64_t> batch_offsets(const Shape& full, const Shape& shape, const Strides& strides) {
   std::vector<std::int64_t> offsets(static_cast<std::size_t>(element_count(full)), 0);
   std::int64_t inner = 1;
@@ -80,8 +81,8 @@ Shape with_matrix(Shape batch, std::int64_t rows, std::int64_t columns) {
   return batch;
 }
 
-// Sets y (result..., m, n), contiguous, to the products of a's and b's matrices. Products that belong to one batch of
-// `result` are summed.
+// Pushes y (result..., m, n) = the products of a's and b's matrices; y is contiguous. Products of one batch
+// of `result` are summed.
 void multiply(const char* name, const Stack& a, const Stack& b, const Shape& result, const NDArray& y) {
   const Shape full = broadcast_shapes(broadcast_shapes(a.batch(), b.batch()), result);
   const auto in_a = batch_offsets(full, a.batch(), a.array.strides());
@@ -90,7 +91,7 @@ void multiply(const char* name, const Stack& a, const Stack& b, const Shape& res
   const std::size_t results = static_cast<std::size_t>(element_count(result));
   MatmulProblem problem{a.rows, b.columns, a.columns, a.operand, b.operand, {}, 1};
   if (in_a.empty() && results > 0) {
-    y.fill(0);  // sums of no products
+    y.fill(0);  // each result is a sum of no products
     return;
   }
   if (results > 0) problem.terms = static_cast<std::int64_t>(in_a.size() / results);
@@ -117,7 +118,7 @@ struct Like {
   DType dtype;
 };
 
-// The gradient of input `index`: the product, converted to the input's shape and dtype.
+// The gradient of input `index`: a times b, converted to the input's shape and dtype.
 NDArray gradient(std::size_t index, const Like& input, const Stack& a, const Stack& b, const Shape& result) {
   const DType dtype = a.array.dtype();
   const NDArray y =
@@ -126,7 +127,7 @@ NDArray gradient(std::size_t index, const Like& input, const Stack& a, const Sta
   return converted(y, input.dtype);
 }
 
-// A 1-d array as a matrix of one row, or of one column.
+// A 1-d array as a matrix of one row or of one column; other arrays as they are.
 NDArray as_matrix(const NDArray& array, bool row) {
   if (array.ndim() != 1) return array;
   const std::int64_t n = array.shape()[0], stride = array.strides()[0];
@@ -134,7 +135,7 @@ NDArray as_matrix(const NDArray& array, bool row) {
              : array.view({n, 1}, {stride, 1}, array.offset());
 }
 
-// What the kernels of the gradients compute.
+// The gradients by operators, which a tape can record, instead of kernels.
 std::vector<NDArray> by_operators(const NDArray& grad_output, const NDArray& a, const NDArray& b,
                                   const Shape& product) {
   const auto transposed = [](const NDArray& x) {

@@ -21,17 +21,17 @@ namespace {
 
 struct Operands {
   NDArray a, b;
-  DType dtype;  // of the result
+  DType dtype;  // dtype of the result
 };
 
-// Both in the dtype to compute in.
+// a and b in the dtype to compute in.
 Operands converted(const char* op, const NDArray& a, const NDArray& b) {
   check_arrays(op, {&a, &b});
   const DType dtype = promote(a.dtype(), b.dtype()), wider = is_half(dtype) ? DType::f32 : dtype;
   return {cast(a, wider), cast(b, wider), dtype};
 }
 
-// `axis` as the last one.
+// x with `axis` moved to the end.
 NDArray with_last(const NDArray& x, int axis) {
   if (axis == x.ndim() - 1) return x;
   Dims axes;
@@ -57,7 +57,7 @@ Dims checked_axes(const char* op, const Dims& given, const NDArray& x) {
   return axes;
 }
 
-// tensordot, in the name of `op`.
+// tensordot() with errors in the name of `op`.
 NDArray summed_product(const char* op, const NDArray& given_a, const NDArray& given_b,
                        const Dims& given_a_axes, const Dims& given_b_axes) {
   const auto [a, b, dtype] = converted(op, given_a, given_b);
@@ -93,7 +93,7 @@ NDArray one_of_three(const NDArray& x, int axis, std::int64_t i) {
   return slice(x, axis, {.begin = i, .end = i + 1});
 }
 
-// Axes before and after each of x's, of size 1: (2, 3) to (2, 1, 3, 1) or (1, 2, 1, 3).
+// x with an axis of size 1 before each axis, or `after` it: (2, 3) becomes (1, 2, 1, 3), or (2, 1, 3, 1).
 NDArray spaced(const NDArray& x, int axes, bool after) {
   Shape shape;
   for (int i = 0; i < axes; ++i) {

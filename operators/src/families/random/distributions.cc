@@ -40,7 +40,7 @@ const char* wanted(ParameterRange range) {
   return "a number";
 }
 
-// The parameter as a kernel takes it.
+// The parameter in the form that kernels take; throws InvalidArgument if its value or shape does not fit.
 DistributionParameter prepared(const char* op, DistributionParameter parameter, const NDArray& result) {
   if (!parameter.value.is_array) {
     const double value = parameter.value.scalar.real();
@@ -82,7 +82,7 @@ void check_floating(const char* op, DType dtype) {
   throw InvalidArgument(std::string(op) + ": makes f32, f64, f16 and bf16, not " + name_of(dtype));
 }
 
-// Indices into the rows of x (..., n): shape (..., samples).
+// Draws indices into the last axis of x (..., n): shape (..., samples).
 NDArray drawn_indices(const char* op, const NDArray& x, std::int64_t samples, bool replacement,
                       Generator& from) {
   if (x.ndim() == 0) throw InvalidArgument(std::string(op) + ": a scalar; wanted at least one axis");
@@ -109,7 +109,7 @@ NDArray drawn_indices(const char* op, const NDArray& x, std::int64_t samples, bo
   return y.view_as(shape);
 }
 
-// Which of n entries are chosen.
+// The indices of the entries, of n, that choice() selects.
 NDArray chosen(std::int64_t n, const Shape& shape, bool replace, const NDArray& p, Generator& from,
                Device device) {
   const std::int64_t count = element_count(shape);

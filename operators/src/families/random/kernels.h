@@ -1,4 +1,4 @@
-// What random distributions ask of a device.
+// Kernel types of random distributions.
 #pragma once
 
 #include <cmath>
@@ -10,12 +10,12 @@
 
 namespace heddle {
 
-// The part of a generator's counter that one draw has: `start` and what follows.
+// The part of a generator's counter that one draw uses, from `start` on.
 struct DrawnRange {
   std::uint64_t seed, start;
 };
 
-// What a parameter may be.
+// The range of a distribution's parameter.
 enum class ParameterRange : std::uint8_t { positive, not_negative, probability, count, any };
 
 inline bool fits(ParameterRange range, double value) {
@@ -38,10 +38,11 @@ inline bool fits(ParameterRange range, double value) {
 struct DistributionParameter {
   const char* name;
   ParameterRange range;
-  Operand value;  // an array: f64, contiguous, of the result's shape
+  Operand value;  // an array is f64, contiguous, of the result's shape
 };
 
-// y: contiguous, f32, f64 or, for counts, any dtype; element i is drawn from position start + i. Errors name `op`, a literal.
+// y: contiguous, f32 or f64, for counts any dtype; element i is drawn from counter position start + i. Errors
+// name `op`, a literal.
 struct DistributionCall {
   const char* op;
   DrawnRange range;
@@ -50,8 +51,8 @@ struct DistributionCall {
 };
 using DistributionKernel = void(const KernelContext& context, const DistributionCall& call);
 
-// y (rows, samples), i64, contiguous: indices into the rows of x (rows, n), f64, contiguous. Element i is drawn from position
-// start + i; without replacement row r from start + r * samples.
+// y (rows, samples), i64, contiguous: indices into the rows of x (rows, n), f64, contiguous. Element i is
+// drawn from counter position start + i; without replacement, row r from start + r * samples.
 using IndexDrawKernel = void(const KernelContext& context, const char* op, DrawnRange range, const NDArray& x,
                              bool replacement, const NDArray& y);
 

@@ -28,13 +28,14 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// x checked, and as a floating array.
+// x as a floating array; checks it in the name of `op`.
 NDArray floating(const char* op, const NDArray& x) {
   check_arrays(op, {&x});
   return is_floating(x.dtype()) ? x : x.astype(DType::f64);
 }
 
-// The lines of elements along several axes, as rows of a matrix, and back.
+// Permutations that move several axes to the end, where a line of elements along them becomes a row of a
+// matrix, and back.
 struct RowsOfAxes {
   RowsOfAxes(const NDArray& x, const Dims& axes) {
     for (int axis = 0; axis < x.ndim(); ++axis)
@@ -52,7 +53,7 @@ struct RowsOfAxes {
   std::int64_t count = 1, rows;
 };
 
-// Each element's share of the gradient of a product: the product of the others.
+// The derivative of the product along the axes: for each element the product of the others.
 NDArray shares_of_product(const NDArray& given, const Dims& axes) {
   const NDArray x = given.detach();
   if (axes.size() == 1) return product_of_others(x, static_cast<int>(axes[0]));
@@ -62,8 +63,9 @@ NDArray shares_of_product(const NDArray& given, const Dims& axes) {
   return transpose(reshape(shares, lines.shape()), rows.back);
 }
 
-// The shares of shares_of_product(), by operators that a tape records; their gradients are right where elements are 0, too. Each
-// line becomes a matrix, whose row i is the line with a 1 in place of element i: the products of its rows are the shares.
+// As shares_of_product(), by operators that a tape records; their gradients are right where elements are 0,
+// too. Each line becomes a matrix: row i is the line with a 1 at element i, so that the products of the rows
+// are the shares.
 NDArray shares_by_operators(const NDArray& x, const Dims& axes) {
   const RowsOfAxes rows(x, axes);
   const NDArray lines = transpose(x, rows.order);
@@ -78,10 +80,10 @@ std::int64_t count_along(const NDArray& x, const Dims& axes) {
   return count;
 }
 
-// The root of the sum of squares, outside the tape; the axes are kept.
+// The Euclidean norm along the axes, outside the tape; the result keeps the axes.
 NDArray length_along(const NDArray& x, const Dims& axes) { return push_reduce("norm", x, axes, x.dtype()); }
 
-// Its gradient at 0, where the square root has none, is 0.
+// The norm for p = 2. Its gradient at 0, where the square root has none, is 0.
 NDArray euclidean_norm(const NDArray& x, const Dims& given, bool keepdims) {
   const Dims axes = reduced_axes("norm", x, given);
   const NDArray kept = length_along(x, axes);
@@ -96,8 +98,8 @@ NDArray euclidean_norm(const NDArray& x, const Dims& given, bool keepdims) {
   return y;
 }
 
-// The norm for other p. Powers are those of shares of the largest element, or for p < 0 of the smallest one, so that they stay in
-// the range. The gradient of an element that is 0, and of a norm that is 0, is 0.
+// The norm for other p. Scales by the largest absolute value, or the smallest for p < 0, so that powers
+// neither overflow nor underflow. The gradient of an element that is 0, and of a norm that is 0, is 0.
 NDArray power_norm(const NDArray& x, double p, const Dims& given, bool keepdims) {
   const Dims axes = reduced_axes("norm", x, given);
   const NDArray sizes = abs(x.detach());
@@ -121,7 +123,8 @@ NDArray power_norm(const NDArray& x, double p, const Dims& given, bool keepdims)
   return y;
 }
 
-// Half the distances from the mean, on the tape: the distances themselves may leave the range. They are their own gradient.
+// Half the distances from the mean, on the tape; the whole distances may overflow. This linear function is
+// its own gradient.
 NDArray half_deviations(const NDArray& x, const Dims& axes) {
   const NDArray given = x.detach();
   NDArray y = push_binary("half_difference", given, mean(given, axes, true), {x.dtype(), x.dtype()});
@@ -130,26 +133,26 @@ NDArray half_deviations(const NDArray& x, const Dims& axes) {
   return y;
 }
 
-// For half deviations d: 4 sum(d^2) / number. What is summed is f64; the squares of f64 may leave the range where the mean of them
-// does not.
+// For half deviations d: 4 sum(d^2) / number. The sum is f64; for f64 elements it may overflow where the
+// result does not.
 NDArray mean_square(const NDArray& d, const Dims& axes, double number) {
   const NDArray squares = push_reduce("sum_of_squares", d, axes, DType::f64), y = squares / (number / 4);
   if (d.dtype() == DType::f32) return cast(y, DType::f32);
   return where(isinf(squares), square(length_along(d, axes) / (std::sqrt(number) / 2)), y);
 }
 
-// Its root.
+// The root of mean_square().
 NDArray root_mean_square(const NDArray& d, const Dims& axes, double number) {
   if (d.dtype() == DType::f64) return length_along(d, axes) / (std::sqrt(number) / 2);
   return cast(sqrt(push_reduce("sum_of_squares", d, axes, DType::f64) / (number / 4)), DType::f32);
 }
 
-// n - correction; what is divided by it is infinite or NaN for corrections of n or more.
+// n - correction, at least 0: for corrections of n or more, results are infinite or NaN.
 double divisor_of(const NDArray& x, const Dims& axes, double correction) {
   return std::max(0.0, static_cast<double>(count_along(x, axes)) - correction);
 }
 
-// The elements that are not NaN; `instead` for the others.
+// x with `instead` in place of NaN.
 NDArray without_nan(const NDArray& x, double instead) {
   return is_floating(x.dtype()) ? where(isnan(x), instead, x) : x;
 }
@@ -198,7 +201,7 @@ NDArray var(const NDArray& given, Dims given_axes, double correction, bool keepd
   return y;
 }
 
-// Its gradient at 0, a pole, is 0.
+// The gradient where the standard deviation is 0, a pole, is 0.
 NDArray stddev(const NDArray& given, Dims given_axes, double correction, bool keepdims, Where where) {
   const CallSite site(where);
   const NDArray x = floating("stddev", given);
@@ -218,7 +221,7 @@ NDArray stddev(const NDArray& given, Dims given_axes, double correction, bool ke
   return y;
 }
 
-// Where all are -infinity, none has a part in the result, and the gradient is 0.
+// Where all elements are -infinity, the gradient is 0.
 NDArray logsumexp(const NDArray& given, Dims given_axes, bool keepdims, Where where) {
   const CallSite site(where);
   const NDArray x = floating("logsumexp", given);
@@ -247,7 +250,7 @@ NDArray norm(const NDArray& given, double p, Dims axes, bool keepdims, Where whe
   if (std::isnan(p)) throw InvalidArgument("norm: p is NaN");
   if (is_half(x.dtype())) return cast(norm(wide(x), p, axes, keepdims), x.dtype());
   return ndarray_detail::in_name_of("norm", [&] {
-    // The largest of no elements is 0, as every norm of no elements is whose p is positive.
+    // The maximum of no elements is 0, like every norm of no elements with a positive p.
     if (p == kInfinity) return x.size() == 0 ? sum(abs(x), axes, keepdims) : max(abs(x), axes, keepdims);
     if (p == -kInfinity) return min(abs(x), axes, keepdims);
     if (p == 0) {
@@ -288,7 +291,7 @@ NDArray nanmean(const NDArray& given, Dims axes, bool keepdims, Where where) {
   if (is_half(x.dtype())) return cast(nanmean(wide(x), axes, keepdims), x.dtype());
   return ndarray_detail::in_name_of("nanmean", [&] {
     const NDArray count = cast(sum(!isnan(x), axes, keepdims), x.dtype());
-    // A power of 2 as large as there are elements: the sum of shares stays in the range.
+    // Divides by a power of 2 not below the number of elements, so that the sum does not overflow.
     const std::int64_t most = std::max<std::int64_t>(1, count_along(x, reduced_axes("nanmean", x, axes)));
     const auto parts = static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(most)));
     return sum(without_nan(x, 0) / parts, axes, keepdims) / count * parts;

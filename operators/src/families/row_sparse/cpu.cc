@@ -21,13 +21,13 @@ namespace heddle::cpu_kernels {
 
 namespace {
 
-// One row of values, and which row of the array it belongs to.
+// One row of values and the index of the row in the array.
 struct Entry {
   std::int64_t row;
   const std::byte* values;
 };
 
-// One pass of a stable radix sort: by the digit of the row that begins at bit `shift`.
+// One pass of a stable radix sort: by the digit of `row` that begins at bit `shift`.
 constexpr int kDigitBits = 11;
 void sort_by_digit(const std::vector<Entry>& from, std::vector<Entry>& to, int shift) {
   std::array<std::size_t, std::size_t{1} << kDigitBits> next{};
@@ -40,9 +40,9 @@ void sort_by_digit(const std::vector<Entry>& from, std::vector<Entry>& to, int s
   for (const Entry& entry : from) to[next[digit(entry)]++] = entry;
 }
 
-// Rows rise; entries of one row stay in their order. Rows are in [0, bound).
+// Sorts by ascending row, stably. Rows are in [0, bound).
 void sort_by_row(std::vector<Entry>& entries, std::int64_t bound) {
-  constexpr std::size_t kFew = 256;  // the counters of a radix sort cost more
+  constexpr std::size_t kFew = 256;  // up to here the counters of a radix sort cost more than they save
   const auto before = [](const Entry& a, const Entry& b) { return a.row < b.row; };
   if (std::is_sorted(entries.begin(), entries.end(), before)) return;
   if (entries.size() <= kFew) return std::stable_sort(entries.begin(), entries.end(), before);
@@ -58,7 +58,8 @@ std::size_t row_bytes(const Shape& shape, DType dtype) {
   return static_cast<std::size_t>(row_width(shape)) * size_of(dtype);
 }
 
-// The index of the first entry of each distinct row in `entries`, which are sorted by row, and then their number.
+// The index of the first entry of each distinct row in `entries`, which are sorted by row, then the number of
+// entries.
 std::vector<std::size_t> groups_of(const std::vector<Entry>& entries) {
   std::vector<std::size_t> begins;
   for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -77,8 +78,8 @@ void write_rows(const std::vector<Entry>& entries, const std::vector<std::size_t
   *y.count().data<std::int64_t>() = static_cast<std::int64_t>(count);
 }
 
-// y = the sum of the entries of each row. A chunk owns some columns of some rows, so that a row that comes often is not
-// the work of one chunk. A sum begins with 0, as that of a dense gradient does: both have the same bits.
+// y = the sum of the entries of each row. Each chunk has some columns of some rows, so that a frequent row is
+// shared by several workers. A sum begins with 0, as in a dense gradient: both have the same bits.
 template <class T> void write_sums(std::vector<Entry> entries, const RowSparse& y) {
   constexpr std::int64_t kColumns = 64;
   sort_by_row(entries, y.shape()[0]);
@@ -105,7 +106,7 @@ template <class T> void write_sums(std::vector<Entry> entries, const RowSparse& 
                   });
 }
 
-// y = the entries, whose rows rise and are distinct.
+// y = the entries, whose rows are ascending and distinct.
 void write_copies(const std::vector<Entry>& entries, const RowSparse& y) {
   write_rows(entries, groups_of(entries), y);
   const std::int64_t width = row_width(y.shape());
@@ -119,7 +120,7 @@ void write_copies(const std::vector<Entry>& entries, const RowSparse& y) {
                   });
 }
 
-// The distinct ones of `rows`, rising. The values are null.
+// The distinct values of `rows`, ascending, with null as the entries' values.
 std::vector<Entry> distinct_rows(const char* op, const NDArray& rows, std::int64_t bound) {
   std::vector<Entry> entries;
   for (const std::int64_t row : checked_indices(op, rows, bound, false)) entries.push_back({row, nullptr});

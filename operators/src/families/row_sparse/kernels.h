@@ -1,4 +1,4 @@
-// Kernel types of row-sparse arrays. A kernel trusts neither the rows nor the count of an array that it reads. Each
+// Kernel types of row-sparse arrays. A kernel checks the rows and the count of each array that it reads. Each
 // writes rows, values and count of the result y, whose capacity suffices.
 #pragma once
 
@@ -22,7 +22,7 @@ using RetainKernel = void(const KernelContext& context, const NDArray& x, const 
 using RetainRowsKernel = void(const KernelContext& context, const RowSparse& x, const NDArray& rows,
                               const RowSparse& y);
 
-// y = the sum of all, f32 or f64. For sum_rows.
+// y = the sum of all arrays, which are f32 or f64. For sum_rows.
 using SumRowsKernel = void(const KernelContext& context, std::span<const RowSparse> arrays,
                            const RowSparse& y);
 

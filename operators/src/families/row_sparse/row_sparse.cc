@@ -30,7 +30,7 @@ Shape with_rows(std::int64_t rows, const Shape& shape) {
 
 void check_rows_of(const char* op, const Shape& shape) {
   if (shape.size() == 0) throw InvalidArgument(std::string(op) + ": an array of shape () has no rows");
-  ndarray_detail::in_name_of(op, [&] { return element_count(shape); });  // refuses negative dimensions
+  ndarray_detail::in_name_of(op, [&] { return element_count(shape); });  // throws for negative dimensions
 }
 
 void check_row_list(const char* op, const NDArray& rows) {
@@ -40,7 +40,7 @@ void check_row_list(const char* op, const NDArray& rows) {
                         "; wanted is one axis");
 }
 
-// Room for `capacity` rows and no more than there are, on the device and engine of `like`.
+// A row-sparse array with room for `capacity` rows, at most shape[0], on the device and engine of `like`.
 RowSparse make_row_sparse(const NDArray& like, const Shape& shape, DType dtype, std::int64_t capacity) {
   const std::int64_t room = std::min(capacity, shape[0]);
   return {shape, make_result(like, {room}, DType::i64), make_result(like, with_rows(room, shape), dtype),
@@ -64,7 +64,7 @@ void push_to(const char* name, std::initializer_list<NDArray> reads, const RowSp
   array_push(name, reads, {y.rows(), y.values(), y.count()}, std::forward<F>(fn));
 }
 
-// A row-sparse array that does not match the first one.
+// Throws InvalidArgument if x does not match the first array.
 void check_alike(const char* op, const RowSparse& first, const RowSparse& x) {
   check_arrays(op, {&first.values(), &x.values()});
   if (x.shape() == first.shape() && x.dtype() == first.dtype()) return;

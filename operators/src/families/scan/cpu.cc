@@ -15,7 +15,7 @@ namespace heddle::cpu_kernels {
 
 namespace {
 
-// f64 for floats; unsigned for integers, which wrap around.
+// The type in which totals are computed: f64 for floats; u64 for integers, which wrap around.
 template <class T> using Total = std::conditional_t<std::is_floating_point_v<T>, double, std::uint64_t>;
 
 struct Plus {
@@ -67,11 +67,11 @@ template <class F> void scan_kernel(const KernelContext&, const NDArray& x, cons
   scan.template operator()<float>();
 }
 
-// A sum of terms g[j] times products. A factor that multiplies the sum has not always the effect that it has on each term: infinity
-// makes NaN of a term that is 0. Terms whose g is 0 are left out.
+// A sum of terms g[j] times products. To multiply the sum by a factor is not always the same as to multiply
+// each term: infinity makes NaN of a term that is 0. Terms whose g is 0 are left out.
 struct Terms {
   Scaled sum;
-  bool any = false, zero = false;  // whether there are terms, and whether one is 0
+  bool any = false, zero = false;  // whether the sum has terms, and whether one is 0
 
   void multiply(double factor) {
     sum.multiply(zero && std::isinf(factor) ? std::numeric_limits<double>::quiet_NaN() : factor);
@@ -88,8 +88,9 @@ struct Terms {
   }
 };
 
-// One line: element i gets the sum over j >= i of g[j] times the product of all x up to j but x[i]: the product of those
-// before i, times a sum that element i + 1 extends by x[i + 1]. Nothing is divided, so that zeros need no case of their own.
+// The gradient of one line: element i gets the sum over j >= i of g[j] times the product of all x up to j but
+// x[i]. That is the product of the elements before i, times a sum that element i + 1 extends by x[i + 1].
+// Without divisions zeros need no special case.
 template <class T>
 void cumprod_gradient(const T* g, const T* x, T* y, std::int64_t length, std::int64_t step, Terms* sums) {
   Terms sum;
@@ -123,7 +124,8 @@ void cumprod_gradient_kernel(const KernelContext&, const NDArray& gradient, cons
   compute.template operator()<float>();
 }
 
-// One line: the product of those before each element, times that of those behind it. Nothing is divided.
+// For each element of one line, the product of the elements before it times that of those after it, without
+// divisions.
 template <class T>
 void exact_product_of_others(const T* x, T* y, std::int64_t length, std::int64_t step, Scaled* behind) {
   Scaled product{1, 0};
@@ -138,8 +140,9 @@ void exact_product_of_others(const T* x, T* y, std::int64_t length, std::int64_t
   }
 }
 
-// The product over the element; exactly for lines that have a 0, an infinity or NaN, or whose product over- or underflows on the way:
-// subnormal products have lost digits.
+// For each element, the product of the line divided by the element. Lines with a 0, an infinity or NaN, or
+// whose product overflows or underflows on the way, use exact_product_of_others(): subnormal products have
+// lost digits.
 template <class T>
 void product_of_others(const T* x, T* y, std::int64_t length, std::int64_t step, std::int64_t width,
                        Scaled* scratch) {
@@ -180,7 +183,7 @@ void product_of_others_kernel(const KernelContext&, const NDArray& x, const NDAr
   compute.template operator()<float>();
 }
 
-// Whether x takes the place of the largest element so far: an equal one that comes later does, and so does a NaN.
+// Whether x replaces the largest element so far: a later equal one does, and so does a NaN.
 struct Above {
   template <class T> bool operator()(T x, T best) const { return x >= best || x != x; }
 };

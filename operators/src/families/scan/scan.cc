@@ -55,8 +55,8 @@ NDArray cumprod_gradient(const NDArray& g, const NDArray& x, int axis) {
   return y;
 }
 
-// cumprod's gradient by recorded operators. Row j of a matrix has the products up to each place without x[j], by one cumprod along
-// the rows.
+// The gradient of cumprod by operators that a tape records. Row j of a matrix has the products up to each
+// index without x[j], by one cumprod along the rows.
 NDArray cumprod_gradient_by_operators(const NDArray& g, const NDArray& x, int axis) {
   const EngineScope scope(x.engine());
   const std::int64_t n = x.shape()[axis];
@@ -69,7 +69,7 @@ NDArray cumprod_gradient_by_operators(const NDArray& g, const NDArray& x, int ax
   const NDArray self = eye(n, DType::boolean, x.device()),
                 later = triu(ones({n, n}, DType::boolean, x.device()));
   const NDArray products = cumprod(where(self, 1, rows(x)), -1), weights = rows(g);
-  // What nothing is asked of counts for nothing, infinite or not.
+  // A product with weight 0 counts as 0, even if it is infinite or NaN.
   const NDArray counts = later && (isfinite(products) || weights != 0);
   const NDArray sums = sum(where(counts, products, 0) * weights, {3});
   return reshape(transpose(sums, {0, 2, 1}), x.shape());

@@ -1,4 +1,4 @@
-// Diagonals and triangles.
+// Operators on diagonals and triangles.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -33,7 +33,7 @@ NDArray diagonal_view(const NDArray& x, std::int64_t given, int axis1, int axis2
   shape.push_back(length);
   strides.push_back(x.strides()[axis1] + x.strides()[axis2]);
   const bool none =
-      length == 0 || x.size() == 0;  // an array without elements may have no memory to point into
+      length == 0 || x.size() == 0;  // an array without elements may have no memory for an offset
   const std::int64_t first = none ? 0 : row * x.strides()[axis1] + column * x.strides()[axis2];
   return x.detach().view(shape, strides, x.offset() + first);
 }

@@ -1,4 +1,4 @@
-// pad: an array with more entries around it.
+// pad: adds entries around an array.
 #include <string>
 #include <vector>
 
@@ -15,7 +15,7 @@ using namespace operators_detail;
 
 namespace {
 
-// One number for each axis.
+// The numbers of added entries, one for each axis; a single number holds for all axes.
 Dims widths(const char* which, const Dims& given, const NDArray& x) {
   const Dims all = given.size() == 1 ? Dims::filled(x.ndim(), given[0]) : given;
   if (all.size() != x.ndim())
@@ -38,7 +38,7 @@ Shape padded_shape(const Shape& shape, const Dims& before, const Dims& after) {
   return padded;
 }
 
-// The part of a padded array that is the array itself.
+// A view of the part of a padded array y that holds the original array.
 NDArray inner_part(const NDArray& y, const Shape& shape, const Dims& before) {
   NDArray part = y;
   for (int d = 0; d < shape.size(); ++d) part = part.slice(d, {before[d], before[d] + shape[d]});
@@ -57,7 +57,7 @@ NDArray padded_by_value(const NDArray& x, const Dims& before, const Dims& after,
   return y;
 }
 
-// The entry that stands at place i, which may be before 0 or behind the last one.
+// The index of the entry to copy to position i, which may be negative or beyond the last entry.
 std::int64_t source_of(std::int64_t i, std::int64_t size, PadMode mode) {
   if (mode == PadMode::edge) return i < 0 ? 0 : i >= size ? size - 1 : i;
   const std::int64_t period = mode == PadMode::wrap || size == 1 ? size : 2 * size - 2;

@@ -1,4 +1,4 @@
-// The order of axes and of elements, and repetition.
+// Operators that reorder axes and elements, and that repeat elements.
 #include "families/shape/rearrange.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ NDArray with_axes_in_front(const char* op, const NDArray& x, int ndim) {
   return y;
 }
 
-// x as (outer, size of the axis, inner).
+// An array as (outer, size, inner), where `size` is that of the axis.
 struct Blocks {
   Blocks(const Shape& shape, int axis) : size(shape[axis]) {
     for (int d = 0; d < axis; ++d) outer *= shape[d];
@@ -53,7 +53,8 @@ struct Blocks {
   std::int64_t outer = 1, size, inner = 1;
 };
 
-// The entries along an axis: all of them `copies` times, or each of them so often before the next one.
+// Repeats the entries along an axis: with `each` every entry `copies` times before the next one, else all
+// entries `copies` times.
 NDArray repeated(const char* op, const NDArray& x, int axis, std::int64_t copies, bool each) {
   const Blocks blocks(x.shape(), axis);
   Shape shape = x.shape();

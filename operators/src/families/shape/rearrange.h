@@ -1,4 +1,4 @@
-// Arguments of calls by name that are an int or a list of ints of any length.
+// Helpers for arguments of calls by name that are an int or a list of ints of any length.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,10 @@
 
 namespace heddle::operators_detail {
 
-std::optional<std::int64_t> count_in(const Operand& value);  // nothing if it is no int
+std::optional<std::int64_t> count_in(const Operand& value);  // the int; nullopt if value is no int
 
-// The values of an array of integers with one axis at most, for which it waits. Throws InvalidArgument for others.
+// Waits for an array of integers with at most one axis and returns its values. Throws InvalidArgument for
+// other values.
 std::vector<std::int64_t> integers_in(const char* op, const char* argument, const Operand& value);
 
 }  // namespace heddle::operators_detail

@@ -20,14 +20,14 @@ NDArray in_shape(const char* op, const NDArray& x, const Shape& shape) {
   return ndarray_detail::in_name_of(op, [&] { return x.contiguous().view_as(shape); });
 }
 
-// Records y, which has x's elements in their order.
+// Records y, which has x's elements in the same order; returns y.
 NDArray recorded(const char* op, NDArray y, const NDArray& x) {
   record_elements(op, y, x);
   return y;
 }
 
-// The axis of a new dimension of an array of `shape`, counted from the front. Throws InvalidArgument if it is out of
-// range.
+// The position of a new axis in an array of `shape`, counted from the front. Throws InvalidArgument if it is
+// out of range.
 int new_axis(const char* op, std::int64_t axis, const Shape& shape) {
   const int ndim = shape.size();
   if (ndim == kMaxDims) {
@@ -50,12 +50,12 @@ Shape without_axes(const Shape& shape, const std::array<bool, kMaxDims>& dropped
   return rest;
 }
 
-// A view of x without these axes, which have size 1. The other axes keep their strides.
+// A view of x without the `dropped` axes, which have size 1. The other axes keep their strides.
 NDArray squeezed(const NDArray& x, const std::array<bool, kMaxDims>& dropped) {
   return x.detach().view(without_axes(x.shape(), dropped), without_axes(x.strides(), dropped), x.offset());
 }
 
-// The shape of the result. Throws InvalidArgument unless the shapes agree except along the axis.
+// The shape of the joined arrays. Throws InvalidArgument unless their shapes agree off the axis.
 Shape joined_shape(const std::vector<NDArray>& arrays, int axis) {
   Shape shape = arrays.front().shape();
   std::int64_t length = 0;

@@ -1,4 +1,4 @@
-// Parts of an array along one axis.
+// Operators that split an array along one axis.
 #include <string>
 #include <vector>
 
@@ -88,7 +88,7 @@ std::vector<std::int64_t> operators_detail::integers_in(const char* op, const ch
   const NDArray array = value.array;
   check_arrays(op, {&array});
   const DType dtype = array.dtype();
-  // The list [] has no ints to tell its dtype by.
+  // An empty list [] has no ints that define its dtype.
   if (array.ndim() == 1 && array.size() == 0) return {};
   if (is_floating(dtype) || dtype == DType::boolean || array.ndim() > 1)
     refuse(std::string("an array ") + name_of(dtype) + array.shape().to_string());

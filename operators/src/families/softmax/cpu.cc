@@ -1,4 +1,5 @@
-// Softmax and cross entropy: each line is shifted by its maximum first, so that no exponential overflows.
+// Kernels of softmax and cross entropy: each line is shifted by its maximum first, so that no exponential
+// overflows.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -19,14 +20,14 @@
 namespace heddle::cpu_kernels {
 namespace {
 
-constexpr std::int64_t kGrain = 16384;  // elements a chunk
+constexpr std::int64_t kGrain = 16384;  // elements per chunk
 
 std::int64_t lines_per_chunk(std::int64_t length) {
   return std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, length));
 }
 
-// Elements of a line lie `step` apart. The functions of a line are compiled for neighbours too, of which the compiler makes
-// vector code.
+// Elements of a line are `step` apart. The functions of a line are also compiled for step 1, which the
+// compiler vectorizes.
 using Neighbours = std::integral_constant<std::int64_t, 1>;
 
 template <class T> T larger(T a, T b) {
@@ -34,7 +35,7 @@ template <class T> T larger(T a, T b) {
   return b != b ? b : most;
 }
 
-// The maximum of a line, NaN if it holds one, so that NaN reaches the whole line.
+// The maximum of a line; NaN if the line holds one, so that NaN reaches the whole result.
 template <class T, class Step> T line_max(const T* x, std::int64_t length, Step step) {
   constexpr std::int64_t kLanes = 32;  // independent maxima, for vector registers
   T lanes[kLanes];
@@ -57,7 +58,7 @@ template <class T> T exponential(T x) {
   }
 }
 
-// y = exp(x - shift); returns their sum, taken in double: a float loses the digits of long lines.
+// y = exp(x - shift). Returns the sum of y, added in double: a float would lose digits for long lines.
 template <class T, class Step> T exponentials(const T* x, T* y, std::int64_t length, Step step, T shift) {
   for (std::int64_t i = 0; i < length; ++i) y[i * step] = exponential(x[i * step] - shift);
   return static_cast<T>(pairwise_sum(0, length, [=](std::int64_t i) { return y[i * step]; }));
@@ -97,7 +98,7 @@ template <class F> void for_each_line(const SoftmaxProblem& p, F&& body) {
   });
 }
 
-// Calls body(the distance of a line's elements).
+// Calls body(step of a line's elements), with a constant for step 1.
 template <class F> void with_step(const SoftmaxProblem& p, F&& body) {
   p.inner == 1 ? body(Neighbours()) : body(p.inner);
 }
@@ -140,8 +141,8 @@ template <class F> void visit_labels(DType values, DType labels, F&& fn) {
   });
 }
 
-// Turns a row of logits into probabilities. Returns -log of the label's probability, computed from the logit: the
-// probability itself may have been rounded to 0.
+// Converts a row of logits to probabilities. Returns -log of the label's probability, computed from the
+// logit, since the probability itself may be rounded to 0.
 template <class T>
 double cross_entropy_row(const T* x, T* probabilities, std::int64_t classes, std::int64_t label) {
   const T shift = line_max(x, classes, Neighbours());

@@ -1,4 +1,4 @@
-// What softmax and cross entropy ask of a device.
+// Kernel types of softmax and cross entropy.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 
 namespace heddle {
 
-// Lines along one axis of a contiguous array: `outer` blocks of `length` x `inner`; a line's elements are inner apart.
+// Lines along one axis of a contiguous array: `outer` blocks of `length` x `inner` elements; a line's
+// elements are `inner` apart.
 struct SoftmaxProblem {
   std::int64_t outer, length, inner;
   bool log;

@@ -19,7 +19,7 @@ using operators_detail::kernel_for;
 using operators_detail::make_result;
 using operators_detail::record_op;
 
-// What the kernel of the gradient computes.
+// The gradient by operators, which a tape can record, instead of the kernel.
 NDArray by_operators(const NDArray& g, const NDArray& y, int axis, bool log) {
   if (log) return g - exp(y) * sum(g, {axis}, true);
   return y * (g - sum(g * y, {axis}, true));
@@ -65,7 +65,7 @@ void check_cross_entropy(const NDArray& logits, const NDArray& labels) {
   operators_detail::check_indices("cross_entropy", "labels", labels);
 }
 
-// The kernels know labels of u8, i32 and i64.
+// The labels in a dtype that the kernels take: u8, i32 or i64.
 NDArray labels_of_kernels(const NDArray& labels) {
   const DType dtype = labels.dtype();
   const bool known = dtype == DType::i32 || dtype == DType::i64 || dtype == DType::u8;

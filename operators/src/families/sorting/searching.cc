@@ -1,4 +1,4 @@
-// Places in sorted arrays, distinct elements, and counts.
+// Operators that search sorted arrays, find distinct elements, and count.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -26,7 +26,7 @@ constexpr std::int64_t kMostBins = std::int64_t{1} << 40;
 
 NDArray flat(const NDArray& x) { return reshape(x.detach(), {-1}); }
 
-// The first elements of a longer array, in memory of their own.
+// A copy of the first elements of x.
 NDArray first_of(const NDArray& x, std::int64_t count) { return x.slice(0, {0, count}).copy(); }
 
 std::array<NDArray, 4> distinct_all(const char* op, const NDArray& x, bool equal_nan) {
@@ -56,7 +56,8 @@ NDArray distinct(const char* op, const NDArray& x, bool equal_nan) {
   return first_of(values, number.item<std::int64_t>());
 }
 
-// A bound of a histogram as an array of one element.
+// A bound of a histogram as an array of one element: the given one, else the extreme of x, else `otherwise`
+// if x is empty.
 NDArray bound_of(const NDArray& x, std::optional<double> given, double otherwise,
                  NDArray (*extreme)(const NDArray&, Dims, bool, Where)) {
   if (!given && x.size() > 0) return extreme(x, {}, false, Where::current());
@@ -69,20 +70,20 @@ NDArray bound_of(const NDArray& x, std::optional<double> given, double otherwise
                         "; wanted low <= high");
 }
 
-// Edges from low to high in equal steps. They are computed here and not by a kernel: a fused product would move those that
-// integers lie on.
+// Computes edges from low to high in equal steps. This is not a device kernel, since a fused multiply-add
+// would shift edges that lie on integers.
 template <class T> void write_edges(T least, T most, T* edges, std::int64_t bins) {
   auto low = static_cast<double>(least), high = static_cast<double>(most);
   if (!std::isfinite(low) || !std::isfinite(high))
     throw InvalidArgument("histogram: the bounds " + number_text(low) + " and " + number_text(high) +
                           " are not finite");
-  if (low > high) refuse_order(low, high);  // one is given, and all elements are beyond it
+  if (low > high) refuse_order(low, high);  // one bound is given, and all elements are beyond it
   if (low == high) low -= 0.5, high += 0.5;
   const auto number = static_cast<double>(bins);
   const double width = (high - low) / number;
   for (std::int64_t i = 0; i < bins; ++i) {
     const auto at = static_cast<double>(i);
-    // The distance of the largest numbers overflows; their shares do not.
+    // high - low may overflow for large numbers; the terms of the weighted sum do not.
     edges[i] = static_cast<T>(std::isfinite(width) ? low + at * width
                                                    : low * (1 - at / number) + high * (at / number));
   }
@@ -99,7 +100,8 @@ NDArray push_edges(const NDArray& least, const NDArray& most, std::int64_t bins)
   return edges;
 }
 
-// No dtype holds both u64 and signed integers. What is negative is before any u64, what is above 2^63 - 1 behind any signed one.
+// No dtype holds both u64 and signed integers. Searches in u64 if `sorted` is u64, else in i64: negative
+// values are below any u64, values above 2^63 - 1 are above any signed element.
 NDArray searchsorted_beside_u64(const NDArray& sorted, const NDArray& values, bool right) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   if (sorted.dtype() == DType::u64) {
@@ -138,7 +140,7 @@ NDArray isin(const NDArray& x, const NDArray& elements, bool invert, Where where
   if (elements.size() == 0) return full(x.shape(), invert, DType::boolean, x.device());
   const bool of_u64 = x.dtype() == DType::u64 && is_signed_integer(elements.dtype());
   if (of_u64 || (elements.dtype() == DType::u64 && is_signed_integer(x.dtype()))) {
-    // No dtype holds both exactly. What both have is below 2^63 and not negative.
+    // No dtype holds both exactly. A value that both hold is in [0, 2^63).
     const NDArray other = cast(x.detach(), elements.dtype() == DType::u64 ? DType::u64 : DType::i64);
     const NDArray found = isin(other, cast(elements, other.dtype()));
     const NDArray in_both = of_u64 ? x.detach() <= std::numeric_limits<std::int64_t>::max() : x.detach() >= 0;
@@ -160,11 +162,12 @@ std::array<NDArray, 2> histogram(const NDArray& given, std::int64_t bins, std::o
   if (low && high && !(*low <= *high)) refuse_order(*low, *high);
   NDArray x = wide(flat(given.detach())).contiguous();
   if (!is_floating(x.dtype())) x = x.astype(DType::f64);
-  // Without elements a bound that is not given is 0 or 1, or the other bound where that would be the wrong way round.
+  // If x is empty, a bound that is not given is 0 or 1, or the other bound where 0 or 1 would be on its wrong
+  // side.
   const NDArray least = bound_of(x, low, std::min(0.0, high.value_or(0)), min),
                 most = bound_of(x, high, std::max(1.0, low.value_or(1)), max);
   NDArray edges = push_edges(least, most, bins);
-  // An element belongs where the edges that are returned say.
+  // Elements are counted by the edges as they are returned, rounded to x's dtype.
   if (is_half(given.dtype())) edges = cast(edges, given.dtype());
   const NDArray counts = make_result(x, {bins}, DType::i64), borders = wide(edges);
   auto* kernel = kernel_for<HistogramKernel>("histogram", x);

@@ -1,4 +1,4 @@
-// sort, argsort and the elements of some ranks.
+// sort, argsort, topk, kthvalue, quantile and median.
 #include <string>
 #include <vector>
 
@@ -21,10 +21,10 @@ using namespace operators_detail;
 
 namespace {
 
-// A sorted element and its index share 64 bits.
+// The kernels store the key of an element and its index in 64 bits.
 constexpr std::int64_t kLongestLine = std::int64_t{1} << 32;
 
-// The axis of x, which is flattened if none is given.
+// The axis to use, counted from the front; flattens x if none is given.
 int axis_in(const char* op, NDArray& x, std::optional<int> given) {
   check_arrays(op, {&x});
   if (!given) x = reshape(x, {-1});
@@ -37,7 +37,7 @@ int axis_in(const char* op, NDArray& x, std::optional<int> given) {
 }
 
 struct Sorted {
-  NDArray values, indices;  // undefined if they are not wanted
+  NDArray values, indices;  // undefined if not wanted
 };
 
 Sorted push_sort(const char* op, const NDArray& x, int axis, bool descending, bool values, bool indices) {
@@ -59,7 +59,7 @@ NDArray of_shape(const NDArray& y, const NDArray& given, std::optional<int> axis
   return axis && y.shape() != given.shape() ? reshape(y, given.shape()) : y;
 }
 
-// The elements of ranks first to first + count - 1 along an axis, on the tape.
+// The elements of ranks first to first + count - 1 along an axis, and their indices; on the tape.
 std::array<NDArray, 2> push_select(const char* op, const NDArray& x, int axis, std::int64_t first,
                                    std::int64_t count, bool descending) {
   const NDArray source = with_axis_last(x, axis);
@@ -75,7 +75,7 @@ std::array<NDArray, 2> push_select(const char* op, const NDArray& x, int axis, s
   return made;
 }
 
-// The reduced axes at the end, as one.
+// x with `axes` moved to the end and merged into one axis.
 NDArray reduced_last(const char* op, const NDArray& x, const Dims& axes) {
   Dims order;
   Shape shape;
@@ -101,8 +101,8 @@ NDArray reduced_last(const char* op, const NDArray& x, const Dims& axes) {
   throw InvalidArgument("quantile: q is " + number_text(q) + "; wanted 0 to 1");
 }
 
-// q (f64), whose values are known only when the op runs: one outside [0, 1] would choose a place outside the line, which take()
-// counts from the end or refuses in its own name.
+// A copy of q (f64) made by an op that throws if a value is outside [0, 1]: values are known only when the op
+// runs, and take() would accept some of them as negative indices, or throw in its own name.
 NDArray checked_fractions(const NDArray& q) {
   const NDArray source = q.detach().contiguous();
   NDArray y = make_result(q, q.shape(), DType::f64);
@@ -118,8 +118,8 @@ NDArray checked_fractions(const NDArray& q) {
   return y;
 }
 
-// From the nearer neighbour, so that both are reached; those that are too far apart for a difference have their shares; equal
-// ones, such as infinities, need neither.
+// Interpolates from the nearer of both, so that part 0 and 1 give exactly below and above. Where the
+// difference overflows, uses a weighted sum; equal values, such as infinities, are returned as they are.
 NDArray point_between(const NDArray& below, const NDArray& above, const NDArray& part) {
   const NDArray difference = above - below, far = !isfinite(difference);
   const NDArray step = where(far, 0, difference);
@@ -128,7 +128,8 @@ NDArray point_between(const NDArray& below, const NDArray& above, const NDArray&
   return where(below == above, below, where(far, shares, near));
 }
 
-// The point that is `part` of the way from below to above. Both have their shares of its gradient, also where they are equal.
+// The point at fraction `part` between below and above. The gradient goes to both by their weights, also
+// where they are equal.
 NDArray between(const NDArray& below, const NDArray& above, const NDArray& part) {
   NDArray y = point_between(below.detach(), above.detach(), part.detach());
   if (recording({&below, &above, &part})) {
@@ -141,7 +142,8 @@ NDArray between(const NDArray& below, const NDArray& above, const NDArray& part)
   return y;
 }
 
-// `places` (f64, one axis) between the sorted elements of each line: one more axis in front.
+// Interpolates each sorted line at fractional indices `places` (f64, one axis), which become the first axis
+// of the result.
 NDArray at_places(const NDArray& sorted, const NDArray& places) {
   const int last = sorted.ndim() - 1;
   const NDArray low = floor(places), high = ceil(places);

@@ -1,4 +1,5 @@
-// Convolution by its definition: a loop a dimension. The f64 path, and what the f32 path is tested against.
+// Convolution by its definition: a loop for each dimension. The f64 path, and the reference that the f32 path
+// is tested against.
 #include <algorithm>
 #include <cstdint>
 
@@ -9,8 +10,8 @@
 namespace heddle::cpu_kernels {
 namespace {
 
-// For one plane and one tap (kh, kw) of the kernel: calls body(input index, output index, length) for each run of
-// output columns whose inputs lie inside the image. Neighbouring inputs of a run are stride[1] apart.
+// For one plane and one tap (kh, kw) of the kernel: calls body(input index, output index, length) for each
+// run of output columns whose inputs lie inside the image. Adjacent inputs of a run are stride[1] apart.
 template <class F> void for_each_run(const ConvProblem& p, std::int64_t kh, std::int64_t kw, F&& body) {
   const std::int64_t shift = kw * p.dilation[1] - p.padding[1], step = p.stride[1];
   const std::int64_t first = shift >= 0 ? 0 : (-shift + step - 1) / step;

@@ -1,5 +1,5 @@
-// f32 convolutions by oneDNN. The batch is cut into chunks by the problem's shape alone; each chunk is brought into
-// the layout that oneDNN is fastest with, computed and brought back while it is in cache.
+// f32 convolutions by oneDNN. The batch is divided into chunks by the problem's shape only; each chunk is
+// converted to the layout that oneDNN is fastest with, computed and converted back while it is in cache.
 #include <algorithm>
 #include <bit>
 #include <initializer_list>
@@ -20,7 +20,7 @@ namespace {
 
 using dnnl::memory;
 
-// The dimensions of one convolution as oneDNN wants them.
+// The dimensions of one convolution in oneDNN's form.
 struct Dimensions {
   memory::dims x, weight, bias, y, stride, dilation, padding, padding_end;
 
@@ -39,7 +39,7 @@ struct Dimensions {
   }
 
  private:
-  // oneDNN requires that the strides cover the padded image exactly: rows that are left over count as negative padding.
+  // oneDNN requires that the strides cover the padded image exactly: leftover rows count as negative padding.
   static memory::dim end_padding(const ConvProblem& p, int axis) {
     return (p.out[axis] - 1) * p.stride[axis] + p.dilation[axis] * (p.kernel[axis] - 1) + 1 - p.in[axis] -
            p.padding[axis];
@@ -82,7 +82,7 @@ dnnl::convolution_backward_weights::primitive_desc describe_backward_weights(con
   return {desc, caller_scratch(), onednn_engine(), describe_forward(p)};
 }
 
-// True if `mask_into_blocks` makes images of this layout.
+// Whether `mask_into_blocks` makes images of this layout.
 bool is_blocked(const ConvProblem& p, const memory::desc& y) {
   return p.outputs % kChannelBlock == 0 && p.out[0] * p.out[1] >= kChannelBlock &&
          y == memory::desc(Dimensions(p).y, memory::data_type::f32, memory::format_tag::nChw16c);
@@ -133,7 +133,7 @@ struct BackwardDataPlan {
   Executable convolution;
   memory::desc x, weight, y;
   Reorder y_in, weight_in, x_out;
-  bool in_blocks;  // y is what mask_into_blocks makes
+  bool in_blocks;  // whether y has the layout that mask_into_blocks makes
 };
 
 struct BackwardWeightsPlan {
@@ -155,7 +155,7 @@ struct BackwardWeightsPlan {
   Executable convolution;
   memory::desc x, weight, y;
   Reorder x_in, y_in, weight_out;
-  bool in_blocks;  // y is what mask_into_blocks makes
+  bool in_blocks;  // whether y has the layout that mask_into_blocks makes
 };
 
 template <class P> std::shared_ptr<const P> plan_for(ConvProblem problem, std::int64_t images) {
@@ -198,8 +198,8 @@ template <class P> struct Chunked {
   }
 };
 
-// One chunk of the gradient of the result, in the plan's layout. If there is a fused relu, in which case y is not null,
-// the gradient before it.
+// One chunk of the gradient of the result, in the plan's layout. With a fused relu (y is not null), the
+// gradient before the relu.
 class ChunkGradient {
  public:
   ChunkGradient(const ConvProblem& p, std::int64_t images, const Reorder& y_in, bool in_blocks,

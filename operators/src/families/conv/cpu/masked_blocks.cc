@@ -35,7 +35,8 @@ template <int Step> void transpose_step(Lanes* rows) {
   }
 }
 
-// A 16 x 16 matrix in registers: blocks of 1, 2, 4 and 8 change sides (Eklundh, IEEE Trans. Computers 1972).
+// Transposes a 16 x 16 matrix in registers: blocks of 1, 2, 4 and 8 are swapped (Eklundh, IEEE Trans.
+// Computers 1972).
 void transpose(Lanes* rows) {
   transpose_step<1>(rows);
   transpose_step<2>(rows);
@@ -43,7 +44,8 @@ void transpose(Lanes* rows) {
   transpose_step<8>(rows);
 }
 
-// 16 x 16 of row-major `from`, whose rows are `stride` apart, to `to`, whose rows are adjacent.
+// Transposes 16 x 16 elements of row-major `from`, whose rows are `stride` apart, to `to`, whose rows are
+// adjacent.
 void transpose_square(const float* from, std::int64_t stride, float* to) {
   Lanes rows[kLanes];
   for (int i = 0; i < kLanes; ++i) rows[i] = load(from + i * stride);
@@ -57,8 +59,8 @@ void mask(const float* __restrict grad, const float* __restrict y, std::int64_t 
 
 }  // namespace
 
-// Reads the planes of a block from end to end, which prefetchers follow, into a buffer that fits the cache, and
-// transposes from there.
+// Reads the planes of a block from end to end, which prefetchers follow, into a buffer that fits the cache,
+// and transposes that.
 void mask_into_blocks(const float* grad, const float* y, std::int64_t images, std::int64_t channels,
                       std::int64_t pixels, float* blocked) {
   const std::int64_t size = kChannelBlock * pixels;

@@ -1,4 +1,5 @@
-// Pooling, a plane at a time. The common case of 2 x 2 windows without overlap has loops of its own that vectorise.
+// Pooling, one plane at a time. The common case of 2 x 2 windows without overlap has separate loops that
+// vectorise.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -19,9 +20,9 @@ namespace {
 
 // The part of an output's window that lies inside the image.
 struct Window {
-  std::int64_t row, row_end, column, column_end;  // in the image
-  std::int64_t top, left;                         // where the window itself begins; negative in the padding
-  std::int64_t area, padded_area;                 // elements inside the image; and inside the padded image
+  std::int64_t row, row_end, column, column_end;  // rows and columns in the image
+  std::int64_t top, left;                         // start of the whole window; negative in the padding
+  std::int64_t area, padded_area;  // number of elements inside the image, and inside the padded image
 
   Window(const PoolProblem& p, std::int64_t i, std::int64_t j)
       : top(i * p.stride[0] - p.padding[0]), left(j * p.stride[1] - p.padding[1]) {
@@ -72,7 +73,7 @@ template <class T, int Lanes> struct Vector {
     std::memcpy(&value, from, sizeof value);
     return value;
   }
-  // Every second of the 2 * Lanes values at `from`, beginning with the first (0) or the second (1).
+  // Loads every second of the 2 * Lanes values at `from`, beginning with the first (0) or the second (1).
   template <int First> static Values every_second(const T* from) {
     const auto low = load<Values>(from), high = load<Values>(from + Lanes);
     return [&]<int... I>(std::integer_sequence<int, I...>) {
@@ -80,7 +81,7 @@ template <class T, int Lanes> struct Vector {
     }
     (std::make_integer_sequence<int, Lanes>());
   }
-  // even[0], odd[0], even[1], odd[1], ...
+  // Stores even[0], odd[0], even[1], odd[1], ...
   static void store_alternating(Values even, Values odd, T* to) {
     [&]<int... I>(std::integer_sequence<int, I...>) {
       const Values low = __builtin_shufflevector(even, odd, (I / 2 + I % 2 * Lanes)...);
@@ -92,13 +93,13 @@ template <class T, int Lanes> struct Vector {
   }
 };
 
-// The maxima of Lanes windows side by side.
+// Computes the maxima of Lanes adjacent windows.
 template <int Lanes, class T> void max_block(const T* top, const T* bottom, T* y, std::uint8_t* where) {
   using V = Vector<T, Lanes>;
   typename V::Values best = V::template every_second<0>(top);
   typename V::Places at{};
   const auto take_greater = [&](typename V::Values value, int place) {
-    // Greater, or the first NaN.
+    // True for a greater value, and for the first NaN.
     const typename V::Places wins = ~(value <= best) & (best == best);
     best = wins ? value : best;
     at = wins ? typename V::Places{} + place : at;
@@ -291,7 +292,7 @@ void avg_pool_backward(const KernelContext&, const PoolProblem& p, const NDArray
       T* to = all_x + plane * in;
       std::fill_n(to, in, T(0));
       if (!overlap) return add_shares(p, from, to);
-      // An element may be in many windows: its sum is rounded once.
+      // An element may be in many windows: its sum in f64 is rounded once.
       const Scratch room(sizeof(double) * static_cast<std::size_t>(in));
       double* sums = room.as<double>();
       std::fill_n(sums, in, 0.0);

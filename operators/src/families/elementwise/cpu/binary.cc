@@ -60,7 +60,7 @@ template <class T> T integer_power(T base, T exponent) {
   return result;
 }
 
-// Throws before anything is written.
+// Checks all exponents before anything is written.
 void check_exponents(const NDArray& exponents) {
   const StridedLoop<1> loop(exponents.shape(), {exponents.strides()});
   const std::int64_t step = loop.inner_steps()[0];
@@ -86,8 +86,8 @@ struct Power {
   }
 };
 
-// NaN if a or b is: a != a picks a NaN a, and a comparison with a NaN b is false, which picks b. |, not ||: no branches, which
-// random numbers make slow.
+// NaN if a or b is NaN: a != a selects a NaN a, and a comparison with a NaN b is false, which selects b. |
+// instead of ||: branches are slow with random numbers.
 struct Maximum {
   static constexpr bool kInBlocks = true;
   template <class T> T operator()(T a, T b) const { return int{a > b} | int{a != a} ? a : b; }
@@ -98,13 +98,13 @@ struct Minimum {
 };
 
 struct AbsGradient {
-  template <class T> T operator()(T g, T x) const { return x > 0 ? g : x < 0 ? -g : x; }  // 0, or NaN
+  template <class T> T operator()(T g, T x) const { return x > 0 ? g : x < 0 ? -g : x; }  // x is 0 or NaN
 };
 struct SquareGradient {
   template <class T> T operator()(T g, T x) const { return 2 * g * x; }
 };
 struct ReluGradient {
-  template <class T> T operator()(T g, T y) const { return y <= 0 ? T{0} : g; }  // a NaN lets g through
+  template <class T> T operator()(T g, T y) const { return y <= 0 ? T{0} : g; }  // g itself if y is NaN
 };
 struct SqrtGradient {
   template <class T> T operator()(T g, T y) const { return g / (2 * y); }
@@ -115,7 +115,8 @@ struct TanhGradient {
 struct SigmoidGradient {
   template <class T> T operator()(T g, T y) const { return g * y * (1 - y); }
 };
-// What a has of the gradient of maximum(a, b), and of that of minimum(a, b): half of it where they are equal. NaN has all of it.
+// The share of a in the gradient of maximum(a, b), or of minimum(a, b): half of it if they are equal. A NaN
+// has all of it.
 template <class F> struct Share {
   template <class T> T operator()(T a, T b) const {
     const bool a_nan = a != a, b_nan = b != b;
@@ -123,7 +124,7 @@ template <class F> struct Share {
     return a_nan || (!b_nan && F{}(a, b)) ? T{1} : T{0};
   }
 };
-// Not the difference, which may leave the range.
+// Halves before subtracting, since the difference may leave the range.
 struct HalfDifference {
   template <class T> T operator()(T a, T b) const { return a * T{0.5} - b * T{0.5}; }
 };

@@ -18,7 +18,8 @@ HEDDLE_VECTOR_FUNCTION(log1p)
 HEDDLE_VECTOR_FUNCTION_OF_TWO(atan2)
 HEDDLE_VECTOR_FUNCTION_OF_TWO(hypot)
 
-// The kernels of operators on bits, which have integers and bools. bits_kernel: the sign makes no difference.
+// The kernels of operators on bits, for integers and bools. bits_kernel: for operators to which the sign
+// makes no difference.
 template <class F>
 void bits_kernel(const KernelContext&, const Operand& a, const Operand& b, const NDArray& y) {
   visit_word(y.dtype(), [&]<class T> {
@@ -32,7 +33,7 @@ void integer_kernel(const KernelContext&, const Operand& a, const Operand& b, co
   });
 }
 
-// Integers: 0 for a divisor of 0, as NumPy has it; the smallest number over -1 wraps around.
+// The quotient of integers: 0 for a divisor of 0, as in NumPy; the smallest number over -1 wraps around.
 template <class T> T truncated_quotient(T a, T b) {
   if (b == T{0}) return T{0};
   if constexpr (std::is_signed_v<T>) {
@@ -100,7 +101,7 @@ struct Copysign {
 struct Nextafter {
   template <class T> T operator()(T a, T b) const { return std::nextafter(a, b); }
 };
-// a and b hold values of the half type.
+// nextafter for a half type; a and b are its values, as f32.
 template <class Half> struct NextHalf {
   float operator()(float a, float b) const {
     if (a != a || b != b) return a + b;
@@ -119,7 +120,7 @@ void nextafter_kernel(const KernelContext& context, const Operand& a, const Oper
   if (y.dtype() == DType::bf16) return map_half_binary<float>(a, b, y, NextHalf<BFloat16>{});
   binary_floating_kernel<Nextafter>(context, a, b, y);
 }
-// The difference of two equal infinities is NaN; their result is a itself.
+// For two equal infinities, whose difference is NaN, the result is a itself.
 struct Logaddexp {
   template <class T> T operator()(T a, T b) const {
     const T larger = a > b || a != a ? a : b, smaller = a > b || a != a ? b : a;
@@ -161,7 +162,7 @@ struct LogicalXor {
   template <class T> bool operator()(T a, T b) const { return (a != T{0}) != (b != T{0}); }
 };
 
-// bool has no quotients.
+// Kernels of quotients, which bool does not have.
 template <class F>
 void quotient_kernel(const KernelContext&, const Operand& a, const Operand& b, const NDArray& y) {
   if (is_half(y.dtype())) return map_half_binary<float>(a, b, y, F{});

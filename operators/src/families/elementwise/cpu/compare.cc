@@ -16,7 +16,7 @@ void order_kernel(const KernelContext&, const Operand& a, const Operand& b, cons
   visit_number(dtype, [&]<class T> { map_binary<T, bool>(a, b, y, F{}); });
 }
 
-// Of floats: equal, or both NaN.
+// Whether two floats are equal, or both NaN.
 struct Same {
   template <class T> bool operator()(T a, T b) const { return int{a == b} | (int{a != a} & int{b != b}); }
 };

@@ -20,7 +20,7 @@ struct Floor {
 struct Ceil {
   template <class T> T operator()(T x) const { return std::ceil(x); }
 };
-// The mode of rounding is always to the nearest, halves to even.
+// The rounding mode is always to nearest, halves to even.
 struct Round {
   template <class T> T operator()(T x) const { return std::nearbyint(x); }
 };
@@ -37,7 +37,7 @@ struct Sign {
   }
 };
 
-// By their bits, which no option of the compiler takes for those of an ordinary number.
+// Tests of the bits, since options of the compiler may assume that there are neither NaN nor infinities.
 template <class T> using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 template <class T> constexpr Bits<T> kInfinity = std::bit_cast<Bits<T>>(std::numeric_limits<T>::infinity());
 template <class T> Bits<T> magnitude(T x) { return std::bit_cast<Bits<T>>(x) << 1 >> 1; }
@@ -70,7 +70,7 @@ struct Invert {
 struct Same {
   template <class T> T operator()(T x) const { return x; }
 };
-// Integers and bools are rounded.
+// Integers and bools are unchanged: they are rounded already.
 template <class F> void rounding_kernel(const KernelContext& context, const NDArray& x, const NDArray& y) {
   if (is_floating(y.dtype())) return unary_floating_kernel<F>(context, x, y);
   visit_word(y.dtype(), [&]<class T> {
@@ -78,7 +78,7 @@ template <class F> void rounding_kernel(const KernelContext& context, const NDAr
   });
 }
 
-// `otherwise`: what integers and bools are.
+// `otherwise`: the result for integers and bools.
 template <class F, bool otherwise>
 void class_kernel(const KernelContext&, const NDArray& x, const NDArray& y) {
   if (is_half(x.dtype())) return map_half_unary<bool>(x, y, F{});

@@ -13,7 +13,7 @@ namespace heddle::cpu_kernels {
 
 namespace {
 
-// A bound as T. For a bound beyond T's range its nearest value gives the same result.
+// Converts a bound to T. For a bound outside T's range the nearest value of T gives the same result.
 template <class T> T bound_as(Scalar bound) {
   if constexpr (std::is_floating_point_v<T>) {
     return bound.as<T>();
@@ -35,7 +35,7 @@ template <class T> struct Clip {
   T operator()(T value) const { return value < least ? least : value > most ? most : value; }
 };
 
-// A bound as f32, rounded to the half type.
+// Converts a bound to f32, rounded to the half type.
 float half_bound(Scalar bound, DType dtype) {
   return dtype == DType::f16 ? static_cast<float>(bound.as<Float16>())
                              : static_cast<float>(bound.as<BFloat16>());

@@ -41,7 +41,7 @@ struct Square {
 
 struct Relu {
   template <class T> T operator()(T x) const {
-    return x < T{0} ? T{0} : x;  // NaN stays
+    return x < T{0} ? T{0} : x;  // NaN stays NaN
   }
 };
 

@@ -1,5 +1,6 @@
-// Functions of the C library as function objects, for loops that call their versions for vectors: those of libmvec, within
-// 4 units in the last place. The compiler takes them for any function that is declared `simd`, by the name of its symbol.
+// Function objects of the C library's functions, for loops that call their vector versions: those of libmvec,
+// within 4 units in the last place. The compiler uses these for any function that is declared `simd`, by the
+// name of its symbol.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ namespace heddle::cpu_kernels {
     double operator()(double a, double b) const { return vector_##name(a, b); }                            \
   };
 
-// UnaryRun and BinaryRun for a function object, all of whose elements go through vector code.
+// UnaryRun and BinaryRun of a function object that apply vector code to all elements.
 template <class T, class F> struct BlockRun {
   void operator()(const void* x, std::int64_t x_step, void* y, std::int64_t y_step, std::int64_t n) const {
     block_run(static_cast<const T*>(x), x_step, static_cast<T*>(y), y_step, n, F{});
@@ -37,7 +38,7 @@ template <class T, class F> struct BlockRun {
   }
 };
 
-// The kernels of a function object that is callable with float and double.
+// Kernels from a function object that is callable with float and double.
 template <class F> void unary_block_kernel(const KernelContext&, const NDArray& x, const NDArray& y) {
   if (is_half(y.dtype())) return map_half(x, y, BlockRun<float, F>{});
   if (y.dtype() == DType::f64) return map_loop(x, y, BlockRun<double, F>{});

@@ -1,4 +1,4 @@
-// Elements at places along one axis.
+// Kernels that gather and scatter elements along one axis.
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
@@ -15,7 +15,7 @@ namespace heddle::cpu_kernels {
 
 namespace {
 
-// The strides with which an array runs through `shape`, to which it broadcasts.
+// The strides of an array broadcast to `shape`.
 Strides broadcast_strides(const Shape& from, const Strides& strides, const Shape& shape) {
   Strides result = strides;
   for (int d = 0; d < shape.size(); ++d)
@@ -70,7 +70,7 @@ struct Add {
   }
 };
 template <> inline bool Add::operator()(bool old, bool given) const { return old || given; }
-// NaN if either is.
+// The minimum and maximum are NaN if either value is.
 struct Min {
   template <class T> T operator()(T old, T given) const {
     return given < old || given != given ? given : old;
@@ -82,7 +82,7 @@ struct Max {
   }
 };
 
-// y[i] = f(y[i], x[i]), with loops of their own for neighbours.
+// y[i] = f(y[i], x[i]), with separate loops for contiguous elements.
 template <class T, class F>
 void change_run(T* y, std::int64_t y_step, const T* x, std::int64_t x_step, std::int64_t n, F f) {
   if (y_step == 1 && x_step == 1) {
@@ -95,7 +95,7 @@ void change_run(T* y, std::int64_t y_step, const T* x, std::int64_t x_step, std:
   }
 }
 
-// The lines along the axis, of which no two write to one element.
+// The lines along the axis. No two of them write to the same element, so they run in parallel.
 class ScatterLines {
  public:
   ScatterLines(const CheckedIndices& at, const NDArray& indices, const NDArray& source, const NDArray& y,

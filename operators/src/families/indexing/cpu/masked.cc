@@ -1,4 +1,4 @@
-// Elements at the places where a mask is true.
+// Kernels on the elements where a mask is true.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -16,7 +16,7 @@ namespace heddle::cpu_kernels {
 
 namespace {
 
-// The true elements of a mask, counted in chunks, so that each chunk knows how many come before it.
+// The true elements of a mask. Counts them in chunks first, so that each chunk knows how many come before it.
 class TrueElements {
  public:
   explicit TrueElements(const NDArray& mask) : mask_(mask.data<const bool>()), size_(mask.size()) {
@@ -28,7 +28,7 @@ class TrueElements {
   }
   std::int64_t count() const { return count_; }
 
-  // body(place, which of the true ones it is)
+  // Calls body(position in the mask, number among the true elements) for each true element.
   template <class Body> void run(const Body& body) const {
     parallel_chunks(size_, kElementGrain, [&](std::int64_t begin, std::int64_t end) {
       std::int64_t number = before_[static_cast<std::size_t>(begin / kElementGrain)];

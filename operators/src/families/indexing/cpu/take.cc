@@ -22,7 +22,7 @@ struct Blocks {
   std::int64_t outer = 1, bound, inner = 1;
 };
 
-// gather() of single elements.
+// gather() for inner == 1, where each entry is one element.
 void gather_elements(const Blocks& blocks, const NDArray& x, const CheckedIndices& at, const NDArray& y) {
   const std::int64_t number = at.size();
   visit_bits(x.dtype(), [&]<class Bits> {

@@ -1,4 +1,4 @@
-// Determinants and their first two derivatives.
+// Kernels of determinants and their first two derivatives.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -18,7 +18,7 @@ namespace {
 
 std::size_t bytes(std::int64_t count, std::size_t each) { return static_cast<std::size_t>(count) * each; }
 
-// The diagonal of x's triangular factor, in x's first n elements, and the sign of its row exchanges.
+// Writes the diagonal of x's U factor to x's first n elements; returns the sign of the row exchanges.
 template <class T> T diagonal_of_lu(T* x, std::int64_t n) {
   std::vector<int> pivots(static_cast<std::size_t>(n));
   getrf(lapack_int(n), lapack_int(n), x, pivots.data());
@@ -36,7 +36,7 @@ template <class T> T determinant(T* x, std::int64_t n) {
   return static_cast<T>(product.number());
 }
 
-// out[0] = the determinant; or, with `flag`, its sign, and out[1] = the logarithm of its size.
+// out[0] = the determinant; with `flag` out[0] = its sign and out[1] = the logarithm of its absolute value.
 void det_kernel(const KernelContext&, const LinalgCall& call) {
   const std::int64_t n = Matrices(call.in[0]).rows;
   visit_floating(call.in[0].dtype(), [&]<class T>() {
@@ -65,7 +65,8 @@ void det_kernel(const KernelContext&, const LinalgCall& call) {
   });
 }
 
-// x = U diag(s) V^T, and the determinant of U V. By singular values there are derivatives where there is no inverse.
+// x = U diag(s) V^T, and the determinant of U V. With singular values, derivatives exist where x has no
+// inverse.
 template <class T> struct SingularValues {
   explicit SingularValues(std::int64_t n)
       : memory(bytes(4 * n * n + n, sizeof(T))),
@@ -75,7 +76,8 @@ template <class T> struct SingularValues {
         also_free(free + n * n),
         s(also_free + n * n) {}
 
-  // Returns gesdd's info. To LAPACK x is x^T: its U is our V, row-major V^T, and so is the other.
+  // Returns gesdd's info. LAPACK sees the row-major x as x^T: its U, row-major, is our V^T, and its V^T our
+  // U.
   int compute(const T* x, std::int64_t n) {
     std::copy_n(x, n * n, free);
     if (const int info = gesdd('S', lapack_int(n), lapack_int(n), free, s, vt, u)) return info;
@@ -87,11 +89,11 @@ template <class T> struct SingularValues {
   }
 
   Scratch memory;
-  T *u, *vt, *free, *also_free, *s;  // (n, n) but for s; the free ones are anybody's
+  T *u, *vt, *free, *also_free, *s;  // all but s are (n, n); free and also_free are scratch memory
   T sign = 1;
 };
 
-// For each of the numbers s the product of the others, times `factor`.
+// products[i] = `factor` times the product of all s[j] but s[i].
 template <class T> void products_of_others(const std::vector<T>& s, T factor, T* products) {
   std::vector<Scaled> before(s.size());
   Scaled product{static_cast<double>(factor), 0};
@@ -110,7 +112,8 @@ template <class T> void fill_nan(T* y, std::int64_t count) {
   std::fill_n(y, count, std::numeric_limits<T>::quiet_NaN());
 }
 
-// y = the derivative of the determinant: U diag(products of the other singular values) V^T.
+// y = the derivative of the determinant: U diag(p) V^T, where p_i is the product of all singular values but
+// the i-th.
 template <class T> int det_gradient(const T* x, std::int64_t n, T* y) {
   if (!all_finite(x, n * n)) return fill_nan(y, n * n), 0;
   SingularValues<T> of(n);
@@ -123,8 +126,9 @@ template <class T> int det_gradient(const T* x, std::int64_t n, T* y) {
   return 0;
 }
 
-// y = the derivative of the sum of h times the derivative of the determinant. Between singular vectors, for H = U^T h V, it is the
-// sum of p_ij H_ii in (j, j), and -p_ij H_ij in (j, i), where p_ij is the product of the singular values but those of i and j.
+// y = the derivative of sum(h * the derivative of the determinant). In the basis of the singular vectors,
+// with H = U^T h V: element (j, j) is the sum over i of p_ij H_ii, element (j, i) is -p_ij H_ij, where p_ij
+// is the product of all singular values but the i-th and j-th.
 template <class T> int det_second_gradient(const T* x, const T* h, std::int64_t n, T* y) {
   if (!all_finite(x, n * n)) return fill_nan(y, n * n), 0;
   SingularValues<T> of(n);
@@ -151,7 +155,7 @@ template <class T> int det_second_gradient(const T* x, const T* h, std::int64_t 
   return 0;
 }
 
-// out = the derivative.
+// out = the derivative of the determinant.
 void det_gradient_kernel(const KernelContext&, const LinalgCall& call) {
   const std::int64_t n = Matrices(call.in[0]).rows;
   visit_floating(call.in[0].dtype(), [&]<class T>() {
@@ -164,7 +168,7 @@ void det_gradient_kernel(const KernelContext&, const LinalgCall& call) {
   });
 }
 
-// out = the derivative of the derivative of in[0] at in[1].
+// out = the second derivative of the determinant at in[0] in the direction in[1].
 void det_second_gradient_kernel(const KernelContext&, const LinalgCall& call) {
   const std::int64_t n = Matrices(call.in[0]).rows;
   visit_floating(call.in[0].dtype(), [&]<class T>() {

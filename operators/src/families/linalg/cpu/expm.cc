@@ -1,4 +1,4 @@
-// The exponential of a matrix.
+// Kernel of the exponential of a matrix.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -25,8 +25,9 @@ double slope_of_exp(double a, double b) {
   return std::exp((a + b) / 2) * sinch((b - a) / 2);
 }
 
-// The exponential of x (n, n), row-major: Pade's approximation of degree 13 of x / 2^s, squared s times. How large s must be,
-// powers of x say; its norm says too much where large elements have no part in them (Al-Mohy and Higham 2009).
+// The exponential of x (n, n), row-major: Pade's approximation of degree 13 of x / 2^s, squared s times. s
+// follows from norms of powers of x: the norm of x itself would make s too large where large elements hardly
+// contribute to the powers (Al-Mohy and Higham 2009).
 class Exponential {
  public:
   explicit Exponential(std::int64_t n)
@@ -44,7 +45,7 @@ class Exponential {
       return;
     }
     const bool upper = is_triangular(false), triangular = upper || is_triangular(true);
-    if (upper) turn(input());  // to LAPACK it is upper triangular then: no rows are exchanged
+    if (upper) turn(input());  // transposed, to LAPACK it is upper triangular: no rows are exchanged
     if (triangular) keep_diagonals();
     int squarings = scale(size);
     approximate();
@@ -75,7 +76,7 @@ class Exponential {
     return true;
   }
 
-  // The largest sum of sizes in a row; NaN if there is one.
+  // The largest sum of absolute values in a row; NaN if an element is.
   double norm(const double* x) const {
     double largest = 0;
     for (std::int64_t r = 0; r < n_; ++r) {
@@ -86,7 +87,8 @@ class Exponential {
     return largest;
   }
 
-  // A triangular matrix: the diagonal of its exponential and the one beside it are known; squaring loses their digits.
+  // For a triangular matrix, the diagonal of the exponential and the one next to it have closed forms;
+  // squaring would lose their digits.
   void keep_diagonals() {
     for (std::int64_t i = 0; i < n_; ++i) {
       diagonal_.push_back(input()[i * (n_ + 1)]);
@@ -106,7 +108,7 @@ class Exponential {
     }
   }
 
-  // x2, x4 and x6, where approximate() finds them.
+  // Writes x^2, x^4 and x^6 to blocks 1 to 3, where approximate() reads them.
   void make_powers() {
     multiply(block(0), block(0), block(1));
     multiply(block(1), block(1), block(2));
@@ -116,11 +118,11 @@ class Exponential {
     for (std::int64_t i = 0; i < n_ * n_; ++i) input()[i] = std::ldexp(input()[i], -power);
   }
 
-  // Divides the input, of this norm, by the power of 2 that is returned, and makes the powers of the quotient.
+  // Divides the input, of norm `size`, by 2^s, makes the powers of the quotient and returns s.
   int scale(double size) {
     constexpr double kReach = 4.25;
     if (size <= kReach) return make_powers(), 0;
-    const int shift = size > 0x1p50 ? std::ilogb(size) : 0;  // so that the tenth power does not overflow
+    const int shift = size > 0x1p50 ? std::ilogb(size) : 0;  // keeps the tenth power from overflowing
     divide(shift);
     make_powers();
     const auto growth = [&](const double* power, int of) { return std::pow(norm(power), 1.0 / of); };
@@ -136,8 +138,9 @@ class Exponential {
     return squarings + more;
   }
 
-  // What the powers do not say, since their terms cancel: how large the approximation's terms are. It is from the 27th power of the
-  // sizes (equation 5.1 there), whose exponent is counted apart.
+  // More squarings for rounding errors, which the powers' norms miss where terms cancel: from the first term
+  // of the error with absolute values, the 27th power of |x| (Al-Mohy and Higham, equation 5.1). Its exponent
+  // is kept separately, so that it does not overflow.
   int squarings_for_rounding() {
     constexpr double kTerm = 113250775606021113483283660800000000.0;
     std::vector<double> sums(static_cast<std::size_t>(n_), 1), next(sums);
@@ -160,7 +163,7 @@ class Exponential {
   }
 
   void approximate() {
-    // All are divided by one power of 2, so that the largest is no larger than 1.
+    // All coefficients are divided by one power of 2, so that the largest is at most 1.
     static constexpr std::array<double, 14> kTerms = {64764752532480000 * 0x1p-56,
                                                       32382376266240000 * 0x1p-56,
                                                       7771770303897600 * 0x1p-56,
@@ -176,13 +179,13 @@ class Exponential {
                                                       182 * 0x1p-56,
                                                       1 * 0x1p-56};
     const double* x = block(0);
-    // The even powers in `even`, the odd ones in x times `odd`.
+    // `even` gets the even powers, x times `odd` the odd ones.
     double *even = block(4), *odd = block(5), *some = block(6);
     polynomial(kTerms, 1, some, odd);
     multiply(x, odd, some);
     std::swap(odd, some);
     polynomial(kTerms, 0, some, even);
-    // To LAPACK they are their transposes, which commute: what it solves for is the transpose of the result.
+    // LAPACK sees the transposes, which commute: it solves for the transpose of the result.
     for (std::int64_t i = 0; i < n_ * n_; ++i) {
       result()[i] = even[i] + odd[i];
       even[i] -= odd[i];
@@ -205,7 +208,7 @@ class Exponential {
   std::int64_t n_;
   Scratch memory_;
   std::vector<int> pivots_;
-  std::vector<double> diagonal_, beside_;  // of a triangular input
+  std::vector<double> diagonal_, beside_;  // diagonals of a triangular input
 };
 
 // out = the exponential, computed in f64.

@@ -1,4 +1,4 @@
-// Kernels of linear algebra whose results are the factors of a matrix. A row-major matrix is its transpose to LAPACK.
+// Kernels that factor a matrix. LAPACK sees a row-major matrix as its transpose.
 #include <algorithm>
 #include <numeric>
 #include <string>
@@ -89,7 +89,7 @@ void qr_kernel(const KernelContext&, const LinalgCall& call) {
   });
 }
 
-// out = U, S, V^T, all columns of the first and rows of the last if `flag`; or S alone.
+// out = U, S, V^T, with all columns of U and rows of V^T if `flag`; or S alone.
 void svd_kernel(const KernelContext&, const LinalgCall& call) {
   const Matrices x(call.in[0]);
   const std::int64_t m = x.rows, n = x.columns, k = std::min(m, n);
@@ -124,7 +124,7 @@ void svd_kernel(const KernelContext&, const LinalgCall& call) {
   });
 }
 
-// out = values, and vectors if there is room for them. The upper triangle is read if `flag`.
+// out = the eigenvalues, and the eigenvectors if out has two arrays. Reads the upper triangle if `flag`.
 void eigh_kernel(const KernelContext&, const LinalgCall& call) {
   const std::int64_t n = Matrices(call.in[0]).rows;
   const bool vectors = call.out.size() == 2;

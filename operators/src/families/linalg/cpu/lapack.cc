@@ -12,7 +12,7 @@
 
 #include "cpu/scratch.h"
 
-// Fortran passes everything by address, and behind the arguments the lengths of its texts.
+// Fortran passes all arguments by address, followed by the lengths of the strings.
 #define HEDDLE_LAPACK(T, p)                                                                                  \
   void p##potrf_(const char* uplo, const int* n, T* a, const int* lda, int* info, std::size_t);              \
   void p##getrf_(const int* m, const int* n, T* a, const int* lda, int* pivots, int* info);                  \
@@ -54,7 +54,7 @@ template <class T, class S, class D> auto chosen(S* of_float, D* of_double) {
 
 int stride(int rows) { return std::max(1, rows); }
 
-// call(work, its length) once to learn the length, then with so much memory.
+// Calls call(work, length) once to learn the length, then with a buffer of that length.
 template <class T, class Call> int with_work(const Call& call) {
   T wanted = 0;
   if (const int info = call(&wanted, -1)) return info;

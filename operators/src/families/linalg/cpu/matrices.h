@@ -1,4 +1,4 @@
-// Loops of the kernels of linear algebra over the matrices of a batch.
+// Loops of the linear algebra kernels over the matrices of a batch.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,9 @@ struct Matrices {
   std::int64_t count, rows, columns;
 };
 
-// What body(i) returned for each matrix that is no 0, an info of LAPACK's, and throws for the first one
-// "solve: matrix (1, 0) WHAT", WHAT = explain(info). `flops` of one matrix decide how many matrices a worker takes at a time.
+// Calls body(i), which returns LAPACK's info, for each matrix. Throws for the first info that is not 0:
+// "solve: matrix (1, 0) WHAT", with WHAT = explain(info). `flops`, the cost of one matrix, decides how many
+// matrices a worker takes at a time.
 template <class Body, class Explain>
 void for_each_matrix(const LinalgCall& call, double flops, const Body& body, const Explain& explain) {
   const NDArray& x = call.in[0];
@@ -49,11 +50,11 @@ void for_each_matrix(const LinalgCall& call, double flops, const Body& body, con
   throw Error(with_place(std::string(call.op) + ": " + matrix + " " + explain(*wrong)));
 }
 
-// What explains the infos of kernels without errors, and those of gesdd.
+// `explain` for kernels without errors, and for gesdd.
 inline std::string no_error(int) { return {}; }
 inline std::string no_singular_values(int) { return "has singular values that did not converge"; }
 
-// to (columns, rows) = from (rows, columns) transposed: row-major as column-major, and back.
+// to (columns, rows) = the transpose of from (rows, columns): converts between row-major and column-major.
 template <class T> void transpose_matrix(const T* from, std::int64_t rows, std::int64_t columns, T* to) {
   constexpr std::int64_t kBlock = 16;
   for (std::int64_t i = 0; i < rows; i += kBlock) {

@@ -1,4 +1,4 @@
-// Kernels of linear algebra that factor a matrix to solve equations. A row-major matrix is its transpose to LAPACK.
+// Kernels that factor a matrix to solve equations. LAPACK sees a row-major matrix as its transpose.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -28,7 +28,7 @@ std::string not_solved(int info) {
   return info == kNotFinite ? "has an element that is not finite" : no_singular_values(info);
 }
 
-// out = L, of in.
+// out = L with in[0] = L L^T.
 void cholesky_kernel(const KernelContext&, const LinalgCall& call) {
   const Matrices x(call.in[0]);
   const std::int64_t n = x.rows;
@@ -50,7 +50,7 @@ void cholesky_kernel(const KernelContext&, const LinalgCall& call) {
   });
 }
 
-// out = the x with in[0] x = in[1].
+// out = x with in[0] x = in[1].
 void solve_kernel(const KernelContext&, const LinalgCall& call) {
   const std::int64_t n = Matrices(call.in[0]).rows, k = Matrices(call.in[1]).columns;
   visit_floating(call.in[0].dtype(), [&]<class T>() {
@@ -73,7 +73,7 @@ void solve_kernel(const KernelContext&, const LinalgCall& call) {
   });
 }
 
-// out = the x with in[0] x = in[1], for the upper triangle of in[0] if `flag`, else the lower one.
+// out = x with in[0] x = in[1], reading only the upper triangle of in[0] if `flag`, else the lower one.
 void solve_triangular_kernel(const KernelContext&, const LinalgCall& call) {
   const std::int64_t n = Matrices(call.in[0]).rows, k = Matrices(call.in[1]).columns;
   visit_floating(call.in[0].dtype(), [&]<class T>() {
@@ -97,7 +97,8 @@ template <class T> void fill_nan(T* x, std::int64_t count) {
   std::fill_n(x, count, std::numeric_limits<T>::quiet_NaN());
 }
 
-// x = the inverse of x, which has an infinite element: LAPACK's inversion takes zeros of triangles for granted.
+// Replaces x, which has an infinite element, by its inverse: LAPACK's getri skips the zeros of triangles,
+// where infinity times 0 must give NaN.
 template <class T> int invert_by_solving(T* x, std::int64_t n, std::vector<int>& pivots) {
   const Scratch lu(bytes(n * n, sizeof(T)));
   std::copy_n(x, n * n, lu.as<T>());
@@ -107,7 +108,7 @@ template <class T> int invert_by_solving(T* x, std::int64_t n, std::vector<int>&
   return getrs(false, lapack_int(n), lapack_int(n), lu.as<T>(), pivots.data(), x);
 }
 
-// x = the inverse of x.
+// Replaces x by its inverse.
 template <class T> int invert(T* x, std::int64_t n) {
   const std::int64_t count = n * n;
   if (std::any_of(x, x + count, [](T value) { return std::isnan(value); })) return fill_nan(x, count), 0;
@@ -118,7 +119,7 @@ template <class T> int invert(T* x, std::int64_t n) {
   return getri(lapack_int(n), x, pivots.data());
 }
 
-// out = the inverse; of a singular matrix NaN, if `flag`, else an error.
+// out = the inverse of in[0]. A singular matrix gives NaN if `flag`, else an error.
 void inv_kernel(const KernelContext&, const LinalgCall& call) {
   const std::int64_t n = Matrices(call.in[0]).rows;
   visit_floating(call.in[0].dtype(), [&]<class T>() {
@@ -138,7 +139,7 @@ void inv_kernel(const KernelContext&, const LinalgCall& call) {
   });
 }
 
-// out = the least-squares solution for in[0] and in[1]; singular values up to `number` times the largest count as 0.
+// out = x that minimizes |in[0] x - in[1]|; singular values up to `number` times the largest count as 0.
 void lstsq_kernel(const KernelContext&, const LinalgCall& call) {
   const Matrices a(call.in[0]);
   const std::int64_t m = a.rows, n = a.columns, k = Matrices(call.in[1]).columns, most = std::max(m, n);

@@ -1,4 +1,4 @@
-// Cuts one matrix product into tiles for parallel_for. The tiles depend on its shape alone.
+// Cuts a matrix product (m, k) * (k, n) into tiles for parallel_for. The tiles depend on m, n and k alone.
 #pragma once
 
 #include <algorithm>
@@ -10,12 +10,12 @@ namespace heddle::cpu_kernels {
 
 struct GemmTiles {
   std::int64_t m, n, k;
-  std::int64_t rows, columns;  // of a tile; the last ones are smaller
-  std::int64_t down, across;   // how many tiles
+  std::int64_t rows, columns;  // size of a tile; the last ones are smaller
+  std::int64_t down, across;   // number of tiles
 
   GemmTiles(std::int64_t m_, std::int64_t n_, std::int64_t k_) : m(m_), n(n_), k(k_), rows(m_), columns(n_) {
-    // The product of a tile first packs its part of both matrices, which pays off for large tiles only: so there are at
-    // most 32, and each takes 30 microseconds or more.
+    // Each tile packs its part of both matrices first, which pays off only for large tiles: so there are at
+    // most 32 tiles, of at least 30 microseconds each.
     constexpr double kLeast = 8e6;
     const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
     if (flops > kLeast) {

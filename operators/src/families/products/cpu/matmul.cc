@@ -1,4 +1,4 @@
-// Matrix products, cut into tiles that the workers share.
+// Kernels of matrix products, which cut them into tiles for the workers.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -15,11 +15,11 @@
 namespace heddle::cpu_kernels {
 namespace {
 
-constexpr std::int64_t kSumColumns = 256;  // that one task sums
+constexpr std::int64_t kSumColumns = 256;  // columns that one task sums
 
-constexpr std::int64_t kShortSum = 64;  // products of matrices, as many of which f32 may add up
+constexpr std::int64_t kShortSum = 64;  // most products of matrices that are added up in f32
 
-// One tile of the sum of many products: short sums of them, and those in f64.
+// Computes one tile of the sum of many products: adds up short sums in f32, and those sums in f64.
 void sum_tile(const MatmulProblem& problem, const GemmTiles& tiles, GemmTiles::Tile tile,
               const MatmulProblem::Step* steps, const float* a, const float* b, float* y) {
   const std::int64_t size = tile.rows * tile.columns;
@@ -108,8 +108,8 @@ void linear_kernel(const KernelContext&, const NDArray& x, const NDArray& weight
   });
 }
 
-// Sums short blocks of rows in T, and the blocks' sums in double, pairwise: as fast as in T alone, without its rounding
-// errors in long columns.
+// Sums short blocks of rows in T and adds the blocks' sums pairwise in double: as fast as in T alone, but
+// without its rounding errors in long columns.
 template <class T>
 void column_sums(const T* g, std::int64_t rows, std::int64_t stride, std::int64_t width, double* sums) {
   constexpr std::int64_t kRows = 64;
@@ -148,7 +148,7 @@ void relu_mask_kernel(const KernelContext&, const NDArray& g, const NDArray& y, 
     T* out_data = out.data<T>();
     constexpr std::int64_t kGrain = 32768;
     parallel_for(g.size(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-      // g passes where y is NaN.
+      // Where y is NaN, out is g.
       for (std::int64_t i = begin; i < end; ++i) out_data[i] = y_data[i] <= T(0) ? T(0) : g_data[i];
     });
   });

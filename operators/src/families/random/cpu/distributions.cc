@@ -1,4 +1,5 @@
-// Kernels of random distributions. Each element is computed in f64 by one function from its own stream.
+// Kernels of random distributions. Each element is computed in f64 by one function from its own random
+// stream.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -22,19 +23,20 @@ namespace {
 constexpr std::int64_t kGrain = 1024;
 using Sampler = double(ElementStream& stream, std::span<const double> parameters);
 
-// log(n!) less Stirling's approximation of it, (n + 1/2) log(n) - n + log(2 pi) / 2, and n = 0 as if that were 0: its series from
-// 16 on (Loader 2000, "Fast and accurate computation of binomial probabilities").
+// log(n!) minus Stirling's approximation (n + 1/2) log(n) - n + log(2 pi) / 2; 0 for n = 0, as if the
+// approximation were 0 there. From 16 on by its series (Loader 2000, "Fast and accurate computation of
+// binomial probabilities").
 double stirling_error(double n) {
   if (n == 0) return 0;
   if (n < 16) {
-    int sign = 0;  // std::lgamma writes it to a variable that all threads share
+    int sign = 0;  // std::lgamma writes the sign to a global variable
     return ::lgamma_r(n + 1, &sign) - (n + 0.5) * std::log(n) + n - std::log(2 * std::numbers::pi) / 2;
   }
   const double z = 1 / (n * n);
   return (1.0 / 12 - z * (1.0 / 360 - z * (1.0 / 1260 - z * (1.0 / 1680 - z / 1188)))) / n;
 }
 
-// x log(x / mean) + mean - x, where x is near the mean, too: the terms of large numbers cancel (ibid.).
+// x log(x / mean) + mean - x, by a series where x is near the mean and the terms cancel (Loader 2000).
 double deviance(double x, double mean) {
   const double ratio = (x - mean) / (x + mean);
   if (!(std::abs(ratio) < 0.1)) return x == 0 ? mean : x * std::log(x / mean) + mean - x;
@@ -67,12 +69,13 @@ double large_gamma(ElementStream& stream, double concentration) {
   for (;;) {
     const double x = stream.normal(), step = c * x, root = 1 + step;
     if (root <= 0) continue;
-    // x^2 / 2 + d - d v + d log(v) for v = root^3, whose terms are as large as d.
+    // x^2 / 2 + d - d v + d log(v) for v = root^3, computed without its terms, which are as large as d and
+    // cancel.
     if (std::log(stream.positive()) < d * (3 * log1p_rest(step))) return d * (root * root * root);
   }
 }
 
-// Its logarithm, which does not underflow for a small concentration.
+// The logarithm of a gamma variate: it does not underflow for a small concentration.
 double log_gamma(ElementStream& stream, double concentration) {
   if (concentration >= 1) return std::log(large_gamma(stream, concentration));
   const double larger = std::log(large_gamma(stream, concentration + 1));
@@ -96,7 +99,8 @@ double sample_beta(ElementStream& stream, std::span<const double> p) {
   return 1 / (1 + std::exp(b - a));
 }
 
-// Hoermann (1993), "The transformed rejection method for generating Poisson random variables".
+// A Poisson variate for rate >= 10: Hoermann (1993), "The transformed rejection method for generating Poisson
+// random variables".
 double large_poisson(ElementStream& stream, double rate) {
   const double b = 0.931 + 2.53 * std::sqrt(rate), a = -0.059 + 0.02483 * b;
   const double inverse = 1.1239 + 1.1328 / (b - 3.4), sure = 0.9277 - 3.6224 / (b - 2);
@@ -114,17 +118,18 @@ double large_poisson(ElementStream& stream, double rate) {
 double sample_poisson(ElementStream& stream, std::span<const double> p) {
   if (p[0] >= 10) return large_poisson(stream, p[0]);
   double count = 0;
-  // Events whose times are exponential.
+  // Counts events with exponential times between them.
   for (double time = stream.exponential(); time < p[0]; time += stream.exponential()) ++count;
   return count;
 }
 
-// Hoermann (1993), "The generation of binomial random variates", for p <= 1/2 and n p >= 10.
+// A binomial variate for p <= 1/2 and n p >= 10: Hoermann (1993), "The generation of binomial random
+// variates".
 double large_binomial(ElementStream& stream, double n, double p) {
   const double deviation = std::sqrt(n * p * (1 - p)), b = 1.15 + 2.53 * deviation;
   const double a = -0.0873 + 0.0248 * b + 0.01 * p, sure = 0.92 - 4.2 / b,
                alpha = (2.83 + 5.1 / b) * deviation;
-  // The logarithm of the probability, but for what all have.
+  // The logarithm of the probability of k, without the terms that all k share.
   const auto log_share = [=](double k) {
     const double rest = n - k;
     return -deviance(k, n * p) - deviance(rest, n * (1 - p)) - stirling_error(k) - stirling_error(rest) -
@@ -150,14 +155,14 @@ double sample_binomial(ElementStream& stream, std::span<const double> parameters
     const double scale = -1 / std::log1p(-p);
     for (double trial = 0;; ++successes) {
       trial += std::floor(stream.exponential() * scale) + 1;
-      if (!(trial <= n)) break;  // also NaN, of an infinite distance
+      if (!(trial <= n)) break;  // trial may be NaN after an infinite distance
     }
   }
   return parameters[1] > 0.5 ? n - successes : successes;
 }
 
-// Of the standard normal distribution between low and high, low > 0 or around 0: uniform proposals for a narrow interval, in the
-// tail exponential ones (Robert 1995), else normal ones.
+// A standard normal variate between low and high, where low > 0 or the interval contains 0: by uniform
+// proposals for a narrow interval, by exponential ones in the tail (Robert 1995), else by normal ones.
 double standard_between(ElementStream& stream, double low, double high) {
   if (low <= 0 && high - low > 2.5) {
     for (;;) {
@@ -178,12 +183,13 @@ double standard_between(ElementStream& stream, double low, double high) {
   }
 }
 
-// Between 0 and `width`, with a density that falls exponentially.
+// A number between 0 and `width`, with a density that falls exponentially at `rate`.
 double falling(ElementStream& stream, double rate, double width) {
   return -std::log1p(stream.uniform() * std::expm1(-rate * width)) / rate;
 }
 
-// Far from the mean, the distance from the nearer bound is exponential, but for parts of 1 / low^2.
+// Far from the mean, the distance from the nearer bound is exponentially distributed, up to an error of 1 /
+// low^2.
 double sample_truncated_normal(ElementStream& stream, std::span<const double> p) {
   constexpr double kFar = 1e8;
   const double mean = p[0], deviation = p[1], low = (p[2] - mean) / deviation,
@@ -258,7 +264,7 @@ template <Sampler* sampler> void distribution_kernel(const KernelContext&, const
   throw InvalidArgument(std::string(op) + ": row " + std::to_string(row) + " " + what);
 }
 
-// The class whose logit and Gumbel's noise are largest together.
+// The Gumbel-max trick: selects the class with the largest sum of logit and Gumbel noise.
 void categorical_kernel(const KernelContext&, const char* op, DrawnRange range, const NDArray& x, bool,
                         const NDArray& y) {
   const std::int64_t rows = y.shape()[0], samples = y.shape()[1], n = x.shape()[1];
@@ -290,7 +296,7 @@ void categorical_kernel(const KernelContext&, const char* op, DrawnRange range, 
   });
 }
 
-// Checks a row of weights; the number of those above 0.
+// Checks a row of weights and returns the number of those above 0.
 std::int64_t check_weights(const char* op, std::int64_t row, const double* weights, std::int64_t n) {
   std::int64_t above = 0;
   double sum = 0;
@@ -321,11 +327,11 @@ void draw_with_replacement(DrawnRange range, const double* weights, std::int64_t
   }
 }
 
-// The weights are rates of exponential times: those that come first are drawn.
+// Each weight is the rate of an exponential time; the entries with the earliest times are drawn.
 void draw_without_replacement(DrawnRange range, const double* weights, std::int64_t n, std::int64_t row,
                               std::int64_t samples, std::int64_t* indices) {
   ElementStream stream(range, row * samples);
-  const double largest = *std::max_element(weights, weights + n);  // shares of it: the times stay finite
+  const double largest = *std::max_element(weights, weights + n);  // divides weights: times stay finite
   std::vector<std::pair<double, std::int64_t>> times(static_cast<std::size_t>(n));
   for (std::int64_t c = 0; c < n; ++c) {
     const double time = stream.exponential();

@@ -1,4 +1,4 @@
-// Random numbers of one element: as many as it takes, without a shift of any other element's.
+// The random numbers of one element: it can draw any number of them without shifting those of other elements.
 #pragma once
 
 #include <array>
@@ -26,7 +26,8 @@ class ElementStream {
   }
 
  private:
-  // Words 0 and 1 of a counter are the position, which other draws do not have; word 2 counts this element's blocks.
+  // Words 0 and 1 of the counter are the position, which no other draw shares; word 2 counts this element's
+  // blocks.
   std::uint64_t next() {
     if (used_ == 2) {
       words_ = philox(

@@ -10,10 +10,10 @@ namespace heddle::cpu_kernels {
 
 namespace {
 
-constexpr std::int64_t kTile = 256;  // columns that are searched together
+constexpr std::int64_t kTile = 256;  // columns searched together
 
-// True if x replaces `best`: of equal values the first stays, and so does the first NaN. Without branches, so that the
-// compiler makes vector code.
+// Whether x replaces `best`: among equal values the first stays, and so does the first NaN. No branches, so
+// that the compiler vectorizes.
 struct Larger {
   template <class T> bool operator()(T x, T best) const { return (x > best) | ((x != x) & (best == best)); }
 };
@@ -31,7 +31,7 @@ template <class F, class T> std::int64_t best_index(const T* x, std::int64_t ste
   return at;
 }
 
-// Searches `width` neighbouring columns together, row after row.
+// Searches `width` adjacent columns together, row after row.
 template <class F, class T>
 void best_indices(const T* x, std::int64_t step, std::int64_t n, std::int64_t* at, std::int64_t width) {
   std::array<T, kTile> best;

@@ -1,4 +1,4 @@
-// Which elements make up each result: along runs of elements, or neighbouring results together.
+// Iterates a reduction: along runs of elements, or over tiles of adjacent results.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -13,11 +13,12 @@ namespace heddle::cpu_kernels {
 
 namespace {
 
-constexpr std::int64_t kChunk = 65536;    // input elements of one partial result
-constexpr std::int64_t kMostChunks = 64;  // partial results of one result
-constexpr std::int64_t kTile = 256;       // neighbouring results that are computed together
+constexpr std::int64_t kChunk = 65536;    // input elements per partial result
+constexpr std::int64_t kMostChunks = 64;  // most partial results per result
+constexpr std::int64_t kTile = 256;       // adjacent results computed together
 
-// How the reduced axes are cut into chunks, so that several workers can compute one result. Depends on shapes alone.
+// How the reduced axes are cut into chunks, so that several workers can compute one result. The cuts depend
+// on shapes alone.
 struct Cuts {
   Cuts(std::int64_t elements, std::int64_t smallest)
       : count(elements),
@@ -28,7 +29,7 @@ struct Cuts {
   std::int64_t count, size, number;
 };
 
-// One call of reduce(): the axes, the loops, the memory of the input and that of the results.
+// One call of reduce(): the axes, the loops, the memory of input and results.
 struct Reduction {
   const ReducePlan& plan;
   const ReduceLoops& loops;
@@ -66,7 +67,8 @@ void join_parts(const ReduceLoops& loops, Partials& all, std::int64_t first, std
   }
 }
 
-// Elements [begin, end) of the reduced axes, for the result whose elements start at x.
+// Reduces elements [begin, end) of the reduced axes into a partial result; x is the first element of the
+// result.
 void reduce_range(const Reduction& reduction, const std::byte* x, std::int64_t begin, std::int64_t end,
                   std::byte* partial) {
   const ReduceLoops& loops = reduction.loops;
@@ -108,7 +110,7 @@ void reduce_rows(const Reduction& reduction) {
   }
 }
 
-// One tile of neighbouring results and where it lies.
+// One tile of adjacent results: its offsets in the input and in the result, and its width.
 struct Tile {
   Tile(const AxisGroup& kept, std::int64_t tile) {
     const std::int64_t across = (kept.inner_size() + kTile - 1) / kTile, column = tile % across * kTile;
@@ -124,7 +126,7 @@ struct TilePartials {
   alignas(64) std::array<std::byte, 8 * kTile> bytes;
 };
 
-// The rows of the reduced axes in one tile; those whose elements do not lie together are copied.
+// The rows of the reduced axes in one tile; rows of strided elements are copied first.
 class TileRows {
  public:
   TileRows(const Reduction& reduction, const Tile& tile)
@@ -133,7 +135,7 @@ class TileRows {
         width_(tile.width),
         step_(reduction.plan.kept.inner_step()) {}
 
-  // Rows [begin, end) into neighbouring partial results.
+  // Reduces rows [begin, end) into adjacent partial results.
   void reduce(std::int64_t begin, std::int64_t end, std::byte* partial) {
     const ReduceLoops& loops = reduction_.loops;
     if (end - begin > ReduceLoops::kRows) {

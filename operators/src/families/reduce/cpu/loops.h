@@ -1,8 +1,8 @@
-// ReduceLoops of any way F of joining elements:
+// ReduceLoops for a type F that defines how elements are joined:
 //   F::Partial<T>       the type of partial results of elements of type T
 //   F::start<T>()       the partial result of no element
-//   F::take<P>(x)       that of one element
-//   F::join(a, b)       that of both
+//   F::take<P>(x)       the partial result of one element
+//   F::join(a, b)       the partial result of the elements of both
 //   F::finish<R>(p, n)  the result of n elements
 #pragma once
 
@@ -19,14 +19,14 @@ constexpr std::int64_t kLanes = 64;  // independent partial results, for vector 
 
 template <class P> using Lanes = std::array<P, kLanes>;
 
-// Rows are joined by halves, recursively, until few rows are left: rounding errors of sums then grow with the logarithm
-// of their length (pairwise summation: Higham, SIAM J. Sci. Comput. 1993).
+// Rows are joined by halves, recursively, until few rows are left: rounding errors of sums then grow with
+// the logarithm of the number of rows (pairwise summation: Higham, SIAM J. Sci. Comput. 1993).
 
-// The number of rows in the first half, if there are more than kRows: a multiple of four, because four are joined at
+// The number of rows in the first half of more than kRows: a multiple of four, since four rows are joined at
 // once.
 inline std::int64_t half_of(std::int64_t rows) { return (rows / 2 + 3) / 4 * 4; }
 
-// F for elements of type T and results of type R.
+// The loops of F for elements of type T and results of type R.
 template <class F, class T, class R> struct Loops {
   using P = typename F::template Partial<T>;
   static_assert(sizeof(P) <= 8);
@@ -34,7 +34,7 @@ template <class F, class T, class R> struct Loops {
   static P take(T x) { return F::template take<P>(x); }
   static P join_four(P a, P b, P c, P d) { return F::join(F::join(a, b), F::join(c, d)); }
 
-  // Rows of kLanes elements into the lanes.
+  // Joins rows of kLanes elements into the lanes.
   static void join_rows(const T* x, std::int64_t rows, Lanes<P>& lanes) {
     const auto at = [x](std::int64_t row, std::int64_t l) { return take(x[row * kLanes + l]); };
     std::int64_t row = 0;
@@ -68,8 +68,8 @@ template <class F, class T, class R> struct Loops {
     return lanes;
   }
 
-  // The order makes no difference to integers, from whose loop the compiler makes vector code. Floating numbers are in kLanes
-  // interleaved parts that are joined as a tree.
+  // For integers the order does not matter, and the compiler vectorizes a simple loop. Floating elements form
+  // kLanes interleaved parts that are joined as a tree.
   static P run_of(const T* x, std::int64_t step, std::int64_t n) {
     if constexpr (std::is_integral_v<P>) {
       P total = F::template start<T>();

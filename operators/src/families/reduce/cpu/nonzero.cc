@@ -1,4 +1,4 @@
-// Reductions that ask of an element only whether it is 0.
+// Reductions that depend only on whether elements are 0.
 #include <cstddef>
 #include <cstdint>
 
@@ -38,7 +38,7 @@ struct Count : Any {
   template <class R> static R finish(std::int64_t count, std::int64_t) { return count; }
 };
 
-// By the elements' size: the sign of an integer does not matter.
+// Integers use the unsigned type of their size: whether one is 0 does not depend on its sign.
 template <class F, class R>
 void kernel(const KernelContext&, const NDArray& x, const NDArray& y, const Dims& axes) {
   const auto as = [&]<class T>() { reduce(x, y, axes, reduction::Loops<F, T, R>::kAll); };

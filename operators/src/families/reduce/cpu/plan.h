@@ -1,4 +1,4 @@
-// How a reduction iterates over its input: the axes that are kept and those that are reduced, adjacent ones merged.
+// How a reduction iterates over its input: the kept and the reduced axes, adjacent ones merged.
 #pragma once
 
 #include <array>
@@ -18,14 +18,15 @@ struct AxisGroup {
   std::int64_t count() const;
   std::int64_t inner_size() const { return dims ? sizes[dims - 1] : 1; }
   std::int64_t inner_step() const { return dims ? steps[dims - 1] : 0; }
-  // Offsets of the index-th element into the array and into the result.
+  // Offsets of element `index` in the input and in the result.
   std::array<std::int64_t, 2> offsets(std::int64_t index) const;
 };
 
 struct ReducePlan {
   ReducePlan(const NDArray& x, const NDArray& y, const Dims& axes);
 
-  // True if the kept axis has the smallest step in the input: then neighbouring results are computed together.
+  // Whether the innermost kept axis has the smallest step in the input: then adjacent results are computed
+  // together.
   bool by_columns() const;
 
   AxisGroup kept, reduced;

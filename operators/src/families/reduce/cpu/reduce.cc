@@ -13,7 +13,7 @@ namespace heddle::cpu_kernels {
 
 namespace {
 
-// The type of a sum: f64 for floats; unsigned for integers, which may wrap around.
+// The type in which elements are added: f64 for floats; u64 for integers, which may wrap around.
 template <class T> using SumOf = std::conditional_t<std::is_floating_point_v<T>, double, std::uint64_t>;
 
 struct Sum {
@@ -29,7 +29,8 @@ struct Product : Sum {
   template <class P> static P join(P a, P b) { return a * b; }
 };
 
-// 2^power, by which elements are multiplied so that their sum, or that of their squares, stays in the range.
+// 2^power, the factor of elements that keeps their sum, or the sum of their squares, from overflow and
+// underflow.
 constexpr double scale_of(int power) {
   double scale = 1;
   for (; power > 0; --power) scale *= 2;
@@ -60,7 +61,7 @@ template <int power> struct Norm : Sum {
   }
 };
 
-// NaN if either side is. Two conditional moves, from which the compiler makes vector code.
+// NaN if either value is. Two conditional moves, which the compiler vectorizes.
 struct Max {
   template <class T> using Partial = T;
   template <class T> static T start() {
@@ -86,7 +87,7 @@ struct Min : Max {
   }
 };
 
-// The type of a sum or product: sum_dtype's.
+// The type of the result of a sum or product, as of sum_dtype().
 template <class T>
 using Total = std::conditional_t<
     std::is_floating_point_v<T>, T,
@@ -94,7 +95,7 @@ using Total = std::conditional_t<
 
 template <class F, class T, class R> const ReduceLoops& loops_of() { return reduction::Loops<F, T, R>::kAll; }
 
-// bool and i64 are u8 and u64 here: the sum has the same bits.
+// Computes bool as u8 and i64 as u64: the sum has the same bits.
 template <class F>
 void sum_kernel(const KernelContext&, const NDArray& x, const NDArray& y, const Dims& axes) {
   const DType dtype = x.dtype() == DType::boolean ? DType::u8
@@ -106,7 +107,8 @@ void sum_kernel(const KernelContext&, const NDArray& x, const NDArray& y, const 
   });
 }
 
-// Reduces f64 once more, with other loops, if there are results that `left` the range; the others stay.
+// Reduces f64 again, with other loops, if left() is true for some results, which left the range; keeps the
+// other results.
 template <class Left>
 void reduce_again(const NDArray& x, const NDArray& y, const Dims& axes, const ReduceLoops& loops, Left left) {
   double* results = y.data<double>();
@@ -117,7 +119,7 @@ void reduce_again(const NDArray& x, const NDArray& y, const Dims& axes, const Re
     if (!left(before[i])) results[i] = before[i];
 }
 
-// Sums of f32 are f64: they stay in the range.
+// Sums of f32 are computed in f64 and do not overflow.
 void mean_kernel(const KernelContext&, const NDArray& x, const NDArray& y, const Dims& axes) {
   if (x.dtype() == DType::f32) return reduce(x, y, axes, loops_of<Mean<0>, float, float>());
   reduce(x, y, axes, loops_of<Mean<0>, double, double>());
@@ -139,7 +141,7 @@ void norm_kernel(const KernelContext&, const NDArray& x, const NDArray& y, const
                [](double norm) { return norm < 0x1p-480; });
 }
 
-// bool is u8 here.
+// Computes bool as u8.
 template <class F>
 void extreme_kernel(const KernelContext&, const NDArray& x, const NDArray& y, const Dims& axes) {
   visit_number(x.dtype() == DType::boolean ? DType::u8 : x.dtype(), [&]<class T> {

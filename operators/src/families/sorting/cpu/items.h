@@ -1,4 +1,4 @@
-// What is sorted in place of elements: their keys, alone or with the elements' indices.
+// The items that are sorted instead of elements: keys, alone or with the elements' indices.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace heddle::cpu_kernels {
 
-// A key of 64 bits with an index. Smaller keys share one u64 with an index of 32 bits.
+// A 64-bit key with an index. Smaller keys share one u64 with a 32-bit index.
 struct KeyAndIndex {
   std::uint64_t key, index;
   auto operator<=>(const KeyAndIndex&) const = default;
@@ -25,7 +25,7 @@ inline std::int64_t index_in(std::uint64_t item) { return static_cast<std::int64
 inline std::uint64_t key_in(const KeyAndIndex& item) { return item.key; }
 inline std::uint64_t key_in(std::uint64_t item) { return item >> 32; }
 
-// Descending: keys are inverted, so that equal elements stay in their order.
+// Inverts keys if `descending`, so that equal elements keep their order.
 template <class T> IndexedItem<T> indexed_item(T value, std::int64_t index, bool descending) {
   const BitsOf<T> key = key_of(value), used = static_cast<BitsOf<T>>(descending ? ~key : key);
   if constexpr (sizeof(T) == 8) {
@@ -44,8 +44,9 @@ void fill_indexed(const T* x, std::int64_t n, bool descending, IndexedItem<T>* i
   fill(0, n);
 }
 
-// Sorts n items by `bits` bits from first_bit on (of KeyAndIndex: of its key), stably, or if they are few by all bits. `other`
-// has room for n more. Returns where they are then: items or other. Parallel: with several workers.
+// Sorts n items stably by `bits` bits from first_bit on (in a KeyAndIndex, of its key); few items by all
+// bits. `other` has room for n more items. Returns the sorted items: `items` or `other`. Uses several workers
+// if `parallel`.
 template <class Item>
 Item* sort_items(Item* items, Item* other, std::int64_t n, int first_bit, int bits, bool parallel);
 
@@ -57,10 +58,10 @@ template <class T> IndexedItem<T>* sort_indexed(IndexedItem<T>* items, std::int6
   return sort_items(items, items + n, n, sizeof(T) == 8 ? 0 : 32, 8 * static_cast<int>(sizeof(T)), parallel);
 }
 
-// Lines so long that several workers share one; shorter ones are shared out.
+// From this length on, several workers share one line; shorter lines are distributed to the workers.
 inline constexpr std::int64_t kLongLine = std::int64_t{1} << 17;
 
-// line(i, parallel) for each of `count` lines of n elements.
+// Calls line(i, parallel) for each of `count` lines of n elements.
 inline void for_each_line(std::int64_t count, std::int64_t n,
                           FunctionRef<void(std::int64_t i, bool parallel)> line) {
   if (n >= kLongLine) {

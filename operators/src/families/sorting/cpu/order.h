@@ -1,4 +1,4 @@
-// The elements of every dtype as unsigned integers of the same order.
+// Keys: the elements of every dtype as unsigned integers of the same order.
 #pragma once
 
 #include <bit>
@@ -26,7 +26,7 @@ template <class T> inline constexpr bool kHasNaN = kInfinityBits<T> != 0;
 template <class T>
 inline constexpr auto kSignBit = static_cast<BitsOf<T>>(BitsOf<T>{1} << (8 * sizeof(T) - 1));
 
-// A NaN loses its sign and is above infinity; -0 is below 0.
+// A key that distinguishes -0 from 0: -0 is below 0. A NaN loses its sign and is above infinity.
 template <class T> BitsOf<T> exact_key(T value) {
   using Bits = BitsOf<T>;
   auto bits = std::bit_cast<Bits>(value);
@@ -54,7 +54,7 @@ template <class T> T value_of_key(BitsOf<T> key) {
   }
 }
 
-// Equal for -0 and 0, and for all NaNs.
+// key_of() is equal for -0 and 0, and for all NaNs.
 template <class T> inline constexpr auto kNaNKey = static_cast<BitsOf<T>>(~BitsOf<T>{0});
 template <class T> BitsOf<T> key_of(T value) {
   if constexpr (kHasNaN<T>) {

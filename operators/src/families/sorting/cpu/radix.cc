@@ -1,6 +1,6 @@
-// Radix sort. A long line is first parted by its highest digit, in chunks that have places of their own for every digit; each
-// part is then sorted by its other digits, the lowest first. All of this is stable, so that the result does not depend on
-// workers.
+// Radix sort. A long line is first partitioned by its highest digit, in chunks with separate write positions
+// for every digit; each partition is then sorted by its other digits, the lowest first. All steps are stable,
+// so the result does not depend on the workers.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -15,8 +15,8 @@ namespace heddle::cpu_kernels {
 
 namespace {
 
-constexpr std::int64_t kFew = 128;        // a radix sort's counters cost more
-constexpr std::int64_t kSmall = 1 << 13;  // short digits have fewer counters
+constexpr std::int64_t kFew = 128;        // up to here std::sort is faster than counting digits
+constexpr std::int64_t kSmall = 1 << 13;  // up to here short digits, with fewer counters, are faster
 constexpr std::int64_t kMostChunks = 64;
 constexpr int kTopBits = 11;
 constexpr std::size_t kTopDigits = std::size_t{1} << kTopBits;
@@ -28,8 +28,8 @@ template <std::size_t kDigits, class Item> std::size_t digit_of(const Item& item
   return static_cast<std::size_t>(bits_in(item) >> shift) & (kDigits - 1);
 }
 
-// By bits first to last - 1. Returns where the items are then: items or other. All digits are counted in one go; one that is
-// the same in all items moves nothing.
+// Sorts by bits first to last - 1. Returns the sorted items: `items` or `other`. Counts all digits in one
+// pass; skips a digit that is the same in all items.
 template <int kBits, class Item>
 Item* sort_by_digits(Item* items, Item* other, std::int64_t n, int first, int last) {
   constexpr std::size_t kDigits = std::size_t{1} << kBits;
@@ -60,7 +60,8 @@ template <class Item> Item* sort_line(Item* items, Item* other, std::int64_t n, 
                      : sort_by_digits<11>(items, other, n, first, last);
 }
 
-// Moves the items to `other` by the digit at `shift`. Returns where each digit's begin there, and n.
+// Moves the items to `other`, grouped by the digit at `shift`. Returns where the items of each digit begin in
+// `other`, then n.
 template <class Item>
 std::vector<std::int64_t> part(const Item* items, Item* other, std::int64_t n, int shift) {
   const std::int64_t chunk = std::max(kElementGrain, (n + kMostChunks - 1) / kMostChunks);

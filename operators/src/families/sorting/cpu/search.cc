@@ -1,4 +1,4 @@
-// Places in sorted arrays, and counts of bins.
+// Kernels that search sorted arrays and count bins.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -37,8 +37,8 @@ void search_kernel(const KernelContext&, const NDArray& sorted, const NDArray& v
 
 double half(double x) { return x / 2; }
 
-// Which bin x is in. The guess by division is right but for rounding, and for edges that were rounded to halves. It is made of
-// halves, since the distance of the largest numbers overflows; where all edges are equal, it is no number.
+// The bin of x. The guess by division is right up to rounding, also that of edges to half precision. It uses
+// halved values, since the difference of the largest numbers overflows; it is NaN where all edges are equal.
 template <class T> std::int64_t bin_of(T x, const T* edges, std::int64_t bins, double per_half) {
   const double guess = (half(x) - half(edges[0])) * per_half, last = static_cast<double>(bins - 1);
   const std::int64_t bin = guess > 0 ? static_cast<std::int64_t>(std::min(guess, last)) : 0;

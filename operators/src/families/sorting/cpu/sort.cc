@@ -1,4 +1,4 @@
-// Sorted lines, and the elements of some ranks.
+// Kernels that sort lines, and that select the elements of some ranks.
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
@@ -16,13 +16,13 @@ template <class Item> std::size_t bytes_of(std::int64_t n) {
   return static_cast<std::size_t>(n) * sizeof(Item);
 }
 
-// body(begin, end) over n elements.
+// Calls body(begin, end) for ranges of n elements.
 template <class F> void run(std::int64_t n, bool parallel, const F& body) {
   if (parallel) return parallel_chunks(n, kElementGrain, body);
   body(std::int64_t{0}, n);
 }
 
-// Zeros of both signs are equal: they go back into the order in which x has them. `sorted` are exact keys.
+// Zeros of both signs are equal, so writes them to y in their order in x. `sorted` are exact keys.
 template <class T, class Item>
 void restore_zeros(const T* x, T* y, std::int64_t n, const Item* sorted, bool descending) {
   const auto negative = exact_key(static_cast<T>(-0.0f)), positive = exact_key(static_cast<T>(0.0f));
@@ -49,7 +49,7 @@ template <class T> void sort_values(const T* x, T* y, std::int64_t n, bool desce
   if constexpr (kHasNaN<T>) restore_zeros(x, y, n, sorted, descending);
 }
 
-// Writes the elements that the items stand for; `values` may be null.
+// Writes the indices of the items, and their elements in x unless `values` is null.
 template <class T>
 void write_chosen(const IndexedItem<T>* items, std::int64_t n, const T* x, T* values, std::int64_t* indices,
                   bool parallel) {
@@ -90,8 +90,9 @@ void sort_kernel(const KernelContext&, const NDArray& x, const NDArray& values, 
   });
 }
 
-// Up to kFewChosen lowest items of a line are chosen in one pass over its elements. A block of kBlock elements is skipped if none of
-// them is lower than the highest item chosen so far: one vector comparison finds that out.
+// Up to kFewChosen lowest items of a line are selected in one pass over its elements. A block of kBlock
+// elements is skipped if none is lower than the highest item selected so far, which one vector comparison
+// finds out.
 constexpr std::int64_t kFewChosen = 32, kBlock = 64;
 
 template <bool descending, class T> bool any_below(const T* x, BitsOf<T> highest) {
@@ -103,7 +104,7 @@ template <bool descending, class T> bool any_below(const T* x, BitsOf<T> highest
   return any != 0;
 }
 
-// The `count` lowest items of x[begin .. end), which has as many, in order.
+// Selects the `count` lowest items of x[begin .. end), which has at least as many, in order.
 template <bool descending, class T>
 void choose_lowest(const T* x, std::int64_t begin, std::int64_t end, std::int64_t count,
                    IndexedItem<T>* chosen) {
@@ -123,7 +124,7 @@ void choose_lowest(const T* x, std::int64_t begin, std::int64_t end, std::int64_
   }
 }
 
-// A long line is shared out: what is lowest in a part is chosen from again.
+// Splits a long line among workers; the lowest items of all parts are then merged.
 template <bool descending, class T>
 void choose_in_line(const T* x, std::int64_t n, std::int64_t count, IndexedItem<T>* chosen) {
   constexpr std::int64_t kMostParts = 64;
@@ -146,7 +147,7 @@ void choose_few(const T* x, std::int64_t n, std::int64_t count, bool descending,
   choose_in_line<false>(x, n, count, chosen);
 }
 
-// Moves the items of ranks first to last - 1 to their places, in order.
+// Moves the items of ranks first to last - 1 to positions first to last - 1, sorted.
 template <class Item> void select(Item* items, std::int64_t n, std::int64_t first, std::int64_t last) {
   if (first > 0) std::nth_element(items, items + first, items + n);
   if (last < n) std::nth_element(items + first, items + last, items + n);

@@ -1,4 +1,5 @@
-// Distinct elements. Integers of a short range are counted in a table, few other elements in a hash table; else x is sorted.
+// Kernel of distinct elements. Integers of a small range are counted in a table, few distinct elements in a
+// hash table; otherwise x is sorted.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -18,17 +19,17 @@ namespace heddle::cpu_kernels {
 
 namespace {
 
-constexpr std::int64_t kFewElements = 128;  // std::sort is as fast
+constexpr std::int64_t kFewElements = 128;  // up to here sorting is as fast
 constexpr std::size_t kMostDistinct = 4096;
 constexpr std::int64_t kMostChunks = 64;
 
-// How x is cut, so that several workers can count.
+// How x is split into chunks, so that several workers can count.
 struct Chunks {
   explicit Chunks(std::int64_t n)
       : elements(n),
         size(n < kLongLine ? n : std::max(kElementGrain, (n + kMostChunks - 1) / kMostChunks)),
         number((n + size - 1) / size) {}
-  // body(chunk, begin, end)
+  // Calls body(chunk, begin, end) for each chunk.
   void each(FunctionRef<void(std::size_t chunk, std::int64_t begin, std::int64_t end)> body) const {
     parallel_chunks(number, 1, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t c = first; c < last; ++c)
@@ -38,13 +39,13 @@ struct Chunks {
   std::int64_t elements, size, number;
 };
 
-// Where unique_kernel writes indices, inverse and counts; null where only the distinct values are wanted.
+// Where to write indices, inverse and counts; null if only the distinct values are wanted.
 struct Found {
   std::int64_t *indices, *inverse, *counts;
   bool all() const { return indices; }
 };
 
-// Up to kMostDistinct keys, in the order in which they came.
+// A hash table of up to kMostDistinct keys, in the order in which they were added.
 template <class Bits> class FewKeys {
  public:
   struct Entry {
@@ -56,7 +57,7 @@ template <class Bits> class FewKeys {
       : slots_(std::bit_ceil(4 * std::min(static_cast<std::size_t>(elements), kMostDistinct)), 0),
         shift_(64 - std::countr_zero(slots_.size())) {}
 
-  // Its number, or -1 if there are too many.
+  // Adds `count` to the key's entry; returns the entry's number, or -1 if there are too many keys.
   std::int64_t add(Bits key, std::int64_t first, std::int64_t count) {
     std::size_t slot = (std::uint64_t{key} * 0x9e3779b97f4a7c15) >> shift_;  // Fibonacci hashing
     for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
@@ -74,19 +75,20 @@ template <class Bits> class FewKeys {
   const std::vector<Entry>& entries() const { return entries_; }
 
  private:
-  std::vector<std::uint16_t> slots_;  // number of the entry + 1; 0: none
+  std::vector<std::uint16_t> slots_;  // entry number + 1; 0: empty
   int shift_;
   std::vector<Entry> entries_;
 };
 
-// The keys that one chunk of x has, and the number that each of them has among the keys of all chunks.
+// The distinct keys of one chunk of x, and the number of each among the keys of all chunks.
 template <class T> struct ChunkKeys {
   FewKeys<BitsOf<T>> keys;
   std::vector<std::int64_t> ranks;
   bool complete = true;
 };
 
-// Counts x[begin .. end). Fails for too many keys, and for NaNs that are distinct.
+// Counts the keys of x[begin .. end). Clears chunk.complete for too many keys, or a NaN if NaNs are not
+// equal.
 template <class T>
 void count_keys(const T* x, std::int64_t begin, std::int64_t end, bool equal_nan, std::int64_t* inverse,
                 ChunkKeys<T>& chunk) {
@@ -102,7 +104,7 @@ void count_keys(const T* x, std::int64_t begin, std::int64_t end, bool equal_nan
   }
 }
 
-// The keys of the least and of the largest element.
+// The keys of the smallest and of the largest element.
 template <class T> std::array<BitsOf<T>, 2> range_of(const T* x, std::int64_t begin, std::int64_t end) {
   T least = x[begin], most = least;
   for (std::int64_t i = begin; i < end; ++i) {
@@ -113,10 +115,11 @@ template <class T> std::array<BitsOf<T>, 2> range_of(const T* x, std::int64_t be
   return {key_of(least), key_of(most)};
 }
 
-// Which of the keys from `least` on, as many as there are places, x[begin .. end) has; with `all` their first indices and counts.
+// Which of the `places` keys from `least` on occur in x[begin .. end); with `all` also their first indices
+// and counts.
 template <class T> class KeyTable {
  public:
-  // False if an element has no place.
+  // Returns false if an element's key is outside the table.
   bool count(const T* x, std::int64_t begin, std::int64_t end, BitsOf<T> least, std::size_t places,
              bool all) {
     seen.resize(places);
@@ -135,7 +138,8 @@ template <class T> class KeyTable {
     return static_cast<std::size_t>(static_cast<BitsOf<T>>(key_of(value) - least));
   }
 
-  static constexpr std::int64_t kBlock = 2048;  // stays in the core's cache between the two looks at it
+  // Small enough to stay in the core's cache between range_of() and the second pass.
+  static constexpr std::int64_t kBlock = 2048;
   std::vector<std::uint8_t> seen;
   std::vector<std::int64_t> firsts, counts;
 
@@ -154,7 +158,8 @@ template <class T> class KeyTable {
   }
 };
 
-// The number of distinct integers, or nothing if they have no places in a table around those of the first block.
+// Finds distinct integers by a KeyTable around the keys of the first block. Returns their number; nullopt if
+// a key is outside the table.
 template <class T>
 std::optional<std::int64_t> by_table(const T* x, std::int64_t n, T* values, const Found& to) {
   constexpr std::uint64_t kMostPlaces = 16384, kMargin = 4096;
@@ -199,7 +204,8 @@ std::optional<std::int64_t> by_table(const T* x, std::int64_t n, T* values, cons
   return found;
 }
 
-// What the chunks have counted, together; each chunk's ranks are then the numbers of its keys there. Nothing if there are too many.
+// Merges the keys of all chunks; each chunk's ranks become the numbers of its keys in the result. Returns
+// nullopt if there are too many.
 template <class T>
 std::optional<FewKeys<BitsOf<T>>> joined(std::vector<ChunkKeys<T>>& parts, std::int64_t n) {
   FewKeys<BitsOf<T>> all(n);
@@ -213,7 +219,7 @@ std::optional<FewKeys<BitsOf<T>>> joined(std::vector<ChunkKeys<T>>& parts, std::
   return all;
 }
 
-// The number of distinct elements, or nothing if there are too many.
+// Finds distinct elements by hash tables. Returns their number; nullopt if there are too many.
 template <class T>
 std::optional<std::int64_t> by_counting(const T* x, std::int64_t n, bool equal_nan, T* values,
                                         const Found& to) {
@@ -221,7 +227,7 @@ std::optional<std::int64_t> by_counting(const T* x, std::int64_t n, bool equal_n
   const Chunks chunks(n);
   std::vector<ChunkKeys<T>> parts(static_cast<std::size_t>(chunks.number),
                                   ChunkKeys<T>{Keys(chunks.size), {}});
-  // What has too many keys often shows it in its first chunk.
+  // Counts the first chunk alone: if x has too many distinct keys, this chunk often has, too.
   count_keys(x, 0, std::min(n, chunks.size), equal_nan, to.inverse, parts[0]);
   if (!parts[0].complete) return {};
   chunks.each([&](std::size_t chunk, std::int64_t begin, std::int64_t end) {
@@ -279,7 +285,7 @@ std::int64_t by_sorting(const T* x, std::int64_t n, bool equal_nan, T* values, c
   return found;
 }
 
-// Integers alone: their keys are all that there is.
+// Sorts the keys alone. For integers, where key and value determine each other.
 template <class T> std::int64_t by_sorting_keys(const T* x, std::int64_t n, T* values) {
   using Item = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
   const Scratch memory(static_cast<std::size_t>(2 * n) * sizeof(Item));
