@@ -11,9 +11,9 @@
 namespace heddle::bench {
 namespace {
 
-using kv_detail::Message;
-using kv_detail::Peer;
-using kv_detail::Transport;
+using net_detail::Message;
+using net_detail::Peer;
+using net_detail::Transport;
 
 constexpr std::size_t kPiece = 1 << 20;  // the store's piece size
 constexpr std::uint64_t kMostKeys = 1 << 20, kMostBytes = 1 << 30;
@@ -45,7 +45,7 @@ Head decode(std::span<const std::byte> bytes) {
 }
 
 void send_pieces(Transport& transport, Peer peer, What what, std::uint32_t key,
-                 const kv_detail::Payload& all) {
+                 const net_detail::Payload& all) {
   const std::size_t size = all.bytes.size();
   for (std::size_t offset = 0; offset < size; offset += kPiece) {
     transport.send(peer, {encode({.what = what, .key = key, .offset = offset, .bytes = size}),
@@ -59,10 +59,10 @@ std::span<std::byte> place_of(const Head& head, std::span<std::byte> value, std:
   return value.subspan(head.offset, bytes);
 }
 
-class Echo final : kv_detail::Receiver {
+class Echo final : net_detail::Receiver {
  public:
   explicit Echo(const ServerSetup& setup)
-      : transport_(kv_detail::make_transport(transport_options(setup.transport, setup.keys), *this)),
+      : transport_(net_detail::make_transport(transport_options(setup.transport, setup.keys), *this)),
         address_(transport_->listen(setup.host + ":0")) {}
 
   const std::string& address() const { return address_; }
@@ -100,10 +100,10 @@ class Echo final : kv_detail::Receiver {
   std::vector<Value> values_;
 };
 
-class BareUser final : public StoreUser, kv_detail::Receiver {
+class BareUser final : public StoreUser, net_detail::Receiver {
  public:
   explicit BareUser(const UserOptions& options)
-      : transport_(kv_detail::make_transport(transport_options(options.transport, options.keys), *this)),
+      : transport_(net_detail::make_transport(transport_options(options.transport, options.keys), *this)),
         server_(transport_->connect(options.address)) {}
 
   void make(std::size_t keys, std::size_t bytes) override {

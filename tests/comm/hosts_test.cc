@@ -10,12 +10,13 @@
 #include <doctest/doctest.h>
 
 #include "algorithms/algorithms.h"
-#include "net/ring_connection.h"
+#include "connection/ring_connection.h"
 #include "tcp/tcp_transport.h"
 #include "thread_ranks.h"
 
 using namespace heddle;
 using namespace heddle::comm_detail;
+using namespace heddle::net_detail;
 using heddle::test::run_ranks;
 using heddle::test::text_of;
 

@@ -5,14 +5,14 @@
 #include <optional>
 #include <stdexcept>
 
-#include "net/connection.h"
+#include "connection/connection.h"
 
 namespace heddle::test {
 
-class SocketlessConnection : public comm_detail::Connection {
+class SocketlessConnection : public net_detail::Connection {
  public:
   std::optional<pollfd> before_sleep(bool, bool) override { return std::nullopt; }
-  const comm_detail::Socket& socket() const override { throw std::logic_error("there is no socket"); }
+  const net_detail::Socket& socket() const override { throw std::logic_error("there is no socket"); }
   void finish_sending() override {}
   bool all_delivered() override { return true; }
 };

@@ -11,6 +11,7 @@
 #include "transport/send_queue.h"
 
 using namespace heddle::kv_detail;
+using namespace heddle::net_detail;
 
 TEST_CASE("client: a connection is given up soon after the scheduler would know that a backup is gone") {
   using namespace std::chrono_literals;

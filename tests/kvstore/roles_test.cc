@@ -18,6 +18,7 @@
 
 using namespace heddle;
 using namespace heddle::kv_detail;
+using namespace heddle::net_detail;
 using namespace heddle::test;
 using namespace std::chrono_literals;
 

@@ -14,10 +14,10 @@
 #include "arguments.h"
 #include "core_host.h"
 #include "server/state_stream.h"
+#include "stores/update_rule.h"
 #include "wire/row_state.h"
 #include "wire/rows.h"
 #include "wire/state_blob.h"
-#include "wire/update_rule.h"
 
 using namespace heddle;
 using namespace heddle::kv_detail;

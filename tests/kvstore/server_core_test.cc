@@ -11,8 +11,8 @@
 #include <heddle/optimizer.h>
 
 #include "core_host.h"
+#include "stores/update_rule.h"
 #include "wire/state_blob.h"
-#include "wire/update_rule.h"
 
 using namespace heddle;
 using namespace heddle::kv_detail;

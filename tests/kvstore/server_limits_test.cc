@@ -13,13 +13,14 @@
 #include <heddle/server.h>
 
 #include "arguments.h"
+#include "connection/socket.h"
 #include "core_host.h"
-#include "net/socket.h"
 #include "transport/address.h"
 #include "transport/frame.h"
 
 using namespace heddle;
 using namespace heddle::kv_detail;
+using namespace heddle::net_detail;
 using namespace std::chrono_literals;
 
 namespace {
@@ -244,7 +245,7 @@ class Deaf {
     }
     return true;
   }
-  comm_detail::Socket socket_;
+  net_detail::Socket socket_;
 };
 
 }  // namespace

@@ -7,10 +7,12 @@
 
 #include <heddle/comm_error.h>
 
-#include "net/environment.h"
-#include "net/socket.h"
+#include "connection/environment.h"
+#include "connection/socket.h"
 
 namespace heddle::comm_detail {
+
+using namespace net_detail;
 namespace {
 
 constexpr std::size_t kLongestName = 64;

@@ -12,7 +12,7 @@
 
 #include "bootstrap/ancestor.h"
 #include "bootstrap/host_list.h"
-#include "net/interfaces.h"
+#include "connection/interfaces.h"
 
 namespace heddle {
 namespace {

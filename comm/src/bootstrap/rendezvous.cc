@@ -10,9 +10,11 @@
 
 #include "bootstrap/rendezvous_socket.h"
 #include "bootstrap/rendezvous_wire.h"
-#include "net/environment.h"
+#include "connection/environment.h"
 
 namespace heddle::comm_detail {
+
+using namespace net_detail;
 namespace {
 
 using Clock = std::chrono::steady_clock;

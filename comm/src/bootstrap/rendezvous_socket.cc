@@ -15,10 +15,12 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
-#include "net/interfaces.h"
-#include "net/socket.h"
+#include "connection/interfaces.h"
+#include "connection/socket.h"
 
 namespace heddle::comm_detail {
+
+using namespace net_detail;
 namespace {
 
 struct Address {

@@ -11,9 +11,11 @@
 
 #include <heddle/comm_error.h>
 
-#include "net/tls_connection.h"
+#include "security/tls_connection.h"
 
 namespace heddle::comm_detail {
+
+using namespace net_detail;
 
 constexpr std::size_t kLongestText = 64 * 1024;
 

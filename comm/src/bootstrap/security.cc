@@ -5,11 +5,13 @@
 #include <heddle/comm_error.h>
 #include <heddle/comm_keys.h>
 
-#include "net/environment.h"
-#include "net/interfaces.h"
-#include "net/tls_connection.h"
+#include "connection/environment.h"
+#include "connection/interfaces.h"
+#include "security/tls_connection.h"
 
 namespace heddle::comm_detail {
+
+using namespace net_detail;
 
 Security::Security(const KeyFiles& files)
     : tls_(make_tls_context(files)), own_key_(fingerprint_of(files.key.get())), files_(files) {}

@@ -4,12 +4,16 @@
 #include <memory>
 #include <string>
 
-#include "net/connection.h"
-#include "net/key_files.h"
+#include "connection/connection.h"
+#include "security/key_files.h"
+
+namespace heddle::net_detail {
+class TlsContext;
+}
 
 namespace heddle::comm_detail {
 
-class TlsContext;
+using namespace net_detail;
 
 // How the connections at an address are secured: not at all, or by TLS with this user's keys. A value.
 class Security {

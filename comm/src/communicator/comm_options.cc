@@ -10,10 +10,12 @@
 #include <unistd.h>
 #include <vector>
 
+#include "connection/environment.h"
 #include "device/nccl_backend.h"
-#include "net/environment.h"
 
 namespace heddle::comm_detail {
+
+using namespace net_detail;
 namespace {
 
 // Deadlines of longer timeouts could overflow.

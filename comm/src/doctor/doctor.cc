@@ -15,11 +15,13 @@
 
 #include "bootstrap/security.h"
 #include "communicator/comm_options.h"
+#include "connection/environment.h"
+#include "connection/interfaces.h"
 #include "doctor/doctor_checks.h"
-#include "net/environment.h"
-#include "net/interfaces.h"
 
 namespace heddle::comm_detail {
+
+using namespace net_detail;
 namespace {
 
 using Level = Finding::Level;

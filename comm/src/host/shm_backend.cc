@@ -9,10 +9,12 @@
 #include <unistd.h>
 
 #include "bootstrap/host_id.h"
+#include "connection/shared_memory.h"
 #include "host/host_backend.h"
-#include "net/shared_memory.h"
 
 namespace heddle::comm_detail {
+
+using namespace net_detail;
 namespace {
 
 // Address space for shared arrays; only pages that are used take memory.

@@ -15,13 +15,15 @@
 #include <vector>
 
 #include "bootstrap/survivors.h"
-#include "net/connection.h"
+#include "connection/connection.h"
 #include "tcp/call_watch.h"
 #include "tcp/deadlock_search.h"
 #include "tcp/fault_state.h"
 #include "tcp/frame.h"
 
 namespace heddle::comm_detail {
+
+using namespace net_detail;
 
 // Owns the control connections. It writes failures that it detects or receives into the fault state, and sends every
 // failure that is there to all other ranks, so that a rank receives the failure before another rank's leave message

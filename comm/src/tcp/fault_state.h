@@ -5,10 +5,12 @@
 #include <mutex>
 #include <vector>
 
+#include "connection/socket.h"
 #include "core/failure.h"
-#include "net/socket.h"
 
 namespace heddle::comm_detail {
+
+using namespace net_detail;
 
 // Thread-safe. The first failure is kept for good.
 class FaultState {

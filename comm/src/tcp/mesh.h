@@ -8,10 +8,12 @@
 
 #include "bootstrap/rendezvous.h"
 #include "bootstrap/security.h"
-#include "net/connection.h"
+#include "connection/connection.h"
 #include "tcp/frame.h"
 
 namespace heddle::comm_detail {
+
+using namespace net_detail;
 
 // The two connections with another rank. Both are null for this rank itself.
 struct Link {

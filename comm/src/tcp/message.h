@@ -4,11 +4,13 @@
 #include <span>
 #include <string>
 
+#include "connection/connection.h"
 #include "core/transport.h"
-#include "net/connection.h"
 #include "tcp/frame.h"
 
 namespace heddle::comm_detail {
+
+using namespace net_detail;
 
 class OutgoingMessage {
  public:

@@ -8,10 +8,12 @@
 #include <heddle/comm_error.h>
 
 #include "bootstrap/host_id.h"
-#include "net/ring_connection.h"
-#include "net/shared_memory.h"
+#include "connection/ring_connection.h"
+#include "connection/shared_memory.h"
 
 namespace heddle::comm_detail {
+
+using namespace net_detail;
 namespace {
 
 // The ring buffers between two ranks, in memory of the lower one.

@@ -2,10 +2,12 @@
 
 #include "algorithms/tuning.h"
 #include "bootstrap/host_id.h"
-#include "net/interfaces.h"
+#include "connection/interfaces.h"
 #include "tcp/mpi_connections.h"
 
 namespace heddle::comm_detail {
+
+using namespace net_detail;
 namespace {
 
 bool one_host(Rendezvous& rendezvous) {

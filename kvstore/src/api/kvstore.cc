@@ -2,8 +2,8 @@
 #include <heddle/compression.h>
 #include <heddle/kvstore.h>
 
-#include "client/dist_store.h"
 #include "stores/allreduce_store.h"
+#include "stores/dist_types.h"
 #include "stores/local_store.h"
 #include "stores/row_values.h"
 
@@ -15,6 +15,12 @@ void check_no_placement(const std::string& type, const KVStoreOptions& options) 
   if (options.placement.empty() || options.placement == "hash") return;
   throw InvalidArgument("KVStore::create: " + type + " stores have no servers that placement " +
                         options.placement + " could choose from");
+}
+
+std::unique_ptr<KVStore> dist_store(const std::string& type, const KVStoreOptions& options) {
+  if (make_heddle_dist_store) return std::unique_ptr<KVStore>(make_heddle_dist_store(type, options));
+  throw InvalidArgument("KVStore::create: " + type +
+                        " stores are in the library heddle::servers, with which this program is not linked");
 }
 
 [[noreturn]] void no_such_type(const std::string& type) {
@@ -32,7 +38,7 @@ std::unique_ptr<KVStore> KVStore::create(const std::string& type, const KVStoreO
                                          Where where) {
   if (type == "allreduce") return create(type, Communicator::create(), options, where);
   const CallSite site(where);
-  if (is_dist_type(type)) return make_dist_store(type, options);
+  if (is_dist_type(type)) return dist_store(type, options);
   if (type != "local") no_such_type(type);
   check_no_placement(type, options);
   for (const std::string& codec : {options.compression, options.pull_compression}) {

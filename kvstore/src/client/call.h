@@ -13,6 +13,8 @@
 
 namespace heddle::kv_detail {
 
+using namespace net_detail;
+
 // One request, and what to do with its reply.
 struct Call {
   Request request{};              // the client sets its number

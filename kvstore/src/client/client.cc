@@ -16,6 +16,8 @@
 #include "wire/protocol.h"
 
 namespace heddle::kv_detail {
+
+using namespace net_detail;
 namespace {
 
 constexpr std::chrono::seconds kStalled{5};  // how long nothing has moved when a server first reports a stall

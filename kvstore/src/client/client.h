@@ -33,6 +33,8 @@
 
 namespace heddle::kv_detail {
 
+using namespace net_detail;
+
 class Client final : public ProgressSource, Receiver {
  public:
   // With a scheduler, blocks until it has named all servers, and throws StoreError if it does not.

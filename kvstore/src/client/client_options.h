@@ -14,6 +14,8 @@
 
 namespace heddle::kv_detail {
 
+using namespace net_detail;
+
 struct ClientOptions {
   std::vector<std::string> servers{};  // HOST:PORT of each; a scheduler names them itself
   std::string scheduler{};             // HOST:PORT; empty: none

@@ -90,8 +90,6 @@ void find_addresses(kv_detail::ClientOptions& options, const std::string& type) 
 
 }  // namespace
 
-bool is_dist_type(const std::string& type) { return type.starts_with(kPrefix); }
-
 std::unique_ptr<KVStore> make_dist_store(const std::string& type, const KVStoreOptions& given) {
   const std::string pull = given.pull_compression.empty() ? variable("HEDDLE_STORE_PULL_COMPRESSION", "none")
                                                           : given.pull_compression;
@@ -109,3 +107,8 @@ std::unique_ptr<KVStore> make_dist_store(const std::string& type, const KVStoreO
 }
 
 }  // namespace heddle
+
+extern "C" heddle::KVStore* make_heddle_dist_store(const std::string& type,
+                                                   const heddle::KVStoreOptions& options) {
+  return heddle::make_dist_store(type, options).release();
+}

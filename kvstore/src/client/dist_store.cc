@@ -16,9 +16,9 @@
 #include "stores/adding.h"
 #include "stores/agreement.h"
 #include "stores/local_store.h"
+#include "stores/update_rule.h"
 #include "wire/row_state.h"
 #include "wire/state_blob.h"
-#include "wire/update_rule.h"
 
 namespace heddle {
 namespace {

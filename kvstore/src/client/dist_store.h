@@ -113,6 +113,5 @@ class DistStore final : public KVStore {
 // Makes a store of the type "dist_sync", "dist_async" or "dist_ssp:3" from environment variables
 // (docs/kvstore.md). Throws InvalidArgument naming the variable that is missing or wrong.
 std::unique_ptr<KVStore> make_dist_store(const std::string& type, const KVStoreOptions& options);
-bool is_dist_type(const std::string& type);
 
 }  // namespace heddle

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "wire/bytes.h"
+#include "transport/bytes.h"
 
 namespace heddle::kv_detail {
+
+using namespace net_detail;
 namespace {
 
 using Level = ServerEvent::Level;

@@ -9,9 +9,11 @@
 #include <curl/curl.h>
 
 #include "membership/flat_json.h"
-#include "wire/bytes.h"
+#include "transport/bytes.h"
 
 namespace heddle::kv_detail {
+
+using namespace net_detail;
 namespace {
 
 using Clock = std::chrono::steady_clock;

@@ -1,9 +1,11 @@
 #include "membership/etcd_finder.h"
 
 #include "membership/leadership.h"
-#include "wire/bytes.h"
+#include "transport/bytes.h"
 
 namespace heddle::kv_detail {
+
+using namespace net_detail;
 namespace {
 
 constexpr std::chrono::milliseconds kLimit{1000};

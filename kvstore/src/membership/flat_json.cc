@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <cstdio>
 
-#include "wire/bytes.h"
+#include "transport/bytes.h"
 
 namespace heddle::kv_detail {
+
+using namespace net_detail;
 namespace {
 
 constexpr int kMostLevels = 16;

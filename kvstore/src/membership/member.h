@@ -18,6 +18,8 @@
 
 namespace heddle::kv_detail {
 
+using namespace net_detail;
+
 struct MemberOptions {
   std::string scheduler{};  // HOST:PORT of the scheduler
   // Finds the scheduler before each attempt to connect; null: it is at `scheduler`.

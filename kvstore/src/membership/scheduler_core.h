@@ -23,6 +23,8 @@
 
 namespace heddle::kv_detail {
 
+using namespace net_detail;
+
 struct SchedulerOutbox {
   std::optional<SchedulerState> save;  // saved before the rest of the outbox is used
   std::vector<std::pair<Peer, std::vector<std::byte>>> messages;
@@ -37,7 +39,7 @@ class SchedulerCore {
   // `state`: as saved, or of a new cluster. Throws InvalidArgument for another number of servers.
   SchedulerCore(const StoreSchedulerOptions& options, SchedulerState state, Time now);
 
-  void connected(Peer peer, KeyRoles roles = comm_detail::kAllRoles);  // `roles`: those of the peer's key
+  void connected(Peer peer, KeyRoles roles = net_detail::kAllRoles);  // `roles`: those of the peer's key
   void disconnected(Peer peer, const std::string& why, Time now);
   void received(Peer peer, std::span<const std::byte> head, Time now);  // throws MalformedMessage
   // Finds processes that are gone, and changes views. To be called every 20 ms or so, after all messages.

@@ -14,6 +14,8 @@
 #include "transport/frame.h"
 
 namespace heddle::kv_detail {
+
+using namespace net_detail;
 namespace {
 
 constexpr std::uint64_t kMagic = 0x6468637365646468;  // the bytes "hddeschd"

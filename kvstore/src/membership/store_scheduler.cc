@@ -8,7 +8,7 @@
 #include "membership/etcd_state_store.h"
 #include "membership/file_state_store.h"
 #include "membership/leading_scheduler.h"
-#include "transport/stranger_log.h"
+#include "membership/stranger_log.h"
 #include "wire/views.h"
 
 namespace heddle {

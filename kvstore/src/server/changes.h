@@ -10,6 +10,8 @@
 
 namespace heddle::kv_detail {
 
+using namespace net_detail;
+
 class StateSaver;
 
 struct Change {

@@ -13,6 +13,8 @@
 
 namespace heddle::kv_detail {
 
+using namespace net_detail;
+
 using Clock = std::chrono::steady_clock;
 
 // A reply that the owner sends.

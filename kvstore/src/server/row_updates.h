@@ -11,8 +11,8 @@
 #include <heddle/ndarray.h>
 #include <heddle/optimizer.h>
 
+#include "stores/update_rule.h"
 #include "wire/state_blob.h"
-#include "wire/update_rule.h"
 
 namespace heddle::kv_detail {
 

@@ -10,10 +10,10 @@
 
 #include "membership/etcd_finder.h"
 #include "membership/member.h"
+#include "membership/stranger_log.h"
 #include "server/keep_alive.h"
 #include "server/server_node.h"
 #include "transport/address.h"
-#include "transport/stranger_log.h"
 #include "transport/time_share.h"
 #include "wire/views.h"
 

@@ -16,6 +16,8 @@
 
 namespace heddle::kv_detail {
 
+using namespace net_detail;
+
 // What the owner has to do, in this order.
 struct Outbox {
   std::vector<Change> changes;  // the backup has to have these before workers get the replies

@@ -21,6 +21,8 @@
 
 namespace heddle::kv_detail {
 
+using namespace net_detail;
+
 // True if a scheduler assigns shards to the server.
 inline bool is_scheduled(const ServerOptions& options) {
   return !options.scheduler.empty() || !options.etcd.urls.empty();

@@ -13,6 +13,8 @@
 
 namespace heddle::kv_detail {
 
+using namespace net_detail;
+
 class ShardOwner {
  public:
   virtual ~ShardOwner() = default;

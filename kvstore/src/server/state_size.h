@@ -6,7 +6,7 @@
 
 #include <heddle/dtype.h>
 
-#include "wire/update_rule.h"
+#include "stores/update_rule.h"
 
 namespace heddle::kv_detail {
 

@@ -18,10 +18,10 @@
 #include "server/row_updates.h"
 #include "server/state_size.h"
 #include "server/stored_value.h"
+#include "stores/update_rule.h"
 #include "wire/consistency.h"
 #include "wire/messages.h"
 #include "wire/state_records.h"
-#include "wire/update_rule.h"
 
 namespace heddle::kv_detail {
 

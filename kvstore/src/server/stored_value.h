@@ -13,6 +13,8 @@
 
 namespace heddle::kv_detail {
 
+using namespace net_detail;
+
 class StoredValue {
  public:
   StoredValue(DType dtype, std::uint64_t bytes) : bytes_(bytes), dtype_(dtype) {}

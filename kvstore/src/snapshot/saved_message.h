@@ -8,6 +8,8 @@
 
 namespace heddle::kv_detail {
 
+using namespace net_detail;
+
 struct SavedMessage {
   std::vector<std::byte> head;
   Payload payload;

@@ -14,6 +14,8 @@
 #include "wire/messages.h"
 
 namespace heddle::kv_detail {
+
+using namespace net_detail;
 namespace {
 
 constexpr std::uint64_t kMagic = 0x31544f4853444448;    // the bytes "HDDSHOT1"
@@ -98,7 +100,7 @@ void SnapshotWriter::flush() {
 }
 
 void SnapshotWriter::add(std::span<const std::byte> head, std::span<const std::byte> payload) {
-  const WirePreamble preamble = kv_detail::encode(preamble_of(head, payload));
+  const WirePreamble preamble = net_detail::encode(preamble_of(head, payload));
   sum_ = chained(sum_, preamble);
   ++messages_;
   write(preamble);

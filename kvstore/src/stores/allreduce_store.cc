@@ -10,8 +10,8 @@
 
 #include "stores/agreement.h"
 #include "stores/row_values.h"
+#include "stores/update_rule.h"
 #include "stores/written_parts.h"
-#include "wire/update_rule.h"
 
 namespace heddle {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "stores/adding.h"
 #include "stores/row_values.h"
-#include "wire/update_rule.h"
+#include "stores/update_rule.h"
 
 namespace heddle {
 namespace {

@@ -8,10 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "wire/bytes.h"
+#include "transport/bytes.h"
 #include "wire/protocol.h"
 
 namespace heddle::kv_detail {
+
+using namespace net_detail;
 
 // Unlike all numbers of messages.h, replication.h and membership.h: the first byte tells who sends a message.
 enum class AdminKind : std::uint8_t { wish = 192, answer };

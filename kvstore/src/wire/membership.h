@@ -13,11 +13,13 @@
 #include <variant>
 #include <vector>
 
-#include "wire/bytes.h"
+#include "transport/bytes.h"
 #include "wire/protocol.h"
 #include "wire/views.h"
 
 namespace heddle::kv_detail {
+
+using namespace net_detail;
 
 // The numbers differ from those of messages.h: a message to the wrong kind of process is recognised.
 enum class MembershipKind : std::uint8_t {

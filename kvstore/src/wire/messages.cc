@@ -1,5 +1,6 @@
 #include "wire/messages.h"
 
+#include "wire/dtype_field.h"
 #include "wire/rows.h"
 
 namespace heddle::kv_detail {
@@ -43,7 +44,7 @@ void read_entries(Request& request, Reader& reader) {
     entry.key = reader.get<std::uint32_t>();
     entry.bytes = reader.get<std::uint32_t>();
     entry.clock = reader.get<std::uint64_t>();
-    entry.dtype = reader.get_dtype();
+    entry.dtype = get_dtype(reader);
     bytes += entry.bytes;
   }
   if (bytes > kPieceBytes || bytes != request.bytes)
@@ -63,7 +64,7 @@ Request request_from(Kind kind, Reader& reader) {
   request.kind = kind;
   request.overwrite = reader.get_flag();
   request.has_value = reader.get_flag();
-  request.dtype = reader.get_dtype();
+  request.dtype = get_dtype(reader);
   request.key = reader.get<std::uint32_t>();
   request.number = reader.get<std::uint64_t>();
   request.clock = reader.get<std::uint64_t>();

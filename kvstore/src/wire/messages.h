@@ -15,10 +15,12 @@
 
 #include <heddle/dtype.h>
 
-#include "wire/bytes.h"
+#include "transport/bytes.h"
 #include "wire/protocol.h"
 
 namespace heddle::kv_detail {
+
+using namespace net_detail;
 
 constexpr std::size_t kMaxKeyText = 1 << 10, kMaxText = 32 << 10;
 constexpr std::uint32_t kMostWorkers = 1 << 16;  // most workers of a job

@@ -15,10 +15,12 @@
 
 #include <heddle/dtype.h>
 
-#include "wire/bytes.h"
+#include "transport/bytes.h"
 #include "wire/messages.h"
 
 namespace heddle::kv_detail {
+
+using namespace net_detail;
 
 // Numbers that Kind does not have: the first byte of a message tells a primary's from a worker's.
 enum class ReplicaKind : std::uint8_t {

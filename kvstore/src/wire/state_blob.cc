@@ -2,15 +2,18 @@
 
 #include <cstring>
 
-#include "wire/bytes.h"
+#include "transport/bytes.h"
+#include "wire/dtype_field.h"
 
 namespace heddle::kv_detail {
+
+using namespace net_detail;
 namespace {
 
 constexpr std::size_t kMaxStateName = 64;
 
 NDArray blob_from(Reader& reader) {
-  const DType dtype = reader.get_dtype();
+  const DType dtype = get_dtype(reader);
   const auto bytes = reader.get<std::uint64_t>();
   const std::span<const std::byte> from = reader.get_bytes(bytes);
   const std::size_t element = size_of(dtype);

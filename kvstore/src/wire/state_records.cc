@@ -1,5 +1,6 @@
 #include "wire/state_records.h"
 
+#include "wire/dtype_field.h"
 #include "wire/rows.h"
 
 namespace heddle::kv_detail {
@@ -153,7 +154,7 @@ StateCollective collective_from(Reader& reader) {
 StateKey key_from(Reader& reader, std::uint16_t version) {
   StateKey key;
   key.name = reader.get_text(kMaxKeyText);
-  key.dtype = reader.get_dtype();
+  key.dtype = get_dtype(reader);
   key.number = reader.get<std::uint32_t>();
   key.bytes = reader.get<std::uint64_t>();
   key.rounds = reader.get<std::uint64_t>();
@@ -178,7 +179,7 @@ StateArray array_from(Reader& reader) {
   if (array.role > StateArray::Role::optimizer) throw MalformedMessage("an array of no role");
   array.overwrite = reader.get_flag();
   array.has_value = reader.get_flag();
-  array.dtype = reader.get_dtype();
+  array.dtype = get_dtype(reader);
   array.rank = reader.get<std::uint32_t>();
   array.bytes = reader.get<std::uint64_t>();
   array.row_bytes = reader.get<std::uint64_t>();

@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "wire/bytes.h"
+#include "transport/bytes.h"
 
 namespace heddle::kv_detail {
+
+using namespace net_detail;
 
 // Most servers, and most bytes of an address: such views fit into the head of one message.
 constexpr std::size_t kMostServers = 256, kMaxAddress = 128;

@@ -1,4 +1,4 @@
-#include "net/interfaces.h"
+#include "connection/interfaces.h"
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 #include <heddle/comm_error.h>
 
 using namespace heddle;
-using namespace heddle::comm_detail;
+using namespace heddle::net_detail;
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "net/key_files.h"
+#include "security/key_files.h"
 
 #include <filesystem>
 #include <string>
@@ -11,11 +11,11 @@
 #include <heddle/comm_error.h>
 
 #include "message_of.h"
-#include "net/curve_key.h"
 #include "net/tls_ends.h"
+#include "security/curve_key.h"
 
 using namespace heddle;
-using namespace heddle::comm_detail;
+using namespace heddle::net_detail;
 using namespace heddle::test;
 
 namespace {
@@ -159,10 +159,10 @@ TEST_CASE("only a line that says so lets its key administrate") {
     write_file(keys.key.allowed_file, keys.fingerprint() + " " + text + "\n");
     CHECK_FALSE(can());
   }
-  const comm_detail::KeyRoles admin{.admin = true};
-  CHECK(comm_detail::kAllRoles.includes(admin));
-  CHECK_FALSE(admin.includes(comm_detail::kAllRoles));
-  CHECK_FALSE(comm_detail::KeyRoles{.worker = true, .server = true}.includes(admin));
+  const net_detail::KeyRoles admin{.admin = true};
+  CHECK(net_detail::kAllRoles.includes(admin));
+  CHECK_FALSE(admin.includes(net_detail::kAllRoles));
+  CHECK_FALSE(net_detail::KeyRoles{.worker = true, .server = true}.includes(admin));
 }
 
 TEST_CASE("a key for ZeroMQ lies beside the other one, and its public half is in the same line") {

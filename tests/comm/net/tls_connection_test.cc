@@ -1,4 +1,4 @@
-#include "net/tls_connection.h"
+#include "security/tls_connection.h"
 
 #include <array>
 #include <poll.h>
@@ -13,7 +13,7 @@
 #include "net/tls_ends.h"
 
 using namespace heddle;
-using namespace heddle::comm_detail;
+using namespace heddle::net_detail;
 using namespace heddle::test;
 
 namespace {

@@ -13,7 +13,7 @@
 
 #include "bootstrap/security.h"
 #include "files.h"
-#include "net/tls_connection.h"
+#include "security/tls_connection.h"
 
 namespace heddle::test {
 
@@ -21,7 +21,7 @@ namespace heddle::test {
 struct Keys {
   TemporaryDirectory directory;
   CommKey key = make_comm_key(directory.path, false);
-  comm_detail::KeyFiles files() const { return comm_detail::read_key_files(directory.path).value(); }
+  net_detail::KeyFiles files() const { return net_detail::read_key_files(directory.path).value(); }
   comm_detail::Security security() const { return comm_detail::Security(files()); }
   std::string fingerprint() const { return key.line.substr(0, key.line.find(' ')); }
   void allow(const Keys& other) const {
@@ -29,22 +29,22 @@ struct Keys {
   }
 };
 
-inline std::pair<comm_detail::Socket, comm_detail::Socket> socket_pair() {
+inline std::pair<net_detail::Socket, net_detail::Socket> socket_pair() {
   int fds[2];
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0);
-  return {comm_detail::Socket(fds[0]), comm_detail::Socket(fds[1])};
+  return {net_detail::Socket(fds[0]), net_detail::Socket(fds[1])};
 }
 
 struct Ends {
-  std::unique_ptr<comm_detail::Connection> client, server;
+  std::unique_ptr<net_detail::Connection> client, server;
 };
 
-inline Ends ends_of(const Keys& client, const Keys& server, const comm_detail::TlsLimits& limits = {}) {
+inline Ends ends_of(const Keys& client, const Keys& server, const net_detail::TlsLimits& limits = {}) {
   auto [a, b] = socket_pair();
-  return {comm_detail::tls_connection(std::move(a), comm_detail::make_tls_context(client.files()),
-                                      comm_detail::TlsSide::client, limits),
-          comm_detail::tls_connection(std::move(b), comm_detail::make_tls_context(server.files()),
-                                      comm_detail::TlsSide::server, limits)};
+  return {net_detail::tls_connection(std::move(a), net_detail::make_tls_context(client.files()),
+                                     net_detail::TlsSide::client, limits),
+          net_detail::tls_connection(std::move(b), net_detail::make_tls_context(server.files()),
+                                     net_detail::TlsSide::server, limits)};
 }
 
 }  // namespace heddle::test

@@ -8,11 +8,12 @@
 #include <doctest/doctest.h>
 
 #include "../support/arguments.h"
-#include "net/socket.h"
+#include "connection/socket.h"
 #include "tcp/frame.h"
 
 using namespace heddle;
 using namespace heddle::comm_detail;
+using namespace heddle::net_detail;
 using Outcome = Decoded::Outcome;
 
 namespace {

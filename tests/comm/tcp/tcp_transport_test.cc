@@ -10,11 +10,12 @@
 #include <doctest/doctest.h>
 
 #include "arguments.h"
-#include "net/connection.h"
+#include "connection/connection.h"
 #include "thread_ranks.h"
 
 using namespace heddle;
 using namespace heddle::comm_detail;
+using namespace heddle::net_detail;
 using heddle::test::run_ranks;
 using heddle::test::text_of;
 

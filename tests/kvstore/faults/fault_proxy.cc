@@ -11,7 +11,7 @@
 namespace heddle::test {
 namespace {
 
-using comm_detail::Socket;
+using net_detail::Socket;
 
 constexpr std::size_t kChunk = 16 << 10, kMostHeld = 256 << 10;
 constexpr int kLongestDelay = 30;  // ms
@@ -24,8 +24,8 @@ constexpr std::uint64_t kMutesAreRare = 40;
 }  // namespace
 
 FaultProxy::FaultProxy(std::uint64_t seed, int rare)
-    : random_(seed), rare_(rare), listener_(comm_detail::listen_on(kHost, {0, 0}, SOMAXCONN)) {
-  address_ = std::string(kHost) + ":" + std::to_string(comm_detail::port_of(listener_));
+    : random_(seed), rare_(rare), listener_(net_detail::listen_on(kHost, {0, 0}, SOMAXCONN)) {
+  address_ = std::string(kHost) + ":" + std::to_string(net_detail::port_of(listener_));
   thread_ = std::thread([this] { run(); });
 }
 
@@ -33,7 +33,9 @@ FaultProxy::FaultProxy(const std::string& target, std::uint64_t seed, int rare) 
   set_target(target);
 }
 
-void FaultProxy::set_target(const std::string& target) { port_.store(kv_detail::parse_address(target).port); }
+void FaultProxy::set_target(const std::string& target) {
+  port_.store(net_detail::parse_address(target).port);
+}
 
 FaultProxy::~FaultProxy() {
   stopping_.store(true);
@@ -107,11 +109,11 @@ int FaultProxy::wait_time() const {
 }
 
 void FaultProxy::accept_all() {
-  while (Socket client = comm_detail::accept_from(listener_)) {
+  while (Socket client = net_detail::accept_from(listener_)) {
     Connection& one = connections_.emplace_back();
     one.sides[0] = std::move(client);
-    one.sides[1] = comm_detail::connect_to(kHost, port_.load());
-    for (const Socket& side : one.sides) comm_detail::tune_for_data(side);
+    one.sides[1] = net_detail::connect_to(kHost, port_.load());
+    for (const Socket& side : one.sides) net_detail::tune_for_data(side);
     ++accepted_;
   }
 }
@@ -175,7 +177,7 @@ void FaultProxy::forward(Connection& connection, int side, std::vector<char> chu
 void FaultProxy::replay_all() {
   for (std::vector<char>& begun : std::exchange(replays_, {})) {
     Connection& one = connections_.emplace_back();
-    one.sides[1] = comm_detail::connect_to(kHost, port_.load());
+    one.sides[1] = net_detail::connect_to(kHost, port_.load());
     one.ways[0].held = std::move(begun);
   }
 }

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "net/socket.h"
+#include "connection/socket.h"
 
 namespace heddle::test {
 
@@ -47,10 +47,10 @@ class FaultProxy {
     std::uint64_t until_chunk = 0;
   };
   struct Connection {
-    comm_detail::Socket sides[2];  // the client's, the server's
-    Way ways[2];                   // from the client, from the server
-    std::vector<char> begun{};     // the client's first bytes, for replays
-    bool mute = false;             // half-open: forwards nothing, and stays open
+    net_detail::Socket sides[2];  // the client's, the server's
+    Way ways[2];                  // from the client, from the server
+    std::vector<char> begun{};    // the client's first bytes, for replays
+    bool mute = false;            // half-open: forwards nothing, and stays open
     bool over = false;
   };
   void run();
@@ -71,8 +71,8 @@ class FaultProxy {
   std::mt19937_64 random_;
   std::atomic<int> rare_;
   std::atomic<bool> stopping_{false}, refusing_{false};
-  comm_detail::EventFd wake_;
-  comm_detail::Socket listener_;
+  net_detail::EventFd wake_;
+  net_detail::Socket listener_;
   std::string address_;
   std::list<Connection> connections_;
   std::vector<std::vector<char>> replays_;  // beginnings of connections that will be repeated

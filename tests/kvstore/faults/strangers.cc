@@ -20,17 +20,17 @@
 
 #include "arguments.h"
 #include "client/dist_store.h"
+#include "connection/socket.h"
 #include "faults/programs.h"
 #include "faults/server_process.h"
-#include "net/socket.h"
 #include "transport/address.h"
 #include "transport/frame.h"
 
 namespace heddle::test {
 namespace {
 
-using comm_detail::Socket;
 using kv_detail::Address;
+using net_detail::Socket;
 using namespace std::chrono_literals;
 
 constexpr std::size_t kOpen = 300;  // unauthenticated connections open at once, besides the slow ones

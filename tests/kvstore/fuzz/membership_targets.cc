@@ -12,6 +12,7 @@ namespace heddle::fuzz {
 namespace {
 
 using namespace kv_detail;
+using namespace heddle::net_detail;
 
 const Views kViews{.version = 7,
                    .servers = {{0, 11, "10.0.0.1:9463"}, {1, 12, "[::1]:1"}},

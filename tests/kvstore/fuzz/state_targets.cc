@@ -23,6 +23,7 @@ namespace heddle::fuzz {
 namespace {
 
 using namespace kv_detail;
+using namespace heddle::net_detail;
 
 struct Parts {
   Bytes head, payload;

@@ -4,8 +4,8 @@
 
 #include <heddle/comm_error.h>
 
+#include "connection/connection.h"
 #include "fuzz/fuzz_target.h"
-#include "net/connection.h"
 #include "transport/frame.h"
 #include "transport/net_handshake.h"
 #include "transport/net_messages.h"
@@ -13,8 +13,8 @@
 namespace heddle::fuzz {
 namespace {
 
-using namespace kv_detail;
-using comm_detail::Step;
+using namespace net_detail;
+using net_detail::Step;
 
 constexpr FrameLimits kLimits{.head = 2000, .payload = 5000};
 
@@ -69,10 +69,10 @@ std::vector<Bytes> frame_seeds() {
 // --- streams
 
 // A connection that delivers an input's bytes in chunks.
-class Stream final : public comm_detail::Connection {
+class Stream final : public net_detail::Connection {
  public:
   std::optional<pollfd> before_sleep(bool, bool) override { return std::nullopt; }
-  const comm_detail::Socket& socket() const override { throw CommError("there is no socket"); }
+  const net_detail::Socket& socket() const override { throw CommError("there is no socket"); }
   void finish_sending() override {}
   bool all_delivered() override { return true; }
   Stream(Bytes bytes, std::size_t chunk) : bytes_(std::move(bytes)), chunk_(chunk) {}
@@ -180,7 +180,7 @@ bool run_handshake(Input input) {
       std::memcpy(bytes.data() + 12, &sum, sizeof sum);
     }
     Handshake handshake(side, false, false);
-    std::unique_ptr<comm_detail::Connection> connection = std::make_unique<Stream>(bytes, chunk);
+    std::unique_ptr<net_detail::Connection> connection = std::make_unique<Stream>(bytes, chunk);
     try {
       while (!handshake.step(connection)) continue;
       want(!handshake.shares_memory(), "memory shared over TCP");

@@ -5,17 +5,18 @@
 #include <heddle/error.h>
 
 #include "fuzz/fuzz_target.h"
+#include "stores/update_rule.h"
 #include "transport/address.h"
 #include "wire/administration.h"
 #include "wire/job_terms.h"
 #include "wire/messages.h"
 #include "wire/state_blob.h"
-#include "wire/update_rule.h"
 
 namespace heddle::fuzz {
 namespace {
 
 using namespace kv_detail;
+using namespace heddle::net_detail;
 
 // --- heads: an input is the payload's length, 4 bytes, and the head
 

@@ -9,10 +9,11 @@
 #include "arguments.h"
 #include "membership/etcd_client.h"
 #include "message_of.h"
-#include "wire/bytes.h"
+#include "transport/bytes.h"
 
 using namespace heddle;
 using namespace heddle::kv_detail;
+using namespace heddle::net_detail;
 
 TEST_CASE("flat json: paths and values") {
   const std::map<std::string, std::string> found = flat_json(

@@ -20,6 +20,8 @@
 
 namespace heddle::kv_detail::sim {
 
+using namespace net_detail;
+
 class Network;
 
 // A process on the network; called at `Network::now`.

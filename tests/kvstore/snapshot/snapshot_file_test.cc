@@ -22,6 +22,7 @@
 
 using namespace heddle;
 using namespace heddle::kv_detail;
+using namespace heddle::net_detail;
 using heddle::test::bytes_from;
 using heddle::test::message_of;
 using heddle::test::read_file;

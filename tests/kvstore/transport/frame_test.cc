@@ -10,7 +10,7 @@
 #include "transport/transport_rig.h"
 
 using namespace heddle;
-using namespace heddle::kv_detail;
+using namespace heddle::net_detail;
 using namespace heddle::test;
 
 namespace {

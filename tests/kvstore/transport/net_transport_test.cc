@@ -17,17 +17,18 @@
 #include <heddle/comm_error.h>
 #include <heddle/comm_keys.h>
 
+#include "connection/interfaces.h"
+#include "connection/socket.h"
 #include "files.h"
+#include "membership/stranger_log.h"
 #include "message_of.h"
-#include "net/interfaces.h"
-#include "net/socket.h"
 #include "transport/address.h"
 #include "transport/frame.h"
-#include "transport/stranger_log.h"
 #include "transport/transport_rig.h"
 
 using namespace heddle;
-using namespace heddle::kv_detail;
+using namespace heddle::net_detail;
+using heddle::kv_detail::StrangerLog;
 using namespace heddle::test;
 using namespace std::chrono_literals;
 
@@ -65,7 +66,7 @@ int mapped_memories() {
 }
 
 // Sends the hello of a client on this host; fd: its shared memory, -1 without.
-void say_hello(const comm_detail::Socket& socket, int fd = -1) {
+void say_hello(const net_detail::Socket& socket, int fd = -1) {
   std::string hello("HDKH\1", 5);
   hello += fd < 0 ? '\0' : '\1';
   hello.resize(12);
@@ -88,7 +89,7 @@ void say_hello(const comm_detail::Socket& socket, int fd = -1) {
   CHECK(sendmsg(socket.fd(), &message, MSG_NOSIGNAL) == static_cast<ssize_t>(hello.size()));
 }
 
-comm_detail::Socket local_connection(const std::string& address) {
+net_detail::Socket local_connection(const std::string& address) {
   auto socket = connect_locally(local_name("net", parse_address(address)));
   REQUIRE(socket);
   return socket;
@@ -108,7 +109,7 @@ class NoDescriptors {
 
  private:
   rlimit before_{};
-  std::vector<comm_detail::Socket> all_;
+  std::vector<net_detail::Socket> all_;
 };
 
 std::string frame(const std::string& head, const std::string& payload) {
@@ -186,7 +187,7 @@ TEST_CASE("without a key nothing is encrypted, and nothing is offered to other h
   CHECK(holds(message_of<CommError>([&] { End end(encrypting); }), "heddle keygen"));
   std::string address;
   try {
-    address = comm_detail::choose_address("", false);
+    address = net_detail::choose_address("", false);
   } catch (const CommError&) {
     return;  // the host has only loopback
   }
@@ -201,7 +202,7 @@ TEST_CASE(
     "at an address of the network, processes of this host meet at the unix socket, and others use TLS") {
   std::string host;
   try {
-    host = comm_detail::choose_address("", false);
+    host = net_detail::choose_address("", false);
   } catch (const CommError&) {
     return;  // the host has only loopback
   }
@@ -244,13 +245,13 @@ TEST_CASE("processes of one host share memory if both want to") {
 
 TEST_CASE("memory that could be cut short, or has another size, is not shared") {
   Pair pair(TransportOptions{});
-  const comm_detail::Socket unsealed(memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const net_detail::Socket unsealed(memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   REQUIRE(ftruncate(unsealed.fd(), 1 << 20) == 0);
-  const comm_detail::Socket small(memfd_create("small", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const net_detail::Socket small(memfd_create("small", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   REQUIRE(ftruncate(small.fd(), 4096) == 0);
   REQUIRE(fcntl(small.fd(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0);
-  const comm_detail::Socket no_memory(open("/dev/null", O_RDWR | O_CLOEXEC));
-  for (const comm_detail::Socket* file : {&unsealed, &small, &no_memory}) {
+  const net_detail::Socket no_memory(open("/dev/null", O_RDWR | O_CLOEXEC));
+  for (const net_detail::Socket* file : {&unsealed, &small, &no_memory}) {
     const auto socket = local_connection(pair.address);
     say_hello(socket, file->fd());
     char unread = 0;
@@ -331,7 +332,7 @@ TEST_CASE("messages that come byte by byte, and in pieces") {
 TEST_CASE("silent connections do not take the place of authenticated ones") {
   const TransportOptions options{.max_connections = 3, .handshake_timeout = 1h};
   Pair pair(options);
-  std::vector<comm_detail::Socket> silent;
+  std::vector<net_detail::Socket> silent;
   for (int i = 0; i < 10; ++i) silent.push_back(local_connection(pair.address));
   End another(options);
   another->connect(pair.address);

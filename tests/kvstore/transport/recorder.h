@@ -33,8 +33,8 @@ inline std::string pattern(std::size_t bytes, unsigned seed) {
   return text;
 }
 
-inline kv_detail::Message message_from(const std::string& head, const std::string& payload = "",
-                                       int priority = 0) {
+inline net_detail::Message message_from(const std::string& head, const std::string& payload = "",
+                                        int priority = 0) {
   const auto owner = std::make_shared<const std::string>(payload);
   return {bytes_from(head), {owner, std::as_bytes(std::span(*owner))}, priority};
 }
@@ -42,26 +42,26 @@ inline kv_detail::Message message_from(const std::string& head, const std::strin
 struct Seen {
   enum class What { connected, disconnected, received };
   What what;
-  kv_detail::Peer peer;
+  net_detail::Peer peer;
   std::string text;  // the key, the reason or the head
   std::string payload{};
 };
 
 // Records events; calls on_connected and on_received first, if they are set.
-class Recorder : public kv_detail::Receiver {
+class Recorder : public net_detail::Receiver {
  public:
-  void connected(kv_detail::Peer peer, const std::string& key) override {
+  void connected(net_detail::Peer peer, const std::string& key) override {
     seen.push_back({Seen::What::connected, peer, key});
     if (on_connected) on_connected(peer);
   }
-  void disconnected(kv_detail::Peer peer, const std::string& why) override {
+  void disconnected(net_detail::Peer peer, const std::string& why) override {
     seen.push_back({Seen::What::disconnected, peer, why});
   }
-  std::span<std::byte> memory_for(kv_detail::Peer peer, std::span<const std::byte> head,
+  std::span<std::byte> memory_for(net_detail::Peer peer, std::span<const std::byte> head,
                                   std::size_t bytes) override {
     return on_memory_for ? on_memory_for(peer, text_from(head), bytes) : std::span<std::byte>{};
   }
-  void received(kv_detail::Peer peer, std::span<const std::byte> head,
+  void received(net_detail::Peer peer, std::span<const std::byte> head,
                 std::span<std::byte> payload) override {
     last_payload = payload;
     seen.push_back({Seen::What::received, peer, text_from(head), text_from(payload)});
@@ -85,9 +85,9 @@ class Recorder : public kv_detail::Receiver {
 
   std::vector<Seen> seen;
   std::span<std::byte> last_payload;
-  std::function<void(kv_detail::Peer)> on_connected;
-  std::function<std::span<std::byte>(kv_detail::Peer, const std::string&, std::size_t)> on_memory_for;
-  std::function<void(kv_detail::Peer, const Seen&)> on_received;
+  std::function<void(net_detail::Peer)> on_connected;
+  std::function<std::span<std::byte>(net_detail::Peer, const std::string&, std::size_t)> on_memory_for;
+  std::function<void(net_detail::Peer, const Seen&)> on_received;
 };
 
 }  // namespace heddle::test

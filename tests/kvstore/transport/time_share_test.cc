@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-using heddle::kv_detail::TimeShare;
+using heddle::net_detail::TimeShare;
 using namespace std::chrono_literals;
 
 namespace {

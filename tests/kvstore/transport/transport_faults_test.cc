@@ -15,14 +15,14 @@
 #include <heddle/comm_error.h>
 
 #include "arguments.h"
+#include "connection/socket.h"
 #include "message_of.h"
-#include "net/socket.h"
 #include "transport/address.h"
 #include "transport/frame.h"
 #include "transport/transport_rig.h"
 
 using namespace heddle;
-using namespace heddle::kv_detail;
+using namespace heddle::net_detail;
 using namespace heddle::test;
 using namespace std::chrono_literals;
 
@@ -65,10 +65,10 @@ struct Another {
 };
 
 // Connects to each of the server's sockets at the address, sends the bytes, and returns the open sockets.
-std::vector<comm_detail::Socket> knock(const std::string& address, const std::string& bytes) {
+std::vector<net_detail::Socket> knock(const std::string& address, const std::string& bytes) {
   const Address parsed = parse_address(address);
-  std::vector<comm_detail::Socket> sockets;
-  sockets.push_back(comm_detail::connect_to(parsed.host, parsed.port));
+  std::vector<net_detail::Socket> sockets;
+  sockets.push_back(net_detail::connect_to(parsed.host, parsed.port));
   pollfd ready{sockets.front().fd(), POLLOUT, 0};
   REQUIRE(::poll(&ready, 1, 10'000) == 1);
   for (const char* kind : {"net", "zmq"}) {
@@ -83,7 +83,7 @@ std::vector<comm_detail::Socket> knock(const std::string& address, const std::st
 }
 
 // Whether the other side has closed the connection; discards unread bytes.
-bool is_closed(const comm_detail::Socket& socket) {
+bool is_closed(const net_detail::Socket& socket) {
   char unread[4096];
   ssize_t got = 0;
   do got = ::recv(socket.fd(), unread, sizeof unread, MSG_DONTWAIT);
@@ -91,7 +91,7 @@ bool is_closed(const comm_detail::Socket& socket) {
   return got == 0 || (errno != EAGAIN && errno != EINTR);
 }
 
-bool all_closed(const std::vector<comm_detail::Socket>& sockets) {
+bool all_closed(const std::vector<net_detail::Socket>& sockets) {
   return std::all_of(sockets.begin(), sockets.end(), is_closed);
 }
 
@@ -390,8 +390,8 @@ TEST_CASE("who connects and says nothing is closed") {
 TEST_CASE("who listens and says nothing is given up") {
   on_every_transport([](TransportOptions options) {
     options.handshake_timeout = 100ms;  // too short for any handshake
-    const auto listener = comm_detail::listen_on("127.0.0.1", {}, 10);
-    const Address address{"127.0.0.1", comm_detail::port_of(listener)};
+    const auto listener = net_detail::listen_on("127.0.0.1", {}, 10);
+    const Address address{"127.0.0.1", net_detail::port_of(listener)};
     const auto local = listen_locally(local_name(options.kind, address), 10);
     REQUIRE(local);
     End client(options);

@@ -21,10 +21,10 @@ namespace heddle::test {
 // A transport with its receiver.
 struct End {
   Recorder recorder;
-  std::unique_ptr<kv_detail::Transport> transport;
-  explicit End(const kv_detail::TransportOptions& options)
-      : transport(kv_detail::make_transport(options, recorder)) {}
-  kv_detail::Transport* operator->() const { return transport.get(); }
+  std::unique_ptr<net_detail::Transport> transport;
+  explicit End(const net_detail::TransportOptions& options)
+      : transport(net_detail::make_transport(options, recorder)) {}
+  net_detail::Transport* operator->() const { return transport.get(); }
 };
 
 // Polls all ends by turns until `done`; fails the test after 30 s.
@@ -44,7 +44,7 @@ inline void pump(std::initializer_list<End*> ends, const std::function<bool()>& 
 template <class Test> void on_every_transport(Test&& test) {
   const TemporaryDirectory keys;
   make_comm_key(keys.path, false);
-  const std::pair<std::string, kv_detail::TransportOptions> kinds[] = {
+  const std::pair<std::string, net_detail::TransportOptions> kinds[] = {
       {"net, shared memory", {.kind = "net"}},
       {"net, unix sockets", {.kind = "net", .shared_memory = false}},
       {"net, TLS", {.kind = "net", .keys = keys.path, .encrypt_loopback = true}},
@@ -61,10 +61,10 @@ template <class Test> void on_every_transport(Test&& test) {
 struct Pair {
   End server, client;
   std::string address;
-  kv_detail::Peer at_client = 0, at_server = 0;
+  net_detail::Peer at_client = 0, at_server = 0;
 
-  explicit Pair(const kv_detail::TransportOptions& options) : Pair(options, options) {}
-  Pair(const kv_detail::TransportOptions& of_server, const kv_detail::TransportOptions& of_client)
+  explicit Pair(const net_detail::TransportOptions& options) : Pair(options, options) {}
+  Pair(const net_detail::TransportOptions& of_server, const net_detail::TransportOptions& of_client)
       : server(of_server), client(of_client), address(server->listen("127.0.0.1:0")) {
     at_client = client->connect(address);
     pump({&server, &client}, [&] {

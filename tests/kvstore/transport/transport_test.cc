@@ -17,7 +17,7 @@
 #include "transport/transport_rig.h"
 
 using namespace heddle;
-using namespace heddle::kv_detail;
+using namespace heddle::net_detail;
 using namespace heddle::test;
 using namespace std::chrono_literals;
 

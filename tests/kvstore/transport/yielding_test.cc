@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-using heddle::kv_detail::Yielding;
+using heddle::net_detail::Yielding;
 using namespace std::chrono_literals;
 
 namespace {

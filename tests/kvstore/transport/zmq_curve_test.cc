@@ -1,5 +1,5 @@
 // Properties of the transport "zmq": CURVE keys.
-#include "transport/zmq_curve.h"
+#include "zmq/zmq_curve.h"
 
 #include <array>
 #include <set>
@@ -12,12 +12,12 @@
 
 #include "files.h"
 #include "message_of.h"
-#include "net/curve_key.h"
+#include "security/curve_key.h"
 #include "transport/transport_rig.h"
 
 using namespace heddle;
-using namespace heddle::comm_detail;
-using namespace heddle::kv_detail;
+using namespace heddle::net_detail;
+using namespace heddle::net_detail;
 using namespace heddle::test;
 using namespace std::chrono_literals;
 

@@ -21,7 +21,7 @@
 
 #include <netinet/in.h>
 
-#include "net/socket.h"
+#include "connection/socket.h"
 #include "transport/address.h"
 
 namespace heddle::tool {
@@ -29,7 +29,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
-using comm_detail::Socket;
+using net_detail::Socket;
 
 constexpr std::size_t kMostConnections = 64, kMostHead = 8192;
 // A connection younger than this is not closed to make room for another one.
@@ -94,7 +94,7 @@ std::string host_of(const sockaddr_storage& from) {
 }
 
 Socket listen_at(const std::string& text) {
-  const kv_detail::Address address = kv_detail::parse_address(text);
+  const net_detail::Address address = net_detail::parse_address(text);
   addrinfo hints{}, *found = nullptr;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
   hints.ai_socktype = SOCK_STREAM;
@@ -131,7 +131,7 @@ struct Connection {
 // One thread serves all connections. Their number is bounded: a new one replaces the oldest.
 struct Pages::Impl {
   Impl(const std::string& at, PageMap map) : pages(std::move(map)), listener(listen_at(at)) {
-    address = at.substr(0, at.rfind(':') + 1) + std::to_string(comm_detail::port_of(listener));
+    address = at.substr(0, at.rfind(':') + 1) + std::to_string(net_detail::port_of(listener));
     thread = std::thread([this] { serve(); });
   }
   ~Impl() {
@@ -242,7 +242,7 @@ struct Pages::Impl {
 
   const PageMap pages;
   const Socket listener;
-  comm_detail::EventFd wake;
+  net_detail::EventFd wake;
   Socket spare{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
   std::atomic<bool> stopping = false;
   std::list<Connection> connections;  // the oldest first

@@ -1,0 +1,40 @@
+// Logs refused connections: their number and the last of them, at most once a minute, since anybody may try
+// to connect any number of times.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <heddle/server.h>
+
+#include "transport/transport.h"
+
+namespace heddle::kv_detail {
+
+using namespace net_detail;
+
+class StrangerLog {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  // The event to log, if there is one. To be called now and then.
+  std::optional<ServerEvent> look(const Transport& transport, Time now) {
+    if (now < next_) return std::nullopt;
+    const Strangers& strangers = transport.strangers();
+    if (strangers.refused == told_) return std::nullopt;
+    const std::uint64_t more = strangers.refused - std::exchange(told_, strangers.refused);
+    next_ = now + std::chrono::minutes(1);
+    return ServerEvent{ServerEvent::Level::warning,
+                       "connections_refused",
+                       {{"count", std::to_string(more)}, {"last", strangers.last}}};
+  }
+
+ private:
+  std::uint64_t told_ = 0;
+  Time next_{};
+};
+
+}  // namespace heddle::kv_detail

@@ -1,0 +1,17 @@
+// Keys of CURVE, the encryption of ZeroMQ: Curve25519, written in Z85 (ZeroMQ's RFC 32).
+#pragma once
+
+#include <string>
+
+namespace heddle::net_detail {
+
+constexpr std::size_t kCurveKeyText = 40;  // characters of Z85, for 32 bytes
+
+// All throw CommError if OpenSSL fails.
+std::string new_curve_secret();
+std::string curve_public_of(const std::string& secret);
+
+bool is_curve_key(const std::string& text);            // a public or a secret one
+std::string curve_key_text(const std::string& bytes);  // `bytes`: 32 bytes
+
+}  // namespace heddle::net_detail
