@@ -27,7 +27,8 @@ get_target_property(heddle_python_link_options heddle_python LINK_OPTIONS)
 foreach(level v3 v4)
   add_library(heddle_kernels_${level} OBJECT ${heddle_kernels})
   target_include_directories(heddle_kernels_${level} PRIVATE
-    ${PROJECT_SOURCE_DIR}/operators/src ${PROJECT_SOURCE_DIR}/ndarray/src ${PROJECT_SOURCE_DIR}/comm/src)
+    ${PROJECT_SOURCE_DIR}/operators/src ${PROJECT_SOURCE_DIR}/ndarray/src ${PROJECT_SOURCE_DIR}/comm/src
+    ${PROJECT_SOURCE_DIR}/net/src)
   target_compile_options(heddle_kernels_${level} PRIVATE -march=x86-64-${level} ${HEDDLE_KERNEL_OPTIONS})
   target_link_libraries(heddle_kernels_${level} PRIVATE heddle_flags heddle::comm heddle::operators DNNL::dnnl BLAS::BLAS LAPACK::LAPACK)
   set_target_properties(heddle_kernels_${level} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_EXTENSIONS OFF)

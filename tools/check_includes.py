@@ -104,7 +104,7 @@ SHARED = "tools/command_line"  # every program may include its headers
 PROGRAM = "tools/heddle"  # its files, and tests of tools, include headers by their path in this folder
 SEAMS = {"cuda", "nccl", "mpi"}  # names of folders and files that may use the compiler's macros
 SUFFIXES = {".h", ".cc", ".cu", ".cuh"}
-MOST_LINES, MOST_HEADER_LINES = 600, 150
+MOST_LINES, MOST_HEADER_LINES, MOST_FILES = 600, 150, 40
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 CONDITION = re.compile(r"^\s*#\s*(?:if|ifdef|ifndef|elif|elifdef|elifndef)\b(.*)")
@@ -136,7 +136,17 @@ class Tree:
                     self.check_file(module, file)
             if module in MODULES:
                 self.check_listed(module)
+            self.check_folders(self.root / module)
         return self.problems
+
+    def check_folders(self, top):
+        """Of files that are written by hand: beside sources also Python and shell."""
+        for folder in [top, *sorted(top.rglob("*"))]:
+            if not folder.is_dir() or "__pycache__" in folder.parts or "node_modules" in folder.parts:
+                continue
+            count = sum(1 for file in folder.iterdir() if file.is_file() and file.suffix in {*SUFFIXES, ".py", ".c", ".sh"})
+            if count > MOST_FILES:
+                self.say(folder, 1, f"{count} files; a folder has {MOST_FILES} at most")
 
     def check_file(self, module, file):
         lines = file.read_text(encoding="utf-8").split("\n")
@@ -197,7 +207,7 @@ class Tree:
         """A quoted header lies beside the file or in the private part of its own module (for tests: the tested module)."""
         parts = file.relative_to(self.root).parts
         own = [self.root / module / "src"] if module in MODULES else [self.root / module, self.root / SHARED]
-        own += [self.root / PROGRAM] * (module == "tools")
+        own += [self.root / PROGRAM] * (module == "tools") + [self.root / "python/src"] * (module == "python")
         if module == "tests":
             tested = self.root / (PROGRAM if parts[1] == "tools" else f"{parts[1]}/src")
             own = [self.root / "tests" / parts[1], self.root / "tests" / "support", tested]
@@ -354,7 +364,10 @@ def self_test():
         problems = problems_with({name: text})
         if not any(expected in problem for problem in problems):
             wrong.append(f"not found: {expected}\n  but: {problems}")
-    print("\n".join(wrong) or f"{len(BAD)} broken rules found, a good tree passed")
+    crowd = {f"engine/src/base/part_{i}.h": "#pragma once\n" for i in range(MOST_FILES + 1)}
+    if not any("a folder has" in problem for problem in problems_with(crowd)):
+        wrong.append("not found: a folder with too many files")
+    print("\n".join(wrong) or f"{len(BAD) + 1} broken rules found, a good tree passed")
     return bool(wrong)
 
 

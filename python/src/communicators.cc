@@ -15,10 +15,10 @@
 
 #include <heddle/communicator.h>
 
-#include "array.h"
-#include "engines.h"
+#include "arrays/array.h"
+#include "engine/engines.h"
+#include "engine/interruptibly.h"
 #include "holders.h"
-#include "interruptibly.h"
 #include "module.h"
 #include "place.h"
 

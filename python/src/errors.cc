@@ -12,7 +12,7 @@
 #include <heddle/comm_error.h>
 #include <heddle/store_error.h>
 
-#include "array.h"
+#include "arrays/array.h"
 #include "words.h"
 
 namespace heddle::python {

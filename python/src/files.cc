@@ -17,9 +17,9 @@
 #include <heddle/safetensors.h>
 
 #include "arguments.h"
-#include "array.h"
-#include "engines.h"
-#include "interruptibly.h"
+#include "arrays/array.h"
+#include "engine/engines.h"
+#include "engine/interruptibly.h"
 #include "module.h"
 #include "objects.h"
 #include "place.h"

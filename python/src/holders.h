@@ -11,9 +11,9 @@
 
 #include <heddle/error.h>
 
+#include "engine/interruptibly.h"
 #include "errors.h"
 #include "interpreter.h"
-#include "interruptibly.h"
 
 namespace heddle::python {
 

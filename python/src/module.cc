@@ -7,9 +7,9 @@
 
 #include <heddle/trace.h>
 
-#include "array.h"
+#include "arrays/array.h"
 #include "calls.h"
-#include "engines.h"
+#include "engine/engines.h"
 #include "errors.h"
 
 namespace heddle::python {

@@ -16,8 +16,8 @@
 #include <heddle/sequential.h>
 
 #include "arguments.h"
-#include "array.h"
-#include "function_arguments.h"
+#include "arrays/array.h"
+#include "arrays/function_arguments.h"
 #include "module.h"
 #include "place.h"
 

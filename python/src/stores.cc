@@ -14,7 +14,7 @@
 #include <heddle/communicator.h>
 
 #include "arguments.h"
-#include "array.h"
+#include "arrays/array.h"
 #include "communicators.h"
 #include "keys.h"
 #include "module.h"
@@ -25,16 +25,16 @@ namespace heddle::python {
 namespace {
 
 using namespace nb::literals;
-using Arrays = std::vector<NDArray>;
+using ArrayList = std::vector<NDArray>;
 using Keys = std::vector<Key>;
 using State = std::map<std::string, NDArray>;
 
 bool is_list(nb::handle object) { return PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()); }
 
-Arrays arrays_of(ArgumentOf of, nb::handle object) {
+ArrayList arrays_of(ArgumentOf of, nb::handle object) {
   if (const NDArray* array = array_in(object)) return {*array};
   if (!is_list(object)) refuse_type(of, object, "an array or a list of arrays");
-  Arrays arrays;
+  ArrayList arrays;
   for (nb::handle one : object) {
     const NDArray* array = array_in(one);
     if (!array)
@@ -59,7 +59,7 @@ void push(const PythonStore& self, nb::handle key, nb::handle value, std::option
   };
   if (is_list(key)) {
     const Keys keys = keys_of("push", key);
-    const Arrays values = arrays_of({"push", "value"}, value);
+    const ArrayList values = arrays_of({"push", "value"}, value);
     return call([&](KVStore& store) {
       store.push(std::span<const Key>(keys), std::span<const NDArray>(values), options, where);
     });
@@ -69,13 +69,13 @@ void push(const PythonStore& self, nb::handle key, nb::handle value, std::option
     const RowSparse rows = *nb::inst_ptr<RowSparse>(value);
     return call([&](KVStore& store) { store.push(of, rows, options, where); });
   }
-  const Arrays values = arrays_of({"push", "value"}, value);
+  const ArrayList values = arrays_of({"push", "value"}, value);
   call([&](KVStore& store) { store.push(of, std::span<const NDArray>(values), options, where); });
 }
 
 void pull(const PythonStore& self, nb::handle key, nb::handle out) {
   const Where where = python_place();
-  const Arrays arrays = arrays_of({"pull", "out"}, out);
+  const ArrayList arrays = arrays_of({"pull", "out"}, out);
   if (is_list(key)) {
     const Keys keys = keys_of("pull", key);
     return self.call([&](KVStore& store) {
@@ -90,8 +90,8 @@ void push_pull(const PythonStore& self, nb::handle key, nb::handle value, nb::ha
                std::optional<double> lr, double grad_scale) {
   const Where where = python_place();
   const UpdateOptions options{.lr = lr, .grad_scale = grad_scale};
-  const Arrays given = arrays_of({"push_pull", "value"}, value),
-               arrays = arrays_of({"push_pull", "out"}, out);
+  const ArrayList given = arrays_of({"push_pull", "value"}, value),
+                  arrays = arrays_of({"push_pull", "out"}, out);
   const std::span<const NDArray> values(given), outs(arrays);
   const auto call = [&](const auto& push_to) {
     self.call([&](KVStore& store) { in_call("push_pull", [&] { push_to(store); }); });

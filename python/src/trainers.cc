@@ -13,7 +13,7 @@
 #include <heddle/schedule.h>
 
 #include "arguments.h"
-#include "array.h"
+#include "arrays/array.h"
 #include "keys.h"
 #include "module.h"
 #include "objects.h"

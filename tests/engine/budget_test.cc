@@ -17,8 +17,8 @@
 #include <heddle/engine.h>
 #include <heddle/interrupt_check.h>
 
-#include "asleep.h"
 #include "schedulers.h"
+#include "waits/asleep.h"
 
 using namespace heddle;
 

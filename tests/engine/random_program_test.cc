@@ -13,7 +13,7 @@ using namespace heddle::test;
 
 namespace {
 
-constexpr int kPrograms = kSanitized ? 6 : 40;
+constexpr int kPrograms = kSanitized ? 6 : 20;
 constexpr std::uint64_t kSchedules = kSanitized ? 10 : 100;
 
 Program without_streams(Program program) {

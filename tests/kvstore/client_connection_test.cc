@@ -16,7 +16,7 @@
 #include "client/client.h"
 #include "files.h"
 #include "message_of.h"
-#include "recording_server.h"
+#include "server/recording_server.h"
 
 using namespace heddle;
 using namespace heddle::kv_detail;

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "server/state_stream.h"
+#include "server/state/state_stream.h"
 
 namespace heddle::kv_detail {
 

@@ -17,7 +17,7 @@
 #include "core_host.h"
 #include "dist_job.h"
 #include "message_of.h"
-#include "server/state_stream.h"
+#include "server/state/state_stream.h"
 
 using namespace heddle;
 using namespace heddle::test;

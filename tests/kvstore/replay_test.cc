@@ -15,7 +15,7 @@
 
 #include "arguments.h"
 #include "client/dist_store.h"
-#include "recording_server.h"
+#include "server/recording_server.h"
 
 using namespace heddle;
 using test::StoreEvent;

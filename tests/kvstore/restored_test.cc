@@ -13,7 +13,7 @@
 #include "dist_job.h"
 #include "files.h"
 #include "message_of.h"
-#include "server/snapshots.h"
+#include "server/state/snapshots.h"
 #include "wire/state_blob.h"
 
 using namespace heddle;

@@ -1,5 +1,5 @@
 // Snapshots of a server's core: what is restored, what a restored server tells workers, and disk errors.
-#include "server/snapshots.h"
+#include "server/state/snapshots.h"
 
 #include <filesystem>
 #include <functional>

@@ -12,7 +12,7 @@
 #include "arguments.h"
 #include "dist_job.h"
 #include "message_of.h"
-#include "server/state_stream.h"
+#include "server/state/state_stream.h"
 #include "simulation/cluster.h"
 #include "simulation/plan.h"
 #include "wire/replication.h"

@@ -12,7 +12,7 @@
 #include <heddle/shape_ops.h>
 
 #include "call_sites.h"
-#include "operator_samples.h"
+#include "samples/operator_samples.h"
 #include "undefined.h"
 
 using namespace heddle;

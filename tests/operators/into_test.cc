@@ -9,7 +9,7 @@
 #include <heddle/into.h>
 #include <heddle/ops.h>
 
-#include "operator_samples.h"
+#include "samples/operator_samples.h"
 
 using namespace heddle;
 using namespace heddle::testing;

@@ -14,7 +14,7 @@
 #include <heddle/elementwise.h>
 
 #include "call_sites.h"
-#include "operator_samples.h"
+#include "samples/operator_samples.h"
 
 using namespace heddle;
 using namespace heddle::testing;

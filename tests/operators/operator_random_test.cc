@@ -12,7 +12,7 @@
 #include <heddle/ops.h>
 
 #include "arguments.h"
-#include "operator_samples.h"
+#include "samples/operator_samples.h"
 
 using namespace heddle;
 using namespace heddle::testing;

@@ -11,7 +11,7 @@
 #include "membership/etcd_finder.h"
 #include "membership/member.h"
 #include "membership/stranger_log.h"
-#include "server/keep_alive.h"
+#include "server/replica/keep_alive.h"
 #include "server/server_node.h"
 #include "transport/address.h"
 #include "transport/time_share.h"

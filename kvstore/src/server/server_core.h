@@ -10,7 +10,7 @@
 
 #include <heddle/server.h>
 
-#include "server/job.h"
+#include "server/job/job.h"
 #include "transport/transport.h"
 #include "wire/messages.h"
 

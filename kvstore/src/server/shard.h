@@ -12,9 +12,9 @@
 #include <memory>
 #include <string>
 
-#include "server/replica_receiver.h"
-#include "server/replica_sender.h"
-#include "server/snapshots.h"
+#include "server/replica/replica_receiver.h"
+#include "server/replica/replica_sender.h"
+#include "server/state/snapshots.h"
 #include "wire/views.h"
 
 namespace heddle::kv_detail {

@@ -15,8 +15,8 @@
 #include <heddle/stream_ops.h>
 
 #include "kernels.h"
-#include "stream_program.h"
-#include "stream_rig.h"
+#include "streams/stream_program.h"
+#include "streams/stream_rig.h"
 
 namespace heddle::test {
 namespace {

@@ -16,7 +16,7 @@
 
 #include "fuzz/fuzz_target.h"
 #include "server/server_core.h"
-#include "server/state_stream.h"
+#include "server/state/state_stream.h"
 #include "wire/replication.h"
 #include "wire/state_blob.h"
 

@@ -11,8 +11,8 @@
 #include <heddle/ops.h>
 
 #include "fuzz/fuzz_target.h"
-#include "server/replica_receiver.h"
-#include "server/state_stream.h"
+#include "server/replica/replica_receiver.h"
+#include "server/state/state_stream.h"
 #include "snapshot/merged_job.h"
 #include "snapshot/snapshot_index.h"
 #include "transport/frame.h"

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/job.h"
+#include "server/job/job.h"
 #include "transport/transport.h"
 
 namespace heddle::kv_detail::sim {

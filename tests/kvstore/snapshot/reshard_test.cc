@@ -16,7 +16,7 @@
 #include "core_host.h"
 #include "files.h"
 #include "message_of.h"
-#include "server/snapshots.h"
+#include "server/state/snapshots.h"
 #include "snapshot/snapshot_folder.h"
 #include "wire/job_terms.h"
 #include "wire/state_blob.h"

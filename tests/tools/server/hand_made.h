@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "server/metrics.h"
+#include "server/reports/metrics.h"
 
 namespace heddle::test {
 

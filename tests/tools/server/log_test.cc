@@ -1,4 +1,4 @@
-#include "server/log.h"
+#include "server/reports/log.h"
 
 #include <algorithm>
 #include <chrono>

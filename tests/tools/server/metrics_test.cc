@@ -1,4 +1,4 @@
-#include "server/metrics.h"
+#include "server/reports/metrics.h"
 
 #include <algorithm>
 #include <atomic>
@@ -26,7 +26,7 @@
 #include "server/hand_made.h"
 #include "server/http_client.h"
 #include "server/http_server.h"
-#include "server/report.h"
+#include "server/reports/report.h"
 
 using namespace heddle;
 using namespace heddle::tool;

@@ -1,4 +1,4 @@
-#include "server/report.h"
+#include "server/reports/report.h"
 
 #include <cstdint>
 #include <stdexcept>
@@ -12,7 +12,7 @@
 
 #include "files.h"
 #include "server/hand_made.h"
-#include "server/plan_report.h"
+#include "server/reports/plan_report.h"
 
 using namespace heddle;
 using namespace heddle::tool;

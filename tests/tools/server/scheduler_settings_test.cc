@@ -7,7 +7,7 @@
 
 #include "files.h"
 #include "server/launcher.h"
-#include "server/scheduler_metrics.h"
+#include "server/reports/scheduler_metrics.h"
 #include "server/settings.h"
 
 using namespace heddle;

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "server/plan_report.h"
+#include "server/reports/plan_report.h"
 #include "server/subcommands.h"
 
 namespace heddle::tool {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "server/plan_report.h"
-#include "server/progress_line.h"
+#include "server/reports/plan_report.h"
+#include "server/reports/progress_line.h"
 #include "server/subcommands.h"
 #include "snapshot/reshard.h"
 #include "snapshot/snapshot_folder.h"

@@ -10,8 +10,8 @@
 #include <heddle/memory.h>
 
 #include "server/http_server.h"
-#include "server/metrics.h"
 #include "server/notify.h"
+#include "server/reports/metrics.h"
 #include "server/signals.h"
 #include "server/start_check.h"
 

@@ -7,7 +7,7 @@
 
 #include "server/http_server.h"
 #include "server/notify.h"
-#include "server/scheduler_metrics.h"
+#include "server/reports/scheduler_metrics.h"
 #include "server/serve.h"
 #include "server/signals.h"
 #include "server/start_check.h"

@@ -10,7 +10,7 @@
 #include <heddle/store_scheduler.h>
 
 #include "server/config_file.h"
-#include "server/log.h"
+#include "server/reports/log.h"
 
 namespace heddle::tool {
 

@@ -8,8 +8,8 @@
 
 #include "server/administration_options.h"
 #include "server/http_client.h"
-#include "server/metrics.h"
-#include "server/report.h"
+#include "server/reports/metrics.h"
+#include "server/reports/report.h"
 #include "server/subcommands.h"
 
 namespace heddle::tool {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "server/progress_line.h"
-#include "server/snapshot_report.h"
+#include "server/reports/progress_line.h"
+#include "server/reports/snapshot_report.h"
 #include "server/subcommands.h"
 #include "snapshot/snapshot_folder.h"
 

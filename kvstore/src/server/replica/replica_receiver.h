@@ -1,0 +1,64 @@
+// A backup's end of the connection from its primary: it keeps a core that makes the same changes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "server/server_core.h"
+#include "server/shard_owner.h"
+#include "server/state/state_stream.h"
+#include "wire/replication.h"
+
+namespace heddle::kv_detail {
+
+class ReplicaReceiver {
+ public:
+  // `copy`: number of the copy, see ShardView. `former`: this process's state as the former primary of a
+  // handover, kept until there is a newer one.
+  ReplicaReceiver(ShardOwner& owner, std::uint32_t shard, std::uint64_t copy,
+                  std::unique_ptr<ServerCore> former)
+      : owner_(owner), shard_(shard), copy_(copy), former_(std::move(former)) {}
+  ~ReplicaReceiver() { disconnect(); }
+  ReplicaReceiver(const ReplicaReceiver&) = delete;
+  ReplicaReceiver& operator=(const ReplicaReceiver&) = delete;
+
+  // The primary has said hello, to make this copy.
+  void greeted(Peer peer, const ReplicaMessage& hello);
+  void disconnected() { peer_ = 0; }
+  // As in Receiver. Both throw CannotFollow for a change that cannot be made here. The copy then lacks it,
+  // and the primary does not know: the process has to end.
+  std::span<std::byte> memory_for(const ReplicaMessage& message, std::size_t bytes);
+  void received(const ReplicaMessage& message, std::span<const std::byte> payload, Clock::time_point now);
+
+  Peer peer() const { return peer_; }
+  std::uint64_t copy() const { return copy_; }
+  bool is_complete() const { return complete_ || former_; }
+  bool has_jobs() const { return complete_ ? core_->has_jobs() : former_ && former_->has_jobs(); }
+  // The primary does not answer workers from this time on.
+  Clock::time_point end_of_lease() const { return lease_end_; }
+  std::unique_ptr<ServerCore> take_core() { return std::move(complete_ ? core_ : former_); }
+
+ private:
+  void disconnect();
+  void answer(ReplicaKind kind, std::uint64_t number);
+  void begin_state();
+  void apply(const ReplicaMessage& message, std::size_t payload, Clock::time_point now);
+
+  ShardOwner& owner_;
+  const std::uint32_t shard_;
+  const std::uint64_t copy_;
+  Peer peer_ = 0;
+  std::unique_ptr<ServerCore> former_;
+  std::unique_ptr<ServerCore> core_{};
+  std::unique_ptr<StateLoader> loader_{};
+  bool complete_ = false;
+  std::uint64_t log_ = 0, applied_ = 0;
+  Clock::time_point lease_end_{};
+};
+
+class CannotFollow : public Error {
+ public:
+  using Error::Error;
+};
+
+}  // namespace heddle::kv_detail

@@ -1,0 +1,78 @@
+// The snapshots of one server's core: restores it at the start, and writes its state periodically.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <heddle/server.h>
+
+#include "server/server_core.h"
+#include "server/state/state_saver.h"
+#include "snapshot/background_writer.h"
+#include "snapshot/snapshot_folder.h"
+
+namespace heddle::kv_detail {
+
+// Used on the server's thread, where the core's engine is the current one.
+class Snapshots {
+ public:
+  using Fields = std::vector<std::pair<std::string, std::string>>;
+  using Log = std::function<void(ServerEvent::Level, const char* name, Fields)>;
+  // `incarnation`: that of the process. Throws Error if the folder is unusable or in use by another process.
+  Snapshots(const ServerOptions& options, std::uint64_t incarnation, ServerCore& core, Log log);
+
+  // Loads the newest valid snapshot of this server, if there is any, into the core, which is empty. `jobs`, a
+  // random number, makes incarnations of later jobs unique. Throws Error if there are snapshots and none is
+  // valid: whoever runs the server has to decide.
+  void restore(std::uint64_t jobs);
+
+  // The core's state is in no snapshot.
+  void adopt() { failed_ = true; }
+  // Begins a snapshot when it is due, and logs the result. To be called every second or so.
+  void tick(Clock::time_point now);
+  // Writes the present state to the disk, or logs why it cannot. Blocks.
+  void finish();
+  // Continues the snapshot that was begun, for a moment; begins none. True: there is one.
+  bool go_on();
+  bool has_more() const { return saver_ || (writer_ && writer_->has_written()); }  // go_on() has work to do
+  // The core is not used any longer: gives up a snapshot that is not collected completely.
+  void leave_core();
+  // Waits for a snapshot that is collected completely to be written.
+  void finish_writing() {
+    if (writer_) end();
+  }
+  SnapshotStats stats(Clock::time_point now) const;
+
+ private:
+  std::string load(const SnapshotName& name, std::uint64_t jobs);
+  bool has_changed() const;
+  bool is_due(Clock::time_point now) const;
+  void begin(Clock::time_point now);
+  void collect(std::size_t keys);
+  void end();
+  void fail(const std::string& why);
+
+  const ServerOptions options_;
+  const std::uint64_t incarnation_;
+  ServerCore& core_;
+  const Log log_;
+  const SnapshotLock lock_;
+  std::uint64_t next_sequence_ = 1;
+  std::unique_ptr<BackgroundWriter> writer_{};  // null: no snapshot is being written
+  std::unique_ptr<StateSaver> saver_{};         // collects the state to write; null: all is collected
+  Clock::duration collecting_{};                // time that collecting has taken
+  Clock::time_point next_, begun_;
+  // The core's counts when the latest snapshot was begun; all_saved_: the moment whose whole state is on the
+  // disk.
+  std::uint64_t changes_ = 0, jobs_ended_ = 0;
+  bool was_draining_ = false, failed_ = false;
+  Clock::time_point all_saved_;
+  SnapshotStats stats_;
+};
+
+}  // namespace heddle::kv_detail

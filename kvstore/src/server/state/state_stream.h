@@ -1,0 +1,68 @@
+// The whole state of a server's core as messages: for a snapshot on disk, and for a new backup.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "server/server_core.h"
+#include "server/state/state_saver.h"
+#include "wire/state_records.h"
+
+namespace heddle::kv_detail {
+
+// Hands out all messages of a StateSaver at once. The state lacks connections, requests that wait for an
+// answer, and values that are being received: workers send these again.
+void save_state(const ServerCore& core, const StateSink& sink, std::uint16_t version = kStateVersion);
+
+// Makes a core that continues as the saved one would. It has no connections, and all workers count as heard
+// at `now`. Limits are those of the core's options, whose server number has to be that of the stream.
+class StateLoader {
+ public:
+  // `empty` has no jobs, and has none again if the loader is destroyed before complete(). The current engine
+  // has to be a naive one, as for all that a core does.
+  explicit StateLoader(ServerCore& empty, Clock::time_point now = Clock::now());
+  ~StateLoader();
+  StateLoader(const StateLoader&) = delete;
+  StateLoader& operator=(const StateLoader&) = delete;
+
+  // Loads the next message. Throws MalformedMessage for one that save_state would not write here, and
+  // OutOfMemory; then the loader is of no more use. Allocates no more than a small multiple of what has come.
+  void add(std::span<const std::byte> head, std::span<const std::byte> payload);
+  bool complete() const { return stage_ == Stage::complete; }
+
+ private:
+  enum class Stage : std::uint8_t { begin, jobs, complete, failed };
+  using Bytes = std::span<const std::byte>;
+  void take(const StateBegin& begin, Bytes payload);
+  void take(const StateJob& job, Bytes payload);
+  void take(const StateWorker& worker, Bytes payload);
+  void take(const StateCollective& collective, Bytes payload);
+  void take(const StateKey& key, Bytes payload);
+  void take(const StateArray& array, Bytes payload);
+  void take(const StatePiece& piece, Bytes payload);
+  void take(const StateEnd& end, Bytes payload);
+  void fill(Bytes piece);
+  void finish_array();
+  void finish_push(NDArray value);
+  void finish_key();
+  Job& whole_job();
+
+  ServerCore& core_;
+  const Clock::time_point now_;
+  Stage stage_ = Stage::begin;
+  std::uint64_t messages_ = 0;
+  StateBegin begin_;
+  Job* job_ = nullptr;
+  std::size_t workers_ = 0;   // workers of job_ that have been loaded
+  StoredKey* key_ = nullptr;  // key whose arrays are being loaded
+  bool in_array_ = false;     // pieces of array_ are missing
+  StateArray array_;
+  NDArray memory_;  // bytes of array_; grows with its pieces
+  std::uint64_t filled_ = 0;
+  std::map<std::string, NDArray> optimizer_;  // arrays of the optimizer's state of key_
+};
+
+}  // namespace heddle::kv_detail

@@ -1,0 +1,195 @@
+// Gradients: heddle.grad, hooks, the search for NaN, and operators whose gradient is a Python function.
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <heddle/autograd.h>
+
+#include "arrays/array.h"
+#include "module.h"
+#include "place.h"
+
+namespace heddle::python {
+namespace {
+
+using namespace nb::literals;
+
+// The `with` blocks of one kind that a thread is in. Those of a thread's coroutines may end in any order.
+template <class Scope> struct Block {
+  explicit Block(const char* in_messages) : name(in_messages) {}
+  const char* name;
+};
+template <class Scope> struct OpenBlocks {
+  std::vector<const Block<Scope>*> list;
+  std::optional<Scope> scope;  // exists while a block is open
+
+  void enter(const Block<Scope>* block) {
+    list.push_back(block);
+    if (!scope) scope.emplace();
+  }
+  void leave(const Block<Scope>* block) {
+    const auto at = std::find(list.rbegin(), list.rend(), block);
+    if (at == list.rend())
+      raise(PyExc_RuntimeError,
+            block->name + std::string(".__exit__: this thread has not entered the block"));
+    list.erase(std::next(at).base());
+    if (list.empty()) scope.reset();
+  }
+};
+template <class Scope> thread_local OpenBlocks<Scope> open_blocks;
+
+template <class Scope> void bind_block(nb::module_& m, const char* name, const char* doc) {
+  nb::class_<Block<Scope>>(m, name, doc)
+      .def(
+          "__init__", [name](Block<Scope>* self) { new (self) Block<Scope>(name); },
+          nb::sig("def __init__(self) -> None"))
+      .def(
+          "__enter__", [](const Block<Scope>& self) { open_blocks<Scope>.enter(&self); },
+          nb::sig("def __enter__(self) -> None"))
+      .def(
+          "__exit__", [](const Block<Scope>& self, const nb::args&) { open_blocks<Scope>.leave(&self); },
+          nb::sig("def __exit__(self, *args: object) -> None"));
+}
+
+std::vector<NDArray> arrays_in(const nb::list& list) {
+  std::vector<NDArray> arrays;
+  for (const nb::handle item : list) arrays.push_back(nb::cast<NDArray>(item));
+  return arrays;
+}
+
+// Called by heddle.grad(), which converts single arrays to lists. None in the result: the input was not used.
+nb::list grad_of(const nb::list& outputs, const nb::list& inputs, const nb::list& seeds, bool keep_tape,
+                 bool create_graph, bool allow_unused) {
+  const Where where = python_place();
+  const std::vector<NDArray> from = arrays_in(outputs), to = arrays_in(inputs);
+  const GradOptions options{arrays_in(seeds), keep_tape, create_graph, allow_unused};
+  std::vector<NDArray> gradients;
+  {
+    const ReleaseGil released;
+    gradients = grad(from, to, options, where);
+  }
+  nb::list result;
+  for (NDArray& gradient : gradients)
+    result.append(gradient.defined() ? wrap(std::move(gradient)) : nb::none());
+  return result;
+}
+
+// A Python function that a tape keeps. The thread that runs the backward pass calls it, without the GIL.
+class Kept {
+ public:
+  explicit Kept(nb::handle function) : function_(std::make_shared<Reference>(nb::borrow(function))) {}
+
+  // Returns convert(function(gradient)).
+  template <class Convert> auto call(const NDArray& gradient, Convert&& convert) const {
+    const CallsPython calling(false);
+    return convert(nb::handle(function_->get())(wrap(gradient)));
+  }
+
+ private:
+  std::shared_ptr<Reference> function_;
+};
+
+void check_callable(ArgumentOf of, nb::handle function) {
+  if (!PyCallable_Check(function.ptr())) refuse_type(of, function, "a function of the gradient");
+}
+
+std::vector<NDArray> array_list(ArgumentOf of, nb::handle arrays) {
+  if (!PyList_Check(arrays.ptr()) && !PyTuple_Check(arrays.ptr()))
+    refuse_type(of, arrays, "a list or tuple of NDArrays");
+  std::vector<NDArray> list;
+  for (const nb::handle item : arrays) {
+    const NDArray* array = array_in(item);
+    if (!array) refuse_type(of, item, "a list or tuple of NDArrays");
+    list.push_back(*array);
+  }
+  return list;
+}
+
+void add_hook(const NDArray& array, const nb::object& hook) {
+  check_callable({"on_gradient", "hook"}, hook);
+  on_gradient(array, [kept = Kept(hook)](const NDArray& gradient) {
+    return kept.call(gradient, [](const nb::object& result) {
+      if (result.is_none()) return NDArray();
+      const NDArray* changed = array_in(result);
+      if (!changed)
+        throw InvalidArgument("on_gradient: the hook returned a " + kind_of(result) +
+                              "; want an NDArray or None");
+      return *changed;
+    });
+  });
+}
+
+// Checks the result of a gradient function: an array or None for each input; for one input also an array.
+std::vector<NDArray> gradients_in(const char* name, const nb::object& result, std::size_t inputs) {
+  if (const NDArray* array = array_in(result); array && inputs == 1) return {*array};
+  const auto refuse = [&](nb::handle given) {
+    throw InvalidArgument(std::string("record: the gradient of ") + name + " returned a " + kind_of(given) +
+                          "; want a list of " + std::to_string(inputs) + ", each an NDArray or None");
+  };
+  if (!PyList_Check(result.ptr()) && !PyTuple_Check(result.ptr())) refuse(result);
+  std::vector<NDArray> gradients;
+  for (const nb::handle item : result) {
+    const NDArray* array = array_in(item);
+    if (!array && !item.is_none()) refuse(item);
+    gradients.push_back(array ? *array : NDArray());
+  }
+  return gradients;
+}
+
+nb::object record_operator(const nb::str& name, nb::object output, nb::handle inputs,
+                           const nb::object& gradient, nb::handle saved) {
+  const Where where = python_place();
+  const char* const named = interned(nb::handle(name));
+  NDArray* const y = array_in(output);
+  if (!y) refuse_type({"record", "output"}, output, "an NDArray");
+  const std::vector<NDArray> from = array_list({"record", "inputs"}, inputs);
+  const std::vector<NDArray> kept = array_list({"record", "saved"}, saved);
+  check_callable({"record", "gradient"}, gradient);
+  if (std::none_of(from.begin(), from.end(), [](const NDArray& input) { return recording({&input}); }))
+    return output;
+  if (requires_grad(*y))
+    throw InvalidArgument(std::string("record: ") + named +
+                          ": the output requires a gradient already; compute it in no_grad()");
+  record(
+      named, *y, from, kept,
+      [named, function = Kept(gradient), count = from.size()](const NDArray& g) {
+        return function.call(g, [&](const nb::object& result) { return gradients_in(named, result, count); });
+      },
+      where);
+  return output;
+}
+
+}  // namespace
+
+void bind_autograd(nb::module_& m) {
+  m.def("_grad", &grad_of,
+        nb::sig("def _grad(outputs: list[NDArray], inputs: list[NDArray], seeds: list[NDArray], "
+                "keep_tape: bool, create_graph: bool, allow_unused: bool) -> list[NDArray | None]"));
+  m.def("on_gradient", &add_hook, "array"_a, "hook"_a,
+        nb::sig("def on_gradient(array: NDArray, hook: Callable[[NDArray], NDArray | None]) -> None"),
+        "Calls hook(gradient) with the complete gradient of a leaf, or of an array computed from one, in "
+        "every pass to come; "
+        "what it returns takes the gradient's place, None leaves it.");
+  m.def(
+      "save_for_backward", [](const NDArray& array) { return wrap(save_for_backward(array)); }, "array"_a,
+      nb::sig("def save_for_backward(array: NDArray) -> NDArray"),
+      "The array for the gradient of an operator of your own to use, detached; second gradients depend on "
+      "it.");
+  m.def("record", &record_operator, "name"_a, "output"_a, "inputs"_a, "gradient"_a, "saved"_a = nb::tuple(),
+        nb::sig(
+            "def record(name: str, output: NDArray, inputs: Sequence[NDArray], gradient: Callable[[NDArray], "
+            "NDArray | Sequence[NDArray | None]], saved: Sequence[NDArray] = ()) -> NDArray"),
+        "Puts an operator of your own on the tape: output was computed from inputs in no_grad(), gradient(g) "
+        "gives a gradient "
+        "for each input, saved are the arrays that it uses. Returns output.");
+  bind_block<NoGrad>(m, "no_grad", "In the block, operators of this thread record nothing for backward().");
+  bind_block<FindNaN>(
+      m, "find_nan",
+      "In the block, backward() and grad() of this thread raise Error where the first gradient with NaN was "
+      "computed, and name the operator and the line of its call.");
+}
+
+}  // namespace heddle::python

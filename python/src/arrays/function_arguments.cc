@@ -1,0 +1,194 @@
+#include "arrays/function_arguments.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <nanobind/stl/string.h>
+
+#include "arguments.h"
+#include "arrays/array.h"
+#include "place.h"
+
+namespace heddle::python {
+namespace {
+
+[[noreturn]] void refuse(const FunctionInfo& info, const ArgumentInfo& argument, nb::handle object) {
+  std::string wanted = name_of(argument.kind);
+  if (!argument.choices.empty()) {
+    wanted.clear();
+    for (const std::string& word : argument.choices) wanted += (wanted.empty() ? "'" : " or '") + word + "'";
+  }
+  const bool value = PyUnicode_Check(object.ptr()) && !argument.choices.empty();
+  raise(value ? PyExc_ValueError : PyExc_TypeError,
+        info.name + ": " + argument.name + " is " +
+            (value ? "'" + utf8_of(object) + "'" : "a " + kind_of(object)) + "; wanted: " + wanted);
+}
+
+OperatorValue number_value(const Scalar& scalar) {
+  if (scalar.is_boolean()) return scalar.as<bool>();
+  if (scalar.is_integral()) return scalar.as<std::int64_t>();
+  if (scalar.is_huge()) return scalar.as<std::uint64_t>();
+  return scalar.real();
+}
+
+ArgumentOf name_of(const FunctionInfo& info, const ArgumentInfo& argument) {
+  return {info.name.c_str(), argument.name.c_str()};
+}
+
+std::vector<NDArray> arrays_in(const FunctionInfo& info, const ArgumentInfo& argument, nb::handle object,
+                               Where where) {
+  if (!PyTuple_Check(object.ptr()) && !PyList_Check(object.ptr())) refuse(info, argument, object);
+  std::vector<NDArray> arrays;
+  const DType floats = holds_f64(object) ? DType::f64 : DType::f32;
+  for (nb::handle one : object)
+    arrays.push_back(to_array(name_of(info, argument), one, std::nullopt, where, floats));
+  return arrays;
+}
+
+bool becomes_array(nb::handle object) {
+  return PyList_Check(object.ptr()) || nb::hasattr(object, "__array_interface__");
+}
+
+bool is_integer(nb::handle object) { return PyIndex_Check(object.ptr()) && !PyBool_Check(object.ptr()); }
+
+OperatorValue array_value(const FunctionInfo& info, const ArgumentInfo& argument, nb::handle object,
+                          DType floats, Where where) {
+  if (const NDArray* array = array_in(object)) return *array;
+  if (!becomes_array(object)) refuse(info, argument, object);
+  return to_array(name_of(info, argument), object, std::nullopt, where, floats);
+}
+
+std::vector<RowSparse> rows_in(const FunctionInfo& info, const ArgumentInfo& argument, nb::handle object) {
+  if (!PyTuple_Check(object.ptr()) && !PyList_Check(object.ptr())) refuse(info, argument, object);
+  std::vector<RowSparse> list;
+  for (nb::handle one : object) {
+    if (!nb::isinstance<RowSparse>(one)) refuse(info, argument, object);
+    list.push_back(*nb::inst_ptr<RowSparse>(one));
+  }
+  return list;
+}
+
+// floats: what Python's own floats in a list become. generator: set for an argument that is one, which the call has to lock.
+OperatorValue convert(const FunctionInfo& info, const ArgumentInfo& argument, nb::handle object, DType floats,
+                      Where where, const PythonGenerator*& generator) {
+  const ArgumentOf of = name_of(info, argument);
+  switch (argument.kind) {
+    case ArgumentKind::array:
+      return array_value(info, argument, object, floats, where);
+    case ArgumentKind::array_or_number: {
+      if (const NDArray* array = array_in(object)) return *array;
+      if (PyList_Check(object.ptr())) return to_array(of, object, std::nullopt, where, floats);
+      std::optional<Operand> operand = to_operand(of, object, where);
+      if (!operand) refuse(info, argument, object);
+      if (operand->is_array) return operand->array;
+      return number_value(operand->scalar);
+    }
+    case ArgumentKind::array_or_row_sparse:
+      if (nb::isinstance<RowSparse>(object)) return *nb::inst_ptr<RowSparse>(object);
+      return array_value(info, argument, object, floats, where);
+    case ArgumentKind::arrays:
+      return arrays_in(info, argument, object, where);
+    case ArgumentKind::row_sparse:
+      if (!nb::isinstance<RowSparse>(object)) refuse(info, argument, object);
+      return *nb::inst_ptr<RowSparse>(object);
+    case ArgumentKind::row_sparse_list:
+      return rows_in(info, argument, object);
+    case ArgumentKind::number:
+      return number_value(to_scalar(of, object));
+    case ArgumentKind::real:
+      if (PyBool_Check(object.ptr())) refuse(info, argument, object);
+      return to_scalar(of, object).real();
+    case ArgumentKind::integer:
+      if (!is_integer(object)) refuse(info, argument, object);
+      return int_argument(of, object);
+    case ArgumentKind::boolean:
+      if (!PyBool_Check(object.ptr())) refuse(info, argument, object);
+      return object.ptr() == Py_True;
+    case ArgumentKind::text:
+      if (!PyUnicode_Check(object.ptr())) refuse(info, argument, object);
+      for (const std::string& word : argument.choices) {
+        if (PyUnicode_CompareWithASCIIString(object.ptr(), word.c_str()) == 0) return word;
+      }
+      if (argument.choices.empty()) return text_in(of, object);
+      refuse(info, argument, object);
+    case ArgumentKind::integers:
+      return to_dims(of, object);
+    case ArgumentKind::dtype:
+      return to_dtype(of, object);
+    case ArgumentKind::device:
+      return to_device(of, object);
+    case ArgumentKind::generator:
+      if (!nb::isinstance<PythonGenerator>(object)) refuse(info, argument, object);
+      generator = nb::inst_ptr<PythonGenerator>(object);
+      return generator->object().get();
+  }
+  refuse(info, argument, object);
+}
+
+// Argument i, where an int of any size may stand beside another array.
+nb::object within_64_bits(const FunctionInfo& info, const ArgumentInfo& argument, PyObject* const* given,
+                          std::size_t i, bool comparison) {
+  if (argument.kind != ArgumentKind::array_or_number || !PyLong_Check(given[i])) return nb::borrow(given[i]);
+  const NDArray* beside = nullptr;
+  for (std::size_t k = 0; k < info.arguments.size() && !beside; ++k) {
+    if (k != i && given[k] && info.arguments[k].kind == ArgumentKind::array_or_number)
+      beside = array_in(given[k]);
+  }
+  return operand_beside(beside, given[i], comparison);
+}
+
+// A list of floats beside an f64 array keeps its digits.
+DType floats_of_list(PyObject* const* given, std::size_t count, std::size_t i) {
+  if (!PyList_Check(given[i])) return DType::f32;
+  const auto wide = [&](PyObject* one) { return one && one != given[i] && holds_f64(one); };
+  return std::any_of(given, given + count, wide) ? DType::f64 : DType::f32;
+}
+
+// A default as Python's literals have it; what is no literal is its name.
+std::string literal(const OperatorValue& value) {
+  if (std::holds_alternative<DType>(value) || std::holds_alternative<Device>(value))
+    return "'" + value.to_string() + "'";
+  return value.to_string();
+}
+
+}  // namespace
+
+CallValues call_values(const FunctionInfo& info, PyObject* const* given, std::size_t count, Where where,
+                       bool comparison) {
+  CallValues call{{}, nullptr};
+  call.values.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const ArgumentInfo& argument = info.arguments[i];
+    if (!given[i] || (given[i] == Py_None && argument.takes_none())) {
+      call.values.push_back(*argument.default_value);
+    } else {
+      call.values.push_back(convert(info, argument, within_64_bits(info, argument, given, i, comparison),
+                                    floats_of_list(given, count, i), where, call.generator));
+    }
+  }
+  return call;
+}
+
+std::string parameters_text(const FunctionInfo& info) {
+  std::string text;
+  for (const ArgumentInfo& argument : info.arguments) {
+    if (&argument != &info.arguments.front()) text += ", ";
+    text += argument.name;
+    if (argument.default_value) text += "=" + literal(*argument.default_value);
+  }
+  return text;
+}
+
+nb::list described_arguments(const FunctionInfo& info) {
+  nb::list arguments;
+  for (const ArgumentInfo& argument : info.arguments) {
+    nb::list choices;
+    for (const std::string& word : argument.choices) choices.append(word);
+    arguments.append(
+        nb::make_tuple(argument.name, name_of(argument.kind), choices,
+                       argument.default_value ? nb::cast(literal(*argument.default_value)) : nb::none()));
+  }
+  return arguments;
+}
+
+}  // namespace heddle::python

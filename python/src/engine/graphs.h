@@ -1,0 +1,23 @@
+// Graphs and their slots as Python objects. Both keep their engine alive.
+#pragma once
+
+#include <memory>
+
+#include <heddle/graph.h>
+
+#include "engine/engines.h"
+
+namespace heddle::python {
+
+using PythonSlotValue = std::shared_ptr<Reference>;
+struct PythonSlot {
+  Slot<PythonSlotValue> slot;
+  std::shared_ptr<Engine> engine;
+};
+
+struct PythonGraph {
+  Graph graph;
+  std::shared_ptr<Engine> engine;
+};
+
+}  // namespace heddle::python

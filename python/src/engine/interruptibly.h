@@ -1,0 +1,70 @@
+// Calls that may block for long: Ctrl-C ends them on the main thread.
+#pragma once
+
+#include <chrono>
+#include <exception>
+#include <future>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <type_traits>
+#include <utility>
+
+#include <heddle/check.h>
+#include <heddle/default_engine.h>
+
+#include "engine/engines.h"
+#include "interpreter.h"
+
+namespace heddle::python {
+
+// The interval at which waits of the main thread check for signals.
+inline constexpr std::chrono::milliseconds kSlice{50};
+
+// Whether Ctrl-C ends waits of this thread. Inside an op, calls stay on its thread: their errors name the op.
+inline bool is_interruptible() { return is_main_thread() && !check::running_op(); }
+
+// Runs call() without the GIL; is called with the GIL. On the main thread another thread runs call(), with
+// the same current engine, and the main thread checks for signals meanwhile. If a signal handler raises, its
+// error is thrown and call() goes on in the background: so `call` owns all that it uses.
+template <class Call> std::invoke_result_t<Call&> interruptibly(Call call) {
+  if (!is_interruptible()) {
+    const ReleaseGil released;
+    return call();
+  }
+  using Result = std::invoke_result_t<Call&>;
+  auto work = [call = std::move(call), engine = entered_engine()]() mutable -> Result {
+    std::optional<EngineScope> scope;
+    if (engine) scope.emplace(*engine);
+    return call();
+  };
+  std::promise<Result> promise;
+  auto result = promise.get_future();
+  // `work` is destroyed before the result is set, so that the caller goes on after that.
+  std::thread([promise = std::move(promise), work = std::optional(std::move(work))]() mutable {
+    try {
+      if constexpr (std::is_void_v<Result>) {
+        (*work)();
+        work.reset();
+        promise.set_value();
+      } else {
+        Result value = (*work)();
+        work.reset();
+        promise.set_value(std::move(value));
+      }
+    } catch (...) {
+      work.reset();
+      promise.set_exception(std::current_exception());
+    }
+  }).detach();
+  for (bool over = false; !over;) {
+    {
+      const ReleaseGil released;
+      over = result.wait_for(kSlice) == std::future_status::ready;
+    }
+    if (!over) check_signals();
+  }
+  return result.get();
+}
+
+}  // namespace heddle::python
