@@ -106,6 +106,12 @@ SEAMS = {"cuda", "nccl", "mpi"}  # names of folders and files that may use the c
 SUFFIXES = {".h", ".cc", ".cu", ".cuh"}
 MOST_LINES, MOST_HEADER_LINES, MOST_FILES = 600, 150, 40
 
+# Words that an engineer of the field does not know as names: say key, index, slot, call site, shard assignment; registration; own ...
+PRIVATE_WORDS = {"forgive", "wish", "wishes", "stranger", "strangers", "enlist", "depart", "reassure", "reassured", "mine", "settle", "settled", "unsettled", "touched"}
+# Types, functions, and members.
+DECLARED = re.compile(r"\b(?:class|struct|enum)\s+(?:class\s+)?(\w+)|\b(\w+)\s*\(|\b(\w+_)\b")
+NAME_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 CONDITION = re.compile(r"^\s*#\s*(?:if|ifdef|ifndef|elif|elifdef|elifndef)\b(.*)")
 # Macros that the compiler defines describe its target; conditions on them do not switch a feature of Heddle.
@@ -153,11 +159,21 @@ class Tree:
         self.check_shape(file, lines)
         in_seam = SEAMS & {part for name in file.relative_to(self.root).parts for part in re.split(r"[_.]", name)}
         public = module in MODULES and (self.root / module / "include") in file.parents
+        if module in MODULES:
+            self.check_words(file, lines)
         for number, line in enumerate(lines, 1):
             if match := INCLUDE.match(line):
                 self.check_include(module, file, number, public, match[1] == "<", match[2])
             elif (match := CONDITION.match(line)) and not in_seam:
                 self.check_condition(file, number, match[1])
+
+    def check_words(self, file, lines):
+        for number, line in enumerate(lines, 1):
+            code = re.sub(r'"(?:\\.|[^"\\])*"', "", line.split("//")[0])
+            for match in DECLARED.finditer(code):
+                name = next(filter(None, match.groups()))
+                if words := PRIVATE_WORDS & {part.lower() for part in NAME_PARTS.findall(name)}:
+                    self.say(file, number, f"{name}: '{', '.join(sorted(words))}' is no term of the field")
 
     def check_shape(self, file, lines):
         count = len(lines) - (lines[-1] == "")
@@ -303,6 +319,8 @@ GOOD = {
 
 # Changes to the good tree, and the message that each must give.
 BAD = [
+    ("engine/src/base/wishes.h", "#pragma once\nclass AdminWish;  // wish\nint stranger_;\n", "wishes.h:2: AdminWish: 'wish' is no term of the field"),
+    ("engine/src/base/wishes.h", "#pragma once\nclass Wished;  // wish\nint stranger_;\n", "wishes.h:3: stranger_: 'stranger' is no term of the field"),
     ("engine/src/api/engine.cc", "#include <heddle/ndarray.h>\n", "engine/src/api/engine.cc:1: engine includes <heddle/ndarray.h> of ndarray"),
     ("engine/src/api/engine.cc", '\n#include "heddle/engine.h"\n', "engine/src/api/engine.cc:2: write <heddle/engine.h>"),
     ("engine/src/api/engine.cc", "#include <heddle/gone.h>\n", "engine/src/api/engine.cc:1: no module has a public header <heddle/gone.h>"),

@@ -181,7 +181,7 @@ class Run {
   }
 
   void wait_for_copies() {
-    const auto is_synced = [](const ShardPlace& one) { return one.synced; };
+    const auto is_synced = [](const ShardAssignment& one) { return one.synced; };
     for (;;) {
       const StoreSchedulerStats stats = scheduler_.program.stats();
       if (std::all_of(stats.shards.begin(), stats.shards.end(), is_synced)) return;

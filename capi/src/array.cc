@@ -58,7 +58,7 @@ void read_now(const UsedArray& from, void* data, std::size_t bytes, const char* 
     if (to->data && bytes > 0) std::memcpy(to->data, source.data<const std::byte>(), bytes);
   };
   const Access access{.read = {source.var()}, .mutate = {done}, .name = "read"};
-  from.engine().push(copy, access, place_of(site_of_thread()));
+  from.engine().push(copy, access, location_of(site_of_thread()));
   try {
     c::wait(from.engine(), done, call);
   } catch (...) {
@@ -166,7 +166,7 @@ heddle_status heddle_array_lend(const heddle_array_options* options, const int64
 
 heddle_status heddle_array_copy(const heddle_array* array, heddle_array** copy, heddle_error** error) {
   return called(error, [&] {
-    const Borrowed<heddle_array> of(array, "heddle_array_copy");
+    const HandleAccess<heddle_array> of(array, "heddle_array_copy");
     check_out(copy, "heddle_array_copy", "copy");
     *copy = make_handle<heddle_array>(*of);
   });
@@ -181,7 +181,7 @@ heddle_status heddle_array_destroy(heddle_array* array) {
 heddle_status heddle_array_describe(const heddle_array* array, heddle_array_info* info,
                                     heddle_error** error) {
   return called(error, [&] {
-    const Borrowed<heddle_array> of(array, "heddle_array_describe");
+    const HandleAccess<heddle_array> of(array, "heddle_array_describe");
     check_struct(info, "heddle_array_describe", "heddle_array_info");
     const NDArray& x = of->array;
     *info = {};
@@ -200,7 +200,7 @@ heddle_status heddle_array_describe(const heddle_array* array, heddle_array_info
 
 heddle_status heddle_array_var(const heddle_array* array, heddle_var** var, heddle_error** error) {
   return called(error, [&] {
-    const Borrowed<heddle_array> of(array, "heddle_array_var");
+    const HandleAccess<heddle_array> of(array, "heddle_array_var");
     check_out(var, "heddle_array_var", "var");
     *var = make_handle<heddle_var>(of->array.var());
   });

@@ -15,7 +15,7 @@ using namespace heddle::c;
 namespace heddle::c {
 
 ArchiveContent::ArchiveContent(const heddle_archive* archive, const char* call) {
-  const Borrowed<heddle_archive> of(archive, call);
+  const HandleAccess<heddle_archive> of(archive, call);
   const std::lock_guard guard((*of)->mutex);
   for (const auto& [name, value] : (*of)->arrays) {
     engines.push_back(value.engine.lock(call));
@@ -150,7 +150,7 @@ heddle_status heddle_archive_set(heddle_archive* archive, const char* name, cons
                                  heddle_error** error) {
   return called(error, [&] {
     constexpr const char* kCall = "heddle_archive_set";
-    const Borrowed<heddle_archive> to(archive, kCall);
+    const HandleAccess<heddle_archive> to(archive, kCall);
     const std::string key = text_of(name, kCall, "name");
     const UsedArray of(array, kCall);
     const LinkedArray value{of->array.detach(), of->engine};
@@ -163,7 +163,7 @@ heddle_status heddle_archive_set_text(heddle_archive* archive, const char* name,
                                       heddle_error** error) {
   return called(error, [&] {
     constexpr const char* kCall = "heddle_archive_set_text";
-    const Borrowed<heddle_archive> to(archive, kCall);
+    const HandleAccess<heddle_archive> to(archive, kCall);
     const std::string key = text_of(name, kCall, "name"), value = text_of(text, kCall, "text");
     const std::lock_guard guard((*to)->mutex);
     (*to)->texts.insert_or_assign(key, value);
@@ -173,7 +173,7 @@ heddle_status heddle_archive_set_text(heddle_archive* archive, const char* name,
 heddle_status heddle_archive_size(const heddle_archive* archive, size_t* arrays, size_t* texts,
                                   heddle_error** error) {
   return called(error, [&] {
-    const Borrowed<heddle_archive> of(archive, "heddle_archive_size");
+    const HandleAccess<heddle_archive> of(archive, "heddle_archive_size");
     check_out(arrays, "heddle_archive_size", "arrays");
     check_out(texts, "heddle_archive_size", "texts");
     const std::lock_guard guard((*of)->mutex);
@@ -185,7 +185,7 @@ heddle_status heddle_archive_size(const heddle_archive* archive, size_t* arrays,
 heddle_status heddle_archive_name(const heddle_archive* archive, size_t index, const char** name,
                                   heddle_error** error) {
   return called(error, [&] {
-    const Borrowed<heddle_archive> of(archive, "heddle_archive_name");
+    const HandleAccess<heddle_archive> of(archive, "heddle_archive_name");
     check_out(name, "heddle_archive_name", "name");
     const std::lock_guard guard((*of)->mutex);
     *name = name_at((*of)->arrays, index, "heddle_archive_name");
@@ -195,7 +195,7 @@ heddle_status heddle_archive_name(const heddle_archive* archive, size_t index, c
 heddle_status heddle_archive_text_name(const heddle_archive* archive, size_t index, const char** name,
                                        heddle_error** error) {
   return called(error, [&] {
-    const Borrowed<heddle_archive> of(archive, "heddle_archive_text_name");
+    const HandleAccess<heddle_archive> of(archive, "heddle_archive_text_name");
     check_out(name, "heddle_archive_text_name", "name");
     const std::lock_guard guard((*of)->mutex);
     *name = name_at((*of)->texts, index, "heddle_archive_text_name");
@@ -205,7 +205,7 @@ heddle_status heddle_archive_text_name(const heddle_archive* archive, size_t ind
 heddle_status heddle_archive_get(const heddle_archive* archive, const char* name, heddle_array** array,
                                  heddle_error** error) {
   return called(error, [&] {
-    const Borrowed<heddle_archive> of(archive, "heddle_archive_get");
+    const HandleAccess<heddle_archive> of(archive, "heddle_archive_get");
     check_out(array, "heddle_archive_get", "array");
     const std::lock_guard guard((*of)->mutex);
     *array = make_handle<heddle_array>(value_of((*of)->arrays, name, "heddle_archive_get"));
@@ -215,7 +215,7 @@ heddle_status heddle_archive_get(const heddle_archive* archive, const char* name
 heddle_status heddle_archive_text(const heddle_archive* archive, const char* name, const char** text,
                                   heddle_error** error) {
   return called(error, [&] {
-    const Borrowed<heddle_archive> of(archive, "heddle_archive_text");
+    const HandleAccess<heddle_archive> of(archive, "heddle_archive_text");
     check_out(text, "heddle_archive_text", "text");
     const std::lock_guard guard((*of)->mutex);
     *text = value_of((*of)->texts, name, "heddle_archive_text").c_str();

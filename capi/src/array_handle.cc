@@ -19,7 +19,7 @@ std::shared_ptr<Engine> EngineLink::lock(const char* call) const {
 
 std::shared_ptr<Engine> engine_of(heddle_engine* engine, const char* call) {
   if (!engine) return std::shared_ptr<Engine>(&default_engine(), NotOwned());
-  return *Borrowed<heddle_engine>(engine, call);
+  return *HandleAccess<heddle_engine>(engine, call);
 }
 
 void check_engine(const Engine& of_array, const Engine& wanted, const char* call) {

@@ -97,7 +97,7 @@ const heddle_site* site_of_thread();  // see heddle_site_set
 // guarded(), with the thread's call site for the ops that the body pushes.
 template <class Body> heddle_status called(heddle_error** error, Body&& body) noexcept {
   return guarded(error, [&] {
-    const CallSite site(place_of(site_of_thread()));
+    const CallSite site(location_of(site_of_thread()));
     body();
   });
 }
@@ -111,7 +111,7 @@ template <class H> class Used {
   const std::shared_ptr<Engine>& shared_engine() const { return engine_; }
 
  private:
-  Borrowed<H> value_;
+  HandleAccess<H> value_;
   std::shared_ptr<Engine> engine_;
 };
 using UsedArray = Used<heddle_array>;

@@ -25,7 +25,7 @@ class UsedCheckpoint {
  public:
   UsedCheckpoint(const heddle_checkpoint* checkpoint, const char* call) : call_(call) {
     check_struct(checkpoint, call, "heddle_checkpoint");
-    if (checkpoint->trainer) trainer_ = *Borrowed<heddle_trainer>(checkpoint->trainer, call);
+    if (checkpoint->trainer) trainer_ = *HandleAccess<heddle_trainer>(checkpoint->trainer, call);
     NamedParameters named(checkpoint->parameters, checkpoint->parameter_count,
                           trainer_ ? trainer_->store->engine : nullptr, call);
     engine_ = named.engine ? std::move(named.engine) : engine_of(nullptr, call);
@@ -45,7 +45,7 @@ class UsedCheckpoint {
  private:
   void add(const heddle_named_generator& named) {
     const std::string name = text_of(named.name, call_, "a generator's name");
-    generators_.push_back(*Borrowed<heddle_generator>(named.generator, call_));
+    generators_.push_back(*HandleAccess<heddle_generator>(named.generator, call_));
     if (!what_.generators.emplace(name, &generators_.back()->generator).second) throw_twice(call_, name);
   }
   // Locks the store, then the generators by address: with a fixed order several threads do not deadlock.
@@ -96,7 +96,7 @@ heddle_status heddle_checkpoint_load(const char* path, const heddle_checkpoint* 
     std::shared_ptr<Archive> more;
     const EngineScope scope(*what.engine());
     if (checkpoint->more) {
-      more = *Borrowed<heddle_archive>(checkpoint->more, kCall);
+      more = *HandleAccess<heddle_archive>(checkpoint->more, kCall);
       what->arrays = ArchiveContent(checkpoint->more, kCall).of_engine(*what.engine(), kCall);
     }
     load_checkpoint(file, *what);
@@ -115,7 +115,7 @@ heddle_status heddle_checkpoint_save_residuals(const char* path, const heddle_tr
   return called(error, [&] {
     constexpr const char* kCall = "heddle_checkpoint_save_residuals";
     const std::string file = text_of(path, kCall, "path");
-    const std::shared_ptr<LockedTrainer> of = *Borrowed<heddle_trainer>(trainer, kCall);
+    const std::shared_ptr<LockedTrainer> of = *HandleAccess<heddle_trainer>(trainer, kCall);
     const EngineScope scope(*of->store->engine);
     const std::lock_guard guard(of->store->mutex);
     save_residuals(file, of->trainer);

@@ -47,7 +47,7 @@ heddle_status collective(const heddle_communicator* communicator, const heddle_a
                          const heddle_array* out, heddle_error** error, const char* name,
                          Call&& call) noexcept {
   return called(error, [&] {
-    const Borrowed<heddle_communicator> rank(communicator, name);
+    const HandleAccess<heddle_communicator> rank(communicator, name);
     const UsedArray from(in, name), to(out, name);
     call(*(*rank)->communicator, from->array, to->array);
   });
@@ -63,7 +63,7 @@ template <class Make>
 heddle_status make_rank(const heddle_communicator* from, heddle_communicator** made, heddle_error** error,
                         const char* call, Make&& make) noexcept {
   return called(error, [&] {
-    const std::shared_ptr<const Rank> rank = *Borrowed<heddle_communicator>(from, call);
+    const std::shared_ptr<const Rank> rank = *HandleAccess<heddle_communicator>(from, call);
     check_out(made, call, "the new communicator");
     const EngineScope scope(*rank->engine);
     std::shared_ptr<Communicator> ranks = make(*rank->communicator);
@@ -111,7 +111,7 @@ heddle_status heddle_communicator_destroy(heddle_communicator* communicator) {
 heddle_status heddle_communicator_rank(const heddle_communicator* communicator, int32_t* rank, int32_t* size,
                                        heddle_error** error) {
   return called(error, [&] {
-    const Borrowed<heddle_communicator> of(communicator, "heddle_communicator_rank");
+    const HandleAccess<heddle_communicator> of(communicator, "heddle_communicator_rank");
     check_out(rank, "heddle_communicator_rank", "rank");
     check_out(size, "heddle_communicator_rank", "size");
     *rank = (*of)->communicator->rank();
@@ -122,7 +122,7 @@ heddle_status heddle_communicator_rank(const heddle_communicator* communicator, 
 heddle_status heddle_communicator_backend(const heddle_communicator* communicator, const char** backend,
                                           heddle_error** error) {
   return called(error, [&] {
-    const Borrowed<heddle_communicator> of(communicator, "heddle_communicator_backend");
+    const HandleAccess<heddle_communicator> of(communicator, "heddle_communicator_backend");
     check_out(backend, "heddle_communicator_backend", "backend");
     *backend = static_text((*of)->communicator->backend());
   });
@@ -131,7 +131,7 @@ heddle_status heddle_communicator_backend(const heddle_communicator* communicato
 heddle_status heddle_communicator_var(const heddle_communicator* communicator, heddle_var** var,
                                       heddle_error** error) {
   return called(error, [&] {
-    const Borrowed<heddle_communicator> of(communicator, "heddle_communicator_var");
+    const HandleAccess<heddle_communicator> of(communicator, "heddle_communicator_var");
     check_out(var, "heddle_communicator_var", "var");
     *var = make_handle<heddle_var>((*of)->communicator->var());
   });
@@ -204,20 +204,20 @@ heddle_status heddle_recv(const heddle_communicator* communicator, const heddle_
 
 heddle_status heddle_barrier(const heddle_communicator* communicator, heddle_error** error) {
   return called(error, [&] {
-    (*Borrowed<heddle_communicator>(communicator, "heddle_barrier"))->communicator->barrier();
+    (*HandleAccess<heddle_communicator>(communicator, "heddle_barrier"))->communicator->barrier();
   });
 }
 
 heddle_status heddle_communicator_wait(const heddle_communicator* communicator, heddle_error** error) {
   return called(error, [&] {
-    (*Borrowed<heddle_communicator>(communicator, "heddle_communicator_wait"))->communicator->wait();
+    (*HandleAccess<heddle_communicator>(communicator, "heddle_communicator_wait"))->communicator->wait();
   });
 }
 
 heddle_status heddle_communicator_abort(const heddle_communicator* communicator, const char* why,
                                         heddle_error** error) {
   return called(error, [&] {
-    const Borrowed<heddle_communicator> of(communicator, "heddle_communicator_abort");
+    const HandleAccess<heddle_communicator> of(communicator, "heddle_communicator_abort");
     (*of)->communicator->abort(text_of(why, "heddle_communicator_abort", "why"));
   });
 }
@@ -227,7 +227,7 @@ heddle_status heddle_communicator_shared_array(const heddle_communicator* commun
                                                heddle_error** error) {
   return called(error, [&] {
     constexpr const char* kCall = "heddle_communicator_shared_array";
-    const Borrowed<heddle_communicator> of(communicator, kCall);
+    const HandleAccess<heddle_communicator> of(communicator, kCall);
     const DType wanted = dtype_of_number(dtype, kCall);
     const Dims dims = dims_of(shape, ndim, kCall);
     check_out(array, kCall, "array");
@@ -256,7 +256,7 @@ heddle_status heddle_communicator_grow(const heddle_communicator* communicator, 
 heddle_status heddle_communicator_flight_recorder(const heddle_communicator* communicator, char** text,
                                                   heddle_error** error) {
   return called(error, [&] {
-    const Borrowed<heddle_communicator> of(communicator, "heddle_communicator_flight_recorder");
+    const HandleAccess<heddle_communicator> of(communicator, "heddle_communicator_flight_recorder");
     check_out(text, "heddle_communicator_flight_recorder", "text");
     *text = make_text((*of)->communicator->flight_recorder());
   });

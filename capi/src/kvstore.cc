@@ -15,7 +15,7 @@ class UsedStore {
  public:
   UsedStore(const heddle_kvstore* store, const char* call)
       : call_(call),
-        store_(*Borrowed<heddle_kvstore>(store, call)),
+        store_(*HandleAccess<heddle_kvstore>(store, call)),
         scope_(*store_->engine),
         guard_(store_->mutex) {}
   KVStore* operator->() const { return store_->store.get(); }
@@ -31,12 +31,12 @@ class UsedStore {
 
 // The array of a handle, dense or row-sparse, of the store's engine, which the store keeps alive.
 NDArray array_of(const heddle_array* handle, const UsedStore& store) {
-  const Borrowed<heddle_array> array(handle, store.call());
+  const HandleAccess<heddle_array> array(handle, store.call());
   check_engine(array->array.engine(), *store.engine(), store.call());
   return array->array;
 }
 RowSparse array_of(const heddle_row_sparse* handle, const UsedStore& store) {
-  const Borrowed<heddle_row_sparse> rows(handle, store.call());
+  const HandleAccess<heddle_row_sparse> rows(handle, store.call());
   check_engine(rows->rows.engine(), *store.engine(), store.call());
   return rows->rows;
 }
@@ -96,7 +96,7 @@ heddle_status heddle_kvstore_create_over(const char* type, const heddle_communic
   return called(error, [&] {
     constexpr const char* kCall = "heddle_kvstore_create_over";
     const std::string wanted = text_of(type, kCall, "type");
-    const std::shared_ptr<const Rank> rank = *Borrowed<heddle_communicator>(ranks, kCall);
+    const std::shared_ptr<const Rank> rank = *HandleAccess<heddle_communicator>(ranks, kCall);
     const KVStoreOptions how = store_options_of(options, kCall);
     if (options && options->engine)
       throw InvalidArgument(std::string(kCall) + ": the engine is that of the ranks; want null");

@@ -79,7 +79,7 @@ template <class Call>
 heddle_status with_module(const heddle_module* module, heddle_error** error, const char* name,
                           Call&& call) noexcept {
   return called(error, [&] {
-    const std::shared_ptr<const LinkedModule> of = *Borrowed<heddle_module>(module, name);
+    const std::shared_ptr<const LinkedModule> of = *HandleAccess<heddle_module>(module, name);
     const std::shared_ptr<Engine> engine = of->engine.lock(name);
     const EngineScope scope(*engine);
     call(*of, *engine);
@@ -143,7 +143,7 @@ heddle_status heddle_module_sequential(heddle_module* const* modules, size_t cou
     const std::shared_ptr<Engine> on = engine_of(engine, kCall);
     const auto made = std::make_shared<Sequential>();
     for (std::size_t i = 0; i < count; ++i) {
-      const std::shared_ptr<const LinkedModule> one = *Borrowed<heddle_module>(modules[i], kCall);
+      const std::shared_ptr<const LinkedModule> one = *HandleAccess<heddle_module>(modules[i], kCall);
       check_engine(*one->engine.lock(kCall), *on, kCall);
       made->add(one->module);
     }
@@ -170,7 +170,7 @@ heddle_status heddle_module_add_child(heddle_module* module, const char* name, c
   constexpr const char* kCall = "heddle_module_add_child";
   return with_module(module, error, kCall, [&](const LinkedModule& of, const Engine& engine) {
     const std::string wanted = text_of(name, kCall, "name");
-    const std::shared_ptr<const LinkedModule> inner = *Borrowed<heddle_module>(child, kCall);
+    const std::shared_ptr<const LinkedModule> inner = *HandleAccess<heddle_module>(child, kCall);
     check_engine(*inner->engine.lock(kCall), engine, kCall);
     own_module(of, kCall).child(wanted, inner->module);
   });

@@ -58,7 +58,7 @@ template <class Call>
 heddle_status with_optimizer(const heddle_optimizer* optimizer, heddle_error** error, const char* name,
                              Call&& call) noexcept {
   return called(error, [&] {
-    const std::shared_ptr<LockedOptimizer> of = *Borrowed<heddle_optimizer>(optimizer, name);
+    const std::shared_ptr<LockedOptimizer> of = *HandleAccess<heddle_optimizer>(optimizer, name);
     const std::lock_guard guard(of->mutex);
     call(*of);
   });

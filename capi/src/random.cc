@@ -23,7 +23,7 @@ heddle_status heddle_generator_destroy(heddle_generator* generator) {
 heddle_status heddle_generator_position(const heddle_generator* generator, uint64_t* seed, uint64_t* position,
                                         heddle_error** error) {
   return called(error, [&] {
-    const Borrowed<heddle_generator> of(generator, "heddle_generator_position");
+    const HandleAccess<heddle_generator> of(generator, "heddle_generator_position");
     check_out(seed, "heddle_generator_position", "seed");
     check_out(position, "heddle_generator_position", "position");
     const std::lock_guard guard((*of)->mutex);
@@ -35,7 +35,7 @@ heddle_status heddle_generator_position(const heddle_generator* generator, uint6
 heddle_status heddle_generator_set_position(heddle_generator* generator, uint64_t position,
                                             heddle_error** error) {
   return called(error, [&] {
-    const Borrowed<heddle_generator> of(generator, "heddle_generator_set_position");
+    const HandleAccess<heddle_generator> of(generator, "heddle_generator_set_position");
     const std::lock_guard guard((*of)->mutex);
     (*of)->generator.set_position(position);
   });
@@ -44,7 +44,7 @@ heddle_status heddle_generator_set_position(heddle_generator* generator, uint64_
 heddle_status heddle_generator_split(heddle_generator* generator, int parts, heddle_generator** generators,
                                      heddle_error** error) {
   return called(error, [&] {
-    const Borrowed<heddle_generator> of(generator, "heddle_generator_split");
+    const HandleAccess<heddle_generator> of(generator, "heddle_generator_split");
     check_out(generators, "heddle_generator_split", "generators");
     std::vector<Generator> made;
     {
@@ -70,7 +70,7 @@ heddle_status heddle_generator_split(heddle_generator* generator, int parts, hed
 heddle_status heddle_generator_jumped(const heddle_generator* generator, int64_t times,
                                       heddle_generator** jumped, heddle_error** error) {
   return called(error, [&] {
-    const Borrowed<heddle_generator> of(generator, "heddle_generator_jumped");
+    const HandleAccess<heddle_generator> of(generator, "heddle_generator_jumped");
     check_out(jumped, "heddle_generator_jumped", "jumped");
     const std::lock_guard guard((*of)->mutex);
     auto locked = std::make_shared<LockedGenerator>((*of)->generator.seed());

@@ -28,7 +28,7 @@ heddle_status heddle_row_sparse_destroy(heddle_row_sparse* array) {
 heddle_status heddle_row_sparse_parts(const heddle_row_sparse* array, heddle_array** rows,
                                       heddle_array** values, heddle_array** count, heddle_error** error) {
   return called(error, [&] {
-    const Borrowed<heddle_row_sparse> of(array, "heddle_row_sparse_parts");
+    const HandleAccess<heddle_row_sparse> of(array, "heddle_row_sparse_parts");
     const struct {
       heddle_array** out;
       const NDArray& part;
@@ -49,7 +49,7 @@ heddle_status heddle_row_sparse_parts(const heddle_row_sparse* array, heddle_arr
 heddle_status heddle_row_sparse_shape(const heddle_row_sparse* array, int64_t* shape, int32_t* ndim,
                                       heddle_error** error) {
   return called(error, [&] {
-    const Borrowed<heddle_row_sparse> of(array, "heddle_row_sparse_shape");
+    const HandleAccess<heddle_row_sparse> of(array, "heddle_row_sparse_shape");
     check_out(shape, "heddle_row_sparse_shape", "shape");
     check_out(ndim, "heddle_row_sparse_shape", "ndim");
     const Shape& whole = of->rows.shape();

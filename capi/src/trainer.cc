@@ -29,7 +29,7 @@ template <class Call>
 heddle_status with_trainer(const heddle_trainer* trainer, heddle_error** error, const char* name,
                            Call&& call) noexcept {
   return called(error, [&] {
-    const std::shared_ptr<LockedTrainer> of = *Borrowed<heddle_trainer>(trainer, name);
+    const std::shared_ptr<LockedTrainer> of = *HandleAccess<heddle_trainer>(trainer, name);
     const EngineScope scope(*of->store->engine);
     const std::lock_guard guard(of->store->mutex);
     call(*of);
@@ -43,7 +43,7 @@ Schedule schedule_of(heddle_schedule_fn schedule, std::shared_ptr<const Owned> c
 
 std::shared_ptr<LockedStore> store_of(const heddle_kvstore* store, const std::shared_ptr<Engine>& engine,
                                       const char* call) {
-  if (store) return *Borrowed<heddle_kvstore>(store, call);
+  if (store) return *HandleAccess<heddle_kvstore>(store, call);
   return std::make_shared<LockedStore>(engine, KVStore::create("local"));
 }
 

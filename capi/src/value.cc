@@ -5,14 +5,14 @@
 namespace heddle::c {
 
 NDArray Arguments::array_of(const heddle_array* array) {
-  const Borrowed<heddle_array> used(array, call_);
+  const HandleAccess<heddle_array> used(array, call_);
   engines_.push_back(used->engine.lock(call_));
   if (!first_) first_ = engines_.back();
   return used->array;
 }
 
 RowSparse Arguments::rows_of(const heddle_row_sparse* rows) {
-  const Borrowed<heddle_row_sparse> used(rows, call_);
+  const HandleAccess<heddle_row_sparse> used(rows, call_);
   engines_.push_back(used->engine.lock(call_));
   if (!first_) first_ = engines_.back();
   return used->rows;
@@ -20,7 +20,7 @@ RowSparse Arguments::rows_of(const heddle_row_sparse* rows) {
 
 Generator* Arguments::generator_of(const heddle_generator* generator) {
   if (generator_) throw InvalidArgument(std::string(call_) + ": a call takes one generator");
-  generator_ = *Borrowed<heddle_generator>(generator, call_);
+  generator_ = *HandleAccess<heddle_generator>(generator, call_);
   lock_ = std::unique_lock(generator_->mutex);
   return &generator_->generator;
 }

@@ -16,11 +16,11 @@
 #include <heddle/communicator.h>
 
 #include "arrays/array.h"
+#include "call_site.h"
 #include "engine/engines.h"
 #include "engine/interruptibly.h"
 #include "holders.h"
 #include "module.h"
-#include "place.h"
 
 namespace heddle::python {
 namespace {
@@ -36,7 +36,7 @@ ReduceOp reduce_op(const char* function, const std::string& name) {
 
 // Calls function(where) without the GIL.
 template <class Function> auto away(Function&& function) {
-  const Where where = python_place();
+  const Where where = python_call_site();
   const ReleaseGil released;
   return function(where);
 }
@@ -91,7 +91,7 @@ Ranks to_own(Ranks ranks) {
 
 // As away(), for calls that block: Ctrl-C ends them.
 template <class Function> auto away_for_long(Communicator& self, Function function) {
-  const Where where = python_place();
+  const Where where = python_call_site();
   return interruptibly(
       [self = owner_of(self), function = std::move(function), where] { return function(*self, where); });
 }
@@ -235,7 +235,7 @@ void bind_communicators(nb::module_& m) {
       .def_prop_ro("backend", &Communicator::backend)
       .def_prop_ro("var",
                    [](const Communicator& self) {
-                     return PythonVar{self.var(), borrowed(self.engine())};
+                     return PythonVar{self.var(), non_owning(self.engine())};
                    })
       .def(
           "shared_array",

@@ -68,7 +68,7 @@ nb::object from_cpp(const std::exception_ptr& error) {
   } catch (const InvalidArgument& bad) {
     return made("InvalidArgument", bad.message());
   } catch (const OutOfMemory& memory) {
-    return made("OutOfMemory", without_place(memory.what()));
+    return made("OutOfMemory", without_call_site(memory.what()));
   } catch (const Cancelled& cancelled) {
     return made(cancelled.why() == Cancelled::Why::overdue ? "DeadlineExceeded" : "Cancelled",
                 cancelled.what());

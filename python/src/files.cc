@@ -18,11 +18,11 @@
 
 #include "arguments.h"
 #include "arrays/array.h"
+#include "call_site.h"
 #include "engine/engines.h"
 #include "engine/interruptibly.h"
 #include "module.h"
 #include "objects.h"
-#include "place.h"
 
 namespace heddle::python {
 namespace {
@@ -48,7 +48,7 @@ std::string path_of(const char* function, nb::handle path) {
 
 void save(nb::handle path, const Arrays& arrays, const Texts& metadata, bool checksums) {
   interruptibly(
-      [file = path_of("save_safetensors", path), arrays, metadata, checksums, where = python_place()] {
+      [file = path_of("save_safetensors", path), arrays, metadata, checksums, where = python_call_site()] {
         save_safetensors(file, {arrays, metadata}, {.checksums = checksums}, where);
       });
 }
@@ -60,11 +60,11 @@ Device device_of(const char* function, nb::handle device) {
 Arrays load(nb::handle path, nb::handle device) {
   default_engine_is_used();
   return interruptibly([file = path_of("load_safetensors", path), on = device_of("load_safetensors", device),
-                        where = python_place()] { return load_safetensors(file, on, where).arrays; });
+                        where = python_call_site()] { return load_safetensors(file, on, where).arrays; });
 }
 
 void save_array(nb::handle path, nb::handle object) {
-  const Where where = python_place();
+  const Where where = python_call_site();
   interruptibly([file = path_of("save_npy", path),
                  array = to_array({"save_npy", "array"}, object, std::nullopt, where),
                  where] { save_npy(file, array, where); });
@@ -73,7 +73,7 @@ void save_array(nb::handle path, nb::handle object) {
 nb::object load_array(nb::handle path, nb::handle device) {
   default_engine_is_used();
   return wrap(interruptibly([file = path_of("load_npy", path), on = device_of("load_npy", device),
-                             where = python_place()] { return load_npy(file, on, where); }));
+                             where = python_call_site()] { return load_npy(file, on, where); }));
 }
 
 // Converts a key of a dict of named objects.
@@ -85,18 +85,18 @@ std::string name_in(ArgumentOf of, nb::handle name) {
 nb::object map_array(nb::handle path) {
   default_engine_is_used();
   return wrap(interruptibly(
-      [file = path_of("map_npy", path), where = python_place()] { return map_npy(file, where); }));
+      [file = path_of("map_npy", path), where = python_call_site()] { return map_npy(file, where); }));
 }
 
 Arrays map_arrays(nb::handle path) {
   default_engine_is_used();
-  return interruptibly([file = path_of("map_safetensors", path), where = python_place()] {
+  return interruptibly([file = path_of("map_safetensors", path), where = python_call_site()] {
     return map_safetensors(file, where).arrays;
   });
 }
 
 void save_arrays_npz(nb::handle path, const Arrays& arrays, bool compressed) {
-  interruptibly([file = path_of("save_npz", path), arrays, compressed, where = python_place()] {
+  interruptibly([file = path_of("save_npz", path), arrays, compressed, where = python_call_site()] {
     save_npz(file, arrays, {.compressed = compressed}, where);
   });
 }
@@ -104,7 +104,7 @@ void save_arrays_npz(nb::handle path, const Arrays& arrays, bool compressed) {
 Arrays load_arrays_npz(nb::handle path, nb::handle device) {
   default_engine_is_used();
   return interruptibly([file = path_of("load_npz", path), on = device_of("load_npz", device),
-                        where = python_place()] { return load_npz(file, on, where); });
+                        where = python_call_site()] { return load_npz(file, on, where); });
 }
 
 char one_character(ArgumentOf of, const std::string& text) {
@@ -120,12 +120,12 @@ nb::object load_table(nb::handle path, const std::string& delimiter, int skip_li
                            comment.empty() ? '\0' : one_character({"load_csv", "comment"}, comment),
                            dtype.is_none() ? DType::f64 : to_dtype({"load_csv", "dtype"}, dtype), columns};
   return wrap(interruptibly([file = path_of("load_csv", path), options, on = device_of("load_csv", device),
-                             where = python_place()] { return load_csv(file, options, on, where); }));
+                             where = python_call_site()] { return load_csv(file, options, on, where); }));
 }
 
 void save_table(nb::handle path, nb::handle object, const std::string& delimiter, const std::string& header,
                 int precision) {
-  const Where where = python_place();
+  const Where where = python_call_site();
   const CsvWriteOptions options{one_character({"save_csv", "delimiter"}, delimiter), header, precision};
   interruptibly([file = path_of("save_csv", path),
                  array = to_array({"save_csv", "array"}, object, std::nullopt, where), options,
@@ -180,7 +180,7 @@ void write_checkpoint(nb::handle path, const std::vector<Parameter>& parameters,
       std::make_shared<OwnedCheckpoint>("save_checkpoint", parameters, trainer, generators, counters);
   owned->checkpoint.arrays = arrays;
   owned->checkpoint.notes = notes;
-  interruptibly([file = path_of("save_checkpoint", path), owned, where = python_place()] {
+  interruptibly([file = path_of("save_checkpoint", path), owned, where = python_call_site()] {
     const auto locks = owned->lock();
     save_checkpoint(file, owned->checkpoint, where);
   });
@@ -193,7 +193,7 @@ nb::tuple read_checkpoint(nb::handle path, const std::vector<Parameter>& paramet
   auto owned =
       std::make_shared<OwnedCheckpoint>("load_checkpoint", parameters, trainer, generators, counters);
   owned->checkpoint.arrays = arrays;
-  interruptibly([file = path_of("load_checkpoint", path), owned, where = python_place()] {
+  interruptibly([file = path_of("load_checkpoint", path), owned, where = python_call_site()] {
     const auto locks = owned->lock();
     load_checkpoint(file, owned->checkpoint, where);
   });
@@ -203,10 +203,10 @@ nb::tuple read_checkpoint(nb::handle path, const std::vector<Parameter>& paramet
 }
 
 void write_residuals(nb::handle path, const PythonTrainer& trainer) {
-  trainer.call_interruptibly("save_residuals",
-                             [file = path_of("save_residuals", path), where = python_place()](Trainer& of) {
-                               save_residuals(file, of, where);
-                             });
+  trainer.call_interruptibly(
+      "save_residuals", [file = path_of("save_residuals", path), where = python_call_site()](Trainer& of) {
+        save_residuals(file, of, where);
+      });
 }
 
 }  // namespace
@@ -224,7 +224,7 @@ void bind_files(nb::module_& m) {
   m.def(
       "load_safetensors_metadata",
       [](nb::handle path) {
-        return interruptibly([file = path_of("load_safetensors_metadata", path), where = python_place()] {
+        return interruptibly([file = path_of("load_safetensors_metadata", path), where = python_call_site()] {
           return load_safetensors_metadata(file, where);
         });
       },

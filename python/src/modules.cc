@@ -18,8 +18,8 @@
 #include "arguments.h"
 #include "arrays/array.h"
 #include "arrays/function_arguments.h"
+#include "call_site.h"
 #include "module.h"
-#include "place.h"
 
 namespace heddle::python {
 namespace {
@@ -113,7 +113,7 @@ nb::object call_forward(nb::handle self, const Module& module, nb::handle forwar
 }
 
 nb::object call(nb::handle self, const nb::args& args, const nb::kwargs& kwargs) {
-  const Where where = python_place();
+  const Where where = python_call_site();
   Module& module = self_in("Module", self);
   if (nb::hasattr(self, "forward"))
     return call_forward(self, module, self.attr("forward"), args, kwargs, where);
@@ -151,7 +151,7 @@ void make(const LayerClass& layer, nb::handle self, const nb::args& args, const 
   const std::size_t size = layer.names.size();
   take_arguments(layer.info->name.c_str(), all.data(), static_cast<Py_ssize_t>(args.size()), keywords.ptr(),
                  layer.names.data(), size, size, layer.required, given.data());
-  const Where where = python_place();
+  const Where where = python_call_site();
   const auto [values, generator] = call_values(*layer.info, given.data(), size, where);
   std::shared_ptr<Module> made;
   without_gil(generator, [&, &values = values] { made = make_layer(*layer.info, values, {}, where); });

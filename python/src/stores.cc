@@ -15,11 +15,11 @@
 
 #include "arguments.h"
 #include "arrays/array.h"
+#include "call_site.h"
 #include "communicators.h"
 #include "keys.h"
 #include "module.h"
 #include "objects.h"
-#include "place.h"
 
 namespace heddle::python {
 namespace {
@@ -52,7 +52,7 @@ Keys keys_of(const char* function, nb::handle list) {
 
 void push(const PythonStore& self, nb::handle key, nb::handle value, std::optional<double> lr,
           double grad_scale) {
-  const Where where = python_place();
+  const Where where = python_call_site();
   const UpdateOptions options{.lr = lr, .grad_scale = grad_scale};
   const auto call = [&](const auto& push_to) {
     self.call([&](KVStore& store) { in_call("push", [&] { push_to(store); }); });
@@ -74,7 +74,7 @@ void push(const PythonStore& self, nb::handle key, nb::handle value, std::option
 }
 
 void pull(const PythonStore& self, nb::handle key, nb::handle out) {
-  const Where where = python_place();
+  const Where where = python_call_site();
   const ArrayList arrays = arrays_of({"pull", "out"}, out);
   if (is_list(key)) {
     const Keys keys = keys_of("pull", key);
@@ -88,7 +88,7 @@ void pull(const PythonStore& self, nb::handle key, nb::handle out) {
 
 void push_pull(const PythonStore& self, nb::handle key, nb::handle value, nb::handle out,
                std::optional<double> lr, double grad_scale) {
-  const Where where = python_place();
+  const Where where = python_call_site();
   const UpdateOptions options{.lr = lr, .grad_scale = grad_scale};
   const ArrayList given = arrays_of({"push_pull", "value"}, value),
                   arrays = arrays_of({"push_pull", "out"}, out);
@@ -108,7 +108,7 @@ void push_pull(const PythonStore& self, nb::handle key, nb::handle value, nb::ha
 // Calls init or assign: functions that set the value of a key.
 using Put = void (KVStore::*)(Key, const NDArray&, Where);
 void put(const char* function, Put call, const PythonStore& self, nb::handle key, const NDArray& value) {
-  const Where where = python_place();
+  const Where where = python_call_site();
   const Key of = to_key(function, key);
   self.call([&](KVStore& store) { (store.*call)(of, value, where); });
 }
@@ -137,7 +137,7 @@ void bind_values(nb::class_<PythonStore>& type) {
       .def(
           "pull_rows",
           [](const PythonStore& self, nb::handle key, const NDArray& rows) {
-            const Where where = python_place();
+            const Where where = python_call_site();
             const Key of = to_key("pull_rows", key);
             return self.call([&](KVStore& store) { return store.pull_rows(of, rows, where); });
           },
@@ -152,7 +152,7 @@ void bind_values(nb::class_<PythonStore>& type) {
 
 // Calls function(store, where), which may block for long and owns all that it uses.
 template <class Function> auto for_long(const char* name, const PythonStore& self, Function function) {
-  return self.call_interruptibly(name, [function = std::move(function), where = python_place()](
+  return self.call_interruptibly(name, [function = std::move(function), where = python_call_site()](
                                            KVStore& store) { return function(store, where); });
 }
 
@@ -214,7 +214,7 @@ void create(PythonStore* self, const std::string& kind, const Communicator* comm
   const KVStoreOptions options{compression, pull_compression, placement};
   const std::shared_ptr<Communicator> ranks = communicator ? owner_of(*communicator) : nullptr;
   std::shared_ptr<KVStore> store =
-      interruptibly([kind, ranks, options, where = python_place()]() -> std::shared_ptr<KVStore> {
+      interruptibly([kind, ranks, options, where = python_call_site()]() -> std::shared_ptr<KVStore> {
         return ranks ? KVStore::create(kind, ranks, options, where) : KVStore::create(kind, options, where);
       });
   new (self) PythonStore(std::move(store));

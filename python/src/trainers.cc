@@ -14,10 +14,10 @@
 
 #include "arguments.h"
 #include "arrays/array.h"
+#include "call_site.h"
 #include "keys.h"
 #include "module.h"
 #include "objects.h"
-#include "place.h"
 
 namespace heddle::python {
 namespace {
@@ -27,7 +27,7 @@ using State = std::map<std::string, NDArray>;
 
 void update(const PythonOptimizer& self, nb::handle key, const NDArray& weight, nb::handle grad,
             std::optional<double> lr, double grad_scale) {
-  const Where where = python_place();
+  const Where where = python_call_site();
   const Key of = to_key("update", key);
   const UpdateOptions options{.lr = lr, .grad_scale = grad_scale};
   if (nb::isinstance<RowSparse>(grad)) {
@@ -51,15 +51,15 @@ template <class T> void bind_state(nb::class_<Locked<T>>& type) {
       .def(
           "set_state",
           [](const Locked<T>& self, const State& state) {
-            self.call_interruptibly("set_state",
-                                    [state, where = python_place()](T& of) { of.set_state(state, where); });
+            self.call_interruptibly(
+                "set_state", [state, where = python_call_site()](T& of) { of.set_state(state, where); });
           },
           "state"_a)
       .def(
           "clear_errors",
           [](const Locked<T>& self) {
             self.call_interruptibly("clear_errors",
-                                    [where = python_place()](T& of) { of.clear_errors(where); });
+                                    [where = python_call_site()](T& of) { of.clear_errors(where); });
           },
           "To go on after an error: removes the poison of the state, a trainer's of its parameters too, and "
           "drops a "
@@ -104,7 +104,7 @@ void make_trainer(PythonTrainer* self, const std::vector<Parameter>& parameters,
   if (store) options.store = store->object();
   const std::shared_ptr<ObjectMutex> mutex = store ? store->mutex() : std::make_shared<ObjectMutex>();
   HeldLock::refuse(*mutex, "Trainer");
-  auto trainer = interruptibly([parameters, options, mutex, where = python_place()]() mutable {
+  auto trainer = interruptibly([parameters, options, mutex, where = python_call_site()]() mutable {
     const std::lock_guard guard(*mutex);
     const HeldLock held(*mutex);
     return in_call("Trainer", [&] {
@@ -122,7 +122,7 @@ void bind_trainer(nb::module_& m) {
       .def(
           "step",
           [](const PythonTrainer& self, double grad_scale) {
-            const Where where = python_place();
+            const Where where = python_call_site();
             self.call([&](Trainer& trainer) { in_call("step", [&] { trainer.step(grad_scale, where); }); });
           },
           "grad_scale"_a = 1.0, "Updates every parameter by its gradient, and clears the gradients.")

@@ -144,36 +144,36 @@ TEST_CASE("administration: a server refuses versions that it does not speak, and
   Sent sent;
   ServerNode node({}, 42, sent, {});
   node.connected(1, "", {});
-  node.received(1, encode(AdminWish{.oldest = kProtocol + 1, .newest = kProtocol + 1}), {}, {});
+  node.received(1, encode(AdminRequest{.oldest = kProtocol + 1, .newest = kProtocol + 1}), {}, {});
   AdminAnswer answer = decode_admin_answer(sent.all.at(0));
   CHECK(answer.outcome == AdminAnswer::Outcome::refused);
   CHECK(holds(answer.text, "the administrator speaks versions"));
   sent.unread = 1;
-  node.received(1, encode(AdminWish{}), {}, {});
+  node.received(1, encode(AdminRequest{}), {}, {});
   answer = decode_admin_answer(sent.all.at(1));
   CHECK(answer.text == "it has not read the answer before");
-  CHECK(node.take_wishes().empty());
+  CHECK(node.take_admin_requests().empty());
   sent.unread = 0;
-  node.received(1, encode(AdminWish{.what = AdminWish::What::drain}), {}, {});
-  CHECK(node.take_wishes() == std::vector{std::pair(Peer{1}, AdminWish::What::drain)});
+  node.received(1, encode(AdminRequest{.what = AdminRequest::What::drain}), {}, {});
+  CHECK(node.take_admin_requests() == std::vector{std::pair(Peer{1}, AdminRequest::What::drain)});
   CHECK(sent.all.size() == 2);  // the node's owner answers
   CHECK_THROWS_AS(node.received(1, encode(AdminAnswer{}), {}, {}), MalformedMessage);
 }
 
 TEST_CASE("administration: messages are what was written, and bytes that are none are refused") {
-  const Bytes wish = encode(AdminWish{.what = AdminWish::What::drain});
-  CHECK(decode_admin_wish(wish).what == AdminWish::What::drain);
+  const Bytes wish = encode(AdminRequest{.what = AdminRequest::What::drain});
+  CHECK(decode_admin_request(wish).what == AdminRequest::What::drain);
   CHECK(is_admin_message(wish));
   CHECK_FALSE(is_admin_message({}));
   for (const std::uint8_t what : {std::uint8_t{0}, std::uint8_t{3}}) {
     Bytes bad = wish;
     bad.back() = static_cast<std::byte>(what);
-    CHECK_THROWS_AS(decode_admin_wish(bad), MalformedMessage);
+    CHECK_THROWS_AS(decode_admin_request(bad), MalformedMessage);
   }
   Bytes longer = wish;
   longer.push_back({});
-  CHECK_THROWS_AS(decode_admin_wish(longer), MalformedMessage);
-  CHECK_THROWS_AS(decode_admin_wish(std::span(wish).first(3)), MalformedMessage);
+  CHECK_THROWS_AS(decode_admin_request(longer), MalformedMessage);
+  CHECK_THROWS_AS(decode_admin_request(std::span(wish).first(3)), MalformedMessage);
   AdminAnswer said{.outcome = AdminAnswer::Outcome::part, .text = "text"};
   CHECK(decode_admin_answer(encode(said)).text == "text");
   CHECK_THROWS_AS(decode_admin_answer(wish), MalformedMessage);

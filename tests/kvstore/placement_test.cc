@@ -14,7 +14,7 @@
 
 #include "files.h"
 #include "message_of.h"
-#include "wire/job_terms.h"
+#include "wire/job_settings.h"
 
 using namespace heddle;
 using heddle::test::message_of;
@@ -210,7 +210,7 @@ TEST_CASE("placement: what cannot be placed is refused") {
 }
 
 TEST_CASE("placement: one key after the other, greedy takes the server with the fewest bytes so far") {
-  Placer greedy(Placement::greedy, 3);
+  KeyPlacer greedy(Placement::greedy, 3);
   std::vector<int> servers;
   for (const KeySize& key :
        std::vector<KeySize>{{"a", 10}, {"b", 30}, {"big", 8 * kMiB}, {"c", 5}, {"d", 10}, {"e", 1}}) {
@@ -224,7 +224,7 @@ TEST_CASE("placement: one key after the other, greedy takes the server with the 
   }
   CHECK(servers == std::vector<int>{0, 1, 2, 2, 0});
   CHECK(greedy.is_ordered());
-  CHECK_FALSE(Placer(Placement::hash, 3).is_ordered());
+  CHECK_FALSE(KeyPlacer(Placement::hash, 3).is_ordered());
 }
 
 TEST_CASE("placement: a list says where keys are, whatever their size; others go by hash") {
@@ -238,7 +238,7 @@ TEST_CASE("placement: a list says where keys are, whatever their size; others go
   CHECK(parts[2].server == 0);
   CHECK(parts[3].server == hash_server("other", 3));
   CHECK(parts[6].key == "large");
-  CHECK_THROWS_WITH_AS(Placer(rule, 2), "placement: key 'big' is to be on server 2; the last of 2 is 1",
+  CHECK_THROWS_WITH_AS(KeyPlacer(rule, 2), "placement: key 'big' is to be on server 2; the last of 2 is 1",
                        InvalidArgument);
 }
 
@@ -270,14 +270,14 @@ TEST_CASE("placement: a file has a line for each key, and workers compare digest
   CHECK(rule.text() != placement_from("explicit:b=1").text());
   for (const auto& text :
        {std::string("hash"), std::string("greedy"), std::string("round_robin"), rule.text()})
-    CHECK(parse_job_terms(job_terms_text("ssp:3", text)).placement == text);
-  CHECK(job_terms_text("sync", "hash") == "sync");
+    CHECK(parse_job_settings(job_settings_text("ssp:3", text)).placement == text);
+  CHECK(job_settings_text("sync", "hash") == "sync");
   CHECK(with_placement("sync, placement greedy", "hash") == "sync");
-  CHECK(parse_job_terms("ssp:3, placement greedy").consistency.slack == 3);
+  CHECK(parse_job_settings("ssp:3, placement greedy").consistency.slack == 3);
   for (const char* const bad :
        {"sync, placement ", "sync, placement hash", "sync, placement explicit 12", "greedy",
         "sync, placement explicit 0123456789abcdeF", "sync, placement greedy "}) {
     CAPTURE(bad);
-    CHECK_THROWS_AS(parse_job_terms(bad), InvalidArgument);
+    CHECK_THROWS_AS(parse_job_settings(bad), InvalidArgument);
   }
 }

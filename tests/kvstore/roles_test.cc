@@ -113,7 +113,8 @@ TEST_CASE("roles: a key that is no server's neither enlists as a server nor spea
   const auto answer_to = [&](Peer peer, Role role, KeyRoles roles) {
     core.connected(peer, roles);
     core.received(
-        peer, encode(Enlist{.role = role, .workers = 1, .incarnation = peer, .job = "job", .address = "h:1"}),
+        peer,
+        encode(Registration{.role = role, .workers = 1, .incarnation = peer, .job = "job", .address = "h:1"}),
         now);
     return decode_from_scheduler(core.take_outbox().messages.at(0).second);
   };

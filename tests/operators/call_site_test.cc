@@ -257,10 +257,10 @@ TEST_CASE("what an op throws about its values names the line in what(), and a re
     const std::string place = text_of(where);
     CHECK(text.starts_with(start));
     CHECK(text.ends_with("; called at " + place));
-    CHECK(without_place(text) ==
+    CHECK(without_call_site(text) ==
           text.substr(0, text.size() - place.size() - std::string("; called at ").size()));
     const ErrorReport report = y.engine().error_of(y.var());
-    CHECK(report.message() == without_place(text));
+    CHECK(report.message() == without_call_site(text));
     CHECK(report.to_string().find("called at") == std::string::npos);
     CHECK(report.to_string().find(place) != std::string::npos);
   };

@@ -14,7 +14,7 @@ template <class Expected = Error> std::string message_of(auto&& call) {
     call();
   } catch (const Expected& error) {
     if (const auto* argument = dynamic_cast<const InvalidArgument*>(&error)) return argument->message();
-    return without_place(error.what());
+    return without_call_site(error.what());
   }
   return "no error";
 }

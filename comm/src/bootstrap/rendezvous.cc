@@ -95,7 +95,7 @@ class Root : public Rendezvous {
   Root(const LaunchEnvironment& job, milliseconds timeout, const SecurityPolicy& security)
       : size_(job.size),
         timeout_(timeout),
-        place_(job, security),
+        meeting_address_(job, security),
         others_(static_cast<std::size_t>(job.size)) {
     join();
   }
@@ -140,10 +140,10 @@ class Root : public Rendezvous {
     deadline_ = Clock::now() + timeout_;
     std::unique_ptr<Listener> listener;
     std::string why;
-    while (!(listener = Listener::open(place_, why))) {
+    while (!(listener = Listener::open(meeting_address_, why))) {
       if (left_until(deadline_) == 0)
-        throw CommError("rank 0 cannot listen at " + place_.text + ", tried for " + seconds(timeout_) + ": " +
-                        why);
+        throw CommError("rank 0 cannot listen at " + meeting_address_.text + ", tried for " +
+                        seconds(timeout_) + ": " + why);
       ::poll(nullptr, 0, kRetryMilliseconds);
     }
     while (!missing().empty()) step(listener.get(), nullptr, nullptr);
@@ -169,7 +169,7 @@ class Root : public Rendezvous {
     if (now < next_notice_ || missing().empty()) return;
     next_notice_ = now + kNoticeAgain;
     const auto waited = std::chrono::duration_cast<milliseconds>(now - begun_);
-    write_log("heddle: rank 0 has waited for " + seconds(waited) + " at " + place_.text + " for " +
+    write_log("heddle: rank 0 has waited for " + seconds(waited) + " at " + meeting_address_.text + " for " +
               ranks(missing()) + " of " + std::to_string(size_) + refused_);
   }
 
@@ -256,7 +256,7 @@ class Root : public Rendezvous {
   std::string reason_against(const FrameHeader& hello) const {
     if (hello.type != FrameType::hello) return "the first message of a rank has to be a hello";
     if (hello.size != size_) {
-      return "rank 0's job at " + place_.text + " has " + std::to_string(size_) +
+      return "rank 0's job at " + meeting_address_.text + " has " + std::to_string(size_) +
              " ranks, that of the rank " + std::to_string(hello.rank) + " that comes has " +
              std::to_string(hello.size);
     }
@@ -269,7 +269,7 @@ class Root : public Rendezvous {
   // A hello of the wrong kind comes from a rank with other settings: it is too specific to be sent by chance.
   [[noreturn]] void throw_security_mismatch(const Channel& one, bool encrypts) {
     const std::string text =
-        "a rank has come to " + place_.text + " that " +
+        "a rank has come to " + meeting_address_.text + " that " +
         (encrypts ? "does not encrypt, and rank 0 does" : "encrypts, and rank 0 does not") +
         ": HEDDLE_COMM_ENCRYPT and HEDDLE_COMM_INSECURE must be the same on all ranks";
     one.send_plain(header(FrameType::failure, -1), text);
@@ -299,8 +299,8 @@ class Root : public Rendezvous {
     if (late.empty()) return;
     const std::string text = ranks(late) + " of " + std::to_string(size_) +
                              (late.size() == 1 ? " has" : " have") + " not " +
-                             (joining ? "come to " + place_.text : "answered") + " in " + seconds(timeout_) +
-                             (joining ? restart_note() : "") + refused_;
+                             (joining ? "come to " + meeting_address_.text : "answered") + " in " +
+                             seconds(timeout_) + (joining ? restart_note() : "") + refused_;
     send_failure(text, late.front());
     if (joining) throw CommError(text);
     throw PeerSilent(text, late.front());
@@ -325,7 +325,7 @@ class Root : public Rendezvous {
 
   const int size_;
   const milliseconds timeout_;
-  const RendezvousAddress place_;
+  const RendezvousAddress meeting_address_;
   const std::uint32_t epoch_ = std::random_device{}();
   std::uint32_t round_ = 0;
   Clock::time_point deadline_;
@@ -341,7 +341,7 @@ class Root : public Rendezvous {
 class Peer : public Rendezvous {
  public:
   Peer(const LaunchEnvironment& job, milliseconds timeout, const SecurityPolicy& security)
-      : rank_(job.rank), size_(job.size), timeout_(timeout), place_(job, security) {
+      : rank_(job.rank), size_(job.size), timeout_(timeout), meeting_address_(job, security) {
     join();
   }
 
@@ -381,9 +381,9 @@ class Peer : public Rendezvous {
         next_notice = now + kNoticeAgain;
         write_log("heddle: rank " + std::to_string(rank_) + " has waited for " +
                   seconds(std::chrono::duration_cast<milliseconds>(now - begun)) + " for rank 0 of " +
-                  std::to_string(size_) + ", which has not come to " + place_.text);
+                  std::to_string(size_) + ", which has not come to " + meeting_address_.text);
       }
-      root_ = connect_to(place_, left_until(deadline), why_);
+      root_ = connect_to(meeting_address_, left_until(deadline), why_);
       if (root_ && await_accepted(deadline) && await_welcome()) break;
       ::poll(nullptr, 0, std::min(kRetryMilliseconds, left_until(deadline)));
     }
@@ -418,11 +418,12 @@ class Peer : public Rendezvous {
         refuse(error.what());
       }
       if (const std::string handshake_error = root_->handshake_error(); !handshake_error.empty())
-        throw CommError("rank " + std::to_string(rank_) + " and what listens at " + place_.text +
+        throw CommError("rank " + std::to_string(rank_) + " and what listens at " + meeting_address_.text +
                         " cannot talk: " + handshake_error);
       if (!alive) return std::nullopt;
       if (left_until(deadline_) == 0) {
-        throw PeerSilent("rank 0 has not answered at " + place_.text + " in " + seconds(timeout_), 0);
+        throw PeerSilent("rank 0 has not answered at " + meeting_address_.text + " in " + seconds(timeout_),
+                         0);
       }
       Poll(*root_).until(deadline_);
     }
@@ -442,18 +443,19 @@ class Peer : public Rendezvous {
   }
 
   [[noreturn]] void refuse(const std::string& why) const {
-    throw CommError("what listens at " + place_.text + " is not rank 0 of this job: " + why);
+    throw CommError("what listens at " + meeting_address_.text + " is not rank 0 of this job: " + why);
   }
 
   [[noreturn]] void throw_no_root() const {
-    const std::string missing = missing_directory(place_), problem = missing.empty() ? why_ : missing;
-    throw CommError("rank 0 of " + std::to_string(size_) + " has not come to " + place_.text + " in " +
-                    seconds(timeout_) + restart_note() + (problem.empty() ? "" : ": " + problem));
+    const std::string missing = missing_directory(meeting_address_),
+                      problem = missing.empty() ? why_ : missing;
+    throw CommError("rank 0 of " + std::to_string(size_) + " has not come to " + meeting_address_.text +
+                    " in " + seconds(timeout_) + restart_note() + (problem.empty() ? "" : ": " + problem));
   }
 
   const int rank_, size_;
   const milliseconds timeout_;
-  const RendezvousAddress place_;
+  const RendezvousAddress meeting_address_;
   std::uint32_t epoch_ = 0;
   std::uint32_t round_ = 0;
   Clock::time_point deadline_;

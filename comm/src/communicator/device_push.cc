@@ -17,7 +17,7 @@
 namespace heddle::comm_detail {
 namespace {
 
-std::byte* address(const NDArray& array, check::Touch touch) {
+std::byte* address(const NDArray& array, check::AccessKind touch) {
   return array.storage()->device_data(touch, &array) +
          array.offset() * static_cast<std::ptrdiff_t>(size_of(array.dtype()));
 }
@@ -45,8 +45,8 @@ struct DeviceOp {
   StreamCalls& calls() const { return *state->backend().stream_calls(); }
   void operator()(Stream& stream) const {
     Collective& what = call->what;
-    if (call->in.defined()) what.in = address(call->in, check::Touch::read);
-    if (call->out.defined()) what.out = address(call->out, check::Touch::write);
+    if (call->in.defined()) what.in = address(call->in, check::AccessKind::read);
+    if (call->out.defined()) what.out = address(call->out, check::AccessKind::write);
     calls().issue(*call, stream);
   }
   std::exception_ptr outcome(const std::exception_ptr& failure) const noexcept {

@@ -63,7 +63,7 @@ const std::byte* HostCollectives::small_of(int rank, const Collective& call, std
 }
 
 void HostCollectives::arrive(const Collective& call, const std::byte* small, std::size_t bytes) {
-  RankBlock& rank_block = group_.mine();
+  RankBlock& rank_block = group_.own_block();
   const std::uint64_t sequence = call.record.sequence;
   Arrival& here = rank_block.arrivals[sequence % 2];
   here.agreement = call.record.agreement;
@@ -385,7 +385,7 @@ void HostCollectives::copy_staged(const Collective& call) {
   const Windows windows = Windows::of(bytes, 1, stage_turn_);
   const auto copy_in = [&](std::size_t round) {
     if (!sends) return;
-    copy_bytes(windows.place(group_.mine(), round, 0), call.in + windows.begin(bytes, round),
+    copy_bytes(windows.place(group_.own_block(), round, 0), call.in + windows.begin(bytes, round),
                windows.length(bytes, round));
   };
   const auto copy_out = [&](std::size_t round) {

@@ -34,7 +34,7 @@ bool HostControlChannel::is_alive(int rank) {
 // All parts of a message are stored with release and loaded with acquire: a reader that loads a part of the
 // message after the next one also sees that `count` has changed, and reads again.
 void HostControlChannel::broadcast(const std::string& message) {
-  SurvivorSlot& slot = group_.mine().survivor;
+  SurvivorSlot& slot = group_.own_block().survivor;
   const std::uint64_t next = slot.count.load(std::memory_order_relaxed) + 1;
   std::array<std::uint64_t, kSurvivorMessageWords> parts{};
   std::memcpy(parts.data(), message.data(), std::min(message.size(), sizeof parts));

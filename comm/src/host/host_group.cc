@@ -75,12 +75,12 @@ HostGroup::HostGroup(Segment segment, int rank, std::chrono::milliseconds timeou
       liveness_(std::move(liveness)),
       core_quota_(usable_cores().by_quota),
       heartbeats_(static_cast<std::size_t>(segment.size())) {
-  record_cores(mine());
-  mine().presence.store(Presence::joined, std::memory_order_release);
+  record_cores(own_block());
+  own_block().presence.store(Presence::joined, std::memory_order_release);
 }
 
 HostGroup::~HostGroup() {
-  mine().presence.store(Presence::left, std::memory_order_seq_cst);
+  own_block().presence.store(Presence::left, std::memory_order_seq_cst);
   for (int other = 0; other < size(); ++other) wake(other);
 }
 
@@ -125,7 +125,7 @@ void HostGroup::await_any(const Alternatives& alternatives) {
 }
 
 void HostGroup::sleep(const Alternatives& alternatives) {
-  RankBlock& rank_block = mine();
+  RankBlock& rank_block = own_block();
   for (int i = 0; i < alternatives.count; ++i) {
     const Awaited& awaited = alternatives.of[i];
     rank_block.waits[i].target.store(awaited.target, std::memory_order_release);
@@ -228,14 +228,14 @@ std::string HostGroup::describe_cycle(const std::vector<int>& cycle) const {
 void HostGroup::record(CallRecord& call) {
   check();
   call.nanoseconds = nanoseconds_now();
-  RankBlock& rank_block = mine();
+  RankBlock& rank_block = own_block();
   const std::uint64_t count = rank_block.recorded.load(std::memory_order_relaxed);
   store_record(rank_block.records[count % kRecords], call);
   rank_block.recorded.store(count + 1, std::memory_order_release);
 }
 
 void HostGroup::record_end(const CallRecord& call, bool failed) {
-  RankBlock& rank_block = mine();
+  RankBlock& rank_block = own_block();
   CallRecord ended = call;
   ended.state = failed ? 2 : 1;
   // Only the word that contains `state` has changed.
@@ -314,14 +314,14 @@ void HostGroup::fail(Fault fault, int rank, std::string_view why) {
 
 // seq_cst, like the accesses in report_fault and await_peer_access_end: either this rank sees the fault, or
 // await_peer_access_end sees that this rank accesses its peers.
-HostGroup::PeerAccess::PeerAccess(HostGroup& group) : mine_(group.mine().accessing_peers) {
-  mine_.store(1, std::memory_order_seq_cst);
+HostGroup::PeerAccess::PeerAccess(HostGroup& group) : own_block_(group.own_block().accessing_peers) {
+  own_block_.store(1, std::memory_order_seq_cst);
   if (group.segment_.fault().fault.load(std::memory_order_seq_cst) == Fault::none) return;
-  mine_.store(0, std::memory_order_release);
+  own_block_.store(0, std::memory_order_release);
   group.throw_fault();
 }
 
-HostGroup::PeerAccess::~PeerAccess() { mine_.store(0, std::memory_order_release); }
+HostGroup::PeerAccess::~PeerAccess() { own_block_.store(0, std::memory_order_release); }
 
 void HostGroup::await_peer_access_end() {
   for (int other = 0; other < size(); ++other) {

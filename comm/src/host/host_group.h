@@ -43,14 +43,14 @@ class HostGroup {
   int rank() const { return rank_; }
   int size() const { return segment_.size(); }
   const Segment& segment() const { return segment_; }
-  RankBlock& mine() const { return segment_.rank_block(rank_); }
+  RankBlock& own_block() const { return segment_.rank_block(rank_); }
 
   // Stores `value` into counter_of(this rank's block). All ranks publish the same targets in the same order,
   // and a rank that waits for one rank's counter waits for all. So with few cores only the last rank to reach
   // the target wakes the others: else each would wake n times. With enough cores ranks seldom sleep.
   template <class CounterOf>
   void publish_to_all(const CounterOf& counter_of, std::uint64_t value, std::uint64_t target) {
-    announce(counter_of(mine()), value);
+    announce(counter_of(own_block()), value);
     for (int other = 0; oversubscribed_ && other < size(); ++other) {
       const Counter& counter = counter_of(segment_.rank_block(other));
       if (counter.load(std::memory_order_seq_cst) < target) return;  // this rank is not the last one
@@ -101,13 +101,13 @@ class HostGroup {
     PeerAccess& operator=(const PeerAccess&) = delete;
 
    private:
-    std::atomic<std::uint32_t>& mine_;
+    std::atomic<std::uint32_t>& own_block_;
   };
   // After a fault: blocks until no other rank is in a PeerAccess scope. Ranks without a heartbeat for the timeout are
   // not waited for.
   void await_peer_access_end();
 
-  void heartbeat() noexcept { mine().heartbeat.fetch_add(1, std::memory_order_relaxed); }
+  void heartbeat() noexcept { own_block().heartbeat.fetch_add(1, std::memory_order_relaxed); }
   bool alive(int rank) const;
   bool has_heartbeats() const { return liveness_->has_heartbeats(); }
 

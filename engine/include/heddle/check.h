@@ -15,7 +15,7 @@
 
 namespace heddle {
 
-// An op touched data that it did not declare, or that other ops may be changing. what() names the op, where
+// An op check_access data that it did not declare, or that other ops may be changing. what() names the op, where
 // it was pushed, the data, what was declared and what was done.
 class UndeclaredAccess : public Error {
  public:
@@ -37,7 +37,7 @@ inline bool enabled() { return detail::checking.load(std::memory_order_relaxed);
 // The name of the innermost op that the calling thread is in, of any engine; null outside ops. Valid until the op ends.
 const char* running_op();
 
-enum class Touch : std::uint8_t {
+enum class AccessKind : std::uint8_t {
   read,
   write,  // the data is or may be written: the op got a pointer to non-const memory
 };
@@ -57,7 +57,7 @@ class Record {
   // declared as mutated may be read. Outside ops, and in the op that made the data, throws if an op that
   // mutates var is in flight and the calling thread has pushed the last such op: it forgot to wait. An op
   // that another thread has pushed is no error: the caller may be doing an asynchronous op's work.
-  void touched(const Var& var, Touch touch, const std::function<std::string()>& describe) const;
+  void check_access(const Var& var, AccessKind touch, const std::function<std::string()>& describe) const;
 
  private:
   // The op that made the data; identified with its number, since a later op may have its address.

@@ -18,15 +18,15 @@ class Error : public std::runtime_error {
 
 // Appends the call site: "MESSAGE; called at train.cc:12". That is the line of the library call that the
 // calling thread is in, or inside an op the line that pushed it. The message alone if neither is known.
-std::string with_place(const std::string& message);
-std::string without_place(const std::string& text);  // removes an appended call site
+std::string with_call_site(const std::string& message);
+std::string without_call_site(const std::string& text);  // removes an appended call site
 
 // A bad argument, found at the call or, for values, by the op. what() says what was passed, what is wanted
 // and, if it is known, where the call was made: "reshape: shape (2, 3) has 6 elements, (4,) does not; called
 // at train.cc:12".
 class InvalidArgument : public Error {
  public:
-  explicit InvalidArgument(const std::string& message);      // appends the call site as with_place() does
+  explicit InvalidArgument(const std::string& message);      // appends the call site as with_call_site() does
   std::string message() const { return {what(), length_}; }  // what() without the call site
   std::source_location where() const { return where_; }      // outermost library call; line 0: not known
 

@@ -27,7 +27,7 @@
 namespace heddle {
 namespace detail {
 
-VarState::VarState(EngineCore* owner) : QueueNode(OpKind::drop), core(owner) {
+VarState::VarState(EngineCore* owner) : QueueNode(OpKind::delete_var), core(owner) {
   core->vars.add(*this);
   core->retain();
 }
@@ -347,7 +347,7 @@ std::shared_ptr<const Failure> wait_in_child(VarState& var) {
   var.lock.unlock();
   if (const FenceSet* fences = var.fences) {
     std::shared_ptr<const Failure> failure;
-    if (!fences->settled_in_child(failure)) throw Error(kUnderWay);
+    if (!fences->state_in_child(failure)) throw Error(kUnderWay);
     if (failure) poison = failure;
   }
   if (!done) throw Error(kUnderWay);
@@ -438,7 +438,7 @@ ErrorReport Engine::error_of(const Var& var) const {
   if (const FenceSet* fences = var.state()->fences.load(std::memory_order_acquire)) {
     std::shared_ptr<const Failure> failure;
     if (core_->forked()) {
-      fences->settled_in_child(failure);
+      fences->state_in_child(failure);
     } else {
       failure = fences->failure();
     }

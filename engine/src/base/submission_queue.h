@@ -13,9 +13,9 @@ namespace heddle::detail {
 
 enum class OpKind : std::uint8_t {
   user,
-  wait,  // signals a WaitState; the thread that makes it ready runs it at once
-  drop,  // deletes a var whose last handle is gone; is run at once too
-  mark,  // submitted by wait_all: ends the epoch of the ops pushed before it
+  wait,        // signals a WaitState; the thread that makes it ready runs it at once
+  delete_var,  // deletes a var whose last handle is gone; is run at once too
+  epoch_end,   // submitted by wait_all: ends the epoch of the ops pushed before it
 };
 
 // A node of the queue: an op, or a var whose last handle is gone.

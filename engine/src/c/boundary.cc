@@ -29,10 +29,10 @@ heddle_status status_of(const std::exception& error) {
   if (dynamic_cast<const AggregateError*>(&error)) return HEDDLE_SEVERAL;
   if (dynamic_cast<const UndeclaredAccess*>(&error)) return HEDDLE_UNDECLARED_ACCESS;
   if (dynamic_cast<const std::bad_alloc*>(&error)) return HEDDLE_OUT_OF_MEMORY;
-  return addition() ? addition()->status_of(error) : HEDDLE_FAILED;
+  return abi_extension() ? abi_extension()->status_of(error) : HEDDLE_FAILED;
 }
 
-void set_place(ErrorData& data, const std::source_location& where) {
+void set_location(ErrorData& data, const std::source_location& where) {
   data.file = where.file_name();
   data.line = where.line();
 }
@@ -41,10 +41,10 @@ ErrorPtr describe_exception(const std::exception& error) {
   auto data = std::make_shared<ErrorData>();
   data->code = status_of(error);
   const bool has_place = data->code == HEDDLE_OUT_OF_MEMORY || typeid(error) == typeid(Error);
-  data->message = has_place ? without_place(error.what()) : error.what();
+  data->message = has_place ? without_call_site(error.what()) : error.what();
   if (const auto* argument = dynamic_cast<const InvalidArgument*>(&error)) {
     data->message = argument->message();
-    set_place(*data, argument->where());
+    set_location(*data, argument->where());
   }
   if (const auto* several = dynamic_cast<const AggregateError*>(&error)) {
     data->causes.reserve(several->reports().size());
@@ -121,7 +121,7 @@ ErrorPtr error_of(const ErrorReport& report) {
   data->code = root->code;
   data->message = root->message;
   data->op = report.op;
-  set_place(*data, report.where);
+  set_location(*data, report.where);
   data->skipped = report.path;
   for (const std::string& step : data->skipped) data->skipped_texts.push_back(step.c_str());
   if (!root->op.empty()) {  // the op failed with the error of another op
@@ -146,7 +146,7 @@ void throw_if_failed(heddle_status status, heddle_error* const& error, const cha
   if (error) {
     const std::unique_ptr<heddle_error, void (*)(heddle_error*)> owned(
         error, [](heddle_error* taken) { heddle_error_destroy(taken); });
-    if (status != HEDDLE_OK) throw CError(*Borrowed<heddle_error>(error, what));
+    if (status != HEDDLE_OK) throw CError(*HandleAccess<heddle_error>(error, what));
   }
   if (status == HEDDLE_OK) return;
   throw_error(status, std::string(what) + " returned status " + std::to_string(status) + " without an error");

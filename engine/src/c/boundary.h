@@ -99,7 +99,7 @@ class Owned {
 };
 
 // A std::source_location of libstdc++ is a pointer to a struct with the layout of heddle_site.
-inline std::source_location place_of(const heddle_site* site) {
+inline std::source_location location_of(const heddle_site* site) {
   static_assert(sizeof(std::source_location) == sizeof(void*) &&
                 sizeof(heddle_site) == 2 * sizeof(void*) + 8);
   return std::bit_cast<std::source_location>(site);

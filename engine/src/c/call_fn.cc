@@ -34,7 +34,7 @@ void CallAsyncFn::operator()(RunContext& context, Completion done) const {
 OpAccess::OpAccess(const heddle_op_options* options, const char* call) {
   if (!options) return;
   check_struct(options, call, "heddle_op_options");
-  where_ = place_of(options->site);
+  where_ = location_of(options->site);
   on_skipped_ = options->skipped;
   if (checked) {
     keep(*options, call);
@@ -47,7 +47,7 @@ void OpAccess::keep(const heddle_op_options& options, const char* call) {
   const auto keep_all = [&](VarList& list, heddle_var* const* vars, std::size_t count) {
     if (count > 0 && !vars) throw_null(call, "an array of vars");
     for (std::size_t i = 0; i < count; ++i) {
-      vars_.push_back(*Borrowed<heddle_var>(vars[i], call));
+      vars_.push_back(*HandleAccess<heddle_var>(vars[i], call));
       list.add(vars_.back());
     }
   };
@@ -57,7 +57,7 @@ void OpAccess::keep(const heddle_op_options& options, const char* call) {
   access_.priority = options.priority;
   access_.bytes = options.bytes;
   if (!options.group) return;
-  group_ = *Borrowed<heddle_group>(options.group, call);
+  group_ = *HandleAccess<heddle_group>(options.group, call);
   access_.group = *group_;
 }
 

@@ -101,8 +101,8 @@ void wait_until(Engine& engine, const Var& var, detail::Deadline deadline, const
 }
 
 void wait_until(heddle_engine* engine, const heddle_var* var, detail::Deadline deadline, const char* call) {
-  const Borrowed<heddle_engine> on(engine, call);
-  const Borrowed<heddle_var> of(var, call);
+  const HandleAccess<heddle_engine> on(engine, call);
+  const HandleAccess<heddle_var> of(var, call);
   wait_until(**on, *of, deadline, call);
 }
 
@@ -150,7 +150,7 @@ heddle_status heddle_engine_destroy(heddle_engine* engine, heddle_error** error)
     constexpr const char* kCall = "heddle_engine_destroy";
     detail::refuse_in_capture(kCall);
     {
-      const Borrowed<heddle_engine> handle(engine, kCall);
+      const HandleAccess<heddle_engine> handle(engine, kCall);
       const detail::OpNode* op = (*handle)->core().current_function();
       if (op && !std::get_deleter<NotOwned>(*handle)) {
         throw WouldDeadlock(std::string(kCall) + " inside op '" + op->name +
@@ -163,7 +163,7 @@ heddle_status heddle_engine_destroy(heddle_engine* engine, heddle_error** error)
 
 heddle_status heddle_engine_workers(heddle_engine* engine, int32_t* workers, heddle_error** error) {
   return guarded(error, [&] {
-    const Borrowed<heddle_engine> of(engine, "heddle_engine_workers");
+    const HandleAccess<heddle_engine> of(engine, "heddle_engine_workers");
     check_out(workers, "heddle_engine_workers", "workers");
     *workers = (*of)->workers();
   });
@@ -171,7 +171,7 @@ heddle_status heddle_engine_workers(heddle_engine* engine, int32_t* workers, hed
 
 heddle_status heddle_var_create(heddle_engine* engine, heddle_var** var, heddle_error** error) {
   return guarded(error, [&] {
-    const Borrowed<heddle_engine> of(engine, "heddle_var_create");
+    const HandleAccess<heddle_engine> of(engine, "heddle_var_create");
     check_out(var, "heddle_var_create", "var");
     *var = make_handle<heddle_var>((*of)->new_var());
   });
@@ -179,7 +179,7 @@ heddle_status heddle_var_create(heddle_engine* engine, heddle_var** var, heddle_
 
 heddle_status heddle_var_copy(const heddle_var* var, heddle_var** copy, heddle_error** error) {
   return guarded(error, [&] {
-    const Borrowed<heddle_var> of(var, "heddle_var_copy");
+    const HandleAccess<heddle_var> of(var, "heddle_var_copy");
     check_out(copy, "heddle_var_copy", "copy");
     *copy = make_handle<heddle_var>(*of);
   });
@@ -202,7 +202,7 @@ heddle_status heddle_wait_for(heddle_engine* engine, const heddle_var* var, int6
 
 heddle_status heddle_wait_all(heddle_engine* engine, heddle_error** error) {
   return guarded(error, [&] {
-    const Borrowed<heddle_engine> on(engine, "heddle_wait_all");
+    const HandleAccess<heddle_engine> on(engine, "heddle_wait_all");
     (*on)->wait_all();
   });
 }
@@ -210,8 +210,8 @@ heddle_status heddle_wait_all(heddle_engine* engine, heddle_error** error) {
 heddle_status heddle_error_of(heddle_engine* engine, const heddle_var* var, heddle_error** poison,
                               heddle_error** error) {
   return guarded(error, [&] {
-    const Borrowed<heddle_engine> on(engine, "heddle_error_of");
-    const Borrowed<heddle_var> of(var, "heddle_error_of");
+    const HandleAccess<heddle_engine> on(engine, "heddle_error_of");
+    const HandleAccess<heddle_var> of(var, "heddle_error_of");
     check_out(poison, "heddle_error_of", "poison");
     const ErrorReport report = (*on)->error_of(*of);
     *poison = report.exception ? make_handle<heddle_error>(error_of(report)) : nullptr;
@@ -221,15 +221,15 @@ heddle_status heddle_error_of(heddle_engine* engine, const heddle_var* var, hedd
 heddle_status heddle_clear_error(heddle_engine* engine, const heddle_var* var, const heddle_site* site,
                                  heddle_error** error) {
   return guarded(error, [&] {
-    const Borrowed<heddle_engine> on(engine, "heddle_clear_error");
-    const Borrowed<heddle_var> of(var, "heddle_clear_error");
-    (*on)->clear_error(*of, place_of(site));
+    const HandleAccess<heddle_engine> on(engine, "heddle_clear_error");
+    const HandleAccess<heddle_var> of(var, "heddle_clear_error");
+    (*on)->clear_error(*of, location_of(site));
   });
 }
 
 heddle_status heddle_describe_pending(heddle_engine* engine, char** text, heddle_error** error) {
   return guarded(error, [&] {
-    const Borrowed<heddle_engine> on(engine, "heddle_describe_pending");
+    const HandleAccess<heddle_engine> on(engine, "heddle_describe_pending");
     check_out(text, "heddle_describe_pending", "text");
     *text = make_text((*on)->describe_pending());
   });
@@ -237,7 +237,7 @@ heddle_status heddle_describe_pending(heddle_engine* engine, char** text, heddle
 
 heddle_status heddle_pending_dot(heddle_engine* engine, char** text, heddle_error** error) {
   return guarded(error, [&] {
-    const Borrowed<heddle_engine> on(engine, "heddle_pending_dot");
+    const HandleAccess<heddle_engine> on(engine, "heddle_pending_dot");
     check_out(text, "heddle_pending_dot", "text");
     *text = make_text((*on)->pending_dot());
   });
@@ -252,7 +252,7 @@ heddle_status heddle_group_create(heddle_group** group, heddle_error** error) {
 
 heddle_status heddle_group_copy(const heddle_group* group, heddle_group** copy, heddle_error** error) {
   return guarded(error, [&] {
-    const Borrowed<heddle_group> of(group, "heddle_group_copy");
+    const HandleAccess<heddle_group> of(group, "heddle_group_copy");
     check_out(copy, "heddle_group_copy", "copy");
     *copy = make_handle<heddle_group>(*of);
   });
@@ -265,18 +265,18 @@ heddle_status heddle_group_destroy(heddle_group* group) {
 }
 
 heddle_status heddle_group_cancel(heddle_group* group, heddle_error** error) {
-  return guarded(error, [&] { Group(*Borrowed<heddle_group>(group, "heddle_group_cancel")).cancel(); });
+  return guarded(error, [&] { Group(*HandleAccess<heddle_group>(group, "heddle_group_cancel")).cancel(); });
 }
 
 heddle_status heddle_group_set_timeout(heddle_group* group, int64_t nanoseconds, heddle_error** error) {
   return guarded(error, [&] {
-    Group(*Borrowed<heddle_group>(group, "heddle_group_set_timeout")).set_deadline(after(nanoseconds));
+    Group(*HandleAccess<heddle_group>(group, "heddle_group_set_timeout")).set_deadline(after(nanoseconds));
   });
 }
 
 heddle_status heddle_group_cancelled(const heddle_group* group, int32_t* cancelled, heddle_error** error) {
   return guarded(error, [&] {
-    const Borrowed<heddle_group> of(group, "heddle_group_cancelled");
+    const HandleAccess<heddle_group> of(group, "heddle_group_cancelled");
     check_out(cancelled, "heddle_group_cancelled", "cancelled");
     *cancelled = of->cancelled() ? 1 : 0;
   });

@@ -13,7 +13,7 @@ heddle_status heddle_capture(heddle_engine* engine, heddle_capture_fn fn, void* 
                              const heddle_site* site, heddle_graph** graph, heddle_error** error) {
   return guarded(error, [&] {
     constexpr const char* kCall = "heddle_capture";
-    const Borrowed<heddle_engine> of(engine, kCall);
+    const HandleAccess<heddle_engine> of(engine, kCall);
     if (!fn) throw_null(kCall, "fn");
     check_out(graph, kCall, "graph");
     *graph = make_handle<heddle_graph>((*of)->capture(
@@ -21,13 +21,13 @@ heddle_status heddle_capture(heddle_engine* engine, heddle_capture_fn fn, void* 
           heddle_error* failure = nullptr;
           throw_if_failed(fn(ctx, &failure), failure, "the function of a capture");
         },
-        name ? name : "graph", place_of(site)));
+        name ? name : "graph", location_of(site)));
   });
 }
 
 heddle_status heddle_slot_create(heddle_engine* engine, heddle_slot** slot, heddle_error** error) {
   return guarded(error, [&] {
-    const Borrowed<heddle_engine> of(engine, "heddle_slot_create");
+    const HandleAccess<heddle_engine> of(engine, "heddle_slot_create");
     check_out(slot, "heddle_slot_create", "slot");
     *slot = make_handle<heddle_slot>((*of)->slot<Owned>().cell());
   });
@@ -41,7 +41,7 @@ heddle_status heddle_slot_destroy(heddle_slot* slot) {
 
 heddle_status heddle_slot_value(const heddle_slot* slot, void** value, heddle_error** error) {
   return guarded(error, [&] {
-    const Borrowed<heddle_slot> of(slot, "heddle_slot_value");
+    const HandleAccess<heddle_slot> of(slot, "heddle_slot_value");
     check_out(value, "heddle_slot_value", "value");
     *value = static_cast<const Owned*>(detail::slot_value(of->get()))->ctx();
   });
@@ -53,12 +53,12 @@ heddle_status heddle_graph_launch(const heddle_graph* graph, const heddle_bindin
   const heddle_status status = guarded(error, [&] {
     constexpr const char* kCall = "heddle_graph_launch";
     if (count > 0 && !bindings) throw_null(kCall, "bindings");
-    const Borrowed<heddle_graph> of(graph, kCall);
+    const HandleAccess<heddle_graph> of(graph, kCall);
     std::vector<Binding> bound;
     while (taken < count) {
       const heddle_binding& next = bindings[taken++];
       Owned value(next.value, next.destroy);
-      bound.push_back(Slot<Owned>(*Borrowed<heddle_slot>(next.slot, kCall)).bind(std::move(value)));
+      bound.push_back(Slot<Owned>(*HandleAccess<heddle_slot>(next.slot, kCall)).bind(std::move(value)));
     }
     of->launch_with(bound);
   });
@@ -71,15 +71,15 @@ heddle_status heddle_graph_set(heddle_graph* graph, const heddle_binding* bindin
   return guarded(error, [&] {
     constexpr const char* kCall = "heddle_graph_set";
     if (!binding) throw_null(kCall, "binding");
-    const Borrowed<heddle_graph> of(graph, kCall);
-    const Slot<Owned> slot(*Borrowed<heddle_slot>(binding->slot, kCall));
+    const HandleAccess<heddle_graph> of(graph, kCall);
+    const Slot<Owned> slot(*HandleAccess<heddle_slot>(binding->slot, kCall));
     Graph(*of).set(slot, std::move(value));
   });
 }
 
 heddle_status heddle_graph_size(const heddle_graph* graph, size_t* ops, heddle_error** error) {
   return guarded(error, [&] {
-    const Borrowed<heddle_graph> of(graph, "heddle_graph_size");
+    const HandleAccess<heddle_graph> of(graph, "heddle_graph_size");
     check_out(ops, "heddle_graph_size", "ops");
     *ops = of->size();
   });

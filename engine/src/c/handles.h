@@ -95,9 +95,9 @@ template <class H> void check_kind(const H* handle, const char* call) {
 }
 
 // A handle's value during a call; a copy in a checked process, where another thread may destroy the handle.
-template <class H> class Borrowed {
+template <class H> class HandleAccess {
  public:
-  Borrowed(const H* handle, const char* call) {
+  HandleAccess(const H* handle, const char* call) {
     if (checked) [[unlikely]] {
       registry::with(handle, H::kKind, call,
                      [&] { copy_ = std::make_unique<typename H::Value>(handle->value); });

@@ -16,7 +16,7 @@ constexpr const char* kPush = "heddle_push";
                                                 heddle_error** error) {
   Owned owned(ctx, destroy);
   return guarded(error, [&] {
-    const Borrowed<heddle_engine> to(engine, kPush);
+    const HandleAccess<heddle_engine> to(engine, kPush);
     if (!fn) throw_null(kPush, "fn");
     const OpAccess access(options, kPush);
     (*to)->push(CallOwnedFn{fn, {std::move(owned), access.on_skipped()}}, *access, access.where());
@@ -35,7 +35,7 @@ heddle_status heddle_push(heddle_engine* engine, heddle_op_fn fn, void* ctx, hed
     check_kind(engine, kPush);
     Access access;
     read_options(*options, kPush, access);
-    engine->value->push(CallFn{fn, ctx}, access, place_of(options->site));
+    engine->value->push(CallFn{fn, ctx}, access, location_of(options->site));
   });
 }
 
@@ -45,7 +45,7 @@ heddle_status heddle_push_async(heddle_engine* engine, heddle_async_fn fn, void*
   Owned owned(ctx, destroy);
   return guarded(error, [&] {
     constexpr const char* kCall = "heddle_push_async";
-    const Borrowed<heddle_engine> to(engine, kCall);
+    const HandleAccess<heddle_engine> to(engine, kCall);
     if (!fn) throw_null(kCall, "fn");
     const OpAccess access(options, kCall);
     (*to)->push_async(CallAsyncFn{fn, {std::move(owned), access.on_skipped()}}, *access, access.where());
@@ -58,7 +58,7 @@ heddle_status heddle_prepare(heddle_engine* engine, heddle_op_fn fn, void* ctx, 
   Owned owned(ctx, destroy);
   return guarded(error, [&] {
     constexpr const char* kCall = "heddle_prepare";
-    const Borrowed<heddle_engine> to(engine, kCall);
+    const HandleAccess<heddle_engine> to(engine, kCall);
     if (!fn) throw_null(kCall, "fn");
     check_out(prepared, kCall, "prepared");
     const OpAccess access(options, kCall);
@@ -70,8 +70,8 @@ heddle_status heddle_prepare(heddle_engine* engine, heddle_op_fn fn, void* ctx, 
 heddle_status heddle_push_prepared(heddle_engine* engine, const heddle_prepared* prepared,
                                    heddle_error** error) {
   return guarded(error, [&] {
-    const Borrowed<heddle_engine> to(engine, "heddle_push_prepared");
-    const Borrowed<heddle_prepared> op(prepared, "heddle_push_prepared");
+    const HandleAccess<heddle_engine> to(engine, "heddle_push_prepared");
+    const HandleAccess<heddle_prepared> op(prepared, "heddle_push_prepared");
     (*to)->push(*op);
   });
 }
@@ -91,7 +91,7 @@ heddle_status heddle_completion_fail(heddle_completion* completion, heddle_error
   std::exception_ptr exception;
   if (failure) {
     status = guarded(nullptr, [&] {
-      const ErrorPtr data = *Borrowed<heddle_error>(failure, "heddle_completion_fail");
+      const ErrorPtr data = *HandleAccess<heddle_error>(failure, "heddle_completion_fail");
       exception = std::make_exception_ptr(CError(data));
     });
     heddle_error_destroy(failure);
@@ -107,7 +107,7 @@ heddle_status heddle_completion_drop(heddle_completion* completion) {
 
 heddle_status heddle_run_describe(const heddle_run* run, heddle_run_info* info) {
   return guarded(nullptr, [&] {
-    const Borrowed<heddle_run> context(run, "heddle_run_describe");
+    const HandleAccess<heddle_run> context(run, "heddle_run_describe");
     check_struct(info, "heddle_run_describe", "heddle_run_info");
     info->name = (*context)->name;
     info->sequence = (*context)->sequence;

@@ -31,7 +31,7 @@ using namespace heddle::c;
 
 heddle_status heddle_waiting_over(const heddle_waiting* waiting, int32_t* over) {
   return guarded(nullptr, [&] {
-    const Borrowed<heddle_waiting> of(waiting, "heddle_waiting_over");
+    const HandleAccess<heddle_waiting> of(waiting, "heddle_waiting_over");
     check_out(over, "heddle_waiting_over", "over");
     *over = (*of)->load(std::memory_order_acquire) != 0 ? 1 : 0;
   });
@@ -42,7 +42,7 @@ heddle_status heddle_progress_add(heddle_engine* engine, heddle_progress_fn fn, 
                                   heddle_error** error) {
   Owned owned(ctx, destroy);
   return guarded(error, [&] {
-    const Borrowed<heddle_engine> to(engine, "heddle_progress_add");
+    const HandleAccess<heddle_engine> to(engine, "heddle_progress_add");
     if (!fn) throw_null("heddle_progress_add", "fn");
     check_out(progress, "heddle_progress_add", "progress");
     auto source = std::make_shared<CProgressSource>(fn, std::move(owned));

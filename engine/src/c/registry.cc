@@ -13,7 +13,7 @@
 namespace heddle::c {
 namespace {
 
-constexpr std::size_t kKeptBack = 1 << 16;  // number of freed handles whose memory is not reused yet
+constexpr std::size_t kDelayedFrees = 1 << 16;  // number of freed handles whose memory is not reused yet
 
 struct LateFree {
   void* memory;
@@ -26,7 +26,7 @@ struct LiveHandles {
   std::deque<LateFree> late;
 };
 
-constinit std::atomic<const Addition*> added{nullptr};
+constinit std::atomic<const AbiExtension*> added{nullptr};
 
 // Never destroyed: static objects may hold handles.
 LiveHandles& live_handles() {
@@ -54,12 +54,12 @@ const char* name_of(Kind kind) {
       "heddle_progress", "heddle_waiting", "text"};
   const auto index = static_cast<std::uint32_t>(kind) - static_cast<std::uint32_t>(Kind::engine);
   if (index < std::size(kNames)) return kNames[index];
-  const char* const name = addition() ? addition()->name_of_kind(kind) : nullptr;
+  const char* const name = abi_extension() ? abi_extension()->name_of_kind(kind) : nullptr;
   return name ? name : "no handle of Heddle";
 }
 
-void add(const Addition& addition) { added.store(&addition, std::memory_order_release); }
-const Addition* addition() { return added.load(std::memory_order_acquire); }
+void add(const AbiExtension& abi_extension) { added.store(&abi_extension, std::memory_order_release); }
+const AbiExtension* abi_extension() { return added.load(std::memory_order_acquire); }
 
 void registry::add(const void* handle, Kind kind) {
   LiveHandles& live = live_handles();
@@ -88,7 +88,7 @@ void registry::free_late(void* memory, void (*release)(void*)) {
   {
     const std::lock_guard guard(live.mutex);
     live.late.push_back({memory, release});
-    if (live.late.size() > kKeptBack) {
+    if (live.late.size() > kDelayedFrees) {
       oldest = live.late.front();
       live.late.pop_front();
     }

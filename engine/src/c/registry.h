@@ -34,14 +34,14 @@ extern const bool checked;
 
 // Extensions by a library that is built on this one: each function returns null, or HEDDLE_FAILED, for values
 // that are not the library's.
-struct Addition {
+struct AbiExtension {
   const char* (*name_of_kind)(Kind);
   const char* (*name_of_status)(heddle_status);
   heddle_status (*status_of)(const std::exception&);
 };
-// Called once, while that library is loaded; `addition` must live as long as the process.
-void add(const Addition& addition);
-const Addition* addition();  // null: add() was not called
+// Called once, while that library is loaded; `abi_extension` must live as long as the process.
+void add(const AbiExtension& abi_extension);
+const AbiExtension* abi_extension();  // null: add() was not called
 
 namespace registry {
 

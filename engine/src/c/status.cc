@@ -51,7 +51,7 @@ const char* status_name(heddle_status status) {
   if (status >= HEDDLE_USER) return "HEDDLE_USER";
   const auto index = static_cast<std::uint32_t>(status);
   if (index < std::size(kNames)) return kNames[index];
-  const char* const name = addition() ? addition()->name_of_status(status) : nullptr;
+  const char* const name = abi_extension() ? abi_extension()->name_of_status(status) : nullptr;
   return name ? name : "an unknown status";
 }
 
@@ -99,7 +99,7 @@ heddle_status heddle_status_name(heddle_status status, const char** name) {
 
 heddle_status heddle_error_describe(const heddle_error* error, heddle_error_info* info) {
   return guarded(nullptr, [&] {
-    const Borrowed<heddle_error> of(error, "heddle_error_describe");
+    const HandleAccess<heddle_error> of(error, "heddle_error_describe");
     check_struct(info, "heddle_error_describe", "heddle_error_info");
     const ErrorData& data = **of;
     info->code = data.code;
@@ -115,7 +115,7 @@ heddle_status heddle_error_describe(const heddle_error* error, heddle_error_info
 
 heddle_status heddle_error_cause(const heddle_error* error, size_t index, const heddle_error** cause) {
   return guarded(nullptr, [&] {
-    const Borrowed<heddle_error> of(error, "heddle_error_cause");
+    const HandleAccess<heddle_error> of(error, "heddle_error_cause");
     check_out(cause, "heddle_error_cause", "cause");
     const std::vector<heddle_error*>& causes = (*of)->causes;
     if (index >= causes.size())
@@ -127,7 +127,7 @@ heddle_status heddle_error_cause(const heddle_error* error, size_t index, const 
 
 heddle_status heddle_error_to_text(const heddle_error* error, char** text) {
   return guarded(nullptr, [&] {
-    const Borrowed<heddle_error> of(error, "heddle_error_to_text");
+    const HandleAccess<heddle_error> of(error, "heddle_error_to_text");
     check_out(text, "heddle_error_to_text", "text");
     *text = make_text(text_of(**of));
   });
@@ -145,7 +145,7 @@ heddle_status heddle_error_create(heddle_status code, const char* message, const
     data->message = message;
     if (cause) {
       data->causes.push_back(nullptr);
-      data->causes.back() = make_handle<heddle_error>(*Borrowed<heddle_error>(cause, kCall));
+      data->causes.back() = make_handle<heddle_error>(*HandleAccess<heddle_error>(cause, kCall));
     }
     *created = make_handle<heddle_error>(std::move(data));
   });
@@ -153,7 +153,7 @@ heddle_status heddle_error_create(heddle_status code, const char* message, const
 
 heddle_status heddle_error_copy(const heddle_error* error, heddle_error** copy) {
   return guarded(nullptr, [&] {
-    const Borrowed<heddle_error> of(error, "heddle_error_copy");
+    const HandleAccess<heddle_error> of(error, "heddle_error_copy");
     check_out(copy, "heddle_error_copy", "copy");
     *copy = make_handle<heddle_error>(*of);
   });

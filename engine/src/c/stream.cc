@@ -45,7 +45,7 @@ struct CallStreamFn {
 class StreamOfEngine {
  public:
   StreamOfEngine(const heddle_stream* stream, const char* call) {
-    const Borrowed<heddle_stream> handle(stream, call);
+    const HandleAccess<heddle_stream> handle(stream, call);
     engine_ = handle->engine.lock();
     stream_ = handle->stream;
     if (!engine_) throw Error(std::string(call) + ": the stream's engine has ended");
@@ -71,7 +71,7 @@ heddle_status heddle_stream_of(heddle_engine* engine, int32_t device, int32_t in
                                heddle_stream** stream, heddle_error** error) {
   return guarded(error, [&] {
     constexpr const char* kCall = "heddle_stream_of";
-    const Borrowed<heddle_engine> of(engine, kCall);
+    const HandleAccess<heddle_engine> of(engine, kCall);
     check_out(stream, kCall, "stream");
     Stream& found = (*of)->stream(device_of(device, index, kCall), lane_of(lane, kCall));
     *stream = make_handle<heddle_stream>({&found, *of});
@@ -90,7 +90,7 @@ heddle_status heddle_push_on(heddle_engine* engine, const heddle_stream* stream,
   Owned owned(ctx, destroy);
   return guarded(error, [&] {
     constexpr const char* kCall = "heddle_push_on";
-    const Borrowed<heddle_engine> to(engine, kCall);
+    const HandleAccess<heddle_engine> to(engine, kCall);
     if (!fn) throw_null(kCall, "fn");
     const StreamOfEngine on(stream, kCall);
     const OpAccess access(options, kCall);
@@ -136,7 +136,7 @@ heddle_status heddle_stream_adopt(heddle_engine* engine, const heddle_stream_met
   Owned owned(self, destroy);
   return guarded(error, [&] {
     constexpr const char* kCall = "heddle_stream_adopt";
-    const Borrowed<heddle_engine> to(engine, kCall);
+    const HandleAccess<heddle_engine> to(engine, kCall);
     check_methods(methods, kCall);
     check_out(stream, kCall, "stream");
     const Device on = device_of(device, index, kCall);

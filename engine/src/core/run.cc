@@ -220,7 +220,7 @@ void EngineCore::announce_wait(OpNode* op) noexcept {
 }
 
 void EngineCore::run_internal(QueueNode* node, ReadyList& ready) noexcept {
-  if (node->kind == OpKind::drop) return drop_var(*static_cast<VarState*>(node));
+  if (node->kind == OpKind::delete_var) return delete_var(*static_cast<VarState*>(node));
   auto* op = static_cast<OpNode*>(node);
   announce_wait(op);
   release_vars(op, nullptr, ready);

@@ -116,15 +116,15 @@ bool StreamOps::take_over(OpNode* op, int worker) noexcept {
     return true;
   }
   if (std::vector<Dependency> after = fences_before(*op); !all_done(after)) {
-    keep_back(op, std::move(after));
+    defer(op, std::move(after));
     return true;
   }
   absorb_fences(*op);
   return false;
 }
 
-void StreamOps::keep_back(OpNode* op, std::vector<Dependency>&& after) noexcept {
-  if (OpObserver* observer = core_.observer()) observer->kept_back(*op);
+void StreamOps::defer(OpNode* op, std::vector<Dependency>&& after) noexcept {
+  if (OpObserver* observer = core_.observer()) observer->deferred(*op);
   when_all_done(std::move(after), [this, op] {
     if (OpObserver* observer = core_.observer()) observer->resumes(*op);
     core_.scheduler().resume(op);
@@ -185,7 +185,7 @@ void StreamOps::issue(OpNode* op, int worker) noexcept {
   StreamLane& lane = *op->extra->on;
   std::vector<Dependency> after = fences_before(*op);
   const bool lost = is_lost(*op);
-  if ((lost || !lane.issuer.can_wait_for(after)) && !all_done(after)) return keep_back(op, std::move(after));
+  if ((lost || !lane.issuer.can_wait_for(after)) && !all_done(after)) return defer(op, std::move(after));
   // The reason is read again, since a deadline may have been moved, and only once.
   if (FailurePtr failure = lost ? core_.skip_reason(*op) : nullptr)
     return complete_unissued(op, std::move(failure));

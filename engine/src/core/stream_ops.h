@@ -49,7 +49,7 @@ class StreamOps {
 
  private:
   bool is_lost(const OpNode& op) const;
-  void keep_back(OpNode* op, std::vector<Dependency>&& after) noexcept;
+  void defer(OpNode* op, std::vector<Dependency>&& after) noexcept;
   void issue_in_turn(OpNode* op, int worker) noexcept;
   void issue(OpNode* op, int worker) noexcept;
   void complete_unissued(OpNode* op, FailurePtr&& failure) noexcept;

@@ -49,9 +49,9 @@ bool change_in_flight(VarState& var) {
   return false;
 }
 
-const char* name_of(check::Touch touch) { return touch == check::Touch::read ? "read" : "write"; }
+const char* name_of(check::AccessKind touch) { return touch == check::AccessKind::read ? "read" : "write"; }
 
-[[noreturn]] void fail(const OpNode& op, const char* declaration, check::Touch touch,
+[[noreturn]] void fail(const OpNode& op, const char* declaration, check::AccessKind touch,
                        const std::string& data) {
   throw UndeclaredAccess("op '" + std::string(op.name) + "' pushed at " + op.where.file_name() + ":" +
                          std::to_string(op.where.line()) + " touched what it did not declare: " + data +
@@ -81,7 +81,8 @@ void Record::made(const Var& var) {
 
 void Record::pushed() { pusher_.store(this_thread(), std::memory_order_relaxed); }
 
-void Record::touched(const Var& var, Touch touch, const std::function<std::string()>& describe) const {
+void Record::check_access(const Var& var, AccessKind touch,
+                          const std::function<std::string()>& describe) const {
   const OpNode* op = op_of_this_thread(*var.state());
   if (op) {
     const std::string_view declaration = declared(*op, *var.state());

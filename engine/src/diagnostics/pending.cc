@@ -60,7 +60,7 @@ PendingOp copy_of(const OpNode& op, PendingState state) {
 PendingState state_of_writer(const OpNode& op, const FenceSet* fences) {
   if (half_done(op)) return PendingState::completing;
   const bool on_cpu = !op.extra || !op.extra->on;
-  return on_cpu && fences && fences->busy() ? PendingState::kept_back : PendingState::granted;
+  return on_cpu && fences && fences->busy() ? PendingState::deferred : PendingState::granted;
 }
 
 std::string ops_text(std::int64_t count) { return std::to_string(count) + (count == 1 ? " op" : " ops"); }
@@ -78,7 +78,7 @@ std::string state_text(const PendingOp& op) {
     case PendingState::issued:
       return "was issued on " + op.streams + (op.seconds ? " " + seconds_text(*op.seconds) + " ago" : "") +
              ", which has not done its work";
-    case PendingState::kept_back:
+    case PendingState::deferred:
       return "is kept back" + lasted + " for work on " + (op.streams.empty() ? "streams" : op.streams);
     case PendingState::granted:
       return "runs or is about to";
@@ -115,7 +115,7 @@ Pending::Pending(EngineCore& core) : forked_(core.forked()) {
   in_flight_ = core.scheduler().in_flight();
   std::lock_guard guard(core.waits.mutex);
   core.vars.for_each([this](VarState& var) { look_at(var); });
-  find_kept_back();
+  find_deferred();
 }
 
 bool Pending::see(const OpNode& op, PendingState state) {
@@ -177,12 +177,12 @@ void Pending::look_at(VarState& var) {
 
 // Finds ops on the CPU that hold all their vars but are deferred, because a stream still writes a var that
 // they read.
-void Pending::find_kept_back() {
+void Pending::find_deferred() {
   for (auto& [sequence, op] : ops_) {
     const bool on_cpu = op.streams.empty();
     if (op.state != PendingState::granted || !on_cpu) continue;
     const auto is_written = [this](const VarState* var) { return written_by_streams_.contains(var); };
-    if (std::any_of(op.reads.begin(), op.reads.end(), is_written)) op.state = PendingState::kept_back;
+    if (std::any_of(op.reads.begin(), op.reads.end(), is_written)) op.state = PendingState::deferred;
   }
 }
 

@@ -23,7 +23,7 @@ namespace heddle::detail {
 struct EngineCore;
 
 // If an op was seen in several states, the one that is later in this list counts.
-enum class PendingState { submitted, granted, kept_back, waiting, ready, running, completing, issued };
+enum class PendingState { submitted, granted, deferred, waiting, ready, running, completing, issued };
 
 struct PendingOp {
   PendingState state = PendingState::waiting;
@@ -74,7 +74,7 @@ class Pending {
   using Causes = std::vector<Cause>;
 
   void look_at(VarState& var);
-  void find_kept_back();
+  void find_deferred();
   void bound(PendingState state);
   std::vector<PendingAccess> readers_of(const VarState* id, const PendingVar& var) const;
   void add_causes(std::map<std::uint64_t, Causes>& causes, const VarState* id, const PendingVar& var) const;

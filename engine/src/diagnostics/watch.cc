@@ -75,9 +75,9 @@ void Watch::completed(const OpNode& op) noexcept {
   ++ended_;
 }
 
-void Watch::kept_back(const OpNode& op) {
+void Watch::deferred(const OpNode& op) {
   std::lock_guard guard(mutex_);
-  running_.emplace(&op, Running{std::chrono::steady_clock::now(), -1, PendingState::kept_back});
+  running_.emplace(&op, Running{std::chrono::steady_clock::now(), -1, PendingState::deferred});
 }
 
 void Watch::resumes(const OpNode& op) noexcept {
@@ -93,7 +93,7 @@ void Watch::visit(Pending& pending) {
     if (!seen) continue;
     seen->seconds = std::chrono::duration<double>(now - running.since).count();
     seen->worker = running.worker;
-    if (running.state == PendingState::kept_back) seen->streams = core_.stream_ops.streams_before(*op);
+    if (running.state == PendingState::deferred) seen->streams = core_.stream_ops.streams_before(*op);
   }
 }
 

@@ -44,7 +44,7 @@ class Watch final : public OpObserver {
   void started(const OpNode& op, int worker) override;
   void returned(const OpNode& op) override;
   void completed(const OpNode& op) noexcept override;
-  void kept_back(const OpNode& op) override;
+  void deferred(const OpNode& op) override;
   void resumes(const OpNode& op) noexcept override;
 
   void visit(Pending& pending) override;

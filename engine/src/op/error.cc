@@ -31,16 +31,18 @@ std::string current_type_name() {
   return "an exception of type " + std::string(status == 0 ? name.get() : type->name());
 }
 
-std::string place_text(const std::source_location& where) {
+std::string call_site_text(const std::source_location& where) {
   if (where.line() == 0) return "";
   return kCalledAt + (where.file_name() + (":" + std::to_string(where.line())));
 }
 
 }  // namespace
 
-std::string with_place(const std::string& message) { return message + place_text(CallSite::of_error()); }
+std::string with_call_site(const std::string& message) {
+  return message + call_site_text(CallSite::of_error());
+}
 
-std::string without_place(const std::string& text) {
+std::string without_call_site(const std::string& text) {
   const std::size_t place = text.rfind(kCalledAt), colon = text.rfind(':');
   const bool has_place = place != std::string::npos && colon > place && colon + 1 < text.size() &&
                          text.find_first_not_of("0123456789", colon + 1) == std::string::npos;
@@ -51,7 +53,7 @@ InvalidArgument::InvalidArgument(const std::string& message)
     : InvalidArgument(message, CallSite::of_error()) {}
 
 InvalidArgument::InvalidArgument(const std::string& message, std::source_location where)
-    : Error(message + place_text(where)), length_(message.size()), where_(where) {}
+    : Error(message + call_site_text(where)), length_(message.size()), where_(where) {}
 
 std::string ErrorReport::message() const {
   if (!exception) return "no error";
@@ -59,7 +61,7 @@ std::string ErrorReport::message() const {
     std::rethrow_exception(exception);
   } catch (const std::exception& error) {
     std::string text = error.what();
-    const std::string place = place_text(where);
+    const std::string place = call_site_text(where);
     if (!place.empty() && text.ends_with(place)) text.resize(text.size() - place.size());
     return text;
   } catch (...) {

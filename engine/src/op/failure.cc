@@ -78,7 +78,7 @@ std::shared_ptr<const Failure> ErrorLog::failed(const OpNode& op, std::exception
   root->seen.store(seen, std::memory_order_relaxed);
   {
     std::lock_guard guard(mutex_);
-    if (roots_.size() >= forget_at_) forget_settled();
+    if (roots_.size() >= forget_at_) prune_reported();
     roots_.push_back(root);
   }
   return std::make_shared<Failure>(std::move(root), nullptr, op);
@@ -90,7 +90,7 @@ std::shared_ptr<const Failure> ErrorLog::skipped(const OpNode& op, std::shared_p
 }
 
 // Errors that still poison a var are kept: wait_all has to report them, and the vars hold them anyway.
-void ErrorLog::forget_settled() {
+void ErrorLog::prune_reported() {
   std::size_t unseen = 0;
   std::erase_if(roots_, [&](const auto& root) {
     if (root.use_count() > 1) return false;
@@ -104,13 +104,13 @@ void ErrorLog::forget_settled() {
 
 ErrorLog::Reports ErrorLog::take_reports() {
   std::lock_guard guard(mutex_);
-  forget_settled();
+  prune_reported();
   Reports reports{{}, std::exchange(more_, 0)};
   for (const auto& root : roots_) {
     reports.kept.push_back(describe_root(*root));
     root->seen = true;
   }
-  forget_settled();
+  prune_reported();
   return reports;
 }
 

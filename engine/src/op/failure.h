@@ -63,7 +63,7 @@ class ErrorLog {
   void log_unseen() noexcept;  // writes one line to the log if there are unseen errors; marks them seen
 
  private:
-  void forget_settled();
+  void prune_reported();
   std::mutex mutex_;  // guards all below
   std::vector<std::shared_ptr<FailureRoot>> roots_;
   std::size_t more_ = 0;  // number of unseen errors that roots_ does not have

@@ -108,7 +108,7 @@ void release_accesses(OpNode& op, const std::shared_ptr<const Failure>& failure,
   for (std::uint32_t i = 0; i < op.access_count; ++i) release_var(accesses[i], failure, by, ready);
 }
 
-void drop_var(VarState& var) noexcept {
+void delete_var(VarState& var) noexcept {
   bool last;
   {
     std::lock_guard guard(var.lock);

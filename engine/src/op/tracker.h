@@ -18,6 +18,6 @@ bool enter(OpNode& op);
 void release_accesses(OpNode& op, const std::shared_ptr<const Failure>& failure, ReadyList& ready);
 
 // Call when the last handle of var is gone and all ops on it are entered. Deletes var, now or when its last op ends.
-void drop_var(VarState& var) noexcept;
+void delete_var(VarState& var) noexcept;
 
 }  // namespace heddle::detail

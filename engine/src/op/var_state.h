@@ -37,7 +37,7 @@ struct alignas(64) VarState : QueueNode {
   ~VarState();
 
   EngineCore* const core;
-  std::atomic<std::int64_t> refs{1};  // number of handles; queued ops need none, see drop_var()
+  std::atomic<std::int64_t> refs{1};  // number of handles; queued ops need none, see delete_var()
   std::size_t number = 0;             // index in the engine's VarRegistry
 
   alignas(64) SpinLock lock;  // guards all below; only a FenceSet's lock is taken while it is held

@@ -70,7 +70,7 @@ class FuzzScheduler final : public OpScheduler {
       std::lock_guard guard(mutex_);
       ops_.forget(var);
     }
-    drop_var(var);
+    delete_var(var);
   }
 
   void release_op(OpNode* op, FailurePtr&& failure, ReadyList& ready) noexcept override {

@@ -169,12 +169,12 @@ int ThreadedScheduler::enter_batch(ReadyList& ready, bool patient) {
     bool is_ready = true;
     const OpKind kind = node->kind;  // an op that is entered may run and be gone
     std::int32_t priority = 0;
-    if (kind == OpKind::mark) {
+    if (kind == OpKind::epoch_end) {
       epoch_ ^= 1;
       marked = true;
       continue;
     }
-    if (kind != OpKind::drop) {
+    if (kind != OpKind::delete_var) {
       auto* op = static_cast<OpNode*>(node);
       // The next op is probably adjacent in memory, four cache lines on.
       __builtin_prefetch(reinterpret_cast<std::byte*>(op) + 4 * kOpAlign);
@@ -192,7 +192,7 @@ int ThreadedScheduler::enter_batch(ReadyList& ready, bool patient) {
       if (state) state->entered.store(true, std::memory_order_release);
     }
     if (!is_ready) continue;
-    drops[epoch_] += kind == OpKind::drop;
+    drops[epoch_] += kind == OpKind::delete_var;
     if (kind == OpKind::user && static_cast<OpNode*>(node)->plain()) {
       ready.push_back(static_cast<OpNode*>(node));
     } else {
@@ -201,12 +201,12 @@ int ThreadedScheduler::enter_batch(ReadyList& ready, bool patient) {
     }
   }
   for (int epoch : {0, 1})
-    if (drops[epoch] > 0) dropping_[epoch].fetch_add(drops[epoch], std::memory_order_relaxed);
+    if (drops[epoch] > 0) deleting_[epoch].fetch_add(drops[epoch], std::memory_order_relaxed);
   submissions_.unlock();
   release_entered(others, ready);
   if (announced > 0) priority_queue_.entered(announced);
   for (int epoch : {0, 1})
-    if (drops[epoch] > 0) dropping_[epoch].fetch_sub(drops[epoch], std::memory_order_release);
+    if (drops[epoch] > 0) deleting_[epoch].fetch_sub(drops[epoch], std::memory_order_release);
   if (marked || drops[0] + drops[1] > 0) check_quiescence();
   return count;
 }
@@ -401,7 +401,7 @@ bool ThreadedScheduler::all_entered() noexcept {
 bool ThreadedScheduler::has_submitted(const VarState& var) const {
   bool found = false;
   const bool whole = submissions_.for_each([&](const QueueNode& node) {
-    if (node.kind == OpKind::drop || node.kind == OpKind::mark) return true;
+    if (node.kind == OpKind::delete_var || node.kind == OpKind::epoch_end) return true;
     const auto& op = static_cast<const OpNode&>(node);
     for (std::uint32_t i = 0; i < op.access_count; ++i) found |= op.accesses()[i].var == &var;
     return !found;

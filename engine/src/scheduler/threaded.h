@@ -141,7 +141,7 @@ class ThreadedScheduler final : public OpScheduler {
   std::mutex wait_all_mutex_;             // held by the thread that is in wait_all
   std::atomic<std::uint8_t> awaited_{1};  // the epoch that wait_all waits for
   std::atomic<int> quiescence_waiters_{0};
-  std::atomic<int> dropping_[2]{};  // by epoch: drops of vars that were entered, and are not done yet
+  std::atomic<int> deleting_[2]{};  // by epoch: drops of vars that were entered, and are not done yet
   std::atomic<std::uint32_t> quiescence_signal_{0};
   std::atomic<std::uint32_t> all_over_{0};  // for progress sources: not 0 once wait_all is over
   ThreadPool pool_;                         // last: its threads use all of the above

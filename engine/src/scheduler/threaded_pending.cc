@@ -46,7 +46,7 @@ void ThreadedScheduler::visit_pending(Pending& pending) {
   ready_without_slot_.for_each(see_ready);
   std::lock_guard guard(submissions_);
   submissions_.for_each([&](const QueueNode& node) {
-    return node.kind == OpKind::drop || node.kind == OpKind::mark ||
+    return node.kind == OpKind::delete_var || node.kind == OpKind::epoch_end ||
            pending.see(static_cast<const OpNode&>(node), PendingState::submitted);
   });
 }

@@ -332,7 +332,7 @@ bool ThreadedScheduler::quiescent(std::uint8_t epoch) {
     std::lock_guard guard(submissions_);
     if (epoch_ == epoch) return false;
   }
-  return dropping_[epoch].load(std::memory_order_acquire) == 0 && counts_match(epoch);
+  return deleting_[epoch].load(std::memory_order_acquire) == 0 && counts_match(epoch);
 }
 
 void ThreadedScheduler::check_quiescence() {
@@ -364,7 +364,7 @@ void ThreadedScheduler::wait_all() {
       epoch = epoch_;  // only the holder of wait_all_mutex_ ends the epoch
     }
     awaited_.store(epoch, std::memory_order_seq_cst);
-    QueueNode mark(OpKind::mark);  // on the stack: quiescent(epoch) implies that the mark was popped
+    QueueNode mark(OpKind::epoch_end);  // on the stack: quiescent(epoch) implies that the mark was popped
     submissions_.push(&mark);
     wake_one();
     quiescence_waiters_.fetch_add(1, std::memory_order_seq_cst);

@@ -40,11 +40,12 @@ void when_done(Fence&& fence, std::function<void()> fn) {
 
 // Called when one condition of `done` holds. All conditions share `held`; the last one empties it.
 void FenceState::arrive(Fence& held) {
-  // acq_rel: the thread that calls settle() sees what the others wrote, and that they no longer use `held`.
-  if (held->remaining_.fetch_sub(1, std::memory_order_acq_rel) == 1) settle(std::exchange(held, nullptr));
+  // acq_rel: the thread that calls complete_fence() sees what the others wrote, and that they no longer use `held`.
+  if (held->remaining_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+    complete_fence(std::exchange(held, nullptr));
 }
 
-void FenceState::settle(Fence self) {
+void FenceState::complete_fence(Fence self) {
   {
     std::vector<FailurePtr> inherited;
     for (const Fence& read : self->reads_) {

@@ -66,11 +66,11 @@ class FenceState {
   friend void when_done(Fence&& fence, std::function<void()> fn);
   bool calls_back(std::function<void()>& fn);
   static void arrive(Fence& held);
-  static void settle(Fence self);
+  static void complete_fence(Fence self);
 
   Stream* const stream_;
   const std::uint64_t ticket_;
-  // The Issuer sets the next members before it returns the fence; settle() is the last to use them.
+  // The Issuer sets the next members before it returns the fence; complete_fence() is the last to use them.
   Event* event_ = nullptr;
   std::uint64_t generation_ = 0;
   bool recorded_ = true;  // false: record() has waited for the work

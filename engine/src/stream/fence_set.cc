@@ -71,7 +71,7 @@ bool FenceSet::busy() const {
          std::any_of(reads_.begin(), reads_.end(), [](const WeakFence& read) { return !read.done(); });
 }
 
-bool FenceSet::settled_in_child(FailurePtr& failure) const {
+bool FenceSet::state_in_child(FailurePtr& failure) const {
   std::unique_lock lock(lock_, std::try_to_lock);
   if (!lock || (write_ && !write_->done())) return false;
   failure = write_ ? write_->failure() : nullptr;

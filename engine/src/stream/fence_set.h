@@ -34,7 +34,7 @@ class FenceSet {
 
   // For the child of a fork, where the lock may never be released, and a fence that is not done never will be. False if
   // it is not known how the last write ended.
-  bool settled_in_child(FailurePtr& failure) const;
+  bool state_in_child(FailurePtr& failure) const;
 
   std::size_t size() const;
 

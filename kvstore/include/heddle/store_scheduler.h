@@ -40,7 +40,7 @@ struct StoreSchedulerOptions {
 };
 
 // The servers that keep one shard.
-struct ShardPlace {
+struct ShardAssignment {
   std::uint64_t epoch = 0;
   int primary = -1, backup = -1;  // numbers of servers; -1: there is none, or the server is gone
   bool synced = false;            // the backup has all state
@@ -54,8 +54,8 @@ struct StoreSchedulerStats {
   bool begun = false;         // all servers have registered, and the first views are published
   std::uint64_t version = 0;  // version of the views
   int servers = 0, servers_here = 0, workers_here = 0;
-  std::uint64_t failovers = 0, handed_back = 0, lost = 0, refused = 0;
-  std::vector<ShardPlace> shards{};
+  std::uint64_t failovers = 0, returned = 0, lost = 0, refused = 0;
+  std::vector<ShardAssignment> shards{};
 };
 
 class StoreScheduler {

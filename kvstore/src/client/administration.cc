@@ -20,8 +20,8 @@ constexpr std::chrono::milliseconds kAdministrationPoll{100};
 // Sends one request to a server, on a connection of its own.
 class Administrator final : public Receiver {
  public:
-  Administrator(const AdministrationOptions& options, const AdminWish& wish)
-      : options_(options), wish_(wish), transport_(make_transport(transport_options(options), *this)) {}
+  Administrator(const AdministrationOptions& options, const AdminRequest& wish)
+      : options_(options), request_(wish), transport_(make_transport(transport_options(options), *this)) {}
 
   std::string ask() {
     const auto end = Clock::now() + options_.timeout;
@@ -45,7 +45,7 @@ class Administrator final : public Receiver {
     throw StoreError("the server at " + options_.server + ": " + why);
   }
 
-  void connected(Peer peer, const std::string&) override { transport_->send(peer, {encode(wish_)}); }
+  void connected(Peer peer, const std::string&) override { transport_->send(peer, {encode(request_)}); }
   void disconnected(Peer, const std::string& why) override {
     if (!over_ && !failure_) failure_ = why;
   }
@@ -60,23 +60,23 @@ class Administrator final : public Receiver {
   }
 
   const AdministrationOptions& options_;
-  const AdminWish wish_;
+  const AdminRequest request_;
   std::string text_{};
   std::optional<std::string> failure_{};
   bool over_ = false;
   std::unique_ptr<Transport> transport_;  // last, so destroyed first: it calls this object
 };
 
-std::string ask(const AdministrationOptions& options, AdminWish::What what) {
+std::string ask(const AdministrationOptions& options, AdminRequest::What what) {
   return Administrator(options, {.what = what}).ask();
 }
 
 }  // namespace
 
 std::string ask_server_status(const AdministrationOptions& options) {
-  return ask(options, AdminWish::What::status);
+  return ask(options, AdminRequest::What::status);
 }
 
-void ask_server_to_drain(const AdministrationOptions& options) { ask(options, AdminWish::What::drain); }
+void ask_server_to_drain(const AdministrationOptions& options) { ask(options, AdminRequest::What::drain); }
 
 }  // namespace heddle

@@ -24,12 +24,12 @@ template <class T> class CallRing {
 
   // Null: there is no such call. Valid until the next add() or take().
   T* find(std::uint64_t number) {
-    const std::size_t at = place_of(number);
+    const std::size_t at = index_of(number);
     return at < slots_.size() ? &*slots_[at].second : nullptr;
   }
 
   T take(std::uint64_t number) {
-    std::optional<T>& slot = slots_[place_of(number)].second;
+    std::optional<T>& slot = slots_[index_of(number)].second;
     T call = std::move(*slot);
     slot.reset();
     --live_;
@@ -48,7 +48,7 @@ template <class T> class CallRing {
   using Slot = std::pair<std::uint64_t, std::optional<T>>;
 
   // Index in slots_ of the call with this number, else slots_.size(). Numbers mostly have no gaps.
-  std::size_t place_of(std::uint64_t number) const {
+  std::size_t index_of(std::uint64_t number) const {
     if (first_ == slots_.size() || number < slots_[first_].first) return slots_.size();
     const std::uint64_t guess = first_ + (number - slots_[first_].first);
     std::size_t at = guess < slots_.size() ? guess : slots_.size() - 1;

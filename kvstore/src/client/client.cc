@@ -12,7 +12,7 @@
 
 #include "membership/etcd_finder.h"
 #include "transport/address.h"
-#include "wire/job_terms.h"
+#include "wire/job_settings.h"
 #include "wire/protocol.h"
 
 namespace heddle::kv_detail {
@@ -72,11 +72,11 @@ Client::~Client() {
   transport_->wake();
   thread_.join();
   Lock lock(mutex_);
-  with_turn(lock, [this] {
+  with_transport(lock, [this] {
     take_submitted();
     for (Link& link : links_) fail(link, "the store is closed");
     if (!rendezvous_) return;
-    rendezvous_->member().depart();
+    rendezvous_->member().unregister();
     transport_->poll(std::chrono::microseconds(0));
   });
 }
@@ -128,16 +128,16 @@ void Client::submit(std::span<ServerCall> calls) {
   submitted_.insert(submitted_.end(), std::make_move_iterator(calls.begin()),
                     std::make_move_iterator(calls.end()));
   unanswered_ += calls.size();
-  if (!turn_ && transport_->can_spin()) return with_turn(lock, [this] { take_submitted(); });
+  if (!transport_busy_ && transport_->can_spin()) return with_transport(lock, [this] { take_submitted(); });
   lock.unlock();
   transport_->wake();
 }
 
-// Runs `work` without the lock, while turn_ gives it exclusive use of the transport and the links. Then sends
+// Runs `work` without the lock, while transport_busy_ gives it exclusive use of the transport and the links. Then sends
 // calls that were submitted meanwhile, so that none is forgotten. Runs done() of answered calls last: it may
 // submit, wait, and destroy objects that use this client.
-template <class Work> void Client::with_turn(Lock& lock, Work&& work) noexcept {
-  turn_ = true;
+template <class Work> void Client::with_transport(Lock& lock, Work&& work) noexcept {
+  transport_busy_ = true;
   lock.unlock();
   try {
     work();
@@ -158,7 +158,7 @@ template <class Work> void Client::with_turn(Lock& lock, Work&& work) noexcept {
   }
   std::vector<Answered> answered;
   answered.swap(answered_);
-  turn_ = false;
+  transport_busy_ = false;
   if (blocked_ > 0) changed_.notify_all();
   if (answered.empty()) return;
   lock.unlock();
@@ -167,16 +167,16 @@ template <class Work> void Client::with_turn(Lock& lock, Work&& work) noexcept {
   answered.clear();
   lock.lock();
   unanswered_ -= count;
-  if (!turn_ && answered_.capacity() == 0) answered_.swap(answered);  // keeps the vector's memory
+  if (!transport_busy_ && answered_.capacity() == 0) answered_.swap(answered);  // keeps the vector's memory
 }
 
-void Client::await_turn(Lock& lock) {
-  while (turn_) {
+void Client::await_transport(Lock& lock) {
+  while (transport_busy_) {
     lock.unlock();
     transport_->wake();
     lock.lock();
     ++blocked_;
-    changed_.wait(lock, [this] { return !turn_; });
+    changed_.wait(lock, [this] { return !transport_busy_; });
     --blocked_;
   }
 }
@@ -223,7 +223,7 @@ void Client::leave(std::chrono::milliseconds limit) noexcept {
 void Client::give_up_waiting(std::string why) {
   Lock lock(mutex_);
   give_up_ = std::move(why);
-  if (!turn_) return with_turn(lock, [this] { take_submitted(); });
+  if (!transport_busy_) return with_transport(lock, [this] { take_submitted(); });
   lock.unlock();
   transport_->wake();
 }
@@ -249,13 +249,13 @@ void Client::work_until(const std::atomic<std::uint32_t>& over) noexcept {
   if (unanswered_ == 0) return;
   if (helped_) return void(others_wait_ = true);
   helped_ = true;
-  ++visits_;
+  ++helper_entries_;
   const auto go_on = [&] { return unanswered_ > 0 && !over.load(std::memory_order_acquire); };
   for (int idle = 0; idle < kMostIdle && go_on();) {
-    await_turn(lock);
+    await_transport(lock);
     if (!go_on()) break;
     bool moved = false;
-    with_turn(lock, [&] {
+    with_transport(lock, [&] {
       take_submitted();
       moved = transport_->spin(over);
     });
@@ -263,7 +263,7 @@ void Client::work_until(const std::atomic<std::uint32_t>& over) noexcept {
   }
   helped_ = false;
   if (std::exchange(others_wait_, false) || go_on()) {
-    handed_back_ = true;
+    work_left_ = true;
     changed_.notify_all();
   }
 }
@@ -272,12 +272,12 @@ void Client::loop() {
   Lock lock(mutex_);
   while (!stopping_) {
     if (helped_) rest(lock);
-    if (turn_) {
+    if (transport_busy_) {
       ++blocked_;
-      changed_.wait(lock, [this] { return !turn_ || stopping_; });
+      changed_.wait(lock, [this] { return !transport_busy_ || stopping_; });
       --blocked_;
     } else if (!helped_ && !stopping_) {
-      with_turn(lock, [this] {
+      with_transport(lock, [this] {
         take_submitted();
         connect_where_needed(Clock::now());
         transport_->poll(kPoll);
@@ -289,19 +289,19 @@ void Client::loop() {
 // Runs on the client's own thread while waiting threads drive the transport: polls now and then what they
 // leave. It is not woken for that, as a wake-up takes as long as many calls.
 void Client::rest(Lock& lock) {
-  for (int idle = 0; idle < kMostIdle && !stopping_ && !handed_back_;) {
-    const std::uint32_t visits = visits_;
-    changed_.wait_for(lock, kRest, [this] { return stopping_ || handed_back_; });
-    if (!turn_ && !stopping_) {
-      with_turn(lock, [this] {
+  for (int idle = 0; idle < kMostIdle && !stopping_ && !work_left_;) {
+    const std::uint32_t visits = helper_entries_;
+    changed_.wait_for(lock, kRest, [this] { return stopping_ || work_left_; });
+    if (!transport_busy_ && !stopping_) {
+      with_transport(lock, [this] {
         take_submitted();
         connect_where_needed(Clock::now());
         transport_->poll(std::chrono::microseconds(0));
       });
     }
-    idle = visits == visits_ && !helped_ ? idle + 1 : 0;
+    idle = visits == helper_entries_ && !helped_ ? idle + 1 : 0;
   }
-  handed_back_ = false;
+  work_left_ = false;
 }
 
 void Client::take_submitted() {
@@ -401,7 +401,7 @@ void Client::connected(Peer peer, const std::string&) {
   Hello hello{.oldest = options_.versions.oldest,
               .newest = options_.versions.newest,
               .job = options_.job,
-              .consistency = job_terms_text(options_.consistency, options_.placement.text()),
+              .consistency = job_settings_text(options_.consistency, options_.placement.text()),
               .rank = static_cast<std::uint32_t>(options_.rank),
               .workers = static_cast<std::uint32_t>(options_.workers),
               .server = static_cast<std::uint32_t>(link - links_.data()),

@@ -1,8 +1,8 @@
 // A worker's connections to the servers of its store: sends requests, repeats those that a lost connection
 // left unanswered, and hands out the replies.
 //
-// The thread that has set turn_ has exclusive use of the transport and the links. A thread that submits a
-// call sends it, if turn_ is free. A thread that waits for an answer drives the transport until the answer
+// The thread that has set transport_busy_ has exclusive use of the transport and the links. A thread that submits a
+// call sends it, if transport_busy_ is free. A thread that waits for an answer drives the transport until the answer
 // comes, for as long as something moves. Otherwise the client's own thread drives it; while others do, it
 // only looks after the connections now and then.
 #pragma once
@@ -56,9 +56,9 @@ class Client final : public ProgressSource, Receiver {
   // Fails all calls, also later ones, except pushes: their answers may wait for workers that wait for this
   // one. Any thread; never blocks; to be called once.
   void give_up_waiting(std::string why);
-  // True if a call has failed since forgive(), which resets this flag.
+  // True if a call has failed since reset_failed(), which resets this flag.
   bool has_failed() const { return has_failed_.load(); }
-  void forgive() { has_failed_.store(false); }
+  void reset_failed() { has_failed_.store(false); }
   // Tells all servers that this worker makes no more requests; waits `limit` at most.
   void leave(std::chrono::milliseconds limit) noexcept;
   void progress_until(const Var& var, const std::atomic<std::uint32_t>& over) noexcept override;
@@ -98,8 +98,8 @@ class Client final : public ProgressSource, Receiver {
   void loop();
   void rest(Lock& lock);
   void work_until(const std::atomic<std::uint32_t>& over) noexcept;
-  void await_turn(Lock& lock);
-  template <class Work> void with_turn(Lock& lock, Work&& work) noexcept;
+  void await_transport(Lock& lock);
+  template <class Work> void with_transport(Lock& lock, Work&& work) noexcept;
   void take_submitted();
   void fail_waiting();
   void connect_where_needed(Clock::time_point now);
@@ -117,13 +117,13 @@ class Client final : public ProgressSource, Receiver {
   ClientOptions options_;  // servers, rank and workers are final once the servers are found
   const int process_;
   std::uint64_t incarnation_;
-  // Used only by the thread that has set turn_:
+  // Used only by the thread that has set transport_busy_:
   std::mt19937 random_{std::random_device{}()};
   std::vector<Link> links_;
   std::unordered_map<Peer, std::size_t> by_peer_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Rendezvous> rendezvous_;  // null: there is no scheduler
-  std::vector<Answered> answered_;          // calls whose done() runs when turn_ is released
+  std::vector<Answered> answered_;          // calls whose done() runs when transport_busy_ is released
   std::vector<ServerCall> taken_;
   std::string given_up_{};                   // the error of give_up_waiting(); empty: not called
   Clock::time_point looked_ = Clock::now();  // last time of connect_where_needed()
@@ -132,15 +132,15 @@ class Client final : public ProgressSource, Receiver {
   std::mutex mutex_;  // guards what follows; while it is held, nothing else is locked and no callback runs
   std::condition_variable changed_;
   std::vector<ServerCall> submitted_;
-  std::string give_up_{};       // becomes given_up_ in the next take_submitted()
-  std::size_t unanswered_ = 0;  // calls whose done() has not been called
-  bool turn_ = false;           // a thread uses the transport and the links
-  bool took_more_ = false;      // the last holder of turn_ has sent calls that were submitted meanwhile
-  int blocked_ = 0;             // threads that wait for turn_
-  bool helped_ = false;         // a waiting thread is in work_until() and drives the transport
-  bool others_wait_ = false;    // another thread has called work_until() meanwhile, and has returned at once
-  std::uint32_t visits_ = 0;    // number of threads that have entered work_until() so far
-  bool handed_back_ = false;    // work_until() has left work to the client's own thread
+  std::string give_up_{};        // becomes given_up_ in the next take_submitted()
+  std::size_t unanswered_ = 0;   // calls whose done() has not been called
+  bool transport_busy_ = false;  // a thread uses the transport and the links
+  bool took_more_ = false;  // the last holder of transport_busy_ has sent calls that were submitted meanwhile
+  int blocked_ = 0;         // threads that wait for transport_busy_
+  bool helped_ = false;     // a waiting thread is in work_until() and drives the transport
+  bool others_wait_ = false;  // another thread has called work_until() meanwhile, and has returned at once
+  std::uint32_t helper_entries_ = 0;  // number of threads that have entered work_until() so far
+  bool work_left_ = false;            // work_until() has left work to the client's own thread
   bool stopping_ = false;
   std::thread thread_;  // last: it uses the members above
 };

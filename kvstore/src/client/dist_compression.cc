@@ -56,7 +56,7 @@ NDArray DistStore::compressed(const Entries& entry, const NDArray& value, Reques
   return bytes;
 }
 
-// The servers' answers to a compressed pull: their bytes, and the version and size of each. See SentValues.
+// The servers' answers to a compressed pull: their bytes, and the version and size of each. See PullCache.
 struct DistStore::Pulled {
   NDArray bytes;
   struct Part {

@@ -49,7 +49,7 @@ DistStore::DistStore(std::string type, const kv_detail::ClientOptions& options, 
     : type_(std::move(type)),
       codecs_(std::move(codecs)),
       client_(new Client(options), end_client),
-      placer_(options.placement, static_cast<int>(client_->servers())),
+      key_placer_(options.placement, static_cast<int>(client_->servers())),
       inits_(current_engine().new_var()),
       order_(current_engine().new_var()),
       exceptions_(std::uncaught_exceptions()) {
@@ -126,7 +126,7 @@ const DistStore::Entries& DistStore::checked_pull(Key key, std::span<const NDArr
 
 std::vector<StoreKeyPart> DistStore::place(const StoreKey& entry) {
   std::vector<StoreKeyPart> parts;
-  for (const kv_detail::KeyPart& part : placer_.place({entry.name, entry.bytes(), entry.row_bytes}))
+  for (const kv_detail::KeyPart& part : key_placer_.place({entry.name, entry.bytes(), entry.row_bytes}))
     parts.push_back(
         {.server = static_cast<std::size_t>(part.server), .offset = part.offset, .bytes = part.bytes});
   return parts;
@@ -164,7 +164,7 @@ void DistStore::push_value(const char* name, const Entries& entry, const NDArray
   access.read.add(order_);
   if (is_push) access.read.add(entry->var);  // overwriting the var alone would clear its error
   access.mutate.add(entry->var);
-  if (request.kind == Kind::init && placer_.is_ordered()) {
+  if (request.kind == Kind::init && key_placer_.is_ordered()) {
     access.read.add(inits_);  // overwriting the var alone would clear its error
     access.mutate.add(inits_);
   }
@@ -291,7 +291,7 @@ void DistStore::do_clear_errors() {
   }
   wait_for_ops();
   call_all({.kind = Kind::clear_errors});
-  client_->forgive();
+  client_->reset_failed();
 }
 
 // Joins the state of all parts: the parts of each array in sequence, and scalar counts, which are equal on
@@ -341,12 +341,12 @@ std::map<std::string, NDArray> DistStore::optimizer_state() const {
   return all;
 }
 
-// Runs `mine`, and blocks until all workers have. If it throws on one of them, all throw.
-void DistStore::check_together(const std::function<void()>& mine) const {
+// Runs `own`, and blocks until all workers have. If it throws on one of them, all throw.
+void DistStore::check_together(const std::function<void()>& own) const {
   std::exception_ptr error;
   std::string why;
   try {
-    mine();
+    own();
   } catch (const std::exception& thrown) {
     error = std::current_exception();
     why = thrown.what();

@@ -97,7 +97,7 @@ class DistStore final : public KVStore {
   const std::string type_;
   const Codecs codecs_;
   std::shared_ptr<kv_detail::Client> client_;
-  kv_detail::Placer placer_;
+  kv_detail::KeyPlacer key_placer_;
   // Mutated by each init where placement depends on the order of keys: after a failed init, later ones fail.
   const Var inits_;
   // Read by all ops. An op that mutates it runs after all earlier ones and before all later ones.

@@ -78,7 +78,7 @@ int hash_server(std::string_view key, int servers) {
   return best;
 }
 
-Placer::Placer(PlacementRule rule, int servers) : rule_(std::move(rule)), servers_(servers) {
+KeyPlacer::KeyPlacer(PlacementRule rule, int servers) : rule_(std::move(rule)), servers_(servers) {
   if (servers < 1)
     throw InvalidArgument("placement: " + std::to_string(servers) + " servers; there is 1 at least");
   for (const auto& [key, server] : rule_.servers) {
@@ -89,7 +89,7 @@ Placer::Placer(PlacementRule rule, int servers) : rule_(std::move(rule)), server
   if (rule_.kind == Placement::greedy) loads_.assign(static_cast<std::size_t>(servers), 0);
 }
 
-std::vector<KeyPart> Placer::place(const KeySize& key) {
+std::vector<KeyPart> KeyPlacer::place(const KeySize& key) {
   const bool listed = rule_.kind == Placement::by_list && rule_.servers.contains(key.key);
   if (listed || !is_split(key, servers_)) return {{key.key, 0, key.bytes, server_for(key)}};
   std::vector<KeyPart> parts;
@@ -97,7 +97,7 @@ std::vector<KeyPart> Placer::place(const KeySize& key) {
   return parts;
 }
 
-int Placer::server_for(const KeySize& key) {
+int KeyPlacer::server_for(const KeySize& key) {
   switch (rule_.kind) {
     case Placement::greedy: {
       const auto least = std::min_element(loads_.begin(), loads_.end());
@@ -124,7 +124,7 @@ std::vector<KeyPart> place_keys(const std::vector<KeySize>& keys, int servers, c
       return keys[a].bytes != keys[b].bytes ? keys[a].bytes > keys[b].bytes : keys[a].key < keys[b].key;
     });
   }
-  Placer placer(rule, servers);
+  KeyPlacer placer(rule, servers);
   std::vector<std::vector<KeyPart>> placed(keys.size());
   for (const std::size_t index : order) placed[index] = placer.place(keys[index]);
   std::vector<KeyPart> parts;

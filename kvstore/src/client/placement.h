@@ -51,10 +51,10 @@ constexpr std::uint64_t kSplitBytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t kPartAlignment = 64;
 
 // Places keys on servers, one after the other.
-class Placer {
+class KeyPlacer {
  public:
   // Throws InvalidArgument for servers < 1, and for a list that names an unknown server.
-  Placer(PlacementRule rule, int servers);
+  KeyPlacer(PlacementRule rule, int servers);
 
   // The parts of the next key, by offset. With greedy and round_robin they depend on the keys placed before.
   std::vector<KeyPart> place(const KeySize& key);
@@ -72,7 +72,7 @@ class Placer {
 
 // Places all keys at once: greedy begins with the largest one, which gives the best balance. Returns the
 // parts in the order of the keys, and by offset. Only round_robin depends on the order of the keys. Throws
-// InvalidArgument as Placer does, and for a key that comes twice.
+// InvalidArgument as KeyPlacer does, and for a key that comes twice.
 std::vector<KeyPart> place_keys(const std::vector<KeySize>& keys, int servers, const PlacementRule& rule);
 
 // The server of a key with the placement `hash`. Results never change: jobs of different versions agree.

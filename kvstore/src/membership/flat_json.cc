@@ -25,18 +25,19 @@ class FlatReader {
 
  private:
   [[noreturn]] void fail(const char* wanted) const {
-    throw MalformedMessage("JSON: byte " + std::to_string(place_) + ": want " + wanted);
+    throw MalformedMessage("JSON: byte " + std::to_string(position_) + ": want " + wanted);
   }
 
   // The next character that is no blank; '\0' at the end.
   char next() {
-    while (place_ < text_.size() && std::string_view(" \t\r\n").find(text_[place_]) != std::string_view::npos)
-      ++place_;
-    return place_ < text_.size() ? text_[place_] : '\0';
+    while (position_ < text_.size() &&
+           std::string_view(" \t\r\n").find(text_[position_]) != std::string_view::npos)
+      ++position_;
+    return position_ < text_.size() ? text_[position_] : '\0';
   }
   bool skip(char wanted) {
     if (next() != wanted) return false;
-    ++place_;
+    ++position_;
     return true;
   }
 
@@ -49,11 +50,11 @@ class FlatReader {
       values_[path] = string();
       return;
     }
-    const std::size_t begin = place_;
-    while (place_ < text_.size() &&
-           std::string_view(",]} \t\r\n").find(text_[place_]) == std::string_view::npos)
-      ++place_;
-    const std::string word(text_.substr(begin, place_ - begin));
+    const std::size_t begin = position_;
+    while (position_ < text_.size() &&
+           std::string_view(",]} \t\r\n").find(text_[position_]) == std::string_view::npos)
+      ++position_;
+    const std::string word(text_.substr(begin, position_ - begin));
     if (word.find_first_not_of("+-.0123456789abcdefghijklmnopqrstuvwxyzE") != std::string::npos ||
         word.empty())
       fail("a value");
@@ -61,7 +62,7 @@ class FlatReader {
   }
 
   void object(const std::string& path, int level) {
-    ++place_;
+    ++position_;
     if (skip('}')) return;
     do {
       if (next() != '"') fail("a name");
@@ -73,7 +74,7 @@ class FlatReader {
   }
 
   void array(const std::string& path, int level) {
-    ++place_;
+    ++position_;
     if (skip(']')) return;
     int count = 0;
     do {
@@ -84,10 +85,10 @@ class FlatReader {
 
   std::string string() {
     std::string result;
-    for (++place_; place_ < text_.size(); ++place_) {
-      const char one = text_[place_];
+    for (++position_; position_ < text_.size(); ++position_) {
+      const char one = text_[position_];
       if (one == '"') {
-        ++place_;
+        ++position_;
         return result;
       }
       result += one == '\\' ? escaped() : one;
@@ -97,16 +98,16 @@ class FlatReader {
 
   // Keys and values are base64. Only messages for people have escapes: '?' may stand for a non-ASCII letter.
   char escaped() {
-    if (++place_ >= text_.size()) fail("'\"'");
-    const char one = text_[place_];
+    if (++position_ >= text_.size()) fail("'\"'");
+    const char one = text_[position_];
     constexpr std::string_view kNames = "nrtbf", kValues = "\n\r\t\b\f";
     if (const std::size_t found = kNames.find(one); found != std::string_view::npos) return kValues[found];
     if (one != 'u') return one;
     unsigned code = 0;
     for (int i = 0; i < 4; ++i) {
-      if (++place_ >= text_.size()) fail("four digits");
+      if (++position_ >= text_.size()) fail("four digits");
       const std::size_t digit =
-          std::string_view("0123456789abcdef").find(static_cast<char>(text_[place_] | 0x20));
+          std::string_view("0123456789abcdef").find(static_cast<char>(text_[position_] | 0x20));
       if (digit == std::string_view::npos) fail("four digits");
       code = code << 4 | static_cast<unsigned>(digit);
     }
@@ -114,7 +115,7 @@ class FlatReader {
   }
 
   const std::string_view text_;
-  std::size_t place_ = 0;
+  std::size_t position_ = 0;
   std::map<std::string, std::string> values_;
 };
 

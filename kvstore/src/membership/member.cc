@@ -85,19 +85,19 @@ void Member::connected(Peer peer, Time now) {
   if (!owns(peer)) return;
   state_ = State::asked;
   heard_ = now;
-  transport_.send(peer, {encode(Enlist{.oldest = self_.versions.oldest,
-                                       .newest = self_.versions.newest,
-                                       .role = self_.role,
-                                       .number = self_.number,
-                                       .servers = self_.servers,
-                                       .workers = self_.workers,
-                                       .replicas = self_.replicas,
-                                       .incarnation = self_.incarnation,
-                                       .cluster = registered_.cluster,
-                                       .version = views_.version,
-                                       .job = self_.job,
-                                       .address = self_.address,
-                                       .process = this_process()})});
+  transport_.send(peer, {encode(Registration{.oldest = self_.versions.oldest,
+                                             .newest = self_.versions.newest,
+                                             .role = self_.role,
+                                             .number = self_.number,
+                                             .servers = self_.servers,
+                                             .workers = self_.workers,
+                                             .replicas = self_.replicas,
+                                             .incarnation = self_.incarnation,
+                                             .cluster = registered_.cluster,
+                                             .version = views_.version,
+                                             .job = self_.job,
+                                             .address = self_.address,
+                                             .process = this_process()})});
 }
 
 void Member::disconnected(Peer peer, const std::string& why, Time now) {
@@ -212,10 +212,10 @@ void Member::leave() {
   if (!std::exchange(leaving_, true)) next_heartbeat_ = {};  // a heartbeat is due now
 }
 
-void Member::depart() {
+void Member::unregister() {
   if (state_ == State::registered) {
     if (leaving_) send_heartbeat({});  // the heartbeat tells leaving_
-    transport_.send(peer_, {encode(Depart{})});
+    transport_.send(peer_, {encode(Unregister{})});
   }
   state_ = State::departed;
 }

@@ -65,7 +65,7 @@ class Member {
   void cannot_connect(Peer peer, const std::string& why, Time now);
 
   // Tells the scheduler that this process ends. The transport's next poll() sends it.
-  void depart();
+  void unregister();
 
   bool is_registered() const { return state_ == State::registered; }
   bool is_refused() const { return state_ == State::refused; }      // refused for good; why() is the reason

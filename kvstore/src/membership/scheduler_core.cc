@@ -95,7 +95,8 @@ void SchedulerCore::received(Peer peer, std::span<const std::byte> head, Time no
   Session& session = found->second;
   const FromMember message = decode_from_member(head);
   if (session.dismissed) return;
-  if (const auto* first = std::get_if<Enlist>(&message)) return enlist(peer, session, *first, now);
+  if (const auto* first = std::get_if<Registration>(&message))
+    return registration(peer, session, *first, now);
   Process* const process = process_of(session);
   if (!process || process->peer != peer)
     throw MalformedMessage("a message before the process has registered");
@@ -108,48 +109,51 @@ void SchedulerCore::received(Peer peer, std::span<const std::byte> head, Time no
     }
     return;
   }
-  depart(peer, session, now);
+  unregister(peer, session, now);
 }
 
-void SchedulerCore::enlist(Peer peer, Session& session, const Enlist& enlist, Time now) {
+void SchedulerCore::registration(Peer peer, Session& session, const Registration& registration, Time now) {
   if (session.registered) throw MalformedMessage("a second registration");
-  const bool is_server = enlist.role == Role::server;
+  const bool is_server = registration.role == Role::server;
   const char* const role = is_server ? "server" : "worker";
-  if (const Refused refused = refusal(enlist, session.roles, now); !refused.text.empty()) {
+  if (const Refused refused = refusal(registration, session.roles, now); !refused.text.empty()) {
     ++refused_;
     send(peer, encode(refused));
-    if (!is_news(enlist.process + refused.text, now)) return;  // a repeated refusal is not logged
+    if (!is_news(registration.process + refused.text, now)) return;  // a repeated refusal is not logged
     return log(refused.retry > 0 ? Level::info : Level::warning, "process_refused",
-               {{"role", role}, {"process", enlist.process}, {"why", refused.text}});
+               {{"role", role}, {"process", registration.process}, {"why", refused.text}});
   }
   session = {true,
              false,
-             enlist.role,
-             is_server ? "" : enlist.job,
-             is_server ? number_for(enlist) : rank_for(enlist),
+             registration.role,
+             is_server ? "" : registration.job,
+             is_server ? number_for(registration) : rank_for(registration),
              session.roles};
   std::uint32_t workers = static_cast<std::uint32_t>(options_.workers);
   if (is_server) {
-    if (!rules_.has_begun()) rules_.set_replicas(state_.replicas = replicas_of(enlist));
-    settle(servers_[session.number], peer, enlist, now);
+    if (!rules_.has_begun()) rules_.set_replicas(state_.replicas = replicas_of(registration));
+    assign_process(servers_[session.number], peer, registration, now);
   } else {
-    workers = workers_of(enlist);
-    Job& job = jobs_[enlist.job];
+    workers = workers_of(registration);
+    Job& job = jobs_[registration.job];
     job.workers = workers;
     job.ended.erase(session.number);
     had_workers_ = true;
-    settle(job.ranks[session.number], peer, enlist, now);
+    assign_process(job.ranks[session.number], peer, registration, now);
   }
   const Process& process = *process_of(session);
-  send(peer, encode(Registered{.protocol = process.protocol,
-                               .number = session.number,
-                               .servers = state_.servers,
-                               .workers = workers,
-                               .heartbeat = count(heartbeat_interval(enlist.role, options_.server_timeout)),
-                               .cluster = state_.cluster,
-                               .secret = is_server ? state_.secret : 0}));
+  send(peer,
+       encode(Registered{.protocol = process.protocol,
+                         .number = session.number,
+                         .servers = state_.servers,
+                         .workers = workers,
+                         .heartbeat = count(heartbeat_interval(registration.role, options_.server_timeout)),
+                         .cluster = state_.cluster,
+                         .secret = is_server ? state_.secret : 0}));
   log(Level::info, std::string(role) + "_registered",
-      {{role, std::to_string(session.number)}, {"process", enlist.process}, {"address", enlist.address}});
+      {{role, std::to_string(session.number)},
+       {"process", registration.process},
+       {"address", registration.address}});
   if (!rules_.has_begun() && !waiting_since_) waiting_since_ = now;
   const std::uint64_t before = views().version;
   change_views();
@@ -168,46 +172,46 @@ bool SchedulerCore::is_news(const std::string& refusal, Time now) {
 }
 
 // Gives the number or rank to this process. A former process or connection that has it is closed.
-void SchedulerCore::settle(Process& process, Peer peer, const Enlist& enlist, Time now) {
+void SchedulerCore::assign_process(Process& process, Peer peer, const Registration& registration, Time now) {
   if (process.peer != 0) {
     sessions_.erase(process.peer);
     out_.closed.push_back(process.peer);
   }
-  process = {.incarnation = enlist.incarnation,
+  process = {.incarnation = registration.incarnation,
              .peer = peer,
              .heard = now,
-             .version = enlist.version,
-             .address = enlist.address,
-             .process = enlist.process,
-             .newest = std::min(enlist.newest, versions_.newest),
-             .protocol = common_version({enlist.oldest, enlist.newest}, versions_)};
+             .version = registration.version,
+             .address = registration.address,
+             .process = registration.process,
+             .newest = std::min(registration.newest, versions_.newest),
+             .protocol = common_version({registration.oldest, registration.newest}, versions_)};
 }
 
-Refused SchedulerCore::refusal(const Enlist& enlist, KeyRoles roles, Time now) const {
-  if (const Versions theirs{enlist.oldest, enlist.newest}; common_version(theirs, versions_) == 0)
+Refused SchedulerCore::refusal(const Registration& registration, KeyRoles roles, Time now) const {
+  if (const Versions theirs{registration.oldest, registration.newest}; common_version(theirs, versions_) == 0)
     return {0, no_common_version("the process", theirs, "this scheduler", versions_)};
-  const bool is_server = enlist.role == Role::server;
+  const bool is_server = registration.role == Role::server;
   if (is_server ? !roles.server : !roles.worker)
     return {0, std::string("the key of this process lacks the role ") + (is_server ? "server" : "worker") +
                    " in the scheduler's comm.allowed"};
   if (over_) return {0, "the job is over: all of its workers have left"};
   // The process tries again and again: a scheduler with the right state may come. This one never accepts it.
-  if (enlist.version > 0 && enlist.cluster != state_.cluster)
+  if (registration.version > 0 && registration.cluster != state_.cluster)
     return {
         std::numeric_limits<std::uint32_t>::max(),
         "the scheduler does not know the servers that this process belongs to: it was started without their "
         "saved state. Start it with that state, a file or a prefix in etcd; or end all servers, and start "
         "the job from its last checkpoint"};
-  if (enlist.version > views().version)
+  if (registration.version > views().version)
     return {
         0,
         "the scheduler's saved state is older than what this process was told (version " +
-            std::to_string(views().version) + ", not " + std::to_string(enlist.version) +
+            std::to_string(views().version) + ", not " + std::to_string(registration.version) +
             "). Bring back the latest one; or end all servers, and start the job from its last checkpoint"};
-  if (enlist.servers != 0 && enlist.servers != state_.servers)
-    return {0, "the process expects " + std::to_string(enlist.servers) + " servers, the scheduler is for " +
-                   std::to_string(state_.servers)};
-  return is_server ? refusal_of_server(enlist) : refusal_of_worker(enlist, now);
+  if (registration.servers != 0 && registration.servers != state_.servers)
+    return {0, "the process expects " + std::to_string(registration.servers) +
+                   " servers, the scheduler is for " + std::to_string(state_.servers)};
+  return is_server ? refusal_of_server(registration) : refusal_of_worker(registration, now);
 }
 
 // The process that has the number may be dead although its connection is open. That is known after the
@@ -220,67 +224,68 @@ Refused SchedulerCore::taken(const std::string& who, const Process& by) const {
 }
 
 // Copies of each shard: a server that does not say takes what others have said. Two copies need two servers.
-std::uint32_t SchedulerCore::replicas_of(const Enlist& enlist) const {
-  if (enlist.replicas > 0) return enlist.replicas;
-  return others_are_there(enlist) ? state_.replicas : std::min(state_.servers, kMostCopies);
+std::uint32_t SchedulerCore::replicas_of(const Registration& registration) const {
+  if (registration.replicas > 0) return registration.replicas;
+  return others_are_there(registration) ? state_.replicas : std::min(state_.servers, kMostCopies);
 }
 
-bool SchedulerCore::others_are_there(const Enlist& enlist) const {
+bool SchedulerCore::others_are_there(const Registration& registration) const {
   return rules_.has_begun() || std::any_of(servers_.begin(), servers_.end(), [&](const Process& one) {
-           return one.incarnation != 0 && !one.gone && one.incarnation != enlist.incarnation;
+           return one.incarnation != 0 && !one.gone && one.incarnation != registration.incarnation;
          });
 }
 
-Refused SchedulerCore::refusal_of_server(const Enlist& enlist) const {
-  if (enlist.replicas > kMostCopies)
-    return {0, "the server wants " + std::to_string(enlist.replicas) + " replicas, there may be 1 or 2"};
-  if (enlist.address.empty()) return {0, "the server does not say at which address it serves"};
-  if (others_are_there(enlist) && replicas_of(enlist) != state_.replicas)
-    return {0, "the server's setting replicas is " + std::to_string(enlist.replicas) +
+Refused SchedulerCore::refusal_of_server(const Registration& registration) const {
+  if (registration.replicas > kMostCopies)
+    return {0,
+            "the server wants " + std::to_string(registration.replicas) + " replicas, there may be 1 or 2"};
+  if (registration.address.empty()) return {0, "the server does not say at which address it serves"};
+  if (others_are_there(registration) && replicas_of(registration) != state_.replicas)
+    return {0, "the server's setting replicas is " + std::to_string(registration.replicas) +
                    ", that of the others " + std::to_string(state_.replicas)};
-  if (enlist.number != kAnyNumber && enlist.number >= state_.servers)
-    return {0, "there is no number " + std::to_string(enlist.number) + " among " +
+  if (registration.number != kAnyNumber && registration.number >= state_.servers)
+    return {0, "there is no number " + std::to_string(registration.number) + " among " +
                    std::to_string(state_.servers) + " servers; numbers begin at 0"};
-  const std::uint32_t number = number_for(enlist);
+  const std::uint32_t number = number_for(registration);
   if (number == kNone)
     return {taken("", {}).retry, "all " + std::to_string(state_.servers) + " servers are there already"};
   for (std::uint32_t other = 0; other < state_.servers; ++other) {
-    if (other != number && servers_[other].incarnation == enlist.incarnation)
+    if (other != number && servers_[other].incarnation == registration.incarnation)
       return {0,
               "this process is server " + std::to_string(other) + " already, not " + std::to_string(number)};
   }
   const Process& now = servers_[number];
-  if (now.incarnation == 0 || now.gone || now.incarnation == enlist.incarnation) return {};
+  if (now.incarnation == 0 || now.gone || now.incarnation == registration.incarnation) return {};
   return taken("server " + std::to_string(number), now);
 }
 
 // The number of a server; kNone: all are taken.
-std::uint32_t SchedulerCore::number_for(const Enlist& enlist) const {
-  if (enlist.number != kAnyNumber) return enlist.number;
+std::uint32_t SchedulerCore::number_for(const Registration& registration) const {
+  if (registration.number != kAnyNumber) return registration.number;
   std::uint32_t unused = kNone, gone = kNone;
   for (std::uint32_t number = state_.servers; number-- > 0;) {
     const Process& one = servers_[number];
-    if (one.incarnation == enlist.incarnation) return number;
+    if (one.incarnation == registration.incarnation) return number;
     if (one.incarnation == 0) unused = number;
     if (one.gone) gone = number;
   }
   return unused != kNone ? unused : gone;
 }
 
-std::uint32_t SchedulerCore::workers_of(const Enlist& enlist) const {
+std::uint32_t SchedulerCore::workers_of(const Registration& registration) const {
   if (options_.workers > 0) return static_cast<std::uint32_t>(options_.workers);
-  const auto job = jobs_.find(enlist.job);
+  const auto job = jobs_.find(registration.job);
   if (job != jobs_.end()) return job->second.workers;
-  return enlist.workers > 0 ? enlist.workers : 1;
+  return registration.workers > 0 ? registration.workers : 1;
 }
 
-std::uint32_t SchedulerCore::rank_for(const Enlist& enlist) const {
-  if (enlist.number != kAnyNumber) return enlist.number;
-  const auto job = jobs_.find(enlist.job);
+std::uint32_t SchedulerCore::rank_for(const Registration& registration) const {
+  if (registration.number != kAnyNumber) return registration.number;
+  const auto job = jobs_.find(registration.job);
   if (job == jobs_.end()) return 0;
   std::uint32_t unused = kNone;
   for (const auto& [rank, process] : job->second.ranks) {
-    if (process.incarnation == enlist.incarnation) return rank;
+    if (process.incarnation == registration.incarnation) return rank;
   }
   for (std::uint32_t rank = 0; rank < job->second.workers && unused == kNone; ++rank) {
     const auto found = job->second.ranks.find(rank);
@@ -289,31 +294,31 @@ std::uint32_t SchedulerCore::rank_for(const Enlist& enlist) const {
   return unused;
 }
 
-Refused SchedulerCore::refusal_of_worker(const Enlist& enlist, Time now) const {
-  const std::uint32_t workers = workers_of(enlist);
-  const std::string of_job = " of job " + quoted(enlist.job);
+Refused SchedulerCore::refusal_of_worker(const Registration& registration, Time now) const {
+  const std::uint32_t workers = workers_of(registration);
+  const std::string of_job = " of job " + quoted(registration.job);
   if (workers > kMostWorkers)
     return {0, "the worker takes part in a job of " + std::to_string(workers) + " workers; there may be " +
                    std::to_string(kMostWorkers)};
-  if (enlist.workers != 0 && enlist.workers != workers)
-    return {0, "the worker takes part in a job of " + std::to_string(enlist.workers) + " workers; the " +
-                   (options_.workers > 0 ? "scheduler" : "other workers") + of_job + " say " +
-                   std::to_string(workers)};
+  if (registration.workers != 0 && registration.workers != workers)
+    return {0, "the worker takes part in a job of " + std::to_string(registration.workers) +
+                   " workers; the " + (options_.workers > 0 ? "scheduler" : "other workers") + of_job +
+                   " say " + std::to_string(workers)};
   // Ranks are not kept on disk: a restarted scheduler learns them from the workers that have one.
-  if (enlist.number == kAnyNumber && now < ranks_known_)
+  if (registration.number == kAnyNumber && now < ranks_known_)
     return {taken("", {}).retry,
             "the scheduler was started anew and waits for the workers that have a rank already"};
-  const std::uint32_t rank = rank_for(enlist);
+  const std::uint32_t rank = rank_for(registration);
   if (rank == kNone)
     return {taken("", {}).retry, "all " + std::to_string(workers) + " workers" + of_job + " are there"};
   if (rank >= workers)
     return {0, "there is no rank " + std::to_string(rank) + " among " + std::to_string(workers) + " workers" +
                    of_job};
-  const auto job = jobs_.find(enlist.job);
+  const auto job = jobs_.find(registration.job);
   if (job == jobs_.end()) return {};
   const auto found = job->second.ranks.find(rank);
   const bool free = found == job->second.ranks.end() || found->second.gone ||
-                    found->second.incarnation == enlist.incarnation;
+                    found->second.incarnation == registration.incarnation;
   return free ? Refused{} : taken("worker " + std::to_string(rank) + of_job, found->second);
 }
 
@@ -332,13 +337,13 @@ void SchedulerCore::heartbeat(Peer peer, const Session& session, const Heartbeat
 
 Status SchedulerCore::status() const { return {.over = over_, .text = rules_.has_begun() ? "" : missing_}; }
 
-void SchedulerCore::depart(Peer peer, const Session& session, Time now) {
+void SchedulerCore::unregister(Peer peer, const Session& session, Time now) {
   Process& process = *process_of(session);
   const Session who = session;
   sessions_.erase(peer);
   out_.closed.push_back(peer);
   process.peer = 0;
-  mark_gone(process, who, "it has left", now);
+  declare_gone(process, who, "it has left", now);
   process.left = true;
   if (who.role == Role::worker) {
     Job& job = jobs_[who.job];
@@ -370,11 +375,11 @@ void SchedulerCore::find_gone(Time now) {
       sessions_.erase(process.peer);
       out_.closed.push_back(std::exchange(process.peer, 0));
     }
-    mark_gone(process, who, silent ? "it is silent" : "its connection has ended", now);
+    declare_gone(process, who, silent ? "it is silent" : "its connection has ended", now);
   });
 }
 
-void SchedulerCore::mark_gone(Process& process, const Session& who, const std::string& why, Time now) {
+void SchedulerCore::declare_gone(Process& process, const Session& who, const std::string& why, Time now) {
   process.gone = true;
   const bool is_server = who.role == Role::server;
   std::vector<std::pair<std::string, std::string>> fields = {
@@ -481,7 +486,7 @@ bool SchedulerCore::goes_in_order(std::uint64_t server) const {
 void SchedulerCore::log_change(const ViewChange& change) {
   using Why = ViewChange::Why;
   failovers_ += change.why == Why::failover;
-  handed_back_ += change.why == Why::handed_back;
+  returned_ += change.why == Why::returned;
   lost_ += change.why == Why::lost;
   const bool loss =
       change.why == Why::failover || (change.why == Why::backup_gone && !goes_in_order(change.before.backup));
@@ -571,7 +576,7 @@ StoreSchedulerStats SchedulerCore::stats() const {
     for (const auto& [rank, process] : job.ranks) stats.workers_here += process.peer != 0;
   }
   stats.failovers = failovers_;
-  stats.handed_back = handed_back_;
+  stats.returned = returned_;
   stats.lost = lost_;
   stats.refused = refused_;
   // -1 for a process that is gone.

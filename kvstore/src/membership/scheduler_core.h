@@ -84,25 +84,25 @@ class SchedulerCore {
     KeyRoles roles{};
   };
 
-  void enlist(Peer peer, Session& session, const Enlist& enlist, Time now);
-  Refused refusal(const Enlist& enlist, KeyRoles roles, Time now) const;
-  std::uint32_t replicas_of(const Enlist& enlist) const;
-  bool others_are_there(const Enlist& enlist) const;
-  Refused refusal_of_server(const Enlist& enlist) const;
-  Refused refusal_of_worker(const Enlist& enlist, Time now) const;
+  void registration(Peer peer, Session& session, const Registration& registration, Time now);
+  Refused refusal(const Registration& registration, KeyRoles roles, Time now) const;
+  std::uint32_t replicas_of(const Registration& registration) const;
+  bool others_are_there(const Registration& registration) const;
+  Refused refusal_of_server(const Registration& registration) const;
+  Refused refusal_of_worker(const Registration& registration, Time now) const;
   Refused taken(const std::string& who, const Process& by) const;
-  std::uint32_t number_for(const Enlist& enlist) const;
-  std::uint32_t rank_for(const Enlist& enlist) const;
-  std::uint32_t workers_of(const Enlist& enlist) const;
+  std::uint32_t number_for(const Registration& registration) const;
+  std::uint32_t rank_for(const Registration& registration) const;
+  std::uint32_t workers_of(const Registration& registration) const;
   bool is_news(const std::string& refusal, Time now);
-  void settle(Process& process, Peer peer, const Enlist& enlist, Time now);
+  void assign_process(Process& process, Peer peer, const Registration& registration, Time now);
   void heartbeat(Peer peer, const Session& session, const Heartbeat& heartbeat);
-  void depart(Peer peer, const Session& session, Time now);
+  void unregister(Peer peer, const Session& session, Time now);
   Process* process_of(const Session& session);
   void find_gone(Time now);
   void count_time_gone(Time now);
   bool is_gone_now(const Process& process, Time now) const;
-  void mark_gone(Process& process, const Session& who, const std::string& why, Time now);
+  void declare_gone(Process& process, const Session& who, const std::string& why, Time now);
   void forget_workers(Time now);
   void change_views();
   void save();
@@ -135,7 +135,7 @@ class SchedulerCore {
   std::map<std::string, Time> refusals_;  // time at which each refusal was logged
   bool had_workers_ = false, over_ = false;
   bool unrecovered_ = false;  // a loss was logged, but not yet that all shards have two copies again
-  std::uint64_t failovers_ = 0, handed_back_ = 0, lost_ = 0, refused_ = 0;
+  std::uint64_t failovers_ = 0, returned_ = 0, lost_ = 0, refused_ = 0;
   SchedulerOutbox out_;
 };
 

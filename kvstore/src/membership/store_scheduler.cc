@@ -8,7 +8,7 @@
 #include "membership/etcd_state_store.h"
 #include "membership/file_state_store.h"
 #include "membership/leading_scheduler.h"
-#include "membership/stranger_log.h"
+#include "membership/refusal_log.h"
 #include "wire/views.h"
 
 namespace heddle {
@@ -113,7 +113,7 @@ struct StoreScheduler::Impl final : kv_detail::Receiver {
         scheduler.core() ? scheduler.core()->stats() : StoreSchedulerStats{.servers = options.servers};
     now.leads = scheduler.core() != nullptr;
     now.uptime = std::chrono::duration<double>(Clock::now() - begun).count();
-    now.refused += transport->strangers().refused;
+    now.refused += transport->refused_connections().refused;
     return now;
   }
 
@@ -157,7 +157,7 @@ struct StoreScheduler::Impl final : kv_detail::Receiver {
   const Clock::time_point begun;
   std::unique_ptr<kv_detail::EtcdStateStore> etcd;  // exists during run()
   kv_detail::LeadingScheduler scheduler{options, &kv_detail::new_incarnation};
-  kv_detail::StrangerLog stranger_log;
+  kv_detail::RefusalLog stranger_log;
   std::atomic<bool> stopping{false};
   std::mutex mutex;  // guards what follows
   std::condition_variable answered;

@@ -254,7 +254,7 @@ bool ViewRules::go_home(std::uint32_t shard, const Servers& servers, std::vector
   const ShardView view = views_.shards[shard];
   const std::uint64_t home = servers[shard].incarnation;
   if (view.backup == home || (view.learner == home && notes_[shard].learner_synced)) {
-    change(shard, {.primary = home, .backup = view.primary, .handover = true}, ViewChange::Why::handed_back,
+    change(shard, {.primary = home, .backup = view.primary, .handover = true}, ViewChange::Why::returned,
            changes);
   } else if (view.learner != 0) {
     return false;
@@ -340,7 +340,7 @@ std::string name_of(ViewChange::Why why) {
       return "backup_added";
     case ViewChange::Why::handed_over:
       return "shard_handed_over";
-    case ViewChange::Why::handed_back:
+    case ViewChange::Why::returned:
       return "shard_handed_back";
     case ViewChange::Why::lost:
       return "shard_lost";

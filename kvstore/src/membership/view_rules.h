@@ -36,7 +36,7 @@ struct ViewChange {
     backup_gone,
     backup_added,
     handed_over,
-    handed_back,
+    returned,
     lost,
     learner_added,
     learner_gone

@@ -10,11 +10,11 @@
 
 #include "membership/etcd_finder.h"
 #include "membership/member.h"
-#include "membership/stranger_log.h"
+#include "membership/refusal_log.h"
 #include "server/replica/keep_alive.h"
 #include "server/server_node.h"
 #include "transport/address.h"
-#include "transport/time_share.h"
+#include "transport/time_budget.h"
 #include "wire/views.h"
 
 namespace heddle {
@@ -160,7 +160,7 @@ struct Server::Impl final : kv_detail::Receiver {
     if (++messages % kMessagesBetween == 0) kv_detail::keep_alive();  // one poll may receive many messages
     try {
       node.received(peer, head, payload, Clock::now());
-    } catch (const kv_detail::CannotFollow&) {
+    } catch (const kv_detail::ReplicaDiverged&) {
       lost = std::current_exception();
       throw;
     }
@@ -175,7 +175,7 @@ struct Server::Impl final : kv_detail::Receiver {
   ServerStats current_stats() const {
     ServerStats now = node.stats(Clock::now());
     now.uptime = std::chrono::duration<double>(Clock::now() - begun).count();
-    now.refused += transport->strangers().refused;
+    now.refused += transport->refused_connections().refused;
     return now;
   }
 
@@ -192,8 +192,8 @@ struct Server::Impl final : kv_detail::Receiver {
   }
 
   void answer_administrators() {
-    for (const auto& [peer, what] : node.take_wishes()) {
-      const bool drains = what == kv_detail::AdminWish::What::drain;
+    for (const auto& [peer, what] : node.take_admin_requests()) {
+      const bool drains = what == kv_detail::AdminRequest::What::drain;
       if (drains) draining.store(true), drain();
       node.tell_administrator(peer, drains || !options.status ? "" : options.status(current_stats()));
     }
@@ -258,7 +258,7 @@ struct Server::Impl final : kv_detail::Receiver {
       transport->poll(more ? std::min<std::chrono::microseconds>(tick, kShortSleep) : tick);
       if (lost) std::rethrow_exception(lost);
     }
-    if (member) member->depart();
+    if (member) member->unregister();
     transport->poll(std::chrono::microseconds(0));  // sends the last replies
     node.finish_snapshots();
     for (const Peer peer : node.peers()) transport->close(peer);
@@ -274,8 +274,8 @@ struct Server::Impl final : kv_detail::Receiver {
   kv_detail::ServerNode& node;
   std::unique_ptr<kv_detail::Member> member{};  // null: there is no scheduler
   Clock::time_point next_complaint = begun + kFirstComplaint;
-  kv_detail::StrangerLog stranger_log;
-  kv_detail::TimeShare share_of_collecting{kPartsOfTime, kCollectAtOnce};
+  kv_detail::RefusalLog stranger_log;
+  kv_detail::TimeBudget share_of_collecting{kPartsOfTime, kCollectAtOnce};
   const std::chrono::milliseconds tick = std::min(
       kv_detail::is_scheduled(options) ? kv_detail::kBeat / 2 : kIdleTick, options.snapshot_interval);
   // Why run() has to end: a change or a shard that cannot be taken, or a refusal by the scheduler.

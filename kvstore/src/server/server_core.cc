@@ -66,7 +66,7 @@ std::string ServerCore::refusal(const Hello& hello) const {
     return "worker " + std::to_string(hello.rank) + " of " + std::to_string(hello.workers);
   if (!is_good_name(hello.job)) return "the name of the job has letters that are not printable ASCII";
   try {
-    parse_job_terms(hello.consistency);
+    parse_job_settings(hello.consistency);
   } catch (const InvalidArgument& error) {
     return error.message();
   }

@@ -7,7 +7,8 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::chrono::milliseconds kReassure{500};  // time between two unasked answers to workers that wait
+constexpr std::chrono::milliseconds kKeepAliveInterval{
+    500};  // time between two unasked answers to workers that wait
 
 // Merges the statistics of a worker over all shards.
 void merge_workers(std::vector<WorkerStats>& workers) {
@@ -155,7 +156,7 @@ void ServerNode::received(Peer peer, std::span<const std::byte> head, std::span<
 
 void ServerNode::greeted(Peer peer, Session& session, std::span<const std::byte> head, std::size_t payload,
                          Clock::time_point now) {
-  if (is_admin_message(head)) return administrator_asks(peer, session, decode_admin_wish(head));
+  if (is_admin_message(head)) return administrator_asks(peer, session, decode_admin_request(head));
   if (is_replica_message(head)) {
     const ReplicaMessage message = decode_replica_message(head);
     if (message.kind != ReplicaKind::hello || message.shard >= shards_.size())
@@ -177,8 +178,8 @@ void ServerNode::greeted(Peer peer, Session& session, std::span<const std::byte>
 }
 
 // The connection counts as one without a hello: it is closed as such, or by the administrator.
-void ServerNode::administrator_asks(Peer peer, const Session& session, const AdminWish& wish) {
-  const bool drains = wish.what == AdminWish::What::drain;
+void ServerNode::administrator_asks(Peer peer, const Session& session, const AdminRequest& wish) {
+  const bool drains = wish.what == AdminRequest::What::drain;
   const Versions theirs{wish.oldest, wish.newest}, mine = versions_up_to(options_.protocol);
   std::string why;
   if (common_version(theirs, mine) == 0)
@@ -195,7 +196,7 @@ void ServerNode::administrator_asks(Peer peer, const Session& session, const Adm
   }
   log(drains ? ServerEvent::Level::info : ServerEvent::Level::debug, "administrator",
       {{"wish", drains ? "drain" : "status"}, {"key", key}});
-  wishes_.emplace_back(peer, wish.what);
+  admin_requests_.emplace_back(peer, wish.what);
 }
 
 void ServerNode::tell_administrator(Peer peer, std::string_view text) {
@@ -244,7 +245,7 @@ void ServerNode::close_idle(Clock::time_point now) {
 }
 
 void ServerNode::keep_alive(Clock::time_point now) {
-  if (now - answered_ < kReassure) return;
+  if (now - answered_ < kKeepAliveInterval) return;
   answered_ = now;
   const std::vector<std::byte> answer = encode(Reply{.kind = Kind::done, .number = kPingNumber});
   for (const auto& [peer, session] : sessions_) {

@@ -34,7 +34,7 @@ class ServerNode final : public ShardOwner {
   ServerNode(const ServerOptions& options, std::uint64_t incarnation, Transport& transport,
              Clock::time_point now);
 
-  // As in Receiver. After an exception the peer is to be closed; after CannotFollow the process has to end.
+  // As in Receiver. After an exception the peer is to be closed; after ReplicaDiverged the process has to end.
   void connected(Peer peer, const std::string& key, Clock::time_point now);
   void disconnected(Peer peer, const std::string& why, Clock::time_point now);
   void cannot_connect(Peer peer, const std::string& why, Clock::time_point now);
@@ -61,7 +61,9 @@ class ServerNode final : public ShardOwner {
   std::vector<std::pair<std::uint32_t, std::uint64_t>> take_lost() { return std::exchange(lost_, {}); }
 
   // Requests of administrators since the last call. The owner answers each by tell_administrator().
-  std::vector<std::pair<Peer, AdminWish::What>> take_wishes() { return std::exchange(wishes_, {}); }
+  std::vector<std::pair<Peer, AdminRequest::What>> take_admin_requests() {
+    return std::exchange(admin_requests_, {});
+  }
   void tell_administrator(Peer peer, std::string_view text);
 
   void paused(Clock::duration time);
@@ -100,7 +102,7 @@ class ServerNode final : public ShardOwner {
   Shard* serving(const Session& session);
   void greeted(Peer peer, Session& session, std::span<const std::byte> head, std::size_t payload,
                Clock::time_point now);
-  void administrator_asks(Peer peer, const Session& session, const AdminWish& wish);
+  void administrator_asks(Peer peer, const Session& session, const AdminRequest& wish);
   void worker_greeted(Peer peer, Session& session, const Hello& hello, std::span<const std::byte> head,
                       Clock::time_point now);
 
@@ -114,7 +116,7 @@ class ServerNode final : public ShardOwner {
   std::vector<std::unique_ptr<Shard>> shards_;
   std::unordered_map<Peer, Session> sessions_;
   std::vector<std::pair<std::uint32_t, std::uint64_t>> synced_, lost_;
-  std::vector<std::pair<Peer, AdminWish::What>> wishes_;
+  std::vector<std::pair<Peer, AdminRequest::What>> admin_requests_;
   // By shard: logged error of the connection to its backup
   std::map<std::uint32_t, std::string> unreachable_;
   std::vector<ServerEvent> events_;

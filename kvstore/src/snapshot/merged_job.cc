@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "wire/job_terms.h"
+#include "wire/job_settings.h"
 
 namespace heddle::kv_detail {
 namespace {
@@ -99,8 +99,8 @@ class Merger {
         parts.push_back({.server = server, .index = &key});
       }
     }
-    if (parse_job_terms(first.job.consistency).is_ordered()) sort_by_place(first.job.name, by_key, order);
-    Placer placer(placement_of(first.job), static_cast<int>(parts_.size()));
+    if (parse_job_settings(first.job.consistency).is_ordered()) sort_by_index(first.job.name, by_key, order);
+    KeyPlacer placer(placement_of(first.job), static_cast<int>(parts_.size()));
     for (const std::string& name : order) {
       try {
         result.keys.push_back(merged(std::move(by_key[name]), placer));
@@ -121,7 +121,7 @@ class Merger {
                 server_text(server) + ": the snapshots are of different moments");
   }
 
-  static void sort_by_place(const std::string& job,
+  static void sort_by_index(const std::string& job,
                             const std::map<std::string, std::vector<MergedKey::Part>>& by_key,
                             std::vector<std::string>& order) {
     std::map<std::uint32_t, std::string> by_place;
@@ -143,7 +143,7 @@ class Merger {
     for (const auto& [place, name] : by_place) order.push_back(name);
   }
 
-  MergedKey merged(std::vector<MergedKey::Part> parts, Placer& placer) const {
+  MergedKey merged(std::vector<MergedKey::Part> parts, KeyPlacer& placer) const {
     MergedKey result{.key = parts.front().index->key, .clocks = parts.front().index->clocks};
     result.key.bytes = 0;
     for (MergedKey::Part& part : parts) {
@@ -168,7 +168,7 @@ class Merger {
 
   // Throws Error unless the parts are those that workers of this number of servers make of the value.
   void check_placement(const MergedKey& merged, const std::vector<MergedKey::Part>& parts,
-                       Placer& placer) const {
+                       KeyPlacer& placer) const {
     const StateKey& key = merged.key;
     // The explicit list, which is not known here, may place it
     const bool anywhere = placer.is_listed() && parts.size() == 1;
@@ -229,7 +229,7 @@ class Merger {
 }  // namespace
 
 PlacementRule placement_of(const StateJob& job) {
-  const std::string text = parse_job_terms(job.consistency).placement;
+  const std::string text = parse_job_settings(job.consistency).placement;
   return text.starts_with("explicit") ? PlacementRule(Placement::by_list) : placement_from(text);
 }
 

@@ -8,7 +8,7 @@
 #include "snapshot/merged_job.h"
 #include "snapshot/snapshot_folder.h"
 #include "snapshot/split_key.h"
-#include "wire/job_terms.h"
+#include "wire/job_settings.h"
 
 namespace heddle::kv_detail {
 namespace {
@@ -96,7 +96,7 @@ PlacementRule new_placement(const StateJob& job, const ReshardOptions& options) 
 
 std::vector<std::vector<NewPart>> placed(const MergedJob& job, const ReshardOptions& options) {
   std::vector<std::vector<NewPart>> result(options.servers);
-  Placer placer(new_placement(job.job, options), static_cast<int>(options.servers));
+  KeyPlacer placer(new_placement(job.job, options), static_cast<int>(options.servers));
   for (const MergedKey& key : job.keys) {
     const std::vector<KeyPart> parts = placer.place({key.key.name, key.key.bytes, key.row_bytes()});
     for (const KeyPart& part : parts)

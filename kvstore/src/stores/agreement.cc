@@ -68,11 +68,11 @@ NDArray bytes_of(std::string text) {
   return array(std::vector<std::uint8_t>(text.begin(), text.end()), {kTextBytes});
 }
 
-std::vector<std::string> exchange(Communicator& ranks, const std::string& call, const std::string& mine) {
+std::vector<std::string> exchange(Communicator& ranks, const std::string& call, const std::string& own_text) {
   const EngineScope scope(ranks.engine());
   const CallTag tag(ranks, call);
   const NDArray all({ranks.size() * kTextBytes}, DType::u8);
-  ranks.all_gather(bytes_of(mine), all);
+  ranks.all_gather(bytes_of(own_text), all);
   const std::vector<std::uint8_t> bytes = all.to_vector<std::uint8_t>();
   std::vector<std::string> texts;
   for (auto begin = bytes.begin(); begin != bytes.end(); begin += kTextBytes)
@@ -126,11 +126,11 @@ std::string describe(const std::vector<PushedKey>& pushes) {
 }
 
 void agree(Communicator& ranks, const std::string& call, const std::string& subject,
-           const std::function<std::string()>& mine) {
+           const std::function<std::string()>& own_text) {
   std::exception_ptr refusal;
   std::string text;
   try {
-    text = kHas + mine();
+    text = kHas + own_text();
   } catch (const InvalidArgument& error) {
     refusal = std::current_exception();
     text = kRefuses + error.message();

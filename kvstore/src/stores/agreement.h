@@ -26,10 +26,10 @@ struct PushedKey {
 // Text such as "push of keys 7..0, lr 0.1, scale 0.5". Equal texts: the same keys, order and options.
 std::string describe(const std::vector<PushedKey>& pushes);
 
-// Blocks until all ranks call it. mine() returns this rank's setting. If mine() throws, this call rethrows
+// Blocks until all ranks call it. own_text() returns this rank's setting. If own_text() throws, this call rethrows
 // it, and the other ranks throw InvalidArgument with its message. If the settings differ, all ranks throw
 // InvalidArgument: "KVStore::create: the ranks' compression differs: none on ranks 0, 2; fp16 on rank 1".
 void agree(Communicator& ranks, const std::string& call, const std::string& subject,
-           const std::function<std::string()>& mine);
+           const std::function<std::string()>& own_text);
 
 }  // namespace heddle

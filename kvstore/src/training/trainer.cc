@@ -33,11 +33,11 @@ Part part_of(const Parameter& parameter) {
   return part;
 }
 
-void for_each_place(const NDArray& array, int axis, std::int64_t place,
-                    const std::function<void(std::int64_t)>& body) {
+void for_each_element(const NDArray& array, int axis, std::int64_t place,
+                      const std::function<void(std::int64_t)>& body) {
   if (axis == array.ndim()) return body(place);
   for (std::int64_t i = 0; i < array.shape()[axis]; ++i)
-    for_each_place(array, axis + 1, place + i * array.strides()[axis], body);
+    for_each_element(array, axis + 1, place + i * array.strides()[axis], body);
 }
 
 // `a` and `b` point into one vector: the message names them in its order.
@@ -47,10 +47,10 @@ void for_each_place(const NDArray& array, int axis, std::int64_t place,
 }
 
 // Compares parts that interleave, as the columns of a matrix do, element by element.
-void check_places(const std::vector<Part>& parts) {
+void check_elements(const std::vector<Part>& parts) {
   std::unordered_map<std::int64_t, const Parameter*> owners;
   for (const Part& part : parts) {
-    for_each_place(part.parameter->value, 0, part.parameter->value.offset(), [&](std::int64_t place) {
+    for_each_element(part.parameter->value, 0, part.parameter->value.offset(), [&](std::int64_t place) {
       const auto [owner, is_new] = owners.emplace(place, part.parameter);
       if (!is_new && owner->second != part.parameter) refuse_shared(owner->second, part.parameter);
     });
@@ -82,7 +82,7 @@ void check_apart(const std::vector<Parameter>& parameters) {
       }
       if (!farthest || part.last > farthest->last) farthest = &part;
     }
-    if (interleave) check_places(parts);
+    if (interleave) check_elements(parts);
   }
 }
 

@@ -17,7 +17,7 @@ template <class T> T one_of(Reader& reader, T last) {
 
 }  // namespace
 
-std::vector<std::byte> encode(const AdminWish& wish) {
+std::vector<std::byte> encode(const AdminRequest& wish) {
   Writer writer;
   writer.put(AdminKind::wish);
   writer.put(wish.oldest);
@@ -40,13 +40,13 @@ bool is_admin_message(std::span<const std::byte> head) {
          head[0] <= static_cast<std::byte>(AdminKind::answer);
 }
 
-AdminWish decode_admin_wish(std::span<const std::byte> head) {
+AdminRequest decode_admin_request(std::span<const std::byte> head) {
   Reader reader(head);
   begin(reader, AdminKind::wish);
-  AdminWish wish;
+  AdminRequest wish;
   wish.oldest = reader.get<std::uint16_t>();
   wish.newest = reader.get<std::uint16_t>();
-  wish.what = one_of(reader, AdminWish::What::drain);
+  wish.what = one_of(reader, AdminRequest::What::drain);
   // A sender of a later protocol version, as `newest` says, may append fields.
   if (wish.newest <= kProtocol) reader.end();
   return wish;

@@ -19,7 +19,7 @@ using namespace net_detail;
 enum class AdminKind : std::uint8_t { wish = 192, answer };
 
 // The request of an administrator.
-struct AdminWish {
+struct AdminRequest {
   enum class What : std::uint8_t {
     status = 1,  // answered with parts of a text, then done
     drain        // answered with done, once the server has begun to drain
@@ -36,11 +36,11 @@ struct AdminAnswer {
 };
 constexpr std::size_t kMaxAdminText = 32 << 10;
 
-std::vector<std::byte> encode(const AdminWish& wish);
+std::vector<std::byte> encode(const AdminRequest& wish);
 std::vector<std::byte> encode(const AdminAnswer& answer);
 bool is_admin_message(std::span<const std::byte> head);
 // Both throw MalformedMessage. An answer may be of this version or an older one.
-AdminWish decode_admin_wish(std::span<const std::byte> head);
+AdminRequest decode_admin_request(std::span<const std::byte> head);
 AdminAnswer decode_admin_answer(std::span<const std::byte> head);
 
 }  // namespace heddle::kv_detail

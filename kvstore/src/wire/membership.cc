@@ -5,27 +5,27 @@ namespace {
 
 constexpr std::size_t kMaxReason = 16 << 10;
 
-Enlist enlist_from(Reader& reader) {
-  Enlist enlist;
-  enlist.oldest = reader.get<std::uint16_t>();
-  enlist.newest = reader.get<std::uint16_t>();
-  enlist.role = reader.get<Role>();
-  if (enlist.role != Role::server && enlist.role != Role::worker)
-    throw MalformedMessage("a process of role " + std::to_string(static_cast<int>(enlist.role)));
-  enlist.number = reader.get<std::uint32_t>();
-  enlist.servers = reader.get<std::uint32_t>();
-  enlist.workers = reader.get<std::uint32_t>();
-  enlist.replicas = reader.get<std::uint32_t>();
-  enlist.incarnation = reader.get<std::uint64_t>();
-  if (enlist.incarnation == 0) throw MalformedMessage("an incarnation is 0");
-  enlist.cluster = reader.get<std::uint64_t>();
-  enlist.version = reader.get<std::uint64_t>();
-  enlist.job = reader.get_text(kMaxJobName);
-  enlist.address = reader.get_text(kMaxAddress);
-  enlist.process = reader.get_text(kMaxName);
+Registration registration_from(Reader& reader) {
+  Registration registration;
+  registration.oldest = reader.get<std::uint16_t>();
+  registration.newest = reader.get<std::uint16_t>();
+  registration.role = reader.get<Role>();
+  if (registration.role != Role::server && registration.role != Role::worker)
+    throw MalformedMessage("a process of role " + std::to_string(static_cast<int>(registration.role)));
+  registration.number = reader.get<std::uint32_t>();
+  registration.servers = reader.get<std::uint32_t>();
+  registration.workers = reader.get<std::uint32_t>();
+  registration.replicas = reader.get<std::uint32_t>();
+  registration.incarnation = reader.get<std::uint64_t>();
+  if (registration.incarnation == 0) throw MalformedMessage("an incarnation is 0");
+  registration.cluster = reader.get<std::uint64_t>();
+  registration.version = reader.get<std::uint64_t>();
+  registration.job = reader.get_text(kMaxJobName);
+  registration.address = reader.get_text(kMaxAddress);
+  registration.process = reader.get_text(kMaxName);
   // A sender of a later protocol version, as `newest` says, may append fields.
-  if (enlist.newest <= kProtocol) reader.end();
-  return enlist;
+  if (registration.newest <= kProtocol) reader.end();
+  return registration;
 }
 
 Heartbeat heartbeat_from(Reader& reader) {
@@ -108,22 +108,22 @@ std::string cut(const std::string& text, std::size_t most) { return text.substr(
 
 }  // namespace
 
-std::vector<std::byte> encode(const Enlist& enlist) {
+std::vector<std::byte> encode(const Registration& registration) {
   Writer writer;
-  writer.put(MembershipKind::enlist);
-  writer.put(enlist.oldest);
-  writer.put(enlist.newest);
-  writer.put(enlist.role);
-  writer.put(enlist.number);
-  writer.put(enlist.servers);
-  writer.put(enlist.workers);
-  writer.put(enlist.replicas);
-  writer.put(enlist.incarnation);
-  writer.put(enlist.cluster);
-  writer.put(enlist.version);
-  writer.put(enlist.job);
-  writer.put(enlist.address);
-  writer.put(cut(enlist.process, kMaxName));
+  writer.put(MembershipKind::registration);
+  writer.put(registration.oldest);
+  writer.put(registration.newest);
+  writer.put(registration.role);
+  writer.put(registration.number);
+  writer.put(registration.servers);
+  writer.put(registration.workers);
+  writer.put(registration.replicas);
+  writer.put(registration.incarnation);
+  writer.put(registration.cluster);
+  writer.put(registration.version);
+  writer.put(registration.job);
+  writer.put(registration.address);
+  writer.put(cut(registration.process, kMaxName));
   return writer.take();
 }
 
@@ -148,9 +148,9 @@ std::vector<std::byte> encode(const BackupLost& lost) {
   return writer.take();
 }
 
-std::vector<std::byte> encode(const Depart&) {
+std::vector<std::byte> encode(const Unregister&) {
   Writer writer;
-  writer.put(MembershipKind::depart);
+  writer.put(MembershipKind::unregister);
   return writer.take();
 }
 
@@ -195,10 +195,10 @@ std::vector<std::byte> encode(const Status& status) {
 FromMember decode_from_member(std::span<const std::byte> head) {
   Reader reader(head);
   const auto kind = reader.get<MembershipKind>();
-  if (kind == MembershipKind::enlist) return enlist_from(reader);
+  if (kind == MembershipKind::registration) return registration_from(reader);
   if (kind == MembershipKind::heartbeat) return ended(heartbeat_from(reader), reader);
   if (kind == MembershipKind::backup_lost) return ended(backup_lost_from(reader), reader);
-  if (kind == MembershipKind::depart) return ended(Depart{}, reader);
+  if (kind == MembershipKind::unregister) return ended(Unregister{}, reader);
   refuse(kind);
 }
 

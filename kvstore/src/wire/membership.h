@@ -1,6 +1,6 @@
 // Messages between the scheduler and the processes that register with it.
 //
-// A process sends Enlist, and the scheduler answers with Registered or Refused. From then on the process
+// A process sends Registration, and the scheduler answers with Registered or Refused. From then on the process
 // sends heartbeats, each of which is answered with a Status, and the scheduler sends Views whenever they
 // change. A process that has lost its connection registers again under its number. All messages are
 // idempotent.
@@ -23,9 +23,9 @@ using namespace net_detail;
 
 // The numbers differ from those of messages.h: a message to the wrong kind of process is recognised.
 enum class MembershipKind : std::uint8_t {
-  enlist = 128,
+  registration = 128,
   heartbeat,
-  depart,
+  unregister,
   registered,
   refused,
   views,
@@ -41,7 +41,7 @@ constexpr std::uint32_t kAnyNumber = ~0u;  // asks the scheduler to choose a num
 constexpr std::uint32_t kMostCopies = 2;
 
 // The registration of a process.
-struct Enlist {
+struct Registration {
   std::uint16_t oldest = kOldestProtocol, newest = kProtocol;
   Role role = Role::worker;
   std::uint32_t number = kAnyNumber;       // a server's number, a worker's rank
@@ -74,7 +74,7 @@ struct BackupLost {
 };
 
 // The process ends or stops serving: nothing has to wait for it.
-struct Depart {};
+struct Unregister {};
 
 struct Registered {
   std::uint16_t protocol = kProtocol;  // version that both sides speak from now on
@@ -96,17 +96,17 @@ struct Status {
   std::string text{};  // what the scheduler waits for before it publishes the first views
 };
 
-std::vector<std::byte> encode(const Enlist& enlist);
+std::vector<std::byte> encode(const Registration& registration);
 std::vector<std::byte> encode(const Heartbeat& heartbeat);
 std::vector<std::byte> encode(const BackupLost& lost);
-std::vector<std::byte> encode(const Depart& depart);
+std::vector<std::byte> encode(const Unregister& unregister);
 std::vector<std::byte> encode(const Registered& registered);
 std::vector<std::byte> encode(const Refused& refused);
 std::vector<std::byte> encode(const Views& views, std::uint16_t protocol = kProtocol);
 std::vector<std::byte> encode(const Status& status);
 
 // Messages from a process, and from the scheduler. Both decoders throw MalformedMessage.
-using FromMember = std::variant<Enlist, Heartbeat, BackupLost, Depart>;
+using FromMember = std::variant<Registration, Heartbeat, BackupLost, Unregister>;
 FromMember decode_from_member(std::span<const std::byte> head);
 using FromScheduler = std::variant<Registered, Refused, Views, Status>;
 FromScheduler decode_from_scheduler(std::span<const std::byte> head);

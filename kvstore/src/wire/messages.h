@@ -51,7 +51,7 @@ enum class Kind : std::uint8_t {
 struct Hello {
   std::uint16_t oldest = kOldestProtocol, newest = kProtocol;
   std::string job;          // name of the job; only its own workers share its keys
-  std::string consistency;  // "sync", "async", "ssp:3", "sync, placement greedy": see wire/job_terms.h
+  std::string consistency;  // "sync", "async", "ssp:3", "sync, placement greedy": see wire/job_settings.h
   std::uint32_t rank = 0, workers = 1;
   std::uint32_t server = 0, servers = 1;  // the number that the worker takes this server for
   std::uint64_t incarnation = 0;          // random number of the worker's process
@@ -89,7 +89,7 @@ struct Request {
   std::uint64_t clock = 0;
   std::uint64_t offset = 0;  // offset of the payload in the value
   // Size of the value on this server; size of the payload if row_bytes is set or the push is compressed. A
-  // compressed pull has here the version of the value that the worker has (see SentValues), 0: none.
+  // compressed pull has here the version of the value that the worker has (see PullCache), 0: none.
   std::uint64_t bytes = 0;
   std::uint64_t row_bytes = 0;  // push, pull of rows (wire/rows.h); set_state: bytes of a row
   double lr = 0, scale = 1;     // push; lr NaN: the optimizer's own rate
@@ -110,7 +110,7 @@ struct WholeValue {
 
 struct Reply {
   Kind kind = Kind::done;  // done, value or failed
-  std::uint32_t key = 0;   // init: the key's number. value of a compressed pull: its version, see SentValues
+  std::uint32_t key = 0;   // init: the key's number. value of a compressed pull: its version, see PullCache
   std::uint64_t number = 0;
   // init: the pushes of this worker that the server has had. value: the rounds that are in it. failed, to a
   // hello: 1 if a retry may succeed. done, to other requests: Job::settings_ of the server.

@@ -9,7 +9,7 @@ namespace {
 constexpr std::size_t kMaxArrayName = 64;
 
 // The first byte of a head: 1 + the index of the alternative in StateRecord.
-enum class Mark : std::uint8_t { begin = 1, job, worker, collective, key, array, piece, end };
+enum class RecordKind : std::uint8_t { begin = 1, job, worker, collective, key, array, piece, end };
 
 std::string cut(const std::string& text) { return text.substr(0, kMaxText); }
 
@@ -57,12 +57,12 @@ void put(Writer& writer, const StateKey& key) {
   writer.put(key.whole_bytes);
   writer.put(key.whole_rows);
   writer.put(cut(key.failure));
-  if (key.place != StateKey::kNoPlace) writer.put(key.place);  // optional: older versions have no place
+  if (key.place != StateKey::kNoIndex) writer.put(key.place);  // optional: older versions have no place
 }
 
 // Writes the fields of a key that version 3 has added.
 void put_failures(Writer& writer, const StateKey& key) {
-  if (key.place == StateKey::kNoPlace) writer.put(key.place);
+  if (key.place == StateKey::kNoIndex) writer.put(key.place);
   writer.put(static_cast<std::uint32_t>(key.failures.size()));
   for (const StateKey::Failure& one : key.failures) {
     writer.put(one.rank);
@@ -195,23 +195,23 @@ StateArray array_from(Reader& reader) {
   return array;
 }
 
-StateRecord record_from(Mark mark, Reader& reader, std::uint16_t version) {
+StateRecord record_from(RecordKind mark, Reader& reader, std::uint16_t version) {
   switch (mark) {
-    case Mark::begin:
+    case RecordKind::begin:
       return begin_from(reader);
-    case Mark::job:
+    case RecordKind::job:
       return job_from(reader, version);
-    case Mark::worker:
+    case RecordKind::worker:
       return worker_from(reader, version);
-    case Mark::collective:
+    case RecordKind::collective:
       return collective_from(reader);
-    case Mark::key:
+    case RecordKind::key:
       return key_from(reader, version);
-    case Mark::array:
+    case RecordKind::array:
       return array_from(reader);
-    case Mark::piece:
+    case RecordKind::piece:
       return StatePiece{};
-    case Mark::end:
+    case RecordKind::end:
       return StateEnd{reader.get<std::uint64_t>()};
   }
   throw MalformedMessage("a part of a state of the kind " + std::to_string(static_cast<int>(mark)));
@@ -235,7 +235,7 @@ std::vector<std::byte> encode(const StateRecord& record, std::uint16_t version) 
 
 StateRecord decode_state_record(std::span<const std::byte> head, std::uint16_t version) {
   Reader reader(head);
-  const auto mark = reader.get<Mark>();
+  const auto mark = reader.get<RecordKind>();
   StateRecord record = record_from(mark, reader, version);
   reader.end();
   return record;

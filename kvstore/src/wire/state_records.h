@@ -60,7 +60,7 @@ struct StateKey {
     std::uint32_t rank = 0;
     std::string why{};
   };
-  static constexpr std::uint32_t kNoPlace = ~0u;
+  static constexpr std::uint32_t kNoIndex = ~0u;
   std::string name;
   DType dtype = DType::f32;
   std::uint32_t number = 0;
@@ -69,7 +69,7 @@ struct StateKey {
   std::uint32_t whole_rows = 0;   // first dimension of the whole value; 0: the value has none
   std::string failure{};
   // Keys of the job that were initialised before this one, if its servers depend on them.
-  std::uint32_t place = kNoPlace;
+  std::uint32_t place = kNoIndex;
   // Errors of pushes, by rank, that these workers have not cleared; from version 3 on.
   std::vector<Failure> failures{};
 };

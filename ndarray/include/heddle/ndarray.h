@@ -116,7 +116,7 @@ class NDArray {
     using Value = std::remove_const_t<T>;
     constexpr bool kBytes = std::is_same_v<Value, std::byte>;
     if constexpr (!kBytes) check_dtype("data", dtype_of<Value>);
-    const auto touch = std::is_const_v<T> ? check::Touch::read : check::Touch::write;
+    const auto touch = std::is_const_v<T> ? check::AccessKind::read : check::AccessKind::write;
     T* begin = reinterpret_cast<T*>(checked("data").storage_->data(touch, this));
     return begin + offset_ * (kBytes ? static_cast<std::int64_t>(size_of(dtype_)) : 1);
   }

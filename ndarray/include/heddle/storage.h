@@ -45,9 +45,10 @@ class Storage {
   // The memory, 64-byte aligned. Only inside an op that declared var(), or after a wait: the access checker
   // (check.h) compares `touch` with that, and throws UndeclaredAccess, describing the array if one is given.
   // Throws OutOfMemory (array_error.h), and Error for memory that the CPU cannot reach.
-  std::byte* data(check::Touch touch = check::Touch::write, const NDArray* seen_as = nullptr);
+  std::byte* data(check::AccessKind touch = check::AccessKind::write, const NDArray* seen_as = nullptr);
   // As data(), for ops on streams of the device, which do not dereference the pointer on the CPU.
-  std::byte* device_data(check::Touch touch = check::Touch::write, const NDArray* seen_as = nullptr);
+  std::byte* device_data(check::AccessKind touch = check::AccessKind::write,
+                         const NDArray* seen_as = nullptr);
 
   // The number of ops pushed so far that change this storage: by it autograd detects overwritten saved
   // values.

@@ -20,7 +20,7 @@ std::string out_of_memory_text(const std::string& asker, std::size_t bytes) {
 }  // namespace
 
 OutOfMemory::OutOfMemory(const std::string& asker, std::size_t bytes)
-    : text_(with_place(out_of_memory_text(asker, bytes))), bytes_(bytes) {}
+    : text_(with_call_site(out_of_memory_text(asker, bytes))), bytes_(bytes) {}
 
 namespace ndarray_detail {
 
@@ -44,15 +44,15 @@ void rethrow_file_error(const char* name, const Error& error) {
   const auto* const argument = dynamic_cast<const InvalidArgument*>(&error);
   if (typeid(error) != typeid(Error) && typeid(error) != typeid(InvalidArgument)) throw;
   // An error with another call site comes from an op that computes an array to be saved: it stays unchanged.
-  const std::string bare = without_place(error.what());
-  const bool elsewhere = bare != error.what() && with_place(bare) != error.what();
+  const std::string bare = without_call_site(error.what());
+  const bool elsewhere = bare != error.what() && with_call_site(bare) != error.what();
   if (argument ? argument->where().line() != CallSite::of_error().line() : elsewhere) throw;
   std::string text = argument ? argument->message() : bare;
   const std::size_t end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz_");
   const bool names_function = end != std::string::npos && end > 0 && text.compare(end, 2, ": ") == 0;
   text = name + (names_function ? text.substr(end) : ": " + text);
   if (argument) throw InvalidArgument(text);
-  throw Error(with_place(text));
+  throw Error(with_call_site(text));
 }
 
 }  // namespace ndarray_detail

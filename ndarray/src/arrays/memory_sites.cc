@@ -124,7 +124,7 @@ std::string bytes_text(std::size_t bytes) {
   return fixed_text(value, unit == 0 ? 0 : 1) + " " + kUnits[unit];
 }
 
-std::string place_text(const std::source_location& where) {
+std::string call_site_text(const std::source_location& where) {
   return where.line() == 0 ? "(not known)" : where.file_name() + (":" + std::to_string(where.line()));
 }
 
@@ -143,7 +143,7 @@ std::string MemoryReport::to_string(std::size_t most) const {
     std::snprintf(line, sizeof line, "%8lld %11s %11s %11s  ", static_cast<long long>(site.arrays),
                   bytes_text(site.bytes).c_str(), bytes_text(site.at_peak).c_str(),
                   bytes_text(site.peak).c_str());
-    text += line + place_text(site.where) + "\n";
+    text += line + call_site_text(site.where) + "\n";
   }
   if (sites.size() > most) text += "and " + std::to_string(sites.size() - most) + " more lines\n";
   std::snprintf(line, sizeof line, "%8lld %11s %11s\n", static_cast<long long>(arrays),

@@ -55,7 +55,7 @@ Storage::~Storage() {
   if (count_) ndarray_detail::end_count(*count_, block ? bytes_ : 0);
 }
 
-std::byte* Storage::data(check::Touch touch, const NDArray* seen_as) {
+std::byte* Storage::data(check::AccessKind touch, const NDArray* seen_as) {
   if (device_.kind == DeviceKind::cuda) [[unlikely]] {
     throw Error(describe(*this, seen_as) + " lies on " + device_.to_string() +
                 ", which the CPU cannot reach; ops on a stream of that device can (Engine::push_on)");
@@ -63,8 +63,8 @@ std::byte* Storage::data(check::Touch touch, const NDArray* seen_as) {
   return device_data(touch, seen_as);
 }
 
-std::byte* Storage::device_data(check::Touch touch, const NDArray* seen_as) {
-  if (check::enabled()) record_.touched(var_, touch, [=, this] { return describe(*this, seen_as); });
+std::byte* Storage::device_data(check::AccessKind touch, const NDArray* seen_as) {
+  if (check::enabled()) record_.check_access(var_, touch, [=, this] { return describe(*this, seen_as); });
   std::byte* block = data_.load(std::memory_order_acquire);
   if (block) return block;
   // Ops that only read may run this at the same time: all use the block that the first one publishes.

@@ -94,7 +94,7 @@ template <class Managed> Managed* lend(const NDArray& given, bool copy, Where wh
   tensor.device = dlpack_device(given);
   if (use == VarUse::none) wait_for_all(loan->array);
   if (loan->array.size() > 0) {
-    const auto touch = read_only ? check::Touch::read : check::Touch::write;
+    const auto touch = read_only ? check::AccessKind::read : check::AccessKind::write;
     std::byte* const begin = loan->array.storage()->device_data(touch, &loan->array);
     tensor.data = begin + loan->array.offset() * static_cast<std::int64_t>(size_of(given.dtype()));
   }

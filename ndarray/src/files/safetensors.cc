@@ -92,7 +92,7 @@ std::string checksum(const void* data, std::size_t bytes) {
 
 // The position of the digits of the header's checksum in its text. The match is unique: in a name the quotes
 // would be escaped.
-std::size_t checksum_place(const std::string& text) {
+std::size_t checksum_position(const std::string& text) {
   const std::string before = "\"" + kHeaderChecksum + "\":\"";
   const std::size_t found = text.find(before);
   return found == std::string::npos ? found : found + before.size();
@@ -131,7 +131,7 @@ std::string header_of(const std::string& path, const Metadata& metadata, const F
   }
   text.resize((text.size() + kHeaderAlign - 1) / kHeaderAlign * kHeaderAlign, ' ');
   if (text.size() > kMostHeaderBytes) damaged(path, "names and metadata take more than 100 MB");
-  const std::size_t place = metadata.contains(kHeaderChecksum) ? checksum_place(text) : std::string::npos;
+  const std::size_t place = metadata.contains(kHeaderChecksum) ? checksum_position(text) : std::string::npos;
   if (place != std::string::npos) text.replace(place, kDigits, checksum_of_header(text, place));
   return text;
 }
@@ -316,7 +316,7 @@ Metadata take_checksums(const std::string& path, const std::string& text, Metada
     checksums[at->first.substr(kArrayChecksum.size())] = at->second;
   }
   if (!whole && checksums.empty()) return checksums;
-  const std::size_t place = checksum_place(text);
+  const std::size_t place = checksum_position(text);
   if (place == std::string::npos || text.compare(place, kDigits, checksum_of_header(text, place)) != 0) {
     damaged(path, "the header does not match its checksum: the file is damaged");
   }

@@ -31,10 +31,10 @@ struct NetPeer {
   bool hopeless = false;  // see Receiver::cannot_connect
   MessageSender sender{};
   MessageReceiver receiver;
-  short watched = POLLIN;  // the events that the poller waits for
-  bool ready = false;      // is in NetTransport::ready_
-  bool unsettled = false;  // is in NetTransport::unsettled_
-  bool gone = false;       // has been closed; only the call that is under way still uses it
+  short watched = POLLIN;     // the events that the poller waits for
+  bool ready = false;         // is in NetTransport::ready_
+  bool unregistered = false;  // is in NetTransport::unregistered_
+  bool gone = false;          // has been closed; only the call that is under way still uses it
 };
 
 }  // namespace heddle::net_detail

@@ -21,7 +21,7 @@
 #include "transport/net_messages.h"
 #include "transport/net_peer.h"
 #include "transport/poller.h"
-#include "transport/time_share.h"
+#include "transport/time_budget.h"
 #include "transport/yielding.h"
 
 namespace heddle::net_detail {
@@ -59,7 +59,7 @@ class NetTransport final : public Transport {
   void poll(std::chrono::microseconds timeout) override;
   void wake() noexcept override;
   KeyRoles roles_of(const std::string& key) const override { return factory_.roles_of(key); }
-  const Strangers& strangers() const override { return strangers_; }
+  const RefusedConnections& refused_connections() const override { return refused_connections_; }
   bool can_spin() const override { return spin_.count() > 0; }
   void flush() override;
   bool spin(const std::atomic<std::uint32_t>& over) override;
@@ -70,8 +70,8 @@ class NetTransport final : public Transport {
   FdPoller& poller_of(const NetPeer& peer);
   NetPeer& add(bool client);
   void enter(NetPeer& peer, NewConnection fresh);
-  void progress_stranger();
-  void watch_strangers(bool watch);
+  void progress_unidentified();
+  void watch_unidentified(bool watch);
   void accept_from(const Listener& listener);
   void accept_one(NewConnection fresh);
   void make_room_for_a_descriptor(const Listener& listener);
@@ -94,8 +94,8 @@ class NetTransport final : public Transport {
   void make_ready(NetPeer& peer);
   void mark_busy(Peer peer);
   bool spin(Clock::time_point end, const std::atomic<std::uint32_t>& over);
-  bool settle(NetPeer& peer);
-  void settle_all();
+  bool register_events(NetPeer& peer);
+  void register_all_events();
   void sleep(Clock::time_point end);
   void look_now_and_then();
   void look(std::chrono::nanoseconds timeout);
@@ -105,11 +105,11 @@ class NetTransport final : public Transport {
   const std::chrono::microseconds spin_;
   Receiver& receiver_;
   ConnectionFactory factory_;
-  // strangers_poller_ has the listeners and the accepted connections that are not authenticated. It is nested
+  // unidentified_poller_ has the listeners and the accepted connections that are not authenticated. It is nested
   // in poller_, so that one call includes or excludes them all.
-  FdPoller poller_, strangers_poller_;
-  bool watches_strangers_ = true;
-  TimeShare strangers_share_{kPartsOfTime, kHandshakesAtOnce};
+  FdPoller poller_, unidentified_poller_;
+  bool watches_unidentified_ = true;
+  TimeBudget unidentified_share_{kPartsOfTime, kHandshakesAtOnce};
   net_detail::EventFd wake_;
   std::atomic<bool> woken_{false}, sleeps_{false};  // sleeps_: wake() has to signal wake_
   Socket spare_;  // is closed to get a descriptor for a connection, which is then refused
@@ -119,11 +119,11 @@ class NetTransport final : public Transport {
   std::vector<std::unique_ptr<NetPeer>> closed_;  // destroyed when no call uses the peers
   Peer last_peer_ = 0;
   std::size_t accepted_ = 0, let_in_ = 0;  // accepted peers, and those of them that are open
-  Strangers strangers_;
+  RefusedConnections refused_connections_;
   // Handshake deadlines of peers that are not authenticated. Older peers have earlier ones.
   std::map<Peer, Clock::time_point> deadlines_;
   std::vector<std::pair<Peer, std::string>> failures_;  // errors that the next work() reports
-  std::vector<Peer> ready_, unsettled_;
+  std::vector<Peer> ready_, unregistered_;
   std::array<Peer, kMostBusy> busy_{};  // peers that spin() polls; 0: none
   std::size_t next_busy_ = 0;
   int polls_without_look_ = 0;
@@ -138,7 +138,7 @@ NetTransport::NetTransport(const TransportOptions& options, Receiver& receiver)
       factory_(options),
       spare_(open("/dev/null", O_RDONLY | O_CLOEXEC)) {
   poller_.add(wake_.fd(), POLLIN, kWakeNumber);
-  poller_.add(strangers_poller_.fd(), POLLIN, kStrangersNumber);
+  poller_.add(unidentified_poller_.fd(), POLLIN, kStrangersNumber);
 }
 
 NetTransport::~NetTransport() {
@@ -155,14 +155,14 @@ NetPeer* NetTransport::find(Peer peer) const {
 std::string NetTransport::listen(const std::string& text) {
   Address address = address_to_listen_at(text);
   for (Listener& listener : factory_.open(address)) {
-    strangers_poller_.add(listener.socket.fd(), POLLIN, kFirstListener + listeners_.size());
+    unidentified_poller_.add(listener.socket.fd(), POLLIN, kFirstListener + listeners_.size());
     listeners_.push_back(std::move(listener));
   }
   return address.text();
 }
 
 FdPoller& NetTransport::poller_of(const NetPeer& peer) {
-  return peer.client || is_let_in(peer) ? poller_ : strangers_poller_;
+  return peer.client || is_let_in(peer) ? poller_ : unidentified_poller_;
 }
 
 NetPeer& NetTransport::add(bool client) {
@@ -246,8 +246,8 @@ void NetTransport::lose(NetPeer& peer, const std::string& why) {
 }
 
 void NetTransport::refuse(const NetPeer& stranger, const std::string& why) {
-  ++strangers_.refused;
-  strangers_.last = other_side(stranger.connection->socket()) + ": " + why;
+  ++refused_connections_.refused;
+  refused_connections_.last = other_side(stranger.connection->socket()) + ": " + why;
 }
 
 void NetTransport::wake() noexcept {
@@ -266,7 +266,7 @@ void NetTransport::poll(std::chrono::microseconds timeout) {
   // A thread that is woken again and again still polls connections that are neither ready nor busy.
   const bool rests = !spun && (!woken_.load() || ++polls_without_look_ >= kBusyPolls);
   if (rests) {
-    settle_all();
+    register_all_events();
     sleep(end);
     work();
   }
@@ -354,7 +354,7 @@ bool NetTransport::step(NetPeer& peer) {
   bool moved = false;
   if (peer.stage == NetPeer::Stage::handshake) moved = shake_hands(peer);
   if (!peer.gone && peer.stage == NetPeer::Stage::open) moved = move(peer) || moved;
-  if (!peer.gone && !std::exchange(peer.unsettled, true)) unsettled_.push_back(peer.number);
+  if (!peer.gone && !std::exchange(peer.unregistered, true)) unregistered_.push_back(peer.number);
   return moved;
 }
 
@@ -380,7 +380,7 @@ bool NetTransport::shake_hands(NetPeer& peer) {
   peer.is_ring = peer.handshake->shares_memory();
   peer.handshake.reset();
   const int fd = peer.connection->socket().fd();
-  if (!peer.client) strangers_poller_.remove(fd);
+  if (!peer.client) unidentified_poller_.remove(fd);
   peer.stage = NetPeer::Stage::open;
   if (!peer.client) poller_.add(fd, peer.watched, peer.number), ++let_in_;
   deadlines_.erase(peer.number);
@@ -451,7 +451,7 @@ bool NetTransport::spin(Clock::time_point end, const std::atomic<std::uint32_t>&
 }
 
 // Registers the events that the peer waits for. False: there is something to do at once.
-bool NetTransport::settle(NetPeer& peer) {
+bool NetTransport::register_events(NetPeer& peer) {
   const bool shaking = peer.stage == NetPeer::Stage::handshake;
   const bool sends = shaking ? peer.handshake->wants_to_send() : !peer.sender.empty();
   short events = POLLOUT;
@@ -465,18 +465,18 @@ bool NetTransport::settle(NetPeer& peer) {
   return true;
 }
 
-void NetTransport::settle_all() {
-  for (const Peer number : std::exchange(unsettled_, {})) {
+void NetTransport::register_all_events() {
+  for (const Peer number : std::exchange(unregistered_, {})) {
     NetPeer* peer = find(number);
     if (!peer) continue;
-    peer->unsettled = false;
-    if (!settle(*peer)) make_ready(*peer);
+    peer->unregistered = false;
+    if (!register_events(*peer)) make_ready(*peer);
   }
 }
 
 std::chrono::nanoseconds NetTransport::time_to_sleep(Clock::time_point end) const {
   if (!ready_.empty() || !failures_.empty() || woken_.load()) return {};
-  if (!watches_strangers_) end = std::min(end, strangers_share_.next());
+  if (!watches_unidentified_) end = std::min(end, unidentified_share_.next());
   if (!deadlines_.empty()) end = std::min(end, deadlines_.begin()->second);
   return std::max(end - Clock::now(), Clock::duration::zero());
 }
@@ -495,7 +495,7 @@ void NetTransport::look_now_and_then() {
 
 void NetTransport::look(std::chrono::nanoseconds timeout) {
   polls_without_look_ = 0;
-  watch_strangers(let_in_ == 0 || watches_strangers_ || strangers_share_.allows(Clock::now()));
+  watch_unidentified(let_in_ == 0 || watches_unidentified_ || unidentified_share_.allows(Clock::now()));
   const auto found = poller_.wait(timeout);
   looked_ = Clock::now();
   for (const std::uint64_t number : found) {
@@ -503,22 +503,22 @@ void NetTransport::look(std::chrono::nanoseconds timeout) {
       wake_.clear();
       woken_.store(true);
     } else if (number == kStrangersNumber) {
-      progress_stranger();
+      progress_unidentified();
     } else if (NetPeer* peer = find(number)) {
       make_ready(*peer);
     }
   }
 }
 
-void NetTransport::watch_strangers(bool watch) {
-  if (std::exchange(watches_strangers_, watch) != watch)
-    poller_.change(strangers_poller_.fd(), watch ? POLLIN : 0, kStrangersNumber);
+void NetTransport::watch_unidentified(bool watch) {
+  if (std::exchange(watches_unidentified_, watch) != watch)
+    poller_.change(unidentified_poller_.fd(), watch ? POLLIN : 0, kStrangersNumber);
 }
 
 // Accepts one connection, or takes one step of a handshake, before other peers are handled again.
-void NetTransport::progress_stranger() {
+void NetTransport::progress_unidentified() {
   const auto begin = Clock::now();
-  for (const std::uint64_t number : strangers_poller_.wait({}, 1)) {
+  for (const std::uint64_t number : unidentified_poller_.wait({}, 1)) {
     if (number >= kFirstListener) {
       accept_from(listeners_[number - kFirstListener]);
     } else if (NetPeer* peer = find(number)) {
@@ -526,8 +526,8 @@ void NetTransport::progress_stranger() {
     }
   }
   const auto end = Clock::now();
-  strangers_share_.spend(begin, end);
-  if (let_in_ > 0 && !strangers_share_.allows(end)) watch_strangers(false);
+  unidentified_share_.spend(begin, end);
+  if (let_in_ > 0 && !unidentified_share_.allows(end)) watch_unidentified(false);
 }
 
 void NetTransport::accept_from(const Listener& listener) {
@@ -539,8 +539,8 @@ void NetTransport::accept_from(const Listener& listener) {
   if (fresh->connection) {
     accept_one(std::move(*fresh));
   } else {
-    ++strangers_.refused;
-    strangers_.last = "a process of another user of this host";
+    ++refused_connections_.refused;
+    refused_connections_.last = "a process of another user of this host";
   }
   closed_.clear();  // frees descriptors of closed peers at once, as no call is under way
 }
@@ -548,8 +548,9 @@ void NetTransport::accept_from(const Listener& listener) {
 void NetTransport::accept_one(NewConnection fresh) {
   if (accepted_ >= options_.max_connections) drop_oldest_unauthenticated();
   if (accepted_ >= options_.max_connections) {  // `fresh` is closed on return
-    ++strangers_.refused;
-    strangers_.last = other_side(fresh.connection->socket()) + ": there are max-connections already";
+    ++refused_connections_.refused;
+    refused_connections_.last =
+        other_side(fresh.connection->socket()) + ": there are max-connections already";
     return;
   }
   if (deadlines_.size() >= kMostUnauthenticated) drop_oldest_unauthenticated();
@@ -565,8 +566,8 @@ void NetTransport::accept_one(NewConnection fresh) {
 void NetTransport::make_room_for_a_descriptor(const Listener& listener) {
   spare_.close();
   if (const Socket refused = net_detail::accept_from(listener.socket)) {
-    ++strangers_.refused;
-    strangers_.last =
+    ++refused_connections_.refused;
+    refused_connections_.last =
         other_side(refused) + ": there are no descriptors left (ulimit -n, or LimitNOFILE of systemd)";
   }
   spare_ = Socket(open("/dev/null", O_RDONLY | O_CLOEXEC));

@@ -57,7 +57,7 @@ class Receiver {
 };
 
 // Connections that have ended before connected(): their peers were not authenticated, or broke the protocol.
-struct Strangers {
+struct RefusedConnections {
   std::uint64_t refused = 0;  // refused connections so far
   std::string last{};         // address of the last refused peer, and the reason
 };
@@ -91,8 +91,8 @@ class Transport {
   virtual KeyRoles roles_of(const std::string& key) const { return (void)key, net_detail::kAllRoles; }
 
   // Valid until the next poll(). "zmq" has none: ZeroMQ does not report them.
-  virtual const Strangers& strangers() const {
-    static const Strangers none;
+  virtual const RefusedConnections& refused_connections() const {
+    static const RefusedConnections none;
     return none;
   }
 

@@ -50,7 +50,7 @@ class OutputCall {
 };
 
 template <class Function, class... Args>
-NDArray call_with_place(const Function& function, Where where, const Args&... args) {
+NDArray call_with_site(const Function& function, Where where, const Args&... args) {
   constexpr bool kWithPlace = std::is_invocable_v<const Function&, const Args&..., Where>;
   static_assert(
       kWithPlace || std::is_invocable_v<const Function&, const Args&...>,
@@ -76,7 +76,7 @@ NDArray into(const ArrayArgument& out, const Function& function, const Args&... 
   (call.takes(args), ...);
   if constexpr (std::is_function_v<Function> || std::is_function_v<std::remove_pointer_t<Function>>)
     call.lend();
-  call.complete(operators_detail::call_with_place(function, out.where, args...));
+  call.complete(operators_detail::call_with_site(function, out.where, args...));
   return out.array;
 }
 

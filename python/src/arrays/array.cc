@@ -14,9 +14,9 @@
 #include <heddle/var_use.h>
 
 #include "arrays/array_parts.h"
+#include "call_site.h"
 #include "engine/engines.h"
 #include "errors.h"
-#include "place.h"
 
 namespace heddle::python {
 namespace {
@@ -27,7 +27,7 @@ PyTypeObject* array_type = nullptr;  // never freed
 
 // Calls function without the GIL; its ops have the current Python line as call site.
 template <class Function> nb::object computed(Function&& function) {
-  const Where where = python_place();
+  const Where where = python_call_site();
   const CallSite site(where);
   NDArray result;
   {
@@ -59,7 +59,7 @@ std::optional<DType> dtype_or_none(ArgumentOf of, nb::handle dtype) {
 }
 
 nb::object array(nb::handle object, nb::handle dtype, nb::handle device) {
-  const Where where = python_place();
+  const Where where = python_call_site();
   const CallSite site(where);
   const std::optional<DType> wanted = dtype_or_none({"array", "dtype"}, dtype);
   NDArray result = to_array({"array", "object"}, object, wanted, where);
@@ -78,7 +78,7 @@ nb::object array(nb::handle object, nb::handle dtype, nb::handle device) {
 
 nb::object as_array(nb::handle object, nb::handle dtype) {
   const std::optional<DType> wanted = dtype_or_none({"asarray", "dtype"}, dtype);
-  return wrap(to_array({"asarray", "object"}, object, wanted, python_place()));
+  return wrap(to_array({"asarray", "object"}, object, wanted, python_call_site()));
 }
 
 nb::object empty(nb::handle shape, nb::handle dtype, nb::handle device) {
@@ -175,10 +175,10 @@ void bind_properties(ArrayClass& type) {
       .def_prop_ro(
           "var",
           [](const NDArray& self) {
-            return PythonVar{self.var(), borrowed(self.engine())};
+            return PythonVar{self.var(), non_owning(self.engine())};
           },
           "What the engine orders ops on this array by.")
-      .def_prop_ro("engine", [](const NDArray& self) { return PythonEngine{borrowed(self.engine())}; })
+      .def_prop_ro("engine", [](const NDArray& self) { return PythonEngine{non_owning(self.engine())}; })
       .def_prop_rw(
           "requires_grad", [](const NDArray& self) { return requires_grad(self); },
           [](NDArray& self, bool on) { set_requires_grad(self, on); },
@@ -226,7 +226,7 @@ void bind_values(ArrayClass& type) {
       .def(
           "backward",
           [](const NDArray& self, nb::handle seed, bool keep_tape, bool create_graph) {
-            const Where where = python_place();
+            const Where where = python_call_site();
             const NDArray from =
                 seed.is_none() ? NDArray() : to_array({"backward", "seed"}, seed, self.dtype(), where);
             const ReleaseGil released;
@@ -299,7 +299,7 @@ void bind_copies(ArrayClass& type) {
           "fill",
           [](const NDArray& self, nb::handle value) {
             const Scalar scalar = to_scalar({"fill", "value"}, value);
-            const Where where = python_place();
+            const Where where = python_call_site();
             const ReleaseGil released;
             operators_detail::fill_with(self, scalar, where);
           },

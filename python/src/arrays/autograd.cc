@@ -9,8 +9,8 @@
 #include <heddle/autograd.h>
 
 #include "arrays/array.h"
+#include "call_site.h"
 #include "module.h"
-#include "place.h"
 
 namespace heddle::python {
 namespace {
@@ -63,7 +63,7 @@ std::vector<NDArray> arrays_in(const nb::list& list) {
 // Called by heddle.grad(), which converts single arrays to lists. None in the result: the input was not used.
 nb::list grad_of(const nb::list& outputs, const nb::list& inputs, const nb::list& seeds, bool keep_tape,
                  bool create_graph, bool allow_unused) {
-  const Where where = python_place();
+  const Where where = python_call_site();
   const std::vector<NDArray> from = arrays_in(outputs), to = arrays_in(inputs);
   const GradOptions options{arrays_in(seeds), keep_tape, create_graph, allow_unused};
   std::vector<NDArray> gradients;
@@ -141,7 +141,7 @@ std::vector<NDArray> gradients_in(const char* name, const nb::object& result, st
 
 nb::object record_operator(const nb::str& name, nb::object output, nb::handle inputs,
                            const nb::object& gradient, nb::handle saved) {
-  const Where where = python_place();
+  const Where where = python_call_site();
   const char* const named = interned(nb::handle(name));
   NDArray* const y = array_in(output);
   if (!y) refuse_type({"record", "output"}, output, "an NDArray");

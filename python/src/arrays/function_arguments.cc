@@ -7,7 +7,7 @@
 
 #include "arguments.h"
 #include "arrays/array.h"
-#include "place.h"
+#include "call_site.h"
 
 namespace heddle::python {
 namespace {

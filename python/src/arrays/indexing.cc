@@ -5,8 +5,8 @@
 #include <heddle/indexing.h>
 
 #include "arrays/array_parts.h"
+#include "call_site.h"
 #include "errors.h"
-#include "place.h"
 
 namespace heddle::python {
 namespace {
@@ -98,7 +98,7 @@ void assign_chosen(const NDArray& x, const std::vector<IndexKey>& keys, PyObject
 
 PyObject* get_item(PyObject* self, PyObject* key) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    const Where where = python_place();
+    const Where where = python_call_site();
     const NDArray& x = *array_in(self);
     const std::vector<IndexKey> keys = keys_of(key, where);
     if (!has_array(keys)) return wrap(view_at(x, keys, where)).release().ptr();
@@ -113,7 +113,7 @@ PyObject* get_item(PyObject* self, PyObject* key) {
 
 int set_item(PyObject* self, PyObject* key, PyObject* value) {
   return guarded<int>(-1, [&] {
-    const Where where = python_place();
+    const Where where = python_call_site();
     if (!value) raise(PyExc_TypeError, "elements of an array cannot be deleted");
     const NDArray& x = *array_in(self);
     const std::vector<IndexKey> keys = keys_of(key, where);

@@ -22,8 +22,8 @@
 #include "arguments.h"
 #include "arrays/array_parts.h"
 #include "arrays/numpy.h"
+#include "call_site.h"
 #include "engine/engines.h"
-#include "place.h"
 
 namespace heddle::python {
 namespace {
@@ -223,7 +223,7 @@ nb::object capsule_of(Tensor* (*lend)(const NDArray&, bool, Where), const NDArra
 
 nb::object dlpack(const NDArray& self, nb::handle stream, nb::handle max_version, nb::handle dl_device,
                   nb::handle copy) {
-  const Where where = python_place();
+  const Where where = python_call_site();
   if (!stream.is_none() && self.device().kind != DeviceKind::cuda) {
     raise(PyExc_ValueError, "__dlpack__: stream is for arrays of a GPU");
   }
@@ -338,7 +338,7 @@ NDArray from_capsule(nb::handle capsule, bool must_copy, bool may_copy, Where wh
 }
 
 nb::object from_dlpack_object(nb::handle source, nb::handle copy, nb::handle device) {
-  const Where where = python_place();
+  const Where where = python_call_site();
   if (!copy.is_none() && !PyBool_Check(copy.ptr())) {
     refuse_type({"from_dlpack", "copy"}, copy, "a bool or None");
   }
@@ -388,7 +388,7 @@ void make_writable(const NDArray& array) {
     return;
   }
   // Ops that read the array have to end as well: an op that mutates it runs after them.
-  const Where where = python_place();
+  const Where where = python_call_site();
   {
     const ReleaseGil released;
     engine.push([] {}, {.read = {array.var()}, .mutate = {array.var()}, .name = "wait for readers"}, where);

@@ -10,8 +10,8 @@
 
 #include "arguments.h"
 #include "arrays/array_parts.h"
+#include "call_site.h"
 #include "engine/engines.h"
-#include "place.h"
 
 namespace heddle::python {
 namespace {
@@ -93,7 +93,7 @@ nb::object beside(PyObject* array, PyObject* other) { return operand_beside(arra
 
 template <Name name, Binary function> PyObject* binary(PyObject* given_a, PyObject* given_b) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    const Where where = python_place();
+    const Where where = python_call_site();
     const nb::object a = beside(given_b, given_a), b = beside(given_a, given_b);
     constexpr ArgumentOf of = kOperand<name>;
     const std::optional<Operand> x = to_operand(of, a, where), y = to_operand(of, b, where);
@@ -117,7 +117,7 @@ NDArray matrix_product(const Operand& a, const Operand& b, Where where) {
 
 template <auto function> PyObject* unary(PyObject* self) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    const Where where = python_place();
+    const Where where = python_call_site();
     const NDArray& x = *array_in(self);
     NDArray result;
     {
@@ -134,7 +134,7 @@ using InPlace = const NDArray& (*)(const NDArray&, const Operand&);
 
 template <Name name, InPlace function> PyObject* in_place(PyObject* self, PyObject* other) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    const Where where = python_place();
+    const Where where = python_call_site();
     constexpr ArgumentOf of = kOperand<name>;
     const std::optional<Operand> value = to_operand(of, beside(self, other), where);
     if (!value) return not_implemented(of, other);

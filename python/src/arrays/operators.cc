@@ -10,8 +10,8 @@
 #include "arguments.h"
 #include "arrays/array.h"
 #include "arrays/function_arguments.h"
+#include "call_site.h"
 #include "objects.h"
-#include "place.h"
 
 namespace heddle::python {
 namespace {
@@ -60,7 +60,7 @@ PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject
     const NDArray* const out = function.has_out ? out_argument(info, given[size]) : nullptr;
     std::size_t used = size;  // arguments missing at the end have their defaults
     while (used && !given[used - 1]) --used;
-    const Where where = python_place();
+    const Where where = python_call_site();
     const CallSite site(where);
     const auto [values, generator] = call_values(info, given, used, where, info.result_dtype == "bool");
     OperatorValues results;

@@ -23,12 +23,12 @@
 
 #include "arguments.h"
 #include "arrays/array.h"
+#include "call_site.h"
 #include "engine/engines.h"
 #include "engine/graphs.h"
 #include "engine/interruptibly.h"
 #include "engine/python_op.h"
 #include "holders.h"
-#include "place.h"
 
 namespace heddle::python {
 namespace {
@@ -156,7 +156,7 @@ void shut_down() {
   for (const std::weak_ptr<Engine>& engine : engines()) {
     if (std::shared_ptr<Engine> living = engine.lock()) all.push_back(std::move(living));
   }
-  if (default_is_used) all.push_back(borrowed(default_engine()));
+  if (default_is_used) all.push_back(non_owning(default_engine()));
   for (const std::shared_ptr<Engine>& engine : all) {
     try {
       const PendingNote note(engine);
@@ -259,7 +259,7 @@ PythonGraph capture(const PythonEngine& self, nb::object fn) {
   if (!PyCallable_Check(fn.ptr())) refuse_type({"capture", "fn"}, fn, "what is callable");
   const CallsPython calling;
   const char* name = name_of_function(fn);
-  return {self.engine->capture([&] { fn(); }, name, python_place()), self.engine};
+  return {self.engine->capture([&] { fn(); }, name, python_call_site()), self.engine};
 }
 
 using EngineClass = nb::class_<PythonEngine>;
@@ -290,7 +290,7 @@ void bind_ops(EngineClass& type) {
       .def(
           "clear_error",
           [](const PythonEngine& self, nb::handle object) {
-            const Where where = python_place();
+            const Where where = python_call_site();
             const Var var = var_of("clear_error", *self.engine, object);
             const ReleaseGil released;
             self.engine->clear_error(var, where);
@@ -364,7 +364,7 @@ void bind_engine_class(nb::module_& m) {
 
 }  // namespace
 
-std::shared_ptr<Engine> borrowed(Engine& engine) { return {std::shared_ptr<void>(), &engine}; }
+std::shared_ptr<Engine> non_owning(Engine& engine) { return {std::shared_ptr<void>(), &engine}; }
 
 void default_engine_is_used() { default_is_used = true; }
 
@@ -434,7 +434,7 @@ void bind_engine(nb::module_& m) {
       [] {
         default_engine_is_used();
         const ReleaseGil released;
-        return PythonEngine{borrowed(default_engine())};
+        return PythonEngine{non_owning(default_engine())};
       },
       "The process's engine, made at first use.");
   m.def(
@@ -442,7 +442,7 @@ void bind_engine(nb::module_& m) {
       [] {
         default_engine_is_used();
         const ReleaseGil released;
-        return PythonEngine{borrowed(current_engine())};
+        return PythonEngine{non_owning(current_engine())};
       },
       "The engine that new arrays of this thread belong to.");
   m.def("is_capturing", &is_capturing);

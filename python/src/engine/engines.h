@@ -51,8 +51,8 @@ std::chrono::steady_clock::time_point after(ArgumentOf of, double seconds);
 // The engine of the innermost `with engine:` of this thread; null outside.
 std::shared_ptr<Engine> entered_engine();
 
-std::shared_ptr<Engine> borrowed(Engine& engine);  // a non-owning shared_ptr
-void default_engine_is_used();                     // the end of the process waits for the default engine
+std::shared_ptr<Engine> non_owning(Engine& engine);  // a non-owning shared_ptr
+void default_engine_is_used();                       // the end of the process waits for the default engine
 
 // As Engine::wait, called with the GIL, which is released meanwhile. On the main thread Ctrl-C ends it with
 // python_error. False if the var was not done after `seconds`. Errors name the failed op and its line.

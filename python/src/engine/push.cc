@@ -13,9 +13,9 @@
 
 #include "arguments.h"
 #include "arrays/array.h"
+#include "call_site.h"
 #include "engine/engines.h"
 #include "engine/python_op.h"
-#include "place.h"
 
 namespace heddle::python {
 namespace {
@@ -86,7 +86,7 @@ struct PushCall {
   PyObject* skipped;
   // Keeps the engine alive: other threads may destroy its Python object while the GIL is released.
   std::shared_ptr<Engine> engine;
-  Where where = python_place();
+  Where where = python_call_site();
 
   PushCall(const char* call, PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords)
       : list{call}, engine(nb::inst_ptr<PythonEngine>(self)->engine) {

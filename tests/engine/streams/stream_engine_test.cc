@@ -542,7 +542,7 @@ TEST_CASE("the checker sees work that is pending on a stream") {
     Stepped s;
     const Var x = s.engine.new_var();
     check::Record record;
-    auto touch = [&] { record.touched(x, check::Touch::read, [] { return "x"; }); };
+    auto touch = [&] { record.check_access(x, check::AccessKind::read, [] { return "x"; }); };
     record.pushed();
     s.engine.push_on(s.a, work([] {}), {.mutate = {x}});
     s.let_be();

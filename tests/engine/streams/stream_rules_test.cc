@@ -352,18 +352,18 @@ TEST_CASE("the checker holds the function of an op on a stream to its list, and 
   on_every_engine([](Engine& engine, Stream& a, Stream&) {
     const Var x = engine.new_var(), y = engine.new_var();
     check::Record record;
-    const auto touch = [&](check::Touch how) { record.touched(x, how, [] { return "x"; }); };
+    const auto touch = [&](check::AccessKind how) { record.check_access(x, how, [] { return "x"; }); };
     record.pushed();
     engine.push_on(a,
                    [&](Stream& stream) {
-                     touch(check::Touch::write);
-                     stream.enqueue([&] { touch(check::Touch::write); });
+                     touch(check::AccessKind::write);
+                     stream.enqueue([&] { touch(check::AccessKind::write); });
                    },
                    {.mutate = {x}});
     CHECK_NOTHROW(engine.wait(x));
-    engine.push_on(a, [&](Stream&) { touch(check::Touch::write); }, {.read = {x}, .mutate = {y}});
+    engine.push_on(a, [&](Stream&) { touch(check::AccessKind::write); }, {.read = {x}, .mutate = {y}});
     CHECK_THROWS_AS(engine.wait(y), UndeclaredAccess);
-    engine.push_on(a, [&](Stream&) { touch(check::Touch::read); }, {.mutate = {y}});
+    engine.push_on(a, [&](Stream&) { touch(check::AccessKind::read); }, {.mutate = {y}});
     CHECK_THROWS_AS(engine.wait(y), UndeclaredAccess);
     engine.clear_error(y);
   });

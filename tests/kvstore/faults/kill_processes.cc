@@ -36,7 +36,7 @@ void look_at(const StoreScheduler& scheduler, SchedulerBoard& board) {
   const StoreSchedulerStats stats = scheduler.stats();
   bool complete = stats.begun && stats.servers_here == kKillServers;
   for (int shard = 0; shard < static_cast<int>(stats.shards.size()); ++shard) {
-    const ShardPlace& place = stats.shards[static_cast<std::size_t>(shard)];
+    const ShardAssignment& place = stats.shards[static_cast<std::size_t>(shard)];
     complete = complete && place.primary == shard && place.backup >= 0 && place.synced;
   }
   board.complete = complete;

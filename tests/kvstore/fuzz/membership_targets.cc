@@ -44,21 +44,21 @@ bool run_members(Input input) {
   return run_message(input, decode_from_scheduler) || member;
 }
 
-const Enlist kServer{.role = Role::server,
-                     .number = 1,
-                     .servers = 2,
-                     .replicas = 2,
-                     .incarnation = 99,
-                     .address = "host:1",
-                     .process = "host, process 1"};
-const Enlist kWorker{.number = kAnyNumber, .workers = 2, .incarnation = 98, .job = "job"};
+const Registration kServer{.role = Role::server,
+                           .number = 1,
+                           .servers = 2,
+                           .replicas = 2,
+                           .incarnation = 99,
+                           .address = "host:1",
+                           .process = "host, process 1"};
+const Registration kWorker{.number = kAnyNumber, .workers = 2, .incarnation = 98, .job = "job"};
 
 std::vector<Bytes> member_seeds() {
   return {encode(kServer),
           encode(kWorker),
           encode(Heartbeat{.version = 3, .synced = {{0, 4}, {1, 5}}, .leaving = true}),
           encode(BackupLost{.shard = 1, .epoch = 5}),
-          encode(Depart{}),
+          encode(Unregister{}),
           encode(kViews, kOldestProtocol),
           encode(Registered{.number = 3, .servers = 4, .workers = 5, .heartbeat = 100, .cluster = 6}),
           encode(Refused{.retry = 100, .text = "why"}),
@@ -135,7 +135,7 @@ std::vector<Bytes> scheduler_seeds() {
     append_value(all, static_cast<std::uint8_t>(kMostPeers + 1));
     append_value(all, static_cast<std::uint8_t>(steps));
   };
-  Enlist other = kServer;
+  Registration other = kServer;
   other.number = 0, other.incarnation = 97;
   put(1, encode(kServer)), put(2, encode(other)), put(3, encode(kWorker)), pass(5);
   for (const std::uint64_t epoch : {1, 2}) {
@@ -144,7 +144,7 @@ std::vector<Bytes> scheduler_seeds() {
   }
   put(1, encode(Heartbeat{.version = 3, .leaving = true})), pass(10);
   put(2, {}), pass(200);
-  put(3, encode(Depart{})), pass(1);
+  put(3, encode(Unregister{})), pass(1);
   return {all};
 }
 

@@ -311,7 +311,7 @@ bool run_replica(Input input) {
   for (Parts& one : messages_in(Source(input))) {
     try {
       deliver(receiver, one);
-    } catch (const CannotFollow&) {
+    } catch (const ReplicaDiverged&) {
       return false;
     } catch (const Error&) {
       receiver.disconnected();

@@ -8,7 +8,7 @@
 #include "stores/update_rule.h"
 #include "transport/address.h"
 #include "wire/administration.h"
-#include "wire/job_terms.h"
+#include "wire/job_settings.h"
 #include "wire/messages.h"
 #include "wire/state_blob.h"
 
@@ -97,11 +97,12 @@ bool run_administration(Input input) {
       return false;
     }
   };
-  return run(decode_admin_wish) | run(decode_admin_answer);
+  return run(decode_admin_request) | run(decode_admin_answer);
 }
 
 std::vector<Bytes> administration_seeds() {
-  return {encode(AdminWish{}), encode(AdminWish{.newest = kProtocol + 1, .what = AdminWish::What::drain}),
+  return {encode(AdminRequest{}),
+          encode(AdminRequest{.newest = kProtocol + 1, .what = AdminRequest::What::drain}),
           encode(AdminAnswer{}), encode(AdminAnswer{.outcome = AdminAnswer::Outcome::part, .text = "text"})};
 }
 
@@ -136,8 +137,8 @@ bool run_address(const std::string& text) {
 
 bool run_terms(const std::string& text) {
   try {
-    const JobTerms terms = parse_job_terms(text);
-    want(parse_job_terms(with_placement(text, terms.placement)).placement == terms.placement,
+    const JobSettings terms = parse_job_settings(text);
+    want(parse_job_settings(with_placement(text, terms.placement)).placement == terms.placement,
          "a placement that changes");
     return true;
   } catch (const InvalidArgument&) {

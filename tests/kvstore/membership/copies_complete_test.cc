@@ -61,7 +61,7 @@ TEST_CASE("scheduler: copies that are complete again are no warning if a server 
   Node& first = *world.nodes[0];
   first.member.leave();
   world.pass(1s);
-  first.member.depart();
+  first.member.unregister();
   world.pass(1s);
   world.start_server(0);
   world.pass(200ms);

@@ -199,18 +199,18 @@ TEST_CASE("leading scheduler: what tells of a save waits for it, and is forgotte
   ToldKeeper keeper;
   LeadingScheduler scheduler(options, [] { return 7; });
   const SharedStore::Time now{1h};
-  const auto enlist = [&](Peer peer, Role role) {
+  const auto registration = [&](Peer peer, Role role) {
     scheduler.core()->connected(peer);
     scheduler.core()->received(
-        peer, encode(Enlist{.role = role, .incarnation = peer, .job = "job", .address = "a:1"}), now);
+        peer, encode(Registration{.role = role, .incarnation = peer, .job = "job", .address = "a:1"}), now);
   };
   CHECK(scheduler.follow(keeper, now).empty());
-  enlist(1, Role::worker);
+  registration(1, Role::worker);
   CHECK(scheduler.deliver(keeper).size() == 1);  // without views there is nothing to save
-  enlist(2, Role::server);
+  registration(2, Role::server);
   CHECK(scheduler.deliver(keeper).empty());
   CHECK(keeper.saves == 1);
-  enlist(3, Role::worker);
+  registration(3, Role::worker);
   CHECK(scheduler.deliver(keeper).empty());  // it has the views, which are not saved yet
   SUBCASE("it is saved") {
     keeper.done = 1;
@@ -223,7 +223,7 @@ TEST_CASE("leading scheduler: what tells of a save waits for it, and is forgotte
     CHECK(scheduler.deliver(keeper).empty());
     keeper.now = 2;
     scheduler.follow(keeper, now);
-    enlist(4, Role::worker);
+    registration(4, Role::worker);
     CHECK(scheduler.deliver(keeper).size() == 1);  // it does not wait for a save of the former term
   }
 }

@@ -26,18 +26,18 @@ Views some_views() {
 }
 
 std::vector<Bytes> of_members() {
-  return {encode(Enlist{.role = Role::server,
-                        .number = 3,
-                        .servers = 4,
-                        .workers = 5,
-                        .replicas = 2,
-                        .incarnation = 99,
-                        .cluster = 8,
-                        .version = 9,
-                        .job = "job",
-                        .address = "host:1",
-                        .process = "host, process 1"}),
-          encode(Heartbeat{.version = 3, .synced = {{0, 4}, {1, 5}}, .leaving = true}), encode(Depart{})};
+  return {encode(Registration{.role = Role::server,
+                              .number = 3,
+                              .servers = 4,
+                              .workers = 5,
+                              .replicas = 2,
+                              .incarnation = 99,
+                              .cluster = 8,
+                              .version = 9,
+                              .job = "job",
+                              .address = "host:1",
+                              .process = "host, process 1"}),
+          encode(Heartbeat{.version = 3, .synced = {{0, 4}, {1, 5}}, .leaving = true}), encode(Unregister{})};
 }
 
 std::vector<Bytes> of_schedulers() {
@@ -82,25 +82,25 @@ template <class Decode> void attack(const std::vector<Bytes>& messages, Decode d
 }  // namespace
 
 TEST_CASE("membership messages: all fields arrive") {
-  const auto enlist = std::get<Enlist>(decode_from_member(of_members()[0]));
-  CHECK(enlist.role == Role::server);
-  CHECK(enlist.number == 3);
-  CHECK(enlist.servers == 4);
-  CHECK(enlist.workers == 5);
-  CHECK(enlist.replicas == 2);
-  CHECK(enlist.incarnation == 99);
-  CHECK(enlist.cluster == 8);
-  CHECK(enlist.version == 9);
-  CHECK(enlist.job == "job");
-  CHECK(enlist.address == "host:1");
-  CHECK(enlist.process == "host, process 1");
+  const auto registration = std::get<Registration>(decode_from_member(of_members()[0]));
+  CHECK(registration.role == Role::server);
+  CHECK(registration.number == 3);
+  CHECK(registration.servers == 4);
+  CHECK(registration.workers == 5);
+  CHECK(registration.replicas == 2);
+  CHECK(registration.incarnation == 99);
+  CHECK(registration.cluster == 8);
+  CHECK(registration.version == 9);
+  CHECK(registration.job == "job");
+  CHECK(registration.address == "host:1");
+  CHECK(registration.process == "host, process 1");
   const auto heartbeat = std::get<Heartbeat>(decode_from_member(of_members()[1]));
   CHECK(heartbeat.version == 3);
   REQUIRE(heartbeat.synced.size() == 2);
   CHECK(heartbeat.synced[1].shard == 1);
   CHECK(heartbeat.synced[1].epoch == 5);
   CHECK(heartbeat.leaving);
-  CHECK(std::holds_alternative<Depart>(decode_from_member(of_members()[2])));
+  CHECK(std::holds_alternative<Unregister>(decode_from_member(of_members()[2])));
   const auto registered = std::get<Registered>(decode_from_scheduler(of_schedulers()[0]));
   CHECK(registered.number == 3);
   CHECK(registered.servers == 4);

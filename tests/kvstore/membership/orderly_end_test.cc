@@ -26,14 +26,14 @@ TEST_CASE("scheduler: servers that end as they were told to are no alarm, those 
     if (in_order) {
       a.member.leave(), b.member.leave();
       world.pass(100ms);
-      a.member.depart();
+      a.member.unregister();
     } else {
       world.kill(a);
     }
     world.pass(1s);
     CHECK(world.shard(0).primary == b.incarnation);
     CHECK(world.shard(1).backup == 0);
-    if (in_order) b.member.depart();
+    if (in_order) b.member.unregister();
     world.pass(1s);
     CHECK(world.core->stats().failovers == (in_order ? 0 : 1));
     using Names = std::vector<std::string>;

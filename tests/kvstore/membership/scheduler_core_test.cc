@@ -139,7 +139,7 @@ TEST_CASE("scheduler: what does not fit is refused with the reason") {
 TEST_CASE("scheduler: a large job that is waited for has a short text") {
   SchedulerCore core({.servers = 1}, {.cluster = 1, .servers = 1}, {});
   core.connected(1);
-  core.received(1, encode(Enlist{.workers = 1 << 16, .incarnation = 5, .job = "job"}), {});
+  core.received(1, encode(Registration{.workers = 1 << 16, .incarnation = 5, .job = "job"}), {});
   core.tick({});
   core.received(1, encode(Heartbeat{}), {});
   std::string text;
@@ -174,7 +174,7 @@ TEST_CASE(
   CHECK(world.shard(1).epoch == 5);
   const StoreSchedulerStats stats = world.core->stats();
   CHECK(stats.failovers == 1);
-  CHECK(stats.handed_back == 1);
+  CHECK(stats.returned == 1);
   CHECK(stats.lost == 0);
   CHECK(stats.shards[1].primary == 1);
   CHECK(stats.shards[1].synced);
@@ -215,7 +215,7 @@ TEST_CASE(
   CHECK(world.core->stats().shards[0].synced);
   world.pass(1s);
   CHECK(world.shard(1).primary == world.c->incarnation);  // a shard does not return to a server that leaves
-  world.b->member.depart();
+  world.b->member.unregister();
   world.pass(100ms);
   const Node& next = world.start_server(1);
   world.pass(200ms);
@@ -289,7 +289,7 @@ TEST_CASE("scheduler: a shard of servers that leave goes to the one that stays")
   world.sync();
   world.sync();
   for (std::uint32_t shard = 0; shard < 3; ++shard) CHECK(world.shard(shard).primary == world.a->incarnation);
-  world.b->member.depart(), world.c->member.depart();
+  world.b->member.unregister(), world.c->member.unregister();
   world.pass(1s);
   CHECK(world.core->stats().lost == 0);
 }
@@ -553,7 +553,7 @@ TEST_CASE("scheduler: with an old state file it refuses processes that know newe
 
 TEST_CASE("scheduler: a server that leaves is replaced at once") {
   Three world;
-  world.b->member.depart();
+  world.b->member.unregister();
   world.step_all();
   world.tick(10ms);
   CHECK(world.shard(1).primary == world.c->incarnation);
@@ -565,10 +565,10 @@ TEST_CASE("scheduler: a job of once is over when all its workers have left") {
   Node& first = world.start_worker(0, 2);
   Node& second = world.start_worker(1, 2);
   world.pass(200ms);
-  first.member.depart();
+  first.member.unregister();
   world.pass(1s);
   CHECK_FALSE(world.core->is_over());
-  second.member.depart();
+  second.member.unregister();
   world.pass(200ms);
   CHECK(world.core->is_over());
   CHECK(server.over);

@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 namespace {
 
 struct Total {
-  int programs = 0, kills = 0, schedulers = 0, servers = 0, workers = 0, failovers = 0, handed_back = 0,
+  int programs = 0, kills = 0, schedulers = 0, servers = 0, workers = 0, failovers = 0, returned = 0,
       lost = 0;
   int silences = 0, decided_lost = 0;
   double seconds = 0;  // simulated seconds
@@ -33,7 +33,7 @@ struct Total {
     workers += counts.killed_workers;
     silences += counts.pauses + counts.cut_off + counts.separated;
     failovers += counts.decisions.failovers;
-    handed_back += counts.decisions.handed_back;
+    returned += counts.decisions.returned;
     lost += cluster.is_lost();
     decided_lost += counts.decisions.lost;
     seconds += std::chrono::duration<double>(cluster.now().time_since_epoch()).count();
@@ -42,7 +42,7 @@ struct Total {
     return std::to_string(programs) + " programs, " + std::to_string(static_cast<long long>(seconds)) +
            " s; killed " + std::to_string(schedulers) + " schedulers, " + std::to_string(servers) +
            " servers, " + std::to_string(workers) + " workers; " + std::to_string(silences) + " silences; " +
-           std::to_string(failovers) + " failovers, " + std::to_string(handed_back) + " handed back; " +
+           std::to_string(failovers) + " failovers, " + std::to_string(returned) + " handed back; " +
            std::to_string(lost) + " programs have lost a shard";
   }
 };
@@ -67,7 +67,7 @@ TEST_CASE("replication: every acknowledged push counts once, whatever dies, is s
   MESSAGE("any faults: " << of_any_faults.text());
   if (programs < 100) return;
   for (const Total* total : {&of_single_faults, &of_any_faults})
-    CHECK((total->kills > 0 && total->failovers > 0 && total->handed_back > 0));
+    CHECK((total->kills > 0 && total->failovers > 0 && total->returned > 0));
   CHECK(of_any_faults.lost > 0);
 }
 

@@ -46,7 +46,8 @@ void SchedulerProcess::received(Peer peer, std::span<const std::byte> head, std:
   if (dead_) return;
   core_.received(peer, head, network_.now);
   const FromMember message = decode_from_member(head);
-  if (const auto* enlist = std::get_if<Enlist>(&message)) incarnations_[peer] = enlist->incarnation;
+  if (const auto* registration = std::get_if<Registration>(&message))
+    incarnations_[peer] = registration->incarnation;
   news_.insert(incarnations_[peer]);
   if (network_.below(4) != 0) deliver();
 }
@@ -70,7 +71,7 @@ void SchedulerProcess::deliver() {
   for (const ServerEvent& event : outbox.events) {
     on_event(event);
     counts_.failovers += event.name == "shard_failed_over";
-    counts_.handed_back += event.name == "shard_handed_back";
+    counts_.returned += event.name == "shard_handed_back";
     counts_.lost += event.name == "shard_lost";
   }
   for (auto& [peer, message] : outbox.messages) {

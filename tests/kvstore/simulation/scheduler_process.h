@@ -21,7 +21,7 @@ constexpr std::chrono::milliseconds kSchedulerTick{20};
 class SchedulerProcess final : public Process {
  public:
   struct Counts {
-    int failovers = 0, handed_back = 0, lost = 0;
+    int failovers = 0, returned = 0, lost = 0;
   };
   using File = std::vector<std::byte>;  // empty: no file
 

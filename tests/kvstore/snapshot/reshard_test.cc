@@ -18,7 +18,7 @@
 #include "message_of.h"
 #include "server/state/snapshots.h"
 #include "snapshot/snapshot_folder.h"
-#include "wire/job_terms.h"
+#include "wire/job_settings.h"
 #include "wire/state_blob.h"
 
 using namespace heddle;
@@ -61,7 +61,7 @@ class Servers {
   Servers(const std::string& folder, std::uint32_t count, const PlacementRule& rule = {},
           const std::string& optimizer = update_rule_text("sgd", {{"lr", 0.5}, {"momentum", 0.5}}),
           const std::vector<Value>& values = some_values()) {
-    Placer placer(rule, static_cast<int>(count));
+    KeyPlacer placer(rule, static_cast<int>(count));
     for (const Value& value : values) {
       const std::uint64_t bytes = 4 * value.elements.size();
       parts_[value.key] = placer.place({value.key, bytes, value.rows > 0 ? bytes / value.rows : 0});
@@ -76,7 +76,7 @@ class Servers {
           options, 1, hosts_.back()->core, [](ServerEvent::Level, const char*, const Snapshots::Fields&) {}));
       snapshots_.back()->restore(number);
       for (std::uint32_t rank = 0; rank < kWorkers; ++rank) {
-        Hello hello = hello_of(rank, kWorkers, job_terms_text("sync", rule.text()));
+        Hello hello = hello_of(rank, kWorkers, job_settings_text("sync", rule.text()));
         hello.server = number;
         hello.servers = count;
         hello.incarnation = 100 * count + rank;  // differs from former processes of the rank

@@ -20,7 +20,7 @@
 #include "connection/interfaces.h"
 #include "connection/socket.h"
 #include "files.h"
-#include "membership/stranger_log.h"
+#include "membership/refusal_log.h"
 #include "message_of.h"
 #include "transport/address.h"
 #include "transport/frame.h"
@@ -28,7 +28,7 @@
 
 using namespace heddle;
 using namespace heddle::net_detail;
-using heddle::kv_detail::StrangerLog;
+using heddle::kv_detail::RefusalLog;
 using namespace heddle::test;
 using namespace std::chrono_literals;
 
@@ -302,12 +302,12 @@ TEST_CASE("a process of this host that goes while it is let in was not refused")
     say_hello(socket);
   }
   for (int i = 0; i < 50; ++i) server->poll(1ms);
-  CHECK(server->strangers().refused == 0);
+  CHECK(server->refused_connections().refused == 0);
   { const auto socket = local_connection(address); }
   for (int i = 0; i < 50; ++i) server->poll(1ms);
-  const Strangers& strangers = server->strangers();
-  CHECK(strangers.refused == 1);  // a connection that sends nothing counts
-  CHECK(holds(strangers.last, "the other side has closed the connection"));
+  const RefusedConnections& refused_connections = server->refused_connections();
+  CHECK(refused_connections.refused == 1);  // a connection that sends nothing counts
+  CHECK(holds(refused_connections.last, "the other side has closed the connection"));
 }
 
 TEST_CASE("messages that come byte by byte, and in pieces") {
@@ -344,14 +344,14 @@ TEST_CASE("net: without descriptors new connections are refused, said once, and 
   for (const bool shared_memory : {true, false}) {
     CAPTURE(shared_memory);
     Pair pair({.shared_memory = shared_memory});
-    StrangerLog log;
+    RefusalLog log;
     auto now = std::chrono::steady_clock::now();
     {
       NoDescriptors none;
       for (std::uint64_t refused = 1; refused <= 3; ++refused) {
         if (refused == 1) none.free_one();  // for the refused connection
         const auto stranger = local_connection(pair.address);
-        pair.pump_until([&] { return pair.server->strangers().refused == refused; });
+        pair.pump_until([&] { return pair.server->refused_connections().refused == refused; });
         const auto event = log.look(*pair.server.transport, now += 1s);
         REQUIRE(event.has_value() == (refused == 1));
         if (event) CHECK(holds(event->fields.at(1).second, "there are no descriptors left"));

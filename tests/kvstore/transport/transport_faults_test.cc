@@ -350,7 +350,7 @@ TEST_CASE("connections beyond the limit are closed, and there is room again when
     CHECK(third.recorder.count(Seen::What::connected) == 0);
     CHECK(pair.server.recorder.count(Seen::What::connected) == 2);
     if (options.kind == "net")
-      CHECK(pair.server->strangers().last.ends_with("there are max-connections already"));
+      CHECK(pair.server->refused_connections().last.ends_with("there are max-connections already"));
     second.reset();
     pair.pump_until([&] { return pair.server.recorder.count(Seen::What::disconnected) == 1; });
     third->connect(pair.address);

@@ -23,7 +23,7 @@ StoreSchedulerOptions options_with_log(const ServerSettings& settings, Log& log)
   return options;
 }
 
-std::string place_of_state(const StoreSchedulerOptions& options) {
+std::string path_of_state(const StoreSchedulerOptions& options) {
   if (!options.etcd.urls.empty()) return options.etcd.urls + " " + options.etcd.prefix;
   return options.state_file.empty() ? "none" : options.state_file;
 }
@@ -49,7 +49,7 @@ class SchedulerService {
                  {"transport", options.transport},
                  {"servers", std::to_string(options.servers)},
                  {"workers", options.workers > 0 ? std::to_string(options.workers) : "any"},
-                 {"state", place_of_state(options)},
+                 {"state", path_of_state(options)},
                  {"version", std::to_string(scheduler_.stats().version)},
                  {"metrics", pages_ ? pages_->address() : "off"},
                  {"pid", std::to_string(::getpid())}}});

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kDataGoesHere = "HEDDLE_TRACE_DATA";
 
 // The position where a slice is drawn. Overlapping slices of a lane are in different rows.
-struct Place {
+struct Position {
   std::uint32_t slice, lane, row;
 };
 
@@ -40,8 +40,8 @@ class Page {
   // Lanes of asynchronous ops, by process and engine.
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint32_t> async_lanes_;
   std::vector<std::uint32_t> rows_;   // number of rows of each lane
-  std::vector<Place> places_;         // sorted by lane, row and start
-  std::vector<std::uint32_t> index_;  // for each slice: index into places_
+  std::vector<Position> positions_;   // sorted by lane, row and start
+  std::vector<std::uint32_t> index_;  // for each slice: index into positions_
   std::string out_;
 };
 
@@ -71,18 +71,18 @@ std::uint32_t Page::drawn_lane(const Slice& slice) const {
 
 void Page::place_slices() {
   for (std::uint32_t i = 0; i < trace_.slices.size(); ++i)
-    places_.push_back({i, drawn_lane(trace_.slices[i]), 0});
-  const auto key = [&](const Place& place) {
+    positions_.push_back({i, drawn_lane(trace_.slices[i]), 0});
+  const auto key = [&](const Position& place) {
     const Slice& slice = trace_.slices[place.slice];
     return std::tuple(place.lane, place.row, slice.start, -slice.duration, place.slice);
   };
-  const auto less = [&](const Place& a, const Place& b) { return key(a) < key(b); };
-  std::sort(places_.begin(), places_.end(), less);
+  const auto less = [&](const Position& a, const Position& b) { return key(a) < key(b); };
+  std::sort(positions_.begin(), positions_.end(), less);
   rows_.assign(lanes_.size(), 0);
   std::vector<std::int64_t> free_from;  // for each row: the time from which it is free
-  for (std::size_t i = 0; i < places_.size(); ++i) {
-    Place& place = places_[i];
-    if (i == 0 || places_[i - 1].lane != place.lane) free_from.clear();
+  for (std::size_t i = 0; i < positions_.size(); ++i) {
+    Position& place = positions_[i];
+    if (i == 0 || positions_[i - 1].lane != place.lane) free_from.clear();
     const Slice& slice = trace_.slices[place.slice];
     const auto row = std::find_if(free_from.begin(), free_from.end(),
                                   [&](std::int64_t time) { return time <= slice.start; });
@@ -93,9 +93,9 @@ void Page::place_slices() {
     free_from[place.row] = slice.end();
     rows_[place.lane] = std::max(rows_[place.lane], place.row + 1);
   }
-  std::sort(places_.begin(), places_.end(), less);
-  index_.resize(places_.size());
-  for (std::uint32_t i = 0; i < places_.size(); ++i) index_[places_[i].slice] = i;
+  std::sort(positions_.begin(), positions_.end(), less);
+  index_.resize(positions_.size());
+  for (std::uint32_t i = 0; i < positions_.size(); ++i) index_[positions_[i].slice] = i;
 }
 
 void Page::begin_numbers(const char* name) { out_ += std::string(",\"") + name + "\":["; }
@@ -119,7 +119,7 @@ void Page::write_list(const char* name, const std::vector<std::string>& texts) {
 // Eight numbers for each slice: lane, row, kind, name, where, sequence (-1: none), start, duration.
 void Page::write_slices() {
   begin_numbers("slices");
-  for (const Place& place : places_) {
+  for (const Position& place : positions_) {
     const Slice& slice = trace_.slices[place.slice];
     number(place.lane);
     number(place.row);

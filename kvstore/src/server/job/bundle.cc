@@ -56,12 +56,12 @@ void Job::push_many(std::uint32_t rank, const Request& request) {
 bool Job::replace_at_once(std::uint32_t rank, const Request& request, std::span<const std::byte> value,
                           StoredKey& key) {
   std::string why;
-  const bool may = !changes_.wanted && terms_.consistency.mode != Consistency::Mode::sync &&
+  const bool may = !changes_.wanted && job_settings_.consistency.mode != Consistency::Mode::sync &&
                    rule_.kind == UpdateRule::Kind::replace && request.clock == key.clock(rank) + 1 &&
                    !value.empty() && value.size() == key.bytes() && request.dtype == key.dtype() &&
                    !key.failures.has(rank) && !key.is_incoming(rank) && memory_.has_room(key.bytes(), why);
   if (!may) return false;
-  about_to_change(key);
+  copy_before_write(key);
   if (!key.replace(rank, value)) return false;
   ++changes_.count;
   count_push(rank, request);
@@ -105,7 +105,7 @@ bool Job::answer_bundle(const StoredKey* key, const WaitingRequest& waiting) {
   for (std::size_t i = waiting.request.offset; i-- > 0;) {
     StoredKey& one = key_of({.key = entries[i].key});
     if (one.failures.has(rank)) return fail(rank, waiting.request, one.failures.text(rank)), true;
-    if (one.lead(rank, entries[i].clock, terms_.consistency, pushing_)) continue;
+    if (one.lead(rank, entries[i].clock, job_settings_.consistency, pushing_)) continue;
     if (&one == key) return false;
     if (!key) check_waiting(one, rank);
     WaitingRequest later = waiting;
@@ -116,7 +116,7 @@ bool Job::answer_bundle(const StoredKey* key, const WaitingRequest& waiting) {
   for (const BundleEntry& entry : entries) {
     const StoredKey& one = key_of({.key = entry.key});
     if (one.failures.has(rank)) return fail(rank, waiting.request, one.failures.text(rank)), true;
-    worst = std::max(worst, one.lead(rank, entry.clock, terms_.consistency, pushing_).value_or(0));
+    worst = std::max(worst, one.lead(rank, entry.clock, job_settings_.consistency, pushing_).value_or(0));
     bytes += one.bytes();
   }
   const auto values = std::make_shared<std::vector<std::byte>>();

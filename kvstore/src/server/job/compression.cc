@@ -35,7 +35,7 @@ void Job::send_compressed(const WaitingRequest& waiting, const StoredKey& key) {
   // No copy is kept for a worker that is gone: it asks again when it is back.
   const bool room = worker.peer != 0 && memory_.has_room(key.bytes(), why);
   const auto has = static_cast<std::uint32_t>(waiting.request.bytes);
-  SentValues::Answer answer;
+  PullCache::Answer answer;
   try {
     answer = worker.sent.answer(key, *codec_of(waiting.request), has, room);
   } catch (const std::bad_alloc&) {

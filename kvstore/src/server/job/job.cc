@@ -18,7 +18,7 @@ constexpr std::uint64_t kMostStates = 8, kStateHeads = 64 << 10;
 std::string text_of(const std::string& terms, const std::string& others, std::size_t workers,
                     std::uint32_t servers) {
   const bool hides =
-      parse_job_terms(terms).placement == "hash" && parse_job_terms(others).placement != "hash";
+      parse_job_settings(terms).placement == "hash" && parse_job_settings(others).placement != "hash";
   return terms + (hides ? ", placement hash" : "") + ", " + std::to_string(workers) + " workers, " +
          std::to_string(servers) + " servers";
 }
@@ -44,7 +44,7 @@ Job::Job(const Hello& hello, std::uint64_t incarnation, MemoryLimits limits, std
     : name_(hello.job),
       consistency_text_(hello.consistency),
       incarnation_(incarnation),
-      terms_(parse_job_terms(hello.consistency)),
+      job_settings_(parse_job_settings(hello.consistency)),
       servers_(hello.servers),
       counters_(counters),
       out_(out),
@@ -96,7 +96,7 @@ Peer Job::join(const Hello& hello, Peer peer, Clock::time_point now) {
     collective_.erase(hello.rank);
     for (const auto& key : keys_) {
       if (!key->failures.of_pushes.contains(hello.rank)) continue;
-      about_to_change(*key);
+      copy_before_write(*key);
       key->failures.of_pushes.erase(hello.rank);
     }
   }
@@ -108,10 +108,10 @@ Peer Job::join(const Hello& hello, Peer peer, Clock::time_point now) {
   worker.left = false;
   worker.last_seen = now;
   worker.stats.connected = true;
-  const bool rounds = terms_.consistency.mode == Consistency::Mode::sync;
+  const bool rounds = job_settings_.consistency.mode == Consistency::Mode::sync;
   if (rounds ? another : away) {
     for (const auto& key : keys_) {
-      about_to_change(*key);
+      copy_before_write(*key);
       rounds ? key->replaced(hello.rank) : key->rejoin(hello.rank, required_);
     }
   }
@@ -209,9 +209,9 @@ void Job::after_change_of_workers() {
 void Job::go_on_with_keys() {
   for (std::uint32_t rank = 0; rank < workers_.size(); ++rank)
     pushing_[rank] = required_[rank] && !collective_.contains(rank);
-  for (StoredKey* const key : std::exchange(listed_, {})) {
-    key->listed = false;
-    about_to_change(*key);
+  for (StoredKey* const key : std::exchange(keys_with_waiters_, {})) {
+    key->is_tracked = false;
+    copy_before_write(*key);
     counters_.rounds += static_cast<std::uint64_t>(key->complete_rounds(rule_, pushing_));
     memory_.recount(*key);
     answer_waiting(*key);
@@ -221,11 +221,11 @@ void Job::go_on_with_keys() {
   }
 }
 
-// Adds the key to listed_, keys with pushes or requests that wait: they are looked at if a worker is gone.
+// Adds the key to keys_with_waiters_, keys with pushes or requests that wait: they are looked at if a worker is gone.
 void Job::list(StoredKey& key) {
-  if (key.listed || !key.has_waiting()) return;
-  key.listed = true;
-  listed_.push_back(&key);
+  if (key.is_tracked || !key.has_waiting()) return;
+  key.is_tracked = true;
+  keys_with_waiters_.push_back(&key);
 }
 
 StoredKey& Job::key_of(const Request& request) {
@@ -248,9 +248,9 @@ StoredKey& Job::key_for_init(const Request& request) {
     keys_.push_back(std::make_unique<StoredKey>(request.text, request.dtype, request.bytes, workers_.size()));
     memory_.use_overhead(StoredKey::overhead(request.text.size(), workers_.size()));
     keys_.back()->set_whole({.bytes = request.clock, .rows = request.key});
-    if (terms_.is_ordered()) {
-      keys_.back()->set_place(place_of(request));
-      places_[place_of(request)] = keys_.back().get();
+    if (job_settings_.is_ordered()) {
+      keys_.back()->set_init_index(init_index_of(request));
+      by_init_index_[init_index_of(request)] = keys_.back().get();
     }
     Request init{.kind = Kind::init,
                  .dtype = request.dtype,
@@ -356,7 +356,7 @@ void Job::init(std::uint32_t rank, const Request& request, std::size_t payload) 
     if (!key.is_incoming(rank) || !key.arrived(rank, request.offset, payload)) return;
     changed_value(rank, request, key);
     forget_incoming(key, rank);
-    about_to_change(key);
+    copy_before_write(key);
     key.set_value(key.take_incoming(rank));
     memory_.recount(key);
     answer_waiting(key);
@@ -387,7 +387,7 @@ void Job::push(std::uint32_t rank, const Request& request, std::size_t payload) 
     if (request.bytes == 0 && !begin_push(rank, request, key, payload)) return;
     if (!key.is_incoming(rank) || !key.arrived(rank, request.offset, payload)) return;
     key.check_incoming(rank);
-    if (std::string why; !promise_state(rank, request, key, push.state_bytes, why))
+    if (std::string why; !reserve_state(rank, request, key, push.state_bytes, why))
       return refuse_push(rank, request, key, why, true);
     changed_value(rank, request, key);
     forget_incoming(key, rank);
@@ -399,8 +399,8 @@ void Job::push(std::uint32_t rank, const Request& request, std::size_t payload) 
   }
   count_push(rank, request);
   const std::weak_ptr<const void> former = former_value(key);
-  about_to_change(key);
-  key.push(rank, std::move(push), terms_.consistency, rule_, pushing_);
+  copy_before_write(key);
+  key.push(rank, std::move(push), job_settings_.consistency, rule_, pushing_);
   count_former(counters_.held, key, former);
   counters_.rounds += key.rounds() - rounds;
   memory_.recount(key);
@@ -506,7 +506,8 @@ bool Job::answer(StoredKey& key, const WaitingRequest& waiting) {
     out_.push_back({workers_[rank].peer, std::move(reply)});
     return true;
   }
-  const std::optional<std::uint64_t> lead = key.lead(rank, request.clock, terms_.consistency, pushing_);
+  const std::optional<std::uint64_t> lead =
+      key.lead(rank, request.clock, job_settings_.consistency, pushing_);
   if (!lead) return false;
   if (request.kind == Kind::get_state) {
     if (!has_room_for_answer(waiting, key, key.state_bytes())) return true;

@@ -11,7 +11,7 @@
 #include <heddle/server.h>
 
 #include "server/job/job_memory.h"
-#include "wire/job_terms.h"
+#include "wire/job_settings.h"
 
 namespace heddle::kv_detail {
 
@@ -77,7 +77,7 @@ class Job {
   void changed(std::uint32_t rank, const Request& request, const Payload& whole = {});
   void changed_value(std::uint32_t rank, const Request& request, const StoredKey& key);
   void fail_key(StoredKey& key, const std::string& why);
-  void about_to_change(const StoredKey& key);  // copies the key for snapshots that are being collected
+  void copy_before_write(const StoredKey& key);  // copies the key for snapshots that are being collected
   void after_change_of_workers();
   void go_on_with_keys();
   void answer_waiting(StoredKey& key);
@@ -117,12 +117,12 @@ class Job {
   bool has_room_for_answer(const WaitingRequest& waiting, const StoredKey& key, std::uint64_t bytes);
   void list(StoredKey& key);
   std::uint64_t state_needed(const Request& request, const StoredKey& key);
-  bool promise_state(Rank rank, const Request&, StoredKey&, std::uint64_t& rows, std::string& why);
-  void promise_waiting(StoredKey& key);
+  bool reserve_state(Rank rank, const Request&, StoredKey&, std::uint64_t& rows, std::string& why);
+  void reserve_for_waiting(StoredKey& key);
 
   const std::string name_, consistency_text_;
   const std::uint64_t incarnation_;
-  const JobTerms terms_;
+  const JobSettings job_settings_;
   const std::uint32_t servers_;
   Counters& counters_;
   std::vector<Outgoing>& out_;
@@ -136,9 +136,9 @@ class Job {
   std::uint64_t settings_ = 0, collectives_ = 1;  // counts of settings and collectives, see Kind::resume
   StateSizes state_sizes_{};
   std::vector<std::unique_ptr<StoredKey>> keys_;  // by index: the number without its generation
-  std::vector<StoredKey*> listed_{};              // all keys with pushes or requests that wait; maybe others
+  std::vector<StoredKey*> keys_with_waiters_{};   // all keys with pushes or requests that wait; maybe others
   std::unordered_map<std::string, std::uint32_t> numbers_;
-  std::unordered_map<std::uint32_t, StoredKey*> places_;  // keys by StateKey::place, if they have one
+  std::unordered_map<std::uint32_t, StoredKey*> by_init_index_;  // keys by StateKey::place, if they have one
   std::string restored_;  // time of the snapshot that was restored; empty: none
   std::uint8_t generation_ = 0;
   std::map<std::uint32_t, Request> collective_;  // pending barriers or set_optimizers, by rank

@@ -33,7 +33,7 @@ void Job::changed_value(std::uint32_t rank, const Request& request, const Stored
   changed(rank, request, {owner, {owner->data<const std::byte>(), key.incoming_bytes(rank)}});
 }
 
-void Job::about_to_change(const StoredKey& key) {
+void Job::copy_before_write(const StoredKey& key) {
   for (StateSaver* const one : changes_.savers) one->keep(*this, key);
 }
 
@@ -72,7 +72,7 @@ void Job::promoted(Clock::time_point now) {
     worker.last_seen = now;
     drop_incoming(rank);
   }
-  for (StoredKey* const key : listed_) take_waiting(*key);
+  for (StoredKey* const key : keys_with_waiters_) take_waiting(*key);
 }
 
 }  // namespace heddle::kv_detail

@@ -91,18 +91,18 @@ std::string Job::perform_collective() {
   weights_ = known == collective_.end() ? 0 : known->second.clock;
   state_sizes_.clear();
   for (const auto& key : keys_) {
-    about_to_change(*key);
+    copy_before_write(*key);
     key->reset_optimizer();
     memory_.recount(*key);
   }
-  for (StoredKey* const key : listed_) promise_waiting(*key);
+  for (StoredKey* const key : keys_with_waiters_) reserve_for_waiting(*key);
   return {};
 }
 
 // Reserves memory for state that waiting pushes will make: a change of the rule changes its size.
-void Job::promise_waiting(StoredKey& key) {
+void Job::reserve_for_waiting(StoredKey& key) {
   const std::uint64_t before = key.counted.total();
-  key.promise_waiting(rule_, state_sizes_.of(rule_, key.dtype()));
+  key.reserve_for_waiting(rule_, state_sizes_.of(rule_, key.dtype()));
   const std::uint64_t after = key.memory().total();
   if (std::string why; after > before && !memory_.has_room(after - before, why))
     return fail_key(key, "key " + key.name() + ": " + why);

@@ -37,7 +37,7 @@ void Job::forget_buffers(Worker& worker) {
 // Forgets the worker's requests: it repeats those without an answer.
 void Job::forget_requests(std::uint32_t rank) {
   drop_incoming(rank);
-  for (StoredKey* const key : listed_) {
+  for (StoredKey* const key : keys_with_waiters_) {
     const std::vector<WaitingRequest>& all = key->waiting();
     const auto is_mine = [rank](const WaitingRequest& one) { return one.rank == rank; };
     if (std::none_of(all.begin(), all.end(), is_mine)) continue;
@@ -90,7 +90,7 @@ bool Job::begin_push(std::uint32_t rank, const Request& request, StoredKey& key,
     try {
       key.begin_incoming(rank, request);
       workers_[rank].incoming.push_back(&key);
-      if (state > 0) key.promise_state(key.memory().state + state);
+      if (state > 0) key.reserve_state(key.memory().state + state);
       memory_.recount(key);
       return true;
     } catch (const std::bad_alloc&) {
@@ -114,12 +114,12 @@ std::uint64_t Job::state_needed(const Request& request, const StoredKey& key) {
 }
 
 // Reserves memory for state that a complete push will make, or sets `why`. `rows`: bytes for its rows.
-bool Job::promise_state(std::uint32_t rank, const Request& request, StoredKey& key, std::uint64_t& rows,
+bool Job::reserve_state(std::uint32_t rank, const Request& request, StoredKey& key, std::uint64_t& rows,
                         std::string& why) {
   rows = request.row_bytes > 0 ? key.row_state_bytes(rank, rule_) : 0;
   const std::uint64_t more = rows + state_needed(request, key);
   if (more > 0 && !make_room(more, why)) return false;
-  if (more > rows) key.promise_state(key.memory().state + more - rows);
+  if (more > rows) key.reserve_state(key.memory().state + more - rows);
   return true;
 }
 
@@ -130,7 +130,8 @@ void Job::refuse_push(std::uint32_t rank, const Request& request, StoredKey& key
   const std::string why = "key " + key.name() + ", worker " + std::to_string(rank) + ": " + room;
   drop_incoming(key, rank);
   // In a round without this push, workers would be at different rounds: the key fails.
-  if (request.kind == Kind::push && terms_.consistency.mode == Consistency::Mode::sync) fail_key(key, why);
+  if (request.kind == Kind::push && job_settings_.consistency.mode == Consistency::Mode::sync)
+    fail_key(key, why);
   tell_refused(rank, request, key, why, last);
 }
 
@@ -150,7 +151,7 @@ void Job::tell_refused(std::uint32_t rank, const Request& request, StoredKey& ke
 void Job::fail_key(StoredKey& key, const std::string& why) {
   changes_.add(
       {.kind = Record::Kind::fail_key, .job = name_, .number = numbers_.at(key.name()), .text = why});
-  about_to_change(key);
+  copy_before_write(key);
   key.failures.set(why);
   key.drop_pushes();
   memory_.recount(key);
@@ -201,8 +202,8 @@ bool Job::fail_refused(std::uint32_t rank, const Request& request, const StoredK
 void Job::clear_errors(std::uint32_t rank) {
   for (const auto& key : keys_) {
     if (!key->failures.has(rank)) continue;
-    about_to_change(*key);
-    key->clear_failure(rank, terms_.consistency);
+    copy_before_write(*key);
+    key->clear_failure(rank, job_settings_.consistency);
     memory_.recount(*key);
     answer_waiting(*key);
   }

@@ -12,7 +12,7 @@ std::string number(std::uint32_t place) { return "number " + std::to_string(std:
 
 std::string problem(std::uint32_t rank, const Request& request, const StoredKey& other) {
   return "key " + request.text + ": worker " + std::to_string(rank) + " initialises it as " +
-         number(place_of(request)) + " of its keys, other workers " +
+         number(init_index_of(request)) + " of its keys, other workers " +
          (other.name() == request.text ? "as " + number(other.place())
                                        : "have key " + other.name() + " there");
 }
@@ -21,14 +21,14 @@ std::string problem(std::uint32_t rank, const Request& request, const StoredKey&
 
 // The key that contradicts this one's position in the order; null: none.
 StoredKey* Job::out_of_order(const Request& request) const {
-  if (!terms_.is_ordered()) return nullptr;
-  const std::uint32_t place = place_of(request);
+  if (!job_settings_.is_ordered()) return nullptr;
+  const std::uint32_t place = init_index_of(request);
   if (const auto found = numbers_.find(request.text); found != numbers_.end()) {
     StoredKey* const key = keys_[found->second & kKeyIndex].get();
     return key->place() == place ? nullptr : key;
   }
-  const auto taken = places_.find(place);
-  return taken == places_.end() ? nullptr : taken->second;
+  const auto taken = by_init_index_.find(place);
+  return taken == by_init_index_.end() ? nullptr : taken->second;
 }
 
 // True: the init is refused, now or at its last piece. As long as the other key has no value, nobody knows
@@ -37,7 +37,7 @@ bool Job::fail_out_of_order(std::uint32_t rank, const Request& request, std::siz
   StoredKey* const other = out_of_order(request);
   if (!other) return false;
   if (payload > 0 && !is_last(request, payload)) return true;
-  const std::string why = problem(rank, request, *other) + ". With the placement " + terms_.placement +
+  const std::string why = problem(rank, request, *other) + ". With the placement " + job_settings_.placement +
                           " all workers have to initialise the same keys in the same order";
   if (!other->has_value()) fail_waiting(*other, why);
   fail(rank, request, why);

@@ -39,7 +39,7 @@ void Job::set_state(std::uint32_t rank, const Request& request, std::size_t payl
     } else if (has_room(0)) {
       const StateArrays state = decode_state(*whole);
       if (has_room(row_slot_bytes(state, *whole, request.row_bytes))) {
-        about_to_change(key);
+        copy_before_write(key);
         key.set_state(rule_, state, request.row_bytes);
       }
     }
@@ -50,7 +50,7 @@ void Job::set_state(std::uint32_t rank, const Request& request, std::size_t payl
   if (!why.empty()) return fail(rank, request, "key " + key.name() + ": " + why);
   worker.state_set = request.number;
   ++settings_;
-  key.promise_waiting(rule_, state_sizes_.of(rule_, key.dtype()));
+  key.reserve_for_waiting(rule_, state_sizes_.of(rule_, key.dtype()));
   memory_.recount(key);
   changed(rank, request, {whole, *whole});
   done(rank, request);

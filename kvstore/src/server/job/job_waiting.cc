@@ -79,13 +79,13 @@ std::string JobWaits::text_of(std::uint32_t rank) const {
     const char* const call = mine->second.kind == Kind::barrier ? "a barrier" : "a set_optimizer";
     return call + (" that " + names_of(others)) + (others.size() == 1 ? " has" : " have") + " not called";
   }
-  for (const StoredKey* const key : job_.listed_) {
+  for (const StoredKey* const key : job_.keys_with_waiters_) {
     for (const auto& [who, request, rows] : key->waiting()) {
       if (who != rank) continue;
       if (!key->has_value()) return "the value of key " + key->name() + ", which worker 0 initialises";
       const bool is_bundle = request.kind == Kind::pull_many;
       const std::uint64_t clock = is_bundle ? request.entries[request.offset - 1].clock : request.clock;
-      others = key->behind(rank, clock, job_.terms_.consistency, job_.pushing_);
+      others = key->behind(rank, clock, job_.job_settings_.consistency, job_.pushing_);
       if (!others.empty()) return "a push of key " + key->name() + " by " + names_of(others);
     }
   }

@@ -8,8 +8,8 @@
 #include <heddle/server.h>
 
 #include "server/job/outgoing.h"
+#include "server/job/pull_cache.h"
 #include "server/job/row_lists.h"
-#include "server/job/sent_values.h"
 
 namespace heddle::kv_detail {
 
@@ -56,7 +56,7 @@ struct JobWorker {
   std::string state_refusal{};         // why the set_state is refused; empty: accepted
   std::vector<std::byte> bundle{};     // the values of a push_many
   RowLists row_lists{};                // lists of rows of the worker's pulls
-  SentValues sent{};                   // values sent to the worker by compressed pulls
+  PullCache sent{};                    // values sent to the worker by compressed pulls
   std::vector<StoredKey*> incoming{};  // keys with a value that is being received
   std::uint64_t waiting = 0;           // number of the worker's requests that wait at keys
   std::uint64_t waiting_bytes = 0;     // bytes of the lists of rows of the requests that wait

@@ -46,7 +46,7 @@ std::string no_room_for_overhead(std::uint64_t more, MemoryLimits limits, std::u
 constexpr std::size_t kMostAhead = 1 << 14;
 
 // Position of an init in the worker's order of keys: the number of keys that it initialised before.
-inline std::uint32_t place_of(const Request& init) {
+inline std::uint32_t init_index_of(const Request& init) {
   return static_cast<std::uint32_t>(-static_cast<std::int64_t>(init.priority));
 }
 

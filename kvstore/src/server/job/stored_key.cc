@@ -60,7 +60,7 @@ void StoredKey::drop_pushes() {
     if (!workers_[rank].pushes.empty()) failures.push_failed(rank);
     while (!workers_[rank].pushes.empty()) pop_push(rank);
   }
-  promised_state_ = 0;
+  reserved_state_ = 0;
 }
 
 void StoredKey::add_push(std::uint32_t rank, Push push) {
@@ -242,7 +242,7 @@ std::vector<std::uint32_t> StoredKey::behind(std::uint32_t rank, std::uint64_t c
 }
 
 KeyMemory StoredKey::memory() const {
-  return {has_value() ? bytes() : 0, std::max(state_bytes_, promised_state_), waiting_bytes_};
+  return {has_value() ? bytes() : 0, std::max(state_bytes_, reserved_state_), waiting_bytes_};
 }
 
 bool StoredKey::is_other_whole(const Request& init) const {
@@ -282,7 +282,7 @@ void StoredKey::reset_optimizer() {
   optimizer_ = nullptr;
   row_optimizer_ = nullptr;
   matrix_rows_ = 0;
-  promised_state_ = 0;
+  reserved_state_ = 0;
   count_state();
 }
 

@@ -38,9 +38,9 @@ class StoredKey {
   std::int64_t size() const { return value_.size(); }
   const WholeValue& whole() const { return whole_; }
   void set_whole(const WholeValue& whole) { whole_ = whole; }
-  bool is_other_whole(const Request& init) const;  // true if the part is of a value of another size
-  std::uint32_t place() const { return place_; }   // see StateKey::place
-  void set_place(std::uint32_t place) { place_ = place; }
+  bool is_other_whole(const Request& init) const;      // true if the part is of a value of another size
+  std::uint32_t place() const { return init_index_; }  // see StateKey::place
+  void set_init_index(std::uint32_t place) { init_index_ = place; }
   bool has_value() const { return value_.defined(); }
   // The present value. It does not change as long as somebody holds the payload.
   Payload value() const { return value_.payload(); }
@@ -48,8 +48,8 @@ class StoredKey {
   std::uint64_t rounds() const { return rounds_; }
   std::uint64_t clock(std::uint32_t rank) const { return workers_[rank].clock; }
   KeyMemory memory() const;
-  KeyMemory counted{};  // memory() as JobMemory has counted it
-  bool listed = false;  // the key is in Job::listed_
+  KeyMemory counted{};      // memory() as JobMemory has counted it
+  bool is_tracked = false;  // the key is in Job::keys_with_waiters_
   bool has_waiting() const { return pushes_waiting_ > 0 || !waiting_.empty(); }
   KeyFailures failures{};
   // If the key has failed, drops pushes that wait for a round, which others have failed to complete.
@@ -104,12 +104,12 @@ class StoredKey {
   // Bytes of all state once a push of a whole value has been applied.
   std::uint64_t whole_state_bytes(const StateSize& size) const;
   // Reserves memory: at least this much counts as state from now on.
-  void promise_state(std::uint64_t bytes) { promised_state_ = std::max(promised_state_, bytes); }
+  void reserve_state(std::uint64_t bytes) { reserved_state_ = std::max(reserved_state_, bytes); }
   // Bytes of state that received rows will add, those of an incoming push of `rank` or of one that waits.
   std::uint64_t row_state_bytes(std::uint32_t rank, const UpdateRule& rule) const;
   std::uint64_t row_state_bytes(const NDArray& rows, std::int64_t width, const UpdateRule& rule) const;
   // Reserves memory for state that waiting pushes will add, after a change of the optimizer or its state.
-  void promise_waiting(const UpdateRule& rule, const StateSize& size);
+  void reserve_for_waiting(const UpdateRule& rule, const StateSize& size);
 
  private:
   friend class StateSaver;  // defined in state_saver.h
@@ -137,12 +137,12 @@ class StoredKey {
   std::string name_;
   StoredValue value_;
   WholeValue whole_{};
-  std::uint32_t place_ = StateKey::kNoPlace;
+  std::uint32_t init_index_ = StateKey::kNoIndex;
   std::unique_ptr<Optimizer> optimizer_;
   std::int64_t matrix_rows_ = 0;  // rows of the matrix that optimizer_ updates; 0: it has one dimension
   std::unique_ptr<RowOptimizer> row_optimizer_;  // instead of optimizer_, if only rows were updated
   mutable bool state_shared_ = false;            // a StateSaver may hold the storage of optimizer_'s state
-  std::uint64_t state_bytes_ = 0, promised_state_ = 0, waiting_bytes_ = 0, pushes_waiting_ = 0, rounds_ = 0;
+  std::uint64_t state_bytes_ = 0, reserved_state_ = 0, waiting_bytes_ = 0, pushes_waiting_ = 0, rounds_ = 0;
   std::vector<OfWorker> workers_;  // by rank
   std::vector<WaitingRequest> waiting_;
 };

@@ -238,7 +238,7 @@ std::uint64_t StoredKey::row_state_bytes(const NDArray& rows, std::int64_t width
   }
 }
 
-void StoredKey::promise_waiting(const UpdateRule& rule, const StateSize& size) {
+void StoredKey::reserve_for_waiting(const UpdateRule& rule, const StateSize& size) {
   for (OfWorker& worker : workers_) {
     for (Push& push : worker.pushes) {
       if (push.rows.defined()) {
@@ -246,7 +246,7 @@ void StoredKey::promise_waiting(const UpdateRule& rule, const StateSize& size) {
         push.state_bytes = row_state_bytes(push.rows, push.value.shape()[1], rule);
         waiting_bytes_ += push.state_bytes;
       } else if (!push.overwrite) {
-        promise_state(whole_state_bytes(size));
+        reserve_state(whole_state_bytes(size));
       }
     }
   }

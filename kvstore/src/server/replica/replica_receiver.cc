@@ -38,7 +38,7 @@ std::span<std::byte> ReplicaReceiver::memory_for(const ReplicaMessage& message, 
   try {
     return core_->memory_for(decode_record(message.inner, bytes), bytes);
   } catch (const std::exception& error) {
-    throw CannotFollow(error.what());
+    throw ReplicaDiverged(error.what());
   }
 }
 
@@ -74,7 +74,7 @@ void ReplicaReceiver::apply(const ReplicaMessage& message, std::size_t payload, 
     core_->apply(decode_record(message.inner, payload), payload, now);
     core_->take_outbox();
   } catch (const std::exception& error) {
-    throw CannotFollow(error.what());
+    throw ReplicaDiverged(error.what());
   }
   applied_ = message.number;
   answer(ReplicaKind::applied, applied_);

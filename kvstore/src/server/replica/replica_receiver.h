@@ -25,7 +25,7 @@ class ReplicaReceiver {
   // The primary has said hello, to make this copy.
   void greeted(Peer peer, const ReplicaMessage& hello);
   void disconnected() { peer_ = 0; }
-  // As in Receiver. Both throw CannotFollow for a change that cannot be made here. The copy then lacks it,
+  // As in Receiver. Both throw ReplicaDiverged for a change that cannot be made here. The copy then lacks it,
   // and the primary does not know: the process has to end.
   std::span<std::byte> memory_for(const ReplicaMessage& message, std::size_t bytes);
   void received(const ReplicaMessage& message, std::span<const std::byte> payload, Clock::time_point now);
@@ -56,7 +56,7 @@ class ReplicaReceiver {
   Clock::time_point lease_end_{};
 };
 
-class CannotFollow : public Error {
+class ReplicaDiverged : public Error {
  public:
   using Error::Error;
 };

@@ -13,7 +13,7 @@ void ReplicaSender::set_backup(std::uint64_t copy, const Backup& backup, Clock::
     backup_ = std::make_unique<ReplicaLink>(owner_, core_, shard_, log_, copy, backup, now);
     backup_->tick(now);
   }
-  settle(now);
+  release_answers(now);
 }
 
 void ReplicaSender::set_learner(std::uint64_t copy, const Backup& learner, Clock::time_point now) {
@@ -23,7 +23,7 @@ void ReplicaSender::set_learner(std::uint64_t copy, const Backup& learner, Clock
     learner_ = std::make_unique<ReplicaLink>(owner_, core_, shard_, log_, copy, learner, now);
     learner_->tick(now);
   }
-  settle(now);
+  release_answers(now);
 }
 
 void ReplicaSender::set_protocols(std::uint16_t backup, std::uint16_t learner) {
@@ -39,7 +39,7 @@ ReplicaLink* ReplicaSender::link_of(Peer peer) const {
 
 // To be called whenever a link may have changed: the core records changes if a link takes them, and workers
 // get the answers that no longer wait for a link.
-void ReplicaSender::settle(Clock::time_point now) {
+void ReplicaSender::release_answers(Clock::time_point now) {
   core_.record_changes((backup_ && backup_->is_begun()) || (learner_ && learner_->is_begun()));
   while (!held_.empty()) {
     const std::uint64_t after = held_.front().after;
@@ -53,7 +53,7 @@ void ReplicaSender::settle(Clock::time_point now) {
 void ReplicaSender::tick(Clock::time_point now) {
   if (backup_) backup_->tick(now);
   if (learner_) learner_->tick(now);
-  settle(now);
+  release_answers(now);
 }
 
 void ReplicaSender::connected(Peer peer) {
@@ -64,14 +64,14 @@ void ReplicaSender::disconnected(Peer peer, const std::string& why, Clock::time_
   ReplicaLink* const link = link_of(peer);
   if (!link) return;
   link->disconnected(why, now);
-  settle(now);
+  release_answers(now);
 }
 
 void ReplicaSender::received(Peer peer, const ReplicaMessage& message, Clock::time_point now) {
   ReplicaLink* const link = link_of(peer);
   if (!link) return;
   link->received(message, now);
-  settle(now);
+  release_answers(now);
 }
 
 bool ReplicaSender::has_more() const {
@@ -81,7 +81,7 @@ bool ReplicaSender::has_more() const {
 void ReplicaSender::go_on(Clock::time_point now) {
   if (backup_ && backup_->has_more()) backup_->go_on(now);
   if (learner_ && learner_->has_more()) learner_->go_on(now);
-  settle(now);
+  release_answers(now);
 }
 
 std::uint64_t ReplicaSender::log_bytes() const {
@@ -99,7 +99,7 @@ void ReplicaSender::take(Outbox& outbox, Clock::time_point now) {
     if (one.peer == 0) continue;
     held_.push_back({log_.last, one.peer, {encode(one.reply), std::move(one.payload), one.priority}});
   }
-  settle(now);
+  release_answers(now);
 }
 
 }  // namespace heddle::kv_detail

@@ -55,7 +55,7 @@ class ReplicaSender {
     Message message;
   };
   ReplicaLink* link_of(Peer peer) const;
-  void settle(Clock::time_point now);
+  void release_answers(Clock::time_point now);
 
   ShardOwner& owner_;
   ServerCore& core_;

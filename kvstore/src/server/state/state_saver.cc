@@ -161,7 +161,7 @@ void StateSaver::put_key(Messages& to, const Job& job, const StoredKey& key) con
                .whole_bytes = key.whole_.bytes,
                .whole_rows = key.whole_.rows,
                .failure = key.failures.any() ? *key.failures.why : "",
-               .place = key.place_,
+               .place = key.init_index_,
                .failures = std::move(failures)},
       copy_of(encode_clocks(clocks, missed)));
   put_arrays(to, key);

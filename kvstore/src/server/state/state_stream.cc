@@ -140,11 +140,12 @@ void StateLoader::take(const StateKey& key, Bytes payload) {
     check(one.rank < job.workers_.size(), "a failure of a worker that there is not");
     made->failures.of_pushes[one.rank] = std::make_shared<const std::string>(one.why);
   }
-  check((key.place != StateKey::kNoPlace) == job.terms_.is_ordered(), "a key without a place, or with one");
-  if (job.terms_.is_ordered()) {
-    check(!job.places_.contains(key.place), "two keys of one place");
-    made->set_place(key.place);
-    job.places_[key.place] = made.get();
+  check((key.place != StateKey::kNoIndex) == job.job_settings_.is_ordered(),
+        "a key without a place, or with one");
+  if (job.job_settings_.is_ordered()) {
+    check(!job.by_init_index_.contains(key.place), "two keys of one place");
+    made->set_init_index(key.place);
+    job.by_init_index_[key.place] = made.get();
   }
   key_ = made.get();
   job.memory_.use_overhead(StoredKey::overhead(key.name.size(), job.workers_.size()));
@@ -214,7 +215,7 @@ void StateLoader::finish_array() {
 
 void StateLoader::finish_push(NDArray value) {
   const std::uint32_t rank = array_.rank;
-  check(job_->terms_.consistency.mode == Consistency::Mode::sync,
+  check(job_->job_settings_.consistency.mode == Consistency::Mode::sync,
         "a push that waits where pushes count at once");
   check(rank < job_->workers_.size(), "a push of a worker that there is not");
   check(key_->ahead(rank) < key_->clock(rank), "more pushes than the worker has made");
@@ -233,7 +234,7 @@ void StateLoader::finish_key() {
   check(optimizer_.empty() || job_->rule_.kind == UpdateRule::Kind::optimizer,
         "an optimizer's state where there is no optimizer");
   if (!optimizer_.empty()) key_->set_state(job_->rule_, std::exchange(optimizer_, {}));
-  key_->promise_waiting(job_->rule_, job_->state_sizes_.of(job_->rule_, key_->dtype()));
+  key_->reserve_for_waiting(job_->rule_, job_->state_sizes_.of(job_->rule_, key_->dtype()));
   job_->memory_.recount(*key_);
   job_->list(*key_);
   key_ = nullptr;

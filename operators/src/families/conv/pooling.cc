@@ -65,7 +65,7 @@ NDArray max_pool_backward(const PoolProblem& problem, const NDArray& grad, const
 
 // The index (i64) of each window's maximum in its plane of x, in row-major order. `where` has its position in
 // the window.
-NDArray places_in_plane(const PoolProblem& problem, const NDArray& where) {
+NDArray indices_in_plane(const PoolProblem& problem, const NDArray& where) {
   const NDArray place = where.astype(DType::i64);
   const auto along = [&](int axis, const NDArray& in_window) {
     const NDArray window = arange(problem.out[axis], DType::i64, where.device()) * problem.stride[axis];
@@ -80,7 +80,7 @@ NDArray max_pool_backward_by_operators(const PoolProblem& problem, const NDArray
                                        const Shape& shape) {
   const EngineScope scope(grad.engine());
   const Shape windows{problem.planes, problem.out[0] * problem.out[1]};
-  const NDArray places = places_in_plane(problem, where).view_as(windows);
+  const NDArray places = indices_in_plane(problem, where).view_as(windows);
   const NDArray nothing = zeros({problem.planes, problem.in[0] * problem.in[1]}, grad.dtype(), grad.device());
   return reshape(scatter_add(nothing, places, reshape(grad, windows), 1), shape);
 }

@@ -119,7 +119,7 @@ struct Choice {
   }
   // The one array of indices, or all arrays combined into row-major positions in the axes that they index.
   NDArray indices() const {
-    return count() == 1 ? arrays[0].detach() : flat_places(kName, arrays, bounds(), places).view_as(places);
+    return count() == 1 ? arrays[0].detach() : flat_indices(kName, arrays, bounds(), places).view_as(places);
   }
 };
 

@@ -101,7 +101,7 @@ NDArray index_put(const NDArray& x, const std::vector<NDArray>& indices, const O
     rest *= x.shape()[d];
   }
   const std::int64_t count = element_count(places);
-  const NDArray at = flat_places("index_put", indices, bounds, places).view_as({count, 1});
+  const NDArray at = flat_indices("index_put", indices, bounds, places).view_as({count, 1});
   const NDArray source = reshape(scattered_values("index_put", x, values, written), {count, rest});
   const NDArray y = scattered("index_put", reshape(x, {element_count(bounds), rest}), at, source, 0,
                               accumulate ? Scatter::add : Scatter::set);
@@ -126,8 +126,8 @@ NDArray masked_select(const NDArray& given, const NDArray& given_mask, Where whe
   return selected("masked_select", broadcast_to(given, shape), mask, sum(mask).item<std::int64_t>(), true);
 }
 
-NDArray operators_detail::flat_places(const char* op, const std::vector<NDArray>& indices, const Dims& bounds,
-                                      const Shape& shape) {
+NDArray operators_detail::flat_indices(const char* op, const std::vector<NDArray>& indices,
+                                       const Dims& bounds, const Shape& shape) {
   std::vector<NDArray> views;
   for (const NDArray& one : indices) views.push_back(one.detach().broadcast_view(shape));
   const NDArray y = make_result(views.front(), {element_count(shape)}, DType::i64);

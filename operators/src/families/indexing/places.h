@@ -29,8 +29,8 @@ NDArray taken(const char* op, const NDArray& x, const NDArray& indices, int axis
 
 // Row-major positions of the elements that the indices select in an array of shape `bounds`: i64, one axis,
 // with as many elements as `shape`, to which the indices broadcast.
-NDArray flat_places(const char* op, const std::vector<NDArray>& indices, const Dims& bounds,
-                    const Shape& shape);
+NDArray flat_indices(const char* op, const std::vector<NDArray>& indices, const Dims& bounds,
+                     const Shape& shape);
 
 // The indices of the elements that are not 0: i64 (axes, elements). Waits for x.
 NDArray where_true(const NDArray& x);

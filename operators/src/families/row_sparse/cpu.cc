@@ -217,17 +217,17 @@ std::int64_t row_width(const Shape& shape) {
 std::span<const std::int64_t> present_rows(const char* op, const RowSparse& x) {
   const std::int64_t count = *x.count().data<const std::int64_t>(), bound = x.shape()[0];
   if (count < 0 || count > x.capacity()) {
-    throw Error(with_place(std::string(op) + ": a row-sparse array has " + std::to_string(count) +
-                           " rows and room for " + std::to_string(x.capacity())));
+    throw Error(with_call_site(std::string(op) + ": a row-sparse array has " + std::to_string(count) +
+                               " rows and room for " + std::to_string(x.capacity())));
   }
   const std::span<const std::int64_t> rows(x.rows().data<const std::int64_t>(),
                                            static_cast<std::size_t>(count));
   std::int64_t previous = -1;
   for (const std::int64_t row : rows) {
     if (row <= previous || row >= bound) {
-      throw Error(with_place(std::string(op) + ": a row-sparse array of " + std::to_string(bound) +
-                             " rows has row " + std::to_string(row) + " behind row " +
-                             std::to_string(previous) + "; wanted are rising ones"));
+      throw Error(with_call_site(std::string(op) + ": a row-sparse array of " + std::to_string(bound) +
+                                 " rows has row " + std::to_string(row) + " behind row " +
+                                 std::to_string(previous) + "; wanted are rising ones"));
     }
     previous = row;
   }

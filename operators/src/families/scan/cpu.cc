@@ -68,8 +68,8 @@ template <class F> void scan_kernel(const KernelContext&, const NDArray& x, cons
 }
 
 // A sum of terms g[j] times products. To multiply the sum by a factor is not always the same as to multiply
-// each term: infinity makes NaN of a term that is 0. Terms whose g is 0 are left out.
-struct Terms {
+// each term: infinity makes NaN of a term that is 0. WeightedSum whose g is 0 are left out.
+struct WeightedSum {
   Scaled sum;
   bool any = false, zero = false;  // whether the sum has terms, and whether one is 0
 
@@ -92,8 +92,9 @@ struct Terms {
 // x[i]. That is the product of the elements before i, times a sum that element i + 1 extends by x[i + 1].
 // Without divisions zeros need no special case.
 template <class T>
-void cumprod_gradient(const T* g, const T* x, T* y, std::int64_t length, std::int64_t step, Terms* sums) {
-  Terms sum;
+void cumprod_gradient(const T* g, const T* x, T* y, std::int64_t length, std::int64_t step,
+                      WeightedSum* sums) {
+  WeightedSum sum;
   for (std::int64_t i = length - 1; i >= 0; --i) {
     if (sum.any) sum.multiply(static_cast<double>(x[(i + 1) * step]));
     sum.add(static_cast<double>(g[i * step]));
@@ -115,9 +116,9 @@ void cumprod_gradient_kernel(const KernelContext&, const NDArray& gradient, cons
     const T* from = x.data<const T>();
     T* to = y.data<T>();
     lines.run([&](std::int64_t at, std::int64_t width) {
-      const Scratch sums(static_cast<std::size_t>(lines.length) * sizeof(Terms));
+      const Scratch sums(static_cast<std::size_t>(lines.length) * sizeof(WeightedSum));
       for (std::int64_t j = at; j < at + width; ++j)
-        cumprod_gradient(g + j, from + j, to + j, lines.length, lines.inner, sums.as<Terms>());
+        cumprod_gradient(g + j, from + j, to + j, lines.length, lines.inner, sums.as<WeightedSum>());
     });
   };
   if (x.dtype() == DType::f64) return compute.template operator()<double>();

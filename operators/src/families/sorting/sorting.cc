@@ -144,7 +144,7 @@ NDArray between(const NDArray& below, const NDArray& above, const NDArray& part)
 
 // Interpolates each sorted line at fractional indices `places` (f64, one axis), which become the first axis
 // of the result.
-NDArray at_places(const NDArray& sorted, const NDArray& places) {
+NDArray at_fractional_indices(const NDArray& sorted, const NDArray& places) {
   const int last = sorted.ndim() - 1;
   const NDArray low = floor(places), high = ceil(places);
   const auto elements = [&](const NDArray& at) { return take(sorted, cast(at, DType::i64), last); };
@@ -229,7 +229,7 @@ NDArray quantile(const NDArray& given, const Operand& q, Dims axes, bool keepdim
   const NDArray fractions = q.is_array ? checked_fractions(cast(q.array, DType::f64))
                                        : full({}, q.scalar.real(), DType::f64, given.device());
   const auto steps = static_cast<double>(lines.shape()[lines.ndim() - 1] - 1);
-  const NDArray y = at_places(sort(lines), reshape(fractions, {-1}) * steps);
+  const NDArray y = at_fractional_indices(sort(lines), reshape(fractions, {-1}) * steps);
   Shape shape = fractions.shape();
   for (int d = 0, next = 0; d < given.ndim(); ++d) {
     const bool gone = next < reduced.size() && reduced[next] == d;

@@ -49,7 +49,7 @@ std::vector<float> values_of(const NDArray& array) {
   const Var done = array.engine().new_var();
   array.engine().push_on(array.engine().stream(array.device(), Lane::copy_out),
                          [&](Stream& stream) {
-                           stream.copy(values.data(), array.storage()->device_data(check::Touch::read),
+                           stream.copy(values.data(), array.storage()->device_data(check::AccessKind::read),
                                        values.size() * sizeof(float));
                          },
                          {.read = {array.var()}, .mutate = {done}});

@@ -53,7 +53,7 @@ const Value kValues[] = {
     {"failovers_total", "Backups that took over.", kCounter,
      [](const Stats& all) { return static_cast<double>(all.failovers); }},
     {"handed_back_total", "Parts of the keys that went back to their own server.", kCounter,
-     [](const Stats& all) { return static_cast<double>(all.handed_back); }},
+     [](const Stats& all) { return static_cast<double>(all.returned); }},
     {"lost_total", "Parts of the keys that were lost, and began anew.", kCounter,
      [](const Stats& all) { return static_cast<double>(all.lost); }},
     {"refused_total", "Processes that were refused.", kCounter,
@@ -77,7 +77,7 @@ std::string scheduler_metrics_text(const Stats& stats, const std::string& addres
                          kGauge,
                          {}};
   for (std::size_t shard = 0; shard < stats.shards.size(); ++shard) {
-    const ShardPlace& one = stats.shards[shard];
+    const ShardAssignment& one = stats.shards[shard];
     const std::vector<ClientMetric::Label> label = {{"shard", std::to_string(shard)}};
     add_value(copies, one.copies, label);
     add_value(primaries, one.primary, label);

@@ -45,8 +45,8 @@ class TrueElements {
 
 void check_count(const char* op, std::int64_t found, std::int64_t room, bool exact) {
   if (found == room || (!exact && found < room)) return;
-  throw Error(with_place(std::string(op) + ": the mask has " + std::to_string(found) + " true elements for " +
-                         std::to_string(room) + " values"));
+  throw Error(with_call_site(std::string(op) + ": the mask has " + std::to_string(found) +
+                             " true elements for " + std::to_string(room) + " values"));
 }
 
 void masked_select_kernel(const KernelContext&, const char* op, const NDArray& mask, const NDArray& x,

@@ -47,7 +47,7 @@ void for_each_matrix(const LinalgCall& call, double flops, const Body& body, con
   const std::string matrix = position.empty()       ? "the matrix"
                              : position.size() == 1 ? "matrix " + std::to_string(position[0])
                                                     : "matrix " + position.to_string();
-  throw Error(with_place(std::string(call.op) + ": " + matrix + " " + explain(*wrong)));
+  throw Error(with_call_site(std::string(call.op) + ": " + matrix + " " + explain(*wrong)));
 }
 
 // `explain` for kernels without errors, and for gesdd.

@@ -77,7 +77,7 @@ void bincount_kernel(const KernelContext&, const NDArray& x, const NDArray& y) {
   std::fill_n(to, bound, 0);
   for (std::int64_t i = 0; i < x.size(); ++i) {
     if (from[i] < 0 || from[i] >= bound)
-      throw Error(with_place("bincount: x has changed since its range was looked at"));
+      throw Error(with_call_site("bincount: x has changed since its range was looked at"));
     ++to[from[i]];
   }
 }

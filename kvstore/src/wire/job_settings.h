@@ -9,7 +9,7 @@ namespace heddle::kv_detail {
 
 // Consistency and placement of a job. Their text: "sync" or "ssp:3"; a placement other than `hash` follows,
 // as in "sync, placement greedy".
-struct JobTerms {
+struct JobSettings {
   Consistency consistency;
   std::string placement = "hash";  // text as PlacementRule::text() writes it
 
@@ -17,9 +17,9 @@ struct JobTerms {
   bool is_ordered() const { return placement == "greedy" || placement == "round_robin"; }
 };
 
-std::string job_terms_text(const std::string& consistency, const std::string& placement);
-JobTerms parse_job_terms(const std::string& text);  // throws InvalidArgument
-// Returns `terms`, a text of job_terms_text(), with its placement replaced.
+std::string job_settings_text(const std::string& consistency, const std::string& placement);
+JobSettings parse_job_settings(const std::string& text);  // throws InvalidArgument
+// Returns `terms`, a text of job_settings_text(), with its placement replaced.
 std::string with_placement(const std::string& terms, const std::string& placement);
 
 }  // namespace heddle::kv_detail

@@ -8,10 +8,10 @@ namespace heddle::net_detail {
 
 // Decides when the next piece of some work may begin, so that all of it takes 1 / `parts` of the time, and
 // `burst` of work at once after a rest. One thread.
-class TimeShare {
+class TimeBudget {
  public:
   using Clock = std::chrono::steady_clock;
-  TimeShare(int parts, Clock::duration burst) : parts_(parts), burst_(burst * parts) {}
+  TimeBudget(int parts, Clock::duration burst) : parts_(parts), burst_(burst * parts) {}
 
   bool allows(Clock::time_point now) const { return now >= next_; }
   Clock::time_point next() const { return next_; }

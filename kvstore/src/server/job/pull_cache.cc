@@ -1,4 +1,4 @@
-#include "server/job/sent_values.h"
+#include "server/job/pull_cache.h"
 
 #include <cmath>
 
@@ -25,14 +25,13 @@ std::vector<std::byte> encode_change(const Codec& codec, std::span<const float> 
 
 }  // namespace
 
-void SentValues::forget(std::map<const StoredKey*, Sent>::iterator sent) {
+void PullCache::forget(std::map<const StoredKey*, Sent>::iterator sent) {
   if (sent == all_.end()) return;
   bytes_ -= sent->second.value.size() * sizeof(float);
   all_.erase(sent);
 }
 
-SentValues::Answer SentValues::answer(const StoredKey& key, const Codec& codec, std::uint32_t has,
-                                      bool room) {
+PullCache::Answer PullCache::answer(const StoredKey& key, const Codec& codec, std::uint32_t has, bool room) {
   const Payload now = key.value();
   const std::span<const float> value(reinterpret_cast<const float*>(now.bytes.data()),
                                      static_cast<std::size_t>(key.size()));

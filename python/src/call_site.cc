@@ -1,4 +1,4 @@
-#include "place.h"
+#include "call_site.h"
 
 #include <array>
 #include <bit>
@@ -84,7 +84,7 @@ const Site* look_up(PyFrameObject* frame) {
 
 }  // namespace
 
-Where python_place() {
+Where python_call_site() {
   const auto* frame = PyEval_GetFrame();
   if (!frame) return Where();
   const Site* site = look_up(const_cast<PyFrameObject*>(frame));

@@ -1,4 +1,4 @@
-#include "wire/job_terms.h"
+#include "wire/job_settings.h"
 
 #include <heddle/error.h>
 
@@ -16,17 +16,17 @@ bool is_placement(const std::string& text) {
 
 }  // namespace
 
-std::string job_terms_text(const std::string& consistency, const std::string& placement) {
+std::string job_settings_text(const std::string& consistency, const std::string& placement) {
   return placement == "hash" ? consistency : consistency + kPlacement + placement;
 }
 
 std::string with_placement(const std::string& terms, const std::string& placement) {
-  return job_terms_text(terms.substr(0, terms.find(kPlacement)), placement);
+  return job_settings_text(terms.substr(0, terms.find(kPlacement)), placement);
 }
 
-JobTerms parse_job_terms(const std::string& text) {
+JobSettings parse_job_settings(const std::string& text) {
   const std::size_t end = text.find(kPlacement);
-  JobTerms terms{.consistency = parse_consistency(text.substr(0, end))};
+  JobSettings terms{.consistency = parse_consistency(text.substr(0, end))};
   if (end == std::string::npos) return terms;
   terms.placement = text.substr(end + kPlacement.size());
   if (!is_placement(terms.placement))

@@ -13,7 +13,7 @@ namespace nb = nanobind;
 
 // The Python line that the calling thread executes; in code of this package, the line of its caller. Called
 // with the GIL. The result's texts live as long as the process; equal lines have the same pointer.
-Where python_place();
+Where python_call_site();
 
 // A copy that lives as long as the process, for names of ops; equal texts give the same pointer. Called with
 // the GIL. Beyond 16 MiB of texts new ones become "op".

@@ -37,7 +37,7 @@ heddle_status status_of(const std::exception& error) {
 }
 
 [[maybe_unused]] const bool added = [] {
-  static constexpr Addition kAddition{name_of_kind, name_of_status, status_of};
+  static constexpr AbiExtension kAddition{name_of_kind, name_of_status, status_of};
   add(kAddition);
   return true;
 }();

@@ -1,20 +1,20 @@
-#include "transport/time_share.h"
+#include "transport/time_budget.h"
 
 #include <chrono>
 
 #include <doctest/doctest.h>
 
-using heddle::net_detail::TimeShare;
+using heddle::net_detail::TimeBudget;
 using namespace std::chrono_literals;
 
 namespace {
 
-const TimeShare::Clock::time_point kStart{1000s};
+const TimeBudget::Clock::time_point kStart{1000s};
 
 }  // namespace
 
 TEST_CASE("time share: work that is always there takes its part of the time") {
-  TimeShare share(5, 5ms);
+  TimeBudget share(5, 5ms);
   std::chrono::nanoseconds worked{};
   auto now = kStart;
   for (; now < kStart + 10s; now += 100us) {
@@ -28,7 +28,7 @@ TEST_CASE("time share: work that is always there takes its part of the time") {
 }
 
 TEST_CASE("time share: after a rest the burst goes at once, and no more") {
-  TimeShare share(5, 5ms);
+  TimeBudget share(5, 5ms);
   for (const auto rest : {1s, 3600s}) {
     auto now = share.next() + kStart.time_since_epoch() + rest;
     int pieces = 0;

@@ -16,20 +16,21 @@ namespace heddle::kv_detail {
 
 using namespace net_detail;
 
-class StrangerLog {
+class RefusalLog {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
   // The event to log, if there is one. To be called now and then.
   std::optional<ServerEvent> look(const Transport& transport, Time now) {
     if (now < next_) return std::nullopt;
-    const Strangers& strangers = transport.strangers();
-    if (strangers.refused == told_) return std::nullopt;
-    const std::uint64_t more = strangers.refused - std::exchange(told_, strangers.refused);
+    const RefusedConnections& refused_connections = transport.refused_connections();
+    if (refused_connections.refused == told_) return std::nullopt;
+    const std::uint64_t more =
+        refused_connections.refused - std::exchange(told_, refused_connections.refused);
     next_ = now + std::chrono::minutes(1);
     return ServerEvent{ServerEvent::Level::warning,
                        "connections_refused",
-                       {{"count", std::to_string(more)}, {"last", strangers.last}}};
+                       {{"count", std::to_string(more)}, {"last", refused_connections.last}}};
   }
 
  private:

@@ -15,7 +15,7 @@
 
 namespace heddle::kv_detail {
 
-class SentValues {
+class PullCache {
  public:
   struct Answer {
     std::shared_ptr<const void> owner;
