@@ -7,6 +7,7 @@
 Classes come from nanobind's stub generator, operators from their registry.
 """
 
+import inspect
 import pathlib
 import re
 import sys
@@ -18,7 +19,7 @@ sys.path[:] = [folder for folder in sys.path if pathlib.Path(folder).resolve() !
 
 from nanobind.stubgen import StubGen  # noqa: E402
 
-from heddle import _heddle  # noqa: E402
+from heddle import _heddle, _numpy_methods  # noqa: E402
 
 TARGET = HERE / "heddle" / "_heddle.pyi"
 
@@ -68,7 +69,22 @@ def array_slots():
     yield "def __buffer__(self, flags: int, /) -> memoryview: ..."
     yield "def __await__(self) -> _Generator[Any, None, NDArray]: ..."
     yield "def __array_namespace__(self, *, api_version: str | None = None) -> Any: ..."
+    yield "def __round__(self, ndigits: int | None = None) -> Any: ..."
+    yield "def __format__(self, spec: str, /) -> str: ..."
     yield "__hash__: None  # type: ignore[assignment]"
+
+
+def numpy_methods():
+    """What heddle/_numpy_methods.py gives the class."""
+    for method in _numpy_methods.METHODS:
+        kinds = {name: getattr(kind, "__name__", kind) if isinstance(kind, type) else str(kind) for name, kind in method.__annotations__.items()}
+        parts = []
+        for name, parameter in inspect.signature(method).parameters.items():
+            kind = re.sub(r"\b(typing|collections\.abc|heddle\._heddle)\.", "", kinds[name])
+            default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
+            parts.append("self" if name == "self" else f"{name}: {kind}{default}")
+        result = "NDArray" if method.__annotations__["return"] is _heddle.NDArray else "None"
+        yield f'def {method.__name__}({", ".join(parts)}) -> {result}:\n    """{method.__doc__}"""'
 
 
 VAR_SLOTS = ["def __await__(self) -> _Generator[Any, None, Var]: ..."]
@@ -159,10 +175,11 @@ def written():
     names = {entry[0] for entry in _heddle._operator_table()}
     for name in names:  # the generator's own guesses
         text = re.sub(rf"^def {name}\(.*?(?=^\S|\Z)", "", text, flags=re.MULTILINE | re.DOTALL)
-    slots = list(array_slots())
+    slots = [*array_slots(), *numpy_methods()]
     known = [re.match(r"(?:def )?(\w+)", line)[1] for line in slots]
     text = put_into_class(text, "NDArray", slots, [*known, "__delitem__"])
     text = put_into_class(text, "Var", VAR_SLOTS)
+    text = put_into_class(text, "no_grad", ["def __call__[**P, T](self, function: Callable[P, T], /) -> Callable[P, T]: ..."])
     text = put_into_class(text, "Engine", ENGINE_SLOTS, ["push", "push_async", "submit", "wait", "_push_for_submit"])
     for name, arguments in _heddle._layer_table():
         text = put_into_class(text, name, [layer(name, arguments)], ["__init__", "__slots__"])

@@ -48,6 +48,12 @@ class CModule : public Module {
     throw_if_failed(shared_->forward(shared_->ctx.ctx(), given.all.data(), given.all.size(), made.all.data(),
                                      kMostResults, &count, &failure),
                     failure, "a forward function");
+    for (heddle_array*& one : made.all) {
+      if (!one || std::find(given.all.begin(), given.all.end(), one) == given.all.end()) continue;
+      one = nullptr;  // is destroyed as an argument
+      throw InvalidArgument(
+          class_name() + ": a result of forward is one of its arguments; want a handle of its own, a clone");
+    }
     Results results;
     for (std::size_t i = 0; i < std::min(count, kMostResults); ++i)
       if (made.all[i]) results.push_back(UsedArray(made.all[i], "a forward function")->array);

@@ -25,6 +25,9 @@ from heddle import _errors, _heddle  # noqa: E402
 from heddle._errors import *  # noqa: E402, F403
 from heddle._futures import _install  # noqa: E402
 from heddle._heddle import *  # noqa: E402, F403
+from heddle import linalg as linalg, random as random  # noqa: E402, E401
+from heddle._numpy_functions import *  # noqa: E402, F403
+from heddle._numpy_methods import install as _install_methods  # noqa: E402
 
 inf = float("inf")
 nan = float("nan")
@@ -301,4 +304,5 @@ def _array_namespace(self: _heddle.NDArray, *, api_version: str | None = None) -
 
 _install(_heddle.Engine, _heddle.Var, _heddle.NDArray, _array_namespace)
 _atexit.register(_heddle._shut_down)
-del _install
+_install_methods()
+del _install, _install_methods

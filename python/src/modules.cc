@@ -1,5 +1,4 @@
 // Modules: the class that Python's own derive from, Sequential, and a class for each layer of the registry.
-#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,11 +41,10 @@ struct PythonModule : Module {
       const ReleaseGil released;
       return (*layer_)(x);
     }
-    try {
-      NB_OVERRIDE_PURE(forward, x);
-    } catch (const std::bad_cast&) {
-      throw InvalidArgument(to_string() + ": forward() has not returned an NDArray");
-    }
+    const nb::object result = self.attr("forward")(wrap(NDArray(x)));
+    const NDArray* const array = array_in(result);
+    if (!array) throw InvalidArgument(to_string() + ": forward() has not returned an NDArray");
+    return *array;
   }
   std::string to_string() const override { return layer_ ? layer_->to_string() : Module::to_string(); }
   std::string class_name() const override {
@@ -55,7 +53,7 @@ struct PythonModule : Module {
     return self.is_valid() ? kind_of(self) : "Module";
   }
 
-  using Module::buffer, Module::parameter, Module::remove, Module::set;
+  using Module::buffer, Module::child, Module::parameter, Module::remove, Module::set;
 
  private:
   std::shared_ptr<Module> layer_;
@@ -82,30 +80,38 @@ Module& self_in(const char* function, nb::handle self) {
   return *nb::cast<Module*>(self);
 }
 
-// What registers is for classes of Python's own: in a Sequential or a layer nobody looks for it.
+// A Sequential registers by add() alone.
 PythonModule& open_in(const char* function, nb::handle self) {
   auto* const open = dynamic_cast<PythonModule*>(&self_in(function, self));
   if (!open) refuse_type({function, "self"}, self, "a class derived from Module");
   return *open;
 }
 
-void add_arrays(nb::handle object, std::vector<NDArray>& arrays) {
+// The arrays in an argument: in lists and dicts, in attributes, and those of a module.
+void add_arrays(nb::handle object, ModuleCall& call, int level = 0) {
+  constexpr int kMostLevel = 6;  // beyond it, an object that holds itself
+  if (level > kMostLevel) return;
   if (const NDArray* array = array_in(object)) {
-    arrays.push_back(*array);
+    call.add(*array);
+  } else if (nb::isinstance<Module>(object) && is_initialised(object)) {
+    for (const Parameter& one : nb::cast<Module*>(object)->state()) call.add(one.value);
   } else if (PyTuple_Check(object.ptr()) || PyList_Check(object.ptr())) {
-    for (nb::handle one : object) add_arrays(one, arrays);
+    for (nb::handle one : object) add_arrays(one, call, level + 1);
   } else if (PyDict_Check(object.ptr())) {
-    for (auto [key, value] : nb::borrow<nb::dict>(object)) add_arrays(value, arrays);
+    for (auto [key, value] : nb::borrow<nb::dict>(object)) add_arrays(value, call, level + 1);
+  } else if (!PyType_Check(object.ptr()) && nb::hasattr(object, "__dict__")) {
+    add_arrays(object.attr("__dict__"), call, level + 1);
   }
 }
 
 // forward() of a class of Python's, which has whatever arguments it wants.
 nb::object call_forward(nb::handle self, const Module& module, nb::handle forward, const nb::args& args,
                         const nb::kwargs& kwargs, Where where) {
-  std::vector<NDArray> arrays;
-  add_arrays(args, arrays);
-  add_arrays(kwargs, arrays);
-  ModuleCall call(module, arrays, where);
+  ModuleCall call(module, {}, where);
+  if (call.looks()) {
+    add_arrays(args, call);
+    add_arrays(kwargs, call);
+  }
   nb::object result = forward(*args, **kwargs);
   if (result.is_none()) throw InvalidArgument(kind_of(self) + ": forward() has returned nothing");
   call.done();
@@ -132,13 +138,16 @@ nb::object call(nb::handle self, const nb::args& args, const nb::kwargs& kwargs)
 // A class of the registry's. Lives as long as the process, as what it points to does.
 struct LayerClass {
   const LayerInfo* info;
+  PyObject* type;
   std::vector<const char*> names;
   std::size_t required = 0;  // arguments without a default; they come first
   std::string signature;
 };
 
 void make(const LayerClass& layer, nb::handle self, const nb::args& args, const nb::kwargs& kwargs) {
-  constexpr std::size_t kMost = 16;
+  if (!nb::isinstance(self, nb::handle(layer.type)))
+    refuse_type({"__init__", "self"}, self, "a " + layer.info->name);
+  if (nb::inst_ready(self)) raise(PyExc_TypeError, kind_of(self) + ".__init__: the module is made already");
   std::vector<PyObject*> all;
   nb::list words;
   for (nb::handle value : args) all.push_back(value.ptr());
@@ -147,7 +156,7 @@ void make(const LayerClass& layer, nb::handle self, const nb::args& args, const 
     all.push_back(value.ptr());
   }
   const nb::tuple keywords(words);
-  std::array<PyObject*, kMost> given{};
+  std::vector<PyObject*> given(layer.names.size());
   const std::size_t size = layer.names.size();
   take_arguments(layer.info->name.c_str(), all.data(), static_cast<Py_ssize_t>(args.size()), keywords.ptr(),
                  layer.names.data(), size, size, layer.required, given.data());
@@ -160,7 +169,7 @@ void make(const LayerClass& layer, nb::handle self, const nb::args& args, const 
 }
 
 void add_class(nb::module_& m, const LayerInfo& info) {
-  auto& layer = *new LayerClass{&info, {}, 0, {}};
+  auto& layer = *new LayerClass{&info, nullptr, {}, 0, {}};
   for (const ArgumentInfo& argument : info.arguments) {
     layer.names.push_back(argument.name.c_str());
     if (argument.required()) ++layer.required;
@@ -179,6 +188,7 @@ void add_class(nb::module_& m, const LayerInfo& info) {
   nb::setattr(made, "__init__",
               nb::cpp_function(init, nb::is_method(), nb::scope(made), nb::name("__init__"),
                                nb::sig(layer.signature.c_str())));
+  layer.type = made.inc_ref().ptr();
   m.attr(info.name.c_str()) = made;
 }
 
@@ -188,8 +198,9 @@ void register_attribute(nb::handle self, const std::string& name, nb::handle val
   if (!open) return;
   if (nb::isinstance<Module>(value)) {
     open->set(name, module_in({"Module", name.c_str()}, value));
-  } else if (const NDArray* const array = array_in(value)) {
-    open->set(name, *array);
+  } else if (nb::isinstance<NDArray>(value)) {
+    NDArray& array = *nb::inst_ptr<NDArray>(value);  // becomes the leaf
+    array = open->set(name, array);
   } else {
     open->remove(name);
   }
@@ -212,6 +223,7 @@ void set_attribute(nb::handle self, nb::handle name, nb::handle value) {
 }
 
 void remove_attribute(nb::handle self, nb::handle name) {
+  if (!nb::isinstance<Module>(self)) refuse_type({"__delattr__", "self"}, self, "a Module");
   if (PyObject_GenericSetAttr(self.ptr(), name.ptr(), nullptr) != 0) raise_set();
   if (!is_initialised(self)) return;
   if (auto* const open = dynamic_cast<PythonModule*>(nb::cast<Module*>(self)))
@@ -219,7 +231,7 @@ void remove_attribute(nb::handle self, nb::handle name) {
 }
 
 nb::object child(nb::handle self, const std::string& name, nb::handle module) {
-  open_in("child", self).set(name, module_in({"child", "module"}, module));
+  open_in("child", self).child(name, module_in({"child", "module"}, module));
   return nb::borrow(module);
 }
 
@@ -317,7 +329,7 @@ Module& item(const Sequential& self, std::int64_t index) {
 }
 
 void bind_sequential(nb::module_& m) {
-  nb::class_<Sequential, Module>(m, "Sequential", "Modules one after the other.")
+  nb::class_<Sequential, Module>(m, "Sequential", nb::is_final(), "Modules one after the other.")
       .def(
           "__init__",
           [](Sequential* self, const nb::args& modules) {

@@ -217,10 +217,29 @@ static void a_module_of_ones_own(heddle_engine* engine) {
   CHECK(!block.self);
 }
 
+static heddle_status same(void* ctx, heddle_array* const* arguments, size_t argument_count,
+                          heddle_array** results, size_t room, size_t* result_count, heddle_error** error) {
+  (void)ctx, (void)argument_count, (void)room, (void)error;
+  results[0] = arguments[0];
+  *result_count = 1;
+  return HEDDLE_OK;
+}
+
+static void a_result_that_is_an_argument_is_refused(heddle_engine* engine) {
+  heddle_module* module = NULL;
+  OK(heddle_module_create("Same", same, NULL, NULL, engine, &module, NULL));
+  heddle_array *x = new_vector(engine, kOnes, 4), *y = NULL;
+  IS(heddle_module_apply(module, x, &y, NULL), HEDDLE_INVALID_ARGUMENT);
+  holds(x, kOnes, 4);
+  OK(heddle_array_destroy(x));
+  OK(heddle_module_destroy(module));
+}
+
 void test_modules(void) {
   heddle_engine* engine = new_engine();
   layers_are_described(engine);
   a_network_is_trained(engine);
   a_module_of_ones_own(engine);
+  a_result_that_is_an_argument_is_refused(engine);
   OK(heddle_engine_destroy(engine, NULL));
 }

@@ -101,6 +101,27 @@ TEST_CASE("an array under two names is trained and saved once") {
   CHECK(tied(zeros({2}, DType::i64)).shape() == Shape{2, 5});
 }
 
+TEST_CASE("two leaves of one memory are two parameters, which a trainer refuses") {
+  struct Twice : Module {
+    explicit Twice(const NDArray& weights) : in(parameter("in", weights)), out(parameter("out", weights)) {}
+    NDArray in, out;
+  };
+  CHECK(names_of(Twice(ones({2})).parameters()) == Names{"in", "out"});
+}
+
+TEST_CASE("forward() may compute gradients, which add to those that parameters have") {
+  struct Score : Module {
+    NDArray weight = parameter("weight", ones({2}));
+    NDArray forward(const NDArray& x) override {
+      backward(sum(x * weight));
+      return x * weight;
+    }
+  } score;
+  backward(sum(score.weight * 2));
+  score(ones({2}));
+  CHECK(grad(score.weight).to_vector<float>() == std::vector<float>{3, 3});
+}
+
 TEST_CASE("frozen parameters are not trained, and still saved") {
   Net net;
   net.first.freeze();
@@ -267,6 +288,12 @@ TEST_CASE("registering refuses what would be lost") {
   CHECK(names_of(open.parameters()) == Names{"a.weight", "a.bias", "b"});
   CHECK(message_of<InvalidArgument>([&] { open.set("b", leaf * 2); }) ==
         "Open: parameter 'b' was computed from others; detach() it");
+  CHECK(open.set("b", leaf).grad_meta() == leaf.grad_meta());
+  open.freeze();
+  const NDArray instead = open.set("b", ones({3}));
+  CHECK(open.parameters().empty());
+  open.freeze(false);
+  CHECK(requires_grad(instead));
   open.buffer("d", ones({2}));
   open.set("d", zeros({1}));
   CHECK(open.state().back().value.shape() == Shape{1});

@@ -157,6 +157,64 @@ def test_attributes_of_a_module_are_registered():
         heddle.Sequential().child("c", scale)
 
 
+def test_a_parameter_that_gets_another_array_is_trained():
+    scale = Scale()
+    scale.factor = heddle.array([2.0, 3.0])
+    assert scale.factor.requires_grad
+    scale(heddle.ones((1, 2))).sum().backward()
+    assert scale.factor.grad is not None and scale.parameters()[1].value.grad.tolist() == scale.factor.grad.tolist()
+    scale.freeze()
+    scale.factor = scale.factor
+    with heddle.no_grad():
+        scale.factor *= 2
+    scale.factor = heddle.ones(2)
+    assert scale.parameters() == [] and not scale.factor.requires_grad
+    scale.freeze(False)
+    assert names_of(scale.parameters()) == ["inner.weight", "factor"] and scale.factor.requires_grad
+
+
+def test_arguments_of_every_kind_may_be_changed():
+    class Cache:
+        def __init__(self):
+            self.keys = {"k": [heddle.zeros(2)]}
+            self.me = self
+
+    class Decoder(heddle.Module):
+        def forward(self, x, cache, net):
+            cache.keys["k"][0] += x
+            return net(x) + cache.keys["k"][0]
+
+    cache, net = Cache(), heddle.Dense(2, 2)
+    x = heddle.ones((1, 2))
+    cache.keys["k"][0] = heddle.zeros((1, 2))
+    assert Decoder()(x, cache, net).shape == (1, 2)
+
+
+def test_modules_are_made_once_and_of_their_class():
+    dense = heddle.Dense(2, 2)
+    with pytest.raises(TypeError, match="Dense.__init__: the module is made already"):
+        dense.__init__(2, 2)
+    for wrong in (5, heddle.Relu()):
+        with pytest.raises(TypeError, match="__init__: self is a .*; want a Dense"):
+            heddle.Dense.__init__(wrong, 2, 2)
+    with pytest.raises(TypeError, match="base type"):
+        type("Net", (heddle.Sequential,), {})
+    scale = Scale()
+    with pytest.raises(heddle.InvalidArgument, match="Scale: there are two 'inner'"):
+        scale.child("inner", heddle.Relu())
+
+
+def test_dropout_draws_from_the_thread_that_calls_it():
+    made = []
+    thread = threading.Thread(target=lambda: made.append(heddle.Dropout(0.5)))
+    thread.start()
+    thread.join()
+    heddle.manual_seed(3)
+    first = made[0](heddle.ones(64)).tolist()
+    heddle.manual_seed(3)
+    assert made[0](heddle.ones(64)).tolist() == first and 0 in first
+
+
 def test_a_module_takes_and_gives_what_it_wants():
     class Attention(heddle.Module):
         def __init__(self):

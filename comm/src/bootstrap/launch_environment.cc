@@ -17,7 +17,7 @@
 namespace heddle {
 namespace {
 
-using comm_detail::PortRange;
+using net_detail::PortRange;
 using Lookup = std::function<const char*(const char*)>;
 
 constexpr int kMaxRanks = 1 << 20;

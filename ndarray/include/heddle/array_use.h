@@ -1,7 +1,8 @@
-// Which arrays, of those that exist already, a piece of code changes or differentiates. For layers above, which check what belongs to them.
+// Which arrays, of those that it has not made itself, a piece of code changes or differentiates. For layers above, which check what belongs to them.
 #pragma once
 
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include <heddle/call_site.h>
@@ -17,7 +18,7 @@ class ArrayUse {
   ArrayUse(const ArrayUse&) = delete;
   ArrayUse& operator=(const ArrayUse&) = delete;
 
-  // Arrays whose storage is older than this object, once each storage: those that ops write, and leaves that operators record.
+  // Arrays whose storage this thread has not made meanwhile, once each storage: those that ops write, and leaves that operators record.
   const std::vector<NDArray>& changed() const { return changed_; }
   const std::vector<NDArray>& differentiated() const { return differentiated_; }
 
@@ -26,6 +27,18 @@ class ArrayUse {
   void made(const Storage& storage) { made_.insert(&storage); }
   void changes(const NDArray& array) { note(array, changed_); }
   void differentiates(const NDArray& leaf) { note(leaf, differentiated_); }
+
+  // While a Pause lives, nothing is noted: for what the library does with arrays of its own.
+  class Pause {
+   public:
+    Pause() : outer_(std::exchange(current_, nullptr)) {}
+    ~Pause() { current_ = outer_; }
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+
+   private:
+    ArrayUse* const outer_;
+  };
 
  private:
   void note(const NDArray& array, std::vector<NDArray>& list);

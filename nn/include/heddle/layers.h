@@ -126,16 +126,18 @@ class Flatten : public Module {
 };
 
 // In training zeroes each element with this probability and scales the rest up by 1 / (1 - probability); the
-// identity in inference. The generator must outlive the layer.
+// identity in inference. Draws from the generator, which must outlive the layer, or from that of the calling thread.
 class Dropout : public Module {
  public:
-  explicit Dropout(double probability, Generator& generator = default_generator());
+  explicit Dropout(double probability) : Dropout(probability, nullptr) {}
+  Dropout(double probability, Generator& generator) : Dropout(probability, &generator) {}
   std::string to_string() const override;
 
  private:
+  Dropout(double probability, Generator* generator);
   NDArray forward(const NDArray& x) override;
   double probability_;
-  Generator* generator_;
+  Generator* generator_;  // null: the calling thread's
 };
 
 }  // namespace heddle

@@ -42,8 +42,9 @@ class Module {
   Module& operator=(const Module&) = default;
   virtual ~Module() = default;
 
-  // forward(x), whose ops and errors name `where`. Throws InvalidArgument for what forward() refuses, and if it changed an array, or
-  // computed with one that requires a gradient, which is neither an argument nor registered here or in a module inside.
+  // forward(x), whose ops and errors name `where`. Throws InvalidArgument for what forward() refuses. The first call in each mode after
+  // anything was registered throws it too if ops of this thread changed an array, or computed with a leaf, which is neither an
+  // argument, nor made by forward(), nor registered here or in a module inside.
   NDArray operator()(const NDArray& x, Where where = Where::current());
 
   // In the order of registration, a child's at the place of the child; an array that has several names under its first one.
@@ -54,7 +55,8 @@ class Module {
   struct Child;
   std::vector<Child> children() const;  // of this module itself
 
-  void train(bool on = true);  // training or inference, here and in all modules inside; training at first
+  // Training or inference, here and in all modules that are inside now; training at first.
+  void train(bool on = true);
   bool training() const;
   // Frozen parameters, here and in all modules inside, require no gradient. Make the trainer afterwards.
   void freeze(bool on = true);
@@ -90,11 +92,11 @@ class Module {
     return module;
   }
   // For languages in which an attribute may get another value. The name stands for the module from now on; for the array, if it is a
-  // leaf or the name stands for an array already; or for nothing.
+  // leaf or the name stands for an array already; or for nothing. What replaces a parameter is one, frozen as that is: use what is returned.
   void set(const std::string& name, std::shared_ptr<Module> module) {
     add_child(name, std::move(module), true);
   }
-  void set(const std::string& name, const NDArray& array);
+  NDArray set(const std::string& name, const NDArray& array);
   void remove(const std::string& name);
   virtual std::string class_name() const;  // in to_string() and errors; of the C++ class
 
@@ -119,7 +121,9 @@ class ModuleCall {
   ~ModuleCall();
   ModuleCall(const ModuleCall&) = delete;
   ModuleCall& operator=(const ModuleCall&) = delete;
-  void done();  // forward() is through; throws what Module::operator() does
+  bool looks() const { return use_ != nullptr; }  // done() will look at what forward() has used
+  void add(const NDArray& argument);              // one more argument, for done()
+  void done();                                    // forward() is through; throws what Module::operator() does
 
  private:
   struct Use;

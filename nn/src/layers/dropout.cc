@@ -8,22 +8,22 @@ namespace heddle {
 
 using namespace nn_detail;
 
-Dropout::Dropout(double probability, Generator& generator)
-    : probability_(probability), generator_(&generator) {
+Dropout::Dropout(double probability, Generator* generator)
+    : probability_(probability), generator_(generator) {
   if (probability >= 0 && probability < 1) return;
   throw InvalidArgument("Dropout: the probability must be in [0, 1), not " + number_text(probability));
 }
 
 NDArray Dropout::forward(const NDArray& x) {
   check_defined(*this, x);
-  return dropout(x, probability_, *generator_, training());
+  return dropout(x, probability_, generator_ ? *generator_ : default_generator(), training());
 }
 
 std::string Dropout::to_string() const { return "Dropout(" + number_text(probability_) + ")"; }
 
 HEDDLE_LAYERS(dropout) {
   table.family("Layers without weights");
-  // Without a generator: that of the thread would have to be locked, and a given one kept, as long as the layer lives.
+  // It takes no generator, which would have to be kept, and locked in each call, as long as the layer lives.
   table.add("Dropout", "In training zeroes each element with this probability.",
             {{.name = "probability", .kind = ArgumentKind::real}},
             [](const LayerArguments& a) { return layer(Dropout(a.real("probability"))); });

@@ -17,9 +17,10 @@ using nn_detail::ModuleNode;
 
 namespace {
 
+// Two leaves of one memory are two: each has a gradient of its own.
 bool is_same(const NDArray& a, const NDArray& b) {
-  return a.storage() == b.storage() && a.offset() == b.offset() && a.shape() == b.shape() &&
-         a.strides() == b.strides();
+  return a.defined() && b.defined() && a.storage() == b.storage() && a.offset() == b.offset() &&
+         a.shape() == b.shape() && a.strides() == b.strides() && a.grad_meta() == b.grad_meta();
 }
 
 template <class Visit> void visit_arrays(const ModuleNode& node, const std::string& path, Visit& visit) {
@@ -56,17 +57,20 @@ bool is_or_holds(const ModuleNode& node, const ModuleNode& wanted) {
   });
 }
 
-// A place for an entry of this name: a new one, or with `replaces` that of what is replaced.
-ModuleNode::Entry& entry_for(ModuleNode& node, const std::string& module, const std::string& name,
-                             bool replaces) {
+void check_name(const ModuleNode& node, const std::string& module, const std::string& name, bool replaces) {
   if (name.empty() || name.find('.') != std::string::npos)
     throw InvalidArgument(module + ": '" + name + "' names nothing in a module; want a name without a dot");
-  ModuleNode::Entry* const known = node.find(name);
-  if (known && !replaces) throw InvalidArgument(module + ": there are two '" + name + "'");
+  if (!replaces && node.find(name)) throw InvalidArgument(module + ": there are two '" + name + "'");
+}
+
+// In place of what has the entry's name, or behind all others. What was there is destroyed last: a destructor may come back here.
+void put(ModuleNode& node, ModuleNode::Entry entry) {
   ++nn_detail::registrations;
-  if (!known) return node.entries.emplace_back(ModuleNode::Entry{.name = name});
-  *known = {.name = name};
-  return *known;
+  if (ModuleNode::Entry* const known = node.find(entry.name)) {
+    std::swap(*known, entry);
+  } else {
+    node.entries.push_back(std::move(entry));
+  }
 }
 
 void check_registered(const std::string& module, const std::string& name, const NDArray& value) {
@@ -164,44 +168,59 @@ std::string Module::to_string() const {
 }
 
 NDArray Module::parameter(const std::string& name, NDArray value) {
+  check_name(*node_, class_name(), name, false);
   const NDArray leaf = leaf_of(class_name(), name, std::move(value));
-  entry_for(*node_, class_name(), name, false).array = leaf;
+  put(*node_, {.name = name, .array = leaf});
   return leaf;
 }
 
-void Module::set(const std::string& name, const NDArray& array) {
+NDArray Module::set(const std::string& name, const NDArray& array) {
   ModuleNode::Entry* const known = node_->find(name);
-  if (known && !known->module && known->kind != ModuleNode::Kind::parameter) {
+  const bool is_array = known && !known->module;
+  if (is_array && is_same(known->array, array)) return known->array;
+  if (is_array && known->kind != ModuleNode::Kind::parameter) {
     check_buffer(class_name(), name, array);
-    known->array = array;
-  } else if ((known && !known->module) || (array.defined() && is_leaf(array))) {
-    const NDArray leaf = leaf_of(class_name(), name, array);
-    entry_for(*node_, class_name(), name, true).array = leaf;
-  } else {
-    remove(name);
+    return known->array = array;
   }
+  if (!is_array && !(array.defined() && is_leaf(array))) {
+    remove(name);
+    return array;
+  }
+  check_name(*node_, class_name(), name, true);
+  const bool frozen = is_array && !is_leaf(known->array);
+  NDArray leaf = leaf_of(class_name(), name, array);
+  if (frozen) set_requires_grad(leaf, false);
+  put(*node_, {.name = name, .array = leaf});
+  return leaf;
 }
 
 void Module::remove(const std::string& name) {
-  if (std::erase_if(node_->entries, [&](const ModuleNode::Entry& entry) { return entry.name == name; }) > 0)
-    ++nn_detail::registrations;
+  std::vector<ModuleNode::Entry>& entries = node_->entries;
+  const auto found =
+      std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.name == name; });
+  if (found == entries.end()) return;
+  ++nn_detail::registrations;
+  const ModuleNode::Entry gone = std::move(*found);  // is destroyed last: its destructor may come back here
+  entries.erase(found);
 }
 
 NDArray Module::buffer(const std::string& name, NDArray value, bool saved) {
+  check_name(*node_, class_name(), name, false);
   check_buffer(class_name(), name, value);
-  ModuleNode::Entry& entry = entry_for(*node_, class_name(), name, false);
-  entry.kind = saved ? ModuleNode::Kind::buffer : ModuleNode::Kind::unsaved_buffer;
-  entry.array = value;
+  put(*node_, {.name = name,
+               .kind = saved ? ModuleNode::Kind::buffer : ModuleNode::Kind::unsaved_buffer,
+               .array = value});
   return value;
 }
 
 void Module::add_child(const std::string& name, std::shared_ptr<Module> module, bool replaces) {
+  check_name(*node_, class_name(), name, replaces);
   if (!module) throw InvalidArgument(class_name() + ": child '" + name + "' is null");
   // A module that holds itself calls itself without end, and owns itself, so that it is never destroyed.
   if (is_or_holds(*module->node_, *node_))
     throw InvalidArgument(class_name() + ": child '" + name +
                           "' is, or holds, this module; want another one");
-  entry_for(*node_, class_name(), name, replaces).module = std::move(module);
+  put(*node_, {.name = name, .module = std::move(module)});
 }
 
 }  // namespace heddle

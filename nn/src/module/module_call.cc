@@ -54,13 +54,21 @@ struct ModuleCall::Use {
 
 ModuleCall::ModuleCall(const Module& module, std::span<const NDArray> arguments, Where where)
     : site_(where), module_(module) {
-  if (calls++ > 0) return;
+  if (calls > 0) {
+    ++calls;
+    return;
+  }
   const std::uint64_t now = nn_detail::registrations.load(std::memory_order_relaxed);
   std::atomic<std::uint64_t>& checked =
       ModuleNode::of(module).checked[(module.training() ? 1 : 0) + (NoGrad::active() ? 0 : 2)];
-  if (checked.load(std::memory_order_relaxed) == now) return;
-  use_.reset(
-      new Use{.arguments = {arguments.begin(), arguments.end()}, .checked = &checked, .registrations = now});
+  if (checked.load(std::memory_order_relaxed) != now)
+    use_.reset(new Use{
+        .arguments = {arguments.begin(), arguments.end()}, .checked = &checked, .registrations = now});
+  ++calls;
+}
+
+void ModuleCall::add(const NDArray& argument) {
+  if (use_) use_->arguments.push_back(argument);
 }
 
 ModuleCall::~ModuleCall() { --calls; }

@@ -27,6 +27,7 @@ struct ModuleNode {
       if (entry.name == name) return &entry;
     return nullptr;
   }
+  const Entry* find(const std::string& name) const { return const_cast<ModuleNode*>(this)->find(name); }
 
   std::vector<Entry> entries;  // in the order of registration
   std::atomic<bool> training{true};

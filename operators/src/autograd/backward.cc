@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <heddle/array_op.h>
+#include <heddle/array_use.h>
 #include <heddle/autograd.h>
 #include <heddle/call_site.h>
 #include <heddle/elementwise.h>
@@ -514,6 +515,7 @@ NDArray make_gradient(std::size_t index, const NDArray& like) {
 }
 
 void backward(const NDArray& root, const BackwardOptions& options, Where where) {
+  const ArrayUse::Pause own_arrays;
   const CallSite site(where);
   check_defined("backward", root);
   EngineScope scope(root.engine());
@@ -530,6 +532,7 @@ void backward(const NDArray& root, const NDArray& seed, bool keep_tape, Where wh
 
 std::vector<NDArray> grad(const std::vector<NDArray>& outputs, const std::vector<NDArray>& inputs,
                           const GradOptions& options, Where where) {
+  const ArrayUse::Pause own_arrays;
   const CallSite site(where);
   if (outputs.empty() || inputs.empty()) throw InvalidArgument("grad: no outputs, or no inputs");
   if (!options.seeds.empty() && options.seeds.size() != outputs.size()) {

@@ -37,7 +37,13 @@ template <class Function> nb::object computed(Function&& function) {
   return wrap(std::move(result));
 }
 
-nb::object item(nb::handle self) {
+nb::object item(nb::handle self, const nb::args& index) {
+  if (index.size() > 0) {
+    const bool flat = index.size() == 1 && PyIndex_Check(nb::handle(index[0]).ptr());
+    const nb::object from = flat ? self.attr("reshape")(-1) : nb::borrow(self);
+    const nb::object key = index.size() == 1 ? nb::object(index[0]) : nb::object(index);
+    return from[key].attr("item")();
+  }
   const NDArray& x = *array_in(self);
   check_one_element("item", x);
   if (x.dtype() == DType::boolean) return nb::steal(PyBool_FromLong(PyObject_IsTrue(self.ptr())));
@@ -116,28 +122,41 @@ using Reduction = NDArray (*)(const NDArray&, Dims, bool, Where);
 template <Reduction function> void def_reduction(ArrayClass& type, const char* name, const char* signature) {
   type.def(
       name,
-      [name](const NDArray& self, nb::handle axis, bool keepdims) {
+      [name](const NDArray& self, nb::handle axis, bool keepdims, nb::handle dtype, nb::handle out) {
         const Dims axes = axis.is_none() ? Dims() : to_dims({name, "axis"}, axis);
         if (axes.empty() && !axis.is_none())
           throw InvalidArgument(std::string(name) + ": axis is (); wanted: an axis, or None for all");
-        return computed([&](Where where) { return function(self, axes, keepdims, where); });
+        if (!out.is_none() && !array_in(out)) refuse_type({name, "out"}, out, "an NDArray or None");
+        const DType of = dtype.is_none() ? self.dtype() : to_dtype({name, "dtype"}, dtype);
+        nb::object result = computed([&](Where where) {
+          const NDArray x = of == self.dtype() ? self : self.astype(of, where);
+          NDArray y = function(x, axes, keepdims, where);
+          if (!out.is_none()) array_in(out)->assign(y, where);
+          return y;
+        });
+        return out.is_none() ? result : nb::borrow(out);
       },
-      "axis"_a = nb::none(), "keepdims"_a = false, nb::sig(signature));
+      "axis"_a = nb::none(), "keepdims"_a = false, nb::kw_only(), "dtype"_a = nb::none(),
+      "out"_a = nb::none(), nb::sig(signature));
 }
 
 void bind_reductions(ArrayClass& type) {
-  def_reduction<&sum>(
-      type, "sum",
-      "def sum(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray");
-  def_reduction<&mean>(
-      type, "mean",
-      "def mean(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray");
-  def_reduction<&heddle::max>(
-      type, "max",
-      "def max(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray");
-  def_reduction<&heddle::min>(
-      type, "min",
-      "def min(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray");
+  def_reduction<&sum>(type, "sum",
+                      "def sum(self, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, "
+                      "dtype: DTypeLike | None = "
+                      "None, out: NDArray | None = None) -> NDArray");
+  def_reduction<&mean>(type, "mean",
+                       "def mean(self, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, "
+                       "dtype: DTypeLike | None = "
+                       "None, out: NDArray | None = None) -> NDArray");
+  def_reduction<&heddle::max>(type, "max",
+                              "def max(self, axis: int | Sequence[int] | None = None, keepdims: bool = "
+                              "False, *, dtype: DTypeLike | None = "
+                              "None, out: NDArray | None = None) -> NDArray");
+  def_reduction<&heddle::min>(type, "min",
+                              "def min(self, axis: int | Sequence[int] | None = None, keepdims: bool = "
+                              "False, *, dtype: DTypeLike | None = "
+                              "None, out: NDArray | None = None) -> NDArray");
 }
 
 void bind_properties(ArrayClass& type) {
@@ -210,8 +229,9 @@ void bind_values(ArrayClass& type) {
           },
           "timeout"_a = nb::none(),
           "Blocks until the values are computed; raises an error of the ops that computed them.")
-      .def("item", &item, nb::sig("def item(self) -> int | float | bool"),
-           "The value of an array with one element.")
+      .def("item", &item, nb::sig("def item(self, *index: int | tuple[int, ...]) -> int | float | bool"),
+           "The value of an array with one element, or of the element with this index; one int counts in the "
+           "flattened array.")
       .def("__str__", &text_of, nb::sig("def __str__(self) -> str"))
       .def(
           "__repr__",
@@ -273,11 +293,15 @@ void bind_copies(ArrayClass& type) {
           nb::sig("def contiguous(self) -> NDArray"))
       .def(
           "astype",
-          [](const NDArray& self, nb::handle dtype) {
+          [](nb::handle self, nb::handle dtype, bool copy) -> nb::object {
+            const NDArray& x = *array_in(self);
             const DType wanted = to_dtype({"astype", "dtype"}, dtype);
-            return computed([&](Where where) { return self.astype(wanted, where); });
+            if (!copy && wanted == x.dtype()) return nb::borrow(self);
+            return computed([&](Where where) { return x.astype(wanted, where); });
           },
-          "dtype"_a, nb::sig("def astype(self, dtype: DTypeLike) -> NDArray"), "A copy of another dtype.")
+          "dtype"_a, "copy"_a = true,
+          nb::sig("def astype(self, dtype: DTypeLike, copy: bool = True) -> NDArray"),
+          "A copy of another dtype; copy=False: the array itself if it has that dtype.")
       .def(
           "to",
           [](const NDArray& self, nb::handle device) {

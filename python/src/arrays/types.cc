@@ -20,16 +20,19 @@ using namespace nb::literals;
 constexpr int kDTypes = static_cast<int>(std::size(kAllDTypes));
 PyObject* dtype_objects[kDTypes];  // one object a dtype, never freed
 
-// Our names, NumPy's names, and the names of Python's classes, with the same meaning as the classes.
+// Our names, NumPy's names, and the names of Python's classes, with the same meaning as the classes. Of NumPy's codes those that
+// are no name of ours: "f8" has 8 bytes, but "i8" has 8 bits.
 const std::map<std::string, DType, std::less<>>& dtype_names() {
   static const auto& names = *new std::map<std::string, DType, std::less<>>{
-      {"f32", DType::f32},      {"float32", DType::f32}, {"f64", DType::f64},   {"float64", DType::f64},
-      {"f16", DType::f16},      {"float16", DType::f16}, {"bf16", DType::bf16}, {"bfloat16", DType::bf16},
-      {"i8", DType::i8},        {"int8", DType::i8},     {"u8", DType::u8},     {"uint8", DType::u8},
-      {"i32", DType::i32},      {"int32", DType::i32},   {"i64", DType::i64},   {"int64", DType::i64},
-      {"i16", DType::i16},      {"int16", DType::i16},   {"u16", DType::u16},   {"uint16", DType::u16},
-      {"u32", DType::u32},      {"uint32", DType::u32},  {"u64", DType::u64},   {"uint64", DType::u64},
-      {"bool", DType::boolean}, {"float", DType::f32},   {"int", DType::i64}};
+      {"f32", DType::f32}, {"float32", DType::f32},  {"f64", DType::f64},   {"float64", DType::f64},
+      {"f16", DType::f16}, {"float16", DType::f16},  {"bf16", DType::bf16}, {"bfloat16", DType::bf16},
+      {"i8", DType::i8},   {"int8", DType::i8},      {"u8", DType::u8},     {"uint8", DType::u8},
+      {"i32", DType::i32}, {"int32", DType::i32},    {"i64", DType::i64},   {"int64", DType::i64},
+      {"i16", DType::i16}, {"int16", DType::i16},    {"u16", DType::u16},   {"uint16", DType::u16},
+      {"u32", DType::u32}, {"uint32", DType::u32},   {"u64", DType::u64},   {"uint64", DType::u64},
+      {"f2", DType::f16},  {"f4", DType::f32},       {"f8", DType::f64},    {"i1", DType::i8},
+      {"i2", DType::i16},  {"i4", DType::i32},       {"u1", DType::u8},     {"u2", DType::u16},
+      {"u4", DType::u32},  {"bool", DType::boolean}, {"float", DType::f32}, {"int", DType::i64}};
   return names;
 }
 
@@ -155,6 +158,10 @@ void bind_dtypes(nb::module_& m) {
           "itemsize", [](const PythonDType& self) { return size_of(self.value); }, "Bytes an element.")
       .def_prop_ro("is_floating", [](const PythonDType& self) { return is_floating(self.value); })
       .def_prop_ro("numpy_name", [](const PythonDType& self) { return numpy_name(self.value); })
+      .def_prop_ro(
+          "dtype", [](const PythonDType& self) { return numpy_dtype()(numpy_name(self.value)); },
+          nb::sig("def dtype(self) -> numpy.dtype[Any]"),
+          "NumPy's, for np.dtype(x.dtype); TypeError for bf16, which NumPy lacks.")
       .def("__repr__", [](const PythonDType& self) { return std::string("heddle.") + name_of(self.value); })
       .def("__str__", [](const PythonDType& self) { return name_of(self.value); })
       .def(

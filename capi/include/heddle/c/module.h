@@ -71,7 +71,8 @@ HEDDLE_API heddle_status heddle_module_add_buffer(heddle_module* module, const c
 HEDDLE_API heddle_status heddle_module_destroy(heddle_module* module);
 
 // What the module computes of arrays of its engine: new handles into `results`, which has room for `room`. Fails for what it
-// refuses, and if it changed an array, or computed with one that requires a gradient, which is neither an argument nor registered.
+// refuses. The first call after anything was registered fails too if it changed an array, or computed with a leaf, which is neither an
+// argument, nor made by the call, nor registered.
 HEDDLE_API heddle_status heddle_module_call(const heddle_module* module, heddle_array* const* arguments,
                                             size_t argument_count, heddle_array** results, size_t room,
                                             size_t* result_count, heddle_error** error);
