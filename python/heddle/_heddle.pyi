@@ -32,6 +32,10 @@ class DType:
     @property
     def numpy_name(self) -> str: ...
 
+    @property
+    def dtype(self) -> numpy.dtype[Any]:
+        """NumPy's, for np.dtype(x.dtype); TypeError for bf16, which NumPy lacks."""
+
     def __repr__(self) -> str: ...
 
     def __str__(self) -> str: ...
@@ -333,8 +337,10 @@ class NDArray:
         Blocks until the values are computed; raises an error of the ops that computed them.
         """
 
-    def item(self) -> int | float | bool:
-        """The value of an array with one element."""
+    def item(self, *index: int | tuple[int, ...]) -> int | float | bool:
+        """
+        The value of an array with one element, or of the element with this index; one int counts in the flattened array.
+        """
 
     def __str__(self) -> str: ...
 
@@ -357,8 +363,10 @@ class NDArray:
 
     def contiguous(self) -> NDArray: ...
 
-    def astype(self, dtype: DTypeLike) -> NDArray:
-        """A copy of another dtype."""
+    def astype(self, dtype: DTypeLike, copy: bool = True) -> NDArray:
+        """
+        A copy of another dtype; copy=False: the array itself if it has that dtype.
+        """
 
     def to(self, device: DeviceLike) -> NDArray:
         """This array, or a copy on another device."""
@@ -376,13 +384,13 @@ class NDArray:
 
     def argmin(self, axis: int | None = None) -> NDArray: ...
 
-    def sum(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray: ...
+    def sum(self, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, dtype: DTypeLike | None = None, out: NDArray | None = None) -> NDArray: ...
 
-    def mean(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray: ...
+    def mean(self, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, dtype: DTypeLike | None = None, out: NDArray | None = None) -> NDArray: ...
 
-    def max(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray: ...
+    def max(self, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, dtype: DTypeLike | None = None, out: NDArray | None = None) -> NDArray: ...
 
-    def min(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> NDArray: ...
+    def min(self, axis: int | Sequence[int] | None = None, keepdims: bool = False, *, dtype: DTypeLike | None = None, out: NDArray | None = None) -> NDArray: ...
 
     def numpy(self, copy: bool = False) -> NumpyArray:
         """
@@ -519,7 +527,56 @@ class NDArray:
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
 
+    def __round__(self, ndigits: int | None = None) -> Any: ...
+
+    def __format__(self, spec: str, /) -> str: ...
+
     __hash__: None  # type: ignore[assignment]
+
+    def std(self, axis: int | Sequence[int] | None = None, dtype: Any = None, out: NDArray | None = None, ddof: int = 0, keepdims: bool = False) -> NDArray:
+        """The standard deviation; ddof: what is taken from the number of elements before it divides."""
+
+    def prod(self, axis: int | Sequence[int] | None = None, dtype: Any = None, out: NDArray | None = None, keepdims: bool = False) -> NDArray:
+        """The product."""
+
+    def any(self, axis: int | Sequence[int] | None = None, out: NDArray | None = None, keepdims: bool = False) -> NDArray:
+        """Whether any element is not 0."""
+
+    def all(self, axis: int | Sequence[int] | None = None, out: NDArray | None = None, keepdims: bool = False) -> NDArray:
+        """Whether every element is not 0."""
+
+    def ravel(self) -> NDArray:
+        """One axis; a view where that is possible."""
+
+    def flatten(self) -> NDArray:
+        """One axis, always a copy. heddle.flatten(x), for layers, keeps the first axis."""
+
+    def cumsum(self, axis: int | None = None, dtype: Any = None, out: NDArray | None = None) -> NDArray:
+        """Sums up to each element; None: of the flattened array."""
+
+    def cumprod(self, axis: int | None = None, dtype: Any = None, out: NDArray | None = None) -> NDArray:
+        """Products up to each element; None: of the flattened array."""
+
+    def squeeze(self, axis: int | Sequence[int] | None = None) -> NDArray:
+        """A view without these axes, which have size 1; None: without all such."""
+
+    def swapaxes(self, axis1: int, axis2: int) -> NDArray:
+        """A view with two axes exchanged."""
+
+    def clip(self, min: Any = None, max: Any = None, out: NDArray | None = None) -> NDArray:
+        """min where x < min, max where x > max; None: no bound."""
+
+    def round(self, decimals: int = 0, out: NDArray | None = None) -> NDArray:
+        """Rounded to so many digits behind the point; of a half, to the even one."""
+
+    def dot(self, b: ArrayLike, out: NDArray | None = None) -> NDArray:
+        """The sum over the last axis of x and the last but one of b, or its only one."""
+
+    def argsort(self, axis: int | None = -1) -> NDArray:
+        """Where the elements of the sorted array stand; None: of the flattened array."""
+
+    def sort(self, axis: int = -1) -> None:
+        """Sorts in place, as NumPy's method does. heddle.sort(x) returns a sorted array."""
 
 
 class RowSparse:
@@ -617,6 +674,9 @@ class no_grad:
     def __enter__(self) -> None: ...
 
     def __exit__(self, *args: object) -> None: ...
+
+    def __call__[**P, T](self, function: Callable[P, T], /) -> Callable[P, T]: ...
+
 
 class find_nan:
     """

@@ -5,12 +5,20 @@ like call them too; `out` gets the result and is returned, as there.
 import builtins
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from heddle import _heddle
 from heddle._heddle import NDArray
 
+if TYPE_CHECKING:
+    from heddle._heddle import ArrayLike
+
 Axis = int | Sequence[int] | None
+
+
+def _check_out(name: str, out: Any) -> None:
+    if out is not None and not isinstance(out, NDArray):
+        raise TypeError(f"{name}: out is a {type(out).__name__}; want an NDArray or None")
 
 
 def _given(result: NDArray, out: NDArray | None) -> NDArray:
@@ -20,27 +28,39 @@ def _given(result: NDArray, out: NDArray | None) -> NDArray:
     return out
 
 
-def _of_dtype(x: NDArray, dtype: Any) -> NDArray:
-    return x if dtype is None else x.astype(dtype)
+def _of_dtype(name: str, x: NDArray, dtype: Any) -> NDArray:
+    if dtype is None:
+        return x
+    try:
+        return x.astype(dtype)
+    except (TypeError, ValueError) as error:
+        raise type(error)(str(error).replace("astype", name, 1)) from None
 
 
 def std(self: NDArray, axis: Axis = None, dtype: Any = None, out: NDArray | None = None, ddof: int = 0, keepdims: bool = False) -> NDArray:
     """The standard deviation; ddof: what is taken from the number of elements before it divides."""
-    return _given(_heddle.std(_of_dtype(self, dtype), axis, ddof, keepdims), out)
+    _check_out("std", out)
+    try:
+        return _given(_heddle.std(_of_dtype("std", self, dtype), axis, ddof, keepdims), out)
+    except (TypeError, ValueError) as error:
+        raise type(error)(str(error).replace("correction", "ddof", 1)) from None
 
 
 def prod(self: NDArray, axis: Axis = None, dtype: Any = None, out: NDArray | None = None, keepdims: bool = False) -> NDArray:
     """The product."""
-    return _given(_heddle.prod(_of_dtype(self, dtype), axis, keepdims), out)
+    _check_out("prod", out)
+    return _given(_heddle.prod(_of_dtype("prod", self, dtype), axis, keepdims), out)
 
 
 def any(self: NDArray, axis: Axis = None, out: NDArray | None = None, keepdims: bool = False) -> NDArray:  # noqa: A001
     """Whether any element is not 0."""
+    _check_out("any", out)
     return _given(_heddle.any(self, axis, keepdims), out)
 
 
 def all(self: NDArray, axis: Axis = None, out: NDArray | None = None, keepdims: bool = False) -> NDArray:  # noqa: A001
     """Whether every element is not 0."""
+    _check_out("all", out)
     return _given(_heddle.all(self, axis, keepdims), out)
 
 
@@ -56,13 +76,15 @@ def flatten(self: NDArray) -> NDArray:
 
 def cumsum(self: NDArray, axis: int | None = None, dtype: Any = None, out: NDArray | None = None) -> NDArray:
     """Sums up to each element; None: of the flattened array."""
-    x = _of_dtype(self, dtype)
+    _check_out("cumsum", out)
+    x = _of_dtype("cumsum", self, dtype)
     return _given(_heddle.cumsum(ravel(x)) if axis is None else _heddle.cumsum(x, axis), out)
 
 
 def cumprod(self: NDArray, axis: int | None = None, dtype: Any = None, out: NDArray | None = None) -> NDArray:
     """Products up to each element; None: of the flattened array."""
-    x = _of_dtype(self, dtype)
+    _check_out("cumprod", out)
+    x = _of_dtype("cumprod", self, dtype)
     return _given(_heddle.cumprod(ravel(x)) if axis is None else _heddle.cumprod(x, axis), out)
 
 
@@ -78,20 +100,27 @@ def swapaxes(self: NDArray, axis1: int, axis2: int) -> NDArray:
 
 def clip(self: NDArray, min: Any = None, max: Any = None, out: NDArray | None = None) -> NDArray:  # noqa: A002
     """min where x < min, max where x > max; None: no bound."""
+    _check_out("clip", out)
     x = self if min is None else _heddle.maximum(self, min)
     return _given(x if max is None else _heddle.minimum(x, max), out)
 
 
 def round(self: NDArray, decimals: int = 0, out: NDArray | None = None) -> NDArray:  # noqa: A001
     """Rounded to so many digits behind the point; of a half, to the even one."""
+    _check_out("round", out)
+    if not isinstance(decimals, int):
+        raise TypeError(f"round: decimals is a {type(decimals).__name__}; want an int")
+    if not -300 <= decimals <= 300:
+        raise ValueError("round: decimals is beyond what floats have; want -300 to 300")
     if decimals == 0:
         return _given(_heddle.round(self), out)
     scale = 10.0 ** builtins.abs(decimals)
     return _given(_heddle.round(self * scale) / scale if decimals > 0 else _heddle.round(self / scale) * scale, out)
 
 
-def dot(self: NDArray, b: Any, out: NDArray | None = None) -> NDArray:
+def dot(self: NDArray, b: "ArrayLike", out: NDArray | None = None) -> NDArray:
     """The sum over the last axis of x and the last but one of b, or its only one."""
+    _check_out("dot", out)
     return _given(_heddle.dot(self, b), out)
 
 

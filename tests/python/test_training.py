@@ -197,7 +197,7 @@ def test_modules_are_made_once_and_of_their_class():
     for wrong in (5, heddle.Relu()):
         with pytest.raises(TypeError, match="__init__: self is a .*; want a Dense"):
             heddle.Dense.__init__(wrong, 2, 2)
-    with pytest.raises(TypeError, match="base type"):
+    with pytest.raises(TypeError, match="prohibits subclassing"):
         type("Net", (heddle.Sequential,), {})
     scale = Scale()
     with pytest.raises(heddle.InvalidArgument, match="Scale: there are two 'inner'"):

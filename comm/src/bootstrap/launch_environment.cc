@@ -121,7 +121,7 @@ std::string tcp(const std::string& host, long port) {
 
 PortRange ports_of(const Reader& read) {
   const std::string text = read.text("HEDDLE_COMM_PORTS");
-  return text.empty() ? kDefaultPorts : comm_detail::parse_port_range(text);
+  return text.empty() ? kDefaultPorts : net_detail::parse_port_range(text);
 }
 
 long port_from(const Reader& read, const char* name) {
