@@ -27,6 +27,7 @@ NOT_TOLD = {
     "load_npz": "reads at the call",
     "NDArray::NDArray": "takes no memory yet",
     "NDArray::detach": "a handle",
+    "ModuleCall::add": "keeps a handle",
     "ArrayUse::changed": "handles",
     "ArrayUse::differentiated": "handles",
     "ArrayUse::changes": "keeps a handle",
