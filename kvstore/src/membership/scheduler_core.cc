@@ -14,6 +14,8 @@ using std::chrono::milliseconds;
 constexpr std::size_t kMostNames = 16;      // most processes named in one text
 constexpr std::size_t kMostRefusals = 256;  // most refusals logged within a minute
 
+std::string quoted(const std::string& name) { return "'" + name + "'"; }
+
 std::string seconds_text(std::chrono::steady_clock::duration time) {
   const auto tenths = std::chrono::duration_cast<milliseconds>(time).count() / 100;
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
