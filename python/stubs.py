@@ -132,13 +132,19 @@ TYPES = {
 RESULTS = {"": "None", "array": "NDArray", "row-sparse array": "RowSparse", "list of arrays": "tuple[NDArray, ...]"}
 
 
-def operator(name, arguments, result, documentation):
+def parameters(arguments):
+    """The arguments of an operator or a layer, as Python declares them."""
     parts = []
     for argument, kind, choices, default in arguments:
         type_ = f"Literal[{', '.join(map(repr, choices))}]" if choices else TYPES[kind]
         if default == "None":
             type_ += " | None"
         parts.append(f"{argument}: {type_}" + (f" = {default}" if default is not None else ""))
+    return parts
+
+
+def operator(name, arguments, result, documentation):
+    parts = parameters(arguments)
     if result == "array":
         parts += ["*", "out: NDArray | None = None"]
     doc = textwrap.indent('"""' + documentation.replace("\\", "\\\\") + '"""', "    ")
@@ -147,13 +153,7 @@ def operator(name, arguments, result, documentation):
 
 def layer(name, arguments):
     """A class's constructor."""
-    parts = ["self"]
-    for argument, kind, choices, default in arguments:
-        type_ = f"Literal[{', '.join(map(repr, choices))}]" if choices else TYPES[kind]
-        if default == "None":
-            type_ += " | None"
-        parts.append(f"{argument}: {type_}" + (f" = {default}" if default is not None else ""))
-    return f"def __init__({', '.join(parts)}) -> None: ..."
+    return f"def __init__({', '.join(['self', *parameters(arguments)])}) -> None: ..."
 
 
 def put_into_class(text, name, lines, drop=()):

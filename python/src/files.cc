@@ -36,7 +36,7 @@ std::string path_of(const char* function, nb::handle path) {
   if (!text.is_valid()) PyErr_Clear();
   if (!text.is_valid() || !(PyUnicode_Check(text.ptr()) || PyBytes_Check(text.ptr())))
     refuse_type({function, "path"}, path, "a str or a Path");
-  // As Python's own file functions: in a str, surrogates stand for bytes of a name that is no UTF-8.
+  // A path as bytes. In a str, surrogates stand for bytes that are no UTF-8, as in Python's own file functions.
   PyObject* bytes = nullptr;
   if (!PyUnicode_FSConverter(text.ptr(), &bytes)) raise_set();
   const nb::object owned = nb::steal(bytes);

@@ -56,8 +56,8 @@ struct EngineCore {
   OpNode* current_op() const;
   // Sets state's `resumes` and `beneath` for a wait that the calling thread is about to make; returns current_op().
   OpNode* note_waiter(WaitState& state) const;
-  // As current_op(), but inside a graph's launch the op of the graph: the op that messages name, and whose
-  // access list counts.
+  // The op that messages name, and whose access list counts: current_op(), but inside a graph's launch the op
+  // of the graph that runs.
   const OpNode* current_function() const;
 
   // run.cc: a ready op is run, completed and released.

@@ -49,7 +49,7 @@ int normalize_axis(std::int64_t axis, int ndim);         // -1 is the last axis;
 std::ostream& operator<<(std::ostream& out, const Dims& dims);
 
 namespace ndarray_detail {
-// As normalize_axis, for an array of `shape`; the error names the function `name` and the shape.
+// The axis of an array of `shape`; -1 is the last. Throws InvalidArgument that names the function `name` and the shape.
 int axis_of(const char* name, std::int64_t axis, const Shape& shape);
 }  // namespace ndarray_detail
 

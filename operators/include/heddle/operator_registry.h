@@ -49,7 +49,7 @@ void call_operator_into(const OperatorInfo& op, std::span<const OperatorValue> v
                         std::span<const NamedValue> named, const NDArray& out,
                         Where where = Where::current());
 bool takes_out(const OperatorInfo& op);  // whether call_operator_into can call it
-// As call_operator, for the operator of that name; throws InvalidArgument for an unknown one.
+// Calls the operator of that name; throws InvalidArgument for an unknown one.
 OperatorValues call_operator(std::string_view name, const OperatorValues& values,
                              const std::vector<NamedValue>& named = {}, Where where = Where::current());
 

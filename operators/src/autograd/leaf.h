@@ -10,7 +10,7 @@ namespace heddle::operators_detail {
 
 // `shared`: something else refers to the memory, so it is copied.
 void accumulate_in_leaf(AutogradMeta& leaf, const NDArray& gradient, bool shared);
-// As accumulate_in_leaf(), but the gradient stays on the tape.
+// Adds a gradient that stays on the tape, so that it has gradients itself.
 void give_recorded(AutogradMeta& leaf, const NDArray& gradient);
 void accumulate_rows_in_leaf(AutogradMeta& leaf, const RowSparse& gradient);
 // Makes a row-sparse gradient dense; called with the leaf's mutex locked.

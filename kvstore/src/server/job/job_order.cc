@@ -1,4 +1,4 @@
-// Where servers of keys depend on the order in which keys are initialised, all workers need the same order.
+// Checks that all workers initialise keys in one order, where that order decides which server keeps a key.
 // Workers whose orders are the same up to some key send that key, whichever it is, to at least one common
 // server. That server sees two keys with one position in the order, or one key with two. A worker names a key
 // when the server has the one before.

@@ -82,7 +82,7 @@ void map_binary(const Operand& a, const Operand& b, const NDArray& y, F f) {
   map_operands<T>(a, b, y, MapRun<T, R, F>{f});
 }
 
-// As map_unary and map_binary, for half types. R is float or bool.
+// Unary and binary loops over arrays of half types, computed as float. R, the result of a step, is float or bool.
 template <class R, class F> void map_half_unary(const NDArray& x, const NDArray& y, F f) {
   map_half(x, y, MapRun<float, R, F>{f});
 }

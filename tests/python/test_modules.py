@@ -1,0 +1,276 @@
+"""Layers, and modules of a class of one's own."""
+
+import threading
+
+import pytest
+
+import heddle
+
+
+def test_layers():
+    net = heddle.Sequential(
+        heddle.Conv2d(1, 4, 3, padding=1, relu=True), heddle.MaxPool2d(2), heddle.Flatten(), heddle.Dense(4 * 4 * 4, 10)
+    )
+    assert net(heddle.ones((2, 1, 8, 8))).shape == (2, 10)
+    assert [p.name for p in net.parameters()] == ["0.weight", "0.bias", "3.weight", "3.bias"]
+    assert all(p.value.requires_grad for p in net.parameters())
+    assert len(net) == 4 and "Dense(64, 10)" in repr(net[3])
+    with pytest.raises(ValueError, match="layer 3"):
+        net(heddle.ones((2, 1, 4, 4)))
+    with pytest.raises(IndexError):
+        net[9]
+
+
+class Scale(heddle.Module):
+    """With everything that a class can register."""
+
+    def __init__(self, size=2):
+        super().__init__()
+        self.inner = heddle.Dense(size, size, bias=False)
+        self.factor = self.parameter("factor", heddle.ones(size))
+        self.seen = self.buffer("seen", heddle.zeros(size))
+        self.scratch = self.buffer("scratch", heddle.zeros(size), saved=False)
+
+    def forward(self, x):
+        if self.training:
+            self.seen += x.detach().sum(0)
+        return self.inner(x) * self.factor
+
+
+def names_of(parameters):
+    return [p.name for p in parameters]
+
+
+def test_a_module_written_in_python():
+    scale = Scale()
+    net = heddle.Sequential(scale, heddle.Relu())
+    assert names_of(net.parameters()) == ["0.inner.weight", "0.factor"]
+    assert names_of(net.state()) == ["0.inner.weight", "0.factor", "0.seen"]
+    x = heddle.array([[1.0, -2.0]])
+    net(x).sum().backward()
+    assert all(p.value.grad is not None for p in net.parameters())
+    assert scale.seen.tolist() == [1, -2] and scale.factor.requires_grad
+    net.train(False)
+    net(x)
+    assert scale.seen.tolist() == [1, -2] and not scale.training and not scale.inner.training
+    assert repr(net) == "Sequential{\n  Scale{\n    inner: Dense(2, 2)\n  }\n  Relu\n}"
+    assert net[0] is scale and scale.children() == {"inner": scale.inner}
+    net.freeze()
+    assert net.parameters() == [] and len(net.state()) == 3
+
+    class Bad(heddle.Module):
+        def forward(self, x):
+            raise KeyError("in forward")
+
+    with pytest.raises(KeyError):
+        heddle.Sequential(Bad())(x)
+    with pytest.raises(KeyError):
+        Bad()(x)
+
+
+def test_attributes_of_a_module_are_registered():
+    scale = Scale()
+    scale.inner = heddle.Sequential(heddle.Dense(2, 3), heddle.Dense(3, 2))
+    assert names_of(scale.parameters()) == ["inner.0.weight", "inner.0.bias", "inner.1.weight", "inner.1.bias", "factor"]
+    leaf = heddle.ones(4)
+    scale.other = leaf
+    assert "other" not in names_of(scale.parameters()) and scale.other is leaf
+    leaf.requires_grad = True
+    scale.other = leaf
+    assert names_of(scale.parameters())[-1] == "other"
+    scale.other = None
+    scale.inner = "gone"
+    assert names_of(scale.state()) == ["factor", "seen"]
+    scale.seen = scale.seen + 1  # what a buffer is from now on
+    assert scale.state()[1].value.tolist() == [1, 1]
+    del scale.factor
+    assert names_of(scale.state()) == ["seen"] and not hasattr(scale, "factor")
+    with pytest.raises(AttributeError):
+        del scale.factor
+    with pytest.raises(heddle.InvalidArgument, match="Scale: child 'me' is, or holds, this module; want another one"):
+        scale.me = heddle.Sequential(scale)
+    with pytest.raises(heddle.InvalidArgument, match="Scale: there are two 'seen'"):
+        scale.parameter("seen", heddle.ones(1))
+    with pytest.raises(heddle.InvalidArgument, match="Scale: buffer 'b' requires a gradient"):
+        scale.buffer("b", leaf)
+    with pytest.raises(heddle.InvalidArgument, match="Scale: parameter 'c' is i32"):
+        scale.parameter("c", heddle.ones(1, dtype="i32"))
+    for call in [lambda: scale.parameter("c", 5), lambda: scale.buffer("c", [1]), lambda: scale.child("c", leaf)]:
+        with pytest.raises(TypeError, match="want a"):
+            call()
+    with pytest.raises(TypeError, match="child: self is a Sequential; want a class derived from Module"):
+        heddle.Sequential().child("c", scale)
+
+
+def test_a_parameter_that_gets_another_array_is_trained():
+    scale = Scale()
+    scale.factor = heddle.array([2.0, 3.0])
+    assert scale.factor.requires_grad
+    scale(heddle.ones((1, 2))).sum().backward()
+    assert scale.factor.grad is not None and scale.parameters()[1].value.grad.tolist() == scale.factor.grad.tolist()
+    scale.freeze()
+    scale.factor = scale.factor
+    with heddle.no_grad():
+        scale.factor *= 2
+    scale.factor = heddle.ones(2)
+    assert scale.parameters() == [] and not scale.factor.requires_grad
+    scale.freeze(False)
+    assert names_of(scale.parameters()) == ["inner.weight", "factor"] and scale.factor.requires_grad
+
+
+def test_arguments_of_every_kind_may_be_changed():
+    class Cache:
+        def __init__(self):
+            self.keys = {"k": [heddle.zeros(2)]}
+            self.me = self
+
+    class Decoder(heddle.Module):
+        def forward(self, x, cache, net):
+            cache.keys["k"][0] += x
+            return net(x) + cache.keys["k"][0]
+
+    cache, net = Cache(), heddle.Dense(2, 2)
+    x = heddle.ones((1, 2))
+    cache.keys["k"][0] = heddle.zeros((1, 2))
+    assert Decoder()(x, cache, net).shape == (1, 2)
+
+
+def test_modules_are_made_once_and_of_their_class():
+    dense = heddle.Dense(2, 2)
+    with pytest.raises(TypeError, match="Dense.__init__: the module is made already"):
+        dense.__init__(2, 2)
+    for wrong in (5, heddle.Relu()):
+        with pytest.raises(TypeError, match="__init__: self is a .*; want a Dense"):
+            heddle.Dense.__init__(wrong, 2, 2)
+    with pytest.raises(TypeError, match="prohibits subclassing"):
+        type("Net", (heddle.Sequential,), {})
+    scale = Scale()
+    with pytest.raises(heddle.InvalidArgument, match="Scale: there are two 'inner'"):
+        scale.child("inner", heddle.Relu())
+
+
+def test_dropout_draws_from_the_thread_that_calls_it():
+    made = []
+    thread = threading.Thread(target=lambda: made.append(heddle.Dropout(0.5)))
+    thread.start()
+    thread.join()
+    heddle.manual_seed(3)
+    first = made[0](heddle.ones(64)).tolist()
+    heddle.manual_seed(3)
+    assert made[0](heddle.ones(64)).tolist() == first and 0 in first
+
+
+def test_a_module_takes_and_gives_what_it_wants():
+    class Attention(heddle.Module):
+        def __init__(self):
+            super().__init__()
+            self.query = heddle.Dense(2, 2)
+
+        def forward(self, x, memory, *, scale=1.0):
+            weights = heddle.softmax(self.query(x) @ memory.T * scale)
+            return {"y": weights @ memory, "weights": weights}
+
+    class Both(heddle.Module):
+        def __init__(self):
+            super().__init__()
+            self.attention = Attention()
+
+        def forward(self, x):
+            return self.attention(x, x, scale=0.5)["y"]
+
+    result = Attention()(heddle.ones((3, 2)), heddle.ones((4, 2)), scale=2)
+    assert result["y"].shape == (3, 2) and result["weights"].shape == (3, 4)
+    assert heddle.Sequential(Both())(heddle.ones((3, 2))).shape == (3, 2)
+    assert names_of(Both().parameters()) == ["attention.query.weight", "attention.query.bias"]
+    for module, words in [(heddle.Dense(2, 2), "Dense: 2 arguments; want one array"), (heddle.Sequential(), "Sequential: 2 arguments")]:
+        with pytest.raises(TypeError, match=words):
+            module(heddle.ones((1, 2)), 3)
+
+
+def test_an_array_that_belongs_to_nobody_is_an_error():
+    class Hidden(heddle.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = [heddle.Dense(2, 2)]
+
+        def forward(self, x):
+            return self.layers[0](x)
+
+    class Counts(heddle.Module):
+        count = heddle.zeros(())
+
+        def forward(self, x):
+            self.count[...] = self.count + 1
+            return x
+
+    x = heddle.ones((1, 2))
+    with pytest.raises(heddle.InvalidArgument, match=r"Hidden: forward\(\) computes with an array of f32 \(2, 2\), which is neither"):
+        Hidden()(x)
+    with pytest.raises(heddle.InvalidArgument, match=r"Counts: forward\(\) changes an array of f32 \(\), which is neither"):
+        Counts()(x)
+    with heddle.no_grad():
+        assert Hidden()(x).shape == (1, 2)
+
+
+def test_a_layer_has_a_class_of_its_own():
+    class Wide(heddle.Dense):
+        def __init__(self, size):
+            super().__init__(size, 2 * size, init="xavier")
+            self.gain = self.parameter("gain", heddle.ones(2 * size))
+
+    wide = Wide(3)
+    assert isinstance(wide, heddle.Dense) and wide(heddle.ones((1, 3))).shape == (1, 6)
+    assert names_of(wide.parameters()) == ["weight", "bias", "gain"]
+    assert heddle.Dense(3, 2, generator=heddle.Generator(1)).parameters()[0].value.tolist() == heddle.Dense(
+        3, 2, generator=heddle.Generator(1)
+    ).parameters()[0].value.tolist()
+    assert "in_features" in heddle.Dense.__init__.__doc__ and heddle.Dense.__doc__.startswith("x (batch, in)")
+    with pytest.raises(ValueError, match="Dense: init is 'she'; wanted: 'he' or 'xavier'"):
+        heddle.Dense(1, 1, init="she")
+    with pytest.raises(TypeError, match="missing required argument|in_features"):
+        heddle.Dense()
+
+
+def test_modules_that_lack_something_say_so():
+    class NoForward(heddle.Module):
+        pass
+
+    class NoInit(heddle.Module):
+        def __init__(self):
+            pass
+
+        def forward(self, x):
+            return x
+
+    class Nothing(heddle.Module):
+        def forward(self, x):
+            pass
+
+    x = heddle.ones(1)
+    with pytest.raises(heddle.InvalidArgument, match=r"NoForward: forward is missing; want a class that defines"):
+        NoForward()(x)
+    with pytest.raises(heddle.InvalidArgument, match=r"Nothing: forward\(\) has returned nothing"):
+        Nothing()(x)
+    with pytest.raises(heddle.InvalidArgument, match=r"Nothing: forward\(\) has not returned an NDArray"):
+        heddle.Sequential(Nothing())(x)
+    net = heddle.Sequential()
+    for call in [lambda: NoInit()(x), NoInit().parameters, NoInit().train, lambda: net.add(NoInit()), lambda: heddle.Sequential(NoInit())]:
+        with pytest.raises(TypeError, match=r"NoInit.__init__ has not called super\(\).__init__\(\)"):
+            call()
+    with pytest.raises(TypeError, match=r"NoInit.__init__ has not called"):
+        NoInit().inner = heddle.Relu()
+    assert repr(NoInit()) == "NoInit without super().__init__()" and repr(NoForward()) == "NoForward"
+    assert len(net) == 0
+
+
+def test_a_sequential_does_not_hold_itself():
+    a, b, c = heddle.Sequential(), heddle.Sequential(), heddle.Sequential()
+    a.add(b)
+    b.add(c)
+    for outer, layer in [(a, a), (b, a), (c, a), (c, b)]:
+        with pytest.raises(heddle.InvalidArgument, match="Sequential: child '.' is, or holds, this module; want another one"):
+            outer.add(layer)
+    a.add(c)
+    assert a(heddle.ones(2)).tolist() == [1, 1]
+    with pytest.raises(TypeError, match="add: module is a int; want a Module"):
+        a.add(5)
