@@ -478,5 +478,5 @@ int main(int argc, char** argv) {
                             "ReadyQueue::publish store release", "IdleWorkers::end_search fetch_sub acq_rel",
                             "WorkerSlots::release fetch_add acq_rel", "Group::cancel store relaxed",
                             "release_next fetch_sub acquire", "ParallelLoops::leave fetch_sub acquire",
-                            "FenceState::arrive fetch_sub acquire", "FenceState::settle store relaxed"});
+                            "FenceState::arrive fetch_sub acquire", "FenceState::complete_fence store relaxed"});
 }

@@ -117,6 +117,6 @@ int main(int argc, char** argv) {
   using model::random_program;
   return model::run_models(argc, argv, {random_program<Order>("order"), random_program<Errors>("errors")},
                            {"FenceState::arrive fetch_sub acquire", "FenceState::arrive fetch_sub release",
-                            "FenceState::settle store relaxed", "FenceState::done load relaxed",
+                            "FenceState::complete_fence store relaxed", "FenceState::done load relaxed",
                             "when_all_done fetch_sub acquire"});
 }
