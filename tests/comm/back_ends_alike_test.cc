@@ -18,12 +18,6 @@ namespace {
 using Body = std::function<void(Communicator&)>;
 using Counts = std::vector<std::int64_t>;
 
-const std::vector<std::string> kBackEnds{"local", "shm", "tcp"};
-
-Outcomes try_on(const std::string& backend, int size, const CommOptions& options, const Body& body) {
-  return backend == "local" ? try_local(size, options, body) : try_job(backend, size, options, body);
-}
-
 void reduce(Communicator& comm, std::int64_t count, ReduceOp op = ReduceOp::sum, DType dtype = DType::f32) {
   const NDArray data = zeros({count}, dtype);
   comm.all_reduce(data, op);
@@ -167,7 +161,7 @@ const std::vector<Mismatch> kMismatches{
 
 // A rank may complete the mismatched call, and get the error in its next one, the barrier.
 Outcomes part(const std::string& backend, const CommOptions& options, const Mismatch& mismatch) {
-  return try_on(backend, 2, options, [&](Communicator& comm) {
+  return try_job(backend, 2, options, [&](Communicator& comm) {
     comm.rank() == 0 ? mismatch.first(comm) : mismatch.second(comm);
     barrier(comm);
   });
@@ -180,7 +174,7 @@ TEST_CASE("ranks that call different things get the same error on all back ends"
     for (const char* algorithm : {"auto", "ring"}) {
       CAPTURE(std::string(mismatch.name));
       std::set<std::string> texts;
-      for (const std::string& backend : kBackEnds) {
+      for (const std::string& backend : all_backends()) {
         CAPTURE(backend);
         for (const std::exception_ptr& outcome : part(backend, {.algorithm = algorithm}, mismatch)) {
           CHECK(kind_of(outcome) == "CommMismatch");
@@ -198,9 +192,9 @@ TEST_CASE("ranks that call different things get the same error on all back ends"
 }
 
 TEST_CASE("of all ranks that exchange, the two between which lengths differ are named") {
-  for (const std::string& backend : kBackEnds) {
+  for (const std::string& backend : all_backends()) {
     CAPTURE(backend);
-    const Outcomes outcomes = try_on(backend, 4, {}, [](Communicator& comm) {
+    const Outcomes outcomes = try_job(backend, 4, {}, [](Communicator& comm) {
       Counts in(4, 100), out(4, 100);
       if (comm.rank() == 1) in[3] = 99;
       exchange(comm, in, out);
@@ -218,9 +212,9 @@ TEST_CASE("of all ranks that exchange, the two between which lengths differ are 
 }
 
 TEST_CASE("ranks of split that exchange are told by their numbers there") {
-  for (const std::string& backend : kBackEnds) {
+  for (const std::string& backend : all_backends()) {
     CAPTURE(backend);
-    const Outcomes outcomes = try_on(backend, 4, {}, [](Communicator& comm) {
+    const Outcomes outcomes = try_job(backend, 4, {}, [](Communicator& comm) {
       const auto half = comm.split(comm.rank() % 2);
       Counts in(2, 5), out(2, 5);
       exchange(*half, in, out);
@@ -238,9 +232,9 @@ TEST_CASE("ranks of split that exchange are told by their numbers there") {
 }
 
 TEST_CASE("what a rank sends itself has to fit, and equal parts are of equal arrays") {
-  for (const std::string& backend : kBackEnds) {
+  for (const std::string& backend : all_backends()) {
     CAPTURE(backend);
-    const Outcomes outcomes = try_on(backend, 2, {}, [](Communicator& comm) {
+    const Outcomes outcomes = try_job(backend, 2, {}, [](Communicator& comm) {
       const auto other = static_cast<std::size_t>(1 - comm.rank());
       Counts in(2, 3), out(2, 4);
       in[other] = out[other] = 1;
@@ -257,8 +251,8 @@ TEST_CASE("what a rank sends itself has to fit, and equal parts are of equal arr
 
 TEST_CASE("an abort has the same text on all back ends") {
   std::set<std::string> texts;
-  for (const std::string& backend : kBackEnds) {
-    const Outcomes outcomes = try_on(backend, 2, {}, [](Communicator& comm) {
+  for (const std::string& backend : all_backends()) {
+    const Outcomes outcomes = try_job(backend, 2, {}, [](Communicator& comm) {
       if (comm.rank() == 1) comm.abort("enough");
       barrier(comm);
     });
@@ -272,9 +266,9 @@ TEST_CASE("an abort has the same text on all back ends") {
 }
 
 TEST_CASE("a buffer of a dtype that is none is refused on all back ends") {
-  for (const std::string& backend : kBackEnds) {
+  for (const std::string& backend : all_backends()) {
     CAPTURE(backend);
-    for (const std::exception_ptr& outcome : try_on(backend, 2, {}, [](Communicator& comm) {
+    for (const std::exception_ptr& outcome : try_job(backend, 2, {}, [](Communicator& comm) {
            float x = 1;
            CHECK_THROWS_WITH_AS(comm.all_reduce(&x, 1, static_cast<DType>(77)),
                                 "Communicator::all_reduce: dtype is the number 77, which is none",

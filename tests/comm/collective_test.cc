@@ -27,7 +27,7 @@ CallRecord sample() {
   record.count = 1000;
   record.line = 31;
   std::strcpy(record.site, "train.cc");
-  record.seal();
+  record.set_agreement();
   return record;
 }
 
@@ -120,7 +120,7 @@ TEST_CASE("ranks agree on everything but the place") {
   const auto differs = [&](auto change) {
     CallRecord other = sample();
     change(other);
-    other.seal();
+    other.set_agreement();
     return other.agreement != one.agreement;
   };
   CHECK(differs([](CallRecord& r) { r.kind = Kind::reduce; }));
@@ -179,14 +179,14 @@ TEST_CASE("a path that is too long loses its first folders, which the record sho
 TEST_CASE("a record has a tag, on which ranks have to agree and which it shows") {
   CallRecord tagged = sample();
   tagged.set_tag("push of key 3");
-  tagged.seal();
+  tagged.set_agreement();
   CHECK(tagged.tag() == "push of key 3");
   CHECK(tagged.valid());
   CHECK(tagged.to_string() == "all_reduce #12 sum f32 x 1000 (push of key 3) at train.cc:31");
   CHECK(tagged.agreement != sample().agreement);
   CallRecord other = sample();
   other.set_tag("push of key 4");
-  other.seal();
+  other.set_agreement();
   CHECK(tagged.agreement != other.agreement);
 }
 
@@ -199,7 +199,7 @@ TEST_CASE(
     std::memset(record.site, 's', CallRecord::kSite - 2);
     std::strcpy(record.site + CallRecord::kSite - 2, ".h");
     record.set_tag(beginning + end);
-    record.seal();
+    record.set_agreement();
     CHECK(record.valid());
     CHECK(record.tag().size() == CallRecord::kTag);
     CHECK(record.tag().starts_with("kkkkkkkk"));

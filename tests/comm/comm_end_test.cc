@@ -13,7 +13,7 @@
 #include <heddle/communicator.h>
 #include <heddle/graph.h>
 
-#include "core/backend.h"
+#include "core/backend_table.h"
 #include "gate.h"
 #include "host/host_collectives.h"
 #include "host/host_group.h"
@@ -162,7 +162,7 @@ TEST_CASE("if one rank cannot share memory all are told which and why, and can a
     const auto rendezvous = shared.rendezvous(rank);
     std::string problem;
     try {
-      comm_detail::make_shm_backend(*rendezvous, {});
+      comm_detail::find_backend("shm")->make(*rendezvous, {});
     } catch (const CommError& error) {
       problem = error.what();
     }

@@ -383,7 +383,7 @@ TEST_CASE("a watch compares calls of one number, whoever comes to it first, and 
     CallRecord record;
     record.kind = kind;
     record.sequence = sequence;
-    record.seal();
+    record.set_agreement();
     return record;
   };
   comm_detail::CallWatch watch(0, 3);

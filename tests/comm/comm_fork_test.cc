@@ -127,7 +127,7 @@ void fork_among_threads() {
 }  // namespace
 
 TEST_CASE("a fork's child is refused whatever it calls, on every back end, and the job goes on") {
-  for (const std::string backend : {"local", "shm", "tcp"}) {
+  for (const std::string& backend : all_backends()) {
     CAPTURE(backend);
     const TemporaryDirectory directory;
     SharedTable table(2);

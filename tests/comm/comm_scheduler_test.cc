@@ -30,7 +30,7 @@ constexpr std::uint64_t kSeeds = kSanitized ? 2 : 5;
 
 // Runs body as each rank, on threads that share a fuzz engine, on every back end.
 void on_fuzz(const Body& body, std::chrono::milliseconds timeout = std::chrono::seconds(60)) {
-  for (const std::string backend : {"local", "shm", "tcp"}) {
+  for (const std::string& backend : all_backends()) {
     for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
       CAPTURE(backend);
       CAPTURE(seed);
@@ -40,9 +40,8 @@ void on_fuzz(const Body& body, std::chrono::milliseconds timeout = std::chrono::
         const EngineScope scope(engine);
         body(comm);
       };
-      const Outcomes outcomes =
-          backend == "local" ? try_local(kRanks, options, scoped) : try_job(backend, kRanks, options, scoped);
-      for (const std::exception_ptr& outcome : outcomes) CHECK(text_of(outcome) == "");
+      for (const std::exception_ptr& outcome : try_job(backend, kRanks, options, scoped))
+        CHECK(text_of(outcome) == "");
     }
   }
 }

@@ -170,12 +170,12 @@ TEST_CASE("collectives give what a serial program gives, for ranks, sizes, dtype
 }
 
 // Long run: --sweep=1048579, with all numbers of ranks and up to that many elements; the default has three
-// ranks. --backend=0 is local only, 1 shm, 2 tcp.
+// ranks. --backend=N takes one of all_backends() only.
 TEST_CASE("the whole sweep of back ends, algorithms, ranks, sizes and dtypes") {
   const auto most = static_cast<std::size_t>(argument("sweep", 1));
   const bool everyday = most == 1;
   const long long only = argument("backend", -1);
-  const char* const backends[] = {"local", "shm", "tcp"};
+  const std::vector<std::string> backends = all_backends();
   const auto sweep_all = [&](Communicator& comm) {
     for (std::size_t count : {0u, 1u, 7u, 1024u, (1u << 20) + 3}) {
       if (count > most) continue;
@@ -184,18 +184,18 @@ TEST_CASE("the whole sweep of back ends, algorithms, ranks, sizes and dtypes") {
   };
   for (int ranks : {1, 2, 3, 4, 5, 7, 8}) {
     if (everyday && ranks != 3) continue;
-    for (std::size_t backend = 0; backend < std::size(backends); ++backend) {
+    for (std::size_t backend = 0; backend < backends.size(); ++backend) {
       if (only >= 0 && static_cast<std::size_t>(only) != backend) continue;
       for (const char* algorithm :
            {"auto", "direct", "ring", "tree", "recursive_doubling", "halving_doubling", "hierarchical"}) {
-        if (std::string(algorithm) == "direct" && backend == 2) continue;  // direct needs shared memory
-        CAPTURE(std::string(backends[backend]));
+        if (std::string(algorithm) == "direct" && backends[backend] == "tcp")
+          continue;  // direct needs shared memory
+        CAPTURE(backends[backend]);
         CAPTURE(std::string(algorithm));
         CAPTURE(ranks);
         const auto begin = std::chrono::steady_clock::now();
         const CommOptions options{.algorithm = algorithm};
-        backend == 0 ? run_local(ranks, options, sweep_all)
-                     : run_job(backends[backend], ranks, options, sweep_all);
+        run_job(backends[backend], ranks, options, sweep_all);
         const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
         if (most > 1024) MESSAGE(took.count(), " s");
       }

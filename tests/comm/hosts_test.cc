@@ -93,7 +93,7 @@ CallRecord call_of(std::size_t count, DType dtype = DType::i64) {
   call.kind = Kind::all_reduce;
   call.dtype = dtype;
   call.count = count;
-  call.seal();
+  call.set_agreement();
   return call;
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "core/backend_table.h"
 #include "files.h"
 
 namespace heddle::test {
@@ -44,8 +45,18 @@ void run_local(int size, const CommOptions& options, const std::function<void(Co
   }
 }
 
+std::vector<std::string> all_backends() {
+  std::vector<std::string> names;
+  for (const comm_detail::BackendInfo& info : comm_detail::backends()) {
+    if (info.everywhere) names.push_back(info.name);
+  }
+  return names;
+}
+
 Outcomes try_job(const std::string& backend, int size, CommOptions options,
                  const std::function<void(Communicator&)>& body) {
+  const comm_detail::BackendInfo* info = comm_detail::find_backend(backend);
+  if (info && info->threads) return try_local(size, options, body);
   const TemporaryDirectory directory;
   options.backend = backend;
   return on_threads(size, [&](int rank) {

@@ -29,7 +29,10 @@ Outcomes try_local(int size, const CommOptions& options, const std::function<voi
 // As try_local, and rethrows the first error.
 void run_local(int size, const CommOptions& options, const std::function<void(Communicator&)>& body);
 
-// As try_local and run_local, with ranks that rendezvous over a unix socket, as processes do: "shm" or "tcp".
+// The back ends that every host can have, among them "local". Tests of what all back ends promise run on each.
+std::vector<std::string> all_backends();
+
+// As try_local and run_local, on a back end: its ranks rendezvous over a unix socket, as processes do. "local": try_local itself.
 Outcomes try_job(const std::string& backend, int size, CommOptions options,
                  const std::function<void(Communicator&)>& body);
 void run_job(const std::string& backend, int size, const CommOptions& options,

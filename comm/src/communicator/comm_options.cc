@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "connection/environment.h"
-#include "device/nccl_backend.h"
+#include "core/backend_table.h"
 
 namespace heddle::comm_detail {
 
@@ -196,25 +196,22 @@ void agree_on_settings(Rendezvous& rendezvous, const BackendOptions& options, co
 }
 
 void check_backend_name(const std::string& name) {
-  for (const char* known : {"auto", "local", "shm", "tcp", "mpi", "nccl"}) {
-    if (name == known) return;
+  if (name == "auto" || find_backend(name)) return;
+  std::string known = "auto";
+  for (const BackendInfo& info : backends()) {
+    if (!info.threads) known += ", " + info.name;
   }
-  throw InvalidArgument("there is no communication backend '" + name +
-                        "'; there is auto, shm, tcp, mpi, nccl");
+  throw InvalidArgument("there is no communication backend '" + name + "'; there is " + known);
 }
 
 std::unique_ptr<Backend> make_backend(const std::string& name, Rendezvous& rendezvous,
                                       const BackendOptions& options) {
   check_backend_name(name);
-  if (name == "local") return make_local_backend(rendezvous, options);
-  if (name == "shm") return make_shm_backend(rendezvous, options);
-  if (name == "tcp") return make_tcp_backend(rendezvous, options);
-  if (name == "mpi") return make_mpi_backend(rendezvous, options);
-  if (name == "nccl") return make_nccl_backend(rendezvous, options);
+  if (const BackendInfo* info = find_backend(name)) return info->make(rendezvous, options);
   try {
-    return make_shm_backend(rendezvous, options);
+    return find_backend("shm")->make(rendezvous, options);
   } catch (const CommError&) {  // thrown on all ranks, or on none
-    return make_tcp_backend(rendezvous, options);
+    return find_backend("tcp")->make(rendezvous, options);
   }
 }
 

@@ -60,11 +60,7 @@ class Backend {
   virtual Survivors& survivors() = 0;
 };
 
-// Collective: they block until all ranks of the rendezvous take part.
-std::unique_ptr<Backend> make_shm_backend(Rendezvous& rendezvous, const BackendOptions& options);
-std::unique_ptr<Backend> make_tcp_backend(Rendezvous& rendezvous, const BackendOptions& options);
-std::unique_ptr<Backend> make_mpi_backend(Rendezvous& rendezvous, const BackendOptions& options);
-std::unique_ptr<Backend> make_local_backend(Rendezvous& rendezvous, const BackendOptions& options);
+// The back ends of ranks that are threads of this process, one each.
 std::vector<std::unique_ptr<Backend>> make_local_backends(int size, const BackendOptions& options);
 
 }  // namespace heddle::comm_detail

@@ -24,7 +24,7 @@ class CallNumbers {
     call.record.epoch = epoch_;
     call.record.sequence = call.members.front().sequence;
     call.record.algorithm = algorithm_;
-    call.record.seal(call.members);
+    call.record.set_agreement(call.members);
   }
   // Sends and recvs are counted by pair, since only two ranks take part in them.
   void number(CallRecord& record) {
@@ -37,7 +37,7 @@ class CallNumbers {
       record.sequence = ++calls_;
       record.algorithm = algorithm_;
     }
-    record.seal();
+    record.set_agreement();
   }
 
  private:

@@ -80,7 +80,7 @@ Algorithm algorithm_from_name(const std::string& name) {
 
 // The hash leaves out what may differ between ranks that agree: the site; `failed`; the kind and the other rank of
 // sends and recvs, which mirror each other; the count of an all_to_all, since each pair of ranks has its own.
-void CallRecord::seal() {
+void CallRecord::set_agreement() {
   const bool pair = is_point_to_point(kind);
   const std::uint64_t what = pair ? static_cast<std::uint64_t>(Kind::send) : static_cast<std::uint64_t>(kind);
   const std::uint64_t reduction = reduces(kind) ? static_cast<std::uint64_t>(op) + 1 : 0;
@@ -115,8 +115,8 @@ std::string_view CallRecord::tag() const {
   return {site + tag_at, ::strnlen(site + tag_at, kSite - tag_at)};
 }
 
-void CallRecord::seal(std::span<const CallRecord> members) {
-  seal();
+void CallRecord::set_agreement(std::span<const CallRecord> members) {
+  set_agreement();
   for (const CallRecord& member : members) agreement = mix(agreement, member.agreement);
 }
 

@@ -78,8 +78,8 @@ struct alignas(64) CallRecord {
   void set_tag(std::string_view text);
   std::string_view tag() const;
 
-  void seal();                                     // sets agreement
-  void seal(std::span<const CallRecord> members);  // sets agreement; includes those of fused calls
+  void set_agreement();
+  void set_agreement(std::span<const CallRecord> members);  // includes those of fused calls
   void set_site(const std::source_location& where, std::string_view before = {});
   bool valid() const;  // magic, version, kinds in range, text terminated
   // "all_reduce #12 sum f32 x 1000 at train.cc:31"

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "bootstrap/host_id.h"
+#include "core/backend_table.h"
 #include "device/stream_calls.h"
 
 namespace heddle::comm_detail {
@@ -124,6 +125,9 @@ DeviceLibrary* device_library() {
   return other ? other : nccl();
 }
 
+namespace {
+
+// Collective; blocks until all ranks take part. Throws CommError on all of them if one has no device of its own.
 std::unique_ptr<Backend> make_nccl_backend(Rendezvous& rendezvous, const BackendOptions& options) {
   DeviceLibrary* library = device_library();
   const int index = agree_on_devices(rendezvous, library, options.gpu);
@@ -132,5 +136,9 @@ std::unique_ptr<Backend> make_nccl_backend(Rendezvous& rendezvous, const Backend
   backend->join(*library, rendezvous, id, index, options.timeout);
   return backend;
 }
+
+}  // namespace
+
+HEDDLE_BACKENDS(nccl) { table.add({.name = "nccl", .make = make_nccl_backend}); }
 
 }  // namespace heddle::comm_detail

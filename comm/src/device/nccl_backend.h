@@ -7,9 +7,6 @@
 
 namespace heddle::comm_detail {
 
-// Collective; blocks until all ranks take part. Throws CommError on all of them if one has no device of its own.
-std::unique_ptr<Backend> make_nccl_backend(Rendezvous& rendezvous, const BackendOptions& options);
-
 // Replaces NCCL in tests without a GPU; null: NCCL itself. Returns the previous replacement.
 DeviceLibrary* replace_nccl(DeviceLibrary* library);
 

@@ -9,9 +9,9 @@
 #include <heddle/number_text.h>
 #include <heddle/usable_cores.h>
 
+#include "core/backend_table.h"
 #include "device/device_ranks.h"
 #include "doctor/doctor_checks.h"
-#include "tcp/mpi_connections.h"
 
 namespace heddle::comm_detail {
 namespace {
@@ -94,9 +94,13 @@ void examine_others(Findings& findings) {
   const std::string version = mpirun.empty() ? "" : first_line_of("mpirun --version 2>/dev/null");
   findings.push_back(mpirun.empty() ? Finding{Level::note, "MPI", "no mpirun in PATH"}
                                     : Finding{Level::ok, "MPI", mpirun + ", " + version});
-  const std::string mpi = mpi_library();
-  findings.push_back({Level::ok, "backend mpi",
-                      mpi.empty() ? "not in this build: cmake -DHEDDLE_MPI=ON" : "in this build: " + mpi});
+  for (const BackendInfo& info : backends()) {
+    if (!info.library) continue;
+    const std::string library = info.library();
+    findings.push_back({Level::ok, "backend " + info.name,
+                        library.empty() ? "not in this build: cmake -D" + info.option + "=ON"
+                                        : "in this build: " + library});
+  }
   examine_program(findings, "Slurm", "srun", "not a host of a Slurm cluster, or not for this user");
   examine_program(findings, "ssh", "ssh", "heddle launch --hosts cannot reach other hosts");
   examine_library(findings, "CUDA", "libcuda.so.1");

@@ -5,6 +5,7 @@
 #include <new>
 #include <sys/mman.h>
 
+#include "core/backend_table.h"
 #include "host/host_backend.h"
 
 namespace heddle::comm_detail {
@@ -87,6 +88,8 @@ std::vector<std::unique_ptr<Backend>> make_local_backends(int size, const Backen
   return ranks;
 }
 
+namespace {
+
 std::unique_ptr<Backend> make_local_backend(Rendezvous& rendezvous, const BackendOptions& options) {
   std::shared_ptr<ThreadMemory> memory;
   std::string name;
@@ -99,6 +102,12 @@ std::unique_ptr<Backend> make_local_backend(Rendezvous& rendezvous, const Backen
   rendezvous.all_gather("");  // rank 0 keeps the memory until all have found it
   return std::make_unique<HostBackend>("local", rendezvous.rank(), rendezvous.size(), rendezvous.epoch(),
                                        memory, make_thread_liveness(), options);
+}
+
+}  // namespace
+
+HEDDLE_BACKENDS(local) {
+  table.add({.name = "local", .make = make_local_backend, .everywhere = true, .threads = true});
 }
 
 }  // namespace heddle::comm_detail

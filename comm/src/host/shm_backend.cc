@@ -10,6 +10,7 @@
 
 #include "bootstrap/host_id.h"
 #include "connection/shared_memory.h"
+#include "core/backend_table.h"
 #include "host/host_backend.h"
 
 namespace heddle::comm_detail {
@@ -205,6 +206,8 @@ std::unique_ptr<Liveness> make_process_liveness(const std::vector<int>& pids) {
   return std::make_unique<ProcessLiveness>(pids);
 }
 
+namespace {
+
 std::unique_ptr<Backend> make_shm_backend(Rendezvous& rendezvous, const BackendOptions& options) {
   const int rank = rendezvous.rank(), size = rendezvous.size();
   Own own = make_own(rank, size);
@@ -230,5 +233,9 @@ std::unique_ptr<Backend> make_shm_backend(Rendezvous& rendezvous, const BackendO
   }
   return backend;
 }
+
+}  // namespace
+
+HEDDLE_BACKENDS(shm) { table.add({.name = "shm", .make = make_shm_backend, .everywhere = true}); }
 
 }  // namespace heddle::comm_detail

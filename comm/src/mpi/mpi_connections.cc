@@ -2,7 +2,7 @@
 // progress thread calls it from time to time, for connections whose owner sleeps and for messages that are sent while
 // the owner computes. MPI cannot release a buffer after a peer has died or a call has failed, so messages are copied
 // through buffers that belong to the connections, never to the caller.
-#include "tcp/mpi_connections.h"
+#include "mpi/mpi_connections.h"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // Replaces mpi_connections.cc in a build without MPI.
 #include <heddle/error.h>
 
-#include "tcp/mpi_connections.h"
+#include "mpi/mpi_connections.h"
 
 namespace heddle::comm_detail {
 

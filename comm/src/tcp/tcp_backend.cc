@@ -3,7 +3,7 @@
 #include "algorithms/tuning.h"
 #include "bootstrap/host_id.h"
 #include "connection/interfaces.h"
-#include "tcp/mpi_connections.h"
+#include "core/backend_table.h"
 
 namespace heddle::comm_detail {
 
@@ -18,8 +18,13 @@ bool one_host(Rendezvous& rendezvous) {
   return true;
 }
 
-// Data connections of another kind, `tcp.connect_data`, are not encrypted.
-TcpParts connect(Rendezvous& rendezvous, const BackendOptions& options, TcpOptions tcp) {
+std::unique_ptr<Backend> make_tcp_backend(Rendezvous& rendezvous, const BackendOptions& options) {
+  return std::make_unique<TcpBackend>(connect_tcp(rendezvous, options), options);
+}
+
+}  // namespace
+
+TcpParts connect_tcp(Rendezvous& rendezvous, const BackendOptions& options, TcpOptions tcp) {
   const NetworkCost cost = agreed_tuning(rendezvous, options.tuning);
   tcp.address = choose_address("", one_host(rendezvous));
   tcp.timeout = options.timeout;
@@ -33,8 +38,6 @@ TcpParts connect(Rendezvous& rendezvous, const BackendOptions& options, TcpOptio
   }
   return {make_tcp_transport(rendezvous, tcp), rendezvous.epoch(), cost};
 }
-
-}  // namespace
 
 TcpBackend::TcpBackend(TcpParts parts, const BackendOptions& options)
     : transport_(std::move(parts.transport)),
@@ -82,19 +85,6 @@ void TcpBackend::make_room(Collective& call, std::vector<std::byte>& scratch) co
   call.in = call.out = scratch.data();
 }
 
-TcpParts connect_tcp(Rendezvous& rendezvous, const BackendOptions& options) {
-  return connect(rendezvous, options, {});
-}
-
-std::unique_ptr<Backend> make_tcp_backend(Rendezvous& rendezvous, const BackendOptions& options) {
-  return std::make_unique<TcpBackend>(connect_tcp(rendezvous, options), options);
-}
-
-std::unique_ptr<Backend> make_mpi_backend(Rendezvous& rendezvous, const BackendOptions& options) {
-  TcpOptions tcp;
-  tcp.name = "mpi";
-  tcp.connect_data = mpi_connections();
-  return std::make_unique<TcpBackend>(connect(rendezvous, options, std::move(tcp)), options);
-}
+HEDDLE_BACKENDS(tcp) { table.add({.name = "tcp", .make = make_tcp_backend, .everywhere = true}); }
 
 }  // namespace heddle::comm_detail

@@ -1,4 +1,4 @@
-// The back ends of ranks that communicate by messages: tcp, on one host or several, and mpi. nccl derives from them.
+// The back ends of ranks that communicate by messages: tcp, on one host or several, and mpi. nccl derives from it.
 #pragma once
 
 #include <heddle/cost_model.h>
@@ -16,8 +16,9 @@ struct TcpParts {
   std::uint32_t epoch;
   NetworkCost cost;
 };
-// Blocks until all ranks are connected.
-TcpParts connect_tcp(Rendezvous& rendezvous, const BackendOptions& options);
+// Blocks until all ranks are connected. Address, timeout and security of `tcp` are set here. Data connections of another kind,
+// `tcp.connect_data`, are not encrypted.
+TcpParts connect_tcp(Rendezvous& rendezvous, const BackendOptions& options, TcpOptions tcp = {});
 
 class TcpBackend : public Backend {
  public:

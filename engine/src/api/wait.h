@@ -13,8 +13,8 @@ namespace heddle::detail {
 struct EngineCore;
 
 struct WaitOutcome {
-  bool over = false;                      // false: the deadline passed first
-  std::shared_ptr<const Failure> poison;  // the error of the var; it counts as seen
+  bool over = false;  // false: the deadline passed first
+  FailurePtr poison;  // the error of the var; it counts as seen
 };
 
 // Engine::wait; with another deadline than kNever, Engine::wait_until. Throws what these throw, except for the error of the var.

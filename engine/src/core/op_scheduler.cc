@@ -13,6 +13,12 @@ namespace heddle::detail {
 
 void OpScheduler::drop(VarState& var) noexcept { delete &var; }
 
+void OpScheduler::release_op(OpNode* op, FailurePtr&& failure, ReadyList& ready) noexcept {
+  core_.release_vars(op, failure, ready);
+  failure.reset();
+  free_op(op);
+}
+
 std::unique_ptr<Stream> OpScheduler::new_stream(Device device, Lane lane) {
   return make_stream(device, lane);
 }

@@ -14,7 +14,6 @@ namespace heddle::detail {
 class Budget;
 class Pending;
 struct EngineCore;
-struct Failure;
 
 class OpScheduler {
  public:
@@ -28,7 +27,7 @@ class OpScheduler {
   // done, and `poison` is set to var's error. not_over: wait() has to follow. long_op: the same, and the
   // waiting thread leaves the remaining ops to others, since ops take long.
   enum class Help : std::uint8_t { over, not_over, long_op };
-  virtual Help help_until_over(VarState&, std::shared_ptr<const Failure>&) { return Help::not_over; }
+  virtual Help help_until_over(VarState&, FailurePtr&) { return Help::not_over; }
   virtual void wait(OpNode* wait_op) = 0;  // submits wait_op and blocks until its WaitState holds the outcome
   // As wait(), until `deadline` at the latest. False: the wait was given up.
   virtual bool wait_until(OpNode* wait_op, Deadline deadline) = 0;
@@ -84,7 +83,7 @@ class OpScheduler {
   // op has completed and its closure is destroyed: releases its vars with `failure` on those that it mutates, and frees it.
   // Resets `failure` before op counts as completed: ErrorLog takes an error with a second reference for one that poisons a
   // var.
-  virtual void release_op(OpNode* op, std::shared_ptr<const Failure>&& failure, ReadyList& ready) noexcept;
+  virtual void release_op(OpNode* op, FailurePtr&& failure, ReadyList& ready) noexcept;
   // Called when a user's op with a priority, or an immediate one, is ready: appends it to `ready`, starts it
   // or queues it.
   virtual void made_ready(OpNode* op, ReadyList& ready) noexcept { ready.push_back(op); }

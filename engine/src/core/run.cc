@@ -35,10 +35,10 @@ bool touches_poison(const OpNode& op) {
 
 }  // namespace
 
-std::shared_ptr<const Failure> EngineCore::skip_reason(const OpNode& op) {
+FailurePtr EngineCore::skip_reason(const OpNode& op) {
   // A launch has the accesses of all ops of its graph, and each of them checks what it reads itself.
   const bool launch = op.extra && op.extra->graph;
-  if (std::shared_ptr<const Failure> cause = launch ? nullptr : stream_ops.failure_of_reads(op)) {
+  if (FailurePtr cause = launch ? nullptr : stream_ops.failure_of_reads(op)) {
     return ErrorLog::skipped(op, std::move(cause));
   }
   const GroupState* group = op.group();
@@ -54,7 +54,7 @@ bool EngineCore::run(OpNode* op, int worker, ReadyList& ready) noexcept {
     return false;
   if (observer_) [[unlikely]]
     observer_->started(*op, worker);
-  std::shared_ptr<const Failure> failure;
+  FailurePtr failure;
   if (op->extra || stream_ops.streams() || touches_poison(*op)) [[unlikely]]
     failure = skip_reason(*op);
   if (op->table->async && !failure) return run_async(op, worker, ready);
@@ -75,18 +75,11 @@ bool EngineCore::run(OpNode* op, int worker, ReadyList& ready) noexcept {
   return true;
 }
 
-void EngineCore::complete(OpNode* op, std::shared_ptr<const Failure>&& failure, ReadyList& ready) noexcept {
+void EngineCore::complete(OpNode* op, FailurePtr&& failure, ReadyList& ready) noexcept {
   if (observer_) [[unlikely]]
     observer_->completed(*op);
   budget.release(*op);
   scheduler_->release_op(op, std::move(failure), ready);
-}
-
-void OpScheduler::release_op(OpNode* op, std::shared_ptr<const Failure>&& failure,
-                             ReadyList& ready) noexcept {
-  core_.release_vars(op, failure, ready);
-  failure.reset();
-  free_op(op);
 }
 
 bool EngineCore::run_async(OpNode* op, int worker, ReadyList& ready) noexcept {
@@ -118,7 +111,7 @@ std::exception_ptr outcome_of(OpNode* op) noexcept {
 }
 
 void EngineCore::complete_async(OpNode* op, ReadyList& ready) noexcept {
-  std::shared_ptr<const Failure> failure;
+  FailurePtr failure;
   std::exception_ptr thrown = outcome_of(op);
   if (op->extra->started) [[unlikely]]
     trace::op_completed(op->extra->lane, traced(*op, trace_number), op->extra->started, trace::now());
@@ -174,8 +167,7 @@ void hand_over(OpNode& from, OpNode& to) noexcept {
 
 }  // namespace
 
-void EngineCore::release_vars(OpNode* op, const std::shared_ptr<const Failure>& failure,
-                              ReadyList& ready) noexcept {
+void EngineCore::release_vars(OpNode* op, const FailurePtr& failure, ReadyList& ready) noexcept {
   if (OpNode* then = op->extra ? op->extra->then : nullptr)
     return hand_over(*op, *then), ready.push_back(then);
   ReadyList woken;

@@ -94,7 +94,7 @@ void StreamOps::check_may_wait() {
         "a wait in the work of a stream would hold up the stream; push an op that waits instead");
 }
 
-std::shared_ptr<const Failure> StreamOps::failure_of_reads(const OpNode& op) const {
+FailurePtr StreamOps::failure_of_reads(const OpNode& op) const {
   FailurePtr first = poison_of_reads(op);
   if (!streams()) return first;
   for (std::uint32_t i = 0; i < op.access_count; ++i) {
@@ -229,8 +229,8 @@ void StreamOps::issue(OpNode* op, int worker) noexcept {
 }
 
 // If what op read has failed, op would not have run in a serial program: then its own exception does not count.
-std::shared_ptr<const Failure> StreamOps::outcome(OpNode* op, std::exception_ptr own,
-                                                  const std::vector<FailurePtr>& inherited) noexcept {
+FailurePtr StreamOps::outcome(OpNode* op, std::exception_ptr own,
+                              const std::vector<FailurePtr>& inherited) noexcept {
   FailurePtr failure;
   for (const FailurePtr& cause : inherited) take_if_earlier(failure, cause);
   if (op->table->outcome) own = op->table->outcome(closure_of(op), failure ? failure->root->exception : own);

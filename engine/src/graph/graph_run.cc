@@ -26,11 +26,11 @@ void retain(GraphRun& run) noexcept { run.refs.fetch_add(1, std::memory_order_re
 
 // Sets the poison of op's vars, as release_accesses() does for other ops. The lock is for error_of: the
 // launch holds all the vars, so that no op waits for them.
-void set_poison(const OpNode& op, const std::shared_ptr<const Failure>& failure) noexcept {
+void set_poison(const OpNode& op, const FailurePtr& failure) noexcept {
   for (std::uint32_t i = 0; i < op.access_count; ++i) {
     const AccessNode& access = op.accesses()[i];
     if (!access.mutates) continue;
-    std::shared_ptr<const Failure> old = failure;  // freed outside the lock
+    FailurePtr old = failure;  // freed outside the lock
     std::lock_guard guard(access.var->lock);
     old.swap(access.var->poison);
   }
@@ -39,7 +39,7 @@ void set_poison(const OpNode& op, const std::shared_ptr<const Failure>& failure)
 // Called when an op has completed with that exception, or null. Poisons vars or clears them, as EngineCore::complete()
 // does for other ops.
 void complete_op(GraphRun& run, OpNode& op, std::exception_ptr thrown) noexcept {
-  std::shared_ptr<const Failure> failure = run.graph->core->stream_ops.failure_of_reads(op);
+  FailurePtr failure = run.graph->core->stream_ops.failure_of_reads(op);
   if (failure) {
     failure = ErrorLog::skipped(op, std::move(failure));
   } else if (thrown) {
@@ -93,7 +93,7 @@ bool run_async(GraphRun& run, const GraphOp& op, int worker) noexcept {
 bool run_checked(GraphRun& run, std::uint32_t i, int worker) noexcept {
   const GraphOp& op = run.graph->ops[i];
   op.node->sequence = run.first + i;
-  if (const std::shared_ptr<const Failure> cause = run.graph->core->stream_ops.failure_of_reads(*op.node)) {
+  if (const FailurePtr cause = run.graph->core->stream_ops.failure_of_reads(*op.node)) {
     tell_skipped(op.node, *cause);
     complete_op(run, *op.node, nullptr);
     return true;

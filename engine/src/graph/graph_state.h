@@ -23,8 +23,6 @@
 
 namespace heddle::detail {
 
-struct Failure;
-
 // What is needed to run an op of a graph while there are no errors.
 struct GraphOp {
   void (*run)(void* closure, RunContext& context, OpNode* op);

@@ -25,7 +25,7 @@ constinit thread_local FailurePtr* left_over = nullptr;
 
 }  // namespace
 
-Failure::Failure(std::shared_ptr<FailureRoot> of, std::shared_ptr<const Failure> because, const OpNode& op)
+Failure::Failure(std::shared_ptr<FailureRoot> of, FailurePtr because, const OpNode& op)
     : root(std::move(of)), cause(std::move(because)), name(op.name), where(op.where), sequence(op.sequence) {}
 
 // A cause is freed by a loop, not recursively: it leaves its own cause in `left_over`. Nothing is taken out of a Failure
@@ -58,8 +58,8 @@ bool earlier(const Failure& a, const Failure& b) {
   return a.sequence < b.sequence;
 }
 
-std::shared_ptr<const Failure> poison_of_reads(const OpNode& op) {
-  const std::shared_ptr<const Failure>* first = nullptr;
+FailurePtr poison_of_reads(const OpNode& op) {
+  const FailurePtr* first = nullptr;
   for (std::uint32_t i = 0; i < op.access_count; ++i) {
     const AccessNode& access = op.accesses()[i];
     if (!access.reads) continue;
@@ -69,7 +69,7 @@ std::shared_ptr<const Failure> poison_of_reads(const OpNode& op) {
   return first ? *first : nullptr;
 }
 
-std::shared_ptr<const Failure> ErrorLog::failed(const OpNode& op, std::exception_ptr exception, bool seen) {
+FailurePtr ErrorLog::failed(const OpNode& op, std::exception_ptr exception, bool seen) {
   auto root = std::make_shared<FailureRoot>();
   root->exception = std::move(exception);
   root->name = op.name;
@@ -84,7 +84,7 @@ std::shared_ptr<const Failure> ErrorLog::failed(const OpNode& op, std::exception
   return std::make_shared<Failure>(std::move(root), nullptr, op);
 }
 
-std::shared_ptr<const Failure> ErrorLog::skipped(const OpNode& op, std::shared_ptr<const Failure> cause) {
+FailurePtr ErrorLog::skipped(const OpNode& op, FailurePtr cause) {
   auto root = cause->root;
   return std::make_shared<Failure>(std::move(root), std::move(cause), op);
 }

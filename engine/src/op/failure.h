@@ -11,6 +11,8 @@
 
 #include <heddle/error.h>
 
+#include "op/failure_ptr.h"
+
 namespace heddle::detail {
 
 struct OpNode;
@@ -26,13 +28,13 @@ struct FailureRoot {
 
 // One step of an error's path: the failed op itself, or an op skipped because of `cause`.
 struct Failure {
-  Failure(std::shared_ptr<FailureRoot> of, std::shared_ptr<const Failure> because, const OpNode& op);
+  Failure(std::shared_ptr<FailureRoot> of, FailurePtr because, const OpNode& op);
   ~Failure();  // not recursive: a path may be as long as the program
   Failure(const Failure&) = delete;
   Failure& operator=(const Failure&) = delete;
 
   std::shared_ptr<FailureRoot> root;
-  std::shared_ptr<const Failure> cause;  // null for the failed op
+  FailurePtr cause;  // null for the failed op
   const char* name;
   std::source_location where;
   std::uint64_t sequence;
@@ -46,7 +48,7 @@ bool earlier(const Failure& a, const Failure& b);
 
 // The error of the earliest op, in push order, that poisons a var which op reads; of one error, the shortest path. Null
 // if none. Only while op's accesses are granted.
-std::shared_ptr<const Failure> poison_of_reads(const OpNode& op);
+FailurePtr poison_of_reads(const OpNode& op);
 
 // Keeps every error that still poisons a var. Of those that poison no var and that no wait has thrown it keeps the
 // first 1,000, and counts the rest. Thread-safe.
@@ -57,8 +59,8 @@ class ErrorLog {
     std::size_t more = 0;
   };
   // `seen`: no wait_all needs to report it.
-  std::shared_ptr<const Failure> failed(const OpNode& op, std::exception_ptr exception, bool seen = false);
-  static std::shared_ptr<const Failure> skipped(const OpNode& op, std::shared_ptr<const Failure> cause);
+  FailurePtr failed(const OpNode& op, std::exception_ptr exception, bool seen = false);
+  static FailurePtr skipped(const OpNode& op, FailurePtr cause);
   Reports take_reports();      // marks them seen
   void log_unseen() noexcept;  // writes one line to the log if there are unseen errors; marks them seen
 

@@ -142,7 +142,6 @@ struct PreparedState {
 // Memory for an op with so many accesses and a closure of so many bytes. `extra`: with an OpExtra.
 OpNode* allocate_op(EngineCore* core, std::size_t accesses, std::size_t closure_bytes, bool extra);
 void* closure_of(OpNode* op) noexcept;
-struct Failure;
 void tell_skipped(OpNode* op, const Failure& why) noexcept;  // calls the closure's skipped(), if it has one
 void destroy_closure(OpNode* op) noexcept;                   // or releases the PreparedState
 void free_op(OpNode* op) noexcept;                           // after destroy_closure

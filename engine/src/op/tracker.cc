@@ -56,10 +56,9 @@ void grant_next(VarState& var, std::uint64_t by, ReadyList& ready) {
   }
 }
 
-void release_var(const AccessNode& access, const std::shared_ptr<const Failure>& failure, std::uint64_t by,
-                 ReadyList& ready) {
+void release_var(const AccessNode& access, const FailurePtr& failure, std::uint64_t by, ReadyList& ready) {
   VarState& var = *access.var;
-  std::shared_ptr<const Failure> old;  // freed outside the lock
+  FailurePtr old;  // freed outside the lock
   bool last;
   {
     std::lock_guard guard(var.lock);
@@ -102,7 +101,7 @@ bool enter(OpNode& op) {
   return op.waiting.fetch_sub(granted + 1, std::memory_order_acq_rel) == granted + 1;
 }
 
-void release_accesses(OpNode& op, const std::shared_ptr<const Failure>& failure, ReadyList& ready) {
+void release_accesses(OpNode& op, const FailurePtr& failure, ReadyList& ready) {
   AccessNode* const accesses = op.accesses();
   const std::uint64_t by = trace::on() ? op.sequence : trace::kNone;
   for (std::uint32_t i = 0; i < op.access_count; ++i) release_var(accesses[i], failure, by, ready);

@@ -15,7 +15,7 @@ bool enter(OpNode& op);
 
 // Releases the vars of a finished op and appends the ops that may run now to `ready`. The vars that op
 // mutates are poisoned with `failure`, or cleared if it is null.
-void release_accesses(OpNode& op, const std::shared_ptr<const Failure>& failure, ReadyList& ready);
+void release_accesses(OpNode& op, const FailurePtr& failure, ReadyList& ready);
 
 // Call when the last handle of var is gone and all ops on it are entered. Deletes var, now or when its last op ends.
 void delete_var(VarState& var) noexcept;

@@ -8,11 +8,11 @@
 
 #include "base/spin_lock.h"
 #include "base/submission_queue.h"
+#include "op/failure_ptr.h"
 
 namespace heddle::detail {
 
 struct EngineCore;
-struct Failure;
 class FenceSet;
 struct OpNode;
 struct VarState;
@@ -46,7 +46,7 @@ struct alignas(64) VarState : QueueNode {
   const AccessNode* writer = nullptr;  // the granted mutation whose op has not ended
   AccessNode* head = nullptr;          // accesses not granted yet, in push order
   AccessNode* tail = nullptr;
-  std::shared_ptr<const Failure> poison;
+  FailurePtr poison;
   // Fences of ops on streams, made for the first such op; the FenceSet has a lock of its own.
   std::atomic<FenceSet*> fences{nullptr};
 

@@ -9,9 +9,10 @@
 #include <mutex>
 #include <vector>
 
+#include "op/failure_ptr.h"
+
 namespace heddle::detail {
 
-struct Failure;
 struct OpNode;
 
 // When a wait is given up.
@@ -40,7 +41,7 @@ struct WaitState {
   std::atomic<std::uint32_t> done{0};
   std::atomic<TimedWait*> timed_wait{nullptr};  // made by the thread that waits, when it first needs one
   // The error of the var at the wait's position in push order; written before done.
-  std::shared_ptr<const Failure> poison;
+  FailurePtr poison;
   // For the trace: the op whose end ended the wait, if it is known. Written before done.
   std::uint64_t released_by = ~std::uint64_t{0};
 };

@@ -72,7 +72,7 @@ class NaiveScheduler final : public OpScheduler {
   }
 
   // Ops are not queued on vars, so none becomes ready. run() frees the op.
-  void release_op(OpNode* op, std::shared_ptr<const Failure>&& failure, ReadyList&) noexcept override {
+  void release_op(OpNode* op, FailurePtr&& failure, ReadyList&) noexcept override {
     for (std::uint32_t i = 0; i < op->access_count; ++i) {
       VarState& var = *op->accesses()[i].var;
       std::lock_guard guard(var.lock);  // error_of() reads the poison at any time
@@ -99,7 +99,7 @@ class NaiveScheduler final : public OpScheduler {
       if (!access.mutates) continue;
       // Not null: op has added its own fence.
       FenceSet& fences = *access.var->fences.load(std::memory_order_acquire);
-      std::shared_ptr<const Failure> failure = fences.failure();
+      FailurePtr failure = fences.failure();
       {
         std::lock_guard guard(access.var->lock);  // error_of() reads the poison at any time
         access.var->poison.swap(failure);

@@ -60,17 +60,13 @@ int ThreadedScheduler::worker_now() const {
 // before its parent has ended. Any other op gets its epoch, and counts, when it is entered.
 void ThreadedScheduler::set_epoch(OpNode& op, const OpNode* parent) {
   op.epoch = parent ? parent->epoch : OpNode::kEpochOfEntry;
-  if (parent) count_child(op.epoch);
+  if (parent) epochs_.count_child(op.epoch, slot_here());
 }
 
-void ThreadedScheduler::count_child(std::uint8_t epoch) {
-  // release: pairs with counts_match().
-  if (Worker* worker = this_worker()) {
-    std::atomic<std::uint64_t>& children = worker->slot->children[epoch];
-    children.store(children.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-  } else {
-    children_without_slot_[epoch].fetch_add(1, std::memory_order_release);
-  }
+// The slot that the calling thread holds; null: it holds none.
+WorkerSlot* ThreadedScheduler::slot_here() const {
+  const Worker* worker = this_worker();
+  return worker ? worker->slot : nullptr;
 }
 
 inline const OpNode* ThreadedScheduler::submit_one(OpNode* op) {
@@ -103,8 +99,7 @@ bool ThreadedScheduler::run_brief(OpNode* op) {
     if (entered) {
       op->sequence = sequence_.load(std::memory_order_relaxed);
       sequence_.store(op->sequence + 1, std::memory_order_relaxed);
-      op->epoch = epoch_;
-      ++entered_[epoch_];
+      op->epoch = epochs_.count_entered();
       is_ready = enter(*op);
     }
     submissions_.unlock();
@@ -121,7 +116,7 @@ bool ThreadedScheduler::run_brief(OpNode* op) {
   }
   release_slot(self);
   if (is_ready) {
-    check_quiescence();  // perhaps no worker is left to check
+    epochs_.check();  // perhaps no worker is left to check
     if (can_work()) wake_one();
   }
   return entered;
@@ -170,7 +165,7 @@ int ThreadedScheduler::enter_batch(ReadyList& ready, bool patient) {
     const OpKind kind = node->kind;  // an op that is entered may run and be gone
     std::int32_t priority = 0;
     if (kind == OpKind::epoch_end) {
-      epoch_ ^= 1;
+      epochs_.end_open();
       marked = true;
       continue;
     }
@@ -181,10 +176,7 @@ int ThreadedScheduler::enter_batch(ReadyList& ready, bool patient) {
       __builtin_prefetch(reinterpret_cast<std::byte*>(op) + 5 * kOpAlign);
       op->sequence = sequence_.load(std::memory_order_relaxed);
       sequence_.store(op->sequence + op->numbers(), std::memory_order_relaxed);
-      if (op->epoch == OpNode::kEpochOfEntry) {
-        op->epoch = epoch_;
-        ++entered_[epoch_];
-      }
+      if (op->epoch == OpNode::kEpochOfEntry) op->epoch = epochs_.count_entered();
       priority = op->priority();
       announced += priority > 0;
       const std::shared_ptr<WaitState> state = kind == OpKind::wait ? op->extra->wait : nullptr;
@@ -192,7 +184,7 @@ int ThreadedScheduler::enter_batch(ReadyList& ready, bool patient) {
       if (state) state->entered.store(true, std::memory_order_release);
     }
     if (!is_ready) continue;
-    drops[epoch_] += kind == OpKind::delete_var;
+    drops[epochs_.open()] += kind == OpKind::delete_var;
     if (kind == OpKind::user && static_cast<OpNode*>(node)->plain()) {
       ready.push_back(static_cast<OpNode*>(node));
     } else {
@@ -200,14 +192,12 @@ int ThreadedScheduler::enter_batch(ReadyList& ready, bool patient) {
       others = node;
     }
   }
-  for (int epoch : {0, 1})
-    if (drops[epoch] > 0) deleting_[epoch].fetch_add(drops[epoch], std::memory_order_relaxed);
+  epochs_.begin_deleting(drops);
   submissions_.unlock();
   release_entered(others, ready);
   if (announced > 0) priority_queue_.entered(announced);
-  for (int epoch : {0, 1})
-    if (drops[epoch] > 0) deleting_[epoch].fetch_sub(drops[epoch], std::memory_order_release);
-  if (marked || drops[0] + drops[1] > 0) check_quiescence();
+  epochs_.end_deleting(drops);
+  if (marked || drops[0] + drops[1] > 0) epochs_.check();
   return count;
 }
 
@@ -266,23 +256,12 @@ void ThreadedScheduler::schedule(ReadyList& ready) {
   wake_one();
 }
 
-// release: pairs with counts_match(). Not an atomic addition, since only the holder of the slot writes the
-// counter.
-static void count_completed(WorkerSlot& slot, std::uint8_t epoch) noexcept {
-  std::atomic<std::uint64_t>& ended = slot.ended[epoch];
-  ended.store(ended.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-}
-
 void ThreadedScheduler::completed_elsewhere(std::uint8_t epoch, ReadyList& ready) noexcept {
-  Worker* worker = this_worker();
-  if (worker) {
-    count_completed(*worker->slot, epoch);
-  } else {
-    ended_without_slot_[epoch].fetch_add(1, std::memory_order_release);
-  }
+  WorkerSlot* const slot = slot_here();
+  epochs_.count_ended(epoch, slot);
   schedule(ready);
-  if (!worker) op_memory_flush();
-  check_quiescence();  // a worker checks only at the end of an epoch, or of its work
+  if (!slot) op_memory_flush();
+  epochs_.check();  // a worker checks only at the end of an epoch, or of its work
 }
 
 // The issuing thread may have to issue more ops that wait at the gate: what op makes ready goes to a queue, for all workers.
@@ -296,8 +275,8 @@ void ThreadedScheduler::stream_work_done(OpNode* op) noexcept {
   const std::uint8_t epoch = op->epoch;
   free_op(op);
   op_memory_flush();
-  ended_without_slot_[epoch].fetch_add(1, std::memory_order_release);
-  check_quiescence();
+  epochs_.count_ended(epoch, nullptr);
+  epochs_.check();
 }
 
 void ThreadedScheduler::resume(OpNode* op) noexcept {
@@ -312,7 +291,7 @@ OpNode* ThreadedScheduler::run(OpNode* op, Worker& self) {
   const std::uint8_t epoch = op->epoch;
   // An epoch ends at the earliest with the last of its ops. An op of the next epoch may take long, so the check is now.
   if (epoch != self.epoch) [[unlikely]]
-    check_quiescence();
+    epochs_.check();
   ReadyList ready;
   const bool completed = core_.run(op, self.slot->index, ready);
   self.epoch = epoch;
@@ -320,7 +299,7 @@ OpNode* ThreadedScheduler::run(OpNode* op, Worker& self) {
     if (completed) completed_elsewhere(epoch, ready);
     return nullptr;
   }
-  if (completed) count_completed(*self.slot, epoch);
+  if (completed) epochs_.count_ended(epoch, self.slot);
   if (++self.ops % kTick == 0) tick(self);
   if (ready.empty()) return nullptr;
   if (self.look_outside) {
@@ -337,7 +316,7 @@ OpNode* ThreadedScheduler::run(OpNode* op, Worker& self) {
 void ThreadedScheduler::tick(Worker& self) {
   if (self.ops % kFairness == 0) {
     self.look_outside = true;
-    check_quiescence();
+    epochs_.check();
   }
   const std::uint64_t now = nanoseconds();
   if (self.move_at > 0 && now >= self.move_at) [[unlikely]] {
@@ -385,7 +364,7 @@ void ThreadedScheduler::drop(VarState& var) noexcept {
     } while (stopping_ && !submissions_.empty());
     schedule(ready);
     op_memory_flush();  // ops freed with the var may be the only ones that this thread ever frees
-    check_quiescence();
+    epochs_.check();
   }
   core_.release();
 }

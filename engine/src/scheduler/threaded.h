@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 
 #include "base/arena.h"
 #include "base/fork.h"
@@ -11,6 +10,7 @@
 #include "base/submission_queue.h"
 #include "core/core.h"
 #include "op/need_search.h"
+#include "scheduler/epochs.h"
 #include "scheduler/parallel_loop.h"
 #include "scheduler/priority_queue.h"
 #include "scheduler/thread_pool.h"
@@ -25,7 +25,7 @@ class ThreadedScheduler final : public OpScheduler {
 
   int workers() const override { return slots_.size(); }
   void submit(OpNode* op) override;
-  Help help_until_over(VarState& var, std::shared_ptr<const Failure>& poison) override;
+  Help help_until_over(VarState& var, FailurePtr& poison) override;
   void wait(OpNode* wait_op) override;
   bool wait_until(OpNode* wait_op, Deadline deadline) override;
   void wait_all() override;
@@ -42,9 +42,9 @@ class ThreadedScheduler final : public OpScheduler {
   bool runs_anything() const override;
   void expect_help() override;
   // For tests: whether a thread is in wait_all(); how often an op continued without a slot.
-  bool in_wait_all() const { return quiescence_waiters_.load(std::memory_order_seq_cst) > 0; }
+  bool in_wait_all() const { return epochs_.is_awaited(); }
   std::uint64_t slot_timeouts() const { return pool_.slot_timeouts(); }
-  std::int64_t in_flight() override;
+  std::int64_t in_flight() override { return epochs_.in_flight(); }
   bool has_pending() override { return !submissions_.empty() || in_flight() > 0; }
   void visit_pending(Pending& pending) override;
   void begin_blocking() override;
@@ -63,6 +63,7 @@ class ThreadedScheduler final : public OpScheduler {
   bool run_brief(OpNode* op);
   [[gnu::cold]] void submit_immediate(OpNode* op);
   void set_epoch(OpNode& op, const OpNode* parent);
+  WorkerSlot* slot_here() const;
   void after_submit(const OpNode* parent);
   int enter_batch(ReadyList& ready, bool patient = false);
   void release_entered(QueueNode* nodes, ReadyList& ready);
@@ -95,14 +96,13 @@ class ThreadedScheduler final : public OpScheduler {
   bool is_exclusive(const Worker& self) const {
     return exclusive_worker_.load(std::memory_order_relaxed) == &self;
   }
-  std::uint64_t ended_on_slots() const;
   bool has_work() const;
   bool has_ready() const;
   bool is_open() const;
   bool can_work() const;
   MonitorResult monitor_once(std::uint64_t& progress, int& idle);
 
-  bool at_rest(VarState& var, std::shared_ptr<const Failure>& poison);  // from here on: threaded_wait.cc
+  bool at_rest(VarState& var, FailurePtr& poison);  // from here on: threaded_wait.cc
   template <class Over> void help(NeedSearch& needed, Over over);
   bool help_once(NeedSearch& needed, Worker& self);
   OpNode* take_needed(ReadyQueue& queue, NeedSearch& needed);
@@ -113,10 +113,6 @@ class ThreadedScheduler final : public OpScheduler {
   bool find_deadlock(WaitSearch& search, WaitState& state, Deadline deadline);
   void ask_progress_sources(VarState* var, const std::atomic<std::uint32_t>& over);
   void help_all(std::uint32_t signal, std::uint8_t epoch);
-  bool counts_match(std::uint8_t epoch);
-  void count_child(std::uint8_t epoch);
-  bool quiescent(std::uint8_t epoch);
-  void check_quiescence();
   void enter_some();  // threaded_pending.cc
   using Context = WorkerContext<ThreadedScheduler>;
   static constinit thread_local Context worker_context;
@@ -125,12 +121,9 @@ class ThreadedScheduler final : public OpScheduler {
   SubmissionQueue submissions_;
   const HeldDuringFork held_during_fork_{submissions_};
   std::atomic<std::uint64_t> sequence_ = 0;  // number of the next op; written under submissions_' lock
-  std::uint64_t entered_[2] = {0, 0};        // users' ops pushed outside ops, by epoch; same lock
-  std::uint8_t epoch_ = 0;                   // epoch of the ops entered now, 0 or 1; same lock
-  std::atomic<std::uint64_t> children_without_slot_[2] = {0, 0};  // pushed by ops without a slot, by epoch
-  std::atomic<std::uint64_t> ended_without_slot_[2] = {0, 0};     // ended without a slot, by epoch
-  const bool one_core_;  // whether the engine's threads have one core only
+  const bool one_core_;                      // whether the engine's threads have one core only
   WorkerSlots slots_;
+  Epochs epochs_{submissions_, slots_};
   Arena arena_;
   ReadyQueue ready_without_slot_;  // ops made ready by threads without a slot
   PriorityQueue priority_queue_;
@@ -138,13 +131,7 @@ class ThreadedScheduler final : public OpScheduler {
   IdleWorkers idle_workers_;
   std::atomic<Worker*> exclusive_worker_{nullptr};  // alone runs ops while they are very short; or null
   std::atomic<bool> stopping_{false};
-  std::mutex wait_all_mutex_;             // held by the thread that is in wait_all
-  std::atomic<std::uint8_t> awaited_{1};  // the epoch that wait_all waits for
-  std::atomic<int> quiescence_waiters_{0};
-  std::atomic<int> deleting_[2]{};  // by epoch: drops of vars that were entered, and are not done yet
-  std::atomic<std::uint32_t> quiescence_signal_{0};
-  std::atomic<std::uint32_t> all_over_{0};  // for progress sources: not 0 once wait_all is over
-  ThreadPool pool_;                         // last: its threads use all of the above
+  ThreadPool pool_;  // last: its threads use all of the above
 };
 
 }  // namespace heddle::detail

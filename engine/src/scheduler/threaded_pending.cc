@@ -7,22 +7,6 @@
 
 namespace heddle::detail {
 
-// The number of ended ops is read first: it never exceeds the number of entered ones.
-std::int64_t ThreadedScheduler::in_flight() {
-  std::uint64_t ended = 0;
-  for (int epoch : {0, 1}) {
-    ended += ended_without_slot_[epoch].load(std::memory_order_acquire);
-    for (const WorkerSlot& slot : slots_) ended += slot.ended[epoch].load(std::memory_order_acquire);
-  }
-  std::uint64_t pushed = 0;
-  for (int epoch : {0, 1}) {
-    pushed += children_without_slot_[epoch].load(std::memory_order_acquire);
-    for (const WorkerSlot& slot : slots_) pushed += slot.children[epoch].load(std::memory_order_acquire);
-  }
-  std::lock_guard guard(submissions_);
-  return static_cast<std::int64_t>(pushed + entered_[0] + entered_[1] - ended);
-}
-
 // When all workers are blocked in ops, none of them enters submitted ops, and which op waits for which is known only once they
 // are entered. So the calling thread enters them.
 void ThreadedScheduler::enter_some() {
@@ -32,7 +16,7 @@ void ThreadedScheduler::enter_some() {
   for (int round = 0; round < kMostRounds && enter_batch(ready) > 0; ++round) schedule(ready);
   if (this_worker()) return;
   op_memory_flush();
-  check_quiescence();
+  epochs_.check();
 }
 
 void ThreadedScheduler::enter_submitted() {

@@ -124,7 +124,7 @@ bool ThreadedScheduler::join_loop(Worker& self) {
   std::shared_ptr<ParallelLoop> loop = loops_.enter();
   if (!loop) return false;
   const bool later = loop->op->epoch != self.epoch;
-  if (later) check_quiescence();  // an epoch may have ended, see run()
+  if (later) epochs_.check();  // an epoch may have ended, see run()
   if (later && self.stop_signal) {
     self.done_helping = true;
     ParallelLoops::leave(*loop);
@@ -232,7 +232,7 @@ bool ThreadedScheduler::is_after_wait_all(OpNode* op, Worker& self) {
 // needs the slot.
 OpNode* ThreadedScheduler::spin(Worker& self) {
   op_memory_flush();
-  check_quiescence();
+  epochs_.check();
   idle_workers_.begin_search();
   OpNode* op = nullptr;
   const std::uint64_t end = nanoseconds() + static_cast<std::uint64_t>(core_.options.spin * 1e9);
@@ -273,7 +273,7 @@ void ThreadedScheduler::run_from(OpNode* op, Worker& self) {
   }
   release_slot(self);
   op_memory_flush();
-  check_quiescence();
+  epochs_.check();
 }
 
 // The thread counts as searching at the start, and no longer at the end.
@@ -292,17 +292,8 @@ void ThreadedScheduler::run_until_idle(Worker& self) {
   if (idle_workers_.end_search() && can_work()) wake_one();
 }
 
-// Number of ops that have ended on threads with a slot.
-std::uint64_t ThreadedScheduler::ended_on_slots() const {
-  std::uint64_t count = 0;
-  for (const WorkerSlot& slot : slots_) {
-    for (const auto& ended : slot.ended) count += ended.load(std::memory_order_relaxed);
-  }
-  return count;
-}
-
 MonitorResult ThreadedScheduler::monitor_once(std::uint64_t& progress, int& idle) {
-  const std::uint64_t now = ended_on_slots();
+  const std::uint64_t now = epochs_.ended_on_slots();
   if (std::exchange(progress, now) != now) {
     idle = 0;
     return MonitorResult::again;
@@ -329,7 +320,7 @@ void ThreadedScheduler::work() {
   idle_workers_.begin_search();
   while (!stopping_) {
     run_until_idle(self);
-    check_quiescence();
+    epochs_.check();
     std::uint64_t progress = 0;
     int idle = 0;
     idle_workers_.park(

@@ -88,7 +88,7 @@ void ThreadedScheduler::end_blocking() noexcept {
   Worker* self = worker_context.scheduler == this ? worker_context.worker : nullptr;
   if (!self || !std::exchange(self->blocked, false)) return;
   if (self->pooled) pool_.thread_resumes();
-  self->slot = pool_.await_slot([this] { return ended_on_slots(); });
+  self->slot = pool_.await_slot([this] { return epochs_.ended_on_slots(); });
   if (can_work()) wake_one();
 }
 
@@ -98,7 +98,7 @@ bool ThreadedScheduler::runs_anything() const {
 }
 
 // Whether all ops pushed so far that mutate var are done, and none of them was on a stream.
-bool ThreadedScheduler::at_rest(VarState& var, std::shared_ptr<const Failure>& poison) {
+bool ThreadedScheduler::at_rest(VarState& var, FailurePtr& poison) {
   if (!all_entered()) return false;
   std::lock_guard guard(var.lock);
   if (var.writer || var.head || var.fences.load(std::memory_order_acquire)) return false;
@@ -188,7 +188,7 @@ template <class Over> void ThreadedScheduler::help(NeedSearch& needed, Over over
     const std::uint32_t ops = self->ops;
     while (!over() && self->slot && !needed.left_to_others() && help_once(needed, *self)) {
     }
-    if (self->ops != ops) check_quiescence();  // perhaps no worker is left to check
+    if (self->ops != ops) epochs_.check();  // perhaps no worker is left to check
     --self->depth;
   };
   if (self != &helper) {
@@ -206,8 +206,7 @@ template <class Over> void ThreadedScheduler::help(NeedSearch& needed, Over over
   if (can_work()) wake_one();
 }
 
-ThreadedScheduler::Help ThreadedScheduler::help_until_over(VarState& var,
-                                                           std::shared_ptr<const Failure>& poison) {
+ThreadedScheduler::Help ThreadedScheduler::help_until_over(VarState& var, FailurePtr& poison) {
   if (at_rest(var, poison)) return Help::over;
   if (stopping_ || var.fences.load(std::memory_order_acquire)) return Help::not_over;
   if (!this_thread_state.core && help_pause.skips()) return Help::long_op;
@@ -314,39 +313,8 @@ bool ThreadedScheduler::find_deadlock(WaitSearch& search, WaitState& state, Dead
   }
 }
 
-// Whether no op of the epoch is in flight. The number of ended ops is read first. It never exceeds the number
-// of pushed ones, so if the earlier sum equals the later one, both were equal at a moment in between.
-bool ThreadedScheduler::counts_match(std::uint8_t epoch) {
-  std::uint64_t ended = ended_without_slot_[epoch].load(std::memory_order_acquire);
-  for (const WorkerSlot& slot : slots_) ended += slot.ended[epoch].load(std::memory_order_acquire);
-  std::uint64_t pushed = children_without_slot_[epoch].load(std::memory_order_acquire);
-  for (const WorkerSlot& slot : slots_) pushed += slot.children[epoch].load(std::memory_order_acquire);
-  std::lock_guard guard(submissions_);
-  return pushed + entered_[epoch] == ended;
-}
-
-// Whether the epoch is over: its mark was entered, none of its ops is in flight, and all drops of vars in it
-// are done, so that these vars hold no error any more.
-bool ThreadedScheduler::quiescent(std::uint8_t epoch) {
-  {
-    std::lock_guard guard(submissions_);
-    if (epoch_ == epoch) return false;
-  }
-  return deleting_[epoch].load(std::memory_order_acquire) == 0 && counts_match(epoch);
-}
-
-void ThreadedScheduler::check_quiescence() {
-  // Read-modify-write, here and in wait_all: either this thread sees the waiting one, or that one sees the new counts.
-  if (quiescence_waiters_.fetch_add(0, std::memory_order_seq_cst) == 0) return;
-  if (!quiescent(awaited_.load(std::memory_order_seq_cst))) return;
-  quiescence_signal_.fetch_add(1, std::memory_order_seq_cst);
-  quiescence_signal_.notify_all();
-  all_over_.store(1, std::memory_order_seq_cst);
-  all_over_.notify_all();
-}
-
 void ThreadedScheduler::help_all(std::uint32_t signal, std::uint8_t epoch) {
-  Worker self{.epoch = epoch, .stop_signal = &quiescence_signal_, .stop_signal_value = signal};
+  Worker self{.epoch = epoch, .stop_signal = &epochs_.signal(), .stop_signal_value = signal};
   const WorkerScope scope(this, &self);
   note_thread_end();
   idle_workers_.begin_search();
@@ -357,35 +325,26 @@ void ThreadedScheduler::wait_all() {
   if (core_.current_op()) throw WouldDeadlock("wait_all inside an op would wait for that op itself");
   begin_blocking_everywhere();
   {
-    std::lock_guard one(wait_all_mutex_);
-    std::uint8_t epoch;
-    {
-      std::lock_guard guard(submissions_);
-      epoch = epoch_;  // only the holder of wait_all_mutex_ ends the epoch
-    }
-    awaited_.store(epoch, std::memory_order_seq_cst);
-    QueueNode mark(OpKind::epoch_end);  // on the stack: quiescent(epoch) implies that the mark was popped
+    Epochs::Wait wait(epochs_);
+    QueueNode mark(OpKind::epoch_end);  // on the stack: wait.is_over() implies that the mark was popped
     submissions_.push(&mark);
     wake_one();
-    quiescence_waiters_.fetch_add(1, std::memory_order_seq_cst);
     for (;;) {
-      const std::uint32_t signal = quiescence_signal_.load(std::memory_order_seq_cst);
-      all_over_.store(0, std::memory_order_seq_cst);
+      const std::uint32_t prepared = wait.prepare();
       if (stopping_) enter_submitted();  // the thread pool has ended
-      if (quiescent(epoch)) break;
-      help_all(signal, epoch);
-      if (quiescent(epoch)) break;
-      ask_progress_sources(nullptr, all_over_);
-      quiescence_signal_.wait(signal, std::memory_order_seq_cst);
+      if (wait.is_over()) break;
+      help_all(prepared, wait.epoch());
+      if (wait.is_over()) break;
+      ask_progress_sources(nullptr, epochs_.over());
+      wait.block(prepared);
     }
-    quiescence_waiters_.fetch_sub(1, std::memory_order_seq_cst);
   }
   end_blocking_everywhere();
 }
 
 void ThreadedScheduler::stop() noexcept {
   // Threads that complete ops may push more ops before they complete one.
-  while (!submissions_.empty() || !counts_match(0) || !counts_match(1)) wait_all();
+  while (!submissions_.empty() || !epochs_.counts_match(0) || !epochs_.counts_match(1)) wait_all();
   stopping_ = true;
   idle_workers_.close();
   pool_.join();

@@ -350,7 +350,7 @@ Collective collective_of(const Call& call, std::size_t number, int rank) {
     made.record.failed = 1;
     made.failure = "no input on " + std::to_string(rank);
   }
-  made.record.seal();
+  made.record.set_agreement();
   return made;
 }
 

@@ -25,6 +25,7 @@
 #include "bootstrap/rendezvous_wire.h"
 #include "bootstrap/survivors.h"
 #include "communicator/pair_rendezvous.h"
+#include "core/backend_table.h"
 #include "socketless_connection.h"
 #include "tcp/message.h"
 #include "tcp/neighbours.h"
@@ -249,7 +250,7 @@ void shm(const std::string& input) {
   if (input.find(memory_domain()) != std::string::npos) return;
   Hostile others(1, 2, input);
   try {
-    make_shm_backend(others, {});
+    find_backend("shm")->make(others, {});
     want(false, "memory shared with a stranger");
   } catch (const CommError&) {
   }

@@ -31,7 +31,7 @@ CallRecord call_at(const char* file, std::uint32_t line) {
   call.algorithm = Algorithm::ring;
   call.line = line;
   std::strcpy(call.site, file);
-  call.seal();
+  call.set_agreement();
   return call;
 }
 
@@ -58,7 +58,7 @@ Outcomes two_that_differ(const std::function<void(CallRecord&)>& change, std::si
     const int rank = transport->rank();
     CallRecord call = call_at(rank == 1 ? "b.py" : "a.py", 10 + static_cast<std::uint32_t>(rank));
     if (rank == 1) change(call);
-    call.seal();
+    call.set_agreement();
     transport->begin(call, "");
     if (rank == 2) return receive(*transport, 0);
     exchange(*transport, 1 - rank, rank == 1 ? size : 16);
@@ -192,7 +192,7 @@ TEST_CASE("tcp: a send meets the recv that it is meant for") {
       CallRecord call = call_at("a.py", 10);
       call.kind = transport->rank() == 0 ? Kind::send : Kind::recv;
       call.root = transport->rank() == 0 ? sends_to : receives_from;
-      call.seal();
+      call.set_agreement();
       transport->begin(call, "");
       if (transport->rank() == 1) return receive(*transport, 0);
       std::vector<std::byte> out(16);
@@ -208,7 +208,7 @@ TEST_CASE("tcp: the first error is what every later call gets") {
     const auto transport = make_tcp_transport(rendezvous, {});
     CallRecord call = call_at("a.py", 10);
     call.sequence = static_cast<std::uint64_t>(transport->rank());
-    call.seal();
+    call.set_agreement();
     transport->begin(call, "");
     CHECK_THROWS_AS(exchange(*transport, 1 - transport->rank()), CommMismatch);
     transport->abort("too late");

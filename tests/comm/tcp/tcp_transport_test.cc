@@ -28,7 +28,7 @@ CallRecord call_of(DType dtype = DType::u8, std::uint64_t sequence = 0) {
   call.kind = Kind::all_gather;
   call.dtype = dtype;
   call.sequence = sequence;
-  call.seal();
+  call.set_agreement();
   return call;
 }
 

@@ -39,7 +39,7 @@ void ring(Transport& transport, std::size_t size) {
   CallRecord call;
   call.kind = Kind::all_gather;
   call.dtype = DType::u8;
-  call.seal();
+  call.set_agreement();
   transport.begin(call, "");
   const int ranks = transport.size(), rank = transport.rank(), from = (rank + ranks - 1) % ranks;
   const std::vector<std::byte> out(size, static_cast<std::byte>(rank + 1));

@@ -1,0 +1,48 @@
+// How back ends of communicators are registered.
+//
+//   HEDDLE_BACKENDS(tcp) {  // in the file of the back end
+//     table.add({.name = "tcp", .make = make_tcp_backend, .everywhere = true});
+//   }
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/backend.h"
+
+namespace heddle::comm_detail {
+
+struct BackendInfo {
+  std::string name;  // CommOptions::backend
+  // Collective: blocks until all ranks of the rendezvous take part. Throws the same error on all ranks if one of them cannot have
+  // this back end.
+  std::unique_ptr<Backend> (*make)(Rendezvous& rendezvous, const BackendOptions& options);
+  bool everywhere = false;  // every Linux host can have it: the tests run every call on it
+  bool threads = false;     // its ranks are threads of one process; error messages do not offer it
+  // Name and version of the library that it needs; empty: this build has none. Null: it needs none.
+  std::string (*library)() = nullptr;
+  std::string option{};  // the CMake option that adds the library
+};
+
+class BackendTable {
+ public:
+  explicit BackendTable(std::vector<BackendInfo>& all) : all_(all) {}
+  void add(BackendInfo info);  // throws std::logic_error for a name that is taken
+
+ private:
+  std::vector<BackendInfo>& all_;
+};
+
+const std::vector<BackendInfo>& backends();                // all of this build, by name
+const BackendInfo* find_backend(const std::string& name);  // null: there is none
+
+// Heads the function that registers the back ends of one file. The build makes the list of these functions by looking for this word
+// in the sources (cmake/registrations.cmake).
+#define HEDDLE_BACKENDS(name)                           \
+  void register_##name##_backends(BackendTable& table); \
+  void register_##name##_backends(BackendTable& table)
+
+void register_backends(BackendTable& table);  // all of them
+
+}  // namespace heddle::comm_detail
