@@ -21,8 +21,8 @@ struct State {
   NDArray values = zeros({kCount}, DType::f64);
 };
 
-// All ranks copy the state of the rank that is furthest ahead: one survivor may have done a step more than
-// another.
+// All ranks copy the state of the rank that is furthest ahead, since one survivor may have done a step more
+// than another.
 void catch_up(Communicator& comm, State& state) {
   NDArray mine = full({1}, static_cast<double>(state.step), DType::i64),
           all = zeros({comm.size()}, DType::i64);

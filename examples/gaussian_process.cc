@@ -32,7 +32,8 @@ int main(int argc, char** argv) {
   NDArray variance = 1 - sum(square(spread), {0});  // (places)
   NDArray deviation = sqrt(expand_dims(maximum(variance, 0), 1));
 
-  // The check: solve gives the same mean, and the true curve, sin, lies in the band nearly everywhere.
+  // The check: solve() gives the same mean, and nearly everywhere the true curve, sin, lies within the
+  // uncertainty.
   NDArray by_solve = matmul(transpose(to_places), solve(among_data, y));
   double apart = max(abs(curve - by_solve)).item<double>();
   NDArray in_band = abs(curve - sin(places)) <= deviation * 2;

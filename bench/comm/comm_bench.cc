@@ -251,7 +251,8 @@ long check_model(Arguments arguments) {
   return wrong;
 }
 
-// Measures each algorithm as a subject: the model predicts algorithms, not the automatic choice among them.
+// Measures each algorithm as a subject, since the model predicts algorithms, not the automatic choice among
+// them.
 void ask_for_algorithms(CommSetting& setting) {
   if (setting.collective != "all_reduce") throw std::runtime_error("the model is that of all_reduce");
   if (setting.algorithms.empty())

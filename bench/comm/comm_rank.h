@@ -50,7 +50,7 @@ struct CommBuffers {
   float* out() { return second.empty() ? first.data() : second.data(); }
 };
 
-// Parses a variant's ROUNDS and CALLS. work() is arithmetic without memory accesses, some nanoseconds a
+// Parses a variant's ROUNDS and CALLS. work() is arithmetic without memory accesses, some nanoseconds per
 // round.
 struct Work {
   explicit Work(const std::string& variant);

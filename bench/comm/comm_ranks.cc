@@ -55,7 +55,8 @@ int listen_at(const std::string& path) {
   return listener;
 }
 
-// Without this process's stdin; the child's stdout goes to stderr, so that stdout has only the table.
+// Starts a process without this process's stdin. The child's stdout goes to stderr, so that stdout has only
+// the table.
 pid_t spawn(const std::vector<std::string>& command) {
   std::vector<std::string> words = command;
   std::vector<char*> pointers;

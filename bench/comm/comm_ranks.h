@@ -14,12 +14,12 @@ struct RankCommands {
 };
 
 struct CommSample {
-  double seconds = 0;  // per call, of the slowest rank
-  double core = 0;     // CPU seconds a call, user and system, of the rank that uses most
+  double seconds = 0;  // seconds per call of the slowest rank
+  double core = 0;     // CPU seconds per call, user and system, of the rank that uses most
   long wrong = 0;      // wrong elements in the checked calls, over all ranks
 };
 
-// Its destructor ends the processes.
+// The ranks as processes, which the destructor ends.
 class Ranks {
  public:
   // Starts the ranks and waits until all have connected. Throws std::runtime_error if one exits, or needs

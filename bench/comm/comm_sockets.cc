@@ -36,7 +36,8 @@ constexpr std::size_t kPiece = 256 << 10;
 int new_socket() {
   const int made = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (made < 0) fail("socket");
-  // As Heddle does on loopback: the system's default algorithm may throttle, although loopback loses nothing.
+  // Sets reno, as Heddle does on loopback, since the system's default algorithm may throttle, although
+  // loopback loses nothing.
   setsockopt(made, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
   return made;
 }

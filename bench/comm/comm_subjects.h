@@ -13,7 +13,7 @@ struct CommSetting {
   int ranks = 2;
   std::string backend = "shm";  // Heddle's back end; with "tcp" Open MPI also uses only its TCP
   std::string collective = "all_reduce";
-  std::vector<std::string> algorithms;  // of Heddle's all_reduce; each one is an additional subject
+  std::vector<std::string> algorithms;  // algorithms of all_reduce that are subjects of their own
   std::vector<std::string> subjects;    // names to measure; empty: all
   int hosts = 1;                        // Heddle's ranks pretend to be on this many hosts
   bool pin = false;                     // true: rank r runs on core r only

@@ -40,7 +40,7 @@ struct Arguments {
 };
 
 constexpr long kCalibration = 20'000'000;
-constexpr double kSample = 0.02;  // seconds a sample; a sample has at least two calls
+constexpr double kSample = 0.02;  // seconds per sample; a sample has at least two calls
 
 // Samples of interleaved runs, so that disturbances of the machine affect all columns alike.
 struct Times {
@@ -114,7 +114,7 @@ class Overlap {
   const Arguments& arguments_;
   const CommSubject& heddle_;
   std::size_t count_ = 1;
-  long calls_ = 2;      // calls a sample
+  long calls_ = 2;      // calls per sample
   double nanoseconds_;  // time of one round of work
 };
 

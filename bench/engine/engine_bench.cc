@@ -67,7 +67,7 @@ void run(Arguments arguments, int workers) {
   }
 }
 
-// Runs this program again for one number of workers: some peers can set it only once per process.
+// Runs this program again for one number of workers, since some peers can set it only once per process.
 void run_child(const std::vector<std::string>& words, int workers) {
   std::vector<std::string> all = words;
   all.push_back("--of-list=" + std::to_string(workers));

@@ -1,6 +1,7 @@
-// instructions_chain .. instructions_dag: instructions an op, over all threads, as valgrind counts them,
-// which other load does not change. Each count is taken in a new process. A run without an engine is
-// subtracted, and so, by two numbers of ops, is everything that happens once.
+// instructions_chain .. instructions_dag: instructions per op, summed over all threads. valgrind counts them,
+// so other load on the machine does not change them. Each count is taken in a new process. The difference of
+// counts for two numbers of ops leaves out what happens once; the same difference without an engine is then
+// subtracted, which leaves out the program itself.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -1,6 +1,6 @@
-// memory, memory4: bytes of memory for each of many ops queued behind a blocked one, with one var and with
-// four more. memory_kept: the bytes that the process still has a moment after all ops are done. Each run is a
-// new process, since memory freed by an earlier run would hide the growth.
+// memory, memory4: bytes of memory per op, for many ops that are queued behind a blocked one, with one var
+// and with four more. memory_kept: the bytes that the process still has a moment after all ops are done. Each
+// run is a new process, since memory freed by an earlier run would hide the growth.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -31,7 +31,7 @@ double resident_bytes() {
 }
 
 struct Memory {
-  double queued, kept;  // bytes an op: while queued, and after all ops
+  double queued, kept;  // bytes per op: while queued, and after all ops
 };
 
 Memory measure_memory(Peer& peer, std::uint32_t ops) {

@@ -23,8 +23,8 @@ using PushSync = int (*)(SyncFunction, void* argument, void (*deleter)(void*), c
                          const VarHandle* reads, int read_count, const VarHandle* mutates, int mutate_count,
                          const void* property, int priority, const char* name);
 
-// MXEnginePushSync and MXGetLastError are C functions. The C API cannot make a var or wait for one: these are
-// member functions of mxnet::engine::ThreadedEngine, whose first argument is the engine.
+// MXEnginePushSync and MXGetLastError are C functions. The C API cannot make a var or wait for one, since
+// these are member functions of mxnet::engine::ThreadedEngine, whose first argument is the engine.
 struct Library {
   void* engine;
   PushSync push_sync;

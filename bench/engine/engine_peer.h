@@ -43,7 +43,7 @@ struct Call {
 enum class Pushing {
   queues,         // ops run on workers only, and any number of them can be queued
   works_too,      // the pushing thread is a worker and may run ops inside its pushes
-  whole_program,  // only push(0, all ops): the graph is built before
+  whole_program,  // the graph of all ops is built first; the only push is push(0, all ops)
 };
 
 struct PeerKind {

@@ -1,4 +1,4 @@
-// chain, independent, fan, dag and dag10us: nanoseconds an op, from the first push until all are done.
+// chain, independent, fan, dag and dag10us: nanoseconds per op, from the first push until all are done.
 #include "engine/engine_workload.h"
 
 namespace heddle::bench {

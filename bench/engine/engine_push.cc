@@ -1,5 +1,5 @@
-// push, push1 .. push4: nanoseconds of the pushing thread for an op with one var, and with 1 to 4 more. The
-// ops queue behind a blocked op, so that workers do nothing meanwhile. push_a_var: the cost of each
+// push, push1 .. push4: nanoseconds of the pushing thread per op, for ops with one var, and with 1 to 4 more.
+// The ops queue behind a blocked op, so that workers do nothing meanwhile. push_a_var: the cost of each
 // additional var.
 #include <string>
 

@@ -39,7 +39,7 @@ struct ReplayCase {
   std::string name;
   Program (*make)(std::uint32_t ops);
   std::uint32_t ops, quick_ops;
-  int launches;  // launches a run
+  int launches;  // launches per run
 };
 
 const ReplayCase kReplayCases[] = {

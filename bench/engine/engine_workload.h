@@ -16,7 +16,7 @@ struct Setting {
   Options options;
   int workers = 2;
   std::uint32_t ops = 0;        // number of ops; 0: the workload's default
-  bool targets = false;         // prints targets beside Heddle's rows
+  bool targets = false;         // whether to print targets beside Heddle's rows
   double round_trip = 0;        // nanoseconds of a cache line to another core and back; 0: unknown
   std::string mxnet;            // path of libmxnet.so; empty: without MXNet
   std::vector<PeerKind> peers;  // heddle first
@@ -41,7 +41,7 @@ Workload memory_workload();                // bytes of a queued op
 Workload idle_workload();                  // cores used by an engine without work
 Workload wakeup_workload();                // from the push until the op starts on a worker that slept
 Workload trace_workload();                 // the cost of recording a trace
-Workload instructions_workload();          // instructions an op, by valgrind
+Workload instructions_workload();          // instructions per op, counted by valgrind
 
 // A program, its cells, and the values that they must have after a run.
 class Stage {
@@ -88,7 +88,7 @@ void report(const Setting& setting, const std::vector<Result>& results);
 void print_header(const Setting& setting);
 
 // Measures one run of `memory` in this process, which does nothing else: a line on stdin starts it; the
-// answer on stdout is bytes an op while queued and bytes an op kept after all are done.
+// answer on stdout is bytes per op while queued, and bytes per op kept after all are done.
 void run_memory_child(const Setting& setting, const std::string& subject, std::uint32_t beside);
 
 // The process that valgrind counts for `instructions`: runs the program `what` once; the prefix "no_" means

@@ -182,7 +182,7 @@ void run(const Arguments& arguments, int workers) {
   for (int count : arguments.busy) {
     const std::string busy = count == 0 ? "" : "_busy" + std::to_string(count);
     std::printf("\n%d workers beside %d busy processes\n", workers, count);
-    std::fflush(stdout);  // before the fork, which would copy buffered output
+    std::fflush(stdout);  // flushed before the fork, which would copy buffered output
     const BusyProcesses processes(count);
     const int steps = quick ? 1000 : 10'000, waits = quick ? 5000 : 50'000, n = quick ? 16 : 20;
     run_rate(arguments, all, workers, "step_wait" + busy, steps,

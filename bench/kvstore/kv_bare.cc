@@ -152,7 +152,7 @@ class BareUser final : public StoreUser, net_detail::Receiver {
   }
 
   UserMemory memory_;
-  bool pulls_ = false;  // pull each key after its push
+  bool pulls_ = false;  // whether each key is pulled after its push
   std::size_t left_ = 0;
   std::string failure_;
   std::unique_ptr<Transport> transport_;

@@ -19,7 +19,7 @@ struct ServerSetup {
 };
 constexpr int kClusterServers = 2, kClusterWorkers = 2;
 
-// These run in the server process. They return its exit status, and may throw.
+// These run in the server process. They return the process's exit status, and may throw.
 int run_server(const ServerSetup& setup);
 int run_scheduler(const ServerSetup& setup);  // the scheduler of a cluster
 int run_echo(const ServerSetup& setup);

@@ -66,7 +66,7 @@ class Child {
   const pid_t process_;
 };
 
-// Sockets close with a reset: that many in TIME_WAIT would use up the ports.
+// Sockets close with a reset, since that many in TIME_WAIT would use up the ports.
 int connect_once(std::uint16_t port, std::uint32_t number) {
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   const linger reset{1, 0};

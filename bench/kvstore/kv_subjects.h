@@ -10,7 +10,7 @@
 namespace heddle::bench {
 
 struct KvSetting {
-  bool pin = true;                    // pins servers to the first core and users to the second
+  bool pin = true;                    // whether servers run on the first core, and users on the second
   std::vector<std::string> subjects;  // names of subjects or layers to measure; empty: all
 };
 
@@ -45,7 +45,7 @@ class ServerProcess {
 
 struct KvSample {
   double seconds = 0;     // time of a round
-  double server_cpu = 0;  // CPU seconds of the server, a round
+  double server_cpu = 0;  // CPU seconds of the server per round
   long wrong = 0;
 };
 
@@ -78,7 +78,7 @@ class KvCluster {
   std::vector<std::unique_ptr<ServerProcess>> servers_;
   std::vector<std::unique_ptr<PeerProcess>> workers_;  // declared last, so that they end first
 };
-bool has_transport(const std::string& transport);  // whether this machine supports it
+bool has_transport(const std::string& transport);  // whether this machine supports the transport
 
 // Starts the subject of this name, with its own server.
 std::unique_ptr<KvSubject> start_subject(const std::string& layer, const std::string& transport,

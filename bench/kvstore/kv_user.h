@@ -51,7 +51,7 @@ class UserMemory {
 };
 
 // All throw their errors. `store`: an application's KVStore, key by key; `lists`: pushes in one call, and
-// push_pull with 16 keys a call. `calls`: the client below it, without the engine; `together`: a pull does
+// push_pull with 16 keys per call. `calls`: the client below it, without the engine; `together`: a pull does
 // not wait for its push's answer. `bare`: the transport alone. `tcp`: a blocking socket.
 std::unique_ptr<StoreUser> make_store_user(const UserOptions& options, bool lists);
 std::unique_ptr<StoreUser> make_calls_user(const UserOptions& options, bool together);

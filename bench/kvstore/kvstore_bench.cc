@@ -188,7 +188,7 @@ long run_case(const Arguments& arguments, const KvCase& the_case,
   return wrong;
 }
 
-// Each run starts a new server: a process keeps memory once used.
+// Each run starts a new server, since a process keeps memory once used.
 void run_memory(const Arguments& arguments, const KeyDirectory& keys,
                 const std::vector<std::unique_ptr<KvSubject>>& subjects) {
   const std::size_t count = arguments.full ? 1'000'000 : arguments.options.quick ? 20'000 : 100'000;

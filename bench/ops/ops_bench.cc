@@ -29,7 +29,7 @@ struct OpsOptions {
 
 struct OperatorCase {
   std::string name;
-  int calls;  // calls a run
+  int calls;  // calls per run
   std::function<NDArray()> call;
 };
 

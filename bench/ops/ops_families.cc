@@ -251,7 +251,7 @@ Cell measure_cell(const Operation& operation, const Operands& in, Torch* torch, 
 
 struct Row {
   std::string name;
-  std::vector<Cell> cells;  // one a size, without the largest size for operators that skip it
+  std::vector<Cell> cells;  // one per size, without the largest size for operators that skip it
 };
 
 void print_family(const char* family, int workers, const std::vector<Row>& rows) {
@@ -282,7 +282,7 @@ void print_family(const char* family, int workers, const std::vector<Row>& rows)
   std::fflush(stdout);
 }
 
-// STREAM's add: bytes a second of c = a + b over 10,000,000 f32 on `threads` threads.
+// STREAM's add: bytes per second of c = a + b over 10,000,000 f32 on `threads` threads.
 double stream(int threads, int runs) {
   constexpr std::size_t kCount = 10'000'000;
   std::vector<float> a(kCount, 1), b(kCount, 2), c(kCount);

@@ -8,7 +8,7 @@
 
 using namespace heddle;
 
-// add_bench COUNT: nanoseconds an addition, over COUNT additions and one wait.
+// add_bench COUNT: nanoseconds per addition, over COUNT additions and one wait.
 int main(int argc, char** argv) {
   using Clock = std::chrono::steady_clock;
   const int count = argc > 1 ? std::atoi(argv[1]) : 5000;

@@ -51,7 +51,7 @@ std::array<int, 2> make_pipe() {
 
 PeerProcess::PeerProcess(const std::vector<std::string>& command,
                          const std::vector<std::pair<std::string, std::string>>& environment) {
-  std::signal(SIGPIPE, SIG_IGN);  // so that ask() reports a peer that has ended, and this process survives
+  std::signal(SIGPIPE, SIG_IGN);  // so that ask() reports a peer that has ended
   const auto input = make_pipe(), output = make_pipe();
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);

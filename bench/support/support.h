@@ -13,8 +13,8 @@ class Command;
 namespace heddle::bench {
 
 struct Options {
-  std::string filter;  // runs only cases whose name contains it
-  std::string json;    // file to append one object a result to; empty: none
+  std::string filter;  // only cases whose names contain this text run
+  std::string json;    // file to which one object per result is appended; empty: none
   // thread counts: each gives one set of cases, in which every subject uses that many threads
   std::vector<int> workers{2};
   int runs = 7;        // measured runs; one more before them warms up
@@ -45,7 +45,7 @@ struct Result {
   std::string unit;
   double median, min, max;
   int runs;
-  std::vector<double> values{};  // in the order of the runs
+  std::vector<double> values{};  // values in the order of the runs
 };
 
 double median(std::vector<double> values);
@@ -74,7 +74,7 @@ double now();
 double cache_line_round_trip();
 
 // Pins this thread, and the threads and processes it starts from now on, to `count` of its allowed cores,
-// from the first-th on, modulo their number: so helper threads of a subject cost it time.
+// from the first-th on, modulo their number. So helper threads of a subject cost it time.
 class CoreLimit {
  public:
   CoreLimit(int first, int count);

@@ -24,7 +24,7 @@ using bench::PeerProcess;
 struct TrainOptions {
   bench::Options common;
   std::int64_t batch = 64;
-  int steps = 60;  // steps a measured run
+  int steps = 60;  // number of steps of a measured run
   bool torch = true;
   std::string python = "/usr/bin/python3";
 };

@@ -35,7 +35,7 @@ double TrainNetwork::run(int steps) {
   NDArray previous;
   for (int i = 0; i < steps; ++i) {
     const NDArray loss = train_step();
-    if (previous.defined()) previous.wait();  // at most two steps are in flight
+    if (previous.defined()) previous.wait();  // so that at most two steps are in flight
     previous = loss;
   }
   engine_.wait_all();

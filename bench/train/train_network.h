@@ -24,7 +24,7 @@ class TrainNetwork {
   using MakeStore = std::function<std::shared_ptr<KVStore>()>;
   TrainNetwork(int workers, std::int64_t batch, const MakeStore& make_store = nullptr);
 
-  // Images a second over `steps` steps. Throws std::runtime_error if the loss is not finite.
+  // Images per second over `steps` steps. Throws std::runtime_error if the loss is not finite.
   double run(int steps);
 
  private:

@@ -1,6 +1,6 @@
 // Scaling of data-parallel training: processes whose store reduces gradients, beside the same processes each
-// training alone, and PyTorch's DistributedDataParallel over gloo likewise. Processes that reduce only one
-// small gradient a step show the cost of waiting for the slowest process.
+// training alone, and the same for PyTorch's DistributedDataParallel over gloo. Processes that reduce only
+// one small gradient a step show the cost of waiting for the slowest process.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -31,9 +31,9 @@ struct RanksOptions {
   bench::Options common;
   int ranks = 2;
   std::int64_t batch = 64;  // batch of each rank
-  int steps = 60;           // steps a measured run
+  int steps = 60;           // number of steps of a measured run
   bool torch = true;
-  bool pin = false;  // pins each process to a core
+  bool pin = false;  // whether each process is pinned to a core
   std::string python = "/usr/bin/python3";
   std::string child;  // set in a child process: "allreduce", "in-step" or "alone"
 };
@@ -86,7 +86,7 @@ class InStepStore final : public KVStore {
   const std::unique_ptr<KVStore> own_ = KVStore::create("local");
 };
 
-// Each line of stdin is a number of steps to train; the answer is images a second.
+// Each line of stdin is a number of steps to train; the answer is images per second.
 int be_rank(const RanksOptions& options) {
   const auto make_store = [&]() -> std::shared_ptr<KVStore> {
     if (options.child == "alone") return KVStore::create("local");
@@ -114,7 +114,7 @@ class Group {
     }
   }
 
-  // Images a second of all processes: that of the slowest, times their number.
+  // Images per second of all processes: that of the slowest, times their number.
   double run(int steps) {
     std::vector<std::thread> threads;
     std::vector<std::string> answers(processes_.size());

@@ -134,7 +134,7 @@ heddle_status heddle_array_from_memory(const heddle_array_options* options, cons
     const EngineScope scope(place.engine());
     const bool on_gpu = place.device().kind == DeviceKind::cuda;
     NDArray made(dims, place.dtype(), on_gpu ? cpu() : place.device());
-    // No op uses the array yet: its memory may be written here.
+    // No op uses the array yet, so its memory may be written here.
     if (bytes > 0) std::memcpy(made.data<std::byte>(), data, bytes);
     if (on_gpu) made = made.copy_to(place.device());
     *array = new_handle(std::move(made), place.link());

@@ -24,7 +24,7 @@ inline constexpr Kind kArray = added_kind(0), kArchive = added_kind(1), kGenerat
                       kRowSparse = added_kind(3), kOptimizer = added_kind(4), kCommunicator = added_kind(5),
                       kStore = added_kind(6), kTrainer = added_kind(7), kModule = added_kind(8);
 
-// A weak reference to an array's engine: heddle_engine_destroy destroys the engine all the same.
+// A weak reference to an array's engine, so that heddle_engine_destroy destroys the engine all the same.
 class EngineLink {
  public:
   explicit EngineLink(const std::shared_ptr<Engine>& engine);
@@ -126,7 +126,8 @@ Device device_of(const heddle_device& device, const char* call);
 heddle_device device_of(const Device& device);
 Dims dims_of(const std::int64_t* numbers, std::int32_t count, const char* call);
 std::string text_of(const char* text, const char* call, const char* argument);  // throws if null
-const char* static_text(const std::string& text);                               // heddle_intern
+// interns the text, as heddle_intern does
+const char* static_text(const std::string& text);
 
 heddle_array* new_handle(NDArray array, const EngineLink& engine);
 heddle_row_sparse* new_handle(RowSparse rows, const EngineLink& engine);

@@ -14,7 +14,8 @@ namespace {
 
 thread_local std::optional<NoGrad> not_recording;
 
-// Replaces a handle's array. In a process that checks handles, another thread may destroy it meanwhile.
+// Replaces a handle's array. In a process that checks handles, another thread may destroy the handle
+// meanwhile.
 void replace(heddle_array* handle, const NDArray& array, const char* call) {
   if (!checked) {
     handle->value.array = array;

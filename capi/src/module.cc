@@ -14,11 +14,11 @@ using namespace heddle::c;
 
 namespace {
 
-constexpr std::size_t kMostResults = 64;  // of a program's own module
+constexpr std::size_t kMostResults = 64;  // most results of a program's own module
 
 using Results = std::vector<NDArray>;
 
-// Destroyed with it, whatever is thrown.
+// Handles that are destroyed with this object, whatever is thrown.
 struct Handles {
   Handles() = default;
   Handles(const Handles&) = delete;
@@ -50,7 +50,7 @@ class CModule : public Module {
                     failure, "a forward function");
     for (heddle_array*& one : made.all) {
       if (!one || std::find(given.all.begin(), given.all.end(), one) == given.all.end()) continue;
-      one = nullptr;  // is destroyed as an argument
+      one = nullptr;  // `given` destroys this handle
       throw InvalidArgument(
           class_name() + ": a result of forward is one of its arguments; want a handle of its own, a clone");
     }
@@ -80,7 +80,7 @@ class CModule : public Module {
   std::shared_ptr<const Shared> shared_;
 };
 
-// The module during a call; new arrays are its engine's.
+// Calls call(module, engine), inside an EngineScope of the module's engine: new arrays belong to that engine.
 template <class Call>
 heddle_status with_module(const heddle_module* module, heddle_error** error, const char* name,
                           Call&& call) noexcept {

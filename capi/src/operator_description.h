@@ -43,12 +43,14 @@ class OperatorDescription : public FunctionDescription {
   std::vector<std::int32_t> results_;
 };
 
-// The index in `all` of what a handle points to, any pointer: throws BadHandle for one into no element.
+// The index in `all` of the element to which `handle` points. Throws BadHandle for a pointer to anything
+// else.
 template <class T>
 std::size_t index_in(std::span<const T> all, const void* handle, const char* type, const char* call) {
   if (!handle) throw_null(call, type);
   const auto begin = reinterpret_cast<std::uintptr_t>(all.data());
-  const std::uintptr_t distance = reinterpret_cast<std::uintptr_t>(handle) - begin;  // huge if it is before
+  // huge if the pointer is before `all`
+  const std::uintptr_t distance = reinterpret_cast<std::uintptr_t>(handle) - begin;
   if (distance % sizeof(T) != 0 || distance / sizeof(T) >= all.size())
     throw BadHandle(std::string(call) + ": this " + type + " was never made");
   return distance / sizeof(T);

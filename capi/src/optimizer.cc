@@ -23,13 +23,13 @@ struct LockedOptimizer {
   }
   std::mutex mutex;  // guards all below
   const std::unique_ptr<Optimizer> optimizer;
-  std::vector<EngineLink> engines;  // no engine twice
+  std::vector<EngineLink> engines;  // all different
 };
 
 Key key_of(const heddle_key& key) { return key.name ? Key(std::string_view(key.name)) : Key(key.number); }
 
 OptimizerParams params_of(const heddle_parameter* parameters, std::size_t count, const char* call) {
-  constexpr std::size_t kMost = 100;  // beyond what any optimizer has
+  constexpr std::size_t kMost = 100;  // more than any optimizer has
   if (count > kMost) throw InvalidArgument(std::string(call) + ": " + std::to_string(count) + " parameters");
   if (count > 0 && !parameters) throw_null(call, "parameters");
   OptimizerParams params;

@@ -29,11 +29,11 @@ class Arguments {
   std::shared_ptr<Engine> first_;                 // engine of the first array
   std::vector<std::shared_ptr<Engine>> engines_;  // kept alive during the call
   std::shared_ptr<LockedGenerator> generator_;
-  std::unique_lock<std::mutex> lock_;  // on the generator's mutex
+  std::unique_lock<std::mutex> lock_;  // holds the generator's mutex
 };
 
-// What a function of a registry is called with: what the values point to is held by the Arguments. Throws InvalidArgument for more
-// values than the function has arguments.
+// The values with which a function of a registry is called. The Arguments keep alive what they point to. Throws
+// InvalidArgument for more values than the function has arguments.
 struct CallArguments {
   OperatorValues first;
   std::vector<NamedValue> named;

@@ -71,7 +71,7 @@ static void* answer_all(void* unused) {
     if (request) queue.first = request->next;
     pthread_mutex_unlock(&queue.mutex);
     if (!request) return unused;
-    // without the mutex: the completion may run other ops on this thread, which call ask() again
+    // called without the mutex: the completion may run other ops on this thread, which call ask() again
     answer(request);
   }
 }

@@ -20,7 +20,7 @@ struct Dataset {
   void wait() const;  // returns when images and labels are loaded; throws DataError
 };
 
-// Reads the headers of DIRECTORY/PART-images-idx3-ubyte[.gz] and of the labels at once; one op a file
+// Reads the headers of DIRECTORY/PART-images-idx3-ubyte[.gz] and of the labels at once; one op per file
 // decompresses and checks the rest. PART is "train" or "t10k". Keeps the first `limit` pictures; 0: all.
 // Throws DataError.
 Dataset load_dataset(const std::string& directory, const std::string& part, std::int64_t limit);
@@ -43,9 +43,9 @@ struct Batch {
 // Gathers batches by ops, a few batches ahead of next().
 class BatchLoader {
  public:
-  // Loads this rank's pictures of each batch, which are adjacent.
+  // Loads only this rank's pictures of each batch; they are adjacent in the batch.
   BatchLoader(Dataset data, std::int64_t batch_size, Share share = {}, std::size_t ahead = 4);
-  std::int64_t batches() const;  // per epoch; the last one may be smaller
+  std::int64_t batches() const;  // number of batches per epoch; the last one may be smaller
 
   // order: the order of this epoch's pictures, i64 (n); undefined: that of the files. The epoch begins at
   // first_batch.

@@ -30,7 +30,7 @@ all ranks read --data and --resume, and a run may go on with another number of r
 
 Exit status: 0 done, 1 failed, 2 bad flags, data or files, 130 interrupted.)";
 
-// Accepts a number in [0, 1000], and neither NaN nor text behind it.
+// Empty if `text` is a number in [0, 1000] with nothing behind it; else what is wrong. Refuses NaN.
 std::string problem_with_rate(const std::string& text) {
   char* end = nullptr;
   double rate = std::strtod(text.c_str(), &end);

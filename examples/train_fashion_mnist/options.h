@@ -17,7 +17,7 @@ struct Options {
   std::string pull_compression;  // compression of weights from servers; empty: HEDDLE_STORE_PULL_COMPRESSION
   std::uint64_t seed = 1;
   std::int64_t limit = 0;  // number of training and of test pictures; 0: all
-  int workers = 0;         // worker threads; 0: HEDDLE_WORKERS, or one a usable core
+  int workers = 0;         // worker threads; 0: HEDDLE_WORKERS, or one per usable core
   std::string data = "/usr/share/datasets/fashion-mnist";
   std::string save, resume;
   std::string plot = "fashion_mnist.svg";

@@ -17,7 +17,7 @@ std::string bar(double fraction) {
   return text;
 }
 
-// A narrow terminal gets no bar: a line that wraps cannot be redrawn.
+// A narrow terminal gets no bar, since a line that wraps cannot be redrawn.
 bool is_narrow() {
   winsize size{};
   return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_col < 100;

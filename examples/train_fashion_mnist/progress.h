@@ -18,8 +18,8 @@ class Progress {
   void step(const StepReport& report);
   // Removes the bar and prints a line that stays.
   void line(const std::string& text);
-  double seconds() const;            // since the start
-  double images_per_second() const;  // since the start, training and testing
+  double seconds() const;            // seconds since the start
+  double images_per_second() const;  // since the start, in training and testing together
 
  private:
   void draw(const StepReport& report);

@@ -185,7 +185,7 @@ Training::Pending Training::push_step(std::int64_t step, bool stop) {
     backward(loss);
   }
   trainer_.step();
-  // After the gradients, which are needed sooner: collectives run in the order of their calls.
+  // The sums come after the gradients, which are needed sooner: collectives run in the order of their calls.
   if (ranks_) ranks_->all_reduce(sums);
   return {sums, batch.of, step};
 }

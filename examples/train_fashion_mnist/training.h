@@ -37,8 +37,9 @@ class Training {
   // Restores the state saved in options.resume. Throws heddle::Error.
   void resume();
 
-  // Trains to the last epoch, or until `stop` is true on any rank: all ranks stop at the same step, a few
-  // steps later. Rank 0 saves to options.save after each epoch and when stopped. Returns false if stopped.
+  // Trains to the last epoch, or until `stop` is true on any rank; then all ranks stop at the same step, a
+  // few steps later. Rank 0 saves to options.save after each epoch and when stopped. Returns false if
+  // stopped.
   bool run(Progress& progress, const std::function<bool()>& stop);
 
   // Returns when all ranks have called it. A rank that exits before would abort the others while they write

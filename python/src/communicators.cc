@@ -67,7 +67,7 @@ struct Owned {
   std::map<const Communicator*, std::weak_ptr<Communicator>> all;
 };
 Owned& owned() {
-  // Never destroyed: threads may destroy communicators until the process ends.
+  // The owners are never destroyed, since threads may destroy communicators until the process ends.
   static auto& owned = *new Owned;
   return owned;
 }

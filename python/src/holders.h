@@ -33,7 +33,8 @@ template <class T> std::shared_ptr<T> destroyed_without_gil(std::shared_ptr<T> o
                             [held = std::move(object)](T*) mutable { without_gil([&] { held.reset(); }); });
 }
 
-// Recursive: functions that an object calls, such as a schedule, may use the object. Locked without the GIL.
+// A recursive mutex, since functions that an object calls, such as a schedule, may use the object. Locked
+// without the GIL.
 using ObjectMutex = std::recursive_timed_mutex;
 
 // Records that this thread holds the lock of an object. A call that may block for long runs on another
@@ -66,8 +67,8 @@ template <class T> class Locked {
       : object_(destroyed_without_gil(std::move(object))),
         mutex_(mutex ? std::move(mutex) : std::make_shared<ObjectMutex>()) {}
 
-  // Calls function(object) under the lock and without the GIL; is called with the GIL. Signals can interrupt
-  // the wait for the lock, not the call.
+  // Calls function(object) under the lock and without the GIL. The caller holds the GIL. Signals can
+  // interrupt the wait for the lock, but not function(object).
   template <class Function> decltype(auto) call(Function&& function) const {
     lock();
     const std::lock_guard guard(*mutex_, std::adopt_lock);

@@ -27,7 +27,7 @@ struct Gate {
 Gate gate;
 thread_local int depth = 0;  // nesting depth of HoldGil on this thread
 
-// In the child of a fork only the calling thread exists: the parent's other threads do not count.
+// In the child of a fork only the calling thread exists, so the parent's other threads do not count.
 const int at_fork = pthread_atfork(nullptr, nullptr, [] { gate.inside.store(depth > 0 ? 1 : 0); });
 
 // A thread that Python did not make gets a thread state at its first HoldGil and keeps it: making one costs
@@ -72,7 +72,8 @@ bool is_daemon() {
   return result;
 }
 
-// Once the interpreter ends, blocks daemon threads: they would get errors of discarded ops. Needs the GIL.
+// Once the interpreter ends, blocks daemon threads, since they would get errors of discarded ops. Needs the
+// GIL.
 void stay_if_over() {
   if (!gate.closed.load(std::memory_order_relaxed) || depth > 0 || is_main_thread() || !is_daemon()) return;
   PyEval_SaveThread();

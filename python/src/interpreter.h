@@ -2,8 +2,8 @@
 // interpreter's end.
 //
 // Two rules hold in this module. A thread that waits for the engine, or pushes to it, has released the GIL. A
-// thread takes the GIL only through HoldGil, which refuses once the interpreter ends: a thread that takes the
-// GIL after that never returns.
+// thread takes the GIL only through HoldGil, which refuses once the interpreter ends, since a thread that
+// takes the GIL after that never returns.
 #pragma once
 
 #include <memory>

@@ -89,7 +89,7 @@ PythonModule& open_in(const char* function, nb::handle self) {
 
 // The arrays in an argument: in lists and dicts, in attributes, and those of a module.
 void add_arrays(nb::handle object, ModuleCall& call, int level = 0) {
-  constexpr int kMostLevel = 6;  // beyond it, an object that holds itself
+  constexpr int kMostLevel = 6;  // deeper than that, an object may hold itself
   if (level > kMostLevel) return;
   if (const NDArray* array = array_in(object)) {
     call.add(*array);
@@ -104,7 +104,7 @@ void add_arrays(nb::handle object, ModuleCall& call, int level = 0) {
   }
 }
 
-// forward() of a class of Python's, which has whatever arguments it wants.
+// Calls forward() of a Python class, with whatever arguments it takes.
 nb::object call_forward(nb::handle self, const Module& module, nb::handle forward, const nb::args& args,
                         const nb::kwargs& kwargs, Where where) {
   ModuleCall call(module, {}, where);
@@ -192,14 +192,15 @@ void add_class(nb::module_& m, const LayerInfo& info) {
   m.attr(info.name.c_str()) = made;
 }
 
-// What the attribute's new value means for the module.
+// Registers an attribute's new value in the module: a module or a leaf. Any other value removes what had its
+// name.
 void register_attribute(nb::handle self, const std::string& name, nb::handle value) {
   auto* const open = dynamic_cast<PythonModule*>(nb::cast<Module*>(self));
   if (!open) return;
   if (nb::isinstance<Module>(value)) {
     open->set(name, module_in({"Module", name.c_str()}, value));
   } else if (nb::isinstance<NDArray>(value)) {
-    NDArray& array = *nb::inst_ptr<NDArray>(value);  // becomes the leaf
+    NDArray& array = *nb::inst_ptr<NDArray>(value);  // set() returns the leaf
     array = open->set(name, array);
   } else {
     open->remove(name);
@@ -217,7 +218,7 @@ void set_attribute(nb::handle self, nb::handle name, nb::handle value) {
     register_attribute(self, nb::cast<std::string>(name), value);
   } catch (...) {
     if (PyObject_GenericSetAttr(self.ptr(), name.ptr(), earlier.ptr()) != 0)
-      PyErr_Clear();  // null removes it
+      PyErr_Clear();  // `earlier` is null if there was no such attribute
     throw;
   }
 }
@@ -235,7 +236,7 @@ nb::object child(nb::handle self, const std::string& name, nb::handle module) {
   return nb::borrow(module);
 }
 
-// The handle of Python becomes the leaf.
+// Makes the Python object's array the leaf that parameter() returns.
 nb::object parameter(nb::handle self, const std::string& name, nb::handle value) {
   PythonModule& open = open_in("parameter", self);
   NDArray* const array = nb::isinstance<NDArray>(value) ? nb::inst_ptr<NDArray>(value) : nullptr;

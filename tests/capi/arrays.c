@@ -57,7 +57,8 @@ static void made(heddle_engine* engine) {
   int64_t values[6];
   OK(heddle_array_read(array, values, sizeof values, NULL));
   for (int i = 0; i < 6; ++i) CHECK(values[i] == 7);
-  OK(heddle_array_fill_integer(array, INT64_C(9007199254740993), NULL));  // not a double's value
+  // a double cannot represent this number
+  OK(heddle_array_fill_integer(array, INT64_C(9007199254740993), NULL));
   OK(heddle_array_read(array, values, sizeof values, NULL));
   CHECK(values[5] == INT64_C(9007199254740993));
   OK(heddle_array_destroy(array));

@@ -136,7 +136,8 @@ static void gradients_are_computed_in_lent_memory(heddle_engine* engine) {
   const int64_t column[] = {3, 1}, row[] = {1, 3};
   heddle_array *weight = new_array(engine, kWeight, column, 2), *memory = new_array(engine, nines, column, 2),
                *input = new_array(engine, inputs, row, 2);
-  IS(heddle_array_lend_gradient_memory(weight, memory, NULL), HEDDLE_INVALID_ARGUMENT);  // not a leaf yet
+  // the weight is not a leaf yet
+  IS(heddle_array_lend_gradient_memory(weight, memory, NULL), HEDDLE_INVALID_ARGUMENT);
   OK(heddle_array_set_requires_grad(weight, 1, NULL));
   IS(heddle_array_lend_gradient_memory(weight, weight, NULL), HEDDLE_INVALID_ARGUMENT);
   for (int lent = 0; lent <= 1; ++lent) {

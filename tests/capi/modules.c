@@ -157,7 +157,8 @@ static void a_module_of_ones_own(heddle_engine* engine) {
                         .seen = new_vector(engine, (const float[]){0, 0}, 2)};
   OK(heddle_module_create("Block", block_forward, &block, destroy_block, engine, &block.self, NULL));
   heddle_module* module = block.self;
-  IS(heddle_module_add_parameter(module, "gain", block.gain, NULL), HEDDLE_INVALID_ARGUMENT);  // no leaf
+  // the gain is no leaf yet
+  IS(heddle_module_add_parameter(module, "gain", block.gain, NULL), HEDDLE_INVALID_ARGUMENT);
   OK(heddle_array_set_requires_grad(block.gain, 1, NULL));
 
   const int64_t shape[] = {2, 2};
@@ -166,7 +167,7 @@ static void a_module_of_ones_own(heddle_engine* engine) {
   size_t count = 0;
   heddle_error* error = NULL;
   IS(heddle_module_call(module, both, 2, results, 2, &count, &error),
-     HEDDLE_INVALID_ARGUMENT);  // nothing is registered
+     HEDDLE_INVALID_ARGUMENT);  // nothing is registered in the module yet
   heddle_error_info info = {.struct_size = sizeof info};
   OK(heddle_error_describe(error, &info));
   CHECK(strstr(info.message, "Block: forward()"));
@@ -186,10 +187,12 @@ static void a_module_of_ones_own(heddle_engine* engine) {
   heddle_array* grad = NULL;
   OK(heddle_array_grad(block.gain, &grad, NULL));
   holds(grad, ((const float[]){4, 4}), 2);
-  IS(heddle_module_call(module, both, 2, results, 1, &count, NULL), HEDDLE_INVALID_ARGUMENT);  // no room
-  IS(heddle_module_apply(module, x, results, NULL), HEDDLE_INVALID_ARGUMENT);                  // two results
+  // there is room for one result only
+  IS(heddle_module_call(module, both, 2, results, 1, &count, NULL), HEDDLE_INVALID_ARGUMENT);
+  // the module has two results
+  IS(heddle_module_apply(module, x, results, NULL), HEDDLE_INVALID_ARGUMENT);
 
-  heddle_module* outer = NULL;  // holds others, and is never called
+  heddle_module* outer = NULL;  // a module that holds others, and is not called
   OK(heddle_module_create("Outer", NULL, NULL, NULL, engine, &outer, NULL));
   OK(heddle_module_add_child(outer, "block", module, NULL));
   IS(heddle_module_apply(outer, x, results, NULL), HEDDLE_INVALID_ARGUMENT);
@@ -201,7 +204,8 @@ static void a_module_of_ones_own(heddle_engine* engine) {
   OK(heddle_module_train(outer, 0, NULL));
   const int calls = block.calls;
   heddle_array* wrong = new_vector(engine, kOnes, 1);
-  IS(heddle_module_call(module, &wrong, 1, results, 2, &count, NULL), HEDDLE_INVALID_ARGUMENT);  // of inner
+  // the inner module refuses the shape
+  IS(heddle_module_call(module, &wrong, 1, results, 2, &count, NULL), HEDDLE_INVALID_ARGUMENT);
   CHECK(block.calls == calls + 1);
   holds(arrays[3].array, ((const float[]){4, 4}), 2);
   destroy_arrays(arrays, 4);
@@ -212,7 +216,7 @@ static void a_module_of_ones_own(heddle_engine* engine) {
   OK(heddle_array_destroy(results[1]));
   OK(heddle_array_destroy(x));
   OK(heddle_module_destroy(module));
-  CHECK(block.self);  // the outer one still has it
+  CHECK(block.self);  // the outer module still holds the block
   OK(heddle_module_destroy(outer));
   CHECK(!block.self);
 }

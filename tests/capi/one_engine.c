@@ -44,12 +44,12 @@ static void ops_work_on_arrays(heddle_engine* engine) {
   const heddle_op_options reads = {.struct_size = sizeof reads, .read = &var, .read_count = 1};
   OK(heddle_push(engine, multiply, &ten, NULL, &mutates, NULL));
   OK(heddle_push(engine, add_up, &sum, NULL, &reads, NULL));
-  OK(heddle_push(engine, multiply, &ten, NULL, &mutates, NULL));  // runs after the sum, which reads the array
+  OK(heddle_push(engine, multiply, &ten, NULL, &mutates, NULL));  // this op waits for the sum
   OK(heddle_wait(engine, var, NULL));
   CHECK(sum.factor == 60);
   const float hundreds[] = {100, 200, 300}, squares[] = {10000, 40000, 90000};
   holds(array, hundreds, 3);
-  heddle_array* square = apply("square", array, NULL);  // runs after the op that wrote the array
+  heddle_array* square = apply("square", array, NULL);  // this op waits for the one that wrote the array
   OK(heddle_push(engine, multiply, &ten, NULL, &mutates, NULL));
   holds(square, squares, 3);
   OK(heddle_array_wait(array, NULL));

@@ -94,7 +94,7 @@ static void new_arrays_belong_to_the_engine(heddle_engine* engine) {
   const heddle_named_value dtype = {"dtype", {.kind = HEDDLE_VALUE_TEXT, .as.text = "f32"}};
   heddle_array *array = NULL, *other = new_array(engine, kValues, kTwoByTwo, 2);
   OK(heddle_operator_apply(op_named("full"), full, 2, &dtype, 1, engine, &array, NULL));
-  heddle_array* sum = apply("add", array, other);  // would be refused if the arrays had different engines
+  heddle_array* sum = apply("add", array, other);  // refused if the arrays had different engines
   const float sums[] = {3, 4, 5, 6};
   holds(sum, sums, 4);
   OK(heddle_array_destroy(sum));

@@ -26,7 +26,8 @@ static void optimizers_update(heddle_engine* engine) {
   holds(weight, half, 3);
   const double one = 1, none = 0, scale = 0.5;
   heddle_update_options options = {.struct_size = sizeof options, .lr = &none};
-  OK(heddle_optimizer_update(sgd, key, weight, grad, &options, NULL));  // as at a warm-up's start
+  // the rate is 0, as at the start of a warm-up
+  OK(heddle_optimizer_update(sgd, key, weight, grad, &options, NULL));
   holds(weight, half, 3);
   options = (heddle_update_options){.struct_size = sizeof options, .grad_scale = &none};
   OK(heddle_optimizer_update(sgd, key, weight, grad, &options, NULL));

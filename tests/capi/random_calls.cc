@@ -306,7 +306,8 @@ void Caller::call_operator() {
       heddle_operator_at(random_() % operators, &op, nullptr) != HEDDLE_OK ||
       heddle_operator_describe(op, &info, nullptr) != HEDDLE_OK)
     std::abort();
-  // Their result's size depends on values, and arrays here may be uninitialised.
+  // These operators are not called, since the size of their results depends on values, and arrays here may be
+  // uninitialised.
   if (std::strcmp(info.name, "bincount") == 0 || std::strcmp(info.name, "repeat") == 0) return;
   std::vector<heddle_value> values;
   std::vector<heddle_named_value> named;
@@ -397,7 +398,7 @@ void Caller::others() {
         return heddle_row_sparse_parts(any<heddle_row_sparse>(rows_kind), nullptr, out, nullptr, failure);
       });
     default: {
-      // Only copies go to another engine: ops of two engines on shared memory would be unordered.
+      // Only copies go to another engine, since ops of two engines on shared memory would be unordered.
       const auto copy = static_cast<std::int32_t>(random_() % 2);
       heddle_dl_managed_tensor_versioned* tensor = nullptr;
       const heddle_status status = heddle_array_to_dlpack(array(), copy, sometimes_null(&tensor), &error);

@@ -109,7 +109,7 @@ class Caller {
   std::int64_t shape_[16] = {};
   heddle_array* list_[2] = {};
   double numbers_[2] = {};  // options point to these
-  const std::string path_;  // of this thread's checkpoint
+  const std::string path_;  // path of this thread's checkpoint
 };
 
 template <class T, class F> void Caller::make(int kind, F&& made_by) {

@@ -115,7 +115,7 @@ static void exchange_and_split(heddle_communicator* rank, int index) {
   OK(heddle_communicator_rank(part, &number, &size, NULL));
   CHECK(number == 1 - index && size == 2);
   exchange(part, number, engine_of_ranks);
-  IS(heddle_communicator_grow(part, 0, 0, &none, NULL), HEDDLE_INVALID_ARGUMENT);  // split() made it
+  IS(heddle_communicator_grow(part, 0, 0, &none, NULL), HEDDLE_INVALID_ARGUMENT);  // split() made `part`
   OK(heddle_communicator_destroy(part));
   OK(heddle_communicator_split(rank, -1, 0, &none, NULL));
   CHECK(!none);
@@ -165,7 +165,7 @@ static void a_job_of_one_rank_meets_again(heddle_engine* engine) {
   IS(heddle_communicator_grow(communicator, -1, 0, &grown, NULL), HEDDLE_INVALID_ARGUMENT);
   OK(heddle_communicator_grow(communicator, 0, 0, &grown, NULL));
   OK(heddle_communicator_destroy(communicator));
-  OK(heddle_all_reduce(grown, shared, shared, HEDDLE_SUM, NULL));  // outlives its communicator
+  OK(heddle_all_reduce(grown, shared, shared, HEDDLE_SUM, NULL));  // `grown` lives on
   const float twos[] = {2, 2, 2, 2};
   holds(shared, twos, 4);
   OK(heddle_array_destroy(shared));

@@ -83,7 +83,8 @@ static void keys_have_names(heddle_engine* engine) {
   OK(heddle_kvstore_init(store, seven_too, weight, NULL));
   pulls(store, seven, engine, kValues);
   IS(heddle_kvstore_init(store, bad, weight, NULL), HEDDLE_INVALID_ARGUMENT);
-  IS(heddle_kvstore_broadcast(store, kName, weight, list, 1, NULL), HEDDLE_INVALID_ARGUMENT);  // already set
+  // the key is initialised already
+  IS(heddle_kvstore_broadcast(store, kName, weight, list, 1, NULL), HEDDLE_INVALID_ARGUMENT);
   OK(heddle_array_destroy(out));
   OK(heddle_array_destroy(weight));
   OK(heddle_kvstore_destroy(store));
@@ -171,7 +172,7 @@ static void states_and_errors(heddle_engine* engine) {
   CHECK(arrays_in(state) == 2);  // velocity and number of updates
   heddle_array* now = new_vector(engine, half, 4);
   OK(heddle_kvstore_init(other, kName, now, NULL));
-  // it has no optimizer yet
+  // the other store has no optimizer yet
   IS(heddle_kvstore_set_optimizer_state(other, state, NULL), HEDDLE_INVALID_ARGUMENT);
   OK(heddle_kvstore_set_optimizer(other, "sgd", momentum, 2, NULL));
   OK(heddle_kvstore_set_optimizer_state(other, state, NULL));

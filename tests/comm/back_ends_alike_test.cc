@@ -159,7 +159,7 @@ const std::vector<Mismatch> kMismatches{
      "rank 0 called barrier #1"},
 };
 
-// A rank may complete the mismatched call, and get the error in its next one, the barrier.
+// A rank may complete the mismatched call, and get the error in its next call, the barrier.
 Outcomes part(const std::string& backend, const CommOptions& options, const Mismatch& mismatch) {
   return try_job(backend, 2, options, [&](Communicator& comm) {
     comm.rank() == 0 ? mismatch.first(comm) : mismatch.second(comm);

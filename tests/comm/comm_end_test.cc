@@ -199,9 +199,9 @@ TEST_CASE("a reduction that is given up ends when nobody reaches into its arrays
     ended = true;
   });
   const comm_detail::Counter& version = blocks.segment.rank_block(0).wait_version;
-  while (version != 1) std::this_thread::yield();  // it waits for the other rank
+  while (version != 1) std::this_thread::yield();  // that rank waits for the other one
   theirs.report_fault(comm_detail::Fault::aborted, 1, "enough");
-  while (version != 2) std::this_thread::yield();  // it has seen the fault
+  while (version != 2) std::this_thread::yield();  // that rank has seen the fault
   for (int i = 0; i < 20'000 && !ended; ++i) std::this_thread::yield();
   CHECK(!ended);
   access.reset();
@@ -232,7 +232,7 @@ TEST_CASE("ranks are stuck when all they wait for is, and not while one is writi
   segment.pipe(0, 1).head = 1;
   CHECK(comm_detail::stuck_ranks(segment) == std::vector<bool>{false, false});
   segment.pipe(0, 1).head = 0;
-  segment.rank_block(1).wait_version = 2;  // even, so awake: it has just removed its first wait
+  segment.rank_block(1).wait_version = 2;  // even: rank 1 is awake, and has just removed its first wait
   segment.rank_block(1).waits[0].counter = 0;
   CHECK(comm_detail::stuck_ranks(segment) == std::vector<bool>{false, false});
 }

@@ -248,7 +248,7 @@ void call_unawaited_among_awaited(Communicator& comm) {
       data.wait();
     }
     Gate gate(comm.engine());
-    if (round % 2 == 1) gate.hold(data);  // becomes ready after the call
+    if (round % 2 == 1) gate.hold(data);  // `data` becomes ready after the call
     comm.all_reduce(data);
     gate.open();
     expected *= 2;

@@ -22,8 +22,8 @@ using namespace heddle::test;
 
 namespace {
 
-// Small integers, so that rounding does not hide a wrong order or a missing part. Not periodic, so that no
-// shift is hidden.
+// Values are small integers, so that rounding does not hide a wrong order or a missing part. They are not
+// periodic, so that no shift is hidden.
 template <class T> std::vector<T> values_of(int rank, std::size_t count, std::size_t first = 0) {
   std::vector<T> values(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -62,8 +62,8 @@ template <class T> std::vector<T> serial_reduction(ReduceOp op, int ranks, std::
   return all;
 }
 
-// Computed once for all ranks, algorithms and back ends, since a long sweep would otherwise mostly compute
-// this. Keeps only results for the latest number of ranks, to bound the memory.
+// The expected results are computed once for all ranks, algorithms and back ends, since a long sweep would
+// otherwise mostly compute them. Only those for the latest number of ranks are kept, to bound the memory.
 template <class T>
 std::shared_ptr<const std::vector<T>> expected_reduction(ReduceOp op, int ranks, std::size_t count) {
   static std::mutex mutex;

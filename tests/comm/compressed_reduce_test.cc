@@ -189,7 +189,7 @@ TEST_CASE("nothing is lost: what was applied and what is left are the sum of all
       std::vector<double> mine(kCount), applied(kCount);
       for (int step = 0; step < 50; ++step) {
         Values gradient = normals(kCount, 10 * step + comm->rank());
-        for (float& value : gradient) value = std::round(value * 64) / 64;  // additions of these are exact
+        for (float& value : gradient) value = std::round(value * 64) / 64;  // sums of such values are exact
         const NDArray array = array_of(gradient);
         reduce.reduce(array);
         const Values sum = array.to_vector<float>();

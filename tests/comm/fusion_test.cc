@@ -158,7 +158,7 @@ TEST_CASE(
             arrays.push_back(array(values, {10 + i}));
             if (attempt == 1) gate.hold(arrays.back());  // all are queued before the first runs
             comm.all_reduce(arrays.back());
-            if (attempt == 0) arrays.back().wait();  // runs one by one
+            if (attempt == 0) arrays.back().wait();  // so that the calls run one by one
           }
           gate.open();
           for (const NDArray& one : arrays) {

@@ -48,7 +48,7 @@ TEST_CASE("the cores of several ranks are those that any of them may use") {
   some.comes(0, {0, 1, 63});
   some.comes(1, {1, 64, 1023});
   some.comes(2, {64});
-  some.segment.rank_block(2).presence = Presence::left;  // the rank has left, but was there
+  some.segment.rank_block(2).presence = Presence::left;  // a rank that has left counts too
   CHECK(cores_of_ranks(some.segment) == 5);
 }
 

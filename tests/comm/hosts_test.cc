@@ -167,7 +167,7 @@ TEST_CASE("ring: what was written before the end is read, then it is closed") {
   const Bytes bytes(1000, std::byte{7});
   CHECK(ends.left->send(bytes, {}).bytes == 1000);
   CHECK_FALSE(ends.left->all_delivered());
-  ends.left.reset();  // as if its process had ended
+  ends.left.reset();  // closes the connection, as if the process had ended
   Bytes room(4000);
   CHECK(ends.right->receive(room, {}).bytes == 1000);
   CHECK(ends.right->receive(room, {}).outcome == Step::Outcome::would_block);

@@ -54,8 +54,8 @@ struct Flight {
   }
 };
 
-// Counts itself only as a copy: the push copies it into the op's memory, where it lives until the op has
-// ended.
+// Counts itself only as a copy, since the push copies it into the op's memory, where it lives until the op
+// has ended.
 struct Counted {
   Flight& flight;
   std::int64_t size = 0;
@@ -118,7 +118,7 @@ TEST_CASE("eight threads never have more bytes in flight than the bound, but for
     Counted huge(flight, 5 * kBound);
     for (int i = 0; i < 3; ++i) {
       engine.push(huge, {.bytes = 5 * kBound});
-      engine.push(Counted(flight, 0));  // no bytes
+      engine.push(Counted(flight, 0));  // an op without bytes
     }
     engine.wait_all();
     CHECK(flight.most_bytes == 5 * kBound);  // ops larger than the bound run one at a time

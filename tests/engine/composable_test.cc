@@ -127,7 +127,7 @@ TEST_CASE(
         {.mutate = {vars[i % vars.size()]}});
   }
   engine.wait_all();
-  // Each slot timeout allows one thread more: if nothing moves for 20 ms, as on a stalled machine, the engine
+  // Each slot timeout allows one thread more. If nothing moves for 20 ms, as on a stalled machine, the engine
   // assumes a deadlock of slot holders.
   const auto& scheduler = static_cast<const detail::ThreadedScheduler&>(engine.core().scheduler());
   CHECK(crowd.most() <= kWorkers + static_cast<int>(scheduler.slot_timeouts()));

@@ -29,7 +29,7 @@ namespace {
 
 constexpr Scheduler kInChild = Scheduler::HEDDLE_TEST_CHILD_SCHEDULER;
 
-// AddressSanitizer's allocator does not handle forks: a lock that another thread holds stays locked in the
+// AddressSanitizer's allocator does not handle forks. A lock that another thread holds stays locked in the
 // child. With it, tests in which other threads allocate during a fork are skipped.
 #ifdef __SANITIZE_ADDRESS__
 constexpr bool kCannotForkNow = true;

@@ -128,7 +128,7 @@ TEST_CASE("so does one that makes blocks while its thread_local objects die") {
     }
   };
   auto make_and_free = [] {
-    thread_local Late late;  // before the first block, so destroyed after the thread's pool
+    thread_local Late late;  // made before the first block, so destroyed after the thread's pool
     late.used = true;
     free_block(make_block(512, 7));
   };

@@ -58,7 +58,7 @@ std::string causes_of(const std::string& text, const std::string& name) {
 // Parses the subset of DOT that the engine writes: node labels, and edges as pairs of op names.
 struct DotGraph {
   std::set<std::string> nodes;                          // names of ops
-  std::set<std::pair<std::string, std::string>> edges;  // from a waiting op to the op it waits for
+  std::set<std::pair<std::string, std::string>> edges;  // edges from a waiting op to the op it waits for
   bool well_formed = false;
 
   explicit DotGraph(const std::string& dot) {

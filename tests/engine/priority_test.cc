@@ -71,7 +71,7 @@ TEST_CASE("an op of low priority lets a bounded number of later ones pass") {
     CHECK(passed >= -priority * kAgeing - 1);
     CHECK(passed <= -priority * kAgeing + 64);  // the normal queue is checked every 64 ops
   }
-  CHECK(place_among(100, 0, -kMostPriority) == 100);  // it runs when nothing else is ready
+  CHECK(place_among(100, 0, -kMostPriority) == 100);  // the op runs when no other is ready
 }
 
 TEST_CASE("ops of different priorities, all ready, run by priority; of one priority in push order") {

@@ -158,8 +158,8 @@ void push_op(Engine& engine, Machine& machine, const ProgramOp& op, int index, c
           [=](RunContext&, Completion completion) {
             auto shared = std::make_shared<Completion>(std::move(completion));
             on->elsewhere.add([=] {
-              // Destroys the error here, not in the handler: the reader may be the one that destroys it, and
-              // ThreadSanitizer does not see libstdc++'s reference count, which orders this.
+              // Destroys the error here, not in the handler, since the reader may be the one that destroys
+              // it, and ThreadSanitizer does not see libstdc++'s reference count, which orders this.
               std::exception_ptr error;
               try {
                 on->compute(*what, index);
@@ -173,7 +173,7 @@ void push_op(Engine& engine, Machine& machine, const ProgramOp& op, int index, c
       break;
     case Kind::on_stream:
     case Kind::copy: {
-      const auto here = std::source_location::current();  // the same in both pushes, for errors
+      const auto here = std::source_location::current();  // the line of both pushes, so that errors are equal
       if (machine.streams.empty() || in_graph) {
         engine.push([=] { on->compute(*what, index); }, access, here);
         break;
@@ -227,8 +227,8 @@ Program random_program(std::uint64_t seed, int ops, int vars, std::size_t stream
       program.waits.push_back(-1);
       continue;
     }
-    // With streams ops read fewer vars: an op that reads half of all vars would leave streams nothing to
-    // overlap.
+    // With streams ops read fewer vars, since an op that reads half of all vars would leave streams nothing
+    // to overlap.
     for (int n = below(streams > 0 ? 4 : 20); n > 0; --n) op.reads.push_back(below(vars));
     for (int n = below(4); n > 0; --n) {
       op.mutates.push_back(!op.reads.empty() && below(4) == 0 ? op.reads.front() : below(vars));

@@ -12,14 +12,15 @@ namespace heddle::test {
 
 enum class Kind { sync, async_inline, async_elsewhere, prepared, on_stream, copy };
 
-// Cancelled and overdue groups are so before the program starts: the result depends on the program alone.
+// Cancelled and overdue groups are so before the program starts, so that the result depends on the program
+// alone.
 enum class Member { of_none, of_live, of_cancelled, of_overdue };
 
 struct ProgramOp {
   Kind kind;
   bool fails;
-  std::vector<int> reads;    // 0 to 19 vars, with repeats; a copy: one
-  std::vector<int> mutates;  // 0 to 3 vars, sometimes also in reads; a copy: one other
+  std::vector<int> reads;    // 0 to 19 vars, with repeats; a copy reads one
+  std::vector<int> mutates;  // 0 to 3 vars, sometimes also in reads; a copy mutates one other
   std::size_t stream = 0;    // index of the stream, for on_stream and copy
   int priority = 0;
   std::size_t bytes = 0;

@@ -3,7 +3,7 @@
 //
 //   engine_soak [--ops N] [--workers W] [--seed S]
 //
-// Prints operations a second, resident memory, and allocated memory while no op is in flight. After the
+// Prints operations per second, resident memory, and allocated memory while no op is in flight. After the
 // warm-up it compares the medians of the second and the last fifth of the run. It fails if resident memory
 // grew by over 1% and 1 MiB, since holes that cannot be returned are some percent of a few MiB; if allocated
 // memory grew by over 1% and 64 KiB, since threads cache freed memory; or if a result is wrong.
@@ -222,7 +222,7 @@ double median(std::vector<double> samples) {
 }
 
 struct Samples {
-  std::vector<double> resident, given_out;  // in MiB
+  std::vector<double> resident, given_out;  // samples of memory in MiB
   void take() {
     resident.push_back(resident_mebibytes());
     given_out.push_back(static_cast<double>(mallinfo2().uordblks + mallinfo2().hblkhd) / (1 << 20));

@@ -37,7 +37,8 @@ struct Stepped {
     return static_cast<HostStream&>(engine.adopt_stream(std::move(stream)));
   }
 
-  // Lets workers do everything possible without a step: they would do it before the last of these ops.
+  // Waits until workers have done everything that is possible without a step: they do it before the last of
+  // these ops.
   void let_be() {
     for (int i = 0; i < 50; ++i) {
       std::atomic<bool> ran = false;

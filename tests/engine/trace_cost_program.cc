@@ -43,7 +43,7 @@ std::uint64_t run_ops(int ops, std::uint64_t steps) {
   return cpu_nanoseconds() - began;
 }
 
-// CPU nanoseconds an op, on the slowest thread.
+// CPU nanoseconds per op, on the slowest thread.
 double measure(int threads, int ops, std::uint64_t steps) {
   std::vector<std::uint64_t> took(static_cast<std::size_t>(threads));
   std::vector<std::thread> running;

@@ -479,7 +479,7 @@ int status_of_child(const std::string& path, void (*run)()) {
   if (child == 0) {
     ::setenv("HEDDLE_TRACE", path.c_str(), 1);
     start_from_environment();
-    start_from_environment();  // as the second engine does
+    start_from_environment();  // a second engine calls this, too
     run();
   }
   int status = -1;

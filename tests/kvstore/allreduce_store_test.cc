@@ -184,14 +184,14 @@ TEST_CASE("large gradients are computed where they are reduced") {
     Trainer trainer(net.parameters(), {.params = {{"lr", 0.1}}, .store = store});
     const NDArray memory = store->gradient_memory(0);
     REQUIRE(memory.defined());
-    REQUIRE_FALSE(store->gradient_memory(1).defined());  // biases are too small
+    REQUIRE_FALSE(store->gradient_memory(1).defined());  // small gradients, as of a bias, are copied
     const Batch mine = batch(12 * rank, 12 * rank + 12);
     for (int step = 0; step < 3; ++step) {
       backward(cross_entropy(net(mine.x), mine.labels));
       REQUIRE(grad(net.parameters()[0].value).storage() == memory.storage());
       const std::vector<float> own = memory.to_vector<float>();
       trainer.step();
-      REQUIRE(memory.to_vector<float>() != own);  // it holds the sum of all ranks
+      REQUIRE(memory.to_vector<float>() != own);  // the memory holds the sum of all ranks
     }
     // A push of another array changes neither that array nor the gradient in the lent memory.
     backward(cross_entropy(net(mine.x), mine.labels));
@@ -300,7 +300,7 @@ TEST_CASE("a gradient that fails on one rank fails the step on all, and training
                Trainer trainer = trainer_of({weight}, store);
                NDArray x = ones({count});
                if (rank == 1) array_push("load", {}, {x}, [] { throw std::runtime_error("bad batch"); });
-               backward(matmul(x, weight));  // computes in the lent memory
+               backward(matmul(x, weight));  // the gradient is in the lent memory
                trainer.step();
                bool failed = false;
                try {

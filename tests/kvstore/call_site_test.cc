@@ -25,7 +25,7 @@ std::shared_ptr<KVStore> allreduce_store(const std::string& compression = "none"
   return KVStore::create("allreduce", Communicator::create_local(1)[0], {.compression = compression});
 }
 
-// Each push is on the line of a pull: a store may delay the push until then, and still names the push's line.
+// Each push is on the line of a pull. A store may delay the push until then, and still names the push's line.
 void check_store(KVStore& store, const NDArray& value) {
   const NDArray out = ones(value.shape());
   const std::vector<NDArray> values{value, ones(value.shape())}, outs{out, ones(value.shape())};

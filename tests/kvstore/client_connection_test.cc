@@ -87,7 +87,7 @@ class RestlessServer final : Receiver {
 
 }  // namespace
 
-// As when servers are restarted one after another, for longer than the timeout.
+// Like servers that are restarted one after another, for longer than the timeout.
 TEST_CASE("client: a server whose connections end soon is there as long as it answers on each") {
   const RestlessServer server(true, 3500ms);
   Client client({.servers = {server.address}, .timeout = 1500ms});
@@ -111,7 +111,7 @@ TEST_CASE("client: what this host can never do fails at once, for whatever time 
   for (const std::string kind : {"net", "zmq"}) {
     CAPTURE(kind);
     for (const auto& [address, why] :
-         {std::pair("192.0.2.1:1", "heddle keygen"),  // no host's address, and no keys for it
+         {std::pair("192.0.2.1:1", "heddle keygen"),  // the address of no host; there are no keys
           std::pair("127.0.0.1.1:1", "is no host"), std::pair("[fe80::1%none]:1", "is no host")}) {
       CAPTURE(address);
       ClientOptions direct = options(kind), scheduled = options(kind);

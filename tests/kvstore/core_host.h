@@ -75,7 +75,7 @@ class Link {
   void step();                                              // delivers one message to the server
   void hear();    // delivers one message from the server; answers go to `replies`
   void cut();     // reconnects, and resends requests without a reply
-  void forget();  // reconnects without resending
+  void forget();  // reconnects, and drops requests without a reply
   void die() { host_.disconnect(peer_); }
   bool has_reply(std::uint64_t number) const { return replies.contains(number); }
   std::pair<Reply, Bytes> take(std::uint64_t number);
@@ -85,7 +85,7 @@ class Link {
   std::map<std::uint64_t, std::pair<Reply, Bytes>> replies;
   std::string refusal;
   std::size_t piece_bytes = kPieceBytes;  // size of the pieces of sent payloads
-  std::uint64_t incarnation = 0;          // from the server's welcome
+  std::uint64_t incarnation = 0;          // the incarnation in the server's welcome
 
  private:
   void connect();

@@ -189,7 +189,7 @@ TEST_CASE("compressed pulls: after an error, a lost connection or without memory
   CHECK(has == 1);
   CHECK(pull() == 2 * value.size());
   CHECK(has == 2);
-  has = 1;  // as if the answer was lost
+  has = 1;  // asks again, as if the answer was lost
   CHECK(pull() == 4 * value.size());
   CHECK(has == 1);
   CHECK(pull() == 2 * value.size());

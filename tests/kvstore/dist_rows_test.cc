@@ -20,7 +20,7 @@ using Rows = std::vector<std::int64_t>;
 
 NDArray list(const Rows& rows) { return array(rows, {std::ssize(rows)}); }
 
-// These rows, with one value in all elements.
+// Row-sparse values with these rows, and with one value in all elements.
 RowSparse same(const Rows& rows, double value, const Shape& shape, DType dtype = DType::f32) {
   Shape values = shape;
   values[0] = std::ssize(rows);
@@ -40,7 +40,8 @@ TEST_CASE(
       CAPTURE(type);
       run_job({.workers = kWorkers, .servers = 3, .type = type, .transport = transport}, [&](KVStore& store) {
         store.set_optimizer("add");
-        // Small, on one server; and split over servers, also within the alignment of rows.
+        // A small shape, on one server; and shapes that are split over servers, also within the alignment of
+        // rows.
         const std::vector<Shape> shapes = {{5, 2}, {40'000, 33}, {30'000, 4, 9}, {1'000'003}};
         const std::vector<DType> dtypes =
             test::kSanitized ? std::vector{DType::bf16} : std::vector{DType::f32, DType::f64, DType::bf16};

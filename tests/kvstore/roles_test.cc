@@ -140,7 +140,7 @@ TEST_CASE("roles: a key that is no server's neither enlists as a server nor spea
   other.received(1, encode(hello_of(0, 1, "async")), {}, now);
   const FromServer answer = decode_from_server(of_server.all.at(0), 0);
   CHECK(std::get<Reply>(answer).text == "its key lacks the role worker in comm.allowed");
-  CHECK(std::get<Reply>(answer).clock == 0);  // 0: permanent
+  CHECK(std::get<Reply>(answer).clock == 0);  // 0: the refusal is permanent
 }
 
 TEST_CASE("roles: workers use no server whose key is none, and a key that loses its role is put out") {
@@ -151,7 +151,7 @@ TEST_CASE("roles: workers use no server whose key is none, and a key that loses 
       return TransportOptions{.kind = kind, .keys = keys.directory.path, .encrypt_loopback = true};
     };
     server.allow(client, "roles:worker");
-    client.allow(server, "by hand");  // no roles: counts as a worker
+    client.allow(server, "by hand");  // a key without roles counts as a worker's
     {
       End of_server(options(server)), of_client(options(client));
       of_client->connect(of_server->listen("127.0.0.1:0"));

@@ -90,7 +90,7 @@ TEST_CASE("allreduce store: rows are summed over the ranks, in their order besid
       const NDArray out({2, 2});
       store.pull_rows(0, list({5, 1}), out);
       CHECK(out.to_vector<float>() == Floats{3, 3, 9, 9});
-      store.push(0, full({6, 2}, 0));  // in a bucket; counted before the rows
+      store.push(0, full({6, 2}, 0));  // this push goes to a bucket, and counts before the rows
       store.push(0, same({3}, 1, {6, 2}));
       CHECK(pulled(store, 0, {6, 2})[6] == 3);
     };

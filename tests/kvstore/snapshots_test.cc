@@ -263,7 +263,7 @@ TEST_CASE("snapshots: written when they are due and something has changed") {
   CHECK(ticks(251s) == 1);
   link.ask({.kind = Kind::leave});
   server.tick(1s);
-  CHECK(ticks(252s) == 1);  // written since the job has ended, so that it does not come back
+  CHECK(ticks(252s) == 1);  // at once, since the job has ended
   CHECK(files_in(folder).size() == 2);
   server.core.drain();
   CHECK(ticks(253s) == 0);
@@ -297,12 +297,12 @@ TEST_CASE("snapshots: many keys are collected in pieces, and what changes meanwh
       CHECK(values_in<float>(pull(link, 1, key).second) == Floats{5, 5});
     push(link, 2, {7, 7}, 4);
     server.snapshots->tick(Clock::now() + 1h);
-    server.snapshots->leave_core();  // as when another server becomes the primary
+    server.snapshots->leave_core();  // happens when another server becomes the primary
     CHECK_FALSE(server.snapshots->go_on());
     CHECK(files_in(folder).size() == 1);
     server.snapshots->adopt();
     server.snapshots->tick(Clock::now() + 2h);
-    server.snapshots->finish();  // writes the rest at once
+    server.snapshots->finish();  // writes the rest of the snapshot at once
     CHECK(files_in(folder).size() == 2);
     link.die();
   }

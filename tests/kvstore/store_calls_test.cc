@@ -58,7 +58,7 @@ void push_pull(KVStore& store, const Keys& keys, const Arrays& values, const Arr
 // Refused by a store with keys 0 and 1, f32 (4, 2), and 2, i32 (3,): `out` and key 3 are not written.
 std::vector<std::function<void(KVStore&)>> refused_calls(const NDArray& out) {
   const NDArray nine = full({4, 2}, 9), wrong = zeros({5}), wide = full({4, 2}, 9, DType::f64), none;
-  const NDArray folded = zeros({2}).view({4, 2}, {0, 1}, 0);  // its rows share memory
+  const NDArray folded = zeros({2}).view({4, 2}, {0, 1}, 0);  // an array whose rows share memory
   const Arrays both{nine, nine}, second{nine, wrong};
   const RowSparse rows = row_sparse(list({1}), full({1, 2}, 9), {4, 2}),
                   of_other = row_sparse(list({1}), full({1, 2}, 9), {5, 2});
@@ -171,7 +171,7 @@ Floats pulled(KVStore& store, Key key, const Shape& shape) {
 
 }  // namespace
 
-// Only worker 0 makes these calls: one that took part in a collective would wait for the other worker.
+// Only worker 0 makes these calls, since one that took part in a collective would wait for the other worker.
 TEST_CASE("every store: a call that is refused has done nothing") {
   on_every_store([](KVStore& store) {
     const Shape shape{4, 2};

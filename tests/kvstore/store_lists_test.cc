@@ -67,7 +67,7 @@ std::vector<Floats> results_of(KVStore& store, std::uint64_t seed, How how) {
   std::vector<Floats> all;
   for (std::int64_t key = 0; key < keys; ++key) {
     const auto at = static_cast<std::size_t>(key);
-    if (store.type() != "dist_sync") store.pull(key, out[at]);  // else other pushes may be missing
+    if (store.type() != "dist_sync") store.pull(key, out[at]);  // a pull that sees all pushes
     all.push_back(out[at].to_vector<float>());
   }
   return all;
@@ -197,7 +197,7 @@ TEST_CASE("dist store: two stores in a process, and many threads that wait") {
         store->set_optimizer("add");
         for (std::int64_t key = 0; key < 4; ++key) store->init(key, zeros({50}, DType::i64));
       }
-      // A store is not thread-safe: the threads have separate arrays, and lock for each call.
+      // The threads have separate arrays, and lock for each call, since a store is not thread-safe.
       std::mutex turn;
       std::vector<std::thread> threads;
       for (std::int64_t key = 0; key < 4; ++key) {

@@ -159,10 +159,10 @@ TEST_CASE("store scheduler: many keys with an optimizer go to a backup, to a new
     step();
     wait_until(has_copies);
     servers.erase(servers.begin());
-    step();  // on the backup, which has the optimizer's state
+    step();  // a step on the backup, which has the optimizer's state
     CHECK(servers[0]->server.stats().keys == kKeys);
     servers.push_back(start());
-    step();  // while the new server gets the state
+    step();  // a step while the new server gets the state
     wait_until(has_copies);
     servers.erase(servers.begin());
     step();

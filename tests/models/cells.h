@@ -23,7 +23,7 @@ namespace model {
 
 struct Cell {
   virtual ~Cell() = default;
-  bool dead = false;  // the owner was destroyed, or its memory freed; any use fails the model
+  bool dead = false;  // whether the owner was destroyed, or its memory freed; a use fails the model
   // malloc, so that Relacy does not track the model's own allocations
   static void* operator new(std::size_t bytes) { return (::malloc)(bytes); }
   static void operator delete(void* memory) { (::free)(memory); }
@@ -84,7 +84,8 @@ inline void dawdle(unsigned most) {
   for (unsigned steps = rl::rand(most + 1); steps > 0; --steps) step();
 }
 
-// A Relacy object held by a class of model_std: made by the constructor, or at the first use of a static.
+// A Relacy object that a class of model_std holds: its constructor makes the object, or for a static variable
+// the first use does.
 template <class Contents> class Held {
  public:
   constexpr Held() = default;

@@ -62,7 +62,7 @@ struct Program : model::Schedule<Derived, Users, Workers + Spare> {
   void end() {}
 };
 
-constexpr double kShortSpin = 1e-6;  // ends after a few clock reads in any schedule
+constexpr double kShortSpin = 1e-6;  // seconds: a few clock reads in any schedule
 
 // Each user adds to the shared var, reads it into a var of its own, and waits for that.
 template <int Workers, bool Spins = false> struct SharedVar : Program<SharedVar<Workers, Spins>, 2, Workers> {

@@ -25,7 +25,7 @@ struct Run {
   std::uint64_t first = 1, count = 0;  // numbers of random schedules: the same number gives the same schedule
   Search search = Search::random;
   unsigned bound = 2;
-  bool history = false;  // prints the failing schedule's history to stdout
+  bool history = false;  // whether to print the failing schedule's history
 };
 struct Outcome {
   bool passed;
@@ -47,7 +47,7 @@ template <class Model, template <rl::thread_id_t> class Scheduler> bool simulate
          rl::test_result_success;
 }
 
-// Supports random schedules only: the bounded search is not even compiled, which would double the compilation
+// Supports random schedules only. The bounded search is not even compiled, which would double the compilation
 // time.
 template <class Model> Program random_program(const char* name) {
   return {name, [](const Run& run) { return run_schedules(run, &simulate_by<Model, rl::random_scheduler>); },

@@ -79,7 +79,7 @@ template <int Owners, int Each> struct Chunks : model::Schedule<Chunks<Owners, E
       use.set(1);
       if (i % 3 == 2) {
         give_up(op);
-        hand[i].store(this, model_std::memory_order_release);  // already freed
+        hand[i].store(this, model_std::memory_order_release);  // stands for a freed op
       } else {
         hand[i].store(op, model_std::memory_order_release);
       }

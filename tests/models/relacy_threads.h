@@ -1,5 +1,5 @@
 // Threads and the clock on Relacy: more of namespace model_std. A model that includes code with thread-local
-// variables turns each into an array with one element a thread: #define name names[model::thread_index()].
+// variables turns each into an array with one element per thread: #define name names[model::thread_index()].
 #pragma once
 
 #include "relacy_std.h"

@@ -41,7 +41,7 @@ TEST_CASE("what covers a storage") {
   CHECK_FALSE(a[0].covers_storage());
   CHECK_FALSE(a.slice(1, {.step = 2}).covers_storage());
   CHECK_FALSE(zeros({1}).broadcast_view({4}).covers_storage());
-  CHECK_FALSE(a.view({4, 6}, {4, 1}, 0).covers_storage());  // as many elements as the storage, but some twice
+  CHECK_FALSE(a.view({4, 6}, {4, 1}, 0).covers_storage());  // as many elements, but some twice
   CHECK(zeros({0, 3}).covers_storage());
   CHECK(zeros({}).covers_storage());
 }

@@ -1,4 +1,4 @@
-// Runs commands on named arrays, one a line of standard input; numpy_check.py runs the same commands with
+// Runs commands on named arrays, one per line of standard input; numpy_check.py runs the same commands with
 // NumPy.
 #include <functional>
 #include <iostream>

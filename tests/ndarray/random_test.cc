@@ -92,7 +92,7 @@ TEST_CASE("normal numbers have the moments and tails of a bell") {
   }
 }
 
-// Draws, which are vectorised, must equal numbers computed one by one from the words of philox().
+// Checks that draws, which are vectorised, equal numbers computed one by one from the words of philox().
 TEST_CASE("every draw is made of its own words") {
   // kStart makes the low word of the counter overflow
   constexpr std::uint64_t kSeed = 0x123456789abcdef, kStart = 0xfffffffe;

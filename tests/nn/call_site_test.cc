@@ -72,7 +72,8 @@ TEST_CASE("an optimizer names the line of the call") {
     check_site("Optimizer::update", [&] { optimizer->update(0, weight, gradient); });
     const RowSparse rows = retain(gradient, zeros({2}, DType::i64));
     check_site("Optimizer::update", [&] { optimizer->update(0, weight, rows); });
-    check_site("Optimizer::update", [&] { optimizer->update(0, weight, gradient); });  // after one of rows
+    // a dense update after one of rows
+    check_site("Optimizer::update", [&] { optimizer->update(0, weight, gradient); });
     check_site("Optimizer::set_state", [&] { optimizer->set_state(optimizer->state()); });
     check_site("Optimizer::clear_errors", [&] { optimizer->clear_errors(); });
   }

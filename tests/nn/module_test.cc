@@ -194,7 +194,7 @@ TEST_CASE("an array of forward() that belongs to nobody is an error") {
     NDArray gain = ones({2});
     NDArray forward(const NDArray& x) override { return x * gain; }
   } leaf;
-  CHECK(leaf(ones({3, 2})).shape() == Shape{3, 2});  // a constant
+  CHECK(leaf(ones({3, 2})).shape() == Shape{3, 2});  // an array without a gradient is a constant
   set_requires_grad(leaf.gain);
   Relu().train();
   CHECK_NOTHROW(leaf(ones({3, 2})));  // looked at already, and nothing was registered since

@@ -142,7 +142,7 @@ TEST_CASE("indices read and write entries of axis 0") {
   CHECK(of(x[last]) == Floats{3, 4, 5, 0, 1, 2});
   x[last] = array({{1, 2, 3}, {4, 5, 6}});
   CHECK(of(x) == Floats{4, 5, 6, 1, 2, 3});
-  x[array<std::int64_t>({0, 0})] *= 2;  // repeated indices: multiplied once
+  x[array<std::int64_t>({0, 0})] *= 2;  // an index that repeats counts once
   CHECK(of(x) == Floats{8, 10, 12, 1, 2, 3});
   CHECK_THROWS_AS(x[array({0.5})] = 1, InvalidArgument);
 }
@@ -219,7 +219,7 @@ TEST_CASE("what is chosen by keys is changed under the rules of arrays") {
   CHECK_THROWS_AS(plain[large] = leaf, Error);
   CHECK_THROWS_AS(plain[array({0, 1})] += leaf[0], Error);
   CHECK_THROWS_AS(y[large] = 1, Error);
-  CHECK_THROWS_AS(leaf[large] += 1, Error);  // as `leaf += 1`
+  CHECK_THROWS_AS(leaf[large] += 1, Error);  // refused like `leaf += 1`
   CHECK_THROWS_AS(leaf(Slice{.begin = 1})[array({0})] *= 2, Error);
   {
     const NoGrad off;

@@ -59,7 +59,7 @@ TEST_CASE("max_pool2d's two ways agree, in value and in gradient") {
   // the default 2 x 2 window without padding has a specialised kernel; f64 and padded windows use the general
   // one
   const Shape shape{3, 4, 9, 11};
-  NDArray x = Generator(4).integers(shape, 0, 4).astype(DType::f32);  // with many ties
+  NDArray x = Generator(4).integers(shape, 0, 4).astype(DType::f32);  // a picture with many ties
   set_requires_grad(x);
   const NDArray fast = max_pool2d(x);
   backward(fast, Generator(5).uniform(fast.shape()));

@@ -169,7 +169,7 @@ TEST_CASE("gradients of products whose parts leave the range") {
     close(found(f, {1e100, 1e300, 1e-200, 1e-200}, DType::f64).slopes, {1e-100, 1e-300, 1e200, 1e200});
     close(found(f, {1e200, 1e200, 1e-300}, DType::f64).slopes, {1e-100, 1e-100, kInf});
     std::vector<double> tiny = found(f, {1.234567890123456e-200, 1e-115, 1e200}, DType::f64).slopes;
-    tiny.pop_back();  // subnormal itself
+    tiny.pop_back();  // the last slope is subnormal
     close(tiny, {1e85, 1.234567890123456});
     close(found(f, {0, 1e-200, 1e-200, 1e300, 1e100}, DType::f64).slopes, {1, 0, 0, 0, 0});
     close(found(f, {0, 0, 1e200, 1e200}, DType::f64).slopes, {0, 0, 0, 0});

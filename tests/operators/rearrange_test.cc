@@ -123,7 +123,7 @@ TEST_CASE("series and arrays like others") {
   CHECK(linspace(0, 4, 4, false).to_vector<float>() == std::vector<float>{0, 1, 2, 3});
   CHECK(linspace(3, 9, 1).to_vector<float>() == std::vector<float>{3});
   CHECK(linspace(0, 1, 0).size() == 0);
-  CHECK(linspace(0, 0.3, 7).slice(0, {.begin = -1}).item<float>() == 0.3F);  // exactly
+  CHECK(linspace(0, 0.3, 7).slice(0, {.begin = -1}).item<float>() == 0.3F);  // the last one is exact
   CHECK(logspace(0, 3, 4, true, 2, DType::i64).to_vector<std::int64_t>() ==
         std::vector<std::int64_t>{1, 2, 4, 8});
   const NDArray like = zeros({2, 3}, DType::i8, cpu(1));

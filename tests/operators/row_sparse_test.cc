@@ -32,7 +32,7 @@ void check_is(const RowSparse& x, const Rows& rows, const Values& values) {
   CHECK(present.values().to_vector<float>() == values);
 }
 
-// The expected rows of row_sparse(), for f32 values with `width` elements a row.
+// The expected rows of row_sparse(), for f32 values with `width` elements per row.
 std::map<std::int64_t, Values> added_up(const Rows& rows, const Values& values, std::size_t width) {
   std::map<std::int64_t, Values> sums;
   for (std::size_t i = 0; i < rows.size(); ++i) {

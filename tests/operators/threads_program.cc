@@ -34,7 +34,7 @@ std::map<std::string, std::uint64_t> running_times() {
 
 using Times = std::map<std::string, std::uint64_t>;
 
-// Number of threads outside `own` that ran between the two.
+// Number of threads outside `own` that ran between `before` and `after`.
 int strangers(const Times& before, const Times& after, const std::set<std::string>& own) {
   int count = 0;
   for (const auto& [thread, ran] : after) {

@@ -28,7 +28,7 @@ static inline void check_status(heddle_status got, heddle_status want, const cha
   abort();
 }
 
-static inline heddle_engine* new_engine(void) {  // with the options of the environment
+static inline heddle_engine* new_engine(void) {  // makes an engine with the options of the environment
   heddle_engine* engine = NULL;
   OK(heddle_engine_create(NULL, &engine, NULL));
   return engine;

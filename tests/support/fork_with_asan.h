@@ -3,7 +3,7 @@
 
 namespace heddle::test {
 
-// AddressSanitizer's allocator does not handle forks: a lock that another thread holds stays locked in the
+// AddressSanitizer's allocator does not handle forks. A lock that another thread holds stays locked in the
 // child, which then hangs. After this call fork() first waits, for at most ten seconds, until all other
 // threads sleep. Does nothing in builds without AddressSanitizer.
 void make_forks_safe_with_asan();

@@ -33,7 +33,7 @@ inline double weighted_sum(const NDArray& y, const std::vector<double>& weights)
   return total;
 }
 
-// Copies of all inputs, and the f64 copies, which require a gradient.
+// Copies of all inputs, and those of the copies that are f64: they require a gradient.
 inline std::pair<std::vector<NDArray>, std::vector<NDArray>> leaves_of(const std::vector<NDArray>& inputs) {
   std::vector<NDArray> all, leaves;
   for (const NDArray& input : inputs) {

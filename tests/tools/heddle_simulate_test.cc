@@ -50,7 +50,7 @@ File one_step() {
           .dump());
 }
 
-// 100 us a message, 1 ns a byte, free additions.
+// 100 us per message, 1 ns per byte, free additions.
 const std::string kNetwork =
     " --alpha 100us --beta 1GB/s --local-alpha 100us --local-beta 1GB/s --gamma 1000000GB/s ";
 
@@ -58,17 +58,17 @@ const std::string kNetwork =
 
 TEST_CASE("simulate: a step by hand, on a ring of two and of five ranks") {
   const File trace = one_step();
-  // Two ranks: 2 x (100 us + 500 us) a bucket: the first 2000 - 3200, the second 3200 - 4400, then 490 us of
-  // updates.
+  // On two ranks a bucket takes 2 x (100 us + 500 us). The first one is reduced from 2000 to 3200, the second
+  // to 4400; then updates take 490 us.
   const Json two = forecast(trace.path() + kNetwork + "--bucket 1", "ring", 2);
   CHECK(two["step"].get<double>() == doctest::Approx(4890e-6).epsilon(1e-5));
   CHECK(two["efficiency"].get<double>() == doctest::Approx(3490.0 / 4890).epsilon(1e-5));
   CHECK(two["communication"].get<double>() == doctest::Approx(2400e-6).epsilon(1e-5));
   CHECK(two["hidden"].get<double>() == doctest::Approx(1000.0 / 2400).epsilon(1e-5));
-  // Five ranks: 8 x (100 us + 200 us) a bucket: 2000 - 4400 - 6800.
+  // On five ranks a bucket takes 8 x (100 us + 200 us): from 2000 to 4400, and to 6800.
   CHECK(forecast(trace.path() + kNetwork + "--bucket 1", "ring", 5)["step"].get<double>() ==
         doctest::Approx(7290e-6).epsilon(1e-5));
-  // As two steps of one bucket each, the second of them from 2010 to 3000.
+  // With --steps 2 the trace counts as two steps of one bucket each; the second is from 2010 to 3000.
   CHECK(forecast(trace.path() + kNetwork + "--bucket 1 --steps 2", "ring", 2)["step"].get<double>() ==
         doctest::Approx((990 + 1200) * 1e-6).epsilon(1e-5));
   // With one rank nothing is reduced.
@@ -150,9 +150,9 @@ TEST_CASE("simulate: a tuning file gives what is not said") {
   const File trace = one_step(),
              tuning("local_alpha_us 200\nlocal_beta_ns 1\nremote_alpha_us 7\ngamma_ns 0\n");
   const std::string common = trace.path() + " --bucket 1 --ranks-per-host 2 --tuning " + tuning.path();
-  // 2 x (200 us + 500 us) a bucket: 2000 - 3400 - 4800
+  // 2 x (200 us + 500 us) per bucket: 2000 - 3400 - 4800
   CHECK(forecast(common, "ring", 2)["step"].get<double>() == doctest::Approx(5290e-6).epsilon(1e-5));
-  // 2 x (100 us + 500 us) a bucket
+  // 2 x (100 us + 500 us) per bucket
   CHECK(forecast(common + " --local-alpha 100us", "ring", 2)["step"].get<double>() ==
         doctest::Approx(4890e-6).epsilon(1e-5));
   const File bad("local_alpha_us 200\nlocal_gamma 1\n");

@@ -45,7 +45,7 @@ TEST_CASE("span, busy time, critical path, names and gaps of a trace worked out 
   CHECK(found["ops"] == 5);
   CHECK(found["span"] == 100'000);
   CHECK(found["op_time"] == 100'000);
-  CHECK(found["idle"] == 10'000);  // from 70 to 80
+  CHECK(found["idle"] == 10'000);  // nothing ran from 70 to 80
   CHECK(found["cut_off"] == false);
   CHECK(found["dependencies"] == 3);
   CHECK(found["dependencies_ignored"] == 0);
@@ -408,7 +408,7 @@ TEST_CASE("communication of each rank, and how much of it lay beside other ops")
   REQUIRE(outcome.status == 0);
   CHECK(holds(outcome.out, "rank 1 engine 1 worker 0"));
   CHECK(holds(outcome.out,
-              // 45 of 70 us, over both ranks
+              // hidden: 45 us of the 70 us of both ranks
               "64.3 % of the communication was hidden: the rank computed meanwhile"));
   CHECK_FALSE(holds(run_heddle("trace " + File(known().dump()).path()).out, "ommunication"));
 }

@@ -83,7 +83,7 @@ Option Option::one_value() {
   return *this;
 }
 
-// Used instead of CLI::Range and CLI::PositiveNumber, which accept NaN.
+// Checks the range of numbers. CLI::Range and CLI::PositiveNumber would accept NaN.
 Option Option::range(double least, double most) {
   char ends[80];
   std::snprintf(ends, sizeof ends, "%g - %g", least, most);

@@ -43,7 +43,7 @@ class Option {
   Option check(std::function<std::string(const std::string&)> problem);
 
   bool given() const;                  // after parse: whether the command line has the option
-  void set(const std::string& value);  // as if the command line had this value. Throws Misuse.
+  void set(const std::string& value);  // sets the value as if the command line had it. Throws Misuse.
 
  private:
   Option integers(std::int64_t least, std::int64_t most);

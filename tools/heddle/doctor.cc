@@ -24,7 +24,7 @@ const char* word_for(Finding::Level level) {
   return "";
 }
 
-// OpenBLAS chooses its kernels by a list of known CPUs: a CPU newer than the list gets kernels of an old one.
+// OpenBLAS chooses its kernels by a list of known CPUs. A CPU newer than the list gets kernels of an old one.
 Finding examine_linear_algebra() {
   const auto name_of_core = reinterpret_cast<char* (*)()>(dlsym(RTLD_DEFAULT, "openblas_get_corename"));
   const std::string subject = "linear algebra";

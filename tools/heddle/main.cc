@@ -22,7 +22,7 @@ Behind take_program(std::vector<std::string>& words) {
   return program;
 }
 
-// Makes a write beyond `ulimit -f` fail instead of killing the process by SIGXFSZ. A handler, because
+// Makes a write beyond `ulimit -f` fail instead of killing the process by SIGXFSZ. It sets a handler, because
 // programs that `launch` starts would inherit SIG_IGN.
 void let_large_writes_fail() {
   struct sigaction action {};

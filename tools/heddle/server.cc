@@ -10,7 +10,7 @@
 namespace heddle::tool {
 namespace {
 
-// A launcher may start one program in all roles: this command then runs the scheduler if DMLC_ROLE says so.
+// A launcher may start one program in all roles. This command then runs the scheduler if DMLC_ROLE says so.
 int run(const SettingsCommand& server) {
   const std::string role = launcher_role(environment_variable);
   if (role == "worker")

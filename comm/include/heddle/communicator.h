@@ -68,7 +68,7 @@ class Communicator {
   int rank() const;
   int size() const;
   std::string backend() const;  // "local", "shm", "tcp" ...
-  // The device whose arrays are reduced in its memory: with "nccl" this rank's gpu(i), else cpu().
+  // The device on which arrays are reduced without a copy: with "nccl" this rank's gpu(i), else cpu().
   Device device() const;
   // An op that mutates this var runs after all calls before it have ended, and before any call after it begins.
   const Var& var() const;

@@ -16,7 +16,8 @@
 
 namespace heddle {
 
-// A pair of pure functions; thread-safe. Spans of bytes have encoded_bytes(count) bytes, and need no alignment.
+// encode() and decode() are pure functions. Thread-safe. Their `bytes` have encoded_bytes(count) bytes, and
+// need no alignment.
 class Codec {
  public:
   virtual ~Codec() = default;
@@ -39,9 +40,9 @@ class Codec {
 std::shared_ptr<const Codec> make_codec(const std::string& text);
 
 // Encodes c = residual + values, and sets next = c minus what the encoding decodes to: the residual of the
-// next call. A residual that is not finite becomes 0: it would spoil its element for ever. All spans but
-// `bytes` have the same length; the part of `bytes` behind the encoding becomes zeros. next may be residual.
-// Throws what the codec throws.
+// next call. A residual that is not finite becomes 0, since it would spoil its element for ever. All spans
+// but `bytes` have the same length; the part of `bytes` behind the encoding becomes zeros. next may be
+// residual. Throws what the codec throws.
 void encode_with_feedback(const Codec& codec, std::span<const float> values, std::span<const float> residual,
                           std::span<float> next, std::span<float> scratch, std::span<std::byte> bytes);
 
@@ -95,9 +96,9 @@ class CompressedReduce {
   std::shared_ptr<const Codec> codec_, sum_codec_;
   std::int64_t count_, part_;          // elements of the array, and of a part (the last parts may have fewer)
   std::size_t slot_;                   // bytes of an encoded part
-  NDArray residual_, sum_residual_;    // after the last call that succeeded
+  NDArray residual_, sum_residual_;    // the residuals after the last call that succeeded
   NDArray next_, sum_next_, scratch_;  // the residuals after this call, if it succeeds
-  NDArray outgoing_, incoming_, sum_, all_;  // encoded: sent, received; this rank's sum; all sums
+  NDArray outgoing_, incoming_, sum_, all_;  // encodings: to send, received, this rank's sum, all sums
   NDArray agreed_{};  // undefined before the first call; poisoned if the ranks do not agree
 };
 

@@ -11,17 +11,18 @@ namespace heddle {
 
 // The cost of a message between two ranks, which send and receive at the same time.
 struct LinkCost {
-  double alpha = 0;  // seconds a message
-  double beta = 0;   // seconds a byte
+  double alpha = 0;  // seconds per message
+  double beta = 0;   // seconds per byte
 };
 
-// Built-in: comm_bench --backend tcp --pin --tune, 2 cores of a shared x86-64 server; 25 Gbit/s between hosts.
+// The defaults were measured by comm_bench --backend tcp --pin --tune on 2 cores of a shared x86-64 server;
+// between hosts they stand for 25 Gbit/s.
 struct NetworkCost {
-  LinkCost local{5e-6, 0.09e-9};    // between ranks of a host
-  LinkCost remote{20e-6, 0.32e-9};  // between hosts: one link each way, which a host's ranks share
+  LinkCost local{5e-6, 0.09e-9};    // the link between ranks of a host
+  LinkCost remote{20e-6, 0.32e-9};  // the link between hosts: one each way, which a host's ranks share
   double gamma = 0.09e-9;           // seconds to combine a byte
   int ranks_per_host = 1 << 30;     // ranks are placed on one host after the other
-  int cores = 0;                    // cores of a host, shared by its ranks; 0: one for each rank
+  int cores = 0;                    // number of cores of a host, which its ranks share; 0: one for each rank
 };
 
 enum class AllReduce : std::uint8_t { ring, tree, recursive_doubling, halving_doubling, hierarchical };

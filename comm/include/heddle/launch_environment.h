@@ -13,7 +13,7 @@ namespace heddle {
 struct LaunchEnvironment {
   int rank = 0;
   int size = 1;
-  int local_rank = 0;  // among the ranks on this host
+  int local_rank = 0;  // this rank's number among the ranks on its host
   int local_size = 1;
   // The address at which rank 0 listens for the others: "unix:/path" (one host) or "tcp:host:port". Empty if size is 1.
   std::string rendezvous;

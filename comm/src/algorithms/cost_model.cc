@@ -128,7 +128,8 @@ double hierarchical(const NetworkCost& network, int ranks, double bytes) {
   between.cores = 0;
   double seconds = here > 1 ? ring(host, here, bytes) : 0;
   if (hosts > 1) {
-    const bool power = std::has_single_bit(static_cast<unsigned>(hosts));  // as hierarchical.cc chooses
+    // hierarchical.cc makes the same choice
+    const bool power = std::has_single_bit(static_cast<unsigned>(hosts));
     seconds += (power ? halving_doubling : ring)(between, hosts, bytes / here);
   }
   return seconds;

@@ -14,8 +14,8 @@ class MessageCollectives {
   // caller has compared the calls already. cost, the same on all ranks: the costs by which algorithms are chosen.
   MessageCollectives(Transport& transport, bool reproducible, bool agree_first, const NetworkCost& cost = {});
   // Runs calls of all kinds. Throws what Transport::transfer throws, and RemoteFailure unless the call has failed on
-  // this rank. Sets call.record.ahead of an all_reduce of at least one element to the minimum over all ranks: its
-  // result depends on messages of every rank.
+  // this rank. Sets call.record.ahead of an all_reduce of at least one element to the minimum over all ranks, since
+  // its result depends on messages of every rank.
   void run(Collective& call);
   // Whether the call may be fused with others: a small all_reduce, whose result has the same bits alone and fused.
   bool may_fuse(const Collective& call, Algorithm wanted) const;
@@ -34,7 +34,7 @@ class MessageCollectives {
   Transport& transport_;
   const bool reproducible_, agree_first_;
   const NetworkCost cost_;
-  const bool two_levels_;  // there are several hosts, and one has several ranks
+  const bool two_levels_;  // whether there are several hosts, and one has several ranks
 };
 
 // Consecutive parts of these lengths.

@@ -83,7 +83,7 @@ LaunchEnvironment rank_and_size(const Reader& read, const char* source, Names ra
   return job;
 }
 
-// Reads the local rank and size, which may be missing: then no ranks are known to share a host.
+// Reads the local rank and size, which may be missing. Then no ranks are known to share a host.
 void read_locals(const Reader& read, LaunchEnvironment& job, Names rank, Names size) {
   if (const auto found = read.first(size)) job.local_size = static_cast<int>(number(*found, 1, job.size));
   if (const auto found = read.first(rank)) {
@@ -295,7 +295,8 @@ LaunchEnvironment from_kubernetes(const Reader& read) {
 
 LaunchEnvironment LaunchEnvironment::from(const Lookup& lookup) {
   const Reader read(lookup);
-  // HEDDLE_SIZE alone, with HEDDLE_SERVICE, is a StatefulSet's: the names of its pods contain their ranks.
+  // HEDDLE_SIZE alone, with HEDDLE_SERVICE, is a StatefulSet's, since the names of its pods contain their
+  // ranks.
   const bool pod = read.has("HEDDLE_SERVICE") && !read.has("HEDDLE_RANK");
   if (read.has("HEDDLE_RANK") || (read.has("HEDDLE_SIZE") && !pod)) return from_heddle(read);
   if (read.first({"RANK", "WORLD_SIZE"})) return from_torchrun(read);
@@ -319,7 +320,7 @@ LaunchEnvironment LaunchEnvironment::from_environment(
   return from([&](const char* name) -> const char* {
     if (const char* value = instead(name)) return value;
     if (const char* value = std::getenv(name)) return value;
-    if (name == std::string_view("HOSTNAME")) return host;  // shells do not always export it
+    if (name == std::string_view("HOSTNAME")) return host;  // shells may not export HOSTNAME
     if (name != std::string_view("PMI_JOBID")) return nullptr;
     // MPICH's and Intel's mpiexec give a job no name, but run a proxy process on each host, which starts its ranks.
     return (proxy = comm_detail::ancestor_called("hydra_pmi_proxy")).c_str();

@@ -22,7 +22,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kHelloTimeout{2000};   // a connection without a hello is closed after this time
 constexpr milliseconds kFailureTimeout{200};  // limit for sending a failure to all ranks
-// The other ranks' timeout is longer than rank 0's by this much: only rank 0 knows which ranks are missing.
+// The other ranks' timeout is longer than rank 0's by this much, since only rank 0 knows which ranks are
+// missing.
 constexpr milliseconds kPeerGrace{1000};
 // A rank that waits for others logs that after kFirstNotice, and then every kNoticeAgain.
 constexpr milliseconds kFirstNotice{5000}, kNoticeAgain{15'000};
@@ -44,7 +45,7 @@ std::string ranks(const std::vector<int>& list) {
   return text;
 }
 
-// A hint for the error of a process that was restarted: ranks that do not expect it never come.
+// A hint for the error of a process that was restarted. Ranks that do not expect a restart never come.
 std::string restart_note() {
   const std::string restart = variable("HEDDLE_RESTART");
   if (restart.empty() || restart == "0") return "";
@@ -72,7 +73,7 @@ struct Poll {
   }
 
   std::vector<pollfd> polled{};
-  bool ready = false;  // one of the channels has received something already
+  bool ready = false;  // whether one of the channels has received something
 };
 
 // A job of one rank.
@@ -147,7 +148,7 @@ class Root : public Rendezvous {
       ::poll(nullptr, 0, kRetryMilliseconds);
     }
     while (!missing().empty()) step(listener.get(), nullptr, nullptr);
-    listener.reset();  // so that no rank connects for the next rendezvous at this address
+    listener.reset();  // closed, so that no rank connects for the next rendezvous here
     unidentified_.clear();
     round_ = epoch_;
     for (int to = 1; to < size_; ++to) channel(to).post(header(FrameType::welcome, 0));
@@ -199,7 +200,7 @@ class Root : public Rendezvous {
       if (received && !(*received)[at(rank)]) (*received)[at(rank)] = receive_text(rank, (*texts)[at(rank)]);
       if (alive) continue;
       if (joining) {
-        others_[at(rank)].reset();  // the process may be started again
+        others_[at(rank)].reset();  // the rank may connect again, in a new process
       } else {
         throw_lost(rank, "has ended or left");
       }
@@ -266,7 +267,8 @@ class Root : public Rendezvous {
     return "";
   }
 
-  // A hello of the wrong kind comes from a rank with other settings: it is too specific to be sent by chance.
+  // A hello of the wrong kind comes from a rank with other settings, since it is too specific to be sent by
+  // chance.
   [[noreturn]] void throw_security_mismatch(const Channel& one, bool encrypts) {
     const std::string text =
         "a rank has come to " + meeting_address_.text + " that " +
@@ -329,7 +331,7 @@ class Root : public Rendezvous {
   const std::uint32_t epoch_ = std::random_device{}();
   std::uint32_t round_ = 0;
   Clock::time_point deadline_;
-  std::vector<std::unique_ptr<Channel>> others_;  // by rank; null: rank 0 itself, or has not connected
+  std::vector<std::unique_ptr<Channel>> others_;  // by rank; null: rank 0 itself, or not connected yet
   std::deque<Unidentified> unidentified_;         // connections whose hello has not come, oldest first
   std::string broken_;                            // why the rendezvous has failed
   const Clock::time_point begun_ = Clock::now();

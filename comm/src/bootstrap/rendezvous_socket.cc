@@ -87,7 +87,8 @@ std::vector<Address> addresses_of(const RendezvousAddress& place, std::string& w
   });
   if (named && place.several_hosts && reaches_only_here)
     all = resolve(choose_address("", false), place.port, why);
-  for (const Address& one : all) security_at(place, one);  // throws for addresses that would need keys
+  // throws for addresses at which ranks would need keys
+  for (const Address& one : all) security_at(place, one);
   return all;
 }
 

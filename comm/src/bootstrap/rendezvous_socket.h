@@ -29,8 +29,8 @@ std::string missing_directory(const RendezvousAddress& place);
 // A listening socket. The file of a unix socket is removed with it; a file that a dead job has left is replaced.
 class Listener {
  public:
-  // Null: another process listens there, or the host name is not known yet, as `why` says: try again. Throws
-  // CommError for all other failures.
+  // Null: another process listens there, or the host name is not known yet. Then `why` says which, and the
+  // caller may try again. Throws CommError for all other failures.
   static std::unique_ptr<Listener> open(const RendezvousAddress& place, std::string& why);
   ~Listener();
   Listener(const Listener&) = delete;

@@ -57,7 +57,7 @@ std::optional<Frame> Channel::next(int job_size) {
   const std::size_t there = in_.size() < sizeof frame.header ? in_.size() : sizeof frame.header;
   if (there >= sizeof frame.header.magic) {
     std::memcpy(&frame.header.magic, in_.data(), sizeof frame.header.magic);
-    // A wrong magic number throws at once: the header may never be complete.
+    // A wrong magic number throws at once, since the header may never be complete.
     if (frame.header.magic != FrameHeader::kMagic) check(frame.header, job_size);
   }
   if (there < sizeof frame.header) return std::nullopt;

@@ -19,7 +19,7 @@ using namespace net_detail;
 class Security {
  public:
   static constexpr const char* kPlain = "plain";
-  Security() = default;  // not secured
+  Security() = default;  // makes connections that are not secured
   explicit Security(const KeyFiles& files);
 
   bool encrypts() const { return tls_ != nullptr; }
@@ -56,7 +56,7 @@ class SecurityPolicy {
 
  private:
   Options options_;
-  Security keys_;  // read when they are first needed
+  Security keys_;  // the keys; read when first needed
 };
 
 }  // namespace heddle::comm_detail

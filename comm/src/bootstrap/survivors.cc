@@ -10,13 +10,14 @@
 namespace heddle::comm_detail {
 namespace {
 
-constexpr std::size_t kMaxText = 3 << 10;  // a message holds two texts and the set
+constexpr std::size_t kMaxText = 3 << 10;  // bytes of a text: a message holds two texts and a set of ranks
 
-// How long a rank waits after a failed attempt before it aborts: the cause may be a rank whose failure is detected only
-// later, because its whole host is lost.
+// How long a rank waits after a failed attempt before it aborts, since the cause may be a rank whose failure is
+// detected only later, because its whole host is lost.
 constexpr std::chrono::milliseconds kFailureDetection{3000};
 
-// The layout of a message in memory and on the wire. The set, a bit a rank, and the two texts follow it.
+// The first part of a message, in memory and on the wire. The set of live ranks (one bit for each rank) and
+// the two texts follow.
 struct RawMessage {
   std::uint64_t round = 0;
   std::uint32_t ranks = 0;
@@ -84,8 +85,9 @@ Survivors::Survivors(ControlChannel& channel, std::chrono::milliseconds timeout,
   own_.alive.assign(received_.size(), true);
 }
 
-// is_alive() is called before the message is read, so that the last message of a rank that has failed is seen. That
-// message counts only if it says that the attempt is committed: another rank may have seen it and committed too.
+// is_alive() is called before the message is read, so that the last message of a rank that has failed is seen. The
+// message of a failed rank counts only if it says that the attempt is committed: another rank may have seen it and
+// committed too.
 Survivors::Change Survivors::receive_from(int rank) {
   SurvivorMessage& message = received_[static_cast<std::size_t>(rank)];
   const bool alive = control_channel_.is_alive(rank);
@@ -110,7 +112,8 @@ Survivors::Change Survivors::receive_from(int rank) {
 
 void Survivors::throw_excluded() {
   closed_reason_ = "the other ranks took this one for dead, and went on without it";
-  own_.alive[static_cast<std::size_t>(control_channel_.rank())] = false;  // tells ranks that still include it
+  // Ranks that still include this one will exclude it.
+  own_.alive[static_cast<std::size_t>(control_channel_.rank())] = false;
   broadcast();
   throw PeerLost("shrink: " + closed_reason_, control_channel_.rank());
 }
@@ -155,7 +158,8 @@ void Survivors::wait(Clock::time_point deadline, const char* what) {
 }
 
 bool Survivors::agree() {
-  // The exclusion may have been received during the attempt before, which it ended like any other failure.
+  // This rank may have received its exclusion during the previous attempt, which ended then as after any
+  // other failure.
   if (!own_.alive[static_cast<std::size_t>(control_channel_.rank())]) throw_excluded();
   if (!closed_reason_.empty()) throw CommError("shrink: " + closed_reason_);
   broadcast();
@@ -167,7 +171,7 @@ bool Survivors::agree() {
     if (change == Change::none && all_reached(0)) break;
     wait(deadline, "called shrink");
   }
-  // No rank can commit an earlier attempt from here on: all have published that they have left it.
+  // No rank can commit an earlier attempt from here on, since all have published that they have left it.
   candidate_.clear();
   members_.clear();
   for (int rank = 0; rank < control_channel_.size(); ++rank) {
@@ -264,7 +268,7 @@ bool Survivors::all_reported(std::string& problem) const {
 }
 
 void Survivors::finish() {
-  // The committed set, even if one of its ranks has failed since: the other ranks compare it with theirs.
+  // The committed set, even if one of its ranks has failed since. The other ranks compare it with theirs.
   own_ = {candidate_, own_.round, Phase::committed};
   closed_reason_ = "this communicator has been shrunk already; what has to shrink is the new one";
   broadcast();

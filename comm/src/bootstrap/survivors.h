@@ -26,12 +26,13 @@ class ControlChannel {
   // False once the process has ended or stopped, or the rank has left. What the rank broadcast before that is returned
   // by calls of latest_message() that come after this.
   virtual bool is_alive(int rank) = 0;
-  // To all other ranks; replaces the message before. At most kMaxSurvivorMessage bytes.
+  // Sends a message to all other ranks. It replaces the message before, and has at most kMaxSurvivorMessage
+  // bytes.
   virtual void broadcast(const std::string& message) = 0;
-  virtual std::string latest_message(int rank) = 0;  // empty: none has come
+  virtual std::string latest_message(int rank) = 0;  // empty: no message has come
   // Blocks until a message may have come or a rank failed, for some milliseconds at most.
   virtual void wait() = 0;
-  // The clock of deadlines; tests have their own.
+  // The clock of deadlines, which tests replace.
   virtual std::chrono::steady_clock::time_point now() { return std::chrono::steady_clock::now(); }
 };
 constexpr std::size_t kMaxSurvivorMessage = 8 << 10;
@@ -42,10 +43,10 @@ enum class Phase : std::uint8_t { joining, ready, failed, committed, aborted };
 
 // The state that a rank publishes.
 struct SurvivorMessage {
-  std::vector<bool> alive{};  // by rank
+  std::vector<bool> alive{};  // by rank: whether it is alive
   std::uint64_t round = 0;    // number of all_gathers in this attempt; 0: none so far
   Phase phase = Phase::joining;
-  std::string text{}, previous_text{};  // texts of this round and the previous one: no rank is further behind
+  std::string text{}, previous_text{};  // texts of this round and the one before: no rank is further behind
 };
 std::string encode(const SurvivorMessage& message);
 // False if `bytes` are no message of a job with so many ranks.
@@ -101,7 +102,7 @@ class Survivors final : public Rendezvous {
   std::vector<int> members_;
   int rank_ = -1;
   std::atomic<bool> making_ = false;
-  bool current_ = false;       // no rank has failed since members_ was agreed on
+  bool current_ = false;       // whether no rank has failed since members_ was agreed on
   std::string closed_reason_;  // why no further attempt is possible
 };
 

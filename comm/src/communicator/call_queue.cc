@@ -11,8 +11,7 @@ namespace {
 
 constexpr const char* kAbandoned = "the thread that made the call could not wait for it";
 
-// The call still takes part: the other ranks receive the reason for missing data, instead of waiting for
-// data.
+// The call still takes part. The other ranks receive the reason for the missing data instead of data.
 void fail_input(Call& call, const std::string& why) {
   call.what.record.failed = 1;
   call.what.failure = why;
@@ -110,7 +109,7 @@ bool CallQueue::is_in_next_run(const Call& call) const {
   return std::any_of(calls_.begin(), end, [&](const auto& next) { return next.get() == &call; });
 }
 
-// Calls that run as one stay in front: a front that is ready is not moved.
+// Calls that run as one stay in front. A front that is ready is not moved.
 void CallQueue::bring_ready_forward(const Lock&) {
   if (backend_.size() > 1 || calls_.empty() || calls_.front()->ready) return;
   const auto ready = std::find_if(calls_.begin(), calls_.end(), [](const auto& call) { return call->ready; });
@@ -217,7 +216,7 @@ std::vector<std::shared_ptr<Call>> CallQueue::stop(Lock& lock) {
     if (std::exchange(call->ready, false)) ready.push_back(call);
   }
   if (waiting_ > 0) call_ended_.notify_all();
-  // Unlock first: destroying `left` releases arrays, and their ops may call this queue.
+  // The lock is released first, since destroying `left` releases arrays, and their ops may call this queue.
   lock.unlock();
   return ready;
 }

@@ -1,16 +1,15 @@
 // The calls of a communicator in their order.
 //
-// A call is enqueued when it is made, which fixes its position. Its op marks it as ready once its arrays are
-// computed. Calls run in their order, each when it is ready, so that no op waits for the op of the call
-// before. A call in a captured graph is enqueued by an op each time the graph is launched. Once a call has
-// been captured, all later calls are enqueued by ops, so that they keep their order with those of launches.
-// With one rank a call that is ready goes first: two threads may enqueue their calls in one order and push
-// the ops in the other.
+// A call is enqueued when it is made, which fixes its position. Its op marks it as ready once its arrays are computed.
+// Calls run in their order, each when it is ready, so that no op waits for the op of the call before. A call in a
+// captured graph is enqueued by an op each time the graph is launched. Once a call has been captured, all later calls
+// are enqueued by ops, so that they keep their order with those of launches. With one rank a call that is ready goes
+// first, since two threads may enqueue their calls in one order and push the ops in the other.
 //
 // Locking: one mutex guards the queue, the flags of its calls and the counters of ProgressThread. Functions with a
 // parameter of type Lock want it held; all others lock it themselves. While it is held no other mutex is locked, and no
-// op is pushed or completed and no array released: the engine would run ops that become ready on the same thread, and
-// these may be calls of this communicator.
+// op is pushed or completed and no array released, since the engine would run ops that become ready on the same thread,
+// and these may be calls of this communicator.
 #pragma once
 
 #include <chrono>
@@ -43,15 +42,17 @@ class CallQueue {
   bool add(const std::shared_ptr<Call>& call, bool captured);
   // Called in the op that enqueues the call. `launched`: the op is part of a graph, so that each launch is a call.
   void enqueue(const std::shared_ptr<Call>& call, bool launched);
-  // The call's op could not be pushed. `enqueued`: the call is in the queue, or an op that enqueues it was pushed.
+  // Called if the call's op could not be pushed. `enqueued`: the call is in the queue, or an op that enqueues it
+  // was pushed.
   void cancel(const std::shared_ptr<Call>& call, bool enqueued);
   // Called in the call's op. `in_push`: the op runs inside its own push. False if the progress thread has ended, so that
   // the call will never run.
   bool mark_ready(const std::shared_ptr<Call>& call, bool in_push);
-  // The call's op was skipped: a call that tells the other ranks `why` there are no data replaces the call.
+  // Called if the call's op was skipped. Replaces the call by one that tells the other ranks `why` there are
+  // no data.
   void replace_skipped(const std::shared_ptr<Call>& call, const std::string& why);
-  // The caller reclaims the call's memory. The call still takes part, but fails and uses no memory. If the
-  // call is running, or in the next run, abandon() waits for it instead.
+  // Called when the caller reclaims the call's memory. The call still takes part, but fails and uses no
+  // memory. If the call is running, or in the next run, abandon() waits for it instead.
   void abandon(Call& call);
 
   // A call that runs on the calling thread, without an op and without an entry in the queue. False, and no
@@ -70,7 +71,7 @@ class CallQueue {
   bool close();
   // Waits until all calls have ended. False at the deadline: calls that do not run by then never will.
   bool wait_for_all(std::chrono::steady_clock::time_point deadline);
-  void wait_for_running();  // only after wait_for_all has returned false
+  void wait_for_running();  // call only after wait_for_all() has returned false
 
   // --- For threads that run calls: ProgressThread.
 
@@ -91,8 +92,8 @@ class CallQueue {
   // Takes the ready call, and the calls behind it that run with it as one. The caller runs them, then calls end().
   std::vector<std::shared_ptr<Call>> take(const Lock& lock);
   void end(std::span<const std::shared_ptr<Call>> calls);
-  // The progress thread ends: the queue is emptied, and calls that become ready later are refused. Unlocks. Returns
-  // calls that were ready, whose ops the caller completes.
+  // Called when the progress thread ends. Empties the queue, refuses calls that become ready later, and unlocks.
+  // Returns calls that were ready, whose ops the caller completes.
   std::vector<std::shared_ptr<Call>> stop(Lock& lock);
 
  private:
@@ -107,21 +108,21 @@ class CallQueue {
   const Var& all_;
   const Backend& backend_;
   const std::size_t fusion_bytes_;
-  std::mutex mutex_;                         // guards the rest; see above
-  std::condition_variable has_work_;         // the progress thread waits for it
-  std::condition_variable call_ended_;       // other threads wait for it until calls have ended
+  std::mutex mutex_;                         // guards all members below; see the top of this file
+  std::condition_variable has_work_;         // notifies the progress thread
+  std::condition_variable call_ended_;       // notifies other threads, which wait until calls have ended
   int waiting_ = 0;                          // number of threads that wait for call_ended_
-  std::deque<std::shared_ptr<Call>> calls_;  // in the order in which they run
+  std::deque<std::shared_ptr<Call>> calls_;  // enqueued calls in the order in which they run
   std::uint64_t pushed_ = 0, ended_ = 0;     // calls, those on the device included
   std::uint64_t to_be_enqueued_ = 0;         // pushed calls that ops have yet to enqueue
   std::uint64_t on_device_ = 0;              // device calls that have not ended
-  std::size_t run_as_one_ = 1;  // number of the next calls that run as one: they are ready on all ranks
-  bool running_ = false;        // a thread runs a call
-  bool polling_ = false;        // the progress thread is in poll()
-  bool captured_ = false;       // a call was captured: all later calls are enqueued by ops
+  std::size_t run_as_one_ = 1;  // number of calls at the front that run as one, since all ranks are ready
+  bool running_ = false;        // whether a thread runs a call
+  bool polling_ = false;        // whether the progress thread is in poll()
+  bool captured_ = false;       // true: a call was captured, and ops enqueue all later calls
   bool closed_ = false;
-  bool timed_out_ = false;  // closed for too long: calls that do not run by now never will
-  bool stopped_ = false;    // the progress thread has ended
+  bool timed_out_ = false;  // true: closed for too long; calls that do not run by now never will
+  bool stopped_ = false;    // whether the progress thread has ended
 };
 
 }  // namespace heddle::comm_detail

@@ -35,9 +35,11 @@ std::exception_ptr CallRunner::error_of_failed(const std::exception_ptr& thrown)
     return thrown;  // this call alone has failed
   } catch (...) {
   }
-  // Errors from before the back end was called, such as bad_alloc, abort it too: the other ranks wait for this one.
+  // Errors from before the back end was called, such as bad_alloc, abort the back end too, since the other ranks
+  // wait for this one.
   backend_.abort("rank " + std::to_string(backend_.rank()) + " failed: " + message_of(thrown));
-  // All calls end with the same error object: the engine reports an error without a waiter only once.
+  // All calls end with the same error object, because the engine reports an error that nobody waits for only
+  // once per object.
   if (!first_error_) first_error_ = thrown;
   return first_error_;
 }

@@ -100,7 +100,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// "rank 0 wants auto, ranks 1, 3 want tcp"
+// Text such as "rank 0 wants auto, ranks 1, 3 want tcp".
 std::string who_wants_what(const std::vector<std::string>& values) {
   std::map<std::string, std::vector<std::size_t>> ranks;
   for (std::size_t rank = 0; rank < values.size(); ++rank) ranks[values[rank]].push_back(rank);

@@ -42,7 +42,7 @@ int this_process() {
 struct EnqueueCall {
   std::shared_ptr<CommState> state;
   std::shared_ptr<Call> call;
-  bool launched;  // the op belongs to a graph: each launch is a call
+  bool launched;  // true: the op belongs to a graph, and each launch is a call
   void operator()() const { state->queue_.enqueue(call, launched); }
 };
 
@@ -54,7 +54,8 @@ struct MarkCallReady {
   std::shared_ptr<Call> call;
 
   void operator()(RunContext&, Completion done) const {
-    // The op itself takes the addresses: the access checker compares them with what the op has declared.
+    // The op itself takes the addresses, since the access checker compares them with what the op has
+    // declared.
     Collective& what = call->what;
     what.record.failed = 0;
     if (call->in.defined()) what.in = call->in.data<const std::byte>();
@@ -65,7 +66,7 @@ struct MarkCallReady {
     if (!will_run) state->progress_thread_.refuse(*call);
   }
 
-  // Without the replacement the other ranks would wait for data that never come.
+  // Replaces the skipped call, since the other ranks would otherwise wait for data that never come.
   void skipped(const std::exception_ptr& why) const noexcept {
     state->queue_.replace_skipped(call, message_of(why));
   }
@@ -162,7 +163,7 @@ void CommState::run_directly(Collective& what) {
 
 // If other calls have not ended, the call is pushed as an op and waited for, because a thread that waits runs
 // ops that those calls need. Inside an op it is always pushed, since other ops may need the worker slot
-// meanwhile. Inside an op all earlier calls are waited for first: the engine does not know the order of
+// meanwhile. Inside an op all earlier calls are waited for first, since the engine does not know the order of
 // calls, and would not detect that one of them waits for the op.
 void CommState::run_now(Collective& what, std::source_location where) {
   check_process();
@@ -241,8 +242,8 @@ void run_ops_until(Engine& engine, const std::shared_ptr<OneShotEvent>& event) n
     engine.push_async(AwaitEvent{event}, {.mutate = {over}, .name = "communicator_ends"});
     engine.wait(over);
   } catch (...) {
-    // This thread is inside an op that the calls wait for, or the engine has ended: the calls end without its help, or
-    // time out.
+    // This thread is inside an op that the calls wait for, or the engine has ended. The calls end without the help of
+    // this thread, or time out.
   }
 }
 

@@ -26,7 +26,7 @@ class CommState final : public ProgressSource, public std::enable_shared_from_th
                                          const BackendOptions& options);
   ~CommState() override;
 
-  Engine& engine() const;  // throws Error once it is destroyed
+  Engine& engine() const;  // throws Error once the engine is destroyed
   Backend& backend() const { return *backend_; }
   const BackendOptions& options() const { return options_; }
   const Var& var() const { return calls_var_; }
@@ -43,8 +43,8 @@ class CommState final : public ProgressSource, public std::enable_shared_from_th
   // A communicator belongs to the process that made it: in a child of that process check_process throws CommError.
   bool in_child() const;
   void check_process() const;
-  // No more calls. Blocks until all have ended. After options().timeout a running call fails at once, and a call that
-  // waits for its arrays fails when they are computed.
+  // From now on no call can be made. Blocks until all calls have ended. After options().timeout a running call fails
+  // at once, and a call that waits for its arrays fails when they are computed.
   void close() noexcept;
 
   void progress_until(const Var& var, const std::atomic<std::uint32_t>& over) noexcept override;
@@ -58,14 +58,15 @@ class CommState final : public ProgressSource, public std::enable_shared_from_th
   static Access access_of(const Collective& what, const NDArray& in, const NDArray& out, const Var& result);
   void push(const std::shared_ptr<Call>& call, std::source_location where);
   void run_directly(Collective& what);
-  void wait_for_calls(std::source_location where);  // the calls so far; throws WouldDeadlock
+  void wait_for_calls(std::source_location where);  // waits for the calls so far; throws WouldDeadlock
   void wait_in_close(std::chrono::steady_clock::time_point deadline);
   void end_calls_by(std::chrono::steady_clock::time_point deadline);
 
   std::unique_ptr<Backend> backend_;
   const BackendOptions options_;
   const int process_;
-  // Read by all calls: an op that mutates it runs after the calls before it and before those after it.
+  // The var that all calls read. An op that mutates it runs after the calls before it and before those after
+  // it.
   const Var calls_var_;
   const Var order_;    // mutated by the ops that enqueue calls
   const Var outcome_;  // mutated by calls without an array that could carry their error
@@ -74,7 +75,7 @@ class CommState final : public ProgressSource, public std::enable_shared_from_th
   std::shared_ptr<const Var> device_order_;
   CallQueue queue_;
   CallRunner runner_;
-  ProgressThread progress_thread_;  // last: it uses the members above
+  ProgressThread progress_thread_;  // the last member, since it uses the members above
 };
 
 }  // namespace heddle::comm_detail

@@ -84,6 +84,8 @@ class Request {
     what_.record.op = op;
   }
 
+  // `counted` gives the call's dtype and count. If the input or the output has a part of each rank, it is the
+  // array with one part.
   void push(const NDArray& counted, const NDArray& in, const NDArray& out) {
     what_.record.dtype = counted.dtype();
     what_.record.count = static_cast<std::uint64_t>(counted.size());
@@ -174,8 +176,8 @@ Communicator::~Communicator() {
     state_->close();
     return;
   }
-  // In the child of a fork the state is never destroyed: its parts would wait for threads that the child does not have,
-  // and would tell the other ranks that this one leaves.
+  // In the child of a fork the state is never destroyed, since its parts would wait for threads that the child does not
+  // have, and would tell the other ranks that this one leaves.
   static auto* kept = new std::vector<std::shared_ptr<comm_detail::CommState>>;
   kept->push_back(state_);
 }
@@ -352,7 +354,7 @@ void Communicator::all_reduce(void* data, std::size_t count, DType dtype, Reduce
 NDArray Communicator::shared_array(Shape shape, DType dtype) {
   comm_detail::CommState& mine = state();
   EngineScope scope(engine());
-  const NDArray ordinary(shape, dtype);  // checks the arguments; memory is allocated at its first use only
+  const NDArray ordinary(shape, dtype);  // this constructor checks the arguments, and allocates no memory
   const std::size_t bytes = ordinary.storage()->bytes();
   std::shared_ptr<std::byte> memory;
   try {
@@ -371,7 +373,7 @@ std::shared_ptr<Communicator> Communicator::split(int colour, int key, Where whe
   const std::vector<comm_detail::Member> members = comm_detail::members_of(state(), colour, key, where);
   if (members.empty()) return nullptr;
   comm_detail::PairRendezvous rendezvous(*state_, members, where);
-  // The ranks of one colour may share a host though all ranks together do not.
+  // The ranks of one colour may share a host even if not all ranks do.
   const bool automatic = state_->options().backend == "auto" && state_->backend().name() == "tcp";
   auto backend = rendezvous.make([&] {
     return comm_detail::make_backend(automatic ? "auto" : state_->backend().name(), rendezvous,

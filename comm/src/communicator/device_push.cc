@@ -22,10 +22,10 @@ std::byte* address(const NDArray& array, check::AccessKind touch) {
          array.offset() * static_cast<std::ptrdiff_t>(size_of(array.dtype()));
 }
 
-// The var that calls of all communicators on this lane mutate.
+// The var that keeps calls on this lane in order: the calls of all communicators mutate it.
 std::shared_ptr<const Var> order_of(Engine& engine, const Stream& lane) {
   static std::mutex mutex;  // guards orders; held while the engine makes a var
-  // Never destroyed: destructors of static objects may use it.
+  // The map is never destroyed, since destructors of static objects may use it.
   static auto* orders = new std::map<const Stream*, std::weak_ptr<const Var>>;
   const std::lock_guard lock(mutex);
   std::erase_if(*orders, [](const auto& entry) { return entry.second.expired(); });

@@ -22,7 +22,8 @@ namespace heddle::comm_detail {
 std::uint8_t count_fusable(const std::deque<std::shared_ptr<Call>>& calls, const Backend& backend,
                            std::size_t max_bytes);
 
-// Runs the calls as one, on a copy of their data in `memory`, which grows as needed. Throws what that one throws.
+// Runs the calls as one, on a copy of their data in `memory`, which grows as needed. Throws what the fused call
+// throws.
 void run_fused(std::span<const std::shared_ptr<Call>> calls, Backend& backend,
                std::vector<std::byte>& memory);
 

@@ -102,7 +102,7 @@ std::unique_ptr<Backend> PairRendezvous::make(const std::function<std::unique_pt
       try {
         gather_texts(kFailed + message_of(std::current_exception()).substr(0, kMaxTextBytes - 1));
       } catch (...) {
-        // The communicator that is split has failed: all ranks get an error from it.
+        // The communicator that is split has failed. All ranks get an error from it.
       }
     }
     throw;

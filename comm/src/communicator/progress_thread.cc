@@ -62,7 +62,8 @@ void ProgressThread::loop() {
   for (const std::shared_ptr<Call>& call : queue_.stop(lock)) refuse(*call);
 }
 
-// If a notification finds no work, a waiting thread has run the call: such calls may now be enough to poll.
+// If a notification finds no work, a waiting thread has run the call. The number of calls that waiting
+// threads ran may now be enough to begin polling.
 void ProgressThread::await_work(CallQueue::Lock& lock) {
   if (poll(lock) || spin(lock)) return;
   while (!queue_.has_work(lock)) {
@@ -101,7 +102,7 @@ void ProgressThread::run_next(CallQueue::Lock& lock) {
   const std::exception_ptr error = runner_.run(calls);
   queue_.end(calls);
   for (const std::shared_ptr<Call>& call : calls) complete(*call, error);
-  calls.clear();  // releases arrays, which must not happen under the lock
+  calls.clear();  // here, since this releases arrays, which must not happen under the lock
   lock.lock();
 }
 

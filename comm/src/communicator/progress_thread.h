@@ -43,7 +43,7 @@ class ProgressThread {
   CallQueue& queue_;
   CallRunner& runner_;
   const std::chrono::microseconds poll_interval_;
-  const std::exception_ptr destroyed_;  // refused calls end with it
+  const std::exception_ptr destroyed_;  // the error of refused calls
   int run_by_waiters_ = 0;  // times in a row that a waiting thread has run calls; guarded by the queue's lock
   std::thread thread_;
 };

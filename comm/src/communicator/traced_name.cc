@@ -17,7 +17,7 @@ constexpr std::size_t kMaxNames = 10'000;
 
 const char* traced_name(Kind kind, std::size_t bytes) {
   if (!trace::running()) return name_of(kind);
-  // Never destroyed: a trace may be written after statics are destroyed.
+  // The names are never destroyed, since a trace may be written after statics are destroyed.
   static auto* names = new std::map<std::pair<Kind, std::size_t>, std::string>;
   static auto* mutex = new std::mutex;  // guards names
   std::lock_guard guard(*mutex);

@@ -125,7 +125,7 @@ class OneBit final : public Codec {
   static std::array<float, 2> means_of(std::span<const float> block) {
     float above[kLanes] = {}, below[kLanes] = {};
     std::int32_t negative[kLanes] = {};
-    // Without branches, because a branch on a gradient's sign is mispredicted half of the time.
+    // The function has no branches, because a branch on a gradient's sign is mispredicted half of the time.
     const auto add = [&](std::size_t lane, float value) {
       const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
       const std::uint32_t mask = -static_cast<std::uint32_t>(value < 0);

@@ -116,7 +116,8 @@ void CompressedReduce::reduce(const NDArray& array, Where where) {
   push_decode(array.detach());
 }
 
-// Compares codecs and counts in the first call: data of another codec or length could be decoded without an error.
+// Compares codecs and counts in the first call, since data of another codec or length could be decoded without an
+// error.
 void CompressedReduce::push_agreement(std::source_location where) {
   const EngineScope scope(ranks_->engine());
   const std::string settings = settings_of(*codec_, count_);

@@ -13,7 +13,7 @@ namespace heddle::comm_detail {
 struct BackendOptions {
   std::chrono::milliseconds timeout{10000};
   Algorithm algorithm = Algorithm::automatic;
-  std::string backend = "auto";  // the requested back end
+  std::string backend = "auto";  // the name of the requested back end
   bool reproducible = false;
   std::size_t fusion = std::size_t{256} << 10;  // the most bytes of fused calls
   std::string tuning{};                         // a file on rank 0's host; see tuning.h
@@ -30,7 +30,7 @@ class Backend {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual std::string name() const = 0;
-  virtual int ranks_here() const { return size(); }  // ranks on this rank's host
+  virtual int ranks_here() const { return size(); }  // number of ranks on this rank's host
 
   // Runs the call to its end. One thread at a time. Throws CommError. The back end stays usable after a RemoteFailure,
   // and is aborted by all other errors. With record.failed, this rank only tells the others that it has no data, and

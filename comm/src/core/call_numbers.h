@@ -17,7 +17,7 @@ class CallNumbers {
         sent_(static_cast<std::size_t>(ranks)),
         received_(static_cast<std::size_t>(ranks)) {}
 
-  // Fused calls have a number each; the call that they are fused into has the number of the first.
+  // Each fused call has a number of its own; the call that they are fused into has the number of the first.
   void number(Collective& call) {
     if (call.members.empty()) return number(call.record);
     for (CallRecord& member : call.members) number(member);
@@ -44,7 +44,7 @@ class CallNumbers {
   const std::uint32_t epoch_;
   const Algorithm algorithm_;
   std::uint64_t calls_ = 0;
-  std::vector<std::uint64_t> sent_, received_;  // by rank
+  std::vector<std::uint64_t> sent_, received_;  // by rank: number of messages sent to it, received from it
 };
 
 }  // namespace heddle::comm_detail

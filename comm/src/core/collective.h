@@ -65,13 +65,13 @@ struct alignas(64) CallRecord {
   std::uint64_t agreement = 0;  // a hash of everything that the ranks have to agree on
   Algorithm algorithm = Algorithm::automatic;
   std::uint8_t failed = 0;  // the op that computes the input has failed: this rank has nothing to send
-  std::uint8_t state = 0;   // in flight recorders: 0 called, 1 done, 2 failed
+  std::uint8_t state = 0;   // state in flight recorders: 0 called, 1 done, 2 failed
   std::uint8_t ahead = 0;   // how many of the next calls are ready and may be fused: fusion.h
   std::uint32_t line = 0;
-  std::int64_t nanoseconds = 0;  // in flight recorders: the time of the call, CLOCK_REALTIME
+  std::int64_t nanoseconds = 0;  // the time of the call in flight recorders, CLOCK_REALTIME
   char site[kSite + 1] = {};     // the end of the file's name, NUL, the tag if there is one
   std::uint8_t tag_at = 0;       // where in site the tag begins; 0: there is none
-  std::uint8_t on_device = 0;    // run by a device's library: see stream_calls.h
+  std::uint8_t on_device = 0;    // 1: a device's library runs the call, see stream_calls.h
   std::uint64_t history = 0;     // with on_device: a hash of all such calls so far
 
   // Sets a text on which the ranks have to agree: see call_tag.h. Called after set_site, whose text it may shorten.
@@ -81,7 +81,7 @@ struct alignas(64) CallRecord {
   void set_agreement();
   void set_agreement(std::span<const CallRecord> members);  // includes those of fused calls
   void set_site(const std::source_location& where, std::string_view before = {});
-  bool valid() const;  // magic, version, kinds in range, text terminated
+  bool valid() const;  // whether magic, version and kinds are right, and the text is terminated
   // "all_reduce #12 sum f32 x 1000 at train.cc:31"
   std::string to_string() const;
 };

@@ -17,7 +17,8 @@ struct Sum {
     else
       return a + b;
   }
-  // Unsigned, and 32 bits at least: narrower types would be promoted to int, whose products may overflow.
+  // Converts to an unsigned type of 32 bits at least, since narrower types would be promoted to int, whose
+  // products may overflow.
   template <class T> static auto wide(T value) {
     return static_cast<std::common_type_t<std::make_unsigned_t<T>, unsigned>>(value);
   }
@@ -126,7 +127,7 @@ void scale(std::byte* data, std::size_t count, DType dtype, int ranks) {
     if constexpr (is_half_type<T>) {
       scale_half<T>(data, count, ranks);
     } else if constexpr (!std::is_same_v<T, bool>) {
-      // A small integer type may not hold the number of ranks.
+      // The divisor has a wider type, since a small integer type may not hold the number of ranks.
       using Wide =
           std::conditional_t<std::is_integral_v<T> && !std::is_same_v<T, std::uint64_t>, std::int64_t, T>;
       T* values = reinterpret_cast<T*>(data);

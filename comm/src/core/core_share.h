@@ -14,7 +14,7 @@ bool ranks_share_cores(int ranks_here);
 // One thread at a time.
 class CoreShare {
  public:
-  // Without may_move the thread stays on its core: if ranks share cores, no core is idle to move to.
+  // Without may_move the thread stays on its core, since no core is idle to move to if ranks share cores.
   void yield(bool may_move);
 
  private:

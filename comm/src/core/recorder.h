@@ -18,7 +18,7 @@ class Recorder {
   std::string to_string(int rank) const;
 
  private:
-  mutable std::mutex mutex_;  // guards all below
+  mutable std::mutex mutex_;  // guards all members below
   std::vector<CallRecord> calls_{kCalls};
   std::size_t count_ = 0;
 };

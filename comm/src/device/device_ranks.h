@@ -47,10 +47,10 @@ class DeviceLibrary {
  public:
   virtual ~DeviceLibrary() = default;
   virtual std::string version() = 0;
-  virtual int devices() = 0;  // number of usable devices; throws Error if the driver cannot tell
+  virtual int devices() = 0;  // number of usable devices; throws Error if the driver cannot say
   virtual Device device(int index) = 0;
-  virtual std::string place_of(Device device) = 0;  // identifies the hardware on its host; no spaces
-  virtual std::string new_id() = 0;                 // for a new communicator; printable, no spaces
+  virtual std::string place_of(Device device) = 0;  // identifies the device on its host; no spaces
+  virtual std::string new_id() = 0;                 // an id for a new communicator; printable, no spaces
   // Returns at once; the rank has joined when its busy() is false.
   virtual std::unique_ptr<DeviceRanks> join(const std::string& id, int rank, int size, Device device) = 0;
 };

@@ -46,7 +46,7 @@ StreamCalls::~StreamCalls() {
   if (latest_.sequence > 0) control_.announce_call(latest_);
 }
 
-// The ranks that do not leave need not call finish() at the same time.
+// The other ranks, which do not leave, need not call finish() at the same time.
 void StreamCalls::finish_ranks() noexcept {
   const std::lock_guard lock(ranks_mutex_);
   try {
@@ -97,7 +97,7 @@ void StreamCalls::issue(DeviceCall& call, Stream& stream) {
       lock.lock();
       check();
     }
-  } catch (...) {  // reported because the other ranks wait for this one
+  } catch (...) {  // the error is reported, since other ranks wait for this one
     report_failure(record, " failed in ", std::current_exception());
     // An operation that has been started would run later, on memory that has been freed by then.
     if (!std::exchange(aborted_, true)) ranks_->abort();

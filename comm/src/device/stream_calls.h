@@ -66,7 +66,7 @@ class StreamCalls {
   const int index_;
   const std::chrono::milliseconds timeout_;
   std::uint64_t history_ = 0;  // used by issue() and lost() alone
-  std::mutex ranks_mutex_;     // guards the two below; nothing is locked under it but what FaultState locks
+  std::mutex ranks_mutex_;     // guards the next two; nothing is locked under it but what FaultState locks
   std::unique_ptr<DeviceRanks> ranks_;
   bool aborted_ = false;
   // Used by the monitoring thread alone: when a partner was first seen to have left; which calls were announced, and

@@ -62,7 +62,7 @@ void HostBackend::dispatch(Collective& call) {
   // The messages of the algorithm would not reveal that two ranks both believe to be the root.
   if (!is_point_to_point(kind)) direct_.agree(call);
   std::vector<std::byte> unwanted;
-  // This rank failed, but its peer still sends: the data go to scratch memory.
+  // This rank failed, but its peer still sends. The data go to scratch memory.
   if (call.record.failed) {
     unwanted.resize(call.bytes());
     call.in = call.out = unwanted.data();

@@ -17,7 +17,7 @@ namespace heddle::comm_detail {
 
 // The memory that the ranks of a host share, as mapped by one of them.
 struct HostMemory : PeerMemory {
-  virtual std::byte* segment() const = 0;  // Segment::bytes(), zeros at first
+  virtual std::byte* segment() const = 0;  // memory of Segment::bytes() bytes, zeros at first
   // Memory that the other ranks can access; null: no more is left.
   virtual std::shared_ptr<std::byte> allocate(std::size_t bytes) = 0;
 };

@@ -11,7 +11,8 @@
 namespace heddle::comm_detail {
 namespace {
 
-// Bytes that are reduced at a time: a block that was just written is still in the L1 cache when it is copied on.
+// Bytes that are reduced at a time: so few that a block that was just written is still in the L1 cache when
+// it is copied on.
 constexpr std::size_t kBlock = 8 << 10;
 
 std::size_t sum_size(const Collective& call) { return call.bytes(); }
@@ -134,7 +135,7 @@ void HostCollectives::run(const Collective& call) {
     std::vector<std::byte*> in, out;
     reachable(call, in, out) ? reduce_reachable(call, in, out) : reduce_staged(call);
   } catch (const RemoteFailure&) {
-    throw;  // no rank has accessed another one's arrays
+    throw;  // no rank has accessed the arrays of another one
   } catch (...) {
     // The caller may free the arrays as soon as this returns.
     group_.await_peer_access_end();
@@ -331,7 +332,7 @@ class HostCollectives::StagedReduction {
   }
 
  private:
-  // In bytes, as window_of() too.
+  // The slice of a rank in bytes, like the result of window_of().
   Part slice_of(int rank) const {
     const std::size_t count = call_.record.count, element = call_.element();
     const Part slice =
@@ -349,7 +350,7 @@ class HostCollectives::StagedReduction {
   const HostGroup& group_;
   const Collective& call_;
   const int rank_, ranks_;
-  const bool scatter_, receives_;  // the call is a reduce_scatter; this rank gets all slices' results
+  const bool scatter_, receives_;  // whether the call is a reduce_scatter; whether this rank gets results
   const Windows windows_;
   std::vector<const std::byte*> parts_;
 };
@@ -402,7 +403,7 @@ void HostCollectives::copy_staged(const Collective& call) {
   step();
   for (std::size_t round = 0; round < windows.rounds; ++round) {
     all_have_done(steps_);  // all ranks have copied this round in, and the previous one out
-    // The slot of the next round is free: all ranks have read it.
+    // The slot of the next round is free, since all ranks have read it.
     if (round + 1 < windows.rounds) copy_in(round + 1);
     copy_out(round);
     step();

@@ -3,7 +3,7 @@
 // results do not depend on how the data are cut into pieces.
 //
 // Up to kSmall bytes each rank reads the data of all ranks and reduces them itself, which takes one synchronisation.
-// Larger data are cut into one slice a rank, and each rank reduces its slice of all ranks' data ("reduce-scatter by
+// Larger data are cut into one slice per rank, and each rank reduces its slice of all ranks' data ("reduce-scatter by
 // owner, then all-gather"; Thakur, Rabenseifner, Gropp 2005, without the messages). Data outside of shared memory are
 // copied through the staging buffers of the rank blocks, a window at a time; one window is copied in while another one
 // is copied out.
@@ -47,8 +47,8 @@ class HostCollectives {
   [[noreturn]] void remote_failure(const Collective& call);
   const Arrival& arrival(int rank, const Collective& call) const;
   const std::byte* small_of(int rank, const Collective& call, std::size_t bytes) const;
-  void step();                              // this rank has done one more step
-  void all_have_done(std::uint64_t steps);  // blocks until all ranks have done so many
+  void step();                              // announces that this rank has done one more step
+  void all_have_done(std::uint64_t steps);  // blocks until all ranks have done so many steps
 
   void small_call(const Collective& call);
   void reduce_small(const Collective& call);

@@ -9,7 +9,7 @@
 namespace heddle::comm_detail {
 namespace {
 
-// The interval at which messages are polled: no rank is woken for a message, and a shrink is rare.
+// The interval at which messages are polled. No rank is woken for a message, since a shrink is rare.
 constexpr std::chrono::milliseconds kPause{1};
 
 static_assert(kSurvivorMessageWords * sizeof(std::uint64_t) == kMaxSurvivorMessage);
@@ -31,7 +31,7 @@ bool HostControlChannel::is_alive(int rank) {
   return now - heartbeat.changed <= timeout_;
 }
 
-// All parts of a message are stored with release and loaded with acquire: a reader that loads a part of the
+// All parts of a message are stored with release and loaded with acquire. A reader that loads a part of the
 // message after the next one also sees that `count` has changed, and reads again.
 void HostControlChannel::broadcast(const std::string& message) {
   SurvivorSlot& slot = group_.own_block().survivor;

@@ -8,7 +8,7 @@
 
 namespace heddle::comm_detail {
 
-// Each rank's message is in its rank block, which only that rank writes: a rank that dies while writing leaves the
+// Each rank's message is in its rank block, which only that rank writes. A rank that dies while writing leaves the
 // previous one.
 class HostControlChannel final : public ControlChannel {
  public:

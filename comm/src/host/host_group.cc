@@ -90,7 +90,8 @@ void HostGroup::wake(int other) const {
   futex_wake(rank_block.bell);
 }
 
-// The cores of all ranks together count: ranks that are bound to one core each do not oversubscribe them.
+// The cores of all ranks together count, since ranks that are bound to one core each do not oversubscribe
+// them.
 void HostGroup::count_cores() {
   if (const auto cores = cores_of_ranks(segment_)) {
     oversubscribed_ = size() > *cores || (core_quota_ > 0 && size() > core_quota_);

@@ -19,10 +19,10 @@ class Liveness {
  public:
   virtual ~Liveness() = default;
   virtual bool ended(int rank) const = 0;
-  virtual bool has_heartbeats() const = 0;  // ranks are processes, which may be stopped one by one
+  virtual bool has_heartbeats() const = 0;  // whether ranks are processes, which may be stopped
 };
-std::unique_ptr<Liveness> make_thread_liveness();  // ranks are threads of this process
-std::unique_ptr<Liveness> make_process_liveness(const std::vector<int>& pids);  // by rank
+std::unique_ptr<Liveness> make_thread_liveness();  // for ranks that are threads of this process
+std::unique_ptr<Liveness> make_process_liveness(const std::vector<int>& pids);  // process ids by rank
 
 // A counter of rank `rank`, and the value that it has to reach.
 struct Awaited {
@@ -47,7 +47,7 @@ class HostGroup {
 
   // Stores `value` into counter_of(this rank's block). All ranks publish the same targets in the same order,
   // and a rank that waits for one rank's counter waits for all. So with few cores only the last rank to reach
-  // the target wakes the others: else each would wake n times. With enough cores ranks seldom sleep.
+  // the target wakes the others: otherwise each is woken n times. With enough cores ranks seldom sleep.
   template <class CounterOf>
   void publish_to_all(const CounterOf& counter_of, std::uint64_t value, std::uint64_t target) {
     announce(counter_of(own_block()), value);
@@ -135,8 +135,8 @@ class HostGroup {
   const std::chrono::milliseconds timeout_;
   const std::unique_ptr<Liveness> liveness_;
   const double core_quota_;  // this process's CPU quota in cores; 0: unlimited
-  // There are more ranks than cores: a spinning rank would keep the one that it waits for from running. Counted once
-  // all ranks have joined.
+  // oversubscribed_: there are more ranks than cores, so a spinning rank would keep the one that it waits for from
+  // running. cores_known_: all ranks have joined, and their cores are counted.
   bool oversubscribed_ = true, cores_known_ = false;
   CoreShare core_;
   struct Heartbeat {

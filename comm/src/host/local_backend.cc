@@ -18,7 +18,7 @@ std::shared_ptr<std::byte> zeros(std::size_t bytes) {
   return {memory, [](std::byte* pointer) { ::operator delete(pointer, kAlign); }};
 }
 
-// Zeros that take no memory before they are used: most of a large segment never is.
+// Returns zeros that take no memory before they are used: most of a large segment is never used.
 std::shared_ptr<std::byte> lazy_zeros(std::size_t bytes) {
   void* memory =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -11,7 +11,7 @@ namespace {
 // A message takes whole cache lines of its pipe, so that no element is cut in two where the ring wraps around.
 constexpr std::size_t lines(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
-// Bytes that are copied at a time: the receiver copies a piece while the sender writes the next one.
+// Bytes that are copied at a time. The receiver copies a piece while the sender writes the next one.
 constexpr std::size_t kPiece = kPipe / 8;
 
 void put(Pipe& pipe, std::uint64_t at, const std::byte* from, std::size_t bytes) {

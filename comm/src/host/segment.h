@@ -41,7 +41,7 @@ struct Wait {
   std::atomic<std::uint32_t> rank;
 };
 
-// The cores that a rank may run on, a bit each; cores with larger numbers are not counted.
+// The cores that a rank may run on, one bit for each. Cores with larger numbers are not counted.
 inline constexpr std::size_t kCoreWords = 16;
 
 enum class Presence : std::uint32_t { absent, joined, left };
@@ -53,13 +53,13 @@ struct alignas(kLine) SurvivorSlot {
   Counter message[2][kSurvivorMessageWords];
 };
 
-// The block of one rank. All zeros: no rank has used it.
+// The block of one rank. If it is all zeros, no rank has used it.
 struct alignas(kLine) RankBlock {
   std::atomic<std::uint32_t> bell;      // a futex: changes when the rank is to check its waits again
   std::atomic<std::uint32_t> sleeping;  // the rank has to be woken through `bell`
   alignas(kLine) Counter phase;         // steps of calls that this rank has done
   alignas(kLine) Arrival arrivals[2];
-  alignas(kLine) Wait waits[2];  // the rank goes on when one of them has ended
+  alignas(kLine) Wait waits[2];  // the rank goes on when one of these waits ends
   Counter wait_version;          // version of `waits`; odd while the rank waits and all of them are written
   alignas(kLine) std::atomic<std::uint32_t> accessing_peers;  // the rank reads or writes other ranks' arrays
   alignas(kLine) Counter heartbeat;
@@ -85,10 +85,10 @@ enum class Fault : std::uint32_t { none, mismatch, lost, silent, aborted };
 // Whether a rank has claimed the fault block. Again: a second rank has, as the first one did not finish writing it.
 enum class Taken : std::uint32_t { no, yes, again };
 
-// Written by the rank that has claimed it through `taken`.
+// Says why the communicator has failed. Written by the rank that has claimed the block through `taken`.
 struct alignas(kLine) FaultBlock {
   std::atomic<Taken> taken;
-  std::atomic<Fault> fault;  // written last
+  std::atomic<Fault> fault;  // written after all other members
   std::int32_t rank;
   char text[kText];
 };

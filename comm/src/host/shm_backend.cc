@@ -44,7 +44,7 @@ class Heap {
   }
 
   void free(std::byte* block, std::size_t bytes) {
-    if (getpid() != process_) return;  // the child of a fork: its parent still uses the memory
+    if (getpid() != process_) return;  // this is the child of a fork, whose parent still uses the memory
     bytes = rounded(bytes);
     auto begin = static_cast<std::size_t>(block - base());
     fallocate(file_.fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
@@ -135,8 +135,8 @@ class ProcessLiveness final : public Liveness {
 
 struct PeerInfo {
   int pid = 0, segment = -1, heap = -1;
-  std::string domain{};   // memory_domain()
-  std::string problem{};  // why this rank has no memory to share; empty: it has
+  std::string domain{};   // the rank's memory_domain()
+  std::string problem{};  // why this rank has no memory to share; empty: it has some
   std::string to_string() const {
     return std::to_string(pid) + " " + std::to_string(segment) + " " + std::to_string(heap) + " " + domain +
            " " + problem;

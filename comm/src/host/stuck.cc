@@ -23,7 +23,8 @@ Seen read_wait(const Wait& wait) {
           wait.rank.load(std::memory_order_acquire)};
 }
 
-// The waits of one version, or none: a rank that waits for either of two counters would seem stuck with one of them.
+// The waits of one version, or none, since a rank that waits for either of two counters would seem stuck with one of
+// them.
 Waits read_waits(const RankBlock& rank_block) {
   const std::uint64_t version = rank_block.wait_version.load(std::memory_order_acquire);
   const Waits seen{version, {read_wait(rank_block.waits[0]), read_wait(rank_block.waits[1])}};

@@ -128,7 +128,7 @@ class World {
   std::list<Piece> orphans_;  // pieces of destroyed connections; MPI still uses them
   // Sockets of communicators that have failed, whose peers may still leave or be dead.
   std::vector<std::unique_ptr<Connection>> awaited_peers_;
-  bool lost_ = false;  // a peer has died
+  bool lost_ = false;  // whether a peer has died
   Clock::time_point slept_{};
   MpiComm comm_;  // the latest communicator
   int rank_ = 0, size_ = 1, process_ = 0, next_tag_ = 1, most_tag_ = 32767;
@@ -153,8 +153,8 @@ class MpiConnection final : public Connection {
   void finish_sending() override;
   bool all_delivered() override;
 
-  // Called by the progress thread, under the world's mutex: wakes the owner if it can go on. True: it must be called
-  // again soon.
+  // Called by the progress thread, under the world's mutex. Wakes the owner if the owner can go on. True: progress()
+  // has to be called again soon.
   bool progress();
 
  private:
@@ -185,8 +185,9 @@ class MpiConnection final : public Connection {
   Piece end_;             // the empty message that ends the stream
   std::size_t read_ = 0;  // bytes already read of the oldest piece of in_
   bool ended_ = false, broken_ = false;
-  bool failed_ = true;                             // all_delivered() has not been called, as after a failure
-  bool wants_room_ = false, wants_bytes_ = false;  // the owner sleeps until there is room or data
+  bool failed_ = true;                             // true until all_delivered() is called, which does not
+                                                   // happen after a failure
+  bool wants_room_ = false, wants_bytes_ = false;  // whether the owner sleeps until there is room, or data
   EventFd wake_event_;
 };
 
@@ -284,7 +285,8 @@ void World::stop() {
   {
     const std::lock_guard lock(mutex_);
     over_ = true;
-    for (MpiConnection* connection : connections_) connection->progress();  // wakes owners that sleep
+    // wakes owners that sleep
+    for (MpiConnection* connection : connections_) connection->progress();
   }
   wake_.notify_one();
   if (thread_.joinable()) thread_.join();
@@ -297,7 +299,8 @@ int World::before_finalize(MPI_Comm, int, void*, void*) {
   return MPI_SUCCESS;
 }
 
-// MPI_Finalize waits for all processes of the job, also dead or stopped ones. It is not called if there are such.
+// MPI_Finalize waits for all processes of the job, even for dead or stopped ones. So it is not called if there
+// are such processes.
 void World::finalize() {
   World& world = get();
   if (getpid() != world.process_) return;

@@ -1,10 +1,10 @@
 // Detects ranks that wait in different calls where no message reveals it, because each of the two calls waits for a
 // message that the other one does not send.
 //
-// A rank that waits for long announces its call to the ranks that it waits for, and to one more, which is the
-// same for all ranks. An awaited rank finds that it is in a different call; the common one finds differences
-// between ranks that wait for a third one. If ranks announced to all others, n ranks on few cores would spend
-// their time on n * n messages a call.
+// A rank that waits for long announces its call to the ranks that it waits for, and to one more, which is the same
+// for all ranks. An awaited rank finds that it is in a different call; the common one finds differences between
+// ranks that wait for a third one. If ranks announced to all others, n ranks on few cores would spend their time on
+// n * n messages per call.
 #pragma once
 
 #include <array>
@@ -27,11 +27,12 @@ class CallWatch {
 
   CallWatch(int rank, int size);
 
-  // This rank begins a call. Returns a failure if another rank has announced a different call of the same number.
+  // Called when this rank begins a call. Returns a failure if another rank has announced a different call of the
+  // same number.
   std::optional<Failure> begin(const CallRecord& call);
-  // Another rank has announced the call that it waits in. Returns a failure if this rank's call of that number is
-  // different, or that of another rank that has announced it; if this rank has not begun that call yet, begin() compares
-  // the two later.
+  // Called when another rank has announced the call that it waits in. Returns a failure if this rank's call of that
+  // number is different, or that of another rank that has announced it; if this rank has not begun that call yet,
+  // begin() compares the two later.
   std::optional<Failure> announced(int rank, const CallRecord& call);
   // The number of the latest call that the rank has announced; 0: none.
   std::uint64_t latest_announced(int rank);
@@ -50,7 +51,7 @@ class CallWatch {
   std::vector<CallRecord> begun_;      // this rank's latest calls, by sequence % kKept
   std::uint64_t latest_ = 0;           // number of this rank's latest call
   std::vector<std::uint64_t> others_;  // by rank: number of its latest announced call
-  // By number: calls that this rank has not begun, as first announced by another one; kKept at most.
+  // Calls that this rank has not begun, by number, as first announced by another rank; kKept at most.
   std::map<std::uint64_t, Announced> ahead_;
 };
 

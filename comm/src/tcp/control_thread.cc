@@ -11,13 +11,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// No heartbeats are queued for a peer while more than this many bytes wait for it: the peer does not read.
+// No heartbeats are queued for a peer while more than this many bytes wait for it, since the peer does not
+// read.
 constexpr std::size_t kMaxQueued = 1 << 16;
 
 // wait() returns after this time at the latest, because it cannot know what its caller has seen already.
 constexpr std::chrono::milliseconds kMaxWait{5};
 
-// How long a thread may wait for a core before it counts as having been stopped.
+// How long a thread may wait for a core before this process counts as having been stopped.
 constexpr std::chrono::milliseconds kSchedulingDelay{40};
 
 // Each rank sends heartbeats to each other rank: with many ranks on few cores, four a second would take all
@@ -110,7 +111,7 @@ void ControlThread::read_frames(int rank, Peer& peer) {
     used += decoded.used;
     apply(rank, peer, frame);
   }
-  // The buffer holds the longest frame, so there is always room for the rest of an incomplete one.
+  // The buffer can hold the longest frame, so there is always room for the rest of an incomplete frame.
   std::memmove(peer.in.data(), peer.in.data() + used, peer.filled - used);
   peer.filled -= used;
 }
@@ -237,7 +238,7 @@ void ControlThread::send_probes(const DeadlockSearch::Probes& probes) {
   }
 }
 
-// Ranks that seem dead are included: one that is alive learns from these messages that it was excluded.
+// Ranks that seem dead are included. One that is alive learns from these messages that it was excluded.
 void ControlThread::send_pending() {
   ControlFrame survivor, call;
   survivor.kind = FrameKind::survivor;
@@ -288,8 +289,8 @@ void ControlThread::flush(Peer& peer) {
   }
 }
 
-// Sends the leave frame and waits until all ranks have received it. After a failure the wait is short: some
-// ranks may never receive it, and no rank waits for data.
+// Sends the leave frame and waits until all ranks have received it. After a failure the wait is short, since
+// some ranks may never receive it, and no rank waits for data.
 void ControlThread::leave() {
   ControlFrame frame;
   frame.kind = FrameKind::leave;

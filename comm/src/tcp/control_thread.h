@@ -36,7 +36,7 @@ class ControlThread final : public ControlChannel {
     Key key{};
     std::chrono::milliseconds timeout{};
   };
-  // Compare the ranks' calls, and find cycles of waits.
+  // Detectors compare the ranks' calls, and find cycles of waits.
   struct Detectors {
     CallWatch& calls;
     DeadlockSearch& deadlocks;
@@ -68,8 +68,8 @@ class ControlThread final : public ControlChannel {
   using Clock = std::chrono::steady_clock;
   struct Peer {
     std::unique_ptr<Connection> connection{};
-    std::string out{};                     // encoded frames that the kernel has not accepted yet
-    std::uint64_t sent = 0, received = 0;  // frames, hellos not counted
+    std::string out{};                     // encoded frames that the kernel has not taken yet
+    std::uint64_t sent = 0, received = 0;  // numbers of frames, without hellos
     std::vector<std::byte> in{};
     std::size_t filled = 0;
     Clock::time_point last_received{};
@@ -97,20 +97,20 @@ class ControlThread final : public ControlChannel {
   Detectors detectors_;
   std::vector<Peer> peers_;
   std::vector<pollfd> polled_;
-  Clock::time_point last_check_ = Clock::now();  // when heartbeats were checked
+  Clock::time_point last_check_ = Clock::now();  // the last time that heartbeats were checked
   std::atomic<bool> leaving_{false};
   Clock::time_point leaves_before_ = Clock::time_point::max();  // written before `leaving_`
   struct PeerState {
-    std::string message{};  // the latest survivor message
+    std::string message{};  // the latest message of the peer as a survivor
     bool alive = true;
   };
-  std::mutex mutex_;  // guards the five below; nothing is locked under it
+  std::mutex mutex_;  // guards the members below, up to pending_calls_; nothing is locked under it
   std::condition_variable changed_;
-  std::vector<PeerState> states_;                          // by rank
+  std::vector<PeerState> states_;                          // states of the peers, by rank
   std::string pending_message_;                            // message to send to all ranks
-  std::vector<std::pair<CallRecord, int>> pending_calls_;  // with the rank to tell, or kAllRanks
+  std::vector<std::pair<CallRecord, int>> pending_calls_;  // calls to announce, with the rank or kAllRanks
   bool pending_search_ = false;
-  std::thread thread_;  // last: it uses all of the above
+  std::thread thread_;  // the last member, since it uses all of the above
 };
 
 }  // namespace heddle::comm_detail

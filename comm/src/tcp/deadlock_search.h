@@ -28,7 +28,7 @@ struct Probe {
   // The sender of the probe waits until the receiver has read (1) or sent (0) `message`.
   std::uint32_t to_read = 0;
   std::uint64_t attempt = 0;  // the origin's attempt number
-  std::uint64_t message = 0;  // number of the message between the probe's sender and receiver
+  std::uint64_t message = 0;  // the message's number among those between the probe's sender and receiver
   std::string path{};         // the waits so far, as text; see wait_of
 };
 
@@ -41,13 +41,15 @@ class DeadlockSearch {
 
   using Probes = std::vector<std::pair<int, Probe>>;  // each with the rank to send it to
 
-  // The calling thread sleeps until a message from `from` begins to arrive and that to `to` is sent; -1: none.
+  // Called when the calling thread is going to sleep until a message from `from` begins to arrive and that to
+  // `to` is sent; -1: none.
   void begin_sleep(const CallRecord& call, int from, int to);
   void end_sleep();
-  // The calling thread has sent or received something since its last sleep: the next sleep is a new wait.
+  // Called when the calling thread has sent or received something since its last sleep, so that the next
+  // sleep is a new wait.
   void begin_wait();
-  // Returns the probes of a new search, for a wait that has lasted for long. Searches have to be repeated: a probe is
-  // dropped by a rank that is only about to sleep.
+  // Returns the probes of a new search, for a wait that has lasted for long. Searches have to be repeated, since a
+  // probe is dropped by a rank that is only about to sleep.
   Probes start();
 
   struct Result {
@@ -72,7 +74,7 @@ class DeadlockSearch {
   std::uint64_t first_attempt_ = 1;  // first attempt of the current wait
   CallRecord call_{};
   int from_ = -1, to_ = -1;
-  std::vector<Seen> seen_;  // by origin
+  std::vector<Seen> seen_;  // forwarded probes, by origin
 };
 
 }  // namespace heddle::comm_detail

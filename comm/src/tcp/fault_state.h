@@ -17,14 +17,14 @@ class FaultState {
  public:
   explicit FaultState(int size);
 
-  // False if there was a failure before. Wakes both threads.
+  // False if there was a failure before. Otherwise wakes both threads.
   bool fail(Failure failure);
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   // Throws the first failure; only after failed().
   [[noreturn]] void raise() const;
   Failure failure() const;
 
-  // The rank has sent its leave message: only messages that are already in transit still come from it.
+  // The rank has sent its leave message. Only messages that are already in transit still come from it.
   void set_left(int rank);
   bool left(int rank) const { return left_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire); }
 

@@ -32,7 +32,7 @@ struct MessageHeader {
   // The message's number on this connection, from 0, so that a replayed message is refused.
   std::uint64_t number = 0;
   std::int32_t missing = -1;  // with record.failed: the rank that has no data to send; a text follows instead
-  std::uint32_t text = 0;     // bytes of that text
+  std::uint32_t text = 0;     // bytes of the text that follows instead
   std::uint64_t seal = 0;
 };
 constexpr std::size_t kMessageHeader = 128 + 4 * 8;  // bytes of a MessageHeader on the wire
@@ -48,7 +48,8 @@ bool genuine(const MessageHeader& header, const Key& key);
 enum class FrameKind : std::uint8_t { hello, heartbeat, abort, leave, survivor, call, probe };
 enum class ConnectionUse : std::uint8_t { data, control };
 
-// A frame of a control connection. A hello is the first frame on both kinds of connection, in both directions.
+// A frame of a control connection. Data connections have only one: the hello, which is the first frame of both
+// kinds of connection, in both directions.
 struct ControlFrame {
   FrameKind kind = FrameKind::heartbeat;
   std::uint32_t epoch = 0;
@@ -75,7 +76,8 @@ struct Decoded {
 // The frame at the front of `bytes`. Invalid: no frame with this key begins so.
 Decoded decode(std::span<const std::byte> bytes, const Key& key);
 
-// Replaces control characters: the text comes from another process, and is printed to terminals and logs.
+// Replaces control characters, since the text comes from another process, and is printed to terminals and
+// logs.
 std::string printable(std::string text);
 
 }  // namespace heddle::comm_detail

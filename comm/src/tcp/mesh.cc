@@ -17,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 
 // Limits connections from outside that have not sent a hello yet, so that they cannot use up file descriptors.
 constexpr std::size_t kMaxUnidentified = 64;
-// TCP_USER_TIMEOUT of control connections: a host that acknowledges nothing for this long is lost, even if the timeout
+// TCP_USER_TIMEOUT of control connections. A host that acknowledges nothing for this long is lost, even if the timeout
 // for silent processes is longer.
 constexpr std::chrono::milliseconds kHostLost{2000};
 // How often the rendezvous is checked for ranks that have failed there and so will not connect.
@@ -44,7 +44,8 @@ Endpoint endpoint_from(const std::string& text, int rank) {
 // A connection on which a hello is still expected. All hellos have the same size, and nothing behind them is read.
 struct Pending {
   std::unique_ptr<Connection> connection{};
-  // The rank that was connected to; -1: an accepted connection, of any rank above this one.
+  // The rank that this one connects to; -1: the connection was accepted, and may come from any rank above
+  // this one.
   int expected = -1;
   ConnectionUse use = ConnectionUse::data;
   std::string to_send{};

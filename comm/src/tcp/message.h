@@ -30,12 +30,13 @@ class OutgoingMessage {
   std::size_t at_ = 0, size_ = 0;  // bytes of header and body: sent, in total
 };
 
-// Receives a message's body into Transfer::in, or combines it with that in pieces, which do not affect the result.
+// Receives a message's body into Transfer::in, or combines it with that piece by piece; the pieces do not affect
+// the result.
 class IncomingMessage {
  public:
   // No message: done() is true.
   IncomingMessage() = default;
-  // Small enough that the data are combined while they are in the L2 cache.
+  // The size of `pieces`: small enough that the data are combined while they are in the L2 cache.
   static constexpr std::size_t kPieces = 128 * 1024;
   // `pieces`, kPieces bytes, receives data that are not received directly into Transfer::in.
   IncomingMessage(const Transfer& transfer, std::size_t element, std::span<std::byte> pieces);

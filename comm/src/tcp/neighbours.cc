@@ -57,7 +57,7 @@ class Neighbours {
     const std::vector<int> hosts = host_numbers(peers_);
     const auto several = [&](int host) { return std::count(hosts.begin(), hosts.end(), host) > 1; };
     const bool one_host = hosts.back() == 0 && std::count(hosts.begin(), hosts.end(), 0) == size;
-    // On one host the back end is tcp only if the user has asked for it: then sockets are used.
+    // On one host the back end is tcp only if the user has asked for it. Then sockets are used.
     if (!one_host && std::any_of(hosts.begin(), hosts.end(), several)) share_memory(hosts);
     return hosts;
   }
@@ -99,7 +99,7 @@ class Neighbours {
   static std::shared_ptr<std::byte> map_of(const PeerInfo& info, std::size_t bytes) {
     try {
       return map_memory_of(info.pid, info.fd, bytes);
-    } catch (const CommError&) {  // the system forbids it: the two keep their sockets
+    } catch (const CommError&) {  // the system does not allow it: the two ranks keep their sockets
       return nullptr;
     }
   }

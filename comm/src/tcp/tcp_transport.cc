@@ -117,7 +117,7 @@ class TcpTransport final : public MeshTransport {
   void abort(const std::string& why) noexcept override {
     try {
       fault_state_.fail({Failure::Type::aborted, rank_, why});
-    } catch (...) {  // no memory for the text
+    } catch (...) {  // there is no memory for the text
       fault_state_.fail({Failure::Type::aborted, rank_});
     }
   }
@@ -241,7 +241,7 @@ class TcpTransport final : public MeshTransport {
   struct Wait {
     std::optional<Clock::time_point> next_search{};  // when mismatches and deadlocks are searched for next
     std::chrono::milliseconds interval = CallWatch::kAnnounceAfter;
-    bool announced = false;  // the ranks that are waited for have been told of the call
+    bool announced = false;  // whether the ranks that are waited for know of the call
   };
 
   // Blocks until the transfer can go on or the control thread has signalled a failure. -1: no message to or from a
@@ -329,7 +329,7 @@ class TcpTransport final : public MeshTransport {
   Missing missing_;                  // the rank without data in call_, and why
   FaultState fault_state_;
   CallWatch watch_;
-  std::vector<MessageCounts> counts_;  // by rank; written by the calling thread, while it does not sleep
+  std::vector<MessageCounts> counts_;  // counts by rank; the calling thread writes them
   DeadlockSearch deadlock_search_;
   std::vector<Peer> peers_;
   std::vector<std::byte> pieces_;

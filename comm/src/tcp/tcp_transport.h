@@ -20,8 +20,8 @@ struct Mesh;
 using ConnectData = std::function<void(Rendezvous&, Mesh&)>;
 
 struct TcpOptions {
-  std::string address = "127.0.0.1";  // to listen on: numeric, of an interface that the other ranks can reach
-  std::string ports{};                // "5000-5100"; empty: HEDDLE_COMM_PORTS, or any
+  std::string address = "127.0.0.1";  // address to listen on: numeric, one that the other ranks can reach
+  std::string ports{};                // such as "5000-5100"; empty: what HEDDLE_COMM_PORTS says, or any
   // In jobs of several hosts, ranks on one host with equal names share memory; see neighbours.h.
   std::string host{};
   std::chrono::milliseconds timeout{10000};
@@ -29,12 +29,12 @@ struct TcpOptions {
   std::chrono::microseconds spin{50};
   Security security{};
   std::string name = "tcp";
-  ConnectData connect_data{};  // null: sockets, or shared memory as `host` says
+  ConnectData connect_data{};  // null: sockets are used, or shared memory as `host` says
 };
 
 class MeshTransport : public Transport {
  public:
-  virtual int ranks_here() const = 0;             // ranks on this rank's host
+  virtual int ranks_here() const = 0;             // number of ranks on this rank's host
   virtual ControlChannel& control_channel() = 0;  // over the control connections, which outlive a failure
 
   // The control plane alone, for calls whose data do not use this transport; see FaultState and CallWatch. Any thread.

@@ -30,7 +30,8 @@ class [[nodiscard]] CallSite {
   CallSite(const CallSite&) = delete;
   CallSite& operator=(const CallSite&) = delete;
 
-  // A CallSite that counts though it is not the outermost: for work on behalf of an earlier call, such as its gradient.
+  // A CallSite that counts although it is not the outermost. For work on behalf of an earlier call, such as the
+  // computation of its gradient.
   static CallSite on_behalf_of(Where where) noexcept { return CallSite(where, true); }
 
   // The line of the CallSite that counts on the calling thread; outside of any library call, `otherwise`.

@@ -15,8 +15,8 @@
 
 namespace heddle {
 
-// An op check_access data that it did not declare, or that other ops may be changing. what() names the op, where
-// it was pushed, the data, what was declared and what was done.
+// An op touched data that it did not declare, or a thread touched data that ops may be changing. what() names
+// the op, where it was pushed, the data, what was declared and what was done.
 class UndeclaredAccess : public Error {
  public:
   using Error::Error;
@@ -29,8 +29,8 @@ extern std::atomic<bool> checking;
 namespace check {
 
 // Turns the checker on or off in the whole process; the initial state is HEDDLE_CHECK: 1 is on, 0 or nothing
-// is off. Best called while no op is in flight: the checker does not know what was made or pushed while it
-// was off.
+// is off. Best called while no op is in flight, since the checker does not know what was made or pushed while
+// it was off.
 void enable(bool on);
 inline bool enabled() { return detail::checking.load(std::memory_order_relaxed); }
 
@@ -56,11 +56,11 @@ class Record {
   // chunk of a parallel_for, the op that runs the loop; a thread that an op started is in none. A var that is
   // declared as mutated may be read. Outside ops, and in the op that made the data, throws if an op that
   // mutates var is in flight and the calling thread has pushed the last such op: it forgot to wait. An op
-  // that another thread has pushed is no error: the caller may be doing an asynchronous op's work.
+  // that another thread has pushed is no error, since the caller may be doing an asynchronous op's work.
   void check_access(const Var& var, AccessKind touch, const std::function<std::string()>& describe) const;
 
  private:
-  // The op that made the data; identified with its number, since a later op may have its address.
+  // The op that made the data. The op's number identifies it, since a later op may have its address.
   const void* maker_ = nullptr;
   std::uint64_t maker_sequence_ = 0;
   // The thread that pushed last: the address of a thread-local variable.

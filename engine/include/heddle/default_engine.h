@@ -1,4 +1,4 @@
-// The engine that is used where none is named.
+// The default engine, and the current engine of a thread: the engines of calls that name none.
 #pragma once
 
 namespace heddle {

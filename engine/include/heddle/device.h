@@ -13,7 +13,8 @@ enum class DeviceKind : std::uint8_t {
   cpu_pinned,  // page-locked memory of the CPU: a GPU copies from and to it while it computes
 };
 
-// cpu(0), cpu(1) ... are separate devices on one machine's memory: model-parallel programs run on any of them.
+// cpu(0), cpu(1) ... are separate devices in the memory of one machine, so that programs for several devices
+// run on a machine without GPUs.
 struct Device {
   DeviceKind kind = DeviceKind::cpu;
   int index = 0;

@@ -77,13 +77,13 @@ class Engine {
   template <class F>
   Graph capture(F&& fn, const char* name = "graph",
                 std::source_location where = std::source_location::current());
-  // A value that the graph's ops read and that each launch is given. Error outside capture().
+  // A value that the graph's ops read and that each launch is given. Throws Error outside capture().
   template <class T> Slot<T> slot();
   // Queues fn(Stream&) or fn(RunContext&, Stream&), which only enqueues work: see <heddle/stream_ops.h>.
   template <class F>
   void push_on(Stream& stream, F&& fn, const Access& access = {},
                std::source_location where = std::source_location::current());
-  // stream(): shared by all. make_stream(): new. adopt_stream(): the caller's. The engine owns all of them.
+  // The engine owns all streams. stream(): one that all callers share. adopt_stream(): the caller has made it.
   Stream& stream(Device device, Lane lane = Lane::compute);
   Stream& make_stream(Device device, Lane lane = Lane::compute);
   Stream& adopt_stream(std::unique_ptr<Stream> stream);

@@ -16,7 +16,7 @@ enum class Scheduler {
 struct EngineOptions {
   Scheduler scheduler = Scheduler::threaded;
   int workers = 0;         // worker threads; 0: usable_cores().count(). Only for threaded.
-  std::uint64_t seed = 0;  // only for fuzz
+  std::uint64_t seed = 0;  // the seed of `fuzz`
   // Seconds without the end of any op after which the ops in flight are reported to stderr, and as a DOT
   // graph to the file HEDDLE_WATCHDOG_DOT (default heddle_pending_PID.dot); 0: never. Ops cost more while it
   // is on.

@@ -11,7 +11,7 @@
 // While a graph is captured, what the capturing thread pushes on the engine (synchronous, asynchronous and
 // prepared ops, clear_error) is recorded, not run; a wait, a launch, another capture or a push on another
 // engine throws Error. If the capturing function throws, no graph is made. Closures are called once in each
-// launch: they must not consume what they hold.
+// launch, and must not consume what they hold.
 //
 // A launch is one op, to wait_all and to all other ops: it takes every var of the graph at once, mutates
 // those that any op of the graph mutates, and releases them together when all its ops are done. Two launches
@@ -85,7 +85,7 @@ template <class T> class Slot {
   const T* operator->() const { return &get(); }
   // An argument of launch(): the slot's value in that launch.
   Binding bind(T value) const { return {cell_, std::make_shared<const T>(std::move(value))}; }
-  const std::shared_ptr<detail::SlotCell>& cell() const { return cell_; }  // for the graph
+  const std::shared_ptr<detail::SlotCell>& cell() const { return cell_; }  // used by Graph
 
  private:
   std::shared_ptr<detail::SlotCell> cell_;
@@ -110,7 +110,7 @@ class Graph {
     set_value(slot.bind(std::move(value)));
   }
 
-  std::size_t size() const;  // ops
+  std::size_t size() const;  // number of ops
 
  private:
   void set_value(Binding binding);

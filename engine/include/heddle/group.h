@@ -32,7 +32,7 @@ class Group {
   // True if the group was cancelled or its deadline has passed.
   bool cancelled() const noexcept;
 
-  const std::shared_ptr<detail::GroupState>& state() const { return state_; }  // for the engine
+  const std::shared_ptr<detail::GroupState>& state() const { return state_; }  // used by the engine
 
  private:
   std::shared_ptr<detail::GroupState> state_;

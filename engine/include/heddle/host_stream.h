@@ -15,12 +15,12 @@ namespace heddle {
 
 struct HostStreamOptions {
   std::uint64_t seed = 0;  // seed of the delays and of the order of steps
-  // Before each step the thread yields its core up to so many times, and an event may complete after work that was
-  // enqueued behind it. 0: everything happens as soon as possible.
+  // Before each step the thread yields its core up to most_delay times, and an event may complete after work that
+  // was enqueued behind it. 0: everything happens as soon as possible.
   int most_delay = 0;
-  bool stepped = false;    // no thread: the work is done by run_one, complete_one and step
+  bool stepped = false;    // true: no thread; run_one, complete_one and step do the work
   bool calls_back = true;  // false: the engine has to poll for the completion of events, as on a GPU
-  bool alone = false;      // this and other streams cannot wait for each other, as if of different back ends
+  bool alone = false;      // true: this and other streams cannot wait for each other
 };
 
 class HostStream final : public Stream {
@@ -53,7 +53,7 @@ class HostStream final : public Stream {
     std::shared_ptr<Completions> event{};
     std::uint64_t generation = 0;
     bool waits = false;
-    bool wakes = false;  // the event's completion wakes the thread
+    bool wakes = false;  // whether the event's completion wakes the thread
   };
   struct Recorded {
     std::shared_ptr<Completions> event;
@@ -77,7 +77,7 @@ class HostStream final : public Stream {
   std::mt19937_64 random_;
   std::deque<Recorded> recorded_;  // events that are not complete yet
   std::exception_ptr failed_;      // the first error since the last recording
-  std::mutex mutex_;               // guards the two below; nothing else is locked while it is held
+  std::mutex mutex_;               // guards the next two; nothing else is locked while it is held
   std::deque<Item> queue_;
   bool closed_ = false;
   std::shared_ptr<Wake> wake_;

@@ -16,7 +16,7 @@ namespace heddle {
 struct Access {
   VarList read{};
   VarList mutate{};
-  const char* name = "op";  // not null; must outlive the op, its error and its traces: a literal
+  const char* name = "op";  // the op's name; must outlive the op, its error and its traces: a literal
   GroupRef group{};         // the group that the op is cancelled with; see heddle/group.h
   int priority = 0;         // higher runs first among ready ops; -kMostPriority .. kMostPriority, see kAgeing
   std::size_t bytes = 0;    // memory that the op holds until it has ended; see EngineOptions::max_bytes

@@ -19,8 +19,8 @@ struct OpTable {
   // Destroys the closure in place; null if its destructor is trivial.
   void (*destroy)(void* closure) noexcept;
   void (*destroy_heap)(void* closure) noexcept;  // deletes a closure made by new
-  bool extra = async;                            // the op has an OpExtra
-  // Null: the closure has none, see skipper().
+  bool extra = async;                            // whether the op has an OpExtra
+  // Tells the closure that the op is not going to run, see skipper(); null: the closure has no such function.
   void (*skipped)(void* closure, const std::exception_ptr& why) noexcept = nullptr;
   bool immediate = false;
   std::exception_ptr (*outcome)(void* closure, const std::exception_ptr& failure) noexcept = nullptr;

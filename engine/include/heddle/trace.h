@@ -14,8 +14,8 @@ namespace heddle::trace {
 
 // Bounds of a trace. Records beyond them are dropped, and the trace says how many.
 struct TraceOptions {
-  std::size_t memory = std::size_t{256} << 20;  // bytes of records not yet written: 64 a record
-  std::uint64_t file = std::uint64_t{4} << 30;  // bytes of the file: some 350 an op
+  std::size_t memory = std::size_t{256} << 20;  // most bytes of unwritten records; a record has 64
+  std::uint64_t file = std::uint64_t{4} << 30;  // most bytes of the file; an op takes some 350
 };
 
 // The result of a trace.

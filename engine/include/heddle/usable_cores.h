@@ -10,7 +10,7 @@ struct UsableCores {
   int by_affinity = 1;  // cores that the calling thread may run on: taskset, Slurm, cpusets
   // CPU time that the control groups (v1 or v2) of a container allow, in cores; 0: no limit.
   double by_quota = 0;
-  // How many threads can compute at once: the smaller of the two limits, rounded up; at least 1.
+  // How many threads can compute at once: the smaller of by_affinity and by_quota, rounded up; at least 1.
   int count() const;
 };
 

@@ -34,8 +34,8 @@ class Var {
 
   explicit operator bool() const { return state_ != nullptr; }
   bool operator==(const Var& other) const { return state_ == other.state_; }
-  detail::VarState* state() const { return state_; }  // for the engine
-  static Var adopt(detail::VarState* state) {         // for the engine: adopts one reference of the caller's
+  detail::VarState* state() const { return state_; }  // used by the engine
+  static Var adopt(detail::VarState* state) {         // For the engine: takes over a reference of the caller.
     Var var;
     var.state_ = state;
     return var;
@@ -45,7 +45,7 @@ class Var {
   detail::VarState* state_ = nullptr;
 };
 
-// An element of a VarList: { a, b.var() } converts to these.
+// An element of a VarList: the vars and arrays in `.read = {a, b.var()}` convert to it.
 struct VarRef {
   VarRef(const Var& var) : state(var.state()) {}
   detail::VarState* state;

@@ -11,14 +11,14 @@ namespace heddle {
 
 class Engine;
 
-enum class VarUse : std::uint8_t { none, read, mutate };  // mutate: perhaps read too
+enum class VarUse : std::uint8_t { none, read, mutate };  // mutate: the op may read the data too
 
 // The access to var that the calling thread's op has declared: the innermost op of var's engine, inside a
 // graph's launch the op of the graph. none: it has declared no access, or the thread is in no such op.
 VarUse use_by_this_op(const Var& var);
 
 // Whether all ops pushed so far that read or mutate var have ended, and no error poisons it. Any thread.
-// False also if only a wait could tell.
+// False also if that can be found out only by waiting.
 bool is_idle(const Var& var);
 
 // The address of the engine that made var; the pointer becomes null when the engine is destroyed. The

@@ -14,7 +14,7 @@ namespace {
 struct Default {
   detail::ForkMutex mutex{detail::ForkMutex::AroundEngines{}};  // guards all below
   std::optional<EngineOptions> options;
-  Engine* engine = nullptr;  // shut down at exit, never freed: arrays may be destroyed, and waited for, later
+  Engine* engine = nullptr;  // never freed: arrays may be destroyed, and waited for, after it is shut down
 };
 
 Default& the_default() {
@@ -27,13 +27,13 @@ struct AtExit {
     Default& state = the_default();
     std::unique_lock guard(state.mutex);
     Engine* engine = state.engine;
-    guard.unlock();  // unlock first: the last ops may call default_engine()
+    guard.unlock();  // unlocked before shut_down(), since the last ops may call default_engine()
     detail::this_thread_ends = true;
     engine->core().shut_down();
   }
 };
 
-// Waits for all ops before static objects are destroyed: ops may use statics that a library made after
+// Waits for all ops before static objects are destroyed, since ops may use statics that a library made after
 // AtExit, which are destroyed before it. Thread-local objects of the thread that calls exit() are destroyed
 // before all statics, and some of them before this one. So a scheduler that runs ops inside a wait must do so
 // on another thread.

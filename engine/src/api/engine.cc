@@ -22,7 +22,8 @@ VarState::VarState(EngineCore* owner) : QueueNode(OpKind::delete_var), core(owne
   core->retain();
 }
 VarState::~VarState() {
-  // In the child of a fork a thread of the parent may hold a lock of the registry for ever.
+  // In the child of a fork, another thread of the parent may have held a lock of the registry, which nothing
+  // releases.
   if (!core->forked()) core->vars.remove(*this);
   delete fences.load(std::memory_order_acquire);
   core->release();
@@ -65,7 +66,7 @@ EngineCore* make_core(const EngineOptions& options) {
   } catch (const std::system_error& error) {
     core->shut_down();
     throw Error(std::string("cannot start the watchdog's thread: ") + error.what());
-  } catch (...) {  // out of memory
+  } catch (...) {  // such as out of memory
     core->shut_down();
     throw;
   }
@@ -99,7 +100,7 @@ ErrorReport Engine::error_of(const Var& var) const {
   FailurePtr poison;
   {
     std::unique_lock lock(var.state()->lock, std::defer_lock);
-    // In the child of a fork a thread of the parent may hold the lock for ever.
+    // In the child of a fork, another thread of the parent may have held the lock, which nothing releases.
     if (!core_->forked()) lock.lock();
     poison = var.state()->poison;
   }

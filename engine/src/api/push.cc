@@ -72,7 +72,7 @@ AccessNode* merge_few(AccessNode* nodes, AccessNode* end) noexcept {
   return last;
 }
 
-// Finds repeats with a hash table of the first access to each var, open addressing.
+// Finds repeats with a hash table, with open addressing, of the first access to each var.
 AccessNode* merge_many(AccessNode* nodes, AccessNode* end) noexcept {
   const std::size_t size = std::bit_ceil(2 * static_cast<std::size_t>(end - nodes));
   // Not thread_local: another thread_local object may push after the table was destroyed. nothrow: a push
@@ -110,7 +110,7 @@ bool has_push_options(const Access& access) {
   return access.group.state || access.priority != 0 || access.bytes != 0;
 }
 
-// Out of line, as set_push_options(): most ops have no options.
+// Out of line, like set_push_options(), since most ops have no options.
 [[gnu::noinline]] void check_push_options(const Access& access, const Where& where) {
   if (access.priority >= -kMostPriority && access.priority <= kMostPriority) return;
   const CallSite site(where);

@@ -61,7 +61,7 @@ WaitOutcome wait_by_op(EngineCore* core, const Var& var, Deadline deadline, bool
   }
   released_by = state->released_by;
   // The poison is moved out, since the thread that ended the wait may still hold `state`: ErrorLog takes an
-  // error with a second reference for one that poisons a var.
+  // error that something else refers to for one that still poisons a var.
   return {true, std::move(state->poison)};
 }
 

@@ -17,7 +17,8 @@ struct WaitOutcome {
   FailurePtr poison;  // the error of the var; it counts as seen
 };
 
-// Engine::wait; with another deadline than kNever, Engine::wait_until. Throws what these throw, except for the error of the var.
+// As Engine::wait, or as Engine::wait_until with a deadline other than kNever. Throws what these throw, except for the
+// error of the var.
 WaitOutcome wait_for(EngineCore* core, const Var& var, Deadline deadline);
 
 }  // namespace heddle::detail

@@ -29,7 +29,7 @@ struct Arena::Impl {
 
 // All slots of the arena are reserved for the engine's threads, and no more threads enter than there are slots. If
 // TBB's own threads could enter, a thread that comes back could find its slot taken. TBB would then hand the thread's
-// loop to one that waits inside an op's parallel loop: ops would run on top of that op.
+// loop to one that waits inside an op's parallel loop, and ops would run on top of that op.
 //
 // In the child of a fork() there is no arena: a thread of the parent may have held one of TBB's locks, which is never
 // released in the child.

@@ -25,8 +25,8 @@ namespace heddle::detail {
 
 class IdleWorkers {
  public:
-  // The object that the calling thread alone parks on. It lives as long as this IdleWorkers: a waker touches
-  // it after the woken thread may have ended.
+  // The object that the calling thread alone parks on. It lives as long as this IdleWorkers, since a waker
+  // touches it after the woken thread may have ended.
   ParkedThread& add_thread() {
     std::lock_guard guard(mutex_);
     return threads_.emplace_back();
@@ -61,7 +61,7 @@ class IdleWorkers {
     }
   }
 
-  // Makes one of the parked threads the monitor if none is: from here on a searcher may be held up.
+  // Makes one of the parked threads the monitor if there is none. Called when a searcher may be held up.
   void need_monitor() {
     std::lock_guard guard(mutex_);
     if (monitor_ || parked_.empty()) return;
@@ -105,12 +105,13 @@ class IdleWorkers {
     if (parked_.empty() || searchers_.load(std::memory_order_seq_cst) != 0) return;
     ParkedThread& parked = unpark_last();
     parked.waker_core_ = this_core();
-    // Notifies without the lock: a thread that wakes on the waker's core runs at once, and would find it
-    // locked.
+    // Notifies without the lock, since a thread that wakes on the waker's core runs at once, and would find
+    // it locked.
     lock.unlock();
     parked.wake_.notify_one();
   }
-  // The thread counts as a searcher from here on: the next pushes wake no other one while it is on its way.
+  // From here on the thread counts as a searcher, so that the next pushes wake no other one while it is on
+  // its way.
   ParkedThread& unpark_last() {
     ParkedThread* last = parked_.back();
     parked_.pop_back();
@@ -120,7 +121,7 @@ class IdleWorkers {
     return *last;
   }
 
-  // Every push reads these; a thread that runs out of work writes them.
+  // Every push reads searchers_ and parked_count_; a thread that runs out of work writes them.
   alignas(64) std::atomic<int> searchers_{0};
   std::atomic<int> parked_count_{0};
   alignas(64) std::mutex mutex_;       // guards all below

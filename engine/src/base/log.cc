@@ -17,7 +17,7 @@ struct Log {
   std::shared_ptr<const LogFunction> function;
 };
 
-// Never destroyed: engines that static objects hold end late.
+// The log is never destroyed, since engines that static objects hold end late.
 Log& the_log() {
   static Log& immortal = *new Log;
   return immortal;

@@ -13,15 +13,15 @@ namespace heddle::detail {
 
 enum class OpKind : std::uint8_t {
   user,
-  wait,        // signals a WaitState; the thread that makes it ready runs it at once
-  delete_var,  // deletes a var whose last handle is gone; is run at once too
+  wait,        // signals a WaitState; runs at once on the thread that makes the op ready
+  delete_var,  // deletes a var whose last handle is gone; runs at once too
   epoch_end,   // submitted by wait_all: ends the epoch of the ops pushed before it
 };
 
 // A node of the queue: an op, or a var whose last handle is gone.
 struct QueueNode {
   explicit QueueNode(OpKind what) : kind(what) {}
-  std::atomic<QueueNode*> next{nullptr};  // in SubmissionQueue, later in a ReadyList
+  std::atomic<QueueNode*> next{nullptr};  // the next node in the SubmissionQueue, later in a ReadyList
   OpKind kind;
 };
 
@@ -49,8 +49,8 @@ class SubmissionQueue {
       next = first->next.load(std::memory_order_acquire);
     }
     if (!next) {
-      // The stub takes the place of the last node, unless another node was pushed meanwhile: if the stub came to lie
-      // behind a node that has not been popped, empty() would be true too early.
+      // The stub takes the place of the last node, unless another node was pushed meanwhile. If the stub came to
+      // lie behind a node that has not been popped, empty() would be true too early.
       stub_.next.store(nullptr, std::memory_order_relaxed);
       QueueNode* last = first;
       // release: a pusher that links the stub to its node sees that the stub's link was cleared.

@@ -29,7 +29,7 @@ double quota_of_v1(const std::string& group) {
 }
 
 // The smallest quota of the control group at `path` and of the groups above it. Inside a container the path may be the
-// host's, and not exist: the container's own group is then mounted at the top, which is read too.
+// host's, and not exist. The container's own group is then mounted at the top, which is read too.
 double tightest(const std::string& mount, std::string path, double (*quota_of)(const std::string&)) {
   double quota = 0;
   for (;;) {

@@ -78,13 +78,13 @@ heddle_error& static_error() {
   }();
   return immortal;
 }
-// Made at load time, while memory is available.
+// The static error is made at load time, while memory is available.
 [[maybe_unused]] const heddle_error& made_early = static_error();
 
 }  // namespace
 
-// A chain of causes may be longer than a thread's stack has room for: the causes are destroyed in a loop, not
-// recursively.
+// Destroys the causes in a loop, not recursively, since a chain of them may be longer than a thread's stack
+// has room for.
 ErrorData::~ErrorData() {
   static thread_local std::vector<heddle_error*>* left = nullptr;
   if (left) left->insert(left->end(), causes.begin(), causes.end());

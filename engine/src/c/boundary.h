@@ -45,12 +45,13 @@ ErrorPtr error_of(std::exception_ptr exception);
 ErrorPtr error_of(const ErrorReport& report);  // includes the failed op and the ops skipped because of it
 [[noreturn]] void throw_error(heddle_status code, const std::string& message);
 
-// Throws if the result of a C function is a failure. Owns `error`, which the function has left. By reference:
-// the function's call may stand in the same expression, where a value would be read before the call.
+// Throws if the result of a C function is a failure. Takes over `error`, which the function has set. `error`
+// is a reference, since the function's call may stand in the same expression, where a value could be read
+// before the call.
 void throw_if_failed(heddle_status status, heddle_error* const& error, const char* what);
 
-// Stores a new handle on the error unless `error` is null; returns the error's code. Out of memory: a static
-// error.
+// Stores a new handle on the error unless `error` is null; returns the error's code. Out of memory, it stores
+// a static error.
 heddle_status give(ErrorPtr data, heddle_error** error) noexcept;
 heddle_status give_current(heddle_error** error) noexcept;  // gives the exception that is being handled
 bool is_static(const heddle_error* error);                  // whether the error is static, so never freed

@@ -19,8 +19,8 @@ inline void call_fn(heddle_op_fn fn, void* ctx, const heddle_run* run) {
     throw_if_failed(status, error, "the op's function");
 }
 
-// Closure of an op without destroy and skipped, so that its destructor has nothing to do. For processes that
-// are not checked.
+// Closure of an op without destroy and skipped, so that its destructor has nothing to do. Only for processes
+// without HEDDLE_CHECK=1.
 struct CallFn {
   heddle_op_fn fn;
   void* ctx;
@@ -64,8 +64,8 @@ struct CallAsyncFn {
   }
 }
 
-// Converts the options of a push to an access list that is valid during the call. For processes that are not
-// checked.
+// Converts the options of a push to an access list that is valid during the call. Only for processes without
+// HEDDLE_CHECK=1.
 [[gnu::always_inline]] inline void read_options(const heddle_op_options& options, const char* call,
                                                 Access& access) {
   add_vars(access.read, options.read, options.read_count, call);

@@ -28,7 +28,7 @@ struct LiveHandles {
 
 constinit std::atomic<const AbiExtension*> added{nullptr};
 
-// Never destroyed: static objects may hold handles.
+// The registry is never destroyed, since static objects may hold handles.
 LiveHandles& live_handles() {
   static LiveHandles& immortal = *new LiveHandles;
   return immortal;

@@ -35,7 +35,7 @@ Where CallSite::of_error() noexcept {
   return Where();
 }
 
-// Comparing op_ is not enough: a thread can be in one op twice, since the op of a graph's launch stands for
+// Comparing op_ is not enough. A thread can be in one op twice, since the op of a graph's launch stands for
 // all ops of the graph.
 bool CallSite::of_innermost_op() const noexcept {
   const detail::ThreadState& now = detail::this_thread_state;

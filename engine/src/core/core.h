@@ -34,7 +34,7 @@ struct EngineCore {
   EngineCore& operator=(const EngineCore&) = delete;
 
   OpScheduler& scheduler() const { return *scheduler_; }
-  OpObserver* observer() const { return observer_.get(); }  // null: nobody observes
+  OpObserver* observer() const { return observer_.get(); }  // null: no observer
   // Both setters are called before the first op.
   void set_scheduler(std::unique_ptr<OpScheduler> scheduler) { scheduler_ = std::move(scheduler); }
   void set_observer(std::unique_ptr<OpObserver> observer) { observer_ = std::move(observer); }
@@ -49,7 +49,7 @@ struct EngineCore {
       throw_closed();
   }
   bool is_open() const { return open_.load(std::memory_order_relaxed); }
-  // This is the child of a fork, the core's threads are in the parent.
+  // Whether this is the child of a fork. The core's threads are in the parent then.
   bool forked() const { return generation_ != fork_generation(); }
 
   // The innermost op of this core that the calling thread is in; null if there is none.
@@ -60,7 +60,7 @@ struct EngineCore {
   // of the graph that runs.
   const OpNode* current_function() const;
 
-  // run.cc: a ready op is run, completed and released.
+  // The next functions are in run.cc: a ready op is run, completed and released.
   //
   // Calls op's function, or skips it if what it reads is poisoned or its group is cancelled. True: op is
   // complete and freed, and `ready` has the ops that it made ready. False: op ends later. If it is
@@ -82,7 +82,7 @@ struct EngineCore {
 
   std::atomic<Engine*> engine{nullptr};  // null once the Engine is destroyed
   const EngineOptions options;
-  const bool extra_for_all;          // every op has an OpExtra
+  const bool extra_for_all;          // whether every op has an OpExtra
   const std::uint32_t trace_number;  // number of this engine in traces
   ErrorLog errors;
   OpWaits waits;
@@ -100,7 +100,7 @@ struct EngineCore {
 
   std::unique_ptr<OpObserver> observer_;
   std::unique_ptr<OpScheduler> scheduler_;  // destroyed before the members above, which its threads use
-  alignas(64) std::atomic<std::int64_t> refs_{1};  // on another cache line than what every op reads
+  alignas(64) std::atomic<std::int64_t> refs_{1};  // apart from the cache line that every op reads
   std::atomic<bool> open_{true};
   const std::uint32_t generation_;
 };

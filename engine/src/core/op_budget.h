@@ -19,8 +19,8 @@ class OpBudget {
   OpBudget(EngineCore& core, const EngineOptions& options);
 
   // Acquires room for one op that holds so many bytes. Blocks until there is room, unless the calling thread
-  // is in an op of any engine, or in an op's work on a stream: the end of that op may be what makes room.
-  // Throws Error if the engine is shut down meanwhile. Returns null unless it blocked and is traced.
+  // is in an op of any engine, or in an op's work on a stream, since the end of that op may be what makes
+  // room. Throws Error if the engine is shut down meanwhile. Returns null unless it blocked and is traced.
   std::unique_ptr<BlockedPush> acquire(std::size_t bytes) {
     return budget_ ? acquire_bounded(bytes) : nullptr;
   }

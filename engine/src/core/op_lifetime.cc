@@ -42,7 +42,8 @@ void destroy_closure(OpNode* op) noexcept {
 
 void free_op(OpNode* op) noexcept {
   if (OpExtra* extra = op->extra) {
-    if (extra->then && !extra->holder) return;  // op is the holder, which the last launch frees
+    // later launches hold the vars through op; the last one frees it
+    if (extra->then && !extra->holder) return;
     if (extra->holder && !extra->then) {
       extra->holder->extra->then = nullptr;
       free_op(extra->holder);

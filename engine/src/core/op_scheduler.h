@@ -32,7 +32,7 @@ class OpScheduler {
   // As wait(), until `deadline` at the latest. False: the wait was given up.
   virtual bool wait_until(OpNode* wait_op, Deadline deadline) = 0;
   virtual void wait_all() = 0;  // blocks until every op pushed so far and what those push is done
-  // Called on any thread when an op of this epoch has completed outside of this scheduler's calls of
+  // Called on any thread when an op of `epoch` has completed outside of this scheduler's calls of
   // EngineCore::run(). `ready` has the ops that it made ready.
   virtual void completed_elsewhere(std::uint8_t epoch, ReadyList& ready) noexcept = 0;
   virtual void drop(VarState& var) noexcept;  // deletes var, whose last handle is gone
@@ -41,7 +41,7 @@ class OpScheduler {
   virtual bool all_entered() noexcept { return false; }
   // In the child of a fork: whether ops on var were pushed and not yet entered.
   virtual bool has_submitted(const VarState&) const { return false; }
-  // After wait_all: no op is pushed any more. Ends the threads of the scheduler.
+  // Called after wait_all, when no op is pushed any more. Ends the threads of the scheduler.
   virtual void stop() noexcept = 0;
   virtual int workers() const { return 1; }
 
@@ -52,7 +52,7 @@ class OpScheduler {
   virtual bool has_pending() { return in_flight() > 0; }
   virtual void visit_pending(Pending&) {}
 
-  // Called by StreamOps when op was issued: its vars may be released.
+  // Called by StreamOps when op was issued, and its vars may be released.
   virtual void issued(OpNode* op) noexcept = 0;
   // Called on any thread when the work that op enqueued on its stream is done. Frees op.
   virtual void stream_work_done(OpNode* op) noexcept = 0;
@@ -66,7 +66,7 @@ class OpScheduler {
 
   // The worker number that the calling thread has now; -1 if it may not start another op.
   virtual int worker_now() const { return 0; }
-  // Whether the calling thread may run any op: not while it waits for something.
+  // Whether the calling thread may run any op. It may not while it waits for something.
   virtual bool runs_anything() const { return true; }
   // Called by an op that has work for other threads.
   virtual void expect_help() {}
@@ -77,19 +77,19 @@ class OpScheduler {
 
   // Waits until the budget has room for an op that holds so many bytes, and acquires it.
   virtual void await_budget(Budget& budget, std::size_t bytes);
-  virtual void budget_released() noexcept {}  // a failed push has released room (not the end of an op)
+  virtual void budget_released() noexcept {}  // a push has failed and released its room (no op has ended)
 
   // Called by EngineCore::run() and what follows it.
-  // op has completed and its closure is destroyed: releases its vars with `failure` on those that it mutates, and frees it.
-  // Resets `failure` before op counts as completed: ErrorLog takes an error with a second reference for one that poisons a
-  // var.
+  // op has completed and its closure is destroyed: releases its vars with `failure` on those that it mutates, and frees
+  // it. Resets `failure` before op counts as completed: ErrorLog takes an error that something else refers to for one
+  // that still poisons a var.
   virtual void release_op(OpNode* op, FailurePtr&& failure, ReadyList& ready) noexcept;
   // Called when a user's op with a priority, or an immediate one, is ready: appends it to `ready`, starts it
   // or queues it.
   virtual void made_ready(OpNode* op, ReadyList& ready) noexcept { ready.push_back(op); }
 
  protected:
-  EngineCore& core_;  // owns this
+  EngineCore& core_;  // the core that owns this scheduler
 };
 
 void (*interrupt_check())();  // the calling thread's check; null: none

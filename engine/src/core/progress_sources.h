@@ -20,8 +20,8 @@ class ProgressSources {
     any_.store(true, std::memory_order_release);
   }
   bool any() const { return any_.load(std::memory_order_acquire); }
-  // Calls the sources without the mutex, since a source may take long, and holds one source at a time: it may
-  // wait for the end of another one.
+  // Calls the sources without the mutex, since a source may take long. Holds one source at a time, since a
+  // source may wait for the end of another one.
   void progress_until(const Var& var, const std::atomic<std::uint32_t>& over) {
     std::vector<std::weak_ptr<ProgressSource>> all;
     {
@@ -35,7 +35,7 @@ class ProgressSources {
   }
 
  private:
-  std::atomic<bool> any_{false};  // most engines have none, and pay for one load
+  std::atomic<bool> any_{false};  // whether there are sources: most engines have none
   std::mutex mutex_;              // guards sources_; nothing is locked under it
   std::vector<std::weak_ptr<ProgressSource>> sources_;
 };

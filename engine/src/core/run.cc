@@ -17,7 +17,7 @@ std::exception_ptr call(OpNode* op, int worker) noexcept {
   return nullptr;
 }
 
-// Recorded when the op starts: only now it has a sequence number.
+// Called when the op starts, since only then it has a sequence number.
 void trace_blocked_push(OpNode& op, std::uint32_t engine) noexcept {
   const std::unique_ptr<BlockedPush> push = std::move(op.extra->blocked);
   if (!trace::on()) return;
@@ -36,7 +36,7 @@ bool touches_poison(const OpNode& op) {
 }  // namespace
 
 FailurePtr EngineCore::skip_reason(const OpNode& op) {
-  // A launch has the accesses of all ops of its graph, and each of them checks what it reads itself.
+  // A launch has the accesses of all ops of its graph. Each of these ops checks what it reads itself.
   const bool launch = op.extra && op.extra->graph;
   if (FailurePtr cause = launch ? nullptr : stream_ops.failure_of_reads(op)) {
     return ErrorLog::skipped(op, std::move(cause));

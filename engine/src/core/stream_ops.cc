@@ -58,7 +58,7 @@ void absorb_fences(const OpNode& op) {
     FenceSet* fences = access.mutates ? fences_of(access) : nullptr;
     if (!fences) continue;
     if (FailurePtr failure = fences->failure()) {
-      std::lock_guard guard(access.var->lock);  // error_of reads it at any time
+      std::lock_guard guard(access.var->lock);  // error_of() reads the poison at any time
       access.var->poison.swap(failure);
     }
     fences->clear();
@@ -163,7 +163,7 @@ void StreamOps::complete_unissued(OpNode* op, FailurePtr&& failure) noexcept {
 }
 
 // A thread that waits inside an op issues only op itself. The ops behind it at the gate might take long, or
-// need a lock that the thread holds, so other threads resume them.
+// need a lock that the thread holds, so other threads issue them.
 void StreamOps::issue_in_turn(OpNode* op, int worker) noexcept {
   StreamLane& lane = *op->extra->on;
   if (!lane.gate.enter(op)) return;
@@ -186,7 +186,8 @@ void StreamOps::issue(OpNode* op, int worker) noexcept {
   std::vector<Dependency> after = fences_before(*op);
   const bool lost = is_lost(*op);
   if ((lost || !lane.issuer.can_wait_for(after)) && !all_done(after)) return defer(op, std::move(after));
-  // The reason is read again, since a deadline may have been moved, and only once.
+  // The reason is asked for again, since a deadline may have been moved meanwhile. It is asked for only once
+  // more.
   if (FailurePtr failure = lost ? core_.skip_reason(*op) : nullptr)
     return complete_unissued(op, std::move(failure));
   Fence fence;
@@ -201,7 +202,7 @@ void StreamOps::issue(OpNode* op, int worker) noexcept {
           op->table->run(closure_of(op), context, op);
         },
         [this, op, start](std::exception_ptr own, const std::vector<FailurePtr>& inherited) {
-          if (start) [[unlikely]]  // recorded here: later ops may begin as soon as the fence is done
+          if (start) [[unlikely]]  // recorded first: later ops may begin as soon as the fence is done
             op->extra->on->trace_done(*op, core_.trace_number, start);
           return outcome(op, std::move(own), inherited);
         });
@@ -211,7 +212,8 @@ void StreamOps::issue(OpNode* op, int worker) noexcept {
       complete_unissued(op, failure ? std::move(failure) : core_.errors.failed(*op, error));
     });
   }
-  // Releases the failures: ErrorLog takes an error with a second reference for one that poisons a var.
+  // Releases the references to failures in `after`: ErrorLog takes every error that something else refers to
+  // for one that still poisons a var.
   after.clear();
   if (start) [[unlikely]] {
     trace::TraceOp what = traced(*op, core_.trace_number);
@@ -228,7 +230,8 @@ void StreamOps::issue(OpNode* op, int worker) noexcept {
   });
 }
 
-// If what op read has failed, op would not have run in a serial program: then its own exception does not count.
+// If what op read has failed, its own exception does not count, since op would not have run in a serial
+// program.
 FailurePtr StreamOps::outcome(OpNode* op, std::exception_ptr own,
                               const std::vector<FailurePtr>& inherited) noexcept {
   FailurePtr failure;
@@ -257,7 +260,7 @@ void StreamOps::announce_after(FenceSet& fences, const std::shared_ptr<WaitState
     for (const Fence& write : writes) {
       if (write->failure()) state->poison = write->failure();
     }
-    writes.clear();  // from now on only the waiter holds the failure
+    writes.clear();  // so that only the waiter holds the failure
     announce(*state);
     core_.scheduler().wake_waiters();
   });

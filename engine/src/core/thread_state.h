@@ -36,8 +36,8 @@ class InsideOp {
 extern constinit thread_local std::uint32_t this_thread_blocked;
 
 // Whether the thread_local objects of the calling thread are being destroyed: the thread ends or has called
-// exit(), which destroys them before static objects. Only set for threads that have called note_thread_end():
-// those that run ops do.
+// exit(), which destroys them before static objects. Set only for threads that have called note_thread_end(),
+// as all threads that run ops do.
 extern constinit thread_local bool this_thread_ends;
 void note_thread_end();
 

@@ -37,7 +37,7 @@ const char* declared(const OpNode& op, const VarState& var) {
 }
 
 bool change_in_flight(VarState& var) {
-  if (var.core->forked()) return false;  // a thread of the parent may hold the lock
+  if (var.core->forked()) return false;  // another thread of the parent may have kept the lock
   var.core->scheduler().enter_submitted();
   std::lock_guard guard(var.lock);
   if (var.writer) return true;
@@ -90,7 +90,7 @@ void Record::check_access(const Var& var, AccessKind touch,
     const bool made_here = op == maker_ && op->sequence == maker_sequence_;
     if (!made_here) fail(*op, declaration.data(), touch, describe());
   }
-  if (InStreamWork::here()) return;  // which op the stream's work belongs to is not known
+  if (InStreamWork::here()) return;  // it is not known to which op the stream's work belongs
   if (pusher_.load(std::memory_order_relaxed) != this_thread() || !change_in_flight(*var.state())) return;
   throw UndeclaredAccess(describe() + " was touched (" + name_of(touch) +
                          ") while an op that changes it is in flight; wait for it first");

@@ -13,8 +13,8 @@
 namespace heddle::detail {
 namespace {
 
-// Bounds of a copy: ops of each state, those pushed first, and accesses of each queue. They also bound how
-// long a lock is held.
+// The most ops of each state that a copy has (those pushed first), and the most accesses of each queue. They
+// also bound how long a lock is held.
 constexpr std::size_t kMostOps = 100;
 constexpr std::size_t kMostQueued = 100;
 constexpr std::uint32_t kMostReads = 1024;
@@ -33,8 +33,9 @@ bool half_done(const OpNode& op) {
   return op.table && op.table->async && op.extra->parts.load(std::memory_order_relaxed) == 1;
 }
 
-// Launches of a graph that pass their vars on hold them as one op, whose sequence is changed to that of the
-// launch that runs: hence the atomic load.
+// When a launch of a graph passes its vars on to the next launch, the first launch's op stays the one that
+// holds them, and its sequence becomes that of the launch that runs (hand_over() in run.cc). So the sequence
+// is read atomically.
 std::uint64_t number_of(const OpNode& op) {
   return std::atomic_ref(const_cast<std::uint64_t&>(op.sequence)).load(std::memory_order_relaxed);
 }
@@ -106,8 +107,7 @@ std::string escaped(const std::string& text) {
 
 }  // namespace
 
-// waits.mutex: while it is held, no wait inside an op is given up, so that an op whose wait is read cannot
-// end.
+// Holds waits.mutex: meanwhile no wait inside an op is given up, so that an op whose wait is read cannot end.
 Pending::Pending(EngineCore& core) : forked_(core.forked()) {
   if (forked_) return;
   core.scheduler().visit_pending(*this);
@@ -207,7 +207,7 @@ void Pending::add_causes(std::map<std::uint64_t, Causes>& causes, const VarState
   std::vector<PendingAccess> readers = readers_of(id, var);
   const auto unnamed = var.readers - static_cast<std::int32_t>(readers.size());
   std::optional<PendingAccess> writer = var.writer;
-  bool granted = true;  // whether `readers` are granted, not queued
+  bool granted = true;  // true: `readers` are granted; false: they are queued
   for (const PendingAccess& access : var.queue) {
     Causes& of = causes[access.sequence];
     if (!access.mutates || (readers.empty() && writer)) {

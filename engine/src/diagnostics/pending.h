@@ -86,7 +86,7 @@ class Pending {
   std::size_t more() const;
 
   std::map<std::uint64_t, PendingOp> ops_;  // keyed by sequence
-  std::vector<PendingOp> submitted_;        // not entered yet, so without a sequence number
+  std::vector<PendingOp> submitted_;        // ops that are not entered yet, and so have no sequence number
   std::map<const VarState*, PendingVar> vars_;
   std::set<const VarState*> written_by_streams_;
   std::map<PendingState, std::size_t> seen_;

@@ -22,12 +22,12 @@ class StallTimer {
   explicit StallTimer(Time limit) : limit_(limit), next_(limit) {}
   // Call it at intervals. `ended` counts the ops that have ended.
   bool due(Time now, std::uint64_t ended, bool in_flight);
-  Time stalled() const { return stalled_; }  // how long no op has ended, at the last call of due()
+  Time stalled() const { return stalled_; }  // the time for which no op had ended at the last call of due()
 
  private:
   const Time limit_;
   Time next_;      // stalled time at which the next report is due
-  Time since_{0};  // the last time that an op had ended, or none was in flight
+  Time since_{0};  // the last time at which an op had ended or none was in flight
   Time stalled_{0};
   std::uint64_t ended_ = 0;
   bool asked_ = false;

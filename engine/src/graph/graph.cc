@@ -19,8 +19,8 @@ struct Recorder {
   // Which of the ops recorded so far use a var.
   struct Use {
     std::size_t access;                  // index of the var's access in graph->accesses
-    std::int64_t writer = -1;            // the last op that mutates it; -1: none
-    std::vector<std::uint32_t> readers;  // ops that have read it since
+    std::int64_t writer = -1;            // the last op that mutates the var; -1: none
+    std::vector<std::uint32_t> readers;  // ops that read the var after `writer`
   };
   std::shared_ptr<GraphState> graph;
   std::unordered_map<VarState*, Use> uses;
@@ -52,7 +52,7 @@ Recorder::Use& Recorder::use_of(const AccessNode& access) {
 void Recorder::add_edge(std::int64_t from, std::uint32_t to) {
   if (from < 0) return;
   std::vector<std::uint32_t>& next = next_ops[static_cast<std::size_t>(from)];
-  if (!next.empty() && next.back() == to) return;  // added before: the two ops share another var
+  if (!next.empty() && next.back() == to) return;  // added before, because the two ops share another var too
   next.push_back(to);
   ++graph->before[to];
   depths[to] = std::max(depths[to], depths[static_cast<std::size_t>(from)] + 1);
@@ -65,7 +65,7 @@ void Recorder::follow(std::uint32_t op, const AccessNode& access) {
     use.readers.push_back(op);
     return;
   }
-  if (use.readers.empty()) add_edge(use.writer, op);  // else the readers come after the writer
+  if (use.readers.empty()) add_edge(use.writer, op);  // if there are readers, they come after the writer
   for (const std::uint32_t reader : use.readers) add_edge(reader, op);
   use.readers.clear();
   use.writer = op;
@@ -118,7 +118,7 @@ std::shared_ptr<GraphState> Capture::finish() {
   return std::move(recorder_->graph);
 }
 
-// The graph's own var, which every launch mutates: two launches never overlap.
+// The graph's own var, which every launch mutates, so that two launches never overlap.
 GraphState::GraphState(EngineCore* of, const char* graph_name, std::source_location captured)
     : core(of), name(graph_name), where(captured) {
   core->retain();

@@ -24,13 +24,13 @@ bool is_async(const OpNode& op) { return op.table && op.table->async; }
 
 void retain(GraphRun& run) noexcept { run.refs.fetch_add(1, std::memory_order_relaxed); }
 
-// Sets the poison of op's vars, as release_accesses() does for other ops. The lock is for error_of: the
-// launch holds all the vars, so that no op waits for them.
+// Sets the poison of op's vars, as release_accesses() does for other ops. The lock is needed for error_of()
+// only: the launch holds all the vars, so that no op touches them.
 void set_poison(const OpNode& op, const FailurePtr& failure) noexcept {
   for (std::uint32_t i = 0; i < op.access_count; ++i) {
     const AccessNode& access = op.accesses()[i];
     if (!access.mutates) continue;
-    FailurePtr old = failure;  // freed outside the lock
+    FailurePtr old = failure;  // `old` is freed outside the lock
     std::lock_guard guard(access.var->lock);
     old.swap(access.var->poison);
   }
@@ -52,7 +52,7 @@ void complete_op(GraphRun& run, OpNode& op, std::exception_ptr thrown) noexcept 
 
 std::exception_ptr call_untraced(const GraphOp& op, std::uint64_t sequence, int worker) noexcept {
   RunContext context{op.name, worker, sequence};
-  // Valid until the next op: InsideOp, around the launch or the helper task, resets it.
+  // graph_op is valid until the next op. InsideOp, around the launch or the helper task, resets it.
   this_thread_state.graph_op = op.node;
   try {
     op.run(op.closure, context, op.node);
@@ -65,7 +65,7 @@ std::exception_ptr call_untraced(const GraphOp& op, std::uint64_t sequence, int 
 std::exception_ptr call_op(const GraphRun& run, const GraphOp& op, std::uint64_t sequence,
                            int worker) noexcept {
   if (!trace::on()) return call_untraced(op, sequence, worker);
-  op.node->sequence = sequence;  // named by waits inside the op
+  op.node->sequence = sequence;  // waits inside the op name the sequence
   const std::uint32_t engine = run.graph->core->trace_number;
   const trace::Tick start = trace::now();
   std::exception_ptr thrown = call_untraced(op, sequence, worker);
@@ -250,7 +250,7 @@ void run_parallel(GraphRun& run, int worker) noexcept {
 
 struct HelperTask {
   GraphRun* run;
-  std::uint32_t from;  // serial mode: the op to continue with; parallel mode: kNone
+  std::uint32_t from;  // serial mode: index of the op to continue with; parallel mode: kNone
 
   static void help(void* self, RunContext& context, OpNode*) {
     const HelperTask task = *static_cast<HelperTask*>(self);
@@ -277,7 +277,7 @@ struct HelperTask {
 };
 
 void submit_helper_task(GraphRun& run, std::uint32_t from) noexcept {
-  EngineCore* core = run.core;  // not run.graph->core: the graph may be freed
+  EngineCore* core = run.core;  // not from run.graph, which may be freed by now
   core->scheduler().expect_help();
   core->budget.acquire_anyway(0);
   OpNode* op = allocate_op(core, 0, sizeof(HelperTask), false);
@@ -360,7 +360,7 @@ void graph_op_completed(OpNode* op, std::exception_ptr thrown) noexcept {
   GraphState& graph = *run.graph;
   complete_op(run, *op, std::move(thrown));
   if (graph.core->options.scheduler == Scheduler::naive) {
-    retain(run);  // the launch may end as soon as `left` decreases
+    retain(run);  // holds a reference for this thread: the launch may end as soon as `left` decreases
     // seq_cst: notify_all() looks for waiters next, and a waiter reads `left` after it was counted.
     run.left.fetch_sub(1, std::memory_order_seq_cst);
     run.left.notify_all();
@@ -375,10 +375,10 @@ void graph_op_completed(OpNode* op, std::exception_ptr thrown) noexcept {
 }
 
 // Short ops are run by one thread, long ones by all. In between the faster mode is chosen, and the other mode
-// is tried again, soon at first: the first launch finds cold caches.
+// is tried again, soon at first, since the first launch finds cold caches.
 bool ModeTuner::serial() {
-  constexpr double kShortOp = 300, kLongOp = 10'000;  // nanoseconds
-  constexpr std::uint32_t kRarely = 64;               // launches
+  constexpr double kShortOp = 300, kLongOp = 10'000;  // nanoseconds per op
+  constexpr std::uint32_t kRarely = 64;               // launches between two trials of the other mode
   if (busy_ == kUnknown) return false;                // the first launch: ops may take seconds
   if (busy_ > kLongOp) return false;
   if (serial_ == kUnknown) return true;
@@ -391,7 +391,8 @@ bool ModeTuner::serial() {
   return !serial_is_better;
 }
 
-// Other load on the machine can only make a launch longer: so a shorter time counts at once, a longer one slowly.
+// Other load on the machine can only make a launch longer: so a shorter time replaces the old one at once, a
+// longer one is averaged in.
 void ModeTuner::completed(bool was_serial, double wall, double busy) {
   double& known = was_serial ? serial_ : parallel_;
   known = known == kUnknown || wall < known ? wall : known + (wall - known) / 8;

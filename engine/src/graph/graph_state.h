@@ -35,14 +35,14 @@ struct GraphOp {
 class ModeTuner {
  public:
   bool serial();
-  // Both times in nanoseconds per op; busy: sum over all threads.
+  // `wall` and `busy` in nanoseconds per op. `busy` is the sum over all threads.
   void completed(bool was_serial, double wall, double busy);
 
  private:
   static constexpr double kUnknown = -1;
-  double serial_ = kUnknown, parallel_ = kUnknown;  // wall time per op of a launch in each mode
+  double serial_ = kUnknown, parallel_ = kUnknown;  // nanoseconds per op of a launch in each mode
   double busy_ = kUnknown;
-  std::uint32_t launches_ = 0;     // launches since the other mode was tried
+  std::uint32_t launches_ = 0;     // number of launches since the other mode was tried
   std::uint32_t until_probe_ = 1;  // launches after which the other mode is tried again
 };
 
@@ -53,7 +53,7 @@ struct GraphState {
   GraphState& operator=(const GraphState&) = delete;
   std::uint32_t size() const { return static_cast<std::uint32_t>(ops.size()); }
 
-  EngineCore* const core;  // holds a reference
+  EngineCore* const core;  // the graph holds a reference on the core
   const char* const name;
   const std::source_location where;
   std::vector<GraphOp> ops;
@@ -61,7 +61,7 @@ struct GraphState {
   std::vector<AccessNode> accesses;
   // Op i is followed by the ops next_ops[first_next[i] .. first_next[i + 1]].
   std::vector<std::uint32_t> next_ops, first_next;
-  std::vector<std::uint32_t> before;  // number of ops that each op directly follows
+  std::vector<std::uint32_t> before;  // for each op: the number of ops that it directly follows
   bool async = false;                 // whether there are asynchronous ops
   bool chain = false;                 // whether no two ops can run at once
   std::vector<std::shared_ptr<SlotCell>> slots;
@@ -72,19 +72,20 @@ struct GraphState {
   OpNode* last = nullptr;        // the launch entered last, if it has not ended
   std::uint64_t after_last = 0;  // the sequence number that follows those of the launch entered last
 
-  // The rest belongs to the launch that runs: two launches never overlap.
+  // The members below belong to the launch that runs. Two launches never overlap.
   ModeTuner mode_tuner;
   std::unique_ptr<std::atomic<std::uint32_t>[]> waiting;
   std::vector<std::uint32_t> ready;  // guarded by the launch's lock
 };
 
-// One launch. Helper tasks hold references: they may start when the launch has ended and the graph is gone.
+// One launch. Helper tasks hold references, since they may start when the launch has ended and the graph is
+// gone.
 struct GraphRun {
   std::atomic<std::int64_t> refs{1};
   GraphState* graph = nullptr;
   EngineCore* core = nullptr;
-  OpNode* op = nullptr;     // the launch's op of the engine
-  std::uint64_t first = 0;  // the sequence number of the first op
+  OpNode* op = nullptr;     // the op of the engine that stands for this launch
+  std::uint64_t first = 0;  // the sequence number of the graph's first op in this launch
   // Whether a var is poisoned, there are asynchronous ops, or the access checker is on.
   std::atomic<bool> check_errors{false};
   bool serial = false;
@@ -94,8 +95,8 @@ struct GraphRun {
   std::atomic<std::uint32_t> left{0};       // ops that have not ended
   std::unique_ptr<std::mt19937_64> random;  // scheduler fuzz: picks the next op
 
-  SpinLock lock;           // guards all below, and graph->ready
-  bool open = false;       // whether ops are left
+  SpinLock lock;           // guards all members below, and graph->ready
+  bool open = false;       // whether ops of the launch are left to run
   int active_threads = 0;  // threads that run ops of the launch
   int queued_helpers = 0;  // helper tasks that no worker has started yet
 };

@@ -36,7 +36,7 @@ bool Budget::fits(std::size_t bytes) noexcept {
 bool Budget::try_acquire(std::size_t bytes) noexcept {
   if (waiting_.load(std::memory_order_seq_cst) > 0) return false;
   if (fits(bytes)) return true;
-  wake_first();  // it may have found no room while fits() held half of what it needs
+  wake_first();  // the first waiting thread may have missed room that fits() held for a moment
   return false;
 }
 
@@ -71,7 +71,7 @@ bool Budget::has_batch() const noexcept {
   return has_room(max_ops_, ops_) && has_room(max_bytes_, bytes_);
 }
 
-// seq_cst: as for waiting_ in budget.h, with the end of the nap as step (1).
+// seq_cst for the reason that budget.h gives for waiting_; the end of the nap is step (1).
 void Budget::nap(std::condition_variable& wake, std::unique_lock<std::mutex>& lock) {
   napping_.store(true, std::memory_order_seq_cst);
   if (!has_batch()) wait_briefly(wake, lock);

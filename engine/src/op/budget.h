@@ -24,12 +24,12 @@ namespace heddle::detail {
 class Budget {
  public:
   static constexpr std::uint64_t kNoOp = ~std::uint64_t{0};
-  // 0: unbounded.
+  // 0: there is no such bound.
   Budget(std::size_t max_ops, std::size_t max_bytes) : max_ops_(max_ops), max_bytes_(max_bytes) {}
 
-  // All acquire room for one op that holds so many bytes. An op that holds more than the bound has room when
-  // no other op holds any.
-  bool try_acquire(std::size_t bytes) noexcept;  // false also while other threads wait
+  // The next four functions acquire room for one op that holds so many bytes. An op that holds more than the
+  // bound has room when no other op holds any.
+  bool try_acquire(std::size_t bytes) noexcept;  // false also while other threads wait for room
   void acquire(std::size_t bytes);               // waits for room
   // As acquire(), but calls check() every 50 ms while it waits, without a lock; check's exception ends the
   // wait.
@@ -44,7 +44,7 @@ class Budget {
   bool fits(std::size_t bytes) noexcept;
   bool add_op() noexcept;
   bool add_bytes(std::size_t bytes) noexcept;
-  bool has_batch() const noexcept;  // room for a quarter of the bound, or of bounds below 4 for any op
+  bool has_batch() const noexcept;  // whether a quarter of the bound is free; for a bound below 4, any room
   void nap(std::condition_variable& wake, std::unique_lock<std::mutex>& lock);
   static void wait_briefly(std::condition_variable& wake, std::unique_lock<std::mutex>& lock);
   void wake_first() noexcept;
@@ -56,7 +56,8 @@ class Budget {
   std::atomic<int> waiting_{0};                 // size of queue_
   std::atomic<bool> napping_{false};            // whether the first waiting thread naps
   alignas(64) std::mutex mutex_;                // guards queue_
-  std::deque<std::condition_variable*> queue_;  // one of each waiting thread; only the first thread tries
+  std::deque<std::condition_variable*> queue_;  // the condition variable of each waiting thread; only the
+                                                // first thread tries to get room
 };
 
 }  // namespace heddle::detail

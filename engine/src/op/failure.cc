@@ -11,7 +11,7 @@ namespace heddle::detail {
 namespace {
 
 std::string site(const char* name, const std::source_location& where) {
-  if (where.line() == 0) return name;  // pushed by a language that does not know its lines
+  if (where.line() == 0) return name;  // the language that pushed the op does not know its lines
   return std::string(name) + " at " + where.file_name() + ":" + std::to_string(where.line());
 }
 
@@ -20,7 +20,8 @@ ErrorReport describe_root(const FailureRoot& root) { return {root.exception, roo
 // Bounds the memory that errors take in a program that never waits for them.
 constexpr std::size_t kMostUnseen = 1000;
 
-// A Failure that this thread frees leaves its cause here, for a loop to free; null: it frees the cause itself.
+// When this thread frees a Failure, that stores its cause in *left_over, for a loop to free. Null: the Failure
+// frees its cause itself.
 constinit thread_local FailurePtr* left_over = nullptr;
 
 }  // namespace
@@ -28,8 +29,9 @@ constinit thread_local FailurePtr* left_over = nullptr;
 Failure::Failure(std::shared_ptr<FailureRoot> of, FailurePtr because, const OpNode& op)
     : root(std::move(of)), cause(std::move(because)), name(op.name), where(op.where), sequence(op.sequence) {}
 
-// A cause is freed by a loop, not recursively: it leaves its own cause in `left_over`. Nothing is taken out of a Failure
-// that another thread may still read: use_count() == 1 would not tell, since it does not wait for the last reader.
+// A cause is freed by a loop, not recursively, and leaves its own cause in `left_over`. Nothing is taken out of a
+// Failure that another thread may still read: use_count() == 1 would not tell, since it does not wait for the last
+// reader.
 Failure::~Failure() {
   if (FailurePtr* to = std::exchange(left_over, nullptr)) {
     *to = std::move(cause);

@@ -29,7 +29,7 @@ struct FailureRoot {
 // One step of an error's path: the failed op itself, or an op skipped because of `cause`.
 struct Failure {
   Failure(std::shared_ptr<FailureRoot> of, FailurePtr because, const OpNode& op);
-  ~Failure();  // not recursive: a path may be as long as the program
+  ~Failure();  // frees the causes in a loop, not recursively: a path may be as long as the program
   Failure(const Failure&) = delete;
   Failure& operator=(const Failure&) = delete;
 
@@ -58,15 +58,15 @@ class ErrorLog {
     std::vector<ErrorReport> kept;
     std::size_t more = 0;
   };
-  // `seen`: no wait_all needs to report it.
+  // `seen`: no wait_all has to report the error.
   FailurePtr failed(const OpNode& op, std::exception_ptr exception, bool seen = false);
   static FailurePtr skipped(const OpNode& op, FailurePtr cause);
-  Reports take_reports();      // marks them seen
-  void log_unseen() noexcept;  // writes one line to the log if there are unseen errors; marks them seen
+  Reports take_reports();      // marks the errors as seen
+  void log_unseen() noexcept;  // writes one line to the log if there are unseen errors; marks them as seen
 
  private:
   void prune_reported();
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;  // guards all members below
   std::vector<std::shared_ptr<FailureRoot>> roots_;
   std::size_t more_ = 0;  // number of unseen errors that roots_ does not have
   std::size_t forget_at_ = 64;

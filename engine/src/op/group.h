@@ -21,7 +21,7 @@ struct GroupState {
     return until != Clock::time_point::max().time_since_epoch().count() &&
            Clock::now().time_since_epoch().count() >= until;
   }
-  // False at the first call, true at all others: the error log needs one report of a group, not one of each op.
+  // False at the first call, true at all others. The error log needs one report per group, not one per op.
   bool reported() const noexcept { return reported_.exchange(true, std::memory_order_relaxed); }
   // The Cancelled with which an op fails if it would start now; null if it may start.
   std::exception_ptr cancellation() const;

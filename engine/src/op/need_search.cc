@@ -62,7 +62,7 @@ bool NeedSearch::any_follower_needed(const AccessNode& access, int depth) {
       if (next->mutates) break;
     }
   }
-  // None of these ops can end: they are queued behind `access`, whose op has not ended.
+  // None of these ops can end, since they are queued behind `access`, whose op has not ended.
   for (std::size_t i = 0; i < count; ++i) {
     if (sequence_of(*found[i]) < before_ && (mutates(*found[i]) || leads_to_wait(*found[i], depth + 1)))
       return true;

@@ -21,7 +21,7 @@ class NeedSearch {
   void leave_to_others() { left_to_others_ = true; }
   bool left_to_others() const { return left_to_others_; }
 
-  // Whether op mutates the var: no search.
+  // Whether op mutates the var. Makes no search.
   bool mutates(const OpNode& op) const;
   // Whether the wait needs op. False also where the budget does not suffice to tell. Preconditions: op is entered, and neither
   // runs nor ends during the call; so no op that comes after it can end, and its memory stays valid.
@@ -35,7 +35,7 @@ class NeedSearch {
   static constexpr int kMostFollowers = 256;  // queued accesses looked at in one wait
 
   struct Seen {
-    std::uint64_t key = 0;  // sequence + 1; 0: free
+    std::uint64_t key = 0;  // the op's sequence + 1; 0: this entry is free
     bool needed = false;
   };
   Seen& find(std::uint64_t sequence);
@@ -46,7 +46,7 @@ class NeedSearch {
   std::uint64_t before_ = kNoLimit;
   bool left_to_others_ = false;
   int seen_count_ = 0, followers_ = 0;
-  // Results hold for the whole wait: what comes after an entered op, and before the wait, does not change.
+  // Results hold for the whole wait, since the ops between an entered op and the wait do not change.
   std::array<Seen, kTable> seen_;
 };
 

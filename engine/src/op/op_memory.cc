@@ -15,7 +15,7 @@
 namespace heddle::detail {
 namespace {
 
-// Size and alignment of a chunk: an op finds its chunk by its address.
+// Size and alignment of a chunk. The address of an op gives the address of its chunk.
 constexpr std::size_t kChunkBytes = 64 * 1024;
 constexpr std::size_t kChunksPerMapping = 16;  // chunks that one mmap gets from the system
 constexpr std::size_t kMostReturns = 4;        // empty chunks that a pool keeps for itself
@@ -41,7 +41,7 @@ struct Pool {
   std::byte* end = nullptr;
   std::int64_t made = 0;                  // ops allocated in `chunk`
   std::atomic<Chunk*> returned{nullptr};  // empty chunks: any thread pushes one, the owner takes all
-  std::atomic<std::size_t> returns{0};    // about the number of chunks in `returned`
+  std::atomic<std::size_t> returns{0};    // the approximate number of chunks in `returned`
 };
 
 // Chunks that belong to no pool. Never destroyed: ops may end during static destruction.
@@ -58,7 +58,7 @@ class Reserve {
   }
   void give(Chunk* chunk) noexcept {
     std::lock_guard guard(mutex_);
-    warm_.push_back(chunk);  // does not allocate: map() has reserved room for all chunks
+    warm_.push_back(chunk);  // does not allocate, since map() has reserved room for all chunks
   }
   void trim() noexcept {
     std::lock_guard guard(mutex_);
@@ -89,7 +89,7 @@ class Reserve {
 
  private:
   void map() {
-    // One chunk more than is used, for the alignment.
+    // One chunk more than is used, so that the chunks can be aligned.
     constexpr std::size_t kBytes = (kChunksPerMapping + 1) * kChunkBytes;
     warm_.reserve(chunks_ + kChunksPerMapping);
     cold_.reserve(chunks_ + kChunksPerMapping);
@@ -102,7 +102,7 @@ class Reserve {
   }
 
   ForkMutex mutex_;                  // guards all below
-  std::vector<Chunk*> warm_, cold_;  // cold_: chunks without physical memory
+  std::vector<Chunk*> warm_, cold_;  // `cold_` has the chunks without physical memory, `warm_` the others
   std::vector<Pool*> orphans_;       // pools of threads that have ended
   std::size_t chunks_ = 0;
   std::size_t resident_ = 0;  // bytes of chunks that are not cold
@@ -136,7 +136,7 @@ struct ThreadCache {
   Pool* pool;
   Chunk* freeing;      // the chunk in which this thread frees ops
   std::int64_t freed;  // ops freed in `freeing` that are not subtracted from its balance yet
-  bool ended;          // the thread's destructors have run
+  bool ended;          // whether the thread's destructors have run
 };
 constinit thread_local ThreadCache thread_cache{};
 

@@ -15,11 +15,11 @@ void* op_allocate(std::size_t bytes);
 // At least the first `bytes` bytes of `memory` were used.
 void op_free(void* memory, std::size_t bytes, bool alone) noexcept;
 
-// Publishes the calling thread's count of freed ops, so that chunks become reusable. For when the thread
+// Publishes the calling thread's count of freed ops, so that chunks become reusable. Called when the thread
 // frees no more ops for a while.
 void op_memory_flush() noexcept;
 
-// Gives memory of empty chunks back to the system. For when the engine has been idle for a while.
+// Gives memory of empty chunks back to the system. Called when the engine has been idle for a while.
 void op_memory_trim() noexcept;
 
 // Bytes of chunks that are in use or kept for use. For tests and benchmarks.

@@ -37,7 +37,7 @@ struct BlockedPush {
 // Fields of ops that are asynchronous, waits, launches, on a stream, or pushed with options.
 struct OpExtra {
   EngineCore* core = nullptr;
-  std::atomic<std::uint32_t> parts{2};   // function and Completion of an asynchronous op, if not ended
+  std::atomic<std::uint32_t> parts{2};   // parts of an asynchronous op not ended: function, Completion
   bool dropped = false;                  // whether the Completion was destroyed unused
   std::exception_ptr thrown;             // exception out of the function
   std::exception_ptr reported;           // error passed to the Completion
@@ -50,7 +50,7 @@ struct OpExtra {
   GraphRun* launch = nullptr;            // set for an op of a graph: the launch that it runs in
   GraphState* graph = nullptr;           // set for a launch: its graph
   OpNode* then = nullptr;                // set for a launch: the next launch, which gets its vars
-  // Set for a launch with the vars of an earlier one (hand_over() in run.cc): the chain's first, freed last.
+  // Set for a launch that got its vars from another one (hand_over() in run.cc): the chain's first, freed last.
   OpNode* holder = nullptr;
   PushOptions push_options;
 };
@@ -71,14 +71,14 @@ struct OpNode : QueueNode {
   std::source_location where;
   std::uint64_t sequence = 0;
   OpExtra* extra = nullptr;
-  std::atomic<std::uint32_t> waiting{0};  // accesses not granted, +1 while the op is being entered
+  std::atomic<std::uint32_t> waiting{0};  // ungranted accesses, plus 1 while the op is being entered
   std::uint32_t closure_at = 0;           // offset of the closure from `this`
 
   AccessNode* accesses() { return reinterpret_cast<AccessNode*>(this + 1); }
   const AccessNode* accesses() const { return reinterpret_cast<const AccessNode*>(this + 1); }
   void* place() { return reinterpret_cast<std::byte*>(this) + closure_at; }
-  // For the trace: the op whose end made this one ready. By then all accesses are granted, so the first one's `next` is
-  // free to hold it.
+  // For the trace: the op whose end made this one ready. By then all accesses are granted, so the first access has room
+  // for it.
   void set_released_by(std::uint64_t by) { accesses()[0].released_by = by + 1; }
   std::uint64_t released_by() const {
     return access_count > 0 && accesses()[0].released_by ? accesses()[0].released_by - 1 : trace::kNone;
@@ -135,7 +135,7 @@ struct PreparedState {
   std::source_location where;
   std::unique_ptr<AccessNode[]> accesses;  // each holds a reference on its var
   std::uint32_t access_count = 0;
-  bool has_push_options = false;  // whether pushes need an OpExtra with push_options
+  bool has_push_options = false;  // whether each push needs an OpExtra with push_options
   PushOptions push_options;
 };
 
@@ -143,7 +143,7 @@ struct PreparedState {
 OpNode* allocate_op(EngineCore* core, std::size_t accesses, std::size_t closure_bytes, bool extra);
 void* closure_of(OpNode* op) noexcept;
 void tell_skipped(OpNode* op, const Failure& why) noexcept;  // calls the closure's skipped(), if it has one
-void destroy_closure(OpNode* op) noexcept;                   // or releases the PreparedState
-void free_op(OpNode* op) noexcept;                           // after destroy_closure
+void destroy_closure(OpNode* op) noexcept;                   // for a prepared op: releases its state
+void free_op(OpNode* op) noexcept;                           // call after destroy_closure()
 
 }  // namespace heddle::detail

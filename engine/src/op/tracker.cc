@@ -58,7 +58,7 @@ void grant_next(VarState& var, std::uint64_t by, ReadyList& ready) {
 
 void release_var(const AccessNode& access, const FailurePtr& failure, std::uint64_t by, ReadyList& ready) {
   VarState& var = *access.var;
-  FailurePtr old;  // freed outside the lock
+  FailurePtr old;  // `old` is freed outside the lock
   bool last;
   {
     std::lock_guard guard(var.lock);

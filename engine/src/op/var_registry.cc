@@ -5,7 +5,7 @@
 namespace heddle::detail {
 
 std::size_t VarRegistry::shard_of(const VarState& var) {
-  // Fibonacci hashing: allocators lay vars at regular distances.
+  // Fibonacci hashing, since allocators place vars at regular distances.
   return (reinterpret_cast<std::uintptr_t>(&var) / alignof(VarState) * 0x9E3779B97F4A7C15u) >> 60;
 }
 

@@ -27,11 +27,11 @@ class VarRegistry {
   }
 
  private:
-  // Slots, not an intrusive list of the vars: vars are on cache lines that other threads write.
+  // A table of slots rather than an intrusive list: vars are on cache lines that other threads write.
   struct alignas(64) Shard {
     SpinLock lock;  // guards all below
     std::vector<VarState*> vars;
-    std::vector<std::size_t> free;  // as large as vars, so that remove() allocates nothing
+    std::vector<std::size_t> free;  // has the capacity of `vars`, so that remove() allocates nothing
     std::size_t frees = 0;
   };
   static constexpr std::size_t kShards = 16;

@@ -25,10 +25,10 @@ struct AccessNode {
     AccessNode* next;           // next access in the var's queue
     std::uint64_t released_by;  // see OpNode::set_released_by
   };
-  bool reads;  // the op sees the old value: it is skipped if the var is poisoned
+  bool reads;  // true: the op sees the old value, and is skipped if the var is poisoned
   bool mutates;
   bool granted;               // guarded by var->lock
-  bool keeps_poison = false;  // set for a launch: the graph's ops poison the var or clear it themselves
+  bool keeps_poison = false;  // true for a launch, whose graph's ops poison or clear the var themselves
 };
 
 // Two cache lines: threads that push use the first, threads that run ops the second.
@@ -37,11 +37,11 @@ struct alignas(64) VarState : QueueNode {
   ~VarState();
 
   EngineCore* const core;
-  std::atomic<std::int64_t> refs{1};  // number of handles; queued ops need none, see delete_var()
+  std::atomic<std::int64_t> refs{1};  // number of handles; queued ops need no reference, see delete_var()
   std::size_t number = 0;             // index in the engine's VarRegistry
 
   alignas(64) SpinLock lock;  // guards all below; only a FenceSet's lock is taken while it is held
-  bool dropped = false;       // no handle is left: the op that makes it idle deletes it
+  bool dropped = false;       // true: no handle is left; the op that makes the var idle deletes it
   std::int32_t readers_running = 0;
   const AccessNode* writer = nullptr;  // the granted mutation whose op has not ended
   AccessNode* head = nullptr;          // accesses not granted yet, in push order

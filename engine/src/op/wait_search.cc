@@ -34,8 +34,8 @@ void WaitSearch::expand(OpNode& op) {
   if (op.extra && op.extra->wait) visit_waiter(*op.extra->wait);
 }
 
-// An access that mutates is waited for by all followers up to the next mutation, a read by that mutation alone. The reads
-// queued beside a read do not wait for `from_`: once they are granted they may run and be gone.
+// An access that mutates is waited for by all followers up to the next mutation, a read by that mutation alone. The
+// reads that are queued beside a read do not wait for `from_`; once they are granted, they may run and be freed.
 void WaitSearch::step() {
   if (followers_.empty()) {
     OpNode* op = ops_.back();

@@ -17,7 +17,7 @@ namespace heddle::detail {
 struct OpWaits {
   // Guards WaitState::resumes, WaitState::beneath and all below; vars' locks may be taken inside.
   std::mutex mutex;
-  std::uint64_t given_up = 0;  // how many waits have ended before the op that they waited for
+  std::uint64_t given_up = 0;  // how many waits were given up before the op that they waited for had ended
   // Call with the mutex held. From now on the op inside which the thread waited may end.
   void give_up(WaitState& state) {
     state.resumes = nullptr;
@@ -26,8 +26,8 @@ struct OpWaits {
   }
 };
 
-// Preconditions: the wait op of `target` is entered, and `from` does not end during the search. So no op that comes after
-// `from` can end, and its memory stays valid, unless a wait is given up: then the search starts again. The whole
+// Preconditions: the wait op of `target` is entered, and `from` does not end during the search. So no op that comes
+// after `from` can end, and its memory stays valid, unless a wait is given up. Then the search starts again. The whole
 // search takes time linear in the number of ops that come after `from`, so it is made in steps.
 class WaitSearch {
  public:
@@ -42,8 +42,8 @@ class WaitSearch {
   std::size_t seen() const { return seen_.size(); }  // number of ops visited
 
  private:
-  // The queued accesses that wait for `access` directly, from `next` on. What waits for those is found from their ops.
-  // `next` is valid as long as `access` mutates or is not granted.
+  // The queued accesses that wait for `access` directly, from `next` on. The accesses that wait for these are found
+  // from their ops. `next` is valid as long as `access` mutates or is not granted.
   struct Followers {
     const AccessNode* access;
     AccessNode* next;

@@ -15,7 +15,7 @@ namespace heddle::detail {
 
 struct OpNode;
 
-// When a wait is given up.
+// The time at which a wait is given up.
 using Deadline = std::chrono::steady_clock::time_point;
 inline constexpr Deadline kNever = Deadline::max();
 
@@ -31,15 +31,16 @@ struct WaitState {
   WaitState(const WaitState&) = delete;
   WaitState& operator=(const WaitState&) = delete;
 
-  // The op inside which the thread waits, if any: it cannot end before the wait. Guarded by OpWaits::mutex once the
-  // wait op is submitted.
+  // The op inside which the thread waits, if any. That op cannot end before the wait. Guarded by OpWaits::mutex
+  // once the wait op is submitted.
   OpNode* resumes = nullptr;
-  // The ops below `resumes` on that thread's stack, which end later than it. Guarded likewise.
+  // The ops below `resumes` on that thread's stack, which end later than `resumes`. Guarded by OpWaits::mutex
+  // too.
   std::vector<OpNode*> beneath;
-  bool leave_to_others = false;      // the thread that waits runs no op meanwhile
-  std::atomic<bool> entered{false};  // the wait op is queued on its var
+  bool leave_to_others = false;      // true: the waiting thread runs no ops meanwhile
+  std::atomic<bool> entered{false};  // whether the wait op is queued on its var
   std::atomic<std::uint32_t> done{0};
-  std::atomic<TimedWait*> timed_wait{nullptr};  // made by the thread that waits, when it first needs one
+  std::atomic<TimedWait*> timed_wait{nullptr};  // made by the waiting thread when it first needs one
   // The error of the var at the wait's position in push order; written before done.
   FailurePtr poison;
   // For the trace: the op whose end ended the wait, if it is known. Written before done.

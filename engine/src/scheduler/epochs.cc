@@ -40,7 +40,7 @@ bool Epochs::is_over(Epoch epoch) const {
   return deleting_[epoch].load(std::memory_order_acquire) == 0 && counts_match(epoch);
 }
 
-// The number of ended ops is read first: it never exceeds the number of entered ones.
+// The number of ended ops is read first, so that it never exceeds the number of entered ones.
 std::int64_t Epochs::in_flight() const {
   const std::uint64_t before = ended(0) + ended(1), pushed = children(0) + children(1);
   std::lock_guard guard(submissions_);

@@ -18,14 +18,14 @@ class FuzzScheduler final : public OpScheduler {
  public:
   explicit FuzzScheduler(EngineCore& core) : OpScheduler(core), random_(core.options.seed) {}
 
-  // Some pushes run a few ready ops, most run none: the pushing thread is sometimes far ahead of the ops, sometimes not.
+  // Some pushes run a few ready ops, most run none, so that the pushing thread is sometimes far ahead of the ops.
   void submit(OpNode* op) override {
     std::unique_lock lock(mutex_);
     const OpNode* parent = core_.current_op();
     op->epoch = parent ? parent->epoch : epoch_;
     if (op->kind == OpKind::user) ++unfinished_[op->epoch];
     add_ready(op, lock);
-    if (parent) notify();  // for waiting threads: the calling thread may run no ops
+    if (parent) notify();  // waiting threads have to run the op, since the calling thread may run none
     if (running_ || parent) return;
     if (random_() % 4 != 0) return;
     for (auto runs = random_() % 8; runs > 0 && act(lock); --runs) {
@@ -183,7 +183,7 @@ class FuzzScheduler final : public OpScheduler {
 
   void add_ready(OpNode* op, std::unique_lock<std::mutex>& lock) {
     op->sequence = std::exchange(sequence_, sequence_ + op->numbers());
-    const OpKind kind = op->kind;  // the op may run and be freed once it is entered
+    const OpKind kind = op->kind;  // read now: the op may run and be freed once it is entered
     if (kind == OpKind::user) ops_.enter(*op);
     if (!enter(*op)) return;
     ReadyList ready;
@@ -197,9 +197,9 @@ class FuzzScheduler final : public OpScheduler {
     add(ready);
   }
 
-  // One random choice: runs a ready op, or advances a stream. False if neither is possible. In a wait inside an op, an op that
-  // the wait needs, if one is ready, since any other op on top of the waiting one might wait for it in turn; else any op: the
-  // wait may need a side effect that the engine does not know of.
+  // One random choice: runs a ready op, or advances a stream. False if neither is possible. A wait inside an op runs an
+  // op that the wait needs, if one is ready, since any other op on top of the waiting one might wait for that one.
+  // Otherwise it runs any op: the wait may need a side effect that the engine does not know of.
   bool act(std::unique_lock<std::mutex>& lock, NeededOps* needed = nullptr) {
     const std::size_t streams = stepped();
     const std::size_t choices = ops_.ready().size() + streams;
@@ -220,8 +220,8 @@ class FuzzScheduler final : public OpScheduler {
     return all ? all->stepped() : 0;
   }
 
-  // For a while the same stream comes first: if all were advanced evenly, the work of one would never be far behind that of
-  // another. The work of a stream belongs to no op.
+  // For a while the same stream comes first, since if all were advanced evenly, the work of one would never be far
+  // behind that of another. The work of a stream belongs to no op.
   bool step(std::unique_lock<std::mutex>& lock) {
     const bool nested = std::exchange(running_, true);
     if (random_() % 32 == 0) first_stream_ = random_() % stepped();
@@ -241,7 +241,7 @@ class FuzzScheduler final : public OpScheduler {
   // Runs ops until there is room, since no other thread runs them.
   void await_budget(Budget& budget, std::size_t bytes) override {
     std::unique_lock lock(mutex_);
-    notify();  // a failed attempt of this thread may have kept another one from its room
+    notify();  // a failed attempt of this thread may have kept another one from acquiring room
     for (std::uint64_t before = notifications_; !budget.try_acquire(bytes); before = notifications_) {
       const bool acted = !running_ && act(lock);
       if (!acted && notifications_ == before)

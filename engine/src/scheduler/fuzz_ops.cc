@@ -9,7 +9,8 @@ FuzzOps::Op* FuzzOps::find(std::uint64_t op) {
   return at == ops_.end() ? nullptr : &at->second;
 }
 
-// Removes readers that have ended from time to time: a var may be read for ever and never be mutated.
+// From time to time, removes readers that have ended, since a var may be read again and again without ever
+// being mutated.
 void FuzzOps::add_reader(Use& use, std::uint64_t op) {
   if (use.readers.size() >= use.trim_at) {
     std::erase_if(use.readers, [this](std::uint64_t reader) { return !ops_.contains(reader); });

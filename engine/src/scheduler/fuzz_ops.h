@@ -1,5 +1,5 @@
-// The ops of the fuzz scheduler: which are ready, and which come before which. The queues of vars only lead from an op to those
-// behind it; here a wait inside an op finds the ops that it needs.
+// The ops of the fuzz scheduler: which are ready, and which come before others. The queues of vars only lead from an op
+// to those behind it; here a wait inside an op finds the ops that it needs.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ struct NeededOps {
   // Whether a needed op cannot end before the wait: it is the op that waits, or its function is below it on
   // the stack.
   bool suspended = false;
-  std::uint64_t inside = ~std::uint64_t{0};  // sequence number of the op that waits
-  // Op::is_called of `inside` before the wait; a launch's function may have returned.
+  std::uint64_t inside = ~std::uint64_t{0};  // sequence number of the op in which the thread waits
+  // The value of Op::is_called for `inside` before the wait. The function of a launch may have returned.
   bool was_called = false;
   std::vector<std::uint64_t> ops;    // needed ops that had not ended when the wait began
   std::vector<NeededOps*> also;      // for each of `ops`: the outer wait that needs it too, or null
@@ -55,8 +55,8 @@ class FuzzOps {
   };
   struct Use {
     std::uint64_t writer = kNoOp;        // the last op that mutates the var
-    std::vector<std::uint64_t> readers;  // ops that have read the var since then; some have ended
-    std::size_t trim_at = 64;            // size of `readers` at which ended ones are removed
+    std::vector<std::uint64_t> readers;  // ops that have read the var since `writer`; some have ended
+    std::size_t trim_at = 64;            // size of `readers` at which readers that have ended are removed
   };
   Op* find(std::uint64_t op);
   void add_reader(Use& use, std::uint64_t op);

@@ -16,9 +16,9 @@
 namespace heddle::detail {
 namespace {
 
-// One thread at a time pushes. An op that is pushed inside an op runs when the outer one has ended: that is
-// their push order. The push of an asynchronous op returns when its Completion was called: an op that only a
-// later push would complete needs another scheduler.
+// One thread at a time pushes. An op that is pushed inside an op runs when the outer one has ended, which is
+// also their push order. The push of an asynchronous op returns when its Completion was called. So this
+// scheduler cannot run a program in which only a later push leads to that call.
 class NaiveScheduler final : public OpScheduler {
  public:
   using OpScheduler::OpScheduler;
@@ -27,7 +27,7 @@ class NaiveScheduler final : public OpScheduler {
     if (core_.current_op()) return queue(op);
     std::unique_lock guard(mutex_, std::defer_lock);
     if (!InStreamWork::here()) guard.lock();
-    // In work of a stream, try_lock only: the mutex's holder may be waiting for this very work.
+    // In work of a stream only try_lock is used, since the mutex's holder may be waiting for this very work.
     while (!guard.owns_lock() && !guard.try_lock()) {
       if (nest(op)) return;
       std::this_thread::yield();
@@ -92,12 +92,12 @@ class NaiveScheduler final : public OpScheduler {
   // The ops that were pushed inside others are not counted before they run.
   std::int64_t in_flight() override { return under_way_.load(std::memory_order_relaxed); }
 
-  void issued(OpNode*) noexcept override {}  // the next op comes when this one has ended
+  void issued(OpNode*) noexcept override {}  // nothing to do: the next op runs when this one has ended
   void stream_work_done(OpNode* op) noexcept override {
     for (std::uint32_t i = 0; i < op->access_count; ++i) {
       const AccessNode& access = op->accesses()[i];
       if (!access.mutates) continue;
-      // Not null: op has added its own fence.
+      // The fences are not null, since op has added its own fence.
       FenceSet& fences = *access.var->fences.load(std::memory_order_acquire);
       FailurePtr failure = fences.failure();
       {
@@ -113,7 +113,7 @@ class NaiveScheduler final : public OpScheduler {
     core_.run(op, 0, none);
   }
 
-  // A stepped stream: its work runs inside the push, as everything does.
+  // A stepped stream, so that its work runs inside the push like everything else.
   std::unique_ptr<Stream> new_stream(Device device, Lane lane) override {
     if (device.kind != DeviceKind::cpu) return OpScheduler::new_stream(device, lane);
     return std::make_unique<HostStream>(device, lane, HostStreamOptions{.stepped = true});
@@ -190,7 +190,7 @@ class NaiveScheduler final : public OpScheduler {
         ++at;
       } else {
         nested_.erase(at);
-        run(op);  // may change nested_
+        run(op);  // run() may change nested_
         before = running_;
         at = nested_.begin();
       }

@@ -22,7 +22,7 @@ void ParallelLoop::work() noexcept {
 }
 
 bool ParallelLoop::helpers_left_soon() const {
-  // acquire, here and below: pairs with leave(); what the helpers computed is seen.
+  // acquire, here and below: pairs with leave(), so that this thread sees what the helpers computed.
   for (int spins = 0; spins < 2000; ++spins) {
     if (helpers_.load(std::memory_order_acquire) == 0) return true;
     cpu_relax();
@@ -45,7 +45,7 @@ void ParallelLoops::open(const std::shared_ptr<ParallelLoop>& loop) {
 }
 
 void ParallelLoops::close(const ParallelLoop* loop) {
-  std::shared_ptr<ParallelLoop> last;  // freed outside the lock
+  std::shared_ptr<ParallelLoop> last;  // the loop is freed outside the lock
   std::lock_guard guard(lock_);
   const auto at =
       std::find_if(loops_.begin(), loops_.end(), [&](const auto& one) { return one.get() == loop; });
@@ -61,7 +61,7 @@ std::shared_ptr<ParallelLoop> ParallelLoops::enter() {
   if (loops_.empty()) return nullptr;
   std::shared_ptr<ParallelLoop> loop = loops_.front();
   loop->helpers_.fetch_add(
-      1, std::memory_order_relaxed);  // ordered by the lock: the owner closes before it waits
+      1, std::memory_order_relaxed);  // relaxed: close() takes lock_, and the owner waits after close()
   return loop;
 }
 

@@ -34,7 +34,7 @@ class ParallelLoop {
 
  private:
   friend class ParallelLoops;
-  const OpNode* const graph_op_;  // see ThreadState
+  const OpNode* const graph_op_;  // the op of a graph that runs the loop, see ThreadState
   const std::int64_t count_, grain_;
   const Body& body_;
   std::atomic<std::int64_t> next_{0};
@@ -47,7 +47,7 @@ class ParallelLoop {
 class ParallelLoops {
  public:
   void open(const std::shared_ptr<ParallelLoop>& loop);
-  void close(const ParallelLoop* loop);   // no helper enters any more; the second call does nothing
+  void close(const ParallelLoop* loop);   // no helper enters any more; a second call does nothing
   std::shared_ptr<ParallelLoop> enter();  // joins a loop as a helper; null if there is none
   static void leave(ParallelLoop& loop);  // ends what enter() began
   bool empty() const { return open_.load(std::memory_order_seq_cst) == 0; }

@@ -1,8 +1,8 @@
-// Ready ops of a priority other than 0, in the order of their keys. Ops of priority 0 are never in here: each costs one load of
-// top_.
+// Ready ops of a priority other than 0, in the order of their keys. Ops of priority 0 are never in this queue; the
+// queue costs each of them one load of top_.
 //
-// The key of an op is its sequence, less kAgeing for each step of its priority: the op runs as if it were an op of priority 0
-// with that sequence. So it overtakes a bounded number of ops, or is overtaken by as many, and none starves.
+// The key of an op is its sequence, less kAgeing for each step of its priority: the op runs as if it were an op of
+// priority 0 with that sequence. So it overtakes a bounded number of ops, or is overtaken by as many, and none starves.
 #pragma once
 
 #include <algorithm>
@@ -42,8 +42,8 @@ class alignas(64) PriorityQueue {
     publish();
   }
 
-  // Whether an op should run, or a submission be entered, before an op of that sequence. kNothing: whether at
-  // all.
+  // Whether an op of the queue should run, or a submission be entered, before an op of that sequence.
+  // kNothing: before anything.
   bool before(std::uint64_t sequence) const {
     return top_.load(std::memory_order_relaxed) < static_cast<std::int64_t>(sequence);
   }
@@ -65,7 +65,8 @@ class alignas(64) PriorityQueue {
   struct Entry {
     std::int64_t key;
     OpNode* op;
-    // Reversed: std::push_heap keeps the largest entry on top, which is to be the smallest key.
+    // The order is reversed, since std::push_heap keeps the largest entry on top, which is to be the smallest
+    // key.
     bool operator<(const Entry& other) const {
       return key != other.key ? key > other.key : op->sequence > other.op->sequence;
     }

@@ -25,7 +25,7 @@ void ThreadPool::thread_blocks() {
   try {
     threads_.emplace_back(work_);
   } catch (const std::exception& error) {                      // no thread, or no memory for one
-    if (static_cast<int>(threads_.size()) > blocked_) return;  // the other threads do all the work
+    if (static_cast<int>(threads_.size()) > blocked_) return;  // the threads that exist do all the work
     --blocked_;
     throw Error("a wait inside an op needs a thread to work meanwhile, and " +
                 std::to_string(threads_.size()) + " threads are the most there can be: " + error.what());
@@ -40,7 +40,8 @@ void ThreadPool::thread_resumes() noexcept {
 WorkerSlot* ThreadPool::await_slot(const std::function<std::uint64_t()>& ended) noexcept {
   constexpr auto kWhile = std::chrono::milliseconds(20);
   std::unique_lock lock(mutex_);
-  // seq_cst: either we find the slot that is released just now, or its holder sees that we wait.
+  // seq_cst: either this thread finds the slot that is released just now, or its holder sees that this thread
+  // waits.
   slot_waiters_.fetch_add(1, std::memory_order_seq_cst);
   WorkerSlot* slot = nullptr;
   const auto taken = [&] { return (slot = slots_.take()) != nullptr; };

@@ -14,15 +14,16 @@
 namespace heddle::detail {
 namespace {
 
-constexpr int kMostEntered = 64;     // most batches that the push of an immediate op enters
+constexpr int kMostEntered = 64;     // most calls of enter_some(), and then most batches, that the push of an
+                                     // immediate op enters
 constexpr std::uint32_t kTick = 16;  // ops between two readings of the clock
 // Ops so short that moving one to another core costs more than running it are left to one worker, the exclusive one.
-// Average nanoseconds an op: a worker whose ops take less than kShort becomes exclusive; one whose ops take less than
-// kFine tries it; an exclusive worker whose ops take more than kLong is no longer exclusive.
+// The limits are average nanoseconds per op: a worker whose ops take less than kShort becomes exclusive; one whose
+// ops take less than kFine tries it; an exclusive worker whose ops take more than kLong is no longer exclusive.
 constexpr std::uint32_t kShort = 300, kLong = 600, kFine = 3000;
-// Consecutive ticks above kLong that end exclusivity: a single one may be an interrupt.
+// Number of consecutive ticks above kLong that end exclusivity. One such tick may come from an interrupt.
 constexpr int kSlowTicks = 2;
-constexpr int kTrialDelay = 256;  // ticks before a worker tries again to be exclusive
+constexpr int kTrialDelay = 256;  // number of ticks before a worker tries again to be exclusive
 
 int worker_count(int wanted) { return wanted > 0 ? wanted : std::min(usable_cores().count(), kMostWorkers); }
 
@@ -45,7 +46,7 @@ ThreadedScheduler::ThreadedScheduler(EngineCore& core)
   } catch (const std::system_error& error) {
     stop();
     throw Error("cannot start " + std::to_string(workers()) + " worker threads: " + error.what());
-  } catch (...) {  // out of memory
+  } catch (...) {  // such as out of memory
     stop();
     throw;
   }
@@ -77,7 +78,8 @@ inline const OpNode* ThreadedScheduler::submit_one(OpNode* op) {
   return parent;
 }
 
-// Immediate ops are handled first: a check after the submission would cost every push a dozen instructions.
+// Immediate ops are handled first, since a check after the submission would cost every push a dozen
+// instructions.
 void ThreadedScheduler::submit(OpNode* op) {
   if (op->immediate()) [[unlikely]]
     return submit_immediate(op);
@@ -86,8 +88,8 @@ void ThreadedScheduler::submit(OpNode* op) {
 }
 
 // Enters op if all earlier submissions are entered, and runs it on the calling thread if it is ready. False,
-// with nothing done, if that cannot be told at once or no slot is free. Not inside an op, which counts its
-// children.
+// with nothing done, if that cannot be told at once or no slot is free. Must not be called inside an op,
+// which counts the ops that it pushes itself.
 bool ThreadedScheduler::run_brief(OpNode* op) {
   if (op->extra || this_thread_state.core || stopping_ || !submissions_.empty() || pool_.slot_wanted())
     return false;
@@ -122,20 +124,20 @@ bool ThreadedScheduler::run_brief(OpNode* op) {
   return entered;
 }
 
-// All workers may be busy for long, or parked, so the op is entered here. The number of batches is bounded: other threads
-// may push without end.
+// All workers may be busy for long, or parked, so the op is entered here. The rounds are bounded: other threads may
+// push without end.
 void ThreadedScheduler::submit_immediate(OpNode* op) {
   submit_one(op);
   for (int i = 0; i < kMostEntered && !submissions_.empty(); ++i) enter_some();
-  // Another thread that enters a batch may have been preempted: then after it.
+  // Another thread that enters a batch may have been preempted: enter_batch() waits for that one first.
   ReadyList ready;
   for (int i = 0; i < kMostEntered && enter_batch(ready, true) > 0; ++i) schedule(ready);
   if (has_work()) wake_one();
 }
 
 void ThreadedScheduler::after_submit(const OpNode* parent) {
-  // An op that pushes ops enters them itself, before the ops in its slot's queue: depth first, in little
-  // memory.
+  // An op that pushes ops enters them itself, before the ops in its slot's queue. So they run depth first,
+  // which takes little memory.
   if (parent && this_worker()) {
     ReadyList ready;
     enter_batch(ready);
@@ -144,8 +146,8 @@ void ThreadedScheduler::after_submit(const OpNode* parent) {
   wake_one();
 }
 
-// Enters up to kEnterBatch submissions and appends those ready to run. Returns how many were entered, -1 if
-// there are none or another thread is entering some: if patient, waits for that one first.
+// Enters up to kEnterBatch submissions and appends those ready to run. Returns how many were entered; -1 if
+// there are none, or another thread is entering some. With `patient`, waits for that other thread instead.
 int ThreadedScheduler::enter_batch(ReadyList& ready, bool patient) {
   if (submissions_.empty()) return -1;
   if (patient) {
@@ -155,14 +157,14 @@ int ThreadedScheduler::enter_batch(ReadyList& ready, bool patient) {
   }
   QueueNode* others = nullptr;  // ready nodes of other kinds or priorities, handled outside the lock
   int announced = 0;
-  int drops[2] = {};  // drops that are ready, by epoch
+  int drops[2] = {};  // number of vars to be deleted, by epoch
   bool marked = false;
   int count = 0;
   for (; count < kEnterBatch; ++count) {
     QueueNode* node = submissions_.pop();
     if (!node) break;
     bool is_ready = true;
-    const OpKind kind = node->kind;  // an op that is entered may run and be gone
+    const OpKind kind = node->kind;  // read now: an op that is entered may run and be freed
     std::int32_t priority = 0;
     if (kind == OpKind::epoch_end) {
       epochs_.end_open();
@@ -237,7 +239,7 @@ void ThreadedScheduler::start_now(OpNode* op) noexcept {
     const Worker* worker = scheduler.this_worker();
     const std::uint8_t epoch = next->epoch;
     ReadyList ready;
-    core->retain();  // the end of its last op may destroy that engine while this thread is still inside it
+    core->retain();  // the end of its last op may destroy that engine while this thread still uses it
     if (core->run(next, worker ? worker->slot->index : 0, ready)) scheduler.completed_elsewhere(epoch, ready);
     core->release();
   }
@@ -247,7 +249,7 @@ void ThreadedScheduler::start_now(OpNode* op) noexcept {
 // Queues the ops of `ready`, and leaves it empty.
 void ThreadedScheduler::schedule(ReadyList& ready) {
   if (ready.empty()) return;
-  // A worker continues with the ops that it made ready last: their data is in its cache.
+  // A worker continues with the ops that it made ready last, since their data is in its cache.
   if (Worker* worker = this_worker()) {
     worker->slot->queue.push_front(ready);
   } else {
@@ -264,7 +266,8 @@ void ThreadedScheduler::completed_elsewhere(std::uint8_t epoch, ReadyList& ready
   epochs_.check();  // a worker checks only at the end of an epoch, or of its work
 }
 
-// The issuing thread may have to issue more ops that wait at the gate: what op makes ready goes to a queue, for all workers.
+// Ops that op makes ready go to a queue for all workers, since the issuing thread may have to issue more ops that wait
+// at the gate.
 void ThreadedScheduler::issued(OpNode* op) noexcept {
   ReadyList ready;
   core_.release_vars(op, nullptr, ready);
@@ -289,7 +292,8 @@ void ThreadedScheduler::resume(OpNode* op) noexcept {
 // Runs op; returns the first op that this made ready, the others go to the queue of the slot.
 OpNode* ThreadedScheduler::run(OpNode* op, Worker& self) {
   const std::uint8_t epoch = op->epoch;
-  // An epoch ends at the earliest with the last of its ops. An op of the next epoch may take long, so the check is now.
+  // An epoch ends with the last of its ops at the earliest. The check is made now, since an op of the next epoch may
+  // take long.
   if (epoch != self.epoch) [[unlikely]]
     epochs_.check();
   ReadyList ready;
@@ -303,7 +307,8 @@ OpNode* ThreadedScheduler::run(OpNode* op, Worker& self) {
   if (++self.ops % kTick == 0) tick(self);
   if (ready.empty()) return nullptr;
   if (self.look_outside) {
-    // The new ops go behind those in the queue: an endless chain of ops that make each other ready would starve these.
+    // The new ops go behind those in the queue, which an endless chain of ops that make each other ready would
+    // otherwise starve.
     self.slot->queue.push_back(ready);
     wake_one();
     return nullptr;
@@ -324,7 +329,7 @@ void ThreadedScheduler::tick(Worker& self) {
     change_core();
   }
   const std::uint64_t last = std::exchange(self.last_tick, now);
-  if (last == 0) return;  // first tick of a thread that waits and helps
+  if (last == 0) return;  // the first tick of a thread that helps while it waits
   const auto each = static_cast<std::uint32_t>((now - last) / kTick);
   self.slot->nanoseconds.store(each, std::memory_order_relaxed);
   if (!is_exclusive(self)) {
@@ -338,8 +343,8 @@ void ThreadedScheduler::tick(Worker& self) {
   }
 }
 
-// Workers whose ops are short slow each other down: each fetches the cache lines that another one wrote. If the ops of all
-// workers are that short, this worker tries to run all of them alone.
+// Workers whose ops are short slow each other down, since each fetches the cache lines that another one wrote. If the
+// ops of all workers are that short, this worker tries to run all of them alone.
 void ThreadedScheduler::consider_exclusive(Worker& self, std::uint32_t each) {
   std::uint32_t workers = 0;
   for (const WorkerSlot& slot : slots_) {
@@ -354,9 +359,9 @@ void ThreadedScheduler::consider_exclusive(Worker& self, std::uint32_t each) {
 
 void ThreadedScheduler::drop(VarState& var) noexcept {
   if (core_.forked()) return;
-  core_.retain();  // the var may hold the last reference
+  core_.retain();  // the var may hold the last reference on the core
   submissions_.push(&var);
-  // Without a running worker this thread frees the var itself.
+  // If no worker runs, this thread deletes the var itself.
   if (stopping_ || slots_.all_free()) {
     ReadyList ready;
     do {
@@ -370,7 +375,7 @@ void ThreadedScheduler::drop(VarState& var) noexcept {
 }
 
 bool ThreadedScheduler::all_entered() noexcept {
-  // The holder of the lock may have popped ops that it has not entered yet.
+  // The thread that holds the lock may have popped ops that it has not entered yet.
   if (!submissions_.empty() || !submissions_.try_lock()) return false;
   const bool empty = submissions_.empty();
   submissions_.unlock();
@@ -402,8 +407,8 @@ void ThreadedScheduler::parallel(std::int64_t count, std::int64_t grain,
   loop->work();
   loops_.close(loop.get());
   if (!loop->helpers_left_soon()) {
-    // A helper may wait inside its chunk, and need the slot of this thread to continue. If no thread can be started
-    // for the slot, the helpers that hold a slot can still end.
+    // A helper may wait inside its chunk, and need this thread's slot in order to continue. If no thread can be
+    // started for the slot, the helpers that hold a slot can still end.
     try {
       begin_blocking();
     } catch (const Error&) {

@@ -41,7 +41,7 @@ class ThreadedScheduler final : public OpScheduler {
   int worker_now() const override;
   bool runs_anything() const override;
   void expect_help() override;
-  // For tests: whether a thread is in wait_all(); how often an op continued without a slot.
+  // For tests. slot_timeouts(): how often an op has continued without a slot.
   bool in_wait_all() const { return epochs_.is_awaited(); }
   std::uint64_t slot_timeouts() const { return pool_.slot_timeouts(); }
   std::int64_t in_flight() override { return epochs_.in_flight(); }
@@ -58,7 +58,7 @@ class ThreadedScheduler final : public OpScheduler {
   void made_ready(OpNode* op, ReadyList& ready) noexcept override;
   [[gnu::cold]] void start_now(OpNode* op) noexcept;
 
-  // threaded.cc: from submission to end
+  // In threaded.cc: functions that take an op from its submission to its end.
   const OpNode* submit_one(OpNode* op);
   bool run_brief(OpNode* op);
   [[gnu::cold]] void submit_immediate(OpNode* op);
@@ -72,7 +72,7 @@ class ThreadedScheduler final : public OpScheduler {
   void tick(Worker& self);
   void consider_exclusive(Worker& self, std::uint32_t each);
 
-  // threaded_search.cc: which thread looks for work, where, how long. Call wake_one() after a full fence.
+  // In threaded_search.cc: which thread looks for work, where, for how long. wake_one() needs a full fence before.
   void wake_one() { slots_.any_free() ? idle_workers_.notify() : void(); }
   bool take_slot(Worker& self);
   void release_slot(Worker& self);
@@ -113,7 +113,7 @@ class ThreadedScheduler final : public OpScheduler {
   bool find_deadlock(WaitSearch& search, WaitState& state, Deadline deadline);
   void ask_progress_sources(VarState* var, const std::atomic<std::uint32_t>& over);
   void help_all(std::uint32_t signal, std::uint8_t epoch);
-  void enter_some();  // threaded_pending.cc
+  void enter_some();  // in threaded_pending.cc
   using Context = WorkerContext<ThreadedScheduler>;
   static constinit thread_local Context worker_context;
   using WorkerScope = WorkerScopeOf<ThreadedScheduler>;
@@ -129,9 +129,9 @@ class ThreadedScheduler final : public OpScheduler {
   PriorityQueue priority_queue_;
   ParallelLoops loops_;
   IdleWorkers idle_workers_;
-  std::atomic<Worker*> exclusive_worker_{nullptr};  // alone runs ops while they are very short; or null
+  std::atomic<Worker*> exclusive_worker_{nullptr};  // runs all ops while they are very short; or null
   std::atomic<bool> stopping_{false};
-  ThreadPool pool_;  // last: its threads use all of the above
+  ThreadPool pool_;  // the last member, since its threads use all of the above
 };
 
 }  // namespace heddle::detail

@@ -1,4 +1,4 @@
-// Ops that a thread enters on behalf of others, and what diagnostics read of an engine while it runs.
+// Entering of ops on behalf of other threads, and what diagnostics read of an engine while it runs.
 #include <mutex>
 
 #include "diagnostics/pending.h"
@@ -11,7 +11,8 @@ namespace heddle::detail {
 // are entered. So the calling thread enters them.
 void ThreadedScheduler::enter_some() {
   constexpr int kMostRounds = 64;
-  // Batch by batch: ops that this thread holds in `ready` can neither be run nor seen by others.
+  // Ops are entered batch by batch: those that this thread holds in `ready` can neither be run nor seen by
+  // other threads.
   ReadyList ready;
   for (int round = 0; round < kMostRounds && enter_batch(ready) > 0; ++round) schedule(ready);
   if (this_worker()) return;

@@ -12,11 +12,11 @@ namespace {
 constexpr std::size_t kBatch = 16;  // ops taken at once from a queue that other workers use too
 constexpr int kSearchLooks = 50;  // attempts to find work before a worker parks: 30 to 60 microseconds in all
 constexpr int kMostPauses = 32;   // pause instructions between two looks
-constexpr int kMostLookInterval = 64;  // pauses between two looks at the submissions
+constexpr int kMostLookInterval = 64;  // most pauses between two looks at the submissions
 constexpr int kSpinPauses = 2;  // pauses between two looks of a worker that spins, see EngineOptions::spin
 // Nanoseconds of work after which a worker leaves its waker's core: longer than a small op, since a move costs two system calls.
 constexpr std::uint64_t kBesideWaker = 5'000;
-constexpr int kFailedLooks = 8;  // looks that found work and did not get it, after which the thread yields
+constexpr int kFailedLooks = 8;  // looks that found work but did not get it, before the thread yields
 constexpr int kIdleRounds = 20;  // milliseconds without work before the monitor parks
 
 }  // namespace
@@ -26,7 +26,7 @@ bool ThreadedScheduler::take_slot(Worker& self) {
   return self.slot != nullptr;
 }
 
-// The caller looks for work afterwards, or wakes a thread that does.
+// Afterwards the caller has to look for work, or wake a thread that does.
 void ThreadedScheduler::release_slot(Worker& self) {
   if (!self.slot) return;
   self.last_slot = std::exchange(self.slot, nullptr);
@@ -63,8 +63,8 @@ OpNode* ThreadedScheduler::take_from(ReadyQueue& queue, Worker& self) {
   return first;
 }
 
-// Enters submitted ops, with `until_ready` until some are ready. The others wait for ops that run or are
-// queued.
+// Enters submitted ops, with `until_ready` until some are ready. The ops that are not ready wait for ops that
+// run or are queued.
 OpNode* ThreadedScheduler::take_entered(Worker& self, bool until_ready) {
   ReadyList ready;
   while (enter_batch(ready) > 0 && ready.empty() && until_ready) {
@@ -85,8 +85,8 @@ OpNode* ThreadedScheduler::find(Worker& self) { return or_higher_priority(find_n
 OpNode* ThreadedScheduler::or_higher_priority(OpNode* op, Worker& self) {
   if (!priority_queue_.before(op ? op->sequence : PriorityQueue::kNothing)) return op;
   ReadyList ready;
-  // Ops of priority 0 are entered when they are needed: without this, an op of high priority would wait behind all of them.
-  // Patient, since the thread that holds the lock may have been preempted, and any other op is of lower priority.
+  // Ops of priority 0 are entered when they are needed; without this loop an op of high priority would wait behind all
+  // of them. enter_batch() waits for the lock, whose holder may have been preempted: any other op has lower priority.
   while (priority_queue_.any_announced() && enter_batch(ready, true) > 0) {
   }
   if (!ready.empty()) {
@@ -119,7 +119,7 @@ OpNode* ThreadedScheduler::find_next(Worker& self) {
   return nullptr;
 }
 
-// Must not be called between taking an op and running it: a chunk of the loop might wait for that op.
+// Must not be called between taking an op and running it, since a chunk of the loop might wait for that op.
 bool ThreadedScheduler::join_loop(Worker& self) {
   std::shared_ptr<ParallelLoop> loop = loops_.enter();
   if (!loop) return false;
@@ -139,8 +139,8 @@ bool ThreadedScheduler::join_loop(Worker& self) {
   return true;
 }
 
-// Between two looks for work. On one core no other thread pushes or completes ops while this one looks, so it yields. It
-// does not park: waking it for the next op would take longer.
+// Lets time pass between two looks for work. On one core no other thread pushes or completes ops while this one looks,
+// so it yields. It does not park, because waking it for the next op would take longer.
 void ThreadedScheduler::let_time_pass(int pauses) const {
   if (one_core_) return std::this_thread::yield();
   for (int i = 0; i < pauses; ++i) cpu_relax();
@@ -150,7 +150,7 @@ void ThreadedScheduler::let_time_pass(int pauses) const {
 // counts as searching before and after.
 OpNode* ThreadedScheduler::search(Worker& self) {
   int failed_looks = 0;
-  // Counted in pauses: the interval between two looks at the submissions, and the time since the last look.
+  // Numbers of pauses: between two looks at the submissions, and since the last look.
   int look_interval = 1, since_look = 1;
   for (int looks = 0; looks < kSearchLooks && !stopping_; ++looks) {
     if (self.done_helping ||
@@ -169,7 +169,8 @@ OpNode* ThreadedScheduler::search(Worker& self) {
       OpNode* op = self.slot ? find(self) : nullptr;
       if (op) return op;
       release_slot(self);
-      // The work is out of reach: a thread that pushes or enters ops was preempted halfway, perhaps by this one.
+      // There is work that this thread cannot get, since a thread that pushes or enters ops was preempted
+      // halfway, perhaps by this one.
       if (++failed_looks % kFailedLooks == 0) std::this_thread::yield();
     } else if (!is_exclusive(self) &&
                (exclusive_worker_.load(std::memory_order_relaxed) || !slots_.any_free())) {
@@ -196,7 +197,8 @@ void ThreadedScheduler::become_exclusive(Worker& self) {
 void ThreadedScheduler::end_exclusive(Worker& self) {
   Worker* me = &self;
   if (!is_exclusive(self)) return;
-  // The exchange fails if the monitor took this worker to be stuck: the monitor has ended the search then.
+  // The exchange fails if the monitor has taken this worker to be stuck; then the monitor has called
+  // end_search() already.
   if (!exclusive_worker_.compare_exchange_strong(me, nullptr, std::memory_order_seq_cst)) return;
   idle_workers_.end_search();
   if (can_work()) wake_one();
@@ -217,8 +219,9 @@ bool ThreadedScheduler::yield_slot(OpNode* op, Worker& self) {
   return true;
 }
 
-// A thread in wait_all leaves ops that were pushed after its call to others: such an op could keep the thread longer than
-// its wait lasts, and for ever if the op waits for something that this thread does later. Queues op again then.
+// A thread in wait_all leaves ops that were pushed after its call to others, since such an op could keep the thread
+// longer than its wait lasts, and for ever if the op waits for something that this thread does later. Queues op again
+// then.
 bool ThreadedScheduler::is_after_wait_all(OpNode* op, Worker& self) {
   if (!self.stop_signal || op->epoch == self.epoch) return false;
   ReadyList in_hand;
@@ -227,9 +230,9 @@ bool ThreadedScheduler::is_after_wait_all(OpNode* op, Worker& self) {
   return self.done_helping = true;
 }
 
-// Looks for work for as long as EngineOptions::spin says; counts as searching meanwhile. The slot is held and the arena is not
-// left, since taking and entering them for the next op would take half a microsecond. Returns null also if another thread
-// needs the slot.
+// Looks for work for as long as EngineOptions::spin says. Meanwhile the worker counts as searching, keeps its slot and
+// stays in the arena: to take a slot and enter the arena again for the next op would take half a microsecond. Null: no
+// work has come, or another thread needs the slot.
 OpNode* ThreadedScheduler::spin(Worker& self) {
   op_memory_flush();
   epochs_.check();

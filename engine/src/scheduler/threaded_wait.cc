@@ -11,19 +11,19 @@
 namespace heddle::detail {
 namespace {
 
-constexpr int kWaitSpins = 100;  // looks at a WaitState before the waiting thread blocks
+constexpr int kWaitSpins = 100;  // number of looks at a WaitState before the waiting thread blocks
 constexpr int kSpinsBetweenLooks = 25;
-constexpr int kMostRounds = 64;  // batches that a wait enters before it makes an op of its own
+constexpr int kMostRounds = 64;  // number of batches that a wait enters before it makes an op of its own
 // A thread that waits inside an op runs other ops on its stack: kDeepest waits deep, or deeper while they
 // take less than kMostStack bytes of it.
 constexpr int kDeepest = 16;
 constexpr std::ptrdiff_t kMostStack = std::ptrdiff_t{256} << 10;
-// A search for a deadlock takes about 100 ns a step. The first steps take less time than blocking the thread would. The
-// rest is done in parts while the thread is blocked; each part follows a pause ten times as long.
+// A search for a deadlock takes about 100 ns per step. The first steps take less time than blocking the thread would.
+// The rest is done in parts while the thread is blocked; each part follows a pause ten times as long.
 constexpr std::size_t kFirstSteps = 64, kMostSteps = 8192;
 constexpr auto kPauseOfStep = std::chrono::microseconds(1);
 
-// Blocks for that time, or until the wait is over. True if it is over.
+// Blocks for `time`, or until the wait is over. True if it is over.
 bool is_over_within(WaitState& state, std::chrono::microseconds time) {
   // seq_cst: see announce().
   if (!state.timed_wait.load(std::memory_order_relaxed))
@@ -37,7 +37,7 @@ bool is_over_within(WaitState& state, std::chrono::microseconds time) {
 // Blocks until the wait is over or the deadline has passed. True if it is over.
 bool block_until(WaitState& state, Deadline deadline) {
   using std::chrono::microseconds;
-  // Bounded, since a condition variable adds the time to its own clock.
+  // A bound, since a condition variable adds the time to its own clock.
   constexpr microseconds kLongestPart = std::chrono::hours(1);
   for (auto now = std::chrono::steady_clock::now(); now < deadline; now = std::chrono::steady_clock::now()) {
     const auto left = std::chrono::ceil<microseconds>(deadline - now);
@@ -58,7 +58,7 @@ struct HelpPause {
 };
 constinit thread_local HelpPause help_pause;
 
-// The stack grows down.
+// The stack grows towards lower addresses.
 bool may_go_deeper(Worker& self) {
   const auto here = reinterpret_cast<std::intptr_t>(__builtin_frame_address(0));
   if (self.depth == 0) self.stack_base = here;
@@ -131,9 +131,9 @@ OpNode* ThreadedScheduler::find_needed(NeedSearch& needed, Worker& self) {
   return nullptr;
 }
 
-// Runs op, and then needed ops that it makes ready. A thread that waits outside ops stops after a long one:
-// it would only compete with the workers for cores whose caches have the workers' data (which took 6 % of a
-// training step on two cores).
+// Runs op, and then needed ops that it makes ready. A thread that waits outside ops stops after a long op:
+// otherwise it would compete with the workers for cores whose caches have the workers' data, which took 6 %
+// of a training step on two cores.
 void ThreadedScheduler::run_needed(OpNode* op, NeedSearch& needed, Worker& self) {
   if (self.watch) self.watch->start();
   while (op && self.slot) {
@@ -152,12 +152,12 @@ void ThreadedScheduler::run_needed(OpNode* op, NeedSearch& needed, Worker& self)
   schedule(in_hand);
 }
 
-// Runs ops that the wait needs, and no others, which might take longer than the wait or need a lock that the
+// Runs only ops that the wait needs, since others might take longer than the wait or need a lock that the
 // waiting thread holds. False if nothing is left that this thread could run.
 bool ThreadedScheduler::help_once(NeedSearch& needed, Worker& self) {
   ReadyList ready;
   int entered = 0;
-  if (!needed.limited()) {  // else all that was pushed before the wait is entered
+  if (!needed.limited()) {  // if it is limited, all that was pushed before the wait is entered
     entered = enter_batch(ready);
     if (entered < kEnterBatch && all_entered()) needed.limit(sequence_.load(std::memory_order_relaxed));
   }
@@ -172,7 +172,8 @@ template <class Over> void ThreadedScheduler::help(NeedSearch& needed, Over over
   Worker helper;
   Worker* self = this_worker();
   if (self && !may_go_deeper(*self)) return;
-  // Not inside an op of another engine: the slot of that engine would have to be released first.
+  // A thread inside an op of another engine does not help, since it would have to release its slot of that
+  // engine first.
   if (!self &&
       (this_thread_state.core || needed.left_to_others() || pool_.slot_wanted() || !take_slot(helper)))
     return;
@@ -192,7 +193,7 @@ template <class Over> void ThreadedScheduler::help(NeedSearch& needed, Over over
     --self->depth;
   };
   if (self != &helper) {
-    OpWatch* const outer = std::exchange(self->watch, nullptr);  // this wait is inside an op
+    OpWatch* const outer = std::exchange(self->watch, nullptr);  // no watch, since this wait is inside an op
     run();
     self->watch = outer;
     if (has_work()) wake_one();
@@ -218,12 +219,12 @@ ThreadedScheduler::Help ThreadedScheduler::help_until_over(VarState& var, Failur
   return needed.left_to_others() ? Help::long_op : Help::not_over;
 }
 
-// var null: the wait is for all ops.
+// `var` null: the wait is for all ops.
 void ThreadedScheduler::ask_progress_sources(VarState* var, const std::atomic<std::uint32_t>& over) {
   if (!core_.progress_sources.any() || over.load(std::memory_order_acquire)) return;
-  // Not inside an op of any engine: its slot would be held while the progress source blocks.
+  // Sources are not asked inside an op of any engine, since its slot would be held while the source blocks.
   if (this_thread_state.core) return;
-  if (has_work()) wake_one();  // ready ops need not wait for the progress source
+  if (has_work()) wake_one();  // another thread runs ready ops, which need not wait for the source
   if (var) retain(var);
   core_.progress_sources.progress_until(Var::adopt(var), over);
 }
@@ -233,7 +234,7 @@ void ThreadedScheduler::wait(OpNode* wait_op) {
   OpNode* const current = core_.note_waiter(*state);
   VarState& var = *wait_op->accesses()[0].var;
   submissions_.push(wait_op);
-  if (stopping_) enter_submitted();  // the thread pool has ended
+  if (stopping_) enter_submitted();  // the thread pool has ended, so this thread enters the ops
   const auto over = [&] { return state->done.load(std::memory_order_acquire) != 0; };
   NeedSearch needed(var);
   if (state->leave_to_others) needed.leave_to_others();
@@ -252,7 +253,7 @@ void ThreadedScheduler::wait(OpNode* wait_op) {
   }
   if (current) return wait_inside(*state, *current);
   if (!state->entered.load(std::memory_order_acquire)) {
-    enter_some();  // all workers may be busy for long, with ops that this wait does not need
+    enter_some();  // all workers may be busy for long with ops that this wait does not need
   }
   begin_blocking_everywhere();
   state->done.wait(0, std::memory_order_acquire);
@@ -264,7 +265,7 @@ bool ThreadedScheduler::wait_until(OpNode* wait_op, Deadline deadline) {
   const std::shared_ptr<WaitState> state = wait_op->extra->wait;
   OpNode* const current = core_.note_waiter(*state);
   submissions_.push(wait_op);
-  if (stopping_) enter_submitted();  // the thread pool has ended
+  if (stopping_) enter_submitted();  // the thread pool has ended, so this thread enters the ops
   wake_one();
   if (current) {
     wait_inside(*state, *current, deadline);
@@ -331,7 +332,7 @@ void ThreadedScheduler::wait_all() {
     wake_one();
     for (;;) {
       const std::uint32_t prepared = wait.prepare();
-      if (stopping_) enter_submitted();  // the thread pool has ended
+      if (stopping_) enter_submitted();  // the thread pool has ended, so this thread enters the ops
       if (wait.is_over()) break;
       help_all(prepared, wait.epoch());
       if (wait.is_over()) break;

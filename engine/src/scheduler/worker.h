@@ -35,7 +35,7 @@ class OpWatch {
   bool rest_took_long() const { return left_ < every_ && nanoseconds() - last_ > kLong; }
 
  private:
-  static constexpr std::uint64_t kShort = 5'000, kLong = 50'000;  // nanoseconds
+  static constexpr std::uint64_t kShort = 5'000, kLong = 50'000;  // both in nanoseconds
   std::uint64_t last_ = 0;
   int every_ = 1, left_ = 1;
 };
@@ -44,23 +44,23 @@ class OpWatch {
 struct Worker {
   WorkerSlot* slot = nullptr;  // the slot that the thread holds; null: it runs no ops
   WorkerSlot* last_slot = nullptr;
-  bool pooled = false;           // belongs to the thread pool
-  bool blocked = false;          // blocked inside an op
+  bool pooled = false;           // whether the thread belongs to the pool
+  bool blocked = false;          // whether the thread blocks inside an op
   int depth = 0;                 // ops on the stack that wait while the thread runs another one
   std::intptr_t stack_base = 0;  // the stack's address at the first wait inside which it runs others
-  bool look_outside = false;     // the next search begins with the queues of others, not with its own
-  bool done_helping = false;     // set in wait_all: the ops that are left were pushed after the call
-  bool has_spun = false;         // has spun for EngineOptions::spin seconds without a new op
+  bool look_outside = false;     // true: the next search begins with the queues of others
+  bool done_helping = false;     // true in wait_all: the ops that are left were pushed after the call
+  bool has_spun = false;         // whether the thread has spun for EngineOptions::spin in vain
   std::uint8_t epoch = 0;        // epoch of the op that ended last; in wait_all: the awaited epoch
   std::uint32_t ops = 0;         // number of ops run so far
-  // Detects long ops. Set while a thread outside ops waits, not for waits inside the ops that it runs.
+  // Detects long ops. Set while a thread outside ops waits; null in waits inside the ops that it runs.
   OpWatch* watch = nullptr;
   int slow_ticks = 0;                // consecutive ticks in which ops were too long for an exclusive worker
   int trial_delay = 0;               // ticks until the worker tries again to be exclusive
-  std::uint32_t shared_op_time = 0;  // nanoseconds an op took all workers together, before one was exclusive
+  std::uint32_t shared_op_time = 0;  // nanoseconds per op of all workers together, before one was exclusive
   std::uint64_t last_tick = 0;       // time of the last tick in nanoseconds; 0: none yet
-  // Time in nanoseconds at which a worker with work moves off the core that it shares with its waker; 0:
-  // never.
+  // Time in nanoseconds at which this worker, if it has work, moves off the core that it shares with the
+  // thread that woke it; 0: never.
   std::uint64_t move_at = 0;
   // If not null: the thread stops looking for work when *stop_signal is no longer stop_signal_value.
   const std::atomic<std::uint32_t>* stop_signal = nullptr;

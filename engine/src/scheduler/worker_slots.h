@@ -16,8 +16,8 @@ struct alignas(64) WorkerSlot {
   int index = 0;
   std::atomic<bool> taken{false};
   ReadyQueue queue;
-  std::atomic<std::uint32_t> nanoseconds{kUnknown};  // average time of the last ops
-  // By epoch: number of ops that ops in this slot pushed, and of ops that ended in it. Only the holder writes
+  std::atomic<std::uint32_t> nanoseconds{kUnknown};  // average time that the last ops took
+  // Number of ops that ops in this slot pushed, and of ops that ended in it, by epoch. Only the holder writes
   // them.
   alignas(64) std::atomic<std::uint64_t> children[2] = {0, 0};
   std::atomic<std::uint64_t> ended[2] = {0, 0};
@@ -46,7 +46,7 @@ class WorkerSlots {
     free_.fetch_add(1, std::memory_order_seq_cst);
   }
 
-  // A hint, except for a thread that has just released a slot.
+  // Only a hint, except for a thread that has just released a slot.
   bool any_free() const noexcept { return free_.load(std::memory_order_seq_cst) > 0; }
   bool all_free() const noexcept { return free_.load(std::memory_order_relaxed) == count_; }
   int size() const { return count_; }

@@ -1,4 +1,4 @@
-// The events of one stream, for reuse: a GPU's driver takes longer to make an event than to record it.
+// The events of one stream, for reuse, since a GPU's driver takes longer to make an event than to record it.
 #pragma once
 
 #include <memory>
@@ -26,7 +26,7 @@ class EventPool {
     std::unique_ptr<Event> made = stream.make_event();
     std::lock_guard guard(mutex_);
     all_.push_back(std::move(made));
-    free_.reserve(all_.capacity());  // so that give_back() does not allocate
+    free_.reserve(all_.capacity());  // reserved now, so that give_back() does not allocate
     return all_.back().get();
   }
 

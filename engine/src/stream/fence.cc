@@ -25,7 +25,7 @@ void call_in_line(std::function<void()> fn) {
 
 }  // namespace
 
-// Stores fn and returns true if the fence is not done.
+// If the fence is not done, stores fn and returns true.
 bool FenceState::calls_back(std::function<void()>& fn) {
   std::lock_guard guard(mutex_);
   if (done()) return false;
@@ -38,7 +38,8 @@ void when_done(Fence&& fence, std::function<void()> fn) {
   fn();
 }
 
-// Called when one condition of `done` holds. All conditions share `held`; the last one empties it.
+// Called when one of the conditions under which the fence is done holds. All callers share `held`; the last
+// call empties it.
 void FenceState::arrive(Fence& held) {
   // acq_rel: the thread that calls complete_fence() sees what the others wrote, and that they no longer use `held`.
   if (held->remaining_.fetch_sub(1, std::memory_order_acq_rel) == 1)
@@ -51,7 +52,7 @@ void FenceState::complete_fence(Fence self) {
     for (const Fence& read : self->reads_) {
       if (read->failure()) inherited.push_back(read->failure());
     }
-    self->reads_.clear();  // or fences would keep all earlier ones alive
+    self->reads_.clear();  // without this, a fence would keep all earlier ones alive
     self->failure_ = std::exchange(self->outcome_, nullptr)(std::exchange(self->own_, nullptr), inherited);
   }
   self->pool_->give_back(self->event_);

@@ -21,10 +21,10 @@ class FenceState;
 
 using Fence = std::shared_ptr<FenceState>;
 
-// A fence that an op has to come after.
+// A fence that an op has to come after, and how the op depends on it.
 struct Dependency {
   Fence fence;
-  bool read = false;  // the op reads what the fence's op wrote, and inherits its failure
+  bool read = false;  // true: the op reads what the fence's op wrote, and inherits its failure
 };
 
 // Computes the failure with which an op ends, and which it leaves on the vars that it mutates: `own` is what its work
@@ -35,7 +35,7 @@ using Outcome = std::function<FailurePtr(std::exception_ptr own, const std::vect
 // Whether a fence is done, for code that does not keep the fence alive.
 using DoneFlag = std::shared_ptr<const std::atomic<bool>>;
 
-// Done when the event has completed and all that the op read is done: only then is it known whether the op failed. Made
+// Done when the event has completed and all that the op read is done. Only then is it known whether the op failed. Made
 // by Issuer::issue. Thread-safe.
 class FenceState {
  public:
@@ -44,7 +44,7 @@ class FenceState {
 
   // Only for comparison: the stream may be gone once the fence is done.
   const Stream* stream() const { return stream_; }
-  // The number of the fence among those of its stream: if one is done, the work of all before it has run.
+  // The number of the fence among those of its stream. If one is done, the work of all before it has run.
   std::uint64_t ticket() const { return ticket_; }
   bool done() const { return done_->load(std::memory_order_acquire); }
   DoneFlag done_flag() const { return done_; }
@@ -73,20 +73,20 @@ class FenceState {
   // The Issuer sets the next members before it returns the fence; complete_fence() is the last to use them.
   Event* event_ = nullptr;
   std::uint64_t generation_ = 0;
-  bool recorded_ = true;  // false: record() has waited for the work
+  bool recorded_ = true;  // false: record() has waited for the work instead
   EventPool* pool_ = nullptr;
   Outcome outcome_;
   std::vector<Fence> reads_;
   std::exception_ptr own_;
-  std::atomic<std::size_t> remaining_{1};  // conditions of done that do not hold yet, see arrive()
-  FailurePtr failure_;                     // written before done_
+  std::atomic<std::size_t> remaining_{1};  // conditions that do not hold yet for being done, see arrive()
+  FailurePtr failure_;                     // written before done_ is set
   const std::shared_ptr<std::atomic<bool>> done_ = std::make_shared<std::atomic<bool>>(false);
   std::mutex mutex_;  // guards waiters_ and the change of done_; nothing else is locked while it is held
   std::vector<std::function<void()>> waiters_;
 };
 
-// As FenceState::when_done, but this reference on the fence is released before fn is called: the fence's failure is not
-// to live longer than the vars that it poisons.
+// As FenceState::when_done, but releases this reference on the fence before fn is called, since the fence's failure
+// must not live longer than the vars that it poisons.
 void when_done(Fence&& fence, std::function<void()> fn);
 
 // Calls fn once, when the fences of all dependencies are done, perhaps at once. References on the fences are

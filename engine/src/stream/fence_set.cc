@@ -8,13 +8,13 @@ namespace heddle::detail {
 Fence FenceSet::WeakFence::pending() const {
   if (done()) return nullptr;
   Fence fence = fence_.lock();
-  // If the fence is gone, it was done before that: the flag is about to be seen.
+  // The fence can be gone only after it was done, so the flag is about to be seen.
   while (!fence && !done()) cpu_relax();
   return fence;
 }
 
 void FenceSet::add_read(const Fence& fence) {
-  std::vector<Fence> seen;  // freed outside the lock
+  std::vector<Fence> seen;  // `seen` is freed outside the lock
   std::lock_guard guard(lock_);
   for (WeakFence& read : reads_) {
     const Fence& known = seen.emplace_back(read.pending());
@@ -37,7 +37,7 @@ void FenceSet::set_write(const Fence& fence) {
 void FenceSet::clear() { set_write(nullptr); }
 
 void FenceSet::collect(bool reads, bool mutates, std::vector<Dependency>& into) {
-  std::vector<Fence> dropped;  // freed outside the lock
+  std::vector<Fence> dropped;  // `dropped` is freed outside the lock
   std::lock_guard guard(lock_);
   if (write_) {
     const bool done = write_->done();
@@ -59,7 +59,7 @@ FailurePtr FenceSet::failure() const {
   return write_ && write_->done() ? write_->failure() : nullptr;
 }
 
-// writing() and busy() free no fence: their callers hold locks.
+// writing() and busy() free no fence, since their callers hold locks.
 bool FenceSet::writing() const {
   std::lock_guard guard(lock_);
   return write_ && !write_->done();

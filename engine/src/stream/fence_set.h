@@ -1,5 +1,6 @@
 // The fences that an op on a var has to come after: that of the last op on a stream that wrote the var, and those of
-// ops that have read it since. Ops on the CPU have no fence: they have run when the var is granted to the next op.
+// ops that have read it since. Ops on the CPU have no fence, since they have run when the var is granted to the next
+// op.
 #pragma once
 
 #include <memory>
@@ -10,8 +11,9 @@
 
 namespace heddle::detail {
 
-// The engine calls it for ops in the order in which the var is granted to them; for ops that read it together, on any
-// threads at once. Its size is bounded by the number of streams: a later read on a stream replaces the earlier ones.
+// add_read() and the other members are called in the order in which the var is granted to ops; for ops that read the
+// var together, on several threads at once. The size is bounded by the number of streams, since a later read on a
+// stream replaces the earlier ones.
 class FenceSet {
  public:
   // An op was issued: add_read if it only reads the var, set_write if it mutates it.
@@ -25,21 +27,21 @@ class FenceSet {
   // failed.
   void collect(bool reads, bool mutates, std::vector<Dependency>& into);
 
-  // The failure of the last write: null if it did not fail, is not done or was not on a stream.
+  // The failure of the last write. Null if that write did not fail, is not done or was not on a stream.
   FailurePtr failure() const;
 
   // writing(): the last write is not done. busy(): that, or one of the reads since, is not done.
   bool writing() const;
   bool busy() const;
 
-  // For the child of a fork, where the lock may never be released, and a fence that is not done never will be. False if
-  // it is not known how the last write ended.
+  // For the child of a fork, where the lock may never be released, and a fence that is not done never will be. Sets
+  // `failure` to that of the last write. False if it is not known how the last write ended.
   bool state_in_child(FailurePtr& failure) const;
 
   std::size_t size() const;
 
  private:
-  // A fence that is not done is kept alive by what makes it done. A FenceSet must not keep it alive for longer: a
+  // A fence that is not done is kept alive by what makes it done. A FenceSet must not keep it alive for longer, since a
   // failure is reported as long as a fence or a var holds it. The flag is needed, because a thread that finds the fence
   // gone has not synchronised with the op's work; one that reads the flag has.
   class WeakFence {

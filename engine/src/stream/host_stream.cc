@@ -50,7 +50,7 @@ class HostStream::Completions {
   std::vector<Callback> callbacks_;  // callbacks for the next generation
 };
 
-// An enqueued wait may outlive its event, as on a GPU: it shares the event's Completions.
+// An enqueued wait may outlive its event, as on a GPU, and shares the event's Completions.
 struct HostStream::HostEvent final : Event {
   using Event::next_generation;
   const std::shared_ptr<Completions> completions = std::make_shared<Completions>();
@@ -211,8 +211,7 @@ void HostStream::delay() {
     std::this_thread::yield();
 }
 
-// Returns when there may be something to do; false if there never will be. Work that comes after the look at the queue
-// calls set().
+// Waits until there may be something to do; false if there never will be. No work is missed: enqueueing calls set().
 bool HostStream::wait_for_work() {
   Item* next = front();
   if (!next) {

@@ -30,7 +30,8 @@ template <class Op> class IssueGate {
     return false;
   }
 
-  // The thread inside leaves. The ops that it returns, linked by next_ready(), have to enter again.
+  // The thread inside leaves. The ops that it returns, linked by next_ready(), have to enter() the gate
+  // again.
   Op* open() {
     std::lock_guard guard(lock_);
     taken_ = false;

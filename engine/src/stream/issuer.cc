@@ -42,7 +42,7 @@ std::exception_ptr Issuer::enqueue(const std::vector<Fence>& waits,
     }
   };
   attempt([&] { stream_->begin(); });
-  // All waits are made, also after an error: later ops rely on it that this op comes after all these fences.
+  // All waits are made, also after an error, because later ops rely on this op coming after all these fences.
   for (const Fence& fence : waits) attempt([&] { fence->before(*stream_); });
   if (!error) attempt([&] { body(*stream_); });
   return error;
@@ -68,13 +68,14 @@ Fence Issuer::issue(const std::vector<Dependency>& after, const std::function<vo
   return fence;
 }
 
-// noexcept: the work is under way. Without memory for the callbacks the fence would never be done.
+// noexcept, since the work is under way already: without memory for the callbacks the fence would never be
+// done.
 void Issuer::watch(const Fence& fence) noexcept {
   fence->generation_ = fence->event_->generation();
-  const std::vector<Fence> reads = fence->reads_;  // a copy: the last call of arrive() clears reads_
+  const std::vector<Fence> reads = fence->reads_;  // a copy, since the last call of arrive() clears reads_
   fence->remaining_.fetch_add(reads.size() + (fence->recorded_ ? 1 : 0), std::memory_order_relaxed);
-  // A back end may keep callbacks that it has called. The fence must not live as long: they share a pointer, which
-  // arrive() clears.
+  // A back end may keep callbacks that it has called. The fence must not live that long, so all callbacks share a
+  // pointer, which arrive() clears.
   const auto held = std::make_shared<Fence>(fence);
   for (const Fence& read : reads) read->when_done([held] { FenceState::arrive(*held); });
   if (fence->recorded_) {

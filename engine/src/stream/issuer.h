@@ -13,7 +13,7 @@ namespace heddle::detail {
 
 class Poller;
 
-// Lives as long as its engine; so do its stream and the events.
+// An Issuer, its stream and its events live as long as the engine.
 class Issuer {
  public:
   Issuer(std::unique_ptr<Stream> stream, Poller& poller) : stream_(std::move(stream)), poller_(&poller) {}

@@ -6,8 +6,8 @@
 namespace heddle::detail {
 namespace {
 
-// Between two polls the thread pauses for an eighth of the time since an event was added or completed: a completion is
-// seen at most an eighth late. A pause shorter than the shortest one costs more than it saves.
+// Between two polls the thread pauses for an eighth of the time since an event was added or completed. So a completion
+// is seen at most an eighth late. A pause shorter than the shortest one costs more than it saves.
 constexpr std::chrono::microseconds kShortestPause{20};
 constexpr std::chrono::microseconds kLongestPause{200};
 

@@ -1,7 +1,7 @@
 // Calls the engine back when events complete, so that no thread ever waits for a stream.
 //
-// Streams that can call back do so. Others are polled by one thread an engine, made when it is first needed and blocked
-// while there is nothing to poll. GPUs are polled although CUDA has host callbacks (cudaLaunchHostFunc): such a
+// Streams that can call back do so. Others are polled by one thread per engine, made when it is first needed and
+// blocked while there is nothing to poll. GPUs are polled although CUDA has host callbacks (cudaLaunchHostFunc): such a
 // callback is work on the stream, which delays the work behind it until a host thread has woken up, and it is not
 // called at all once the GPU has failed, so that waits would never end.
 #pragma once

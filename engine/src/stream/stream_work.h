@@ -1,5 +1,5 @@
-// Whether the calling thread does work of a stream. Such work belongs to the op that enqueued it, but which op that is,
-// is not known on the thread.
+// Whether the calling thread does work of a stream. Such work belongs to the op that enqueued it, but the thread does
+// not know which op that is.
 #pragma once
 
 namespace heddle::detail {

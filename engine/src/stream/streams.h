@@ -32,7 +32,7 @@ struct StreamLane {
 
   Issuer issuer;
   IssueGate<OpNode> gate;
-  const bool shared;         // Streams::shared() returns it for its device and lane
+  const bool shared;         // whether Streams::shared() returns this stream for its device and lane
   const std::size_t number;  // index in the order of creation
   StreamLane* next = nullptr;
 
@@ -65,7 +65,7 @@ class Streams {
   HostStream* stepped_at(std::size_t i) const;
 
   Poller poller_;
-  mutable std::mutex mutex_;  // guards the two below; held while a stream is made, which may lock anything
+  mutable std::mutex mutex_;  // guards the next two; held while a stream is made, which may lock anything
   std::deque<StreamLane> lanes_;
   std::vector<HostStream*> stepped_;
   std::atomic<std::size_t> stepped_count_{0};

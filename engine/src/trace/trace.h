@@ -48,8 +48,8 @@ void graph_op_ran(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) n
 void op_issued(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept;
 void op_completed(std::uint32_t lane, const TraceOp& op, Tick start, Tick end) noexcept;
 
-// Records a wait of the calling thread, on that thread's own lane: inside the op `inside`, kNone if outside
-// of ops. The op `released_by` ended the wait. Both ops are of the engine.
+// Records a wait of the calling thread on that thread's own lane. `inside`: the op in which the thread
+// waited, kNone outside of ops. `released_by`: the op that ended the wait. Both ops are of that engine.
 void waited(const char* what, std::uint32_t engine, std::uint64_t inside, std::uint64_t released_by,
             Tick start, Tick end) noexcept;
 

@@ -25,7 +25,8 @@ class Arrows {
 
   // The record of op was written: arrows from it start at `start`. Returns the ends of those that are known already.
   std::vector<ArrowEnd> add_start(std::uint64_t op, ArrowEnd start);
-  // An arrow from op ends at `end`. Returns its start; none if that is not known yet, then add_start() returns this end.
+  // An arrow from op ends at `end`. Returns its start; none if that is not known yet: then a later add_start() returns
+  // this end.
   std::optional<ArrowEnd> add_end(std::uint64_t op, ArrowEnd end);
 
  private:

@@ -30,7 +30,7 @@ bool ChunkPool::grow() noexcept {
   if (!slab) return false;
   try {
     slabs_.reserve(slabs_.size() + 1);
-    free_.reserve(chunks_ + bytes / kChunkBytes);  // so that give() does not allocate
+    free_.reserve(chunks_ + bytes / kChunkBytes);  // reserved now, so that give() does not allocate
   } catch (const std::bad_alloc&) {
     std::free(slab);
     return false;

@@ -32,7 +32,7 @@ class ChunkPool {
   ChunkPool(const ChunkPool&) = delete;
   ChunkPool& operator=(const ChunkPool&) = delete;
   void set_limit(std::size_t bytes);
-  Chunk* take() noexcept;  // null: the limit is reached
+  Chunk* take() noexcept;  // null: the limit of memory is reached
   void give(Chunk* chunk) noexcept;
   void trim() noexcept;  // gives the pages of free chunks back to the system
   bool is_half_full() noexcept;
@@ -47,7 +47,7 @@ class ChunkPool {
   std::size_t chunks_ = 0, used_ = 0, limit_ = 0;  // chunks made, chunks in use, most that may be in use
 };
 
-// The records of one thread: that thread appends them, one other thread at a time takes them.
+// The records of one thread. That thread appends them; one other thread at a time takes them.
 class ThreadBuffer {
  public:
   ThreadBuffer(ChunkPool& pool, Chunk* first) : pool_(pool), tail_(first), head_(first) {}
@@ -63,8 +63,8 @@ class ThreadBuffer {
   }
   void end_of_thread() noexcept { ended_.store(true, std::memory_order_release); }
 
-  // The rest is for the writer. Calls use(record) for at most a chunk of records. True if there is another
-  // chunk.
+  // The functions from here on are for the writer. take() calls use(record) for at most a chunk of records.
+  // True if there is another chunk.
   template <class F> bool take(F&& use) {
     const std::uint32_t count = head_->count.load(std::memory_order_acquire);
     for (; head_->taken < count; ++head_->taken) use(head_->records[head_->taken]);

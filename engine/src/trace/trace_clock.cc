@@ -8,7 +8,7 @@ namespace heddle::trace {
 
 bool find_steady_counter() noexcept {
 #if defined(__x86_64__)
-  // "Invariant TSC": the same rate in every power state and on every core.
+  // Looks for the "invariant TSC", a counter with the same rate in every power state and on every core.
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __get_cpuid(0x80000007, &eax, &ebx, &ecx, &edx) && (edx & (1u << 8)) != 0;
 #else

@@ -71,7 +71,7 @@ int open_for_writing(const std::string& path) {
   if (path.find('\0') != std::string::npos)
     throw InvalidArgument("trace: the path '" + std::string(path.c_str()) +
                           "' goes on behind a zero byte, which no path has");
-  // Truncated only once it is locked: another process may be writing the file.
+  // The file is truncated only once it is locked, since another process may be writing it.
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (file < 0) throw Error("trace: cannot write " + path + ": " + std::strerror(errno));
   if (::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
@@ -91,11 +91,11 @@ int open_for_writing(const std::string& path) {
 }  // namespace
 
 std::int64_t rank_of_process() {
-  // The order in which a communicator tries them.
+  // The variables in the order in which a communicator tries them.
   for (const char* name : {"HEDDLE_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}) {
     const char* text = std::getenv(name);
     if (!text || !*text) continue;
-    std::int32_t rank = -1;  // stays -1 if the text is not a number
+    std::int32_t rank = -1;  // stays -1 if the variable's text is not a number
     const char* end = text + std::strlen(text);
     const auto [stopped, error] = std::from_chars(text, end, rank);
     return error == std::errc() && stopped == end && rank >= 0 ? rank : -1;
@@ -294,9 +294,9 @@ void TraceFile::end_arrow(const Record& record, std::uint64_t nanoseconds) {
   if (const auto from = arrows_.add_end(op_number(record.engine, record.other), to)) arrow(*from, to);
 }
 
-// Adds the arrow ends at this record's op. Those of an asynchronous op are at its function, its only slice on
-// a lane. No other record names a graph's op: to other ops the launch is one op, which has the number of the
-// first one.
+// Adds the arrow ends at this record's op. The arrows of an asynchronous op end at its function, its only
+// slice on a lane. No other record names a graph's op: to other ops the launch is one op, which has the
+// number of the first one.
 void TraceFile::arrows(const Record& record, std::uint64_t start, std::uint64_t end) {
   const std::uint64_t last = end > start ? end - 1 : start;  // a time within the slice
   if (record.kind == Kind::op) start_arrows(record, last);

@@ -59,7 +59,7 @@ class TraceFile {
   const int file_;
   std::string out_;  // text that is not written yet
   std::uint64_t written_ = 0;
-  bool first_ = true;  // no event was written yet
+  bool first_ = true;  // whether no event was written yet
   std::uint32_t last_lane_ = ~0u;
   std::unordered_set<std::uint32_t> lanes_;  // lanes whose names are written
   Arrows arrows_;

@@ -1,4 +1,4 @@
-// The records of a trace in memory: of one size, a cache line each.
+// The records of a trace in memory. All have the size of a cache line.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace heddle::trace {
 
-using Tick = std::uint64_t;  // a time of trace::now()
+using Tick = std::uint64_t;  // a point in time, from trace::now()
 
 inline constexpr std::uint64_t kNone = ~std::uint64_t{0};  // no op has this sequence
 
@@ -23,7 +23,7 @@ enum class Kind : std::uint8_t {
 // Trivial, so that a chunk of records need not be initialised.
 struct Record {
   Tick start, end;
-  std::uint64_t sequence;  // the op's number in its engine; for a wait: the op in which it is
+  std::uint64_t sequence;  // the op's number in its engine; for a wait: that of the op around it
   std::uint64_t other;     // the op that made this one ready, or as the kind says
   const char* name;        // read when the record is written to the file
   const char* file;        // file of the push; empty: none

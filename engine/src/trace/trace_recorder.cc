@@ -22,7 +22,7 @@ constinit std::atomic<Recorder*> current{nullptr};
 // In the child of a fork: the parent's recorder, which the child's own recorder keeps.
 constinit Recorder* of_parent = nullptr;
 
-// Allocates nothing: in a child that only calls exec() the allocator may be in any state.
+// Allocates nothing, because in a child that only calls exec() the allocator may be in any state.
 void in_child() {
   forget_thread_after_fork();
   if (Recorder* recorder = current.exchange(nullptr)) of_parent = recorder;
@@ -46,7 +46,7 @@ std::uint64_t unix_nanoseconds() {
 
 }  // namespace
 
-// Never destroyed: threads may outlive all statics.
+// The recorder is never destroyed, since threads may outlive all statics.
 Recorder& the_recorder() noexcept {
   Recorder* found = current.load(std::memory_order_acquire);
   if (found) return *found;
@@ -80,7 +80,7 @@ void Recorder::use(const Record& record) {
 // Takes up to a chunk of the buffer's records. False if none of them was made before `until`.
 bool Recorder::take_from(ThreadBuffer& buffer, Tick until) {
   bool any = false;
-  // take() also returns true if there is another chunk: all records of this chunk may have been taken before.
+  // take() also returns true if there is another chunk, although all records of this chunk were taken before.
   any |= buffer.take([&](const Record& record) {
     any |= record.start <= until || record.start == kNone;
     use(record);
@@ -99,7 +99,7 @@ bool Recorder::take_round(Tick until) {
   }
   bool any = false;
   for (ThreadBuffer* one : all) {
-    const bool ended = one->ended();  // read first: the last records are then taken below
+    const bool ended = one->ended();  // read before the records are taken, so that none is missed
     any |= take_from(*one, until);
     if (ended && one->empty()) finished.push_back(one);
   }
@@ -145,7 +145,7 @@ void Recorder::write_until_stopped() {
   }
 }
 
-// The writer thread blocks all signals: they are meant for the program's own threads.
+// The writer thread blocks all signals, since they are meant for the program's own threads.
 void Recorder::start_writer() {
   sigset_t all, before;
   sigfillset(&all);

@@ -51,11 +51,11 @@ class Recorder {
   void start_writer();
   void stop_writer();
 
-  std::mutex control_mutex_;  // guards start, stop and writer_; outermost
+  std::mutex control_mutex_;  // guards start, stop and writer_; the first one to be locked
   std::thread writer_;
-  std::mutex write_mutex_;  // guards session_, and taking from buffers; control_mutex_ may be held
+  std::mutex write_mutex_;  // guards session_, and taking records from buffers; control_mutex_ may be held
   std::optional<Session> session_;
-  std::mutex wake_mutex_;  // guards stopping_; innermost
+  std::mutex wake_mutex_;  // guards stopping_; locked last
   std::condition_variable wake_;
   bool stopping_ = false;
   std::mutex buffers_mutex_;  // guards buffers_; write_mutex_ may be held
@@ -64,7 +64,7 @@ class Recorder {
   std::atomic<bool> running_{false}, from_environment_{false};
   std::atomic<std::uint32_t> lanes_{1};
   std::atomic<std::uint64_t> dropped_{0};  // records dropped by threads without a buffer
-  Recorder* const parent_;  // the recorder of the process before the fork: unused, kept for leak checkers
+  Recorder* const parent_;  // the recorder of the process before the fork; kept only for leak checkers
 };
 
 // The recorder of this process. The child of a fork gets a new one, because threads of the parent may have held the old

@@ -85,10 +85,10 @@ class KVStore {
   virtual std::map<std::string, NDArray> optimizer_state() const = 0;
   void set_optimizer_state(const std::map<std::string, NDArray>& state, Where where = Where::current());
 
-  // What compression has left out of pushes, for later ones: each worker's part of a checkpoint, f32; empty
-  // without compression. For stores with as many workers and the same keys. Blocks, and rethrows errors.
+  // What compression has left out of this worker's pushes, f32: its part of a checkpoint; empty without
+  // compression. For stores with as many workers and the same keys. Blocks, and rethrows errors.
   std::map<std::string, NDArray> residuals(Where where = Where::current()) const;
-  // An empty map sets 0. Throws InvalidArgument, before anything is changed, naming what does not fit. Blocks
+  // An empty map sets them to 0. Throws InvalidArgument, before anything is changed, naming what does not fit. Blocks
   // until all workers call it; all throw if one refuses. On "allreduce" all ranks set residuals, or none.
   void set_residuals(const std::map<std::string, NDArray>& residuals, Where where = Where::current());
   // Returns what `read` returns if set_residuals would take it, else all workers throw. Changes nothing.

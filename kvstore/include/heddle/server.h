@@ -44,7 +44,7 @@ struct ServerOptions {
   // request beyond it is refused. The overhead of keys, connections and running updates is not counted.
   std::uint64_t memory_limit = 0;
   std::uint64_t job_memory_limit = 0;                        // the limit in bytes of each job; 0: none
-  std::map<std::string, std::uint64_t> job_memory_limits{};  // instead, by name of the job
+  std::map<std::string, std::uint64_t> job_memory_limits{};  // limits of single jobs by name, used instead
   int max_connections = 10'000;
   // A worker that was silent for this time is left out of rounds and clocks until it comes back.
   std::chrono::milliseconds worker_timeout{30'000};
@@ -75,7 +75,7 @@ struct WorkerStats {
 
 // Statistics of a server's snapshots; all 0 if it has no folder for them.
 struct SnapshotStats {
-  bool kept = false;  // the server has a folder for snapshots
+  bool kept = false;  // whether the server has a folder for snapshots
   std::uint64_t written = 0, failed = 0;
   double age = 0;           // seconds since the moment whose whole state is on the disk, or since the start
   std::uint64_t bytes = 0;  // size of the last snapshot
@@ -87,8 +87,8 @@ struct ShardStats {
   int shard = 0;
   std::int64_t epoch = 0;  // number of the scheduler's last decision about the shard's primary and backup
   bool primary = false, backup = false;
-  bool synced = false;                  // primary: the backup has everything that workers were told
-  std::uint64_t unconfirmed_bytes = 0;  // primary: changes that the backup has not confirmed yet
+  bool synced = false;                  // whether a primary's backup has everything that workers were told
+  std::uint64_t unconfirmed_bytes = 0;  // bytes that a primary's backup has not confirmed yet
 };
 
 struct ServerStats {
@@ -97,12 +97,13 @@ struct ServerStats {
   std::uint64_t jobs = 0, keys = 0;
   // waiting_bytes: pushes for later rounds, and partly received requests.
   std::uint64_t value_bytes = 0, state_bytes = 0, waiting_bytes = 0;
-  // Bytes that count for the limit: these, also of shards whose backup this server is, and unsent replies.
+  // Bytes that count for the limit: those above, also of shards whose backup this server is, and unsent
+  // replies.
   std::uint64_t memory_used = 0;
   std::uint64_t pushes = 0, pulls = 0, duplicates = 0, refused = 0, rounds = 0;
   std::int64_t worst_staleness = 0;  // most pushes that a pull was ahead of the slowest worker
   SnapshotStats snapshots;
-  int number = 0, servers = 1;  // given by the options or the scheduler; -1 of 0: not assigned yet
+  int number = 0, servers = 1;  // this server's number and the number of servers; -1 of 0: not assigned yet
   std::vector<WorkerStats> workers;
   std::vector<ShardStats> shards;
 };
@@ -128,7 +129,7 @@ class Server {
   // Makes run() return after a last snapshot. Any thread, and in signal handlers.
   void stop() noexcept;
   ServerStats stats() const;  // any thread; blocks until the server's thread has answered
-  bool is_draining() const;   // any thread; blocks as stats(); for probes
+  bool is_draining() const;   // any thread; blocks like stats(); for probes
   // Any thread; blocks as stats(). Empty: this server accepts workers, and all copies of shards that it knows
   // of are complete, so the next server may be replaced. Else the reason.
   std::string reason_not_ready() const;

@@ -34,7 +34,7 @@ struct StoreSchedulerOptions {
   // If the only server with a shard's state is gone for this time, another begins the shard anew. 0: never.
   std::chrono::milliseconds lost_after{0};
   int protocol = 0;   // newest protocol version to speak, for tests of upgrades; 0: the newest there is
-  bool once = false;  // run() returns when all workers have left, and the servers have been told
+  bool once = false;  // true: run() returns when all workers have left, and the servers know
   // Called on the scheduler's thread; empty: nothing is logged.
   std::function<void(const ServerEvent&)> log{};
 };
@@ -43,7 +43,7 @@ struct StoreSchedulerOptions {
 struct ShardAssignment {
   std::uint64_t epoch = 0;
   int primary = -1, backup = -1;  // numbers of servers; -1: there is none, or the server is gone
-  bool synced = false;            // the backup has all state
+  bool synced = false;            // whether the backup has all state
   int copies = 0;                 // complete copies on connected servers
   int learner = -1;  // number of a server that gets a copy while the backup keeps its own; -1: none
 };
@@ -51,7 +51,7 @@ struct ShardAssignment {
 struct StoreSchedulerStats {
   double uptime = 0;          // seconds since the start
   bool leads = true;          // false: another scheduler leads (etcd), and the fields below are empty
-  bool begun = false;         // all servers have registered, and the first views are published
+  bool begun = false;         // whether all servers have registered and the first views are published
   std::uint64_t version = 0;  // version of the views
   int servers = 0, servers_here = 0, workers_here = 0;
   std::uint64_t failovers = 0, returned = 0, lost = 0, refused = 0;

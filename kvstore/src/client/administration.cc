@@ -64,7 +64,7 @@ class Administrator final : public Receiver {
   std::string text_{};
   std::optional<std::string> failure_{};
   bool over_ = false;
-  std::unique_ptr<Transport> transport_;  // last, so destroyed first: it calls this object
+  std::unique_ptr<Transport> transport_;  // the last member: destroyed first, since it calls this object
 };
 
 std::string ask(const AdministrationOptions& options, AdminRequest::What what) {

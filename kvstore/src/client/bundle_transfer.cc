@@ -27,7 +27,7 @@ void BundleTransfer::start(const std::shared_ptr<BundleTransfer>& self, Completi
   }
   left_.store(calls.size());
   done_.emplace(std::move(done));
-  const std::shared_ptr<kv_detail::Client> client = client_;  // client_ is reset by the last answer
+  const std::shared_ptr<kv_detail::Client> client = client_;  // a copy, since the last answer resets client_
   client->submit(calls);
 }
 

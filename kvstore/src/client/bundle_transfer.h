@@ -47,8 +47,8 @@ class BundleTransfer {
   struct Share {
     std::vector<BundledKey*> keys{};
     std::vector<std::byte> values{}, results{};
-    std::vector<std::byte*> into{};    // where the value of each key goes; set when the op runs
-    std::vector<std::byte> counted{};  // by push, if one of them failed: 1 if the push counts
+    std::vector<std::byte*> into{};    // where to write the value of each key; set when the op runs
+    std::vector<std::byte> counted{};  // if a push failed, by push: 1 if the server counts that push
   };
   void send(const std::shared_ptr<BundleTransfer>& self, std::size_t server,
             std::vector<kv_detail::ServerCall>& calls);
@@ -70,7 +70,7 @@ class BundleTransfer {
 struct StartBundle {
   static constexpr bool immediate = true;
   std::shared_ptr<BundleTransfer> transfer;
-  bool repeats = false;  // the op is part of a graph, and each launch needs a new transfer
+  bool repeats = false;  // true: the op is part of a graph, and each launch needs a new transfer
   void operator()(RunContext&, Completion done) const {
     const std::shared_ptr<BundleTransfer> now = repeats ? transfer->again() : transfer;
     now->start(now, std::move(done));

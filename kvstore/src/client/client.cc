@@ -167,7 +167,7 @@ template <class Work> void Client::with_transport(Lock& lock, Work&& work) noexc
   answered.clear();
   lock.lock();
   unanswered_ -= count;
-  if (!transport_busy_ && answered_.capacity() == 0) answered_.swap(answered);  // keeps the vector's memory
+  if (!transport_busy_ && answered_.capacity() == 0) answered_.swap(answered);  // the memory is used again
 }
 
 void Client::await_transport(Lock& lock) {
@@ -341,7 +341,7 @@ void Client::answered(Call call, const Reply& reply, std::exception_ptr error) {
 
 void Client::connect_where_needed(Clock::time_point now) {
   if (rendezvous_) follow_servers(now);
-  // A process that was stopped has not read what servers sent meanwhile: their silence does not count.
+  // A process that was stopped has not read what servers sent meanwhile, so their silence does not count.
   const bool was_away = now - std::exchange(looked_, now) > kPing;
   for (std::size_t i = 0; i < links_.size(); ++i) {
     Link& link = links_[i];
@@ -366,7 +366,7 @@ void Client::connect_where_needed(Clock::time_point now) {
   }
 }
 
-// Pings find a server that is stopped or whose host is lost: its connections stay open.
+// Pings find a server that is stopped or whose host is lost. Connections to such a server stay open.
 void Client::ping(Link& link, Clock::time_point now) {
   const auto interval = std::min<std::chrono::milliseconds>(kPing, options_.timeout / 4);
   if (now - link.last_heard > options_.timeout) {
@@ -379,7 +379,7 @@ void Client::ping(Link& link, Clock::time_point now) {
     lost(link, "it has been silent for " + seconds_text(now - link.last_heard));
     link.lost_since = link.last_heard;
   } else if (now - link.last_ping >= interval) {
-    send_ping(link, now, kFirst);  // ahead of the pieces of values that wait to be sent
+    send_ping(link, now, kFirst);  // the ping overtakes queued pieces of values
   }
 }
 
@@ -426,14 +426,14 @@ void Client::lost(Link& link, const std::string& why) {
   by_peer_.erase(link.peer);
   if (link.state == State::failed) return;
   const auto now = Clock::now();
-  // A server that ends each connection after its welcome counts as lost: lost_since stays.
+  // A server that ends each connection after its welcome counts as lost, so lost_since stays.
   if (link.state == State::greeted && link.answered) {
     link.lost_since = now;
     link.pause = std::chrono::milliseconds(10);
   }
   link.state = State::waiting;
   link.why = why;
-  // The pause is random: many workers that have lost one server do not connect all at once.
+  // The pause is random, so that the workers that have lost one server do not all connect at once.
   link.next_try = now + link.pause * (50 + random_() % 100) / 100;
   link.pause = std::min(2 * link.pause, kLongestPause);
 }
@@ -472,11 +472,12 @@ void Client::greeted(Link& link, const Welcome& welcome) {
                     kFirst});
   link.calls.each([&](std::uint64_t number, const Call& call) { send(link, number, call); });
   // The answer to this ping shows at once that the server works, even if no other call can be answered yet.
-  // The ping goes behind the calls: a server that ends the connection because of one of them answers nothing.
+  // The ping goes behind the calls, since a server that ends the connection because of one of them answers
+  // nothing.
   send_ping(link, link.last_heard, kLast);
 }
 
-// The server refuses the hello: for good, or until the former process of this rank is gone.
+// Called when the server refuses the hello: for good, or until the former process of this rank is gone.
 void Client::refused(Link& link, const Reply& reply) {
   if (reply.clock == 0) return fail(link, reply.text);
   transport_->close(link.peer);
@@ -548,7 +549,8 @@ void Client::received(Peer peer, std::span<const std::byte> head, std::span<std:
   if (!link->calls.find(reply.number)) return;  // the answer to a request that was sent twice
   if (reply.kind == Kind::value && reply.offset + payload.size() < reply.bytes) return;
   Call call = link->calls.take(reply.number);
-  // The server closes the connection when the job has ended. A reconnect would begin a new job of that name.
+  // The server closes the connection when the job has ended. Connecting again would begin a new job of that
+  // name.
   if (call.request.kind == Kind::leave && reply.kind == Kind::done) {
     link->state = State::failed;
     link->failure = "server " + std::to_string(link - links_.data()) + ": this worker has left its job";

@@ -53,8 +53,8 @@ class Client final : public ProgressSource, Receiver {
   Reply call(std::size_t server, Call call);
   // Blocks until `over`, which a call's done() sets and notifies, is not 0.
   void wait(const std::atomic<std::uint32_t>& over);
-  // Fails all calls, also later ones, except pushes: their answers may wait for workers that wait for this
-  // one. Any thread; never blocks; to be called once.
+  // Fails all calls, also later ones, except pushes, since their answers may wait for workers that wait for
+  // this one. Any thread; never blocks; to be called once.
   void give_up_waiting(std::string why);
   // True if a call has failed since reset_failed(), which resets this flag.
   bool has_failed() const { return has_failed_.load(); }
@@ -65,12 +65,12 @@ class Client final : public ProgressSource, Receiver {
 
  private:
   using Clock = std::chrono::steady_clock;
-  enum class State : std::uint8_t { waiting, connecting, greeted, failed };  // failed: also after leave
+  enum class State : std::uint8_t { waiting, connecting, greeted, failed };  // failed: after leave(), too
   struct Link {
     std::string address;
     State state = State::waiting;
     Peer peer = 0;
-    bool answered = false;          // the server has answered a request or a ping on this connection
+    bool answered = false;          // whether the server has answered a request or a ping on this connection
     std::uint64_t incarnation = 0;  // incarnation of the server's state; 0: not known yet
     Clock::time_point lost_since{}, next_try{}, last_heard{}, last_ping{};
     std::chrono::milliseconds pause{10};  // pause between attempts to connect
@@ -132,17 +132,17 @@ class Client final : public ProgressSource, Receiver {
   std::mutex mutex_;  // guards what follows; while it is held, nothing else is locked and no callback runs
   std::condition_variable changed_;
   std::vector<ServerCall> submitted_;
-  std::string give_up_{};        // becomes given_up_ in the next take_submitted()
-  std::size_t unanswered_ = 0;   // calls whose done() has not been called
-  bool transport_busy_ = false;  // a thread uses the transport and the links
-  bool took_more_ = false;  // the last holder of transport_busy_ has sent calls that were submitted meanwhile
-  int blocked_ = 0;         // threads that wait for transport_busy_
-  bool helped_ = false;     // a waiting thread is in work_until() and drives the transport
-  bool others_wait_ = false;  // another thread has called work_until() meanwhile, and has returned at once
+  std::string give_up_{};             // becomes given_up_ in the next take_submitted()
+  std::size_t unanswered_ = 0;        // calls whose done() has not been called
+  bool transport_busy_ = false;       // whether a thread uses the transport and the links
+  bool took_more_ = false;            // whether its last holder has sent calls that were submitted meanwhile
+  int blocked_ = 0;                   // threads that wait for transport_busy_
+  bool helped_ = false;               // whether a waiting thread is in work_until() and drives the transport
+  bool others_wait_ = false;          // whether another call of work_until() has returned at once meanwhile
   std::uint32_t helper_entries_ = 0;  // number of threads that have entered work_until() so far
-  bool work_left_ = false;            // work_until() has left work to the client's own thread
+  bool work_left_ = false;            // whether work_until() has left work to the client's own thread
   bool stopping_ = false;
-  std::thread thread_;  // last: it uses the members above
+  std::thread thread_;  // the last member, since it uses the members above
 };
 
 }  // namespace heddle::kv_detail

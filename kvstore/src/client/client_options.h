@@ -17,9 +17,9 @@ namespace heddle::kv_detail {
 using namespace net_detail;
 
 struct ClientOptions {
-  std::vector<std::string> servers{};  // HOST:PORT of each; a scheduler names them itself
-  std::string scheduler{};             // HOST:PORT; empty: none
-  EtcdOptions etcd{};                  // used instead of `scheduler`: etcd names the leading one
+  std::vector<std::string> servers{};  // HOST:PORT of each server; with a scheduler empty
+  std::string scheduler{};             // HOST:PORT of the scheduler; empty: none
+  EtcdOptions etcd{};                  // used instead of `scheduler`: etcd names the leading scheduler
   std::string job = "default";
   std::string consistency = "sync";
   PlacementRule placement{};

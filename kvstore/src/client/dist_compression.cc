@@ -14,7 +14,7 @@ namespace heddle {
 
 using kv_detail::Request;
 
-// Small values are not compressed: they travel with others in one message.
+// Sets no codec for small values, which travel with others in one message.
 void DistStore::set_codecs(StoreKey& entry) const {
   const EngineScope scope(engine());
   const bool gains = entry.bytes() > BundleTransfer::kMostBytes && entry.dtype == DType::f32;

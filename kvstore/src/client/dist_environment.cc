@@ -53,7 +53,7 @@ void find_rank(kv_detail::ClientOptions& options) {
   const bool with_dmlc = !options.is_scheduled() || variable("DMLC_ROLE").empty() || numbered;
   const LaunchEnvironment job =
       LaunchEnvironment::from_environment([&](std::string_view name) -> const char* {
-        // Workers meet at servers: a missing rendezvous of ranks is no error.
+        // Workers meet at servers, so a missing rendezvous of ranks is no error.
         if (name == "HEDDLE_RENDEZVOUS") return "tcp:unused:1";
         return name.starts_with("DMLC_") && !with_dmlc ? "" : nullptr;
       });

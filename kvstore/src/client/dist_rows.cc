@@ -69,7 +69,7 @@ void DistStore::do_push_rows(Key key, const RowSparse& value, const UpdateOption
   const NDArray reads[] = {rows.rows(), rows.values(), rows.count()};
   Access access = array_access("kvstore_push_rows", reads, {});
   access.read.add(order_);
-  access.read.add(entry->var);  // overwriting the var alone would clear its error
+  access.read.add(entry->var);  // also read: an op that only overwrites the var would clear its error
   access.mutate.add(entry->var);
   access.name = "kvstore_push_rows";
   engine().push_async(
@@ -84,7 +84,7 @@ void DistStore::do_push_rows(Key key, const RowSparse& value, const UpdateOption
       access, CallSite::current());
 }
 
-// Sends a push for each part, also one without rows: every server counts the pushes of the key.
+// Sends a push for each part, also one without rows, since every server counts the pushes of the key.
 void DistStore::send_rows(kv_detail::Client& client, const Entries& entry, Numbers rows,
                           const NDArray& values, const Request& request, Completion& completion) {
   if (!entry->is_known()) return completion.fail(not_initialised(entry->name));

@@ -33,7 +33,7 @@ constexpr std::chrono::milliseconds kLeaveLimit{5000};
 const std::string kRowUpdates = "row_updates";  // name of an optimizer's array: a count for each row
 
 // Deletes the client. If the last op of a store ends on the client's own thread, another thread does it, as
-// no thread can join itself. In the child of a fork nothing is done: the connections are the parent's.
+// no thread can join itself. In the child of a fork nothing is done, since the connections are the parent's.
 void end_client(Client* client) {
   if (client->in_child()) return;
   if (client->is_on_own_thread()) {
@@ -54,7 +54,7 @@ DistStore::DistStore(std::string type, const kv_detail::ClientOptions& options, 
       order_(current_engine().new_var()),
       exceptions_(std::uncaught_exceptions()) {
   engine().add_progress_source(client_);
-  call_all({.kind = Kind::ping});  // answered once the server has accepted this worker
+  call_all({.kind = Kind::ping});  // each server answers once it has accepted this worker
 }
 
 Engine& DistStore::engine() const {
@@ -62,8 +62,8 @@ Engine& DistStore::engine() const {
   throw Error("KVStore: the engine of the store is destroyed");
 }
 
-// Without an error, waits for all pushes and pulls. After one, calls other than pushes are failed first: they
-// may wait for workers that wait for this one.
+// Without an error, waits for all pushes and pulls. After an error, calls other than pushes are failed first,
+// since they may wait for workers that wait for this one.
 DistStore::~DistStore() {
   if (!client_->in_child() && (std::uncaught_exceptions() > exceptions_ || client_->has_failed()))
     client_->give_up_waiting("the store was closed after an error, while this waited for other workers");
@@ -144,7 +144,7 @@ void DistStore::do_init(Key key, const NDArray& value) {
   entry->dtype = value.dtype();
   const bool has_rows = value.ndim() > 0 && value.shape()[0] > 0;
   entry->row_bytes = has_rows ? entry->bytes() / static_cast<std::size_t>(value.shape()[0]) : 0;
-  // Keys of the first layers, which are needed first, come first: their priority is the highest.
+  // Keys of the first layers, which are needed first, have the highest priority.
   entry->priority = -static_cast<std::int32_t>(std::min<std::size_t>(entries_.size(), 1 << 30));
   entry->var = engine().new_var();
   entry->parts = place(*entry);
@@ -162,10 +162,11 @@ void DistStore::push_value(const char* name, const Entries& entry, const NDArray
   request.dtype = entry->dtype;
   Access access = array_access(name, {&flat, 1}, {});
   access.read.add(order_);
-  if (is_push) access.read.add(entry->var);  // overwriting the var alone would clear its error
+  // also read: an op that only overwrites the var would clear its error
+  if (is_push) access.read.add(entry->var);
   access.mutate.add(entry->var);
   if (request.kind == Kind::init && key_placer_.is_ordered()) {
-    access.read.add(inits_);  // overwriting the var alone would clear its error
+    access.read.add(inits_);  // also read: an op that only overwrites the var would clear its error
     access.mutate.add(inits_);
   }
   access.name = name;
@@ -226,7 +227,8 @@ void DistStore::pull_value(const Entries& entry, const NDArray& out) {
   if (memory.storage() != out.storage()) out.assign(memory);
 }
 
-// One op, unless the pull would write the array that is pushed: it must not change before the server has it.
+// One op, unless the pull would write the array that is pushed, since it must not change before the server
+// has it.
 void DistStore::push_and_pull(const Entries& entry, const NDArray& value, const NDArray& out,
                               Request request) {
   const NDArray memory = receiver_for(out);
@@ -237,7 +239,7 @@ void DistStore::push_and_pull(const Entries& entry, const NDArray& value, const 
   const NDArray flat = compressed(entry, value, request);
   Access access = array_access("kvstore_push_pull", {&flat, 1}, {&memory, 1});
   access.read.add(order_);
-  access.read.add(entry->var);  // overwriting the var alone would clear its error
+  access.read.add(entry->var);  // also read: an op that only overwrites the var would clear its error
   access.mutate.add(entry->var);
   access.name = "kvstore_push_pull";
   StartTransfer op{std::make_shared<Transfer>(client_, entry), is_capturing()};
@@ -385,7 +387,8 @@ void DistStore::send_state(const std::map<std::string, NDArray>& state) const {
       kv_detail::StateArrays arrays;
       for (auto found = state.lower_bound(prefix); found != state.end() && found->first.starts_with(prefix);
            ++found) {
-        if (found->first.find('.', prefix.size()) != std::string::npos) continue;  // key with a longer name
+        // the entry belongs to a key with a longer name
+        if (found->first.find('.', prefix.size()) != std::string::npos) continue;
         NDArray flat = found->second.contiguous().view_as({found->second.size()});
         const bool of_rows = found->first == prefix + kRowUpdates && entry->row_bytes > 0;
         const auto element = static_cast<std::int64_t>(of_rows ? entry->row_bytes : size_of(flat.dtype()));

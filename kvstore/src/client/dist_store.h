@@ -100,14 +100,14 @@ class DistStore final : public KVStore {
   kv_detail::KeyPlacer key_placer_;
   // Mutated by each init where placement depends on the order of keys: after a failed init, later ones fail.
   const Var inits_;
-  // Read by all ops. An op that mutates it runs after all earlier ones and before all later ones.
+  // The var that all ops read. An op that mutates it runs after all earlier ones and before all later ones.
   const Var order_;
   const int exceptions_;  // std::uncaught_exceptions() when the store was made
   std::map<Key, Entries> entries_;
   std::uint64_t bundles_ = 0;  // bundles sent so far
   void check_update(Key key, const StoreKey& entry, const UpdateOptions& options) const;
-  std::unique_ptr<Optimizer> optimizer_;  // keeps no state: checks the options of pushes
-  bool adds_ = false;                     // the rule "add", without an optimizer
+  std::unique_ptr<Optimizer> optimizer_;  // only checks the options of pushes; keeps no state
+  bool adds_ = false;                     // whether the servers' update rule is "add"
 };
 
 // Makes a store of the type "dist_sync", "dist_async" or "dist_ssp:3" from environment variables

@@ -47,7 +47,7 @@ struct KeyPart {
 
 // A value with more bytes than this for each server is split over all servers, unless a list places it.
 constexpr std::uint64_t kSplitBytes = std::uint64_t{1} << 20;
-// Parts begin at multiples of this, or of a row if the value has many rows: no element is split.
+// Parts begin at multiples of this, or of a row if the value has many rows, so that no element is split.
 constexpr std::uint64_t kPartAlignment = 64;
 
 // Places keys on servers, one after the other.

@@ -19,7 +19,7 @@ struct StoreKeyPart {
   std::size_t offset = 0, bytes = 0;
   // Offset and size in the payload of a push, which may be compressed
   std::size_t sent_offset = 0, sent_bytes = 0;
-  // The key's number on that server. It and `clock` are changed by ops that mutate the key's var.
+  // The key's number on that server. Ops that mutate the key's var change this and `clock`.
   std::uint32_t number = kNone;
   std::uint64_t clock = 0;  // pushes that the server has acknowledged
   // Compressed pulls: the version of this part that StoreKey::pulled has. Changed by ops on that array.
@@ -39,11 +39,11 @@ struct StoreKey {
   std::shared_ptr<const Codec> pull_codec{};  // codec of pulls; null: not compressed
   NDArray pulled{};                           // f32: the value as servers have sent it
   std::uint64_t bundle = 0;                   // number of the last bundle with this key
-  bool is_known() const {                     // all servers of the key have answered its init
+  bool is_known() const {                     // whether all servers of the key have answered its init
     return std::all_of(parts.begin(), parts.end(),
                        [](const StoreKeyPart& part) { return part.number != StoreKeyPart::kNone; });
   }
-  bool has_whole_rows() const {  // no part begins or ends within a row
+  bool has_whole_rows() const {  // whether no part begins or ends within a row
     return row_bytes > 0 && std::all_of(parts.begin(), parts.end(), [this](const StoreKeyPart& part) {
              return part.offset % row_bytes == 0 && part.bytes % row_bytes == 0;
            });

@@ -76,7 +76,7 @@ void DistStore::send_bundle(std::vector<BundledKey> keys, const Request* push,
   access.read.add(order_);
   for (const BundledKey& one : keys) {
     if (one.value.defined()) access.read.add(one.value.var());
-    access.read.add(one.key->var);  // a push reads it, too: overwriting alone would clear its error
+    access.read.add(one.key->var);  // a push reads the var, too: overwriting it would clear its error
     if (push) access.mutate.add(one.key->var);
   }
   const auto transfer =

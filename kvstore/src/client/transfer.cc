@@ -42,7 +42,7 @@ void Transfer::start(const std::shared_ptr<Transfer>& self, Completion done) {
   }
   left_.store(calls.size());
   done_.emplace(std::move(done));
-  const std::shared_ptr<kv_detail::Client> client = client_;  // the last answer resets client_
+  const std::shared_ptr<kv_detail::Client> client = client_;  // a copy, since the last answer resets client_
   client->submit(calls);
 }
 

@@ -17,7 +17,7 @@
 namespace heddle {
 
 // Made when the op is pushed, or at each launch of a graph, and shared by the op and its calls. A pull is
-// sent right behind the push of its key: a server handles the requests of a connection in order.
+// sent right behind the push of its key, since a server handles the requests of a connection in order.
 class Transfer {
  public:
   Transfer(std::shared_ptr<kv_detail::Client> client, std::shared_ptr<StoreKey> key)
@@ -52,7 +52,7 @@ class Transfer {
 struct StartTransfer {
   static constexpr bool immediate = true;
   std::shared_ptr<Transfer> transfer;
-  bool repeats = false;  // the op is part of a graph, and each launch needs a new transfer
+  bool repeats = false;  // true: the op is part of a graph, and each launch needs a new transfer
   void operator()(RunContext&, Completion done) const {
     const std::shared_ptr<Transfer> now = repeats ? transfer->again() : transfer;
     now->start(now, std::move(done));

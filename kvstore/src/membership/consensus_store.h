@@ -39,9 +39,9 @@ class ConsensusStore {
                                              const std::string& key, const std::string& value,
                                              std::int64_t lease) = 0;
   virtual StoreLease grant(std::chrono::milliseconds time) = 0;
-  // Returns the time that is left; 0: it has ended
+  // Returns the time that is left of the lease; 0: it has ended.
   virtual std::chrono::milliseconds renew(std::int64_t lease) = 0;
-  virtual void revoke(std::int64_t lease) = 0;  // also deletes the entries of the lease
+  virtual void revoke(std::int64_t lease) = 0;  // ends the lease, and deletes its entries
 };
 
 }  // namespace heddle::kv_detail

@@ -17,7 +17,7 @@ constexpr milliseconds kLook{300};      // pause between two attempts to become 
 constexpr milliseconds kAgain{100};     // pause before a request without an answer is repeated
 constexpr milliseconds kQuiet{10'000};  // time between two log lines about the same trouble
 
-// The state in etcd is damaged, or that of another cluster: no retry helps.
+// The state in etcd is damaged, or that of another cluster. No retry helps.
 class UselessState : public Error {
  public:
   using Error::Error;

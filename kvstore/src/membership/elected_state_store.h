@@ -67,7 +67,7 @@ class ElectedStateStore final : public StateStore {
   std::string leader_;   // leader that was logged last
 
   mutable std::mutex mutex_;                    // guards what follows
-  std::uint64_t settings_text_ = 0, term_ = 0;  // terms so far; the current one, 0: none
+  std::uint64_t settings_text_ = 0, term_ = 0;  // number of terms so far; the current term, 0: none
   Time valid_until_{};                          // time at which this term may end
   std::optional<SchedulerState> state_;
   std::optional<std::string> wanted_;  // state of this term that is to be saved

@@ -41,7 +41,7 @@ class EtcdClient final : public ConsensusStore {
   const std::chrono::milliseconds limit_;
   std::size_t latest_ = 0;  // index of the member that answered last
   std::atomic<bool> cancelled_{false};
-  const std::unique_ptr<Request> request_;  // keeps its connections
+  const std::unique_ptr<Request> request_;  // keeps its connections open between requests
 };
 
 }  // namespace heddle::kv_detail

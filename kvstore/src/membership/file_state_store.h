@@ -9,7 +9,7 @@
 
 namespace heddle::kv_detail {
 
-// There is no other scheduler: this one always leads. save() blocks for the disk. A write that fails, because
+// There is no other scheduler. This one always leads. save() blocks for the disk. A write that fails, because
 // the disk is full, is tried again every second: meanwhile decisions are not published.
 class FileStateStore final : public StateStore {
  public:

@@ -19,7 +19,7 @@ namespace heddle::kv_detail {
 std::string leader_key(const std::string& prefix);
 std::string state_key(const std::string& prefix);
 
-// One thread. Calls block as those of the store, and throw as they do: then they may be repeated.
+// One thread. Calls block as those of the store, and throw as they do. Then they may be repeated.
 class Leadership {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -37,7 +37,7 @@ class Leadership {
   std::optional<std::string> load();    // empty: nothing was saved yet. To be called once before save()
   bool renew();                         // false: this scheduler is no longer the leader
   bool save(const std::string& state);  // false: as renew(); true: the state is kept for good
-  void resign();                        // another scheduler may lead at once
+  void resign();                        // gives up the lease: another scheduler may lead at once
   // When the lease may end, unless it is renewed: then another may lead. Safety does not depend on it.
   Time valid_until() const { return valid_until_; }
 

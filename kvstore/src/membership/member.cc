@@ -125,7 +125,7 @@ void Member::lose(const std::string& why, Time now) {
 }
 
 void Member::retry_later(Time now) {
-  // The pause is random: many processes that have lost the scheduler do not connect all at once.
+  // The pause is random, so that the processes that have lost the scheduler do not all connect at once.
   next_try_ = now + pause_ * static_cast<int>(50 + random_() % 100) / 100;
   const bool gently = self_.finder && self_.role == Role::worker;
   pause_ = std::min<Duration>(2 * pause_, gently ? kLongestWorkersPause : kLongestPause);
@@ -201,7 +201,7 @@ void Member::report_lost(std::uint32_t shard, std::uint64_t epoch) {
   next_heartbeat_ = {};  // a heartbeat is due now
 }
 
-// Counts the scheduler as heard: its answers may wait to be read.
+// Counts the scheduler as heard, since its answers may wait to be read.
 void Member::keep_alive(Time now) {
   if (state_ != State::registered) return;
   heard_ = now;
@@ -214,7 +214,7 @@ void Member::leave() {
 
 void Member::unregister() {
   if (state_ == State::registered) {
-    if (leaving_) send_heartbeat({});  // the heartbeat tells leaving_
+    if (leaving_) send_heartbeat({});  // the heartbeat says that this process is leaving
     transport_.send(peer_, {encode(Unregister{})});
   }
   state_ = State::departed;

@@ -26,7 +26,7 @@ struct MemberOptions {
   std::shared_ptr<SchedulerFinder> finder{};
   Role role = Role::worker;
   std::uint32_t number = kAnyNumber;       // a server's number, a worker's rank
-  std::uint32_t servers = 0, workers = 0;  // counts that the process expects; 0: not known
+  std::uint32_t servers = 0, workers = 0;  // how many the process expects; 0: not known
   std::uint32_t replicas = 0;              // servers: copies of each shard; 0: as the scheduler says
   std::uint64_t incarnation = 0;           // random number of the process; not 0
   std::string job{};                       // workers: name of the job
@@ -60,16 +60,16 @@ class Member {
   void report_lost(std::uint32_t shard, std::uint64_t epoch);
   // Servers: asks the scheduler to move this server's shards to others. Views say when that is done.
   void leave();
-  // This host can never reach that scheduler. A process without views gives up, as if refused. A process with
-  // views goes on, since the scheduler may move.
+  // Called when this host can never reach that scheduler. A process without views gives up, as if refused. A
+  // process with views goes on, since the scheduler may move.
   void cannot_connect(Peer peer, const std::string& why, Time now);
 
   // Tells the scheduler that this process ends. The transport's next poll() sends it.
   void unregister();
 
   bool is_registered() const { return state_ == State::registered; }
-  bool is_refused() const { return state_ == State::refused; }      // refused for good; why() is the reason
-  bool is_refused_now() const { return refused_since_ != Time(); }  // refused, but this process tries again
+  bool is_refused() const { return state_ == State::refused; }      // true: for good, why() is the reason
+  bool is_refused_now() const { return refused_since_ != Time(); }  // true: this process tries again
   const std::string& why() const { return why_; }  // why this process is not registered, or has no views yet
   Time lost_since() const { return lost_since_; }  // when registration was lost, while not registered
   // The scheduler's answer, valid once the process has been registered for the first time.

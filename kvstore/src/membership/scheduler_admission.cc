@@ -24,7 +24,8 @@ Refused SchedulerCore::refusal(const Registration& registration, KeyRoles roles,
     return {0, std::string("the key of this process lacks the role ") + (is_server ? "server" : "worker") +
                    " in the scheduler's comm.allowed"};
   if (over_) return {0, "the job is over: all of its workers have left"};
-  // The process tries again and again: a scheduler with the right state may come. This one never accepts it.
+  // The process tries again and again, since a scheduler with the right state may come. This one never
+  // accepts it.
   if (registration.version > 0 && registration.cluster != state_.cluster)
     return {
         std::numeric_limits<std::uint32_t>::max(),
@@ -133,7 +134,7 @@ Refused SchedulerCore::refusal_of_worker(const Registration& registration, Time 
     return {0, "the worker takes part in a job of " + std::to_string(registration.workers) +
                    " workers; the " + (options_.workers > 0 ? "scheduler" : "other workers") + of_job +
                    " say " + std::to_string(workers)};
-  // Ranks are not kept on disk: a restarted scheduler learns them from the workers that have one.
+  // Ranks are not kept on disk. A restarted scheduler learns them from the workers that have one.
   if (registration.number == kAnyNumber && now < ranks_known_)
     return {taken("", {}).retry,
             "the scheduler was started anew and waits for the workers that have a rank already"};

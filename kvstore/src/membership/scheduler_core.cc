@@ -118,7 +118,8 @@ void SchedulerCore::registration(Peer peer, Session& session, const Registration
   if (const Refused refused = refusal(registration, session.roles, now); !refused.text.empty()) {
     ++refused_;
     send(peer, encode(refused));
-    if (!is_news(registration.process + refused.text, now)) return;  // a repeated refusal is not logged
+    // a refusal that is repeated is not logged
+    if (!is_news(registration.process + refused.text, now)) return;
     return log(refused.retry > 0 ? Level::info : Level::warning, "process_refused",
                {{"role", role}, {"process", registration.process}, {"why", refused.text}});
   }
@@ -157,7 +158,7 @@ void SchedulerCore::registration(Peer peer, Session& session, const Registration
   const std::uint64_t before = views().version;
   change_views();
   if (before > 0 && before == views().version)
-    send(peer, encode(views(), process.protocol));  // otherwise change_views() has sent them to all
+    send(peer, encode(views(), process.protocol));  // otherwise change_views() has sent the views to all
   if (!rules_.has_begun()) {
     missing_ = missing(now);
     send(peer, encode(status()));
@@ -256,7 +257,7 @@ void SchedulerCore::declare_gone(Process& process, const Session& who, const std
       std::move(fields));
 }
 
-// A scheduler that hears no server may be cut off itself: the time does not count for lost_after.
+// A scheduler that hears no server may be cut off itself, and does not count the time for lost_after.
 void SchedulerCore::count_time_gone(Time now) {
   const auto time = now - std::exchange(last_tick_, now);
   const bool hears = std::any_of(servers_.begin(), servers_.end(), [&](const Process& one) {
@@ -329,7 +330,8 @@ void SchedulerCore::save() {
   state_.views = views();
   state_.synced = rules_.synced();
   if (rules_.take_recovery()) {
-    const Level level = std::exchange(unrecovered_, false) ? Level::warning : Level::info;  // after a loss
+    // a warning ends a loss that was logged as one
+    const Level level = std::exchange(unrecovered_, false) ? Level::warning : Level::info;
     log(level, "copies_complete", {{"shards", std::to_string(servers_.size())}});
   }
   out_.save = state_;
@@ -394,7 +396,8 @@ std::string SchedulerCore::missing(Time now) const {
   return text.empty() ? "" : "waiting for " + seconds_text(since) + " for " + text;
 }
 
-// After start_timeout, tells waiting processes which are missing, and to end: else they may wait for ever.
+// After start_timeout, tells waiting processes which others are missing, and to end, since they might wait
+// for ever.
 void SchedulerCore::check_start(Time now) {
   if (rules_.has_begun() || !waiting_since_) return;
   missing_ = missing(now);

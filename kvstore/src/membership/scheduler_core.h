@@ -44,7 +44,7 @@ class SchedulerCore {
   void received(Peer peer, std::span<const std::byte> head, Time now);  // throws MalformedMessage
   // Finds processes that are gone, and changes views. To be called every 20 ms or so, after all messages.
   void tick(Time now);
-  // The scheduler was stopped, or busy, for this time: it could hear nobody.
+  // Called when the scheduler was stopped, or busy, for this time, in which it could hear nobody.
   void paused(Time::duration time);
 
   SchedulerOutbox take_outbox() { return std::exchange(out_, {}); }
@@ -58,15 +58,15 @@ class SchedulerCore {
   struct Process {
     std::uint64_t incarnation = 0;  // 0: none has registered yet
     Peer peer = 0;                  // 0: the process is not connected
-    bool gone = false;              // the process was silent or disconnected for too long, or has left
-    bool leaving = false;           // the server asks to hand its shards to others
-    bool left = false;              // the process has said that it ends
+    bool gone = false;              // whether it was silent or disconnected for too long, or has left
+    bool leaving = false;           // whether the server asks to hand its shards to others
+    bool left = false;              // whether the process has said that it ends
     Time heard{};                   // last time that the process was heard
     Time deadline{};                // time at which a process that is not connected is gone
-    Time::duration gone_for{};      // how long the process is gone, while another server was heard
+    Time::duration gone_for{};      // for how long the process was gone while another server was heard
     std::uint64_t version = 0;      // version of the newest views that the process has
     std::string address{}, process{};
-    // The newest version that it speaks, and the one that it and the scheduler speak.
+    // The newest protocol version that the process speaks, and the one that it and the scheduler speak.
     std::uint16_t newest = 1, protocol = 1;
   };
   struct Job {
@@ -77,7 +77,7 @@ class SchedulerCore {
   // The process that a connection belongs to.
   struct Session {
     bool registered = false;
-    bool dismissed = false;  // the process was told to end: its later messages are ignored
+    bool dismissed = false;  // true: the process was told to end, and its later messages are ignored
     Role role = Role::worker;
     std::string job{};
     std::uint32_t number = 0;
@@ -134,7 +134,7 @@ class SchedulerCore {
   std::string missing_;                   // text for waiting processes: those that have not registered
   std::map<std::string, Time> refusals_;  // time at which each refusal was logged
   bool had_workers_ = false, over_ = false;
-  bool unrecovered_ = false;  // a loss was logged, but not yet that all shards have two copies again
+  bool unrecovered_ = false;  // whether a loss was logged, but not yet that all shards have two copies again
   std::uint64_t failovers_ = 0, returned_ = 0, lost_ = 0, refused_ = 0;
   SchedulerOutbox out_;
 };

@@ -15,7 +15,7 @@ struct SchedulerFound {
 class SchedulerFinder {
  public:
   virtual ~SchedulerFinder() = default;
-  virtual void look() = 0;  // begins to look
+  virtual void look() = 0;  // begins to look for the scheduler
   // The result of the last look(); empty: it is not known yet.
   virtual std::optional<SchedulerFound> answer() = 0;
 };

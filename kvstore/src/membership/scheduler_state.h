@@ -17,7 +17,7 @@ struct SchedulerState {
   std::uint64_t secret = 0;   // a random number that only servers are told; 0: none yet
   std::uint32_t servers = 1, replicas = 1;
   Views views{};
-  std::vector<std::uint64_t> synced{};  // by shard: the epoch if the backup has all state, else 0
+  std::vector<std::uint64_t> synced{};  // each shard's epoch if its backup has all state, else 0
   bool operator==(const SchedulerState&) const = default;
 };
 
@@ -25,7 +25,7 @@ struct SchedulerState {
 std::vector<std::byte> encode(const SchedulerState& state);
 SchedulerState decode_scheduler_state(std::span<const std::byte> bytes);
 
-// The state file, locked as long as this object lives: two schedulers with one file would decide twice.
+// The state file, locked as long as this object lives, since two schedulers with one file would decide twice.
 class StateFile {
  public:
   // Throws Error with the path if the file belongs to a running scheduler or cannot be made.

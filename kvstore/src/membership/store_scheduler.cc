@@ -72,7 +72,7 @@ struct StoreScheduler::Impl final : kv_detail::Receiver {
     return *etcd;
   }
 
-  // Without a core this scheduler does not lead: processes notice when their connection is closed.
+  // Without a core this scheduler does not lead. Processes notice that, since their connection is closed.
   void connected(Peer peer, const std::string& key) override {
     core() ? core()->connected(peer, transport->roles_of(key)) : transport->close(peer);
   }

@@ -26,7 +26,8 @@ ViewRules::ViewRules(std::uint32_t servers, std::uint32_t replicas, Views views,
                      const std::vector<std::uint64_t>& synced)
     : servers_(servers), replicas_(replicas), views_(std::move(views)), notes_(servers) {
   for (std::uint32_t shard = 0; shard < servers_; ++shard) {
-    // After a restart it is not known which views had the epoch first: the primary has to see the newest.
+    // After a restart it is not known which views had the epoch first, so the primary has to see the newest
+    // views.
     notes_[shard].version = views_.version;
     notes_[shard].primary_number = shard;
     if (!has_begun()) continue;
@@ -113,7 +114,7 @@ bool ViewRules::step(std::uint32_t shard, const Servers& servers, std::vector<Vi
   const ShardView& view = views_.shards[shard];
   const ServerPresence* primary = find(servers, view.primary);
   if (!is_here(primary)) return replace_primary(shard, servers, changes);
-  // A primary that begins the shard must see that epoch first: a later one would not say so.
+  // A primary that begins the shard must see that epoch first, since a later one would not say so.
   if (view.fresh && primary->version < notes_[shard].version) return false;
   if (drop_gone(shard, servers, changes) || let_leave(shard, servers, changes)) return true;
   if (replicas_ < 2) return false;
@@ -177,7 +178,7 @@ bool ViewRules::replace_primary(std::uint32_t shard, const Servers& servers,
   const ShardView& view = views_.shards[shard];
   const ServerPresence *const primary = find(servers, view.primary), *const backup =
                                                                          find(servers, view.backup);
-  // A primary may have left without a handover, since its backup leaves, too: that is no failover.
+  // A primary may have left without a handover, since its backup leaves, too. That is no failover.
   const auto why = primary && primary->left ? ViewChange::Why::handed_over : ViewChange::Why::failover;
   const bool synced = notes_[shard].synced || (view.handover && view.backup != 0 && !notes_[shard].lost);
   if (synced && backup && backup->connected) {
@@ -189,14 +190,14 @@ bool ViewRules::replace_primary(std::uint32_t shard, const Servers& servers,
     change(shard, {.primary = view.learner}, why, changes);
     return true;
   }
-  // A server with all state may have lost only its connection: the shard waits for it.
+  // A server with all state may have lost only its connection, so the shard waits for it.
   if (may_return(primary) || (synced && may_return(backup)) ||
       (notes_[shard].learner_synced && may_return(learner)))
     return false;
   const ServerPresence* next = successor(shard, servers);
   if (!next) return false;
   change(shard, {.primary = next->incarnation, .fresh = true}, ViewChange::Why::lost, changes);
-  // These views must not change the shard again: the successor has to see this epoch.
+  // The shard must not change again in these views, because the successor has to see this epoch.
   notes_[shard].version = views_.version + 1;
   return true;
 }

@@ -3,9 +3,8 @@
 //   - The epoch of a shard grows with each change of the shard, and so does the version of the views.
 //   - In each epoch a shard has one primary, which is decided once.
 //   - The next primary is the backup or the learner, if it has all state in exactly this epoch: the primary
-//     has
-//     reported so, or the two have just exchanged roles (handover). Otherwise the shard begins anew (fresh).
-//     So no acknowledged push is lost unnoticed.
+//     has reported so, or the two have just exchanged roles (handover). Otherwise the shard begins anew
+//     (fresh). So no acknowledged push is lost unnoticed.
 //   - A backup that has all state is not replaced by a server without it: that one is a learner first.
 //   - A primary that begins a shard anew sees that epoch before anything else about the shard changes.
 #pragma once
@@ -21,11 +20,11 @@ namespace heddle::kv_detail {
 // The latest process of a server number, as far as views depend on it.
 struct ServerPresence {
   std::uint64_t incarnation = 0;  // 0: none has registered yet
-  bool here = false;              // the process is not known to be gone
-  bool connected = false;         // the process has a connection to the scheduler
-  bool given_up = false;          // the process is gone, and no longer waited for
-  bool leaving = false;           // the process asks to hand its shards to other servers
-  bool left = false;              // the process was leaving, was told to end, and is gone
+  bool here = false;              // whether the process is not known to be gone
+  bool connected = false;         // whether the process has a connection to the scheduler
+  bool given_up = false;          // whether the process is gone and no longer waited for
+  bool leaving = false;           // whether the process asks to hand its shards to other servers
+  bool left = false;              // whether the process was leaving, was told to end, and is gone
   std::uint64_t version = 0;      // version of the newest views that the process has
 };
 
@@ -54,15 +53,17 @@ class ViewRules {
 
   const Views& views() const { return views_; }
   bool has_begun() const { return views_.version > 0; }
-  bool is_synced(std::uint32_t shard) const { return notes_[shard].synced; }  // the backup has all state
-  // By shard: the epoch if the backup has all state, else 0.
+  // whether the backup has all state
+  bool is_synced(std::uint32_t shard) const { return notes_[shard].synced; }
+  // For each shard the epoch if the backup has all state, else 0.
   std::vector<std::uint64_t> synced() const;
   void set_replicas(std::uint32_t replicas) { replicas_ = replicas; }
 
-  // A primary reports that its backup or learner, whose copy has this number, has all state of the shard.
-  // True: it is news of the backup, which has to be saved, as the primary may be gone when it is needed.
+  // Called when a primary reports that its backup or learner, whose copy has this number, has all state of
+  // the shard. True: it is news of the backup, which has to be saved, as the primary may be gone when it is
+  // needed.
   bool report_synced(std::uint32_t shard, std::uint64_t copy, std::uint64_t reporter);
-  // A primary reports that this copy has lost its state. True: views are to be updated.
+  // Called when a primary reports that this copy has lost its state. True: views are to be updated.
   bool report_lost(std::uint32_t shard, std::uint64_t copy, std::uint64_t reporter);
   // Makes the first views once all servers are connected, and later all changes that `servers`, by number,
   // and reports call for. The version grows if anything has changed. To be called again when one of these
@@ -74,11 +75,11 @@ class ViewRules {
  private:
   using Servers = std::vector<ServerPresence>;
   struct Note {
-    bool synced = false;  // the backup has all state of this epoch
-    bool lost = false;    // the backup has lost state of this epoch
-    // The learner has all state; the learner has lost state
+    bool synced = false;  // whether the backup has all state of this epoch
+    bool lost = false;    // whether the backup has lost state of this epoch
+    // Whether the learner has all state, and whether it has lost state.
     bool learner_synced = false, learner_lost = false;
-    bool moves_home = false;         // this epoch is a step of the move to the server of the shard's number
+    bool moves_home = false;         // whether this epoch is a step of the move to the shard's own server
     std::uint64_t version = 0;       // version of the views in which this epoch was new
     std::uint32_t primary_number{};  // server number of the primary; a later process may have that number
   };
@@ -104,7 +105,7 @@ class ViewRules {
   std::uint32_t replicas_;
   Views views_;
   std::vector<Note> notes_;      // indexed by shard
-  bool copies_missing_ = false;  // set by a loss, or by a server's orderly end
+  bool copies_missing_ = false;  // whether a backup was incomplete since take_recovery()
 };
 
 std::string name_of(ViewChange::Why why);  // name of the event in the log

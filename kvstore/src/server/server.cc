@@ -66,7 +66,7 @@ ServerOptions checked(ServerOptions options) {
 
 }  // namespace
 
-// Updates run on the server's thread: the engine is a naive one.
+// Updates run on the server's thread, since the engine is a naive one.
 struct Server::Impl final : kv_detail::Receiver {
   explicit Impl(ServerOptions given)
       : options(checked(std::move(given))),
@@ -111,7 +111,7 @@ struct Server::Impl final : kv_detail::Receiver {
         throw;
       }
     };
-    // A refused server that has views goes on: its workers know where it is.
+    // A refused server that has views goes on, since its workers know where it is.
     member->on_refused = [this](const std::string& why) {
       node.log(ServerEvent::Level::error, "refused", {{"why", why}});
       if (member->views().version == 0) lost = std::make_exception_ptr(StoreError(why));
@@ -126,7 +126,7 @@ struct Server::Impl final : kv_detail::Receiver {
     log_lost_scheduler(Clock::now());
   }
 
-  // Without a scheduler the server goes on, or waits for its first views: the log has the reason.
+  // Logs that the scheduler cannot be reached. Meanwhile the server goes on, or waits for its first views.
   void log_lost_scheduler(Clock::time_point now) {
     if (member->is_registered() || member->is_refused()) {
       next_complaint = now + kFirstComplaint;

@@ -6,8 +6,8 @@
 namespace heddle::kv_detail {
 namespace {
 
-// Most unread replies of a worker: kUnread bytes + kUnreadValues times the memory in use. It may ask for all
-// values at once, for each of several replicas of its model.
+// Most unread replies of a worker: kUnread bytes + kUnreadValues times the memory in use. A worker may ask
+// for all values at once, for each of several replicas of its model.
 constexpr std::size_t kUnread = 256 << 20, kUnreadValues = 16;
 
 // Job names become labels of metrics and words of a log.
@@ -89,7 +89,7 @@ void ServerCore::greet(Peer peer, Session& session, const Hello& hello, Clock::t
   if (const std::string why = refusal(hello); !why.empty()) {
     const auto known = jobs_.find(hello.job);
     session.refused = true;
-    // A former process of this rank may only seem to be connected: the worker may try again.
+    // The process of this rank that counts as connected may be gone already. Then the worker may try again.
     const bool later = (known != jobs_.end() && known->second->is_connected(hello));
     Reply reply{.kind = Kind::failed, .clock = later};
     reply.text = why;
@@ -159,7 +159,7 @@ void ServerCore::restored(const std::string& when, std::uint64_t incarnation) {
 
 std::size_t ServerCore::most_unread() const { return kUnread + kUnreadValues * used_; }
 
-// Closes connections that have sent no hello, or that stay after a refusal: they could stay for ever.
+// Closes connections that have sent no hello, or that stay after a refusal, since they could stay for ever.
 void ServerCore::close_idle(Clock::time_point now) {
   for (auto session = sessions_.begin(); session != sessions_.end();) {
     auto& [peer, one] = *session;

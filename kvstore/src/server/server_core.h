@@ -43,17 +43,19 @@ class ServerCore {
   void received(Peer peer, std::span<const std::byte> head, std::size_t payload, Clock::time_point now);
   // Drops workers that are gone, and ends jobs that are over. To be called every second or so.
   void tick(Clock::time_point now);
-  // The process was stopped, or busy, for this time: workers could not be heard.
+  // Called when the process was stopped or busy for this time, in which it could not hear workers.
   void paused(Clock::duration time);
   std::vector<Peer> peers() const;
-  std::uint64_t held_bytes() const { return counters_.held.bytes(); }       // held by replies only
-  std::uint64_t memory_used() const { return used_ + counters_.overhead; }  // in bytes
+  std::uint64_t held_bytes() const { return counters_.held.bytes(); }  // bytes that only replies hold
+  // bytes that this and all other cores of the process use
+  std::uint64_t memory_used() const { return used_ + counters_.overhead; }
   // Most bytes of replies that may wait for one worker. A connection with more is to be closed.
   std::size_t most_unread() const;
   void drain() { draining_ = true; }
   bool is_draining() const { return draining_; }
   bool has_jobs() const { return !jobs_.empty(); }  // jobs with workers that have not left
-  // The state was loaded from a snapshot of `when`: workers may know later ones. `incarnation`: a new one.
+  // Called when the state was loaded from a snapshot of the time `when`: workers may know later states.
+  // `incarnation`: a new one.
   void restored(const std::string& when, std::uint64_t incarnation);
   // Number of changes of the state: a state that was saved at the same number is still up to date.
   std::uint64_t changes() const { return changes_.count; }
@@ -80,8 +82,8 @@ class ServerCore {
     std::string key;
     Job* job = nullptr;  // null: before the hello, after a refusal, or after the end of the job
     std::uint32_t rank = 0;
-    bool refused = false;       // no hello is accepted any more
-    bool over = false;          // the job of the session has ended
+    bool refused = false;       // true: no hello is accepted any more
+    bool over = false;          // whether the job of the session has ended
     Clock::time_point since{};  // when tick() first saw the session without a job
   };
   using Jobs = std::map<std::string, std::shared_ptr<Job>>;

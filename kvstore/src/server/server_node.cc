@@ -177,7 +177,7 @@ void ServerNode::greeted(Peer peer, Session& session, std::span<const std::byte>
   worker_greeted(peer, session, *hello, head, now);
 }
 
-// The connection counts as one without a hello: it is closed as such, or by the administrator.
+// The connection counts as one without a hello. It is closed as such, or by the administrator.
 void ServerNode::administrator_asks(Peer peer, const Session& session, const AdminRequest& wish) {
   const bool drains = wish.what == AdminRequest::What::drain;
   const Versions theirs{wish.oldest, wish.newest}, mine = versions_up_to(options_.protocol);
@@ -234,7 +234,7 @@ void ServerNode::worker_greeted(Peer peer, Session& session, const Hello& hello,
   shard.say(now);
 }
 
-// Closes connections that send no hello: they could stay for ever.
+// Closes connections that send no hello, since they could stay for ever.
 void ServerNode::close_idle(Clock::time_point now) {
   std::vector<Peer> idle;
   for (const auto& [peer, session] : sessions_) {
@@ -280,7 +280,7 @@ void ServerNode::drain() {
   draining_ = true;
   for (const auto& shard : shards_) {
     if (shard->core() && !shard->has_backup())
-      shard->core()->drain();  // otherwise the jobs go on at the backup
+      shard->core()->drain();  // with a backup the jobs go on at the backup
   }
 }
 
@@ -313,7 +313,7 @@ ServerStats ServerNode::stats(Clock::time_point now) const {
       shard->core()->add_to(stats, now);
       stats.memory_used += shard->core()->held_bytes();
     }
-    stats.jobs = std::max(stats.jobs, jobs);  // each shard has all jobs
+    stats.jobs = std::max(stats.jobs, jobs);  // not a sum, since each shard has all jobs
     shard->add_snapshots_to(stats.snapshots, now);
     if (shard->epoch() == 0) continue;
     ShardStats one{.epoch = static_cast<std::int64_t>(shard->epoch())};

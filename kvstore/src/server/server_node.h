@@ -30,7 +30,8 @@ inline bool is_scheduled(const ServerOptions& options) {
 
 class ServerNode final : public ShardOwner {
  public:
-  // Without a scheduler it is the primary of its own shard at once. The constructor does not use `transport`.
+  // Without a scheduler the server is the primary of its own shard at once. The constructor does not use
+  // `transport`.
   ServerNode(const ServerOptions& options, std::uint64_t incarnation, Transport& transport,
              Clock::time_point now);
 
@@ -43,16 +44,16 @@ class ServerNode final : public ShardOwner {
                 Clock::time_point now);
   // Called during long work, while no request is answered: tells workers that the server is alive.
   void keep_alive(Clock::time_point now);
-  // To be called about every kBeat.
+  // Must be called about every kBeat.
   void tick(Clock::time_point now);
   // Collects the next piece of state; has_more(): there is some.
   void go_on();
   bool has_more() const;
-  // The scheduler has assigned this number. It is the same in each later call.
+  // Sets the number that the scheduler has assigned. Later calls get the same number.
   void set_number(int number, int servers);
-  // The scheduler's secret, which it tells only servers.
+  // Sets the scheduler's secret, which it tells only servers.
   void set_secret(std::uint64_t secret) { secret_ = secret; }
-  // The newest views of the scheduler.
+  // Takes the newest views of the scheduler.
   void set_views(const Views& views, Clock::time_point now);
   // Shards and copies whose backups have got all state since the last call.
   std::vector<std::pair<std::uint32_t, std::uint64_t>> take_synced() { return std::exchange(synced_, {}); }
@@ -71,7 +72,7 @@ class ServerNode final : public ShardOwner {
   // Writes all state to the disk, or logs why it cannot. Blocks.
   void finish_snapshots();
   bool is_draining() const { return draining_; }
-  // Empty: it accepts workers, and copies are complete, so another server may end. Else the reason.
+  // Why no other server may end yet; empty: this one accepts workers, and copies are complete.
   std::string reason_not_ready(Clock::time_point now) const;
   bool is_drained() const;
   std::vector<Peer> peers() const;
@@ -117,7 +118,7 @@ class ServerNode final : public ShardOwner {
   std::unordered_map<Peer, Session> sessions_;
   std::vector<std::pair<std::uint32_t, std::uint64_t>> synced_, lost_;
   std::vector<std::pair<Peer, AdminRequest::What>> admin_requests_;
-  // By shard: logged error of the connection to its backup
+  // Logged errors of the connections to backups, by shard.
   std::map<std::uint32_t, std::string> unreachable_;
   std::vector<ServerEvent> events_;
 };

@@ -85,7 +85,7 @@ void Shard::keep_snapshots(bool restores) {
   try {
     snapshots_ =
         std::make_unique<Snapshots>(core_options(owner_, number_), owner_.incarnation(), *core_, log);
-  } catch (const Error& error) {  // not fatal: the core has all of the state
+  } catch (const Error& error) {  // this is not fatal, since the core has all of the state
     if (restores) throw;
     if (std::exchange(keep_failed_, true)) return;
     return log(ServerEvent::Level::error, "snapshot_failed", Snapshots::Fields{{"why", error.what()}});

@@ -34,9 +34,10 @@ class Shard {
   std::uint64_t epoch() const { return epoch_; }
   bool is_primary() const { return core_ != nullptr; }
   bool is_backup() const { return receiver_ != nullptr; }
-  bool keeps_copy() const { return receiver_ && receiver_->has_jobs(); }  // a complete copy, with jobs
+  // whether this server has a complete copy, with jobs
+  bool keeps_copy() const { return receiver_ && receiver_->has_jobs(); }
   bool has_backup() const { return sender_ && backup_.exists; }
-  bool is_synced() const { return sender_ && sender_->is_synced(); }  // the backup has all state
+  bool is_synced() const { return sender_ && sender_->is_synced(); }  // whether the backup has all state
   std::uint64_t log_bytes() const { return sender_ ? sender_->log_bytes() : 0; }
   // Why workers are not served, for those that ask; empty: they are.
   std::string reason_not_to_serve(Clock::time_point now) const;
@@ -50,7 +51,7 @@ class Shard {
   // To be called after each use of the core: sends its answers, or holds them until the backup has changes.
   void say(Clock::time_point now);
 
-  // A peer says hello as the primary of this shard.
+  // Called when a peer says hello as the primary of this shard.
   void primary_greeted(Peer peer, const ReplicaMessage& hello);
   // Events of the connections to its copies, or from its primary. Those of other peers are ignored.
   void connected(Peer peer);
@@ -80,7 +81,7 @@ class Shard {
   std::unique_ptr<ServerCore> core_{};      // set if this server is the primary
   std::unique_ptr<Snapshots> snapshots_{};  // set on a primary with a folder for snapshots
   std::unique_ptr<Snapshots> retired_{};    // snapshots of a former primary, while one is still being written
-  bool keep_failed_ = false;                // snapshots could not be begun, as an event has said
+  bool keep_failed_ = false;                // whether the last attempt to begin snapshots failed
   Clock::time_point next_keep_{};           // time at which snapshots are tried again
   std::unique_ptr<ReplicaSender> sender_{};
   std::unique_ptr<ReplicaReceiver> receiver_{};  // set on a backup or a learner

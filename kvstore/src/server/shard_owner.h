@@ -26,9 +26,10 @@ class ShardOwner {
   // Connects to a shard's backup. The shard gets the events of the connection.
   virtual Peer connect_to_backup(std::uint32_t shard, const std::string& address) = 0;
   virtual void close(Peer peer) = 0;
-  // The backup's copy has all that the primary has, and from now on all changes before workers are answered.
+  // Called when the backup's copy has all that the primary has. From now on it gets all changes before
+  // workers are answered.
   virtual void synced(std::uint32_t shard, std::uint64_t epoch) = 0;
-  // The copy has lost what it had confirmed: the scheduler has to begin it anew.
+  // Called when the copy has lost what it had confirmed, and the scheduler has to begin it anew.
   virtual void backup_lost(std::uint32_t shard, std::uint64_t epoch) = 0;
   virtual void log(ServerEvent::Level level, const char* name,
                    std::vector<std::pair<std::string, std::string>> fields) = 0;
@@ -42,7 +43,7 @@ inline ServerOptions core_options(const ShardOwner& owner, std::uint32_t shard) 
 }
 
 // kLease: how long a primary may answer after its backup has confirmed it, and how long a backup then does
-// not take over: no two primaries answer at one time. kBeat: between two confirmations.
+// not take over, so that no two primaries answer at one time. kBeat: between two confirmations.
 constexpr std::chrono::milliseconds kLease{250}, kBeat{50};
 
 }  // namespace heddle::kv_detail

@@ -32,12 +32,12 @@ class BackgroundWriter {
   BackgroundWriter& operator=(const BackgroundWriter&) = delete;
 
   using Part = std::vector<SavedMessage>;
-  void add(Part part);  // ignored once writing has failed
+  void add(Part part);  // ignores the part if writing has failed
   void complete();      // says that no more parts follow
 
   // Releases some of what has been written. True: writing is over, and wait() does not block.
   bool go_on();
-  bool has_written();  // true if go_on() has something to release
+  bool has_written();  // whether go_on() has something to release
   // Blocks until the snapshot is written. To be called once complete() was called, or go_on() was true.
   const WrittenSnapshot& wait();
 
@@ -57,7 +57,7 @@ class BackgroundWriter {
   Part writing_{};  // belongs to the writing thread, while that runs
   std::atomic<bool> over_{false};
   WrittenSnapshot result_;
-  std::thread thread_;  // last: it uses the members above
+  std::thread thread_;  // the last member, since it uses the members above
 };
 
 }  // namespace heddle::kv_detail

@@ -52,7 +52,7 @@ void set_arrays(MergedKey::Part& part, bool with_pushes) {
   }
 }
 
-// True for the arrays that say which rows the others are of.
+// Whether an array says which rows the other arrays are of.
 bool is_of_rows(const std::string& name) { return name == "rows" || name == "width"; }
 
 bool has_state_like(const MergedKey::Part& a, const MergedKey::Part& b) {
@@ -170,7 +170,7 @@ class Merger {
   void check_placement(const MergedKey& merged, const std::vector<MergedKey::Part>& parts,
                        KeyPlacer& placer) const {
     const StateKey& key = merged.key;
-    // The explicit list, which is not known here, may place it
+    // The explicit list, which is not known here, may have placed the value on any server.
     const bool anywhere = placer.is_listed() && parts.size() == 1;
     const std::vector<KeyPart> expected =
         anywhere ? std::vector<KeyPart>{{key.name, 0, key.bytes, static_cast<int>(parts[0].server)}}

@@ -32,7 +32,7 @@ struct MergedKey {
 struct MergedJob {
   StateJob job;
   std::vector<StateWorker> workers{};
-  // In the order in which they were initialised, if their servers depend on it.
+  // The keys, in the order in which they were initialised if their servers depend on that order.
   std::vector<MergedKey> keys{};
 };
 

@@ -14,7 +14,7 @@ struct ReshardOptions {
   std::string out{};  // folder for the new snapshots, without any of that number of servers
   std::uint32_t servers = 1;
   std::uint64_t incarnation = 0;  // incarnation of the new snapshots: a random number
-  // Parts of one value may have had different pushes: each is taken as it is, without pushes that wait.
+  // Parts of one value may have had different pushes. Each part is taken as it is, without pushes that wait.
   bool newest_parts = false;
   PlacementRule placement{};    // for jobs with an explicit placement: the list for the new servers
   SnapshotProgress progress{};  // called while snapshots are written

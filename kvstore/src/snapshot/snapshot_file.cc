@@ -25,7 +25,8 @@ constexpr std::size_t kHeaderBytes = 48;
 constexpr std::size_t kBuffer = 1 << 20;
 constexpr FrameLimits kLimits{.head = 64 << 10, .payload = kPieceBytes};
 
-// The chain leaves out the CRC at the end of a preamble: a CRC over bytes and their own CRC is a constant.
+// The chain leaves out the CRC at the end of a preamble, since a CRC over bytes and their own CRC is a
+// constant.
 constexpr std::size_t kChained = kPreambleBytes - sizeof(std::uint32_t);
 using Chain = std::array<std::byte, sizeof(std::uint32_t) + kChained>;
 

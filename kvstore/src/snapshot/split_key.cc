@@ -45,7 +45,7 @@ class Splitter {
   }
 
  private:
-  // A part's rows [first, last), of the `count` rows that it has numbers of, are within the range.
+  // The rows of `part` that lie in the range: those at [first, last) of the part's `count` rows.
   struct Selected {
     const MergedKey::Part* part;
     std::uint64_t first = 0, last = 0, count = 0;

@@ -1,5 +1,6 @@
-// Residuals of compression, by bucket, for a checkpoint: "bucket0.2.weight" is that of the gradient of key
-// `weight`, the third one in the first bucket; "bucket0.sum" that of this rank's part of the bucket's sum.
+// Residuals of compression, by bucket, for a checkpoint. "bucket0.2.weight": the residual of the gradient of
+// key `weight`, the third one in the first bucket. "bucket0.sum": the residual of this rank's part of the
+// bucket's sum.
 #include <charconv>
 #include <optional>
 #include <string_view>

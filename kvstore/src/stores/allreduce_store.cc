@@ -20,7 +20,7 @@ namespace {
 // reduction no computation hides, does not take long.
 constexpr std::size_t kBucketBytes = std::size_t{1} << 20;
 
-// From this size on a gradient is reduced alone: copying it to a bucket would cost more than a call.
+// From this size on a gradient is reduced alone, since copying it to a bucket would cost more than a call.
 constexpr std::size_t kAloneBytes = kBucketBytes / 4;
 
 std::string text_of(KVStore::Key key) { return "key " + key.text(); }
@@ -70,7 +70,7 @@ std::size_t end_of_group(std::span<const Key> keys, std::span<const NDArray> val
 
 }  // namespace
 
-// All ranks need the same compression: they would wait for different calls otherwise, or misread bytes.
+// All ranks need the same compression, since they would wait for different calls otherwise, or misread bytes.
 AllReduceStore::AllReduceStore(std::shared_ptr<Communicator> ranks, const KVStoreOptions& options)
     : ranks_(std::move(ranks)) {
   agree(*ranks_, "KVStore::create", "compression", [&] {
@@ -183,7 +183,7 @@ void AllReduceStore::add(Key key, std::span<const NDArray> values, const UpdateO
   if (static_cast<std::size_t>(bucket.used) * size_of(value.dtype()) >= kBucketBytes) reduce();
 }
 
-// If other keys are in the bucket than the last time, residuals start at 0: what one gradient has left over
+// If other keys are in the bucket than the last time, residuals start at 0: what was left out of one gradient
 // is of no use to another one.
 void AllReduceStore::reduce_data(Bucket& bucket, const NDArray& data,
                                  const std::vector<Entry>& entries) const {
@@ -217,7 +217,8 @@ void AllReduceStore::finish_all() {
   current_ = 0;
 }
 
-// The largest capacity of any rank's rows. Blocks for all ranks, but for no gradient: it follows from shapes.
+// The largest capacity of any rank's rows. Blocks for all ranks, but for no gradient, since it follows from
+// shapes.
 std::int64_t AllReduceStore::most_rows(const RowSparse& value) const {
   const EngineScope scope(ranks_->engine());
   const NDArray room = full({1}, value.capacity(), DType::i64);

@@ -37,7 +37,7 @@ class LocalStore : public KVStore {
   std::unique_ptr<Optimizer> optimizer_with(const std::map<std::string, NDArray>& state) const;
   void do_set_optimizer_state(const std::map<std::string, NDArray>& state) override;
   void do_clear_errors() override;
-  // There are no other workers to wait for.
+  // Does nothing: there are no other workers to wait for.
   void do_barrier() override {}
 
   // Check all arguments of the call of this name, and return the stored value. Throw InvalidArgument in its
@@ -60,7 +60,7 @@ class LocalStore : public KVStore {
   std::map<Key, NDArray> values_;
   void check_update(Key key, const NDArray& value, const UpdateOptions& options) const;
   std::unique_ptr<Optimizer> optimizer_;
-  bool adds_ = false;  // the rule "add", without an optimizer
+  bool adds_ = false;  // whether pushes add to the stored value; optimizer_ is null then
 };
 
 // Texts for errors. describe(): "f32 (3,)" or "an undefined array". who_says(): "KVStore::push, key 7: ".

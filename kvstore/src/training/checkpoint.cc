@@ -107,7 +107,7 @@ void check_arrays(const Reader& reader, const std::map<std::string, NDArray>& ar
   }
 }
 
-// Fills arrays of the saved shape and dtype in place: a layer that has the same array sees the saved values.
+// Fills arrays of the saved shape and dtype in place. A layer that has the same array sees the saved values.
 void fill_arrays(std::map<std::string, NDArray>& arrays, std::map<std::string, NDArray> saved) {
   for (auto& [name, value] : saved) {
     const auto mine = arrays.find(name);

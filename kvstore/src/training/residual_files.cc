@@ -102,7 +102,7 @@ std::string residual_file(const std::string& path, std::int64_t steps, const KVS
          std::to_string(store.workers());
 }
 
-// Residuals are stored by key, the parameter's index: the parameters must be in the same order.
+// Residuals are stored by key, the parameter's index, so the parameters must be in the same order.
 std::map<std::string, NDArray> load_residuals(const std::string& path, std::int64_t steps,
                                               const Trainer& trainer) {
   const KVStore& store = trainer.store();
@@ -120,7 +120,7 @@ std::map<std::string, NDArray> load_residuals(const std::string& path, std::int6
   return std::move(content.arrays);
 }
 
-// With nothing to save, a file of the same count of steps, which a former run has left, is removed.
+// If there is nothing to save, a file of the same count of steps that a former run has left is removed.
 void save_residuals(const std::string& path, const Trainer& trainer, Where where) {
   const CallSite site(where);
   KVStore& store = trainer.store();

@@ -40,7 +40,7 @@ void for_each_element(const NDArray& array, int axis, std::int64_t place,
     for_each_element(array, axis + 1, place + i * array.strides()[axis], body);
 }
 
-// `a` and `b` point into one vector: the message names them in its order.
+// `a` and `b` point into one vector: the message names them in the vector's order.
 [[noreturn]] void refuse_shared(const Parameter* a, const Parameter* b) {
   throw InvalidArgument("Trainer: parameters '" + std::min(a, b)->name + "' and '" + std::max(a, b)->name +
                         "' share elements; make the array that they are parts of the parameter");
@@ -57,12 +57,12 @@ void check_elements(const std::vector<Part>& parts) {
   }
 }
 
-// Refuses parameters that share elements: a store keeps each parameter by itself, and its update of one would
-// be lost with that of the other. The same array twice is one parameter, as it has one gradient.
+// Refuses parameters that share elements, since a store keeps each parameter by itself, and its update of one
+// would be lost with that of the other. The same array twice is one parameter, as it has one gradient.
 void check_apart(const std::vector<Parameter>& parameters) {
   std::unordered_set<const GradMeta*> seen;
   std::unordered_map<const Storage*, std::size_t> index;
-  std::vector<std::vector<Part>> storages;  // in the order given, so that a message is the same in each run
+  std::vector<std::vector<Part>> storages;  // in the order of the parameters
   for (const Parameter& parameter : parameters) {
     if (parameter.value.size() == 0 || !seen.insert(parameter.value.grad_meta().get()).second) continue;
     const auto [at, is_new] = index.emplace(parameter.value.storage().get(), storages.size());
@@ -183,7 +183,8 @@ void Trainer::check_replicas() const {
   }
 }
 
-// Keys are initialised first: a store that is in use refuses them, before its optimizer loses its state.
+// Keys are initialised first, since a store that is in use refuses them, before its optimizer loses its
+// state.
 void Trainer::init_store() {
   for (std::size_t i = 0; i < replicas_[0].size(); ++i) {
     auto key = static_cast<KVStore::Key>(i);
@@ -202,8 +203,8 @@ void Trainer::init_store() {
   remember_versions();
 }
 
-// Several replicas get no memory: the store gets their sum. A parameter that comes twice gets none either:
-// its gradient is pushed twice, and the first push would leave its sum in that memory.
+// Several replicas get no memory, since the store gets their sum. A parameter that comes twice gets none
+// either, since its gradient is pushed twice, and the first push would leave its sum in that memory.
 void Trainer::find_memory() {
   const std::vector<Parameter>& parameters = replicas_[0];
   memory_.resize(parameters.size());
@@ -270,7 +271,7 @@ std::vector<NDArray> Trainer::values(std::size_t index) const {
 
 double Trainer::learning_rate() const { return options_.schedule(steps_); }
 
-// Pushes in the order in which the backward pass computes gradients: the store handles the first ones
+// Pushes in the order in which the backward pass computes gradients, since the store handles the first ones
 // meanwhile.
 void Trainer::exchange(const std::vector<Gradients>& gradients, const UpdateOptions& update) {
   for (std::size_t i = gradients.size(); i-- > 0;) {
@@ -285,8 +286,8 @@ void Trainer::exchange(const std::vector<Gradients>& gradients, const UpdateOpti
     options_.store->pull(static_cast<KVStore::Key>(i), values(i));
 }
 
-// exchange() for one replica, as one list: a store may send small values together. Rows, which may block,
-// last.
+// exchange() for one replica, as one list: a store may send small values together. Pushes of rows, which may
+// block, come last.
 void Trainer::exchange_list(const std::vector<Gradients>& gradients, const UpdateOptions& update) {
   std::vector<KVStore::Key> keys, keys_of_rows;
   std::vector<NDArray> pushed, pulled;
@@ -343,7 +344,8 @@ void Trainer::clear_errors(Where where) {
   options_.store->clear_errors();
   lend_memory();
   steps_ = steps_before_updates_ + updates();
-  // Assigns all parameters to the store again at the next step: the error may have hit such an assignment.
+  // Assigns all parameters to the store again at the next step, since the error may have hit such an
+  // assignment.
   versions_.assign(versions_.size(), ~std::uint64_t{0});
 }
 

@@ -36,7 +36,8 @@ struct RangeIndex {
   Where where;
 };
 
-// Keys of x(...): a new axis of length 1, and as many whole axes as there are left.
+// Keys of x(...). kNewAxis makes an axis of length 1; kEllipsis stands for all axes that no other key
+// selects.
 enum class NewAxis { here };
 enum class Ellipsis { here };
 inline constexpr Slice kAll{};
@@ -47,7 +48,7 @@ inline constexpr Ellipsis kEllipsis = Ellipsis::here;
 template <class... Keys>
 concept AnyArray = (std::is_convertible_v<const Keys&, NDArray> || ...);
 
-// One of the keys of x(...): what it selects from an axis.
+// One of the keys of x(...), which says what to take of an axis.
 struct AxisKey {
   enum class Kind : std::uint8_t { none, index, range, new_axis, ellipsis };
   AxisKey() = default;

@@ -11,8 +11,9 @@
 
 namespace heddle {
 
-// Thrown if memory for an array or a kernel is missing. what() names the op (if one runs), dtype and shape, the bytes asked
-// for and the bytes that arrays hold. A std::bad_alloc, so that code which does not know Heddle can handle it.
+// Thrown if memory for an array or a kernel is missing. what() names the op (if one runs), dtype and shape, the bytes
+// asked for and the bytes that arrays hold. It is a std::bad_alloc, so that code which does not know Heddle can handle
+// it.
 class OutOfMemory : public std::bad_alloc {
  public:
   // `asker` names what needs the memory: "an array of f32 (2, 3)".
@@ -21,7 +22,7 @@ class OutOfMemory : public std::bad_alloc {
   std::size_t bytes() const { return bytes_; }  // the bytes asked for
 
  private:
-  std::runtime_error text_;  // a runtime_error: copying it does not throw
+  std::runtime_error text_;  // a runtime_error, since copying one does not throw
   std::size_t bytes_;
 };
 
@@ -36,8 +37,8 @@ namespace ndarray_detail {
 // Throws InvalidArgument "NAME: an array is undefined: ...", as every function and member does for such an array.
 [[noreturn]] void refuse_undefined(const char* name);
 
-// Rethrows the error that is being handled, with `name` in place of the function that its message names. The
-// name of an environment variable stays.
+// Rethrows the error that is being handled, with `name` in place of the function that its message names. A
+// message that begins with the name of an environment variable is left unchanged.
 [[noreturn]] void rename_error(const char* name, const InvalidArgument& error);
 
 // Returns call(). If that throws InvalidArgument, `name` replaces the function that the message names.

@@ -47,7 +47,7 @@ template <class T> Shape shape_of(List<T> list) {
   return shape;
 }
 
-// Appends the values of nested lists. Throws InvalidArgument if a list's length is not that of its level.
+// Appends the values of nested lists. Throws InvalidArgument if a list has another length than its level.
 template <class T> void check_length(const Shape& shape, int axis, List<T> list) {
   if (std::ssize(list) != shape[axis]) refuse_rows(static_cast<std::size_t>(shape[axis]), list.size());
 }

@@ -10,7 +10,8 @@
 
 namespace heddle {
 
-// While an ArrayUse lives, it notes what its thread does; of nested ones the innermost. It slows down no thread without one.
+// While an ArrayUse lives, it notes what its thread does; if several live, only the one that was made last does.
+// Threads without an ArrayUse are not slowed down.
 class ArrayUse {
  public:
   ArrayUse();
@@ -18,17 +19,19 @@ class ArrayUse {
   ArrayUse(const ArrayUse&) = delete;
   ArrayUse& operator=(const ArrayUse&) = delete;
 
-  // Arrays whose storage this thread has not made meanwhile, once each storage: those that ops write, and leaves that operators record.
+  // Arrays whose storage this thread has not made itself meanwhile, one for each storage. changed(): those that ops
+  // write. differentiated(): leaves that operators record.
   const std::vector<NDArray>& changed() const { return changed_; }
   const std::vector<NDArray>& differentiated() const { return differentiated_; }
 
-  // For the library's own calls. Null: the thread has none.
+  // For the library's own calls. current(): null if the thread has no ArrayUse.
   static ArrayUse* current() noexcept { return current_; }
   void made(const Storage& storage) { made_.insert(&storage); }
   void changes(const NDArray& array) { note(array, changed_); }
   void differentiates(const NDArray& leaf) { note(leaf, differentiated_); }
 
-  // While a Pause lives, nothing is noted: for what the library does with arrays of its own.
+  // While a Pause lives, no ArrayUse of its thread notes anything. For changes that the library makes to
+  // arrays of its own.
   class Pause {
    public:
     Pause() : outer_(std::exchange(current_, nullptr)) {}
@@ -44,7 +47,8 @@ class ArrayUse {
   void note(const NDArray& array, std::vector<NDArray>& list);
   static thread_local constinit ArrayUse* current_;
   ArrayUse* const outer_;
-  // The library call that the thread was in. Ops that the thread runs meanwhile, for others, are in none or in another one.
+  // The library call that the thread was in. Ops that the thread runs meanwhile are in another library call, or in
+  // none.
   const CallSite* const site_;
   std::unordered_set<const Storage*> made_;
   std::vector<NDArray> changed_, differentiated_;

@@ -29,7 +29,8 @@ struct CsvWriteOptions {
   int precision = 0;
 };
 
-// Blocks. array has one axis, each value a row, or two. Writes a temporary file beside `path` and renames it.
+// Blocks. `array` has one axis, of which each value makes a row, or two axes. Writes a temporary file beside
+// `path` and renames it.
 void save_csv(const std::string& path, const NDArray& array, const CsvWriteOptions& options = {},
               Where where = Where::current());
 

@@ -11,7 +11,7 @@
 
 namespace heddle {
 
-// The values are sent between ranks: a new dtype is appended.
+// A new dtype goes to the end, since the values are sent between ranks.
 enum class DType : std::uint8_t { f32, f64, i32, i64, u8, boolean, f16, bf16, i8, i16, u16, u32, u64 };
 inline constexpr DType kAllDTypes[] = {DType::f32,     DType::f64, DType::i32,  DType::i64, DType::u8,
                                        DType::boolean, DType::f16, DType::bf16, DType::i8,  DType::i16,

@@ -20,7 +20,7 @@ template <class To, class From> constexpr To saturate(From x) {
     return x != From{0};
   } else {
     constexpr auto below = static_cast<From>(std::numeric_limits<To>::min());
-    // 2^n, since the floating type may not represent the largest To itself.
+    // 2^n, one more than the largest To, which the floating type may not represent.
     constexpr From above = static_cast<From>(std::numeric_limits<To>::max() / 2 + 1) * From{2};
     if (x != x) return To{0};
     if (x >= above) return std::numeric_limits<To>::max();
@@ -38,7 +38,7 @@ inline float odd_float(double value) {
   return std::bit_cast<float>((std::bit_cast<std::uint32_t>(near) - beyond) | 1);
 }
 inline float odd_float(std::int64_t value) {
-  // kLow: the bits of an i64 that an f64 may lack.
+  // kLow: those bits of an i64 that an f64 may not hold.
   constexpr std::int64_t kExact = std::int64_t{1} << 53, kLow = 0x7ff;
   const bool cut = value <= -kExact || value >= kExact;
   return odd_float(static_cast<double>(cut && (value & kLow) ? (value & ~kLow) | (kLow + 1) : value));
@@ -108,7 +108,8 @@ inline std::uint16_t ndarray_detail::Ieee16::narrow(float value) {
   const std::uint32_t sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
   // The exponent's bias changes from 127 to 15. A carry out of the fraction increments the exponent, up to inf.
   const std::uint32_t normal = (size - (112u << 23) + 0xfff + (size >> 13 & 1)) >> 13;
-  // The last bit of a float near 0.5 has the value of the last bit of a subnormal f16: so adding 0.5 rounds.
+  // The last bit of a float near 0.5 has the value of the last bit of a subnormal f16, so adding 0.5 rounds
+  // to that.
   const std::uint32_t small = std::bit_cast<std::uint32_t>(std::bit_cast<float>(size) + 0.5f) - 0x3f000000;
   const std::uint32_t nan = 0x7e00 | (size >> 13 & 0x3ff);
   std::uint32_t result = size < 0x38800000 ? small : normal;

@@ -12,7 +12,7 @@
 namespace heddle {
 
 // Turns on or off that new arrays are counted by the line that made them. Off by default, unless the variable
-// HEDDLE_MEMORY_SITES is 1: it takes a lock and a look-up for each new array. Thread-safe.
+// HEDDLE_MEMORY_SITES is 1, since it takes a lock and a look-up for each new array. Thread-safe.
 void track_memory(bool on);
 
 struct MemorySite {
@@ -27,13 +27,14 @@ struct MemoryReport {
   AllocatorStats allocator{};
   std::int64_t arrays = 0;          // arrays of all sites
   std::size_t bytes = 0, peak = 0;  // bytes counted by line, now and at most
-  // Most bytes first. Lines that hold nothing now and held nothing at the peak are left out.
+  // The lines with most bytes come first. Lines that hold nothing now and held nothing at the peak are left
+  // out.
   std::vector<MemorySite> sites{};
   // A table with one line for each site, at most `most`.
   std::string to_string(std::size_t most = 20) const;
 };
 
-// Ops in flight may be counted or not: wait for them first. Thread-safe.
+// The memory of ops in flight may or may not be counted: wait for them first. Thread-safe.
 MemoryReport memory_report();
 void reset_memory_peak();  // sets all peaks to the present use
 

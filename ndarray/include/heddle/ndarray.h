@@ -33,7 +33,7 @@ class Chosen;
 class NDArray {
  public:
   NDArray() = default;  // undefined: only defined(), detach(), grad_meta() and assignment may be used
-  explicit NDArray(Shape shape, DType dtype = DType::f32, Device device = cpu());  // values undetermined
+  explicit NDArray(Shape shape, DType dtype = DType::f32, Device device = cpu());  // undetermined values
   explicit NDArray(std::initializer_list<std::int64_t> shape, DType dtype = DType::f32, Device device = cpu())
       : NDArray(Shape(shape), dtype, device) {}
   NDArray(std::shared_ptr<Storage> storage, Shape shape, DType dtype);  // row-major, from byte 0 of storage
@@ -47,7 +47,7 @@ class NDArray {
 
   bool defined() const { return storage_ != nullptr; }
   const Shape& shape() const { return checked("shape").shape_; }
-  const Strides& strides() const { return checked("strides").strides_; }  // in elements
+  const Strides& strides() const { return checked("strides").strides_; }  // strides in elements
   std::int64_t offset() const { return checked("offset").offset_; }       // position of the first element
   DType dtype() const { return checked("dtype").dtype_; }
   int ndim() const { return checked("ndim").shape_.size(); }
@@ -57,14 +57,14 @@ class NDArray {
   const Var& var() const { return checked("var").storage_->var(); }
   const std::shared_ptr<Storage>& storage() const { return checked("storage").storage_; }
   bool is_contiguous() const;    // row-major without gaps
-  bool covers_storage() const;   // writing this array overwrites every byte of its storage
-  bool overlaps_itself() const;  // elements share memory, or might: the array cannot be written
+  bool covers_storage() const;   // whether writing this array overwrites every byte of its storage
+  bool overlaps_itself() const;  // whether elements share memory, or might: such an array cannot be written
 
   // Views: no data moves, var and storage are shared. All but detach() record a gradient where one is needed
   // (autograd.h). view() throws if the view would exceed the storage. Only this array's elements get
   // gradients through view(), which throws if a gradient is needed and they share memory.
   NDArray view(Shape shape, Strides strides, std::int64_t offset, Where where = Where::current()) const;
-  NDArray operator[](Index index) const;  // indexes axis 0; negative from the end
+  NDArray operator[](Index index) const;  // an index of axis 0; a negative one counts from the end
   NDArray operator[](const RangeIndex& range) const { return slice(0, range.slice, range.where); }
   // x(1, kAll), x(kEllipsis, Slice{.step = -1}), x(kAll, kNewAxis): one key per axis; others are taken whole.
   NDArray operator()(const AxisKey& first, const AxisKey& = {}, const AxisKey& = {}, const AxisKey& = {},
@@ -82,11 +82,11 @@ class NDArray {
   NDArray permuted(Dims axes, Where where = Where::current()) const;
   // The stride is 0 along broadcast axes.
   NDArray broadcast_view(const Shape& shape, Where where = Where::current()) const;
-  NDArray detach() const;  // the same data, outside any autograd tape
+  NDArray detach() const;  // an array with the same data, outside any autograd tape
 
   // Ops. They record a gradient too, except astype() to a dtype that is not floating.
   NDArray copy(Where where = Where::current()) const;                    // a new contiguous array
-  NDArray copy_to(Device device, Where where = Where::current()) const;  // the same on another device
+  NDArray copy_to(Device device, Where where = Where::current()) const;  // a copy on another device
   NDArray contiguous(Where where = Where::current()) const;  // this array if it is contiguous, else a copy
   NDArray astype(DType dtype,
                  Where where = Where::current()) const;  // a copy, converted as docs/dtypes.md says
@@ -104,8 +104,8 @@ class NDArray {
     exact ? fill_integer(wide, where) : fill(static_cast<double>(value), where);
   }
 
-  void wait() const;                                            // blocks, as do the next functions
-  std::string to_string(Where where = Where::current()) const;  // as NumPy prints it
+  void wait() const;                                            // blocks, as the next functions do
+  std::string to_string(Where where = Where::current()) const;  // the text that NumPy prints
   // The value of an array with one element; T must match the dtype.
   template <class T> T item(Where where = Where::current()) const;
   template <class T> std::vector<T> to_vector(Where where = Where::current()) const;  // row-major
@@ -121,7 +121,7 @@ class NDArray {
     return begin + offset_ * (kBytes ? static_cast<std::int64_t>(size_of(dtype_)) : 1);
   }
 
-  const std::shared_ptr<GradMeta>& grad_meta() const { return grad_meta_; }  // for autograd
+  const std::shared_ptr<GradMeta>& grad_meta() const { return grad_meta_; }  // used by autograd
   void set_grad_meta(std::shared_ptr<GradMeta> meta) { grad_meta_ = std::move(meta); }
 
  private:
@@ -131,7 +131,7 @@ class NDArray {
     return *this;
   }
   void check_dtype(const char* member, DType wanted) const;
-  NDArray view_of(Shape shape, Strides strides, std::int64_t offset) const;  // unchecked, outside any tape
+  NDArray view_of(Shape shape, Strides strides, std::int64_t offset) const;  // unchecked, on no tape
   void fill_integer(std::int64_t value, Where where) const;
   NDArray at_index(const char* name, int axis, std::int64_t index) const;
   NDArray with_axis(const char* name, int axis) const;

@@ -15,8 +15,8 @@ void save_npy(const std::string& path, const NDArray& array, Where where = Where
 NDArray load_npy(const std::string& path, Device device = cpu(), Where where = Where::current());
 
 // The array on the file's own pages, which the system reads when an op touches them, on the current engine's
-// cpu(0). Nothing is copied; changes stay in this process. The file must not be truncated meanwhile: the
-// process would be killed.
+// cpu(0). Nothing is copied; changes stay in this process. The file must not be truncated meanwhile, which
+// would kill the process.
 NDArray map_npy(const std::string& path, Where where = Where::current());
 
 }  // namespace heddle

@@ -9,7 +9,7 @@
 namespace heddle {
 
 struct NpzOptions {
-  bool compressed = false;  // deflate, as numpy.savez_compressed
+  bool compressed = false;  // true: deflate, as numpy.savez_compressed
 };
 
 // Blocks. The same content gives the same bytes. One op copies all arrays, which belong to one engine. The

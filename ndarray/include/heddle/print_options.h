@@ -10,7 +10,7 @@ struct PrintOptions {
   std::int64_t threshold = 1000;  // arrays with more elements are printed as a summary
   std::int64_t edgeitems = 3;     // elements at each end of an axis of a summary; 1 or more
   std::int64_t linewidth = 75;    // characters; 1 or more
-  bool suppress = false;  // no exponents for small numbers, which are rounded to `precision` digits instead
+  bool suppress = false;  // true: no exponents for small numbers, which are rounded to `precision` digits
   bool operator==(const PrintOptions&) const = default;
 };
 

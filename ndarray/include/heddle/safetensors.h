@@ -34,7 +34,7 @@ Safetensors load_safetensors(const std::string& path, Device device = cpu(), Whe
 
 // The arrays on the file's own pages, which the system reads when an op touches them, on the current engine's
 // cpu(0). Nothing is copied but arrays out of alignment; changes stay in this process. Checksums of arrays
-// are not checked. The file must not be truncated meanwhile: the process would be killed.
+// are not checked. The file must not be truncated meanwhile, which would kill the process.
 Safetensors map_safetensors(const std::string& path, Where where = Where::current());
 
 // Only the metadata of the file: reads no array and needs no engine.

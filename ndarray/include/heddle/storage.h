@@ -50,8 +50,8 @@ class Storage {
   std::byte* device_data(check::AccessKind touch = check::AccessKind::write,
                          const NDArray* seen_as = nullptr);
 
-  // The number of ops pushed so far that change this storage: by it autograd detects overwritten saved
-  // values.
+  // The number of ops pushed so far that change this storage. Autograd uses it to detect that a saved value
+  // was overwritten.
   std::uint64_t version() const { return version_.load(std::memory_order_relaxed); }
   void bump_version() {
     version_.fetch_add(1, std::memory_order_relaxed);

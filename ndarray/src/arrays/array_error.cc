@@ -43,7 +43,8 @@ void rename_error(const char* name, const InvalidArgument& error) {
 void rethrow_file_error(const char* name, const Error& error) {
   const auto* const argument = dynamic_cast<const InvalidArgument*>(&error);
   if (typeid(error) != typeid(Error) && typeid(error) != typeid(InvalidArgument)) throw;
-  // An error with another call site comes from an op that computes an array to be saved: it stays unchanged.
+  // An error with another call site comes from an op that computes an array to be saved, and keeps its
+  // message.
   const std::string bare = without_call_site(error.what());
   const bool elsewhere = bare != error.what() && with_call_site(bare) != error.what();
   if (argument ? argument->where().line() != CallSite::of_error().line() : elsewhere) throw;

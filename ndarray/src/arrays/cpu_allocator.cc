@@ -35,7 +35,7 @@ constexpr std::size_t kLargest = std::numeric_limits<std::size_t>::max() / 4;
 struct Bin {
   std::mutex mutex;  // guards `free`; never held while the mutex of another Bin is taken
   std::vector<std::byte*> free;
-  std::atomic<bool> used{false};  // used since evict() last looked at this Bin
+  std::atomic<bool> used{false};  // whether this Bin was used since evict() last looked
 };
 
 std::size_t bin_of(std::size_t block_size) {
@@ -51,8 +51,8 @@ std::size_t limit_in(const std::string& file) {
 }
 
 // The smallest limit of this process's control groups, version 2 ("0::/path") or 1 ("7:memory:/path"), and of
-// the groups above them. A group's path may not exist in this file system: a container's own group is mounted
-// as the root.
+// the groups above them. In a container a group's path may not exist, since the container's own group is
+// mounted as the root.
 std::size_t control_group_limit() {
   std::size_t limit = kLargest;
   std::ifstream groups("/proc/self/cgroup");
@@ -96,7 +96,8 @@ class CpuAllocator {
   void deallocate(std::byte* block, std::size_t bytes) noexcept {
     const std::size_t size = ndarray_detail::cpu_block_size(bytes);
     in_use_.fetch_sub(size, std::memory_order_relaxed);
-    // Counted before the block is in the list: a thread that takes it at once must not count below zero.
+    // The block is counted before it is in the list, since a thread that takes it at once must not count
+    // below zero.
     const std::size_t cached = cached_.fetch_add(size, std::memory_order_relaxed) + size;
     if (!keep(block, size)) {
       cached_.fetch_sub(size, std::memory_order_relaxed);
@@ -127,8 +128,8 @@ class CpuAllocator {
  private:
   static std::size_t size_of_bin(std::size_t bin) { return (std::size_t{4} + bin % 4) << (bin / 4) >> 2; }
 
-  // A program is likely to use as much memory again as it has used at one time. No more than that is cached:
-  // a program whose arrays change their sizes would fill every size class.
+  // A program is likely to use as much memory again as it has used at one time. No more than that is cached,
+  // because a program whose arrays change their sizes would fill every size class.
   std::size_t cache_limit() const noexcept {
     return std::min(most_cached_.load(std::memory_order_relaxed),
                     std::max(kAlwaysCached, peak_.load(std::memory_order_relaxed)));
@@ -215,7 +216,8 @@ class CpuAllocator {
   std::atomic<std::size_t> in_use_{0}, cached_{0}, peak_{0}, hand_{0};
 };
 
-// Never destroyed: arrays in static variables free their memory during static destruction.
+// The allocator is never destroyed, since arrays in static variables free their memory during static
+// destruction.
 CpuAllocator& allocator() {
   static CpuAllocator& instance = *new CpuAllocator;
   return instance;

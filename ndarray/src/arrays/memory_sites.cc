@@ -34,7 +34,7 @@ struct Counts {
   std::mutex mutex;  // guards all below
   std::map<std::pair<std::string, unsigned>, SiteCount> by_line;
   std::size_t bytes = 0, peak = 0;
-  bool peak_noted = true;  // whether each site's at_peak is of the present peak
+  bool peak_noted = true;  // whether at_peak of each site belongs to the present peak
 
   void note_peak() {
     if (std::exchange(peak_noted, true)) return;
@@ -42,7 +42,7 @@ struct Counts {
   }
 };
 
-// Never destroyed: static arrays end late.
+// The counts are never destroyed, since static arrays end late.
 Counts& counts() {
   static Counts& immortal = *new Counts;
   return immortal;

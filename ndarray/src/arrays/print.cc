@@ -71,7 +71,7 @@ template <class T> class FloatFormat {
   std::string plain(T x) const {
     const ndarray_detail::Decimal decimal = shortest_(x);
     const int places = static_cast<int>(decimal.digits.size()) - decimal.point;
-    // An array shows all digits of a large number.
+    // All digits of a large number are shown.
     if (places < 0) return plain_text(ndarray_detail::rounded_plain(x, 1));
     return plain_text(places <= precision_ ? decimal : ndarray_detail::rounded_plain(x, precision_));
   }
@@ -89,8 +89,8 @@ template <class T> class FloatFormat {
       largest = std::max(largest, std::abs(x));
       smallest = std::min(smallest, std::abs(x));
     }
-    // Compared in the array's dtype: the f32 next to 0.0001 is below 0.0001 as a double, but is not printed
-    // in scientific form.
+    // Numbers are compared in the array's dtype, since the f32 next to 0.0001 is below 0.0001 as a double,
+    // but is not printed in scientific form.
     const T least_plain = in_dtype(T(0.0001)), ratio = in_dtype(largest / smallest);
     const bool small = !suppress_ && (smallest < least_plain || ratio > T(1000));
     scientific_ = largest > 0 && (largest >= T(1e8) || small);

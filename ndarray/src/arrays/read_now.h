@@ -10,8 +10,8 @@
 
 namespace heddle::ndarray_detail {
 
-// Pushes fn as an op that reads array, and blocks until it is done; rethrows its error. An op, since other
-// threads may push ops that overwrite the array meanwhile.
+// Pushes fn as an op that reads array, and blocks until it is done; rethrows its error. The caller must not
+// read the memory itself, since other threads may push ops that overwrite the array meanwhile.
 template <class F> void read_now(const NDArray& array, const char* name, F&& fn) {
   wait_with_check(array.var());
   Engine* const alive = array.storage()->engine_if_alive();

@@ -88,7 +88,7 @@ void copy_block(std::byte* target_bytes, const std::byte* source_bytes, const Bl
   }
 }
 
-// Integers are copied by few kernels: the target gets the low bits, and only a wider target shows the
+// Integers are copied by few kernels. The target gets the low bits, and only a wider target shows the
 // source's sign. Other types map to themselves: Clang instantiates the alias in discarded branches too.
 template <class To>
 using LowBits = typename std::conditional_t<std::is_integral_v<To> && !std::is_same_v<To, bool>,

@@ -30,7 +30,7 @@ Range resolve(const Slice& slice, std::int64_t n) {
   const std::int64_t end = slice.end ? clamp_index(*slice.end, n, low, high) : slice.step > 0 ? n : -1;
   const std::int64_t span = slice.step > 0 ? end - begin : begin - end;
   if (span <= 0) return {begin, 0};
-  // Unsigned, because the absolute value of the smallest int64 is no int64.
+  // The step is unsigned, because the absolute value of the smallest int64 is no int64.
   const auto step = static_cast<std::uint64_t>(slice.step);
   const std::uint64_t stride = slice.step > 0 ? step : 0 - step;
   return {begin, static_cast<std::int64_t>((static_cast<std::uint64_t>(span) - 1) / stride) + 1};
@@ -261,7 +261,7 @@ NDArray NDArray::slice(int axis, Slice range, Where where) const {
   Shape shape = shape_;
   Strides strides = strides_;
   shape[at] = found.count;
-  // The stride of an axis with less than two elements is unused and stays unchanged: a huge step could
+  // The stride of an axis with less than two elements is unused and stays unchanged, since a huge step could
   // overflow it.
   if (found.count > 1) strides[at] *= range.step;
   NDArray result = view_of(shape, strides, found.count > 0 ? offset_ + found.begin * strides_[at] : offset_);

@@ -71,7 +71,7 @@ void wait_for_all(const NDArray& array) {
   if (is_idle(array.var())) return;
   Engine& engine = array.engine();
   const Var done = engine.new_var();
-  // The op mutates the array: it also comes after ops that read, since the receiver may write.
+  // The op mutates the array, so that it comes after ops that read it too, since the receiver may write.
   engine.push([] {}, {.read = {array.var()}, .mutate = {array.var(), done}, .name = "to_dlpack"},
               CallSite::current());
   engine.wait(done);
@@ -81,7 +81,8 @@ template <class Managed> Managed* lend(const NDArray& given, bool copy, Where wh
   const CallSite site(where);
   if (!given.defined()) ndarray_detail::refuse_undefined("to_dlpack");
   auto loan = std::make_unique<Loan<Managed>>();
-  // An op that has declared the array need not wait, and would wait for itself. It has not declared a copy.
+  // An op that has declared the array need not wait; it would wait for itself. With `copy`, the copy is a new
+  // array, which no op has declared.
   const VarUse use = copy ? VarUse::none : use_by_this_op(given.var());
   const bool read_only = use == VarUse::read;
   if (read_only && !std::is_same_v<Managed, heddle_dl_managed_tensor_versioned>)
@@ -194,7 +195,8 @@ template <class Managed> NDArray borrow(Managed* managed, bool copy, bool read_o
   if (reinterpret_cast<std::uintptr_t>(begin) % static_cast<std::uintptr_t>(item))
     throw InvalidArgument("from_dlpack: the memory is not aligned for " + std::string(name_of(dtype)));
   check_bools(extent, dtype, device, begin - extent.first * item);
-  // Owned only once nothing can throw any more: a caller that gets an exception still owns the tensor.
+  // Takes ownership only when nothing can throw any more, since a caller that gets an exception still owns
+  // the tensor.
   struct Holder {
     Managed* managed = nullptr;
     ~Holder() {

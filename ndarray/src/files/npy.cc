@@ -116,9 +116,9 @@ Shape reversed(const Shape& shape) {
   return result;
 }
 
-// Turns bytes above 1 into 1: a bool with another byte would be undefined behaviour.
+// Turns bytes above 1 into 1, since a bool with another byte would be undefined behaviour.
 void normalise_bools(std::byte* bytes, std::size_t count) {
-  // A write only where needed: unchanged pages of a mapped file stay shared.
+  // A byte is written only where that is needed, so that unchanged pages of a mapped file stay shared.
   for (std::byte* at = bytes; at != bytes + count; ++at)
     if (*at > std::byte{1}) *at = std::byte{1};
 }
@@ -148,7 +148,7 @@ void ByteSource::read(void* target, std::size_t bytes) {
 
 NpyHeader read_npy_header(ByteSource& source) {
   const NpyHeader header = read_header(source);
-  // Compared by division: the product of the sizes in a corrupt header may overflow.
+  // The sizes are compared by division, since the product of the sizes in a corrupt header may overflow.
   const auto count = static_cast<std::size_t>(element_count(header.shape));
   const std::size_t size = size_of(header.dtype);
   if (source.left() % size != 0 || source.left() / size != count) {
@@ -161,7 +161,7 @@ NpyHeader read_npy_header(ByteSource& source) {
 NDArray read_npy(ByteSource& source, Device device) {
   const NpyHeader header = read_npy_header(source);
   NDArray result(shape_in_memory(header), header.dtype, device);
-  std::byte* data = result.data<std::byte>();  // written here, since no op uses it yet
+  std::byte* data = result.data<std::byte>();  // no op uses the array yet, so its memory may be written
   source.read(data, result.storage()->bytes());
   if (header.dtype == DType::boolean) normalise_bools(data, result.storage()->bytes());
   return in_c_order(header, result).contiguous();

@@ -129,7 +129,7 @@ zip_int64_t read_parts(void* user, void* data, zip_uint64_t length, zip_source_c
       zip_stat_init(status);
       status->valid = ZIP_STAT_SIZE | ZIP_STAT_MTIME;
       status->size = parts.bytes();
-      status->mtime = 315532800;  // 1980-01-01, a zip's first day: the same content gives the same bytes
+      status->mtime = 315532800;  // 1980-01-01, zip's first day: the same content gives the same bytes
       return sizeof *status;
     }
     case ZIP_SOURCE_ERROR:
@@ -157,7 +157,7 @@ void write_archive(const std::string& path, std::vector<Parts>& all, NpzOptions 
     check(zip_set_file_compression(archive.get(), place, options.compressed ? ZIP_CM_DEFLATE : ZIP_CM_STORE,
                                    0) == 0);
   }
-  check(zip_close(archive.get()) == 0);  // reads the sources
+  check(zip_close(archive.get()) == 0);  // only this call reads the sources
   archive.release();
 }
 
@@ -213,8 +213,8 @@ void save_npz(const std::string& path, const std::map<std::string, NDArray>& arr
     auto parts = std::make_shared<std::vector<Parts>>();
     engine.push([=] { *parts = copied(list); }, access, CallSite::current());
     engine.wait(done);
-    // Done on this thread: libzip leaks OpenSSL memory on each thread that uses it until the thread ends, and
-    // the engine's threads do not end.
+    // The archive is written on this thread: libzip leaks OpenSSL memory on each thread that uses it until
+    // the thread ends, and the engine's threads do not end.
     write_archive(path, *parts, options);
   });
 }

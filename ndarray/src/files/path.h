@@ -7,7 +7,7 @@
 
 namespace heddle::ndarray_detail {
 
-// Refuses a zero byte in the path: the system would take the part before it for the whole path.
+// Refuses a zero byte in the path, since the system would take the part before it for the whole path.
 inline void check_path(const std::string& path) {
   const std::size_t zero = path.find('\0');
   if (zero == std::string::npos) return;

@@ -172,7 +172,7 @@ struct ArrayEntry {
   std::uint64_t begin, end;
 };
 
-// Converts a number of the header: json's own conversions would wrap negative and huge ones.
+// Converts a number of the header. The JSON library's own conversions would wrap negative and huge numbers.
 std::uint64_t natural(const std::string& path, const std::string& name, const json& number) {
   if (!number.is_number_integer() || (!number.is_number_unsigned() && number.get<std::int64_t>() < 0)) {
     damaged(path, "array '" + name + "': " + number.dump().substr(0, 40) + " is no natural number");
@@ -256,7 +256,7 @@ class HeaderHandler {
   }
 
  private:
-  // Deeper values, which the format does not have, are dropped: that bounds the memory for a hostile header.
+  // Deeper values, which the format does not have, are dropped. That bounds the memory for a hostile header.
   static constexpr int kDeepest = 4;
 
   json* place(json value) {
@@ -360,7 +360,7 @@ class SafetensorsReader {
   }
 
   const Metadata& metadata() const { return metadata_; }
-  const std::vector<ArrayEntry>& entries() const { return entries_; }  // in the order of the file
+  const std::vector<ArrayEntry>& entries() const { return entries_; }  // the entries in the order of the file
 
   // The array on the pages of the mapped file, or a copy if its data are misaligned in the file.
   NDArray map_array(const ArrayEntry& entry, const ndarray_detail::MappedFile& file) const {
@@ -376,7 +376,8 @@ class SafetensorsReader {
                                                std::shared_ptr<std::byte>(file.memory, at));
       return NDArray(std::move(storage), entry.shape, entry.dtype);
     }
-    if (bytes > 0) std::memcpy(copied.data<std::byte>(), at, bytes);  // written here, since no op uses it yet
+    // no op uses the array yet, so this thread may write its memory
+    if (bytes > 0) std::memcpy(copied.data<std::byte>(), at, bytes);
     return copied;
   }
 

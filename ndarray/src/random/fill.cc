@@ -44,7 +44,7 @@ namespace ndarray_detail {
 
 namespace {
 
-constexpr std::int64_t kBlocksPerChunk = 8192, kBatch = 64;  // both in blocks
+constexpr std::int64_t kBlocksPerChunk = 8192, kBatch = 64;  // numbers of blocks of four words
 
 __extension__ using Wide = unsigned __int128;
 
@@ -107,8 +107,8 @@ double unit(const Words& words, std::int64_t i, double) {
   return static_cast<double>(static_cast<std::int64_t>(words.wide(i) >> 11)) * 0x1p-53;
 }
 
-// Uniform in (0, 1], so that it has a logarithm. Small f32 keep all their bits: they make the tail of the
-// normal distribution.
+// Uniform in (0, 1], so that it has a logarithm. Small f32 keep all their bits, since they make the tail of
+// the normal distribution.
 float positive_unit(const Words& words, std::int64_t i, float) {
   return static_cast<float>((static_cast<double>(words.values[i]) + 1) * 0x1p-32);
 }
@@ -227,7 +227,7 @@ void fill_integers(const NDArray& y, PhiloxStream stream, std::int64_t low, std:
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
       draw<2, T>(y, stream, [=](const Words& words, T* to) {
         for (std::int64_t i = 0; i < 2 * kBatch; ++i) {
-          // Added as unsigned, because the range may be wider than an int64.
+          // The numbers are added as unsigned ones, because the range may be wider than an int64.
           to[i] = static_cast<T>(
               static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + below(words.wide(i), count)));
         }

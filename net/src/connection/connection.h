@@ -1,4 +1,4 @@
-// A nonblocking, ordered, bidirectional byte stream to another rank.
+// A nonblocking, ordered, bidirectional byte stream to another process.
 #pragma once
 
 #include <cstddef>

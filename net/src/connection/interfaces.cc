@@ -43,7 +43,8 @@ std::set<std::string> default_routes() {
   return names;
 }
 
-// Whether the interface belongs to containers or virtual machines: other hosts use the same addresses for theirs.
+// Whether the interface belongs to containers or virtual machines, since other hosts use the same addresses for
+// theirs.
 bool is_virtual(const std::string& name) {
   for (const char* start :
        {"docker", "veth", "br-", "virbr", "cni", "flannel", "cali", "lxc", "lxdbr", "podman"}) {

@@ -13,10 +13,10 @@ namespace heddle::net_detail {
 struct alignas(64) Ring {
   static constexpr std::size_t kBytes = 128 << 10;  // a power of two; small enough to stay in the cache
 
-  std::atomic<std::uint64_t> written;            // bytes
-  std::atomic<std::uint32_t> finished;           // the writer has called finish_sending
-  std::atomic<std::uint32_t> writer_sleeps;      // the writer has to be woken
-  alignas(64) std::atomic<std::uint64_t> taken;  // bytes
+  std::atomic<std::uint64_t> written;            // number of bytes written so far
+  std::atomic<std::uint32_t> finished;           // whether the writer has called finish_sending()
+  std::atomic<std::uint32_t> writer_sleeps;      // whether the writer has to be woken
+  alignas(64) std::atomic<std::uint64_t> taken;  // number of bytes taken so far
   std::atomic<std::uint32_t> reader_sleeps;
   alignas(64) std::byte data[kBytes];
 };

@@ -17,8 +17,8 @@
 namespace heddle::net_detail {
 namespace {
 
-// Enough for 10 Gbit/s at a round trip of a millisecond. With more, data between processes of one host would leave the
-// cache before they are read.
+// The size of socket buffers: enough for 10 Gbit/s at a round trip of a millisecond. With more, data between processes
+// of one host would leave the cache before they are read.
 constexpr int kBuffer = 1 << 20;
 
 struct FreeAddresses {
@@ -55,13 +55,14 @@ void set(const Socket& socket, int level, int name, int value) {
 Socket make_socket(int family) {
   Socket socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) throw_failure("there is no socket to be had");
-  // Set before the connection is made, because the TCP window scale is negotiated then.
+  // The buffer sizes are set before the connection is made, because the TCP window scale is negotiated then.
   set(socket, SOL_SOCKET, SO_SNDBUF, kBuffer);
   set(socket, SOL_SOCKET, SO_RCVBUF, kBuffer);
   return socket;
 }
 
-// SO_REUSEADDR allows ports of sockets in TIME_WAIT. A port of a listening socket then fails at listen().
+// SO_REUSEADDR allows ports of sockets in TIME_WAIT. It also lets two sockets bind a port on which neither
+// listens yet. Then the second listen() fails.
 Socket try_to_listen(const addrinfo& address, int backlog) {
   Socket socket = make_socket(address.ai_family);
   set(socket, SOL_SOCKET, SO_REUSEADDR, 1);

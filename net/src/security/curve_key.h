@@ -11,7 +11,7 @@ constexpr std::size_t kCurveKeyText = 40;  // characters of Z85, for 32 bytes
 std::string new_curve_secret();
 std::string curve_public_of(const std::string& secret);
 
-bool is_curve_key(const std::string& text);            // a public or a secret one
-std::string curve_key_text(const std::string& bytes);  // `bytes`: 32 bytes
+bool is_curve_key(const std::string& text);            // whether text is a public or a secret key
+std::string curve_key_text(const std::string& bytes);  // `bytes`: the 32 bytes of a key
 
 }  // namespace heddle::net_detail

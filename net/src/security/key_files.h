@@ -18,10 +18,10 @@ std::string curve_file_in(const std::string& directory);    // comm.curve
 struct KeyFiles {
   std::string allowed_file;
   TlsKey key{};
-  std::set<std::string> allowed{};          // fingerprints
-  std::string curve_secret{};               // for ZeroMQ: see curve_key.h; empty: there is no comm.curve
-  std::set<std::string> curve_allowed{};    // public keys
-  std::map<std::string, KeyRoles> roles{};  // by fingerprint, and by "curve:" and public key
+  std::set<std::string> allowed{};          // fingerprints of the allowed keys
+  std::string curve_secret{};               // for ZeroMQ, see curve_key.h; empty: there is no comm.curve
+  std::set<std::string> curve_allowed{};    // allowed public keys for ZeroMQ
+  std::map<std::string, KeyRoles> roles{};  // roles of keys, by fingerprint and by "curve:" and public key
 };
 
 // nullopt: there is no comm.key. Throws CommError naming the file, and its line, for invalid files, for files that

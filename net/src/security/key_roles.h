@@ -4,9 +4,9 @@
 namespace heddle::net_detail {
 
 struct KeyRoles {
-  bool worker = false;  // push and pull
-  bool server = false;  // be a server or the scheduler: store and copy values, assign shards
-  bool admin = false;   // ask for a server's status, and drain it
+  bool worker = false;  // may push and pull
+  bool server = false;  // may be a server or the scheduler: store and copy values, assign shards
+  bool admin = false;   // may ask for a server's status, and drain it
   bool includes(KeyRoles other) const {
     return (worker || !other.worker) && (server || !other.server) && (admin || !other.admin);
   }

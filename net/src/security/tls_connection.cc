@@ -147,10 +147,10 @@ class TlsConnection final : public Connection {
   SocketBio bio_;
   const std::unique_ptr<SSL, decltype(&SSL_free)> ssl_;
   short send_wants_ = POLLOUT, receive_wants_ = POLLIN;
-  bool drained_ = false;    // no complete record is left in the buffers
-  bool half_sent_ = false;  // the kernel has taken only a part of a record
-  bool ended_ = false;      // the other side sends nothing more
-  bool dead_ = false;       // OpenSSL must not be called any more
+  bool drained_ = false;    // whether no complete record is left in the buffers
+  bool half_sent_ = false;  // whether the kernel has taken only a part of a record
+  bool ended_ = false;      // whether the other side has ended its stream
+  bool dead_ = false;       // whether OpenSSL must not be called any more
   bool finishing_ = false, finished_ = false;
   std::uint64_t under_this_key_ = 0;
   std::string shown_key_, handshake_error_;
@@ -313,7 +313,7 @@ std::optional<pollfd> TlsConnection::before_sleep(bool to_send, bool to_receive)
   return pollfd{socket_.fd(), static_cast<short>(events), 0};
 }
 
-// After a partly sent record there is no close alert: the peer then discards the incomplete message.
+// A partly sent record is followed by no close alert, so that the peer discards the incomplete message.
 void TlsConnection::finish_sending() {
   finishing_ = true;
   if (finished_) return;

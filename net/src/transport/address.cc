@@ -39,7 +39,7 @@ Socket local_socket() {
   return socket;
 }
 
-constexpr std::size_t kMostOfName = 253, kMostOfLabel = 63;  // in bytes (RFC 1035)
+constexpr std::size_t kMostOfName = 253, kMostOfLabel = 63;  // lengths in bytes (RFC 1035)
 
 void check_host(const std::string& host, const std::string& text) {
   const auto refuse = [&](const std::string& why) {

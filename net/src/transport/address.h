@@ -18,8 +18,8 @@ struct Address {
 Address parse_address(const std::string& text);
 // parse_address for an address to connect to: its host must not be empty, nor its port 0.
 Address parse_address_of_peer(const std::string& text);
-// Parses an address of this machine: a loopback address, or what comm's choose_address makes of the host.
-// Throws InvalidArgument.
+// Parses an address of this machine: a loopback address, or what choose_address (connection/interfaces.h)
+// makes of the host. Throws InvalidArgument.
 Address address_to_listen_at(const std::string& text);
 // Parses an address and resolves the host; may ask a name server. Throws CommError if the name is unknown,
 // which may change, and LocalFailure for a number that is no address in any network.
@@ -32,7 +32,8 @@ std::string local_name(const std::string& kind, const Address& address);
 
 // Listens at a unix socket of this name. An empty Socket: the name is taken. Throws CommError.
 net_detail::Socket listen_locally(const std::string& name, int backlog);
-// Connects to it. Empty, with errno: nobody listens (ECONNREFUSED), or too many connect at once (EAGAIN).
+// Connects to a unix socket of this name. Empty, with errno: nobody listens (ECONNREFUSED), or too many
+// connect at once (EAGAIN).
 net_detail::Socket connect_locally(const std::string& name);
 // True if the process at the other end of a connected unix socket belongs to this process's user.
 bool is_same_user(int fd);

@@ -27,9 +27,9 @@ Preamble preamble_of(std::span<const std::byte> head, std::span<const std::byte>
 WirePreamble encode(const Preamble& preamble);
 
 struct FrameLimits {
-  std::size_t head = 0, payload = 0;  // most bytes
+  std::size_t head = 0, payload = 0;  // most bytes of a head, of a payload
 };
-// Throws CommError, which says what is wrong, for anything but a preamble within the limits.
+// Throws CommError, which says what is wrong, unless `wire` is a preamble within the limits.
 Preamble decode(std::span<const std::byte, kPreambleBytes> wire, const FrameLimits& limits);
 
 // Throw CommError if the bytes have not the length and checksum that the preamble announces.

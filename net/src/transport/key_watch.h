@@ -13,7 +13,7 @@ namespace heddle::net_detail {
 
 class KeyWatch {
  public:
-  // To be made before the files are first read. An empty directory: comm_keys_directory().
+  // Must be made before the files are first read. An empty directory: comm_keys_directory().
   explicit KeyWatch(const std::string& directory);
   const std::string& directory() const { return directory_; }
   // The files, if they have changed since the last call. Looks at them once a second at most. Missing or

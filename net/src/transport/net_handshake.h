@@ -18,7 +18,7 @@
 
 namespace heddle::net_detail {
 
-// A local peer has closed the connection after its hello, as a killed process does: this is no refusal.
+// A local peer has closed the connection after its hello, as a killed process does. This is no refusal.
 class PeerLeft : public CommError {
  public:
   using CommError::CommError;
@@ -34,7 +34,7 @@ class Handshake {
   // been replaced by one over shared memory. Throws CommError if it fails.
   bool step(std::unique_ptr<net_detail::Connection>& connection);
   bool wants_to_send() const { return sending_; }
-  bool shares_memory() const { return shares_memory_; }  // once step() has returned true
+  bool shares_memory() const { return shares_memory_; }  // valid once step() has returned true
 
  private:
   static constexpr std::size_t kBytes = 16;
@@ -45,7 +45,7 @@ class Handshake {
   void offer_memory();
   void accept_memory();
   void encode(bool memory);
-  bool decode() const;  // true if the other side offers, or takes, shared memory
+  bool decode() const;  // whether the other side offers, or takes, shared memory
 
   const Side side_;
   const bool local_, wants_memory_;

@@ -89,7 +89,7 @@ std::vector<Listener> ConnectionFactory::open(Address& address) {
   for (int attempt = 0; attempt < kPortsToTry; ++attempt) {
     std::vector<Listener> listeners;
     Address here = address;
-    // The unix socket comes first: a local client that finds only the TCP port is refused.
+    // The unix socket comes first, since a local client that finds only the TCP port is refused.
     Listener named;
     if (locally && !any_port) named = listen_locally_at(here);
     listeners.push_back({encrypted ? Way::encrypted : Way::refused,
@@ -97,7 +97,8 @@ std::vector<Listener> ConnectionFactory::open(Address& address) {
     here.port = net_detail::port_of(listeners.front().socket);
     if (locally) listeners.push_back(any_port ? listen_locally_at(here) : std::move(named));
     const bool taken = !listeners.back().socket;
-    // With encryption keys decide, and another user who has taken the name can do no harm.
+    // If connections are encrypted, keys decide who is let in, and another user who has taken the name can do
+    // no harm.
     if (taken && encrypted) listeners.pop_back();
     if (!taken || encrypted) {
       address = here;
@@ -120,7 +121,7 @@ std::optional<NewConnection> ConnectionFactory::accept(const Listener& listener)
 }
 
 // Tries the unix socket first, at every address. If it belongs to another user, and the connection would not
-// be encrypted, it is refused: that user may have taken the address.
+// be encrypted, it is refused, since that user may have taken the address.
 NewConnection ConnectionFactory::connect(const Address& address) {
   if (!options_.encrypt_loopback) {
     Socket socket = connect_locally(local_name(kKind, address));

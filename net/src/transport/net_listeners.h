@@ -1,7 +1,7 @@
 // Accepts and makes connections.
 //
 // Every address has a unix socket, for processes of this host and user (see address.h). On loopback there are
-// no other peers: a TCP connection is refused in clear text, and closed. At other addresses, and with
+// no other peers. A TCP connection is refused in clear text, and closed. At other addresses, and with
 // encrypt_loopback at all of them, TCP connections use TLS.
 #pragma once
 
@@ -40,7 +40,7 @@ class ConnectionFactory {
   // Listens at `address`, and sets its port if it is 0. Throws CommError.
   std::vector<Listener> open(Address& address);
   // Accepts the next connection. An empty `connection` came from another user, and is closed already.
-  // nullopt: there is none, as errno says.
+  // nullopt: there is none; errno says why.
   std::optional<NewConnection> accept(const Listener& listener);
 
   // Begins to connect. Throws CommError.
@@ -69,7 +69,8 @@ std::optional<int> connected(const net_detail::Socket& socket);
 // "192.0.2.7:40000", or what else is known of the other side.
 std::string other_side(const net_detail::Socket& socket);
 
-// Tells the other side why it is refused. The caller leaves it the time to read that before it closes.
+// Tells the other side why it is refused. The caller has to leave the other side time to read that before it
+// closes the connection.
 void say_refused(const net_detail::Socket& socket);
 
 }  // namespace heddle::net_detail

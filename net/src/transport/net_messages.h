@@ -17,9 +17,9 @@ namespace heddle::net_detail {
 
 // Result of an attempt to send or to receive.
 struct Moved {
-  bool any = false;     // bytes have been moved
-  bool closed = false;  // the connection has ended
-  bool more = false;    // there may be more to move at once
+  bool any = false;     // whether bytes have been moved
+  bool closed = false;  // whether the connection has ended
+  bool more = false;    // whether there may be more to move at once
 };
 
 // Sends messages by priority. Small ones go together, in one call; a large payload is sent without a copy.
@@ -65,7 +65,7 @@ class MessageReceiver {
   // The received bytes of buffer_ that have not been used: first the head that preamble_ announces.
   std::size_t begin_ = 0, end_ = 0;
   std::optional<Preamble> preamble_;
-  bool in_payload_ = false;             // the head has come and has been checked
+  bool in_payload_ = false;             // whether the head has come and has been checked
   std::span<std::byte> payload_;        // memory of the payload
   std::size_t filled_ = 0;              // bytes of the payload that have come
   std::size_t in_buffer_ = 0;           // bytes of the payload that are in the buffer, behind the head

@@ -19,22 +19,22 @@ struct NetPeer {
       : number(given), client(is_client), receiver({options.max_head, options.max_payload}, to, given) {}
 
   const Peer number;
-  const bool client;  // made by connect(), not accepted
+  const bool client;  // true: made by connect(); false: accepted
   Stage stage = Stage::connecting;
   NewConnection::Way way = NewConnection::Way::local;
-  std::string address{};  // given to connect()
+  std::string address{};  // the address given to connect()
   std::unique_ptr<net_detail::Connection> connection{};
   std::optional<Handshake> handshake{};
   KeyRoles roles{};  // roles of the peer's key when it was authenticated
   bool is_ring = false;
-  bool has_left = false;  // see PeerLeft
-  bool hopeless = false;  // see Receiver::cannot_connect
+  bool has_left = false;  // whether the peer has left during the handshake, see PeerLeft
+  bool hopeless = false;  // whether no other attempt can succeed, see Receiver::cannot_connect
   MessageSender sender{};
   MessageReceiver receiver;
   short watched = POLLIN;     // the events that the poller waits for
-  bool ready = false;         // is in NetTransport::ready_
-  bool unregistered = false;  // is in NetTransport::unregistered_
-  bool gone = false;          // has been closed; only the call that is under way still uses it
+  bool ready = false;         // whether the peer is in NetTransport::ready_
+  bool unregistered = false;  // whether the peer is in NetTransport::unregistered_
+  bool gone = false;          // whether the peer has been closed; only the running call still uses it
 };
 
 }  // namespace heddle::net_detail

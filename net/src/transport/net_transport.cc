@@ -37,11 +37,12 @@ constexpr std::size_t kMostBusy = 8;                  // most connections that s
 constexpr int kRoundsBetweenClocks = 16;              // rounds of spin() between two looks at the clock
 constexpr int kRoundsBetweenLooks = 256;              // rounds of spin() between two polls of all connections
 constexpr int kBusyPolls = 16;                     // calls of poll() after which all connections are polled
-constexpr std::chrono::milliseconds kBusyTime{5};  // time after which all are polled: a call may be long
+constexpr std::chrono::milliseconds kBusyTime{5};  // time after which all connections are polled
 // Most connections that are not authenticated. Beyond it the oldest is closed, to leave descriptors free.
 constexpr std::size_t kMostUnauthenticated = 512;
 // While there are authenticated connections, accepting and handshakes take one part in kPartsOfTime of the
-// time, and kHandshakesAtOnce at once after a rest: a flood of connections does not hold up the others.
+// time, and kHandshakesAtOnce at once after a rest, so that a flood of connections does not hold up the
+// others.
 constexpr int kPartsOfTime = 5;
 constexpr std::chrono::milliseconds kHandshakesAtOnce{5};
 const std::atomic<std::uint32_t> kNever{0};
@@ -118,7 +119,7 @@ class NetTransport final : public Transport {
   std::unordered_map<Peer, std::unique_ptr<NetPeer>> peers_;
   std::vector<std::unique_ptr<NetPeer>> closed_;  // destroyed when no call uses the peers
   Peer last_peer_ = 0;
-  std::size_t accepted_ = 0, let_in_ = 0;  // accepted peers, and those of them that are open
+  std::size_t accepted_ = 0, let_in_ = 0;  // accepted peers; those of them that are authenticated
   RefusedConnections refused_connections_;
   // Handshake deadlines of peers that are not authenticated. Older peers have earlier ones.
   std::map<Peer, Clock::time_point> deadlines_;
@@ -224,7 +225,7 @@ void NetTransport::close(Peer number) {
   forget(*peer);
 }
 
-// The peer is destroyed later, with its socket: a call of the receiver may still use it.
+// The peer is destroyed later, with its socket, since a call of the receiver may still use it.
 void NetTransport::forget(NetPeer& peer) {
   peer.gone = true;
   const auto found = peers_.find(peer.number);
@@ -263,7 +264,7 @@ void NetTransport::poll(std::chrono::microseconds timeout) {
     return;
   }
   const bool spun = spin_.count() > 0 && spin(std::min(end, Clock::now() + spin_), kNever);
-  // A thread that is woken again and again still polls connections that are neither ready nor busy.
+  // A thread that is woken again and again still has to poll connections that are neither ready nor busy.
   const bool rests = !spun && (!woken_.load() || ++polls_without_look_ >= kBusyPolls);
   if (rests) {
     register_all_events();
@@ -363,7 +364,7 @@ void NetTransport::check_connected(NetPeer& peer) {
   if (!error) return;
   if (*error)
     throw CommError("cannot connect to " + peer.address + ": " + std::generic_category().message(*error));
-  // Only the TCP port accepts: there is no unix socket.
+  // A process listens at the TCP port, but not at a unix socket, which comes first.
   if (peer.way == Way::refused)
     throw CommError(peer.address +
                     " takes no processes of this host that do not encrypt: it encrypts (and this "
@@ -420,8 +421,8 @@ void NetTransport::mark_busy(Peer peer) {
   next_busy_ = (next_busy_ + 1) % kMostBusy;
 }
 
-// Polls busy peers: a waiting process gets the next message sooner than by sleeping, and through shared
-// memory without a system call.
+// Polls busy peers, since a process that polls gets the next message sooner than one that sleeps, and through
+// shared memory without a system call.
 bool NetTransport::spin(Clock::time_point end, const std::atomic<std::uint32_t>& over) {
   if (std::all_of(busy_.begin(), busy_.end(), [](Peer peer) { return peer == 0; })) return false;
   const auto wanted = [&] {

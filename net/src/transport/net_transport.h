@@ -1,4 +1,5 @@
-// The transport "net": connections of the module comm, through shared memory, unix sockets or TLS over TCP.
+// The transport "net": the connections of net/src/connection, through shared memory, unix sockets or TLS over
+// TCP.
 #pragma once
 
 #include <memory>

@@ -35,13 +35,13 @@ const std::vector<std::uint64_t>& FdPoller::wait(std::chrono::nanoseconds timeou
   const auto left = std::max<std::int64_t>(timeout.count(), 0);
   const timespec wait{left / 1'000'000'000, left % 1'000'000'000};
   int count = epoll_pwait2(epoll_.fd(), events.data(), most, &wait, nullptr);
-  if (count < 0 && errno == ENOSYS) {  // before Linux 5.11
+  if (count < 0 && errno == ENOSYS) {  // Linux before 5.11
     const auto milliseconds = std::min<std::int64_t>((left + 999'999) / 1'000'000, 1'000'000);
     count = epoll_wait(epoll_.fd(), events.data(), most, static_cast<int>(milliseconds));
   }
   ready_.clear();
   for (int i = 0; i < count; ++i) {
-    // A copy, since epoll_event is packed: a reference to its member would not be aligned.
+    // A copy, since a reference to a member of the packed epoll_event would not be aligned.
     const std::uint64_t number = events[static_cast<std::size_t>(i)].data.u64;
     ready_.push_back(number);
   }

@@ -26,7 +26,7 @@ class SendQueue {
   // The oldest messages, as long as priorities never rise: the usual case, without an allocation a message.
   std::vector<Message> in_order_;
   std::size_t next_ = 0;  // index in in_order_ of the first message that has not been popped
-  std::map<int, std::deque<Message>, std::greater<>> by_priority_;  // no deque is empty
+  std::map<int, std::deque<Message>, std::greater<>> by_priority_;  // none of the deques is empty
   std::size_t bytes_ = 0;
 };
 

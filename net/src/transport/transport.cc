@@ -4,7 +4,7 @@
 
 #include "transport/net_transport.h"
 
-// The library heddle_zmq defines it, where ZeroMQ is; null without.
+// Defined by the library heddle_zmq. Null in a program that was built without ZeroMQ.
 extern "C" [[gnu::weak]] heddle::net_detail::Transport* make_heddle_zmq_transport(
     const heddle::net_detail::TransportOptions& options, heddle::net_detail::Receiver& receiver);
 

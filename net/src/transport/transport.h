@@ -1,5 +1,6 @@
 // The transport between workers, servers and the scheduler: messages between processes, intact and in order,
-// over authenticated connections. Implementations: "zmq", ZeroMQ, and "net", connections of module comm.
+// over authenticated connections. Implementations: "zmq", over ZeroMQ, and "net", over the connections of
+// net/src/connection.
 #pragma once
 
 #include <atomic>
@@ -26,8 +27,9 @@ struct Payload {
 };
 
 struct Message {
-  std::vector<std::byte> head;  // see wire/; at most TransportOptions::max_head bytes
-  Payload payload{};            // at most TransportOptions::max_payload bytes
+  std::vector<std::byte> head;  // what the message says, in a format of the transport's user; at most
+                                // TransportOptions::max_head bytes
+  Payload payload{};            // data behind the head; at most TransportOptions::max_payload bytes
   int priority = 0;             // the waiting message with the largest priority is sent first
 };
 
@@ -68,8 +70,8 @@ using net_detail::KeyRoles;
 class Transport {
  public:
   virtual ~Transport() = default;
-  // Accepts connections at "HOST:PORT" (port 0: any; see comm's choose_address for HOST). Returns the address
-  // with the chosen port. Throws CommError.
+  // Accepts connections at "HOST:PORT" (port 0: any; see choose_address in connection/interfaces.h for HOST).
+  // Returns the address with the chosen port. Throws CommError.
   virtual std::string listen(const std::string& address) = 0;
   // Begins to connect; connected() or disconnected() follows. Messages sent before connected() wait for it.
   // May block for a name server. Throws InvalidArgument for anything but HOST:PORT.
@@ -106,14 +108,14 @@ class Transport {
 };
 
 struct TransportOptions {
-  std::string kind = "net";   // "net": shared memory between processes of one host, else TCP with TLS. "zmq"
-  bool shared_memory = true;  // "net": between processes of one host; false: unix sockets
+  std::string kind = "net";   // "net": shared memory on one host, TCP with TLS between hosts; or "zmq"
+  bool shared_memory = true;  // "net": shared memory between processes of one host; false: unix sockets
   std::chrono::microseconds spin{50};  // "net": how long poll() looks for more messages before it sleeps
   std::string keys{};                  // directory of comm.key and comm.allowed; empty: comm_keys_directory()
-  bool encrypt_loopback = false;       // encrypts on loopback, too; what leaves the host is always encrypted
-  std::size_t max_head = 64 << 10;    // bytes; a peer that announces a longer head or payload is disconnected
-  std::size_t max_payload = 4 << 20;  // bytes
-  std::size_t max_connections = 10'000;  // accepted connections; further ones are closed at once
+  bool encrypt_loopback = false;       // encrypts on loopback, too; other connections are always encrypted
+  std::size_t max_head = 64 << 10;     // most bytes of a head; a peer that announces more is disconnected
+  std::size_t max_payload = 4 << 20;   // most bytes of a payload
+  std::size_t max_connections = 10'000;  // most accepted connections; further ones are closed at once
   // Time after which a connection that is not authenticated is closed.
   std::chrono::milliseconds handshake_timeout{5000};
 };

@@ -6,10 +6,10 @@
 
 namespace heddle::net_detail {
 
-// Other threads may send or consume messages, or wait for a server as this one does: they need the core for
-// microseconds. A thread that computes gives it back only after milliseconds, each time: then this one does
-// not yield for a while. One long absence does not count, as threads that wait without yielding cost a time
-// slice each. One thread.
+// Yields the core to other threads that send, consume or wait for messages, since they need it for
+// microseconds. A thread that computes gives the core back only after milliseconds. So after several long
+// absences in a row this thread does not yield for a while. A single long absence does not count, as threads
+// that wait without yielding cost a time slice each. One thread.
 class Yielding {
  public:
   using Clock = std::chrono::steady_clock;
@@ -19,7 +19,7 @@ class Yielding {
     std::this_thread::yield();
     was_away(now, Clock::now());
   }
-  // The thread has yielded, and was without a core from `from` until `until`.
+  // Called when the thread has yielded, and was without a core from `from` until `until`.
   void was_away(Clock::time_point from, Clock::time_point until) {
     absences_ = until - from > kLongAbsence ? absences_ + 1 : 0;
     if (absences_ < kMostAbsences) return;
@@ -29,7 +29,7 @@ class Yielding {
 
  private:
   static constexpr std::chrono::milliseconds kLongAbsence{1}, kPause{250};
-  static constexpr int kMostAbsences = 3;  // most long absences in a row
+  static constexpr int kMostAbsences = 3;  // long absences in a row that end yielding for a while
   int absences_ = 0;                       // long absences in a row so far
   Clock::time_point from_{};
 };

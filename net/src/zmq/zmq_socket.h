@@ -19,7 +19,7 @@ class ZmqPart {
  public:
   ZmqPart() { zmq_msg_init(&message_); }
   explicit ZmqPart(std::span<const std::byte> bytes);  // copies the bytes
-  // Without a copy: the owner is released when ZeroMQ has sent the bytes, on ZeroMQ's thread.
+  // Sends the bytes without a copy: the owner is released when ZeroMQ has sent them, on ZeroMQ's thread.
   explicit ZmqPart(Payload payload);
   ~ZmqPart() { zmq_msg_close(&message_); }
   ZmqPart(ZmqPart&& other) noexcept : ZmqPart() { zmq_msg_move(&message_, &other.message_); }
@@ -45,7 +45,7 @@ class ZmqSocket {
   void* get() const { return socket_.get(); }
   void set(int option, int value);
   void set(int option, const std::string& value);
-  int fd() const;       // readable when state() may have changed since the last call of state()
+  int fd() const;       // a descriptor that is readable when state() may have changed since its last call
   short state() const;  // ready events: ZMQ_POLLIN, ZMQ_POLLOUT
   // Sends all parts. False: nothing is sent, as the other side is slow (errno EAGAIN) or gone (EHOSTUNREACH).
   bool send(std::vector<ZmqPart>& parts);
@@ -62,7 +62,7 @@ class ZmqSocket {
 class ZmqMonitor {
  public:
   struct Event {
-    int what = 0;   // ZMQ_EVENT_...
+    int what = 0;   // the event, ZMQ_EVENT_...
     int value = 0;  // a file descriptor or errno
   };
   ZmqMonitor(const ZmqContext& context, ZmqSocket& watched);

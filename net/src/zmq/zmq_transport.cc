@@ -45,7 +45,7 @@ constexpr int kHighWater = 8;
 constexpr int kLinger = 500;  // ms in which a closed connection may send what ZeroMQ has taken
 constexpr int kMessagesOfATurn = 256;
 constexpr std::size_t kCurveOverhead = 256;  // most bytes that CURVE adds to a part
-// A refused send is tried again after this time: the descriptor does not tell when it may succeed.
+// A refused send is tried again after this time, since the descriptor does not tell when it may succeed.
 constexpr std::chrono::milliseconds kRetry{1};
 
 std::string endpoint_of(const Address& address, bool encrypted) {
@@ -125,8 +125,8 @@ class ZmqTransport final : public Transport {
   std::map<Peer, std::string> failures_;  // errors to report, after the messages that came before them
   std::deque<std::pair<std::string, std::string>> goodbyes_;  // identity of the peer, and reason
   Peer last_peer_ = 0;
-  bool blocked_ = false;  // ZeroMQ has refused a message, which is to be sent again
-  bool unread_ = false;   // the last turn() has not read everything
+  bool blocked_ = false;  // whether ZeroMQ has refused a message, which is to be sent again
+  bool unread_ = false;   // whether the last turn() has not read everything
 };
 
 ZmqTransport::~ZmqTransport() {
@@ -150,7 +150,7 @@ void ZmqTransport::prepare(ZmqSocket& socket) const {
   socket.set(ZMQ_SNDHWM, kHighWater);
   socket.set(ZMQ_RCVHWM, kHighWater);
   socket.set(ZMQ_LINGER, kLinger);
-  socket.set(ZMQ_RECONNECT_IVL, -1);  // never: a new connection is a new peer
+  socket.set(ZMQ_RECONNECT_IVL, -1);  // -1: never reconnect, since a new connection is a new peer
   socket.set(ZMQ_HANDSHAKE_IVL, static_cast<int>(options_.handshake_timeout.count()));
 }
 
@@ -248,7 +248,7 @@ void ZmqTransport::start_dealer(ZmqPeer& state) {
   say(state, kHello);
 }
 
-// The server has refused the connection: it may have another key.
+// The server has refused the connection. It may have another key.
 bool ZmqTransport::try_next_key(Peer peer, ZmqPeer& state) {
   if (state.greeted || state.keys.empty()) return false;
   state.dealer->socket.set(ZMQ_LINGER, 0);
@@ -280,7 +280,7 @@ void ZmqTransport::forget(Peer peer, const std::string& why) {
   ZmqPeer& state = found->second;
   if (!state.identity.empty()) {
     by_identity_.erase(state.identity);
-    const auto of_fd = by_fd_.find(state.fd);  // perhaps the peer of a later connection
+    const auto of_fd = by_fd_.find(state.fd);  // the descriptor may belong to the peer of a later connection
     const bool is_open = of_fd != by_fd_.end() && of_fd->second == peer;
     if (is_open) by_fd_.erase(of_fd);
     if (is_open) goodbyes_.emplace_back(state.identity, why);
@@ -297,8 +297,8 @@ bool ZmqTransport::report_failures() {
   if (failures_.empty() || unread_) return false;
   for (auto [peer, why] : std::exchange(failures_, {})) {
     const ZmqPeer* state = find(peer);
-    if (!state) continue;                                          // closed by the owner meanwhile
-    const bool known = state->identity.empty() || state->greeted;  // the receiver knows the peer
+    if (!state) continue;                                          // the owner has closed the peer
+    const bool known = state->identity.empty() || state->greeted;  // whether the receiver knows the peer
     const bool hopeless = state->hopeless;
     forget(peer, why);
     if (!known) continue;
@@ -401,7 +401,7 @@ bool ZmqTransport::read_dealer(Peer peer) {
     ZmqPeer* state = find(peer);
     if (!state) return true;
     if (i == 0) read_dealer_events(peer, *state);
-    if (!state->dealer) return true;  // no socket could be made for the next key
+    if (!state->dealer) return true;  // true: no socket could be made for the next key
     auto parts = state->dealer->socket.receive();
     if (!parts) return i > 0;
     handle(peer, *parts);
@@ -541,7 +541,8 @@ bool ZmqTransport::flush(Peer peer, ZmqPeer& state) {
   return moved;
 }
 
-// On loopback this transport uses unix sockets: TCP connections to its ports are closed.
+// Reserves this transport's ports on loopback, where it uses unix sockets: TCP connections to these ports are
+// closed.
 void ZmqTransport::refuse_plain_sockets() {
   for (const Socket& reserved : reserved_ports_) {
     while (const Socket refused = net_detail::accept_from(reserved)) continue;

@@ -1,4 +1,4 @@
-// What a value of a store, or the state of a weight, is kept under.
+// Key: the number or name under which a store keeps a value, and an optimizer the state of a weight.
 #pragma once
 
 #include <compare>
@@ -14,7 +14,7 @@ namespace heddle {
 // thrown; each name that was ever used is kept for the life of the process. Cheap to copy.
 class Key {
  public:
-  Key() = default;  // 0
+  Key() = default;  // the number 0
   template <std::integral Number>
   requires(!std::same_as<Number, bool> && !std::same_as<Number, char>) Key(Number number)
       : number_(checked(number)) {}
@@ -23,7 +23,7 @@ class Key {
   Key(const char* name) : Key(std::string_view(name)) {}
 
   bool is_number() const { return name_ == nullptr; }
-  std::int64_t number() const { return number_; }  // 0 of a name
+  std::int64_t number() const { return number_; }  // 0 for a name
   std::string text() const { return name_ ? *name_ : std::to_string(number_); }
 
   // Numbers come before names. The order of names is that of their bytes.
@@ -41,10 +41,10 @@ class Key {
     }
     return static_cast<std::int64_t>(number);
   }
-  [[noreturn]] static void refuse(std::uint64_t number);  // InvalidArgument
+  [[noreturn]] static void refuse(std::uint64_t number);  // throws InvalidArgument
 
   std::int64_t number_ = 0;
-  const std::string* name_ = nullptr;  // the only one with this text
+  const std::string* name_ = nullptr;  // the only string with this text
 };
 
 }  // namespace heddle

@@ -16,7 +16,7 @@
 namespace heddle {
 
 struct LayerInfo : FunctionInfo {
-  std::function<std::shared_ptr<Module>(const OperatorValues& complete)> make;  // for make_layer
+  std::function<std::shared_ptr<Module>(const OperatorValues& complete)> make;  // called by make_layer
 };
 
 // All layers, by family and then in the order of registration. Any thread; the same objects for the life of the process.
@@ -27,7 +27,7 @@ const LayerInfo* find_layer(std::string_view name);  // null if there is none
 // complete_arguments() refuses, and whatever the layer's constructor throws. Initial values are drawn at `where`.
 std::shared_ptr<Module> make_layer(const LayerInfo& layer, std::span<const OperatorValue> values,
                                    std::span<const NamedValue> named = {}, Where where = Where::current());
-// By name; throws InvalidArgument for an unknown one.
+// Makes a layer by its name. Throws InvalidArgument for an unknown name.
 std::shared_ptr<Module> make_layer(std::string_view name, const OperatorValues& values,
                                    const std::vector<NamedValue>& named = {}, Where where = Where::current());
 

@@ -58,7 +58,7 @@ class Conv2d : public Module {
 };
 
 struct EmbeddingLayerOptions {
-  double stddev = 1;         // of the initial values, which are normal around 0
+  double stddev = 1;         // standard deviation of the initial values, which are normal around 0
   bool sparse_grad = false;  // the weight's gradient is row_sparse_grad(weight), see embedding.h
   Device device{};
 };

@@ -42,18 +42,18 @@ class Module {
   Module& operator=(const Module&) = default;
   virtual ~Module() = default;
 
-  // forward(x), whose ops and errors name `where`. Throws InvalidArgument for what forward() refuses. The first call in each mode after
-  // anything was registered throws it too if ops of this thread changed an array, or computed with a leaf, which is neither an
-  // argument, nor made by forward(), nor registered here or in a module inside.
+  // forward(x), whose ops and errors name `where`. Throws InvalidArgument for what forward() refuses. The first call in
+  // each mode after anything was registered also throws it if ops of this thread changed an array, or used a leaf, that
+  // is neither an argument, nor made by forward(), nor registered.
   NDArray operator()(const NDArray& x, Where where = Where::current());
 
   // In the order of registration, a child's at the place of the child; an array that has several names under its first one.
-  std::vector<Parameter> parameters() const;  // those to be trained: all that are not frozen
+  std::vector<Parameter> parameters() const;  // the parameters to be trained: all that are not frozen
   std::vector<Parameter> state()
       const;  // all parameters and all saved buffers: what a checkpoint has to hold
 
   struct Child;
-  std::vector<Child> children() const;  // of this module itself
+  std::vector<Child> children() const;  // the modules registered in this module itself
 
   // Training or inference, here and in all modules that are inside now; training at first.
   void train(bool on = true);
@@ -76,10 +76,10 @@ class Module {
   std::invoke_result_t<Body> call(std::initializer_list<NDArray> arguments, Body&& body,
                                   Where where = Where::current());
 
-  // These register under a name without a dot that nothing in this module has, and return what they were given. They throw
-  // InvalidArgument for another name, and for an undefined array. A parameter is a floating leaf from then on: use what is returned.
+  // These register under a name without a dot that nothing in this module has, and return what they were given. They
+  // throw InvalidArgument for another name, and for an undefined array. parameter() makes a leaf: use its result.
   [[nodiscard]] NDArray parameter(const std::string& name, NDArray value);
-  // An array that forward() changes, such as running statistics. saved: state() has it.
+  // An array that forward() changes, such as running statistics. `saved`: state() has it.
   NDArray buffer(const std::string& name, NDArray value, bool saved = true);
   // Refuses a module that is, or holds, this one.
   template <std::derived_from<Module> M> M child(const std::string& name, M module) {
@@ -91,14 +91,15 @@ class Module {
     add_child(name, module, false);
     return module;
   }
-  // For languages in which an attribute may get another value. The name stands for the module from now on; for the array, if it is a
-  // leaf or the name stands for an array already; or for nothing. What replaces a parameter is one, frozen as that is: use what is returned.
+  // For languages in which an attribute may get another value. The name stands for `array` afterwards if that is a
+  // leaf or if the name stood for an array; else for nothing. What replaces a parameter becomes one, frozen if the old
+  // one was: use what is returned.
   void set(const std::string& name, std::shared_ptr<Module> module) {
     add_child(name, std::move(module), true);
   }
   NDArray set(const std::string& name, const NDArray& array);
   void remove(const std::string& name);
-  virtual std::string class_name() const;  // in to_string() and errors; of the C++ class
+  virtual std::string class_name() const;  // the name of the C++ class, for to_string() and errors
 
  private:
   friend nn_detail::ModuleNode;
@@ -113,23 +114,23 @@ struct Module::Child {
 
 std::ostream& operator<<(std::ostream& out, const Module& module);  // module.to_string()
 
-// One call of a module, from its construction to done(), on one thread: what Module::call does, for other languages.
+// One call of a module, from its construction to done(), on one thread: Module::call for other languages.
 class ModuleCall {
  public:
-  // `module` outlives the call, `arguments` are kept.
+  // `module` must outlive the call; references on `arguments` are kept.
   ModuleCall(const Module& module, std::span<const NDArray> arguments, Where where);
   ~ModuleCall();
   ModuleCall(const ModuleCall&) = delete;
   ModuleCall& operator=(const ModuleCall&) = delete;
-  bool looks() const { return use_ != nullptr; }  // done() will look at what forward() has used
-  void add(const NDArray& argument);              // one more argument, for done()
-  void done();                                    // forward() is through; throws what Module::operator() does
+  bool looks() const { return use_ != nullptr; }  // whether done() will look at what forward() has used
+  void add(const NDArray& argument);              // adds an argument, before done()
+  void done();                                    // call after forward(); throws what operator() does
 
  private:
   struct Use;
   const CallSite site_;
   const Module& module_;
-  std::unique_ptr<Use> use_;  // null: what the module uses has been looked at before
+  std::unique_ptr<Use> use_;  // null: what the module uses is known already
 };
 
 template <std::invocable Body>

@@ -16,8 +16,8 @@ namespace heddle {
 using OptimizerParams = std::map<std::string, double>;  // switches such as nesterov are 0 or 1
 
 struct UpdateOptions {
-  std::optional<double> lr{};  // of this update; the optimizer's own "lr" if absent
-  double grad_scale = 1;       // the gradient is multiplied by it first: 1 / batch for gradients of a sum
+  std::optional<double> lr{};  // learning rate of this update; without it the optimizer's own "lr"
+  double grad_scale = 1;       // factor of the gradient: 1 / batch for gradients of a sum
 };
 
 // Keeps the state (momenta, counts) of any number of weights, each under a key. Not thread-safe. Updates are ordered
@@ -26,7 +26,7 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
   const std::string& name() const { return name_; }
-  const OptimizerParams& params() const { return params_; }  // all of them, defaults filled in
+  const OptimizerParams& params() const { return params_; }  // given ones and defaults of the others
 
   // Throws the InvalidArgument that update() would throw for a gradient like the weight, and pushes nothing.
   void check(Key key, const NDArray& weight, const UpdateOptions& options) const;
@@ -35,14 +35,15 @@ class Optimizer {
   void update(Key key, const NDArray& weight, const NDArray& grad, UpdateOptions options = {},
               Where where = Where::current());
 
-  // The same for the rows that grad has, at a cost in proportion to them. Other rows keep weight and state: each row is
-  // updated as a weight of its own that skips the updates in which it is absent. A dense gradient of zeros would decay
-  // the momenta and the weights of such rows. Without momentum and weight_decay sgd makes no difference.
+  // Updates the rows that grad has, at a cost in proportion to their number. Other rows keep weight and state: each row
+  // is updated as a weight of its own that skips the updates in which it is absent. A dense gradient of zeros would
+  // decay the momenta and the weights of such rows. Without momentum and weight_decay sgd makes no difference.
   void update(Key key, const NDArray& weight, const RowSparse& grad, UpdateOptions options = {},
               Where where = Where::current());
 
   // "KEY.velocity" and so on, and "KEY.updates" (i64, one element): handles on the live arrays, to be saved. Of adam
-  // and adamw with row-sparse gradients also "KEY.row_updates" (i64, one a row; all -1: none had one yet).
+  // and adamw with row-sparse gradients also "KEY.row_updates" (i64, one per row; all -1: there was no such gradient
+  // yet).
   std::map<std::string, NDArray> state() const;
 
   // Removes the poison that failed gradients left in the state. Updates that were skipped changed nothing, and do not
@@ -50,8 +51,8 @@ class Optimizer {
   void clear_errors(Where where = Where::current());
 
   // Replaces all state by copies of `state`, which state() gave earlier. Blocks for the counts. Throws InvalidArgument
-  // before anything is changed; given the weights by key, also for the state of another key, and for another shape or
-  // dtype than the weight's.
+  // before anything is changed. With `weights`, which has the weights by key, throws also for state of a key that it
+  // does not have, and for state whose shape or dtype is not that of the weight.
   using Weights = std::map<Key, NDArray>;
   void set_state(const std::map<std::string, NDArray>& state, Where where = Where::current());
   void set_state(const std::map<std::string, NDArray>& state, const Weights& weights,
@@ -59,17 +60,16 @@ class Optimizer {
 
  protected:
   struct Slot {
-    std::vector<NDArray> arrays;  // as state_names() lists them
-    NDArray updates;  // i64, one element on cpu(): counted by the updates, so that skipped ones are not
-    NDArray
-        row_updates;  // i64 (n), on the weight's device: of each row. Defined if a row-sparse gradient needed it
+    std::vector<NDArray> arrays;  // the state's arrays, in the order of state_names()
+    NDArray updates;      // i64, one element on cpu(): counted by the updates, so that skipped ones are not
+    NDArray row_updates;  // updates of each row: i64 (n), on the weight's device; undefined if not needed
   };
   Optimizer(std::string name, OptimizerParams defaults, const OptimizerParams& given);
   double param(const std::string& key) const { return params_.at(key); }
   virtual std::vector<std::string> state_names() const = 0;
   virtual void push_update(const NDArray& weight, const NDArray& grad, const Slot& slot, double lr,
                            double grad_scale) const = 0;
-  virtual bool counts_rows() const = 0;  // slots may have row_updates, which push_row_update() makes
+  virtual bool counts_rows() const = 0;  // whether slots may have row_updates, which push_row_update() makes
   virtual void push_row_update(const NDArray& weight, const RowSparse& grad, Slot& slot, double lr,
                                double grad_scale) const = 0;
 
@@ -85,7 +85,8 @@ class Optimizer {
   std::map<Key, Slot> slots_;
 };
 
-// By name, with the parameters that differ from the defaults. Throws InvalidArgument saying what exists.
+// Makes an optimizer by its name, with the parameters that differ from the defaults. Throws InvalidArgument
+// saying what exists.
 //   sgd    lr 0.01, momentum 0, nesterov 0, weight_decay 0 (added to the gradient)
 //   adam   lr 0.001, beta1 0.9, beta2 0.999, epsilon 1e-8, weight_decay 0 (Kingma and Ba, ICLR'15)
 //   adamw  as adam, weight_decay 0.01 taken from the weight itself (Loshchilov and Hutter, ICLR'19)

@@ -32,7 +32,7 @@ class Sequential : public Module {
   std::size_t size() const;
   Module& operator[](std::size_t index) const;  // throws InvalidArgument beyond the last
 
-  std::string to_string() const override;  // one module a line
+  std::string to_string() const override;  // one line per module
 
  private:
   // InvalidArgument out of a module is rethrown with the module's index in front.

@@ -23,7 +23,8 @@ std::string Dropout::to_string() const { return "Dropout(" + number_text(probabi
 
 HEDDLE_LAYERS(dropout) {
   table.family("Layers without weights");
-  // It takes no generator, which would have to be kept, and locked in each call, as long as the layer lives.
+  // The registry's Dropout takes no generator, since the layer would have to keep it, and lock it in each
+  // call, as long as the layer lives.
   table.add("Dropout", "In training zeroes each element with this probability.",
             {{.name = "probability", .kind = ArgumentKind::real}},
             [](const LayerArguments& a) { return layer(Dropout(a.real("probability"))); });

@@ -28,7 +28,7 @@ class LayerArguments {
   bool boolean(const char* name) const { return std::get<bool>(value(name)); }
   double real(const char* name) const;
   Device device(const char* name) const;         // cpu(0) for None
-  Generator& generator(const char* name) const;  // the thread's for None
+  Generator& generator(const char* name) const;  // for None the thread's default generator
   Init init(const char* name) const;
 
  private:
@@ -40,7 +40,7 @@ class LayerArguments {
 class LayerTable {
  public:
   explicit LayerTable(std::vector<LayerInfo>& all) : all_(all) {}
-  void family(const char* heading) { family_ = heading; }  // of the layers that follow
+  void family(const char* heading) { family_ = heading; }  // sets the heading of the layers that follow
   using Make = std::shared_ptr<Module> (*)(const LayerArguments& arguments);
   void add(const char* name, const char* documentation, std::vector<ArgumentInfo> arguments, Make make);
 
@@ -76,6 +76,6 @@ NDArray zero_bias(std::int64_t size, Device device);
   }                                                 \
   void nn_detail::register_##name##_layers(LayerTable& table)
 
-void register_layers(LayerTable& table);  // all of them
+void register_layers(LayerTable& table);  // registers the library's layers
 
 }  // namespace heddle::nn_detail

@@ -17,7 +17,7 @@ using nn_detail::ModuleNode;
 
 namespace {
 
-// Two leaves of one memory are two: each has a gradient of its own.
+// Two leaves in the same memory count as two arrays, because each has a gradient of its own.
 bool is_same(const NDArray& a, const NDArray& b) {
   return a.defined() && b.defined() && a.storage() == b.storage() && a.offset() == b.offset() &&
          a.shape() == b.shape() && a.strides() == b.strides() && a.grad_meta() == b.grad_meta();
@@ -63,7 +63,8 @@ void check_name(const ModuleNode& node, const std::string& module, const std::st
   if (!replaces && node.find(name)) throw InvalidArgument(module + ": there are two '" + name + "'");
 }
 
-// In place of what has the entry's name, or behind all others. What was there is destroyed last: a destructor may come back here.
+// Puts the entry in place of the one with its name, or behind all others. The old entry is destroyed last, since a
+// destructor may call functions of this module.
 void put(ModuleNode& node, ModuleNode::Entry entry) {
   ++nn_detail::registrations;
   if (ModuleNode::Entry* const known = node.find(entry.name)) {
@@ -200,7 +201,7 @@ void Module::remove(const std::string& name) {
       std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.name == name; });
   if (found == entries.end()) return;
   ++nn_detail::registrations;
-  const ModuleNode::Entry gone = std::move(*found);  // is destroyed last: its destructor may come back here
+  const ModuleNode::Entry gone = std::move(*found);  // destroyed last: a destructor may call this module
   entries.erase(found);
 }
 

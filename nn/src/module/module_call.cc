@@ -1,4 +1,4 @@
-// What a call of a module uses: found out once for a module, until anything is registered again.
+// Finds out what a call of a module uses: once for each module, and once more after anything was registered.
 #include <algorithm>
 #include <unordered_set>
 
@@ -14,8 +14,8 @@ using nn_detail::ModuleNode;
 
 namespace {
 
-thread_local int calls =
-    0;  // of modules that this thread is in: only the outermost one has all modules inside
+// How many calls of modules this thread is in. Only in the outermost one are all modules inside.
+thread_local int calls = 0;
 
 using Storages = std::unordered_set<const Storage*>;
 

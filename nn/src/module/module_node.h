@@ -15,9 +15,9 @@ struct ModuleNode {
   enum class Kind : std::uint8_t { parameter, buffer, unsaved_buffer };
   struct Entry {
     std::string name;
-    Kind kind = Kind::parameter;       // of the array
+    Kind kind = Kind::parameter;       // kind of the array
     NDArray array{};                   // undefined for a child
-    std::shared_ptr<Module> module{};  // the child
+    std::shared_ptr<Module> module{};  // null for an array
   };
 
   static ModuleNode& of(const Module& module) { return *module.node_; }
@@ -29,13 +29,15 @@ struct ModuleNode {
   }
   const Entry* find(const std::string& name) const { return const_cast<ModuleNode*>(this)->find(name); }
 
-  std::vector<Entry> entries;  // in the order of registration
+  std::vector<Entry> entries;  // entries in the order of registration
   std::atomic<bool> training{true};
-  // The value of `registrations` when a call was last looked at, for inference and training without and with a tape.
+  // The value of `registrations` when a call was last looked at: for each combination of inference or training,
+  // without or with a tape.
   std::atomic<std::uint64_t> checked[4] = {0, 0, 0, 0};
 };
 
-// One more than how often anything was registered or removed, in any module: calls are looked at anew afterwards.
+// One more than how often anything was registered or removed, in any module. After a change calls are looked at
+// anew.
 inline std::atomic<std::uint64_t> registrations{1};
 
 // The text with two spaces more after each line break.

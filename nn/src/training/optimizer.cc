@@ -30,7 +30,8 @@ void check_range(const std::string& optimizer, const std::string& name, double v
                         ", not " + number_text(value));
 }
 
-// An update fills them in: how many came before is known when it runs, and an update that is skipped changes nothing.
+// Row counts before the first row-sparse update: all -1. When that update runs, it replaces them by the number of
+// earlier updates, which is not known before; an update that is skipped leaves them.
 NDArray no_row_counts(const NDArray& weight) {
   const EngineScope scope(weight.engine());
   return full({weight.shape()[0]}, -1, DType::i64, weight.device());
@@ -200,7 +201,7 @@ void Optimizer::check_options(const UpdateOptions& options) const {
   }
 }
 
-// dtype and shape: of the gradient.
+// `dtype` and `shape` are those of the gradient.
 void Optimizer::check_like_weight(Key key, const NDArray& weight, DType dtype, const Shape& shape) const {
   const std::string who = text_of(key);
   if (is_half(weight.dtype())) {
@@ -224,7 +225,7 @@ void Optimizer::update(Key key, const NDArray& weight, const NDArray& grad, Upda
   const double lr = options.lr.value_or(param("lr"));
   Slot& slot = slot_of(key, weight);
   NDArray whole = grad.detach().contiguous();
-  if (whole.storage() == weight.storage()) whole = whole.copy();  // the two may overlap
+  if (whole.storage() == weight.storage()) whole = whole.copy();  // the gradient may overlap the weight
   if (slot.row_updates.defined()) {
     push_row_update(weight.detach(), all_rows(whole), slot, lr, options.grad_scale);
   } else {
@@ -263,7 +264,7 @@ void Optimizer::clear_errors(Where where) {
   for (const auto& [name, array] : state()) array.engine().clear_error(array.var(), CallSite::current());
 }
 
-// weight: undefined if it is not known.
+// `weight` is undefined if it is not known.
 void Optimizer::set_entry(Slot& slot, const std::string& entry, const NDArray& value,
                           const NDArray& weight) const {
   const std::string what = "optimizer " + name_ + ": '" + entry + "'";

@@ -12,7 +12,7 @@ enum class ArgumentKind : std::uint8_t {
   arrays,               // a list of arrays
   row_sparse,
   row_sparse_list,
-  number,     // an int, float or bool; the three differ in effect
+  number,     // an int, float or bool; the operator treats them differently
   real,       // a float, or an int that stands for one
   integer,    // an int
   boolean,    // a bool
@@ -22,6 +22,6 @@ enum class ArgumentKind : std::uint8_t {
   device,     // a Device
   generator,  // a Generator of random numbers
 };
-const char* name_of(ArgumentKind kind);  // "array", "array or number", ... as docs/operators.md has them
+const char* name_of(ArgumentKind kind);  // "array", "array or number", ...: the words of docs/operators.md
 
 }  // namespace heddle

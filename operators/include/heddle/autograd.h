@@ -15,8 +15,8 @@ namespace heddle {
 
 // Makes `array` a leaf whose gradient backward() accumulates. Floating dtypes only; throws InvalidArgument.
 void set_requires_grad(NDArray& array, bool on = true);
-bool requires_grad(const NDArray& array);  // the array is a leaf, or was computed from one
-bool is_leaf(const NDArray& array);        // set_requires_grad() has made the array a leaf
+bool requires_grad(const NDArray& array);  // whether the array is a leaf, or was computed from one
+bool is_leaf(const NDArray& array);        // whether set_requires_grad() has made the array a leaf
 
 // The accumulated gradient: undefined before the first backward(), and while it is row-sparse. Same shape, dtype and
 // device as the array.
@@ -70,9 +70,9 @@ std::vector<NDArray> grad(const std::vector<NDArray>& outputs, const std::vector
                           const GradOptions& options = {}, Where where = Where::current());
 
 // Called with the complete gradient of an array in a backward pass; the array that it returns replaces the
-// gradient, an undefined one leaves it. A hook may keep its argument and its result: no pass changes them. It
-// must not change its argument in place, whose memory other gradients may share. Runs on the thread that
-// calls backward() or grad(), under NoGrad unless create_graph.
+// gradient, an undefined one leaves it. A hook may keep its argument and its result, since no pass changes
+// them. It must not change its argument in place, whose memory other gradients may share. Runs on the thread
+// that calls backward() or grad(), under NoGrad unless create_graph.
 using GradientHook = std::function<NDArray(const NDArray& gradient)>;
 
 // Adds a hook to a leaf, or to an array that was computed from one, for all passes to come; hooks run in the
@@ -101,7 +101,7 @@ class NoGrad {
   ~NoGrad();
   NoGrad(const NoGrad&) = delete;
   NoGrad& operator=(const NoGrad&) = delete;
-  static bool active();  // operators that this thread calls record nothing
+  static bool active();  // whether operators that this thread calls record nothing
 
  private:
   bool previous_;
@@ -109,7 +109,7 @@ class NoGrad {
 
 // For operators: computes the gradients of the inputs (an undefined array if none is needed) from the
 // output's. Runs on the thread that calls backward(), under NoGrad; with create_graph the operators that it
-// calls are recorded. It may keep the arrays that it returns: a leaf copies them, unless make_gradient() made
+// calls are recorded. It may keep the arrays that it returns. A leaf copies them, unless make_gradient() made
 // them.
 using Backward = std::function<std::vector<NDArray>(const NDArray& grad_output)>;
 

@@ -13,7 +13,7 @@ struct Conv2dOptions {
   std::array<std::int64_t, 2> padding{0, 0};   // zeros added on both sides
   std::array<std::int64_t, 2> dilation{1, 1};  // distance between the kernel's taps
   std::int64_t groups = 1;  // channels in and out are split into this many independent parts
-  bool relu = false;        // applies max(0, .) to the result, in the same op
+  bool relu = false;        // true: max(0, .) of the result, in the same op
 };
 
 // x (N, C, H, W), weight (O, C / groups, kh, kw), bias (O) or undefined -> (N, O, OH, OW) with

@@ -59,8 +59,9 @@ inline NDArray operator<=(const Operand& a, const Operand& b) { return less_equa
 inline NDArray operator>(const Operand& a, const Operand& b) { return greater(a, b, a.where); }
 inline NDArray operator>=(const Operand& a, const Operand& b) { return greater_equal(a, b, a.where); }
 
-// Written into x's own memory, so that views of x see it. b is broadcast to x. Throws InvalidArgument if the
-// result's kind does not fit x's dtype (i32 += 0.5), and Error where a gradient would be recorded.
+// The result is written into x's own memory, so that views of x see it. b is broadcast to x. Throws
+// InvalidArgument if the result's kind does not fit x's dtype (i32 += 0.5), and Error where a gradient would
+// be recorded.
 const NDArray& operator+=(const NDArray& x, const Operand& b);
 const NDArray& operator-=(const NDArray& x, const Operand& b);
 const NDArray& operator*=(const NDArray& x, const Operand& b);

@@ -92,7 +92,7 @@ inline NDArray operator<<(const NDArray& a, const Operand& b) { return bitwise_l
 inline NDArray operator>>(const NDArray& a, const Operand& b) { return bitwise_right_shift(a, b, b.where); }
 inline NDArray operator~(const ArrayArgument& x) { return bitwise_invert(x.array, x.where); }
 inline NDArray operator!(const ArrayArgument& x) { return logical_not(x.array, x.where); }
-// Written into x's own memory, as by x += b.
+// The result is written into x's own memory, as by x += b.
 const NDArray& operator%=(const NDArray& x, const Operand& b);
 const NDArray& operator&=(const NDArray& x, const Operand& b);
 const NDArray& operator|=(const NDArray& x, const Operand& b);

@@ -14,12 +14,12 @@ namespace heddle {
 struct ArgumentInfo {
   std::string name;  // the keyword
   ArgumentKind kind = ArgumentKind::array;
-  // Nothing: the argument must be given. None stands for what `documentation` says.
+  // Empty: the argument must be given. A default of None stands for what `documentation` says.
   std::optional<OperatorValue> default_value{};
-  std::vector<DType> dtypes{};         // that arrays may have; empty if it takes no array
-  std::vector<std::string> choices{};  // of a text that is not free; empty for all other kinds
-  int length = 0;  // of a list of integers, for all of which one integer may stand; 0: any length
-  bool differentiable = false;  // a floating array here gets a gradient
+  std::vector<DType> dtypes{};         // dtypes that an array may have; empty if the argument takes no array
+  std::vector<std::string> choices{};  // the texts that are allowed; empty if any is, and for other kinds
+  int length = 0;  // length of a list of integers, for all of which one integer may stand; 0: any
+  bool differentiable = false;  // whether a floating array gets a gradient
 
   bool required() const { return !default_value; }
   bool takes_none() const { return default_value && default_value->is_none(); }
@@ -27,7 +27,7 @@ struct ArgumentInfo {
 
 struct FunctionInfo {
   std::string name;
-  std::string family;         // the heading that it stands under in documentation
+  std::string family;         // the heading of the function in documentation
   std::string documentation;  // plain text on one line
   std::vector<ArgumentInfo> arguments{};
 

@@ -11,7 +11,7 @@ namespace heddle {
 NDArray matmul(const NDArray& a, const NDArray& b, Where where = Where::current());
 
 struct LinearOptions {
-  bool relu = false;  // applies max(0, .) to the result, in the same op
+  bool relu = false;  // true: max(0, .) of the result, in the same op
 };
 
 // x (..., in) times the transpose of weight (out, in), plus bias (out) if it is defined: (..., out). All of one

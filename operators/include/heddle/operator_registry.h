@@ -24,13 +24,13 @@ struct OperatorCode;
 
 struct OperatorInfo : FunctionInfo {
   std::vector<ArgumentKind> results{};  // array, row_sparse, arrays (one value that is a list), or no result
-  std::string result_dtype{};           // in words; empty without a result
-  bool differentiable = false;          // in some argument
-  bool in_place = false;                // writes its first argument and has no result; the name ends with _
-  std::string numpy{};  // the same by NumPy, "np.log1p(x) / np.log(2)"; empty if NumPy has no such expression
-  std::array<double, 2> domain{-4, 4};  // between which tests of `numpy` draw elements
+  std::string result_dtype{};           // the result's dtype in words; empty without a result
+  bool differentiable = false;          // whether some argument gets a gradient
+  bool in_place = false;                // whether it writes its first argument; its name ends with _ then
+  std::string numpy{};  // the same in NumPy, such as "np.log1p(x) / np.log(2)"; empty if NumPy has none
+  std::array<double, 2> domain{-4, 4};  // range of the elements that tests of `numpy` draw
 
-  std::shared_ptr<const operators_detail::OperatorCode> code{};  // for call_operator
+  std::shared_ptr<const operators_detail::OperatorCode> code{};  // used by call_operator
 };
 
 // All operators, by family and then in the order of registration. Any thread; the same objects for the life of the process.
@@ -48,7 +48,7 @@ OperatorValues call_operator(const OperatorInfo& op, std::span<const OperatorVal
 void call_operator_into(const OperatorInfo& op, std::span<const OperatorValue> values,
                         std::span<const NamedValue> named, const NDArray& out,
                         Where where = Where::current());
-bool takes_out(const OperatorInfo& op);  // whether call_operator_into can call it
+bool takes_out(const OperatorInfo& op);  // whether call_operator_into can call op
 // Calls the operator of that name; throws InvalidArgument for an unknown one.
 OperatorValues call_operator(std::string_view name, const OperatorValues& values,
                              const std::vector<NamedValue>& named = {}, Where where = Where::current());

@@ -15,7 +15,7 @@ struct SgdStep {
 
 struct AdamStep {
   double lr, grad_scale, beta1, beta2, epsilon, weight_decay;
-  bool decoupled;                       // weight decay acts on the weight, not on the gradient
+  bool decoupled;                       // true: weight decay acts on the weight, not on the gradient
   double mean_unbias, variance_unbias;  // 1 / (1 - beta^updates)
 };
 

@@ -31,7 +31,7 @@ std::vector<NDArray> chunk(const NDArray& x, std::int64_t chunks, int axis = 0,
 // Views: the entries along an axis, without it.
 std::vector<NDArray> unstack(const NDArray& x, int axis = 0, Where where = Where::current());
 
-// From here to diagonal the results are views, but that of block.
+// From here to diagonal() the results are views, except that of block().
 NDArray swapaxes(const NDArray& x, int axis1, int axis2, Where where = Where::current());
 // Axis source[i] becomes axis destination[i]; the others keep their order.
 NDArray moveaxis(const NDArray& x, Dims source, Dims destination, Where where = Where::current());

@@ -24,10 +24,10 @@ std::array<NDArray, 2> topk(const NDArray& x, std::int64_t k, int axis = -1, boo
 std::array<NDArray, 2> kthvalue(const NDArray& x, std::int64_t k, int axis = -1, bool keepdims = false,
                                 Where where = Where::current());
 
-// Both reduce axes; empty: all. In floating point: f64 for an integer or bool x, else x's dtype. NaN if any
-// element is NaN. quantile interpolates between the two sorted elements around index q * (n - 1); the axes of
-// q come first. Throws InvalidArgument for a number q outside [0, 1], and for no elements; q out of range in
-// an array is an op error.
+// median and quantile reduce `axes`; empty: all. In floating point: f64 for an integer or bool x, else x's
+// dtype. NaN if any element is NaN. quantile interpolates between the two sorted elements around index
+// q * (n - 1); the axes of q come first. Throws InvalidArgument for a number q outside [0, 1], and for no
+// elements; q out of range in an array is an op error.
 NDArray median(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 NDArray quantile(const NDArray& x, const Operand& q, Dims axes = {}, bool keepdims = false,
                  Where where = Where::current());
@@ -45,8 +45,8 @@ NDArray isin(const NDArray& x, const NDArray& elements, bool invert = false, Whe
 std::array<NDArray, 2> histogram(const NDArray& x, std::int64_t bins = 10, std::optional<double> low = {},
                                  std::optional<double> high = {}, Where where = Where::current());
 
-// The rest waits for x, since the shape of the result depends on values.
-// unique: the distinct elements of the flattened array in ascending order.
+// The functions from here on wait for x, since the shape of the result depends on values. unique: the
+// distinct elements of the flattened array in ascending order.
 NDArray unique(const NDArray& x, bool equal_nan = true, Where where = Where::current());
 // {unique(x), the index of the first occurrence of each (i64), for each element of x its index among them
 // (i64, in x's shape), the number of occurrences of each (i64)}.

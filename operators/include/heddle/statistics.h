@@ -11,8 +11,8 @@ namespace heddle {
 // The dtype is i64 for integers and bool, else x's. The product of no elements is 1.
 NDArray prod(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 
-// In floating point: the sum of squared distances from the mean, over n - correction for n elements; and its
-// square root.
+// In floating point. var: the sum of squared distances from the mean, divided by n - correction for n
+// elements. stddev: the square root of var.
 NDArray var(const NDArray& x, Dims axes = {}, double correction = 0, bool keepdims = false,
             Where where = Where::current());
 NDArray stddev(const NDArray& x, Dims axes = {}, double correction = 0, bool keepdims = false,

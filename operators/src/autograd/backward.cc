@@ -32,7 +32,7 @@ namespace {
 // The sum of the gradients computed so far.
 struct Sum {
   NDArray gradient;
-  bool owned = false;  // nothing else refers to the gradient's memory: more can be added in place
+  bool owned = false;  // true: nothing else refers to the gradient's memory, so more can be added in place
 };
 
 // A node whose Backward has not run yet, and the gradient of its output.
@@ -126,7 +126,8 @@ void check_count(const Node& node, std::size_t gradients) {
               std::to_string(node.inputs.size()) + " inputs");
 }
 
-// Replaces a handle that stands for a saved array only while a Backward runs by one that others can use.
+// Returns the gradient in a handle that is valid after the Backward: the given one may stand for a saved
+// array, which it does only while a Backward runs.
 NDArray resolved(const NDArray& gradient) {
   if (!gradient.defined() || !gradient.grad_meta()) return gradient;
   NDArray result = gradient.detach();
@@ -155,7 +156,7 @@ void check_hooked(const char* name, const NDArray& changed, const NDArray& gradi
     throw Error(std::string("on_gradient: the hook of ") + name + " returned an array of another engine");
 }
 
-// Replaces the gradient by the result of the hooks, which may keep both.
+// Replaces the gradient by the result of the hooks. A hook may keep its argument and its result.
 void run_hooks(const char* name, const Hooks& hooks, Sum& sum) {
   for (const GradientHook* hook : hooks.all()) {
     sum.owned = false;
@@ -271,7 +272,7 @@ bool Pass::ask_for(const NDArray& input) {
          });
 }
 
-// Marks nodes that lead to no requested array: they do not run.
+// Marks nodes that lead to no requested array, so that they do not run.
 void Pass::skip_unwanted() {
   for (auto next = nodes_.rbegin(); next != nodes_.rend(); ++next) {
     const std::vector<Input>& inputs = next->second.node->inputs;
@@ -308,7 +309,7 @@ void Pass::run_hooked(PendingNode& next) {
   run_hooks(next.node->name, next.node->hooks, next.sum);
   if (const auto inner = inner_.find(next.node); inner != inner_.end()) {
     inner->second = next.sum;
-    // The node's Backward may keep grad_output.
+    // The node's Backward may have kept grad_output.
     if (!next.node->keeps_no_gradient) inner->second.owned = false;
   }
   if (next.wanted) run_node(next);
@@ -450,7 +451,7 @@ NDArray Pass::recorded_part(const Node& node, const NDArray& grad_output) {
 
 void Pass::run_node(const PendingNode& pending) {
   const Node& node = *pending.node;
-  check_saved(node);  // a hook or a user's gradient may have run since check_ready()
+  check_saved(node);  // again: a hook or a user's gradient may have run since check_ready()
   const NDArray& grad_output = pending.sum.gradient;
   if (node.rows) return run_rows(node, grad_output);
   if (node.add) return run_part(node, grad_output);

@@ -64,7 +64,7 @@ void clear_grad(const NDArray& array) {
   check_defined("clear_grad", array);
   const std::shared_ptr<AutogradMeta> meta = meta_of(array);
   if (!meta) return;
-  NDArray dense;  // destroyed outside the lock: these may hold the last references on a tape
+  NDArray dense;  // destroyed outside the lock: the arrays may hold the last references on a tape
   RowSparse sparse;
   const std::lock_guard lock(meta->mutex);
   std::swap(dense, meta->grad);
@@ -139,7 +139,7 @@ void operators_detail::accumulate_in_leaf(AutogradMeta& leaf, const NDArray& gra
 void operators_detail::give_recorded(AutogradMeta& leaf, const NDArray& gradient) {
   const std::lock_guard lock(leaf.mutex);
   NDArray whole = gradient.is_contiguous() ? gradient : gradient.contiguous();
-  if (!on_tape(whole)) whole = whole.copy();  // a hook's result, which the hook may keep
+  if (!on_tape(whole)) whole = whole.copy();  // the gradient is a hook's result, which the hook may keep
   leaf.grad = leaf.grad.defined() ? leaf.grad + whole : whole;
   leaf.grad_owned = false;
   add_sparse_part(leaf);

@@ -8,7 +8,7 @@
 
 namespace heddle::operators_detail {
 
-// `shared`: something else refers to the memory, so it is copied.
+// `shared`: something else refers to the gradient's memory, so the gradient is copied.
 void accumulate_in_leaf(AutogradMeta& leaf, const NDArray& gradient, bool shared);
 // Adds a gradient that stays on the tape, so that it has gradients itself.
 void give_recorded(AutogradMeta& leaf, const NDArray& gradient);

@@ -23,8 +23,8 @@ class InNode {
 
 // How a backward pass runs Backward functions.
 struct BackwardMode {
-  bool recorded;      // whether operators that they call go on the tape
-  bool lends_memory;  // whether they may compute in memory lent for a leaf's gradient
+  bool recorded;      // whether operators that a Backward calls go on the tape
+  bool lends_memory;  // whether a Backward may compute in memory lent for a leaf's gradient
 };
 
 // Memory that make_gradient() returned to a Backward.

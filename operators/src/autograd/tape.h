@@ -24,9 +24,9 @@ struct AutogradMeta final : GradMeta {
   enum class StandsFor { itself, constant, input, output };
 
   StandsFor stands_for = StandsFor::itself;
-  std::shared_ptr<AutogradMeta> original;  // for StandsFor::input: the saved array's own
+  std::shared_ptr<AutogradMeta> original;  // set for StandsFor::input: the data of the saved array itself
   bool leaf = false;
-  bool drops_gradient = false;  // for a leaf whose gradient nobody requests
+  bool drops_gradient = false;  // true for a leaf whose gradient nobody requests
   Hooks hooks;                  // hooks of a leaf
   bool view_of_leaf = false;
   std::mutex mutex;  // guards the next four, a leaf's gradient, to which several threads may add
@@ -96,7 +96,7 @@ struct Node : std::enable_shared_from_this<Node> {
   // False if the node saved an array without save_for_backward(): on the tape, its gradient then does not
   // depend on that array.
   bool saved_on_tape = true;
-  bool keeps_no_gradient = false;  // set by record_op()
+  bool keeps_no_gradient = false;  // true: the Backward keeps no array that it returns (record_op)
   bool freed = false;
   int running = 0;  // number of passes in the node: its contents are not destroyed before they leave
 

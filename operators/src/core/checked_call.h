@@ -25,7 +25,7 @@ namespace operators_detail {
 using Pair = std::array<std::int64_t, 2>;
 
 // One value of the right kind for each argument of an operator, and storage for the result. Files of
-// operators include this header: it leaves the type OperatorValue, which takes long to compile, to
+// operators include this header. It leaves the type OperatorValue, which takes long to compile, to
 // operator_call.cc.
 class CheckedCall {
  public:

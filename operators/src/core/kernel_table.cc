@@ -43,7 +43,7 @@ const KernelTable::Entry& KernelTable::entry_of(const char* op, DeviceKind devic
     const Known* none = nullptr;
     auto made = std::make_unique<const Known>(Known{op, device, &at->second});
     if (free->compare_exchange_strong(none, made.get(), std::memory_order_release, std::memory_order_relaxed))
-      made.release();  // the table keeps it
+      made.release();  // the table keeps the entry
   }
   return at->second;
 }

@@ -11,7 +11,7 @@ namespace heddle::operators_detail {
 
 namespace {
 
-// Null without a loan, so that operators without a loan only test a pointer.
+// Null while no memory is lent: then operators only test a pointer.
 thread_local constinit const NDArray* lent = nullptr;
 thread_local constinit const CallSite* lender = nullptr;
 

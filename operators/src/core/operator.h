@@ -20,8 +20,8 @@ namespace heddle::operators_detail {
 NDArray make_result(const NDArray& like, const Shape& shape, DType dtype);
 
 // Lends a contiguous array to the next make_result() on this thread that wants one of its dtype, engine and
-// device, and of its shape up to axes of length 1. Only within the library call that the thread is in: ops
-// that the thread runs meanwhile do not get it. Returns what was lent before; an undefined array ends the
+// device, and of its shape up to axes of length 1. The loan ends with the library call that the thread is in;
+// ops that the thread runs meanwhile do not get it. Returns what was lent before; an undefined array ends the
 // loan.
 NDArray lend_result(NDArray memory);
 

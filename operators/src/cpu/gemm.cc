@@ -67,7 +67,8 @@ void sgemm(std::int64_t m, std::int64_t n, std::int64_t k, GemmOperand<float> a,
     throw Error("matmul: oneDNN's sgemm failed with status " + std::to_string(status));
 }
 
-// For few results: short sums by oneDNN, added in f64. oneDNN alone adds one product after the other to each.
+// Few results are computed as short sums by oneDNN, which are added in f64. oneDNN alone would add the
+// products of a result one after the other.
 constexpr std::int64_t kShortSum = 1024, kFewResults = 4096;
 
 void sgemm_by_short_sums(std::int64_t m, std::int64_t n, std::int64_t k, GemmOperand<float> a,
@@ -89,7 +90,7 @@ void sgemm_by_short_sums(std::int64_t m, std::int64_t n, std::int64_t k, GemmOpe
 
 }  // namespace
 
-// oneDNN's sgemm, not the BLAS's: it has AVX-512 code for every machine that can run it.
+// Uses oneDNN's sgemm, not the BLAS's, since oneDNN has AVX-512 code for every machine that can run it.
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, GemmOperand<float> a, GemmOperand<float> b,
           float* c, std::int64_t ldc, bool accumulate) {
   if (m == 0 || n == 0) return;

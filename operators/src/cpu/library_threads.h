@@ -1,5 +1,5 @@
-// Restricts libraries that have threads of their own to the calling thread: an op's parallelism comes from
-// parallel_for.
+// Restricts libraries that have threads of their own to the calling thread, since an op's parallelism comes
+// from parallel_for.
 #pragma once
 
 namespace heddle::cpu_kernels {

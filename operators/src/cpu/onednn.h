@@ -18,7 +18,7 @@ dnnl::stream& onednn_stream();
 // A description of row-major f32 memory.
 dnnl::memory::desc row_major(const dnnl::memory::dims& dims);
 
-// Attributes with which the caller passes the scratch memory: only then may several threads run one primitive
+// Attributes with which the caller passes the scratch memory. Only then may several threads run one primitive
 // at once.
 dnnl::primitive_attr caller_scratch();
 
@@ -29,7 +29,7 @@ class Executable {
     int kind;  // DNNL_ARG_SRC, ...
     dnnl::memory::desc desc;
   };
-  Executable() = default;  // runs nothing
+  Executable() = default;  // an empty one: run() does nothing
   Executable(dnnl::primitive primitive, std::vector<Argument> arguments, const dnnl::memory::desc& scratch);
 
   // One pointer for each argument, in order. They are const for outputs too, since oneDNN has one type for

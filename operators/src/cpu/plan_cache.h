@@ -23,12 +23,12 @@ template <class Key, class Plan> class PlanCache {
       const auto found = plans_.find(key);
       if (found != plans_.end()) return found->second;
     }
-    // Made outside mutex_, which takes milliseconds. One plan at a time in all caches: primitives made at the
-    // same time share parts through oneDNN's own cache.
+    // The plan is made without holding mutex_, since that takes milliseconds. All caches together make one
+    // plan at a time: primitives made at the same time share parts through oneDNN's own cache.
     const std::lock_guard one(plan_making());
     auto made = std::make_shared<const Plan>(key);
     const std::lock_guard lock(mutex_);
-    if (plans_.size() >= kMost) plans_.clear();  // bounds the memory of a program with ever new shapes
+    if (plans_.size() >= kMost) plans_.clear();  // bounds the memory of a program whose shapes are always new
     return plans_.try_emplace(key, std::move(made)).first->second;
   }
 

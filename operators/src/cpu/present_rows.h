@@ -9,7 +9,7 @@
 namespace heddle::cpu_kernels {
 
 // The rows of x that are present. Throws Error naming the operator if there are more than x's capacity, if
-// one is not a row of x, or if they do not rise: so no two chunks of them write one row.
+// one is not a row of x, or if they do not rise. So no two chunks of these rows write the same row.
 std::span<const std::int64_t> present_rows(const char* op, const RowSparse& x);
 
 // The number of elements of a row of an array with this shape.

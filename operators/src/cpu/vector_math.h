@@ -77,7 +77,7 @@ namespace heddle::cpu_kernels {
   return std::copysign(d / (d + 2.0f), x);
 }
 
-// Uses the exponential of a negative number: that of a positive one overflows where the result is still
+// Uses the exponential of a negative number, since that of a positive one overflows where the result is still
 // subnormal.
 [[gnu::always_inline]] inline float fast_sigmoid(float x) {
   const float e = fast_exp(-std::fabs(x));

@@ -409,7 +409,7 @@ void bind_arrays(nb::module_& m) {
   bind_reductions(type);
   bind_memory(type);
   bind_from_dlpack(m);
-  type.attr("__array_ufunc__") = nb::none();  // makes NumPy's operators defer to ours
+  type.attr("__array_ufunc__") = nb::none();  // NumPy's operators then call NDArray's
   m.def("array", &array, "object"_a, "dtype"_a = nb::none(), "device"_a = nb::none(),
         nb::sig("def array(object: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> "
                 "NDArray"),

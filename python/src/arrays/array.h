@@ -17,7 +17,7 @@ struct PythonDType {
   DType value;
 };
 
-nb::object wrap(NDArray array);        // a new object
+nb::object wrap(NDArray array);        // makes a new Python object
 NDArray* array_in(nb::handle object);  // null if `object` is no heddle.NDArray
 std::string kind_of(nb::handle object);
 

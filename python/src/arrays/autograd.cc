@@ -60,7 +60,8 @@ std::vector<NDArray> arrays_in(const nb::list& list) {
   return arrays;
 }
 
-// Called by heddle.grad(), which converts single arrays to lists. None in the result: the input was not used.
+// Called by heddle.grad(), which converts single arrays to lists. None in the result means that the input was
+// not used.
 nb::list grad_of(const nb::list& outputs, const nb::list& inputs, const nb::list& seeds, bool keep_tape,
                  bool create_graph, bool allow_unused) {
   const Where where = python_call_site();

@@ -68,7 +68,8 @@ std::vector<RowSparse> rows_in(const FunctionInfo& info, const ArgumentInfo& arg
   return list;
 }
 
-// floats: what Python's own floats in a list become. generator: set for an argument that is one, which the call has to lock.
+// `floats`: the dtype of Python's own floats in a list. `generator` is set if the argument is a generator, which the
+// call has to lock.
 OperatorValue convert(const FunctionInfo& info, const ArgumentInfo& argument, nb::handle object, DType floats,
                       Where where, const PythonGenerator*& generator) {
   const ArgumentOf of = name_of(info, argument);
@@ -144,7 +145,7 @@ DType floats_of_list(PyObject* const* given, std::size_t count, std::size_t i) {
   return std::any_of(given, given + count, wide) ? DType::f64 : DType::f32;
 }
 
-// A default as Python's literals have it; what is no literal is its name.
+// A default as a Python literal, or by its name if it has none.
 std::string literal(const OperatorValue& value) {
   if (std::holds_alternative<DType>(value) || std::holds_alternative<Device>(value))
     return "'" + value.to_string() + "'";

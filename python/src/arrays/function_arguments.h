@@ -13,15 +13,16 @@ namespace heddle::python {
 
 struct CallValues {
   OperatorValues values;
-  const PythonGenerator* generator;  // to be locked during the call; null: none of the values is one
+  const PythonGenerator* generator;  // the generator to lock during the call; null: none of the values is one
 };
 
-// One value for each of the first `count` objects; a null one, and None where that stands for the default, has its default.
-// comparison: an int beyond 64 bits may stand beside an array. Throws TypeError and ValueError naming the argument.
+// Converts the first `count` arguments. A null object gives the argument's default, and so does None where the argument
+// takes None. `comparison`: an int beyond 64 bits may stand beside an array. Throws TypeError and ValueError naming the
+// argument.
 CallValues call_values(const FunctionInfo& info, PyObject* const* given, std::size_t count, Where where,
                        bool comparison = false);
 
-// compute() without the GIL, and with the generator's lock.
+// Calls compute() without the GIL, and with the generator's lock.
 template <class Compute> void without_gil(const PythonGenerator* generator, Compute&& compute) {
   if (generator) return generator->call([&](Generator&) { compute(); });
   const ReleaseGil released;

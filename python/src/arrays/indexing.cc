@@ -40,7 +40,7 @@ IndexKey key_of(PyObject* part, Where where) {
   if (is_int(part)) return to_int(part);
   if (PySlice_Check(part)) return slice(part);
   if (array_in(part) || PyList_Check(part) || nb::hasattr(part, "__array_interface__")) {
-    const bool empty = PyList_Check(part) && PyList_Size(part) == 0;  // NumPy would make it float
+    const bool empty = PyList_Check(part) && PyList_Size(part) == 0;  // [] is f64 in NumPy
     return to_array({kName, "a key"}, part, empty ? std::optional(DType::i64) : std::nullopt, where);
   }
   refuse_type({kName, "a key"}, part, "ints, slices, '...', None, and arrays of integers or bools");

@@ -92,7 +92,7 @@ void fill(Py_buffer& buffer, const NDArray& array, bool read_only, const char* f
   auto* dims = new Export;
   for (int i = 0; i < array.ndim(); ++i) {
     dims->shape[i] = static_cast<Py_ssize_t>(array.shape()[i]);
-    // A stride that overflows is never used: the axis has one element, or the array has none.
+    // A stride that overflows is never used, since the axis has one element, or the array has none.
     if (__builtin_mul_overflow(array.strides()[i], size, &dims->strides[i])) dims->strides[i] = 0;
   }
   buffer.buf = const_cast<std::byte*>(array.data<const std::byte>());
@@ -268,7 +268,7 @@ NDArray take_capsule(nb::handle capsule, const char* name, const char* used, boo
     const ReleaseGil released;
     result = from_dlpack(ours, copy, where);
   } catch (...) {
-    if (ours != tensor) delete ours;  // the capsule still owns theirs
+    if (ours != tensor) delete ours;  // the capsule still owns `tensor`
     throw;
   }
   PyCapsule_SetName(capsule.ptr(), used);
@@ -283,7 +283,8 @@ struct Wanted {
   bool must_copy() const { return copy.ptr() == Py_True; }
 };
 
-// from_dlpack of a heddle.NDArray needs no capsule: the result has the same memory and var, outside any tape.
+// from_dlpack of a heddle.NDArray needs no capsule, since the result has the same memory and var, outside any
+// tape.
 NDArray from_own(const NDArray& source, const Wanted& wanted, Where where) {
   const bool read_only = is_read_only(source);
   if (read_only && !wanted.may_copy()) {
@@ -387,7 +388,7 @@ void make_writable(const NDArray& array) {
     wait_for(engine, array.var());
     return;
   }
-  // Ops that read the array have to end as well: an op that mutates it runs after them.
+  // Ops that read the array have to end as well, since an op that mutates it runs after them.
   const Where where = python_call_site();
   {
     const ReleaseGil released;

@@ -64,7 +64,7 @@ int overflow_of(PyObject* object) {
   if (!PyLong_Check(object)) return 0;
   PyLong_AsLongLongAndOverflow(object, &overflow);
   if (overflow > 0) PyLong_AsUnsignedLongLong(object);
-  if (overflow > 0 && !PyErr_Occurred()) return 0;  // a u64 holds it
+  if (overflow > 0 && !PyErr_Occurred()) return 0;  // a u64 can hold the int
   PyErr_Clear();
   return overflow;
 }
@@ -82,7 +82,8 @@ bool is_plain_sequence(PyObject* object) {
   return PyType_GetSlot(type, Py_sq_concat) && !PyType_GetSlot(type, Py_nb_multiply);
 }
 
-// NotImplemented, for an unknown operand: Python tries the other object's operator, or raises TypeError.
+// Returns NotImplemented for an unknown operand, so that Python tries the other object's operator, or raises
+// TypeError.
 PyObject* not_implemented(ArgumentOf of, nb::handle other) {
   if (is_plain_sequence(other.ptr()))
     refuse_type(of, other, "an array or a number: heddle.array(...) makes an array of a list");

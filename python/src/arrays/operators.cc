@@ -23,7 +23,7 @@ struct Function {
   const OperatorInfo* info;
   std::vector<const char*> names;
   std::size_t required = 0;  // number of arguments without a default; they come first
-  bool has_out = false;      // the last name is "out"
+  bool has_out = false;      // whether the last name is "out"
   std::string doc;           // the signature, which the module inspect reads, and the documentation
   PyMethodDef definition{};
 };

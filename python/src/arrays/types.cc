@@ -18,7 +18,7 @@ namespace {
 using namespace nb::literals;
 
 constexpr int kDTypes = static_cast<int>(std::size(kAllDTypes));
-PyObject* dtype_objects[kDTypes];  // one object a dtype, never freed
+PyObject* dtype_objects[kDTypes];  // one object per dtype, never freed
 
 // Our names, NumPy's names, and the names of Python's classes, with the same meaning as the classes. Of NumPy's codes those that
 // are no name of ours: "f8" has 8 bytes, but "i8" has 8 bits.

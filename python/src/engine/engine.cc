@@ -44,7 +44,8 @@ std::vector<std::weak_ptr<Engine>>& engines() {
 bool default_is_used = false;
 std::atomic<int> deletions{0};  // engines being destroyed by threads of destroy()
 
-// If the last reference ends inside an op, another thread destroys the engine: the op would wait for itself.
+// If the last reference ends inside an op, another thread destroys the engine, since the op would wait for
+// itself.
 void destroy(Engine* engine) noexcept {
   if (!check::running_op()) return without_gil([engine] { delete engine; });
   deletions.fetch_add(1);
@@ -79,7 +80,8 @@ EngineOptions options_of(std::optional<int> workers, std::optional<std::string> 
   return options;
 }
 
-// Lets signals interrupt the main thread's waits in C++: of pushes for room, and of operators for arrays.
+// Lets signals interrupt the main thread while it waits in C++: while a push waits for room, or an operator
+// for an array.
 void look_for_signals_in_waits() {
   if (!is_main_thread()) return;
   set_interrupt_check([] {
@@ -185,7 +187,7 @@ void shut_down() {
 // The engines whose `with` blocks a thread is in. Blocks of coroutines of one thread may end in any order.
 struct Entered {
   std::vector<std::shared_ptr<Engine>> list;
-  std::optional<EngineScope> scope;  // for list.back()
+  std::optional<EngineScope> scope;  // makes list.back() the current engine
 
   void enter(std::shared_ptr<Engine> engine) {
     list.push_back(std::move(engine));
@@ -327,7 +329,7 @@ void bind_scope(EngineClass& type) {
   type.def(
           "__enter__",
           [](nb::object self) {
-            // Arrays do not keep their engine alive: an engine that was entered is never destroyed.
+            // An engine that was entered is never destroyed, since arrays do not keep their engine alive.
             static auto& kept = *new std::vector<std::shared_ptr<Engine>>;
             const std::shared_ptr<Engine>& engine = nb::inst_ptr<PythonEngine>(self)->engine;
             if (std::find(kept.begin(), kept.end(), engine) == kept.end()) kept.push_back(engine);

@@ -17,7 +17,7 @@ struct PythonEngine {
   std::shared_ptr<Engine> engine;
 };
 
-// A var keeps its engine alive: an engine is destroyed with the last Python object that refers to it.
+// A var keeps its engine alive. An engine is destroyed with the last Python object that refers to it.
 struct PythonVar {
   Var var;
   std::shared_ptr<Engine> engine;

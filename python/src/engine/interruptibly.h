@@ -21,12 +21,13 @@ namespace heddle::python {
 // The interval at which waits of the main thread check for signals.
 inline constexpr std::chrono::milliseconds kSlice{50};
 
-// Whether Ctrl-C ends waits of this thread. Inside an op, calls stay on its thread: their errors name the op.
+// Whether Ctrl-C ends waits of this thread. Inside an op, calls stay on its thread, since their errors name
+// the op.
 inline bool is_interruptible() { return is_main_thread() && !check::running_op(); }
 
 // Runs call() without the GIL; is called with the GIL. On the main thread another thread runs call(), with
 // the same current engine, and the main thread checks for signals meanwhile. If a signal handler raises, its
-// error is thrown and call() goes on in the background: so `call` owns all that it uses.
+// error is thrown and call() goes on in the background. So `call` must own all that it uses.
 template <class Call> std::invoke_result_t<Call&> interruptibly(Call call) {
   if (!is_interruptible()) {
     const ReleaseGil released;

@@ -55,7 +55,7 @@ struct PushList {
     if (nb::isinstance<NDArray>(object)) {
       const NDArray& array = *nb::inst_ptr<NDArray>(object);
       if (mutates) {
-        array_access(call, {}, {&array, 1});  // counts the mutation; if captured, that of each launch
+        array_access(call, {}, {&array, 1});  // autograd counts the mutation, also in each launch
         if (!array.covers_storage()) access.read.add(array.var());
       }
       return add(array.var(), mutates);

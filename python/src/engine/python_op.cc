@@ -59,7 +59,7 @@ void PythonAsyncOp::operator()(RunContext& context, Completion completion) {
   const Running running(&context);
   const nb::object object = nb::cast(PythonCompletion(std::move(completion), context.name, where_));
   PyObject* result = PyObject_CallFunctionObjArgs(fn_.get(), object.ptr(), nullptr);
-  // Other objects may hold the completion too: the op fails, whatever they report.
+  // Other objects may hold the completion too. The op fails, whatever they report.
   if (!result) nb::inst_ptr<PythonCompletion>(object)->fail_with_set_error();
   Py_XDECREF(result);
   if (once_) fn_ = Reference();

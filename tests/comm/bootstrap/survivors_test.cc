@@ -94,7 +94,7 @@ class World {
   std::mt19937 random_;
   std::vector<std::vector<std::deque<std::string>>> mail_;  // messages by [to][from]
   std::vector<char> runs_;
-  std::vector<int> dies_at_;  // remaining steps by rank; -1: lives
+  std::vector<int> dies_at_;  // remaining steps by rank; -1: the rank lives
 };
 
 class WorldChannel final : public ControlChannel {
@@ -130,7 +130,7 @@ class WorldChannel final : public ControlChannel {
 
 struct End {
   bool alive = false;
-  std::string set;  // concatenated names of the ranks it has agreed with
+  std::string set;  // concatenated names of the ranks that the rank has agreed with
 };
 
 // Makes a list of the names of the live ranks.

@@ -68,7 +68,7 @@ struct HostWorld {
   std::condition_variable news;
   int joined = 0;
   std::map<std::uint64_t, std::shared_ptr<Round>> rounds;
-  std::map<std::pair<int, int>, std::deque<Bytes>> mail;  // by (from, to)
+  std::map<std::pair<int, int>, std::deque<Bytes>> mail;  // messages by (from, to)
 };
 
 namespace {
@@ -79,9 +79,9 @@ struct Member {
   int rank;
   bool alone, careless;
   std::atomic<bool> aborted{false};
-  std::uint64_t starts = 0;  // collectives started on its stream
+  std::uint64_t starts = 0;  // number of collectives started on the rank's stream
 
-  // False if aborted.
+  // Waits until what() holds. False if the rank was aborted.
   bool wait_for(std::unique_lock<std::mutex>& lock, const std::function<bool()>& what) {
     world->news.notify_all();
     world->news.wait(lock, [&] { return aborted || (!alone && what()); });

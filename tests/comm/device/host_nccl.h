@@ -15,8 +15,9 @@ namespace heddle::test {
 
 struct HostWorld;
 
-// Like NCCL it waits for ever if ranks start different collectives, and does not notice their death. The back
-// end nccl uses it during its lifetime. Its device i is cpu(i + 1): arrays on cpu(0) use the network.
+// Like NCCL, the library waits for ever if ranks start different collectives, and does not notice their
+// death. The back end nccl uses it during its lifetime. Its device i is cpu(i + 1): arrays on cpu(0) use the
+// network.
 class HostNccl final : public comm_detail::DeviceLibrary {
  public:
   explicit HostNccl(int devices = 8);
@@ -29,10 +30,10 @@ class HostNccl final : public comm_detail::DeviceLibrary {
   std::unique_ptr<comm_detail::DeviceRanks> join(const std::string& id, int rank, int size,
                                                  Device device) override;
 
-  bool one_place = false;          // pretends that all devices are the same hardware
-  bool careless = false;           // accepts different reduce ops; the result is arbitrary
-  bool no_ids = false;             // new_id throws
-  bool alone = false;              // other ranks never join, so collectives end only by abort()
+  bool one_place = false;          // true: all devices count as the same hardware
+  bool careless = false;           // true: accepts different reduce ops; the result is arbitrary
+  bool no_ids = false;             // true: new_id() throws
+  bool alone = false;              // true: other ranks never join, so collectives end only by abort()
   std::atomic<int> sick_rank{-1};  // rank whose library reports an error
   std::atomic<int> starts{0};      // collectives put on a stream
   std::atomic<int> aborts{0};      // communicators ended by abort()

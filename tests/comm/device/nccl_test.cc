@@ -127,7 +127,8 @@ void call_all(Communicator& comm, DType dtype) {
 
 }  // namespace
 
-// First, since ThreadSanitizer supports the forks only before this process has had threads.
+// This test case comes first, since ThreadSanitizer supports the forks only before this process has had
+// threads.
 TEST_CASE("nccl: a rank whose process is killed is lost to those who wait for it; they shrink and go on") {
   SharedTable table(3);
   const TemporaryDirectory directory;
@@ -144,7 +145,7 @@ TEST_CASE("nccl: a rank whose process is killed is lost to those who wait for it
     const auto error = outcome_of([&] { data.wait(); });
     const auto rest = comm->shrink();
     float raw = 1;
-    rest->all_reduce(&raw, 1, DType::f32);  // memory of the host, so it uses the network
+    rest->all_reduce(&raw, 1, DType::f32);  // memory of the host, so this call uses the network
     shared.say(rank, kind_of(error) + " " + std::to_string(library.aborts) + " " +
                          std::to_string(rest->size()) + " " + std::to_string(raw));
   });
@@ -353,7 +354,7 @@ TEST_CASE("nccl: a rank that fails in split leaves nobody waiting, and the ranks
   const Outcomes outcomes = try_job("nccl", 3, {}, [&](Communicator& comm) {
     comm.barrier();
     comm.wait();
-    if (comm.rank() == 0) library.no_ids = true;  // only rank 0 creates an id
+    if (comm.rank() == 0) library.no_ids = true;  // only rank 0 creates an id, and so fails
     const std::exception_ptr error = outcome_of([&] { comm.split(0); });
     CHECK(text_of(error) == (comm.rank() == 0 ? "no more ids" : "split: rank 0 could not: no more ids"));
     if (comm.rank() == 0) library.no_ids = false;

@@ -1,10 +1,10 @@
-// One rank of a job, for ranks_test.py: rank_program SCENARIO. It prints events, a line each:
+// One rank of a job, for ranks_test.py: rank_program SCENARIO. It prints one event per line:
 // going              calls are being answered; repeated from time to time
 // error KIND NS TEXT a call threw, at NS on CLOCK_MONOTONIC
-// shrunk SIZE        it continues with the survivors, whose results are right
-// refused KIND TEXT  it could not shrink
-// shrinking          it has heard of a death, and calls shrink
-// grown SIZE         it has met the others again, and results are right
+// shrunk SIZE        the rank continues with the survivors, whose results are right
+// refused KIND TEXT  the rank could not shrink
+// shrinking          the rank has heard of a death, and calls shrink
+// grown SIZE         the rank has met the others again, and results are right
 // done               the scenario has ended
 #include <chrono>
 #include <csignal>
@@ -289,7 +289,7 @@ void mismatch(Ranks& comm) {
 // tenth.
 void just_exit(Ranks& comm) {
   if (comm->rank() != comm->size() - 1) return loop(*comm);
-  steps(*comm, 10, 3);  // the same steps as those of loop()
+  steps(*comm, 10, 3);  // makes the same steps as loop()
   new Ranks(comm);
   say("done");
   std::_Exit(0);

@@ -24,7 +24,7 @@ namespace {
 constexpr AllReduce kKinds[] = {AllReduce::ring, AllReduce::tree, AllReduce::recursive_doubling,
                                 AllReduce::halving_doubling, AllReduce::hierarchical};
 
-// Costs 100 a message, 1 a byte, 0.5 a byte combined.
+// Costs: 100 per message, 1 per byte, 0.5 per combined byte.
 NetworkCost simple() {
   NetworkCost network;
   network.local = {100, 1};
@@ -103,7 +103,7 @@ TEST_CASE("cost model: ranks of a host share its link, and its cores") {
   // distance 1 is inside a host, distance 2 between hosts, where both ranks of a host send at once
   CHECK(all_reduce_seconds(AllReduce::recursive_doubling, two_levels(2), 4, 800) ==
         doctest::Approx(900 + 400 + 700 + 3 * 1600 + 400));
-  // inside: 2 x (100 + 400) + 200; between: halves of 400, twice 200 bytes, for two ranks at 3 a byte
+  // inside: 2 x (100 + 400) + 200; between: halves of 400, twice 200 bytes, for two ranks at 3 per byte
   CHECK(all_reduce_seconds(AllReduce::hierarchical, two_levels(2), 4, 800) ==
         doctest::Approx(1000 + 200 + 2 * (700 + 2 * 3 * 200) + 100));
   NetworkCost crowded = simple();

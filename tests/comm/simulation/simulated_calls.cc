@@ -27,7 +27,7 @@ using Time = Simulation::Time;
 
 constexpr Key kKey{0x0706050403020100, 0x0f0e0d0c0b0a0908};
 constexpr auto kDetection = 50ms;  // longest time until a rank notices another's death
-constexpr auto kMaxDelay = 2ms;    // longest time until it learns what another rank knows
+constexpr auto kMaxDelay = 2ms;    // longest time until a rank learns what another rank knows
 
 std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
 
@@ -196,7 +196,7 @@ class SimulatedTransport final : public Transport {
   }
 
  private:
-  // As TcpTransport::sleep.
+  // Waits as TcpTransport::sleep() does.
   void wait(int to, int from) {
     if (told_) return net_.simulation.sleep();
     const Time until = net_.simulation.now() + CallWatch::kAnnounceAfter;
@@ -536,7 +536,7 @@ class Run {
   bool reproducible_ = false, agree_first_ = false;
   Trouble trouble_ = Trouble::none;
   std::vector<Call> calls_{};
-  std::vector<std::vector<Seen>> seen_{};  // by rank and call
+  std::vector<std::vector<Seen>> seen_{};  // results by rank and call
   std::vector<Time> told_{};
 };
 

@@ -32,10 +32,10 @@ enum class Lot { lives, dies, pauses, vanishes, stays_away, fails };
 struct Member {
   Lot lot = Lot::lives;
   int fiber = -1;
-  int messages = -1;  // messages until it dies; -1: it dies by time, or lives
+  int messages = -1;  // messages until the rank dies; -1: it dies by time, or lives
   bool dead = false, away = false;
   Time dies{}, ended{};
-  std::string end = "nothing", set{};  // end: how it ended; "": it has returned
+  std::string end = "nothing", set{};  // end: how the rank ended; "": it has returned
 };
 
 class World {
@@ -47,8 +47,8 @@ class World {
     }
   }
   int size() const { return static_cast<int>(members.size()); }
-  // All other ranks notice the death at random times; if the rank lives, perhaps only some. Its earlier
-  // messages have arrived by then.
+  // Other ranks notice at random times, not before `least`, that this rank is dead or away: all of them if
+  // `by_all`, else perhaps only some. Messages that it sent before have arrived by then.
   void be_missed(int rank, Simulation::Duration least, bool by_all = true) {
     bool one = false;
     for (int other = 0; other < size(); ++other) {
@@ -82,7 +82,7 @@ class World {
   Simulation& simulation;
   std::vector<Member> members;
   std::vector<std::vector<std::deque<Letter>>> mail;  // messages by [to][from]
-  std::vector<std::vector<char>> gone;                // by [observer][subject]
+  std::vector<std::vector<char>> gone;                // what each rank has noticed, by [observer][subject]
 };
 
 class SimulatedChannel final : public ControlChannel {
@@ -245,7 +245,7 @@ class Run {
     }
     for (int rank = 0; rank < world_.size() && returned; ++rank) {
       const Member& member = world_.members[at(rank)];
-      // A rank that throws counts as dead: no other rank's set may include it.
+      // A rank that throws counts as dead. No other rank's set may include it.
       const bool counted = set.find(static_cast<char>('0' + rank)) != std::string::npos;
       if (counted && !member.dead && !member.end.empty())
         return first + " has " + set + ", but rank " + std::to_string(rank) + " " + member.end;

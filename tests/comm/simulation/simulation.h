@@ -55,7 +55,7 @@ class Simulation {
     std::unique_ptr<char[]> stack{};
     std::array<char, 16> exceptions{};  // the C++ runtime's per-thread exception state
     void* sanitizer = nullptr;
-    std::uint64_t turn = 0;  // number of this sleep; wakes for an earlier one are ignored
+    std::uint64_t turn = 0;  // number of this sleep; a wake for an earlier one is ignored
     bool killed = false, ended = false;
   };
   struct Event {

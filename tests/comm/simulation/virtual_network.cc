@@ -11,7 +11,7 @@ thread_local std::vector<Deed>* recorded = nullptr;  // deeds of the rank whose 
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// A message in flight: its remaining latency, then its remaining bytes.
+// A message in flight: what is left of its latency, and of its bytes, which arrive after that.
 struct Message {
   int from, to;
   double latency, bytes;

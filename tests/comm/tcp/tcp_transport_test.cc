@@ -297,7 +297,7 @@ TEST_CASE("tcp: a connection that was reset has nothing on its way, whoever was 
   while (near->send(much, {}).outcome == Step::Outcome::moved) {
   }
   CHECK_FALSE(near->all_delivered());
-  far.close();  // with unread data, which causes a reset
+  far.close();  // closed with unread data, which causes a reset
   pollfd reset{near->socket().fd(), 0, 0};
   REQUIRE(::poll(&reset, 1, -1) == 1);
   CHECK(near->send(much, {}).outcome == Step::Outcome::closed);

@@ -14,7 +14,7 @@ static void values_arrive_in_order(void) {
     OK(heddle_push(engine, run_job, &job, i % 2 ? destroy_job : NULL, &both, NULL));
   OK(heddle_wait(engine, a, NULL));
   CHECK(x == 100 && job.ran == 100 && job.destroyed == 50);
-  OK(heddle_push(engine, run_job, &job, NULL, NULL, NULL));  // without vars
+  OK(heddle_push(engine, run_job, &job, NULL, NULL, NULL));  // an op without vars
   OK(heddle_wait_all(engine, NULL));
   CHECK(x == 101);
   int32_t workers = 0;
@@ -22,7 +22,7 @@ static void values_arrive_in_order(void) {
   CHECK(workers >= 1);
   OK(heddle_var_destroy(a));
   OK(heddle_engine_destroy(engine, NULL));
-  OK(heddle_var_destroy(b));  // after its engine was destroyed
+  OK(heddle_var_destroy(b));  // the engine was destroyed before the var
 }
 
 static void refused(heddle_engine* engine, heddle_op_fn fn, const heddle_op_options* options,

@@ -9,7 +9,7 @@ void affine(void* stream, int* to, const int* from, int count, int factor, int t
 // Runs until the host writes to *flag, which is in pinned memory.
 void wait_for_host(void* stream, const volatile int* flag);
 
-// The launch fails: too many threads a block.
+// The launch fails: too many threads per block.
 void unlaunchable(void* stream, int* to);
 
 // Fails while it runs, after which this process cannot use the GPU.

@@ -131,7 +131,7 @@ TEST_CASE("random programs on a GPU's streams leave what serial execution leaves
     const StreamProgram program = random_stream_program(seed, 300, 12, 5);
     std::vector<std::unique_ptr<Stream>> streams;
     for (int i = 0; i < 4; ++i) streams.push_back(make_stream(gpu(i % gpu_count())));
-    streams.push_back(make_stream(cpu(1)));  // neither it nor a GPU's stream can wait for the other's events
+    streams.push_back(make_stream(cpu(1)));  // GPUs' streams and this one cannot wait for each other
     CHECK((run_on_streams(program, std::move(streams), seed) == run_serially(program)));
   }
 }
@@ -186,7 +186,7 @@ TEST_CASE("a kernel that fails while it runs fails its op and all after it, and 
     await(other);
     CHECK(story(other->failure()) != "well");
   } catch (const Error& error) {
-    CHECK(std::string(error.what()).find("gpu(0)") != std::string::npos);  // not even an event can be created
+    CHECK(std::string(error.what()).find("gpu(0)") != std::string::npos);  // CUDA cannot make an event
   }
 }
 
@@ -195,7 +195,7 @@ TEST_CASE("an engine that has lost its GPU ends every op, names the cause, and g
           doctest::skip()) {
   Engine engine({.workers = 2});
   Stream& compute = engine.stream(gpu(0));
-  Stream& copies = engine.stream(gpu(0), Lane::copy_out);  // has no event yet
+  Stream& copies = engine.stream(gpu(0), Lane::copy_out);  // a lane without an event
   Var x = engine.new_var(), y = engine.new_var(), z = engine.new_var(), on_cpu = engine.new_var();
   const auto message = [&](const Var& var) -> std::string {
     try {

@@ -39,7 +39,7 @@ TEST_CASE("an op on the same stream is issued at once and waits for nothing") {
   const Fence second = streams.run(0, "second", {&streams.x}, {&streams.x}, streams.note('2'));
   CHECK(streams.log.empty());
   CHECK(streams.a.run_one());  // the work of "first"
-  CHECK(streams.a.run_one());  // the recording of its event
+  CHECK(streams.a.run_one());  // the stream records the event of "first"
   CHECK(streams.a.run_one());  // the work of "second", although the completion of "first" was not reported
   CHECK(streams.log == "12");
   CHECK_FALSE(first->done());
@@ -66,7 +66,7 @@ TEST_CASE("a read on another stream comes after the write, without the host") {
   TwoStreams streams;
   streams.run(0, "write", {}, {&streams.x}, streams.note('w'));
   streams.run(1, "read", {&streams.x}, {}, streams.note('r'));
-  CHECK_FALSE(streams.b.step());  // issued, but its stream waits for stream a's event
+  CHECK_FALSE(streams.b.step());  // issued, but the stream waits for the event of stream a
   CHECK(streams.a.run_one());
   CHECK(streams.a.run_one());
   CHECK_FALSE(streams.b.step());  // the work has run, but the event has not completed
@@ -143,7 +143,7 @@ TEST_CASE("an error on a stream is inherited by what read it, wherever, and by n
   CHECK(story(same->failure()) == "bad: overflow > same");
   CHECK(story(other->failure()) == "bad: overflow > same > other");
   CHECK(story(fine->failure()) == "well");
-  CHECK(story(over->failure()) == "well");  // it does not read the failed var
+  CHECK(story(over->failure()) == "well");  // "over" does not read the failed var
   CHECK(story(streams.x.failure()) == "well");
   CHECK(story(streams.y.failure()) == "bad: overflow > same > other");
   CHECK_THROWS_WITH_AS(std::rethrow_exception(bad->failure()->root->exception), "overflow",
@@ -221,7 +221,7 @@ TEST_CASE("a wait on an older generation is not a wait for the newer one") {
   run_dry(a);
   a.record(*event);
   CHECK(event->generation() == first + 1);
-  CHECK(b.run_one());  // passes, although the second recording is pending
+  CHECK(b.run_one());  // the wait is over, although the second recording is pending
   b.wait(*event, first + 1);
   CHECK_FALSE(b.run_one());
   std::exception_ptr error;

@@ -1,4 +1,4 @@
-// Ops on streams in an engine, a test a rule: order, errors, waits.
+// Ops on streams of an engine: their order, errors and waits. Each test checks one rule.
 #include <atomic>
 #include <exception>
 #include <functional>

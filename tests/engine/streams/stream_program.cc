@@ -202,8 +202,8 @@ class Driver {
     }
   }
 
-  // Only with stepped streams, where one thread runs everything: a lock would order streams that must not
-  // rely on it.
+  // Keeps a log only with stepped streams, where one thread runs everything, since a lock would order streams
+  // that must not rely on it.
   void log(int index) {
     if (!stepped_.empty()) order_.push_back(index);
   }

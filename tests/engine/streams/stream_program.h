@@ -14,8 +14,8 @@ struct StreamOp {
   enum class Kind { cpu, work, copy } kind = Kind::cpu;
   enum class Fails { no, issuing, late } fails = Fails::no;
   std::size_t stream = 0;      // index of the stream, for work and copy
-  std::vector<int> reads{};    // for a copy: one
-  std::vector<int> mutates{};  // for a copy: one other
+  std::vector<int> reads{};    // one for a copy
+  std::vector<int> mutates{};  // one other for a copy
 };
 
 struct StreamProgram {

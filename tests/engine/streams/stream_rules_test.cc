@@ -24,7 +24,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kRaces = kSanitized ? 4000 : 20'000;
-constexpr std::chrono::seconds kMostOfRaces(10);  // where each race costs a time slice
+constexpr std::chrono::seconds kMostOfRaces(10);  // limit on machines where each race costs a time slice
 
 TEST_CASE("an op on a stream whose group is cancelled or overdue is not issued, and fails with Cancelled") {
   on_every_engine([](Engine& engine, Stream& a, Stream& b) {

@@ -86,7 +86,7 @@ TEST_CASE("a stepped stream does one thing a step, and tells when there is nothi
   CHECK(ran == 2);
   CHECK_FALSE(stream.run_one());
   CHECK_FALSE(stream.idle());
-  CHECK_FALSE(stream.poll(*event, 1, error));  // its event may complete later
+  CHECK_FALSE(stream.poll(*event, 1, error));  // the event may complete later
   CHECK(stream.complete_one());
   CHECK(stream.poll(*event, 1, error));
   CHECK(stream.idle());

@@ -154,7 +154,7 @@ TEST_CASE("ops of one engine inside ops of another, on one stack") {
                   outer.wait(b);
                   seen = value;
                   try {
-                    outer.wait(a);  // mutated by the op two levels up the stack
+                    outer.wait(a);  // the op two levels up the stack mutates `a`
                   } catch (const WouldDeadlock&) {
                     refused = true;
                   }

@@ -158,7 +158,7 @@ TEST_CASE(
     const std::vector<Accesses> program = random_accesses(random, 12, kVars);
     Engine engine({.scheduler = Scheduler::threaded, .workers = static_cast<int>(1 + seed % 3)});
     const std::vector<Var> vars = vars_of(engine, kVars);
-    constexpr int kAny = -2;  // in wait_all, which may run any op
+    constexpr int kAny = -2;  // stands for wait_all, which may run any op
     const std::thread::id waiting = std::this_thread::get_id();
     std::atomic<int> waits_for{-1};
     std::atomic<int> wrong{0};
@@ -304,7 +304,7 @@ TEST_CASE("a thread that waits leaves long ops to the workers, and short ones no
   int of_long_ones = 0;
   for (int round = 0; round < 40; ++round) of_long_ones += run_chain(2, std::chrono::microseconds(200));
   CHECK(of_long_ones <= 8);    // the waiting thread tries long ops in waits 1, 3, 6, 11, 20 and 37
-  CHECK(of_short_ones > 200);  // of 2,000; a worker that is awake may take the others
+  CHECK(of_short_ones > 200);  // a part of 2,000; a worker that is awake may take the others
   open = true;
   open.notify_all();
   engine.wait_all();

@@ -155,7 +155,7 @@ TEST_CASE("more waiting ops than workers, each for a common var that is produced
         seen += value;
       });
     }
-    engine.push([&] { go = true; });  // runs although twenty ops wait
+    engine.push([&] { go = true; });  // this op runs although twenty ops wait
     engine.wait_all();
     CHECK(seen == 60);
   }
@@ -256,7 +256,7 @@ TEST_CASE("an op of one engine may wait for another engine's var") {
         first.push([&] { other = true; }, {.mutate = {extra}});
         second.push(
             [&] {
-              first.wait(extra);  // needs the first engine's only worker, whose op waits for this one
+              first.wait(extra);  // a wait for the first engine's worker, whose op waits for this one
               value = 4;
             },
             {.mutate = {b}});
@@ -436,7 +436,7 @@ template <class F> void on_every_shut_down(F&& test) {
 
 namespace {
 
-// During its lifetime no thread can be created: the default stack size is too large.
+// During its lifetime no thread can be created, since the default stack size is too large.
 class NoThreads {
  public:
   NoThreads() {

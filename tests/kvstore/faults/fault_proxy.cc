@@ -139,7 +139,7 @@ FaultProxy::Fault FaultProxy::any_fault() {
 }
 
 void FaultProxy::forward(Connection& connection, int side, std::vector<char> chunk) {
-  // The replay of a connection's beginning has no client: the server's answers are discarded.
+  // The replay of a connection's beginning has no client, and the server's answers are discarded.
   if (!connection.sides[1 - side]) return;
   if (side == 0 && connection.begun.size() < kReplayed)
     connection.begun.insert(connection.begun.end(), chunk.begin(), chunk.end());

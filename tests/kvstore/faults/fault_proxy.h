@@ -28,11 +28,11 @@ class FaultProxy {
   FaultProxy(const std::string& target, std::uint64_t seed, int rare);
   // The target is set later, for a process that needs address() when it starts.
   FaultProxy(std::uint64_t seed, int rare);
-  // Before the first connection; target: 127.0.0.1:PORT.
+  // Must be called before the first connection. `target` is 127.0.0.1:PORT.
   void set_target(const std::string& target);
   ~FaultProxy();
   const std::string& address() const { return address_; }
-  void set_rare(int rare) { rare_.store(rare); }  // any thread; so do refuse() and counts()
+  void set_rare(int rare) { rare_.store(rare); }  // any thread, as refuse() and counts()
   void refuse();                                  // closes all connections, and refuses new ones
   FaultCounts counts() const;                     // exact while no bytes are forwarded
 
@@ -47,10 +47,10 @@ class FaultProxy {
     std::uint64_t until_chunk = 0;
   };
   struct Connection {
-    net_detail::Socket sides[2];  // the client's, the server's
-    Way ways[2];                  // from the client, from the server
+    net_detail::Socket sides[2];  // sockets of the client and of the server
+    Way ways[2];                  // bytes from the client, bytes from the server
     std::vector<char> begun{};    // the client's first bytes, for replays
-    bool mute = false;            // half-open: forwards nothing, and stays open
+    bool mute = false;            // true: forwards nothing, and stays open
     bool over = false;
   };
   void run();

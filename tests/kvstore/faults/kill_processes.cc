@@ -111,7 +111,7 @@ class CountingWorker {
     mine.started = mine.acknowledged = count;
   }
 
-  // Depends only on pushes that count: a restarted rank continues alike, and all ranks choose the same
+  // Depends only on pushes that count. A restarted rank continues alike, and all ranks choose the same
   // rounds.
   bool is_turn_of_large() const {
     return board(rank_, kKillKeys - 1).acknowledged < (board(rank_, 0).acknowledged + 1) / kRoundsOfLarge;

@@ -12,18 +12,18 @@ namespace heddle::test {
 
 constexpr int kKillServers = 2, kKillWorkers = 2;
 // A small key and a larger one on each server, and one that travels in two pieces. No key is split over
-// servers: an interrupted push could count on one and not on the other.
+// servers, since an interrupted push could count on one and not on the other.
 constexpr int kKillKeys = 2 * kKillServers + 1;
 
 // A worker's pushes of one key. Times: the steady clock, in nanoseconds.
 struct KeyBoard {
   std::atomic<std::int64_t> started{0}, acknowledged{0};
-  std::atomic<std::int64_t> begun_at{0}, answered_at{0};  // of the last acknowledged push
-  std::atomic<std::int64_t> longest{0};                   // from a push to its answer, in nanoseconds
+  std::atomic<std::int64_t> begun_at{0}, answered_at{0};  // times of the last acknowledged push
+  std::atomic<std::int64_t> longest{0};                   // nanoseconds from a push to its answer, at most
 };
 
 struct WorkerBoard {
-  std::atomic<bool> is_to_die{false};  // kills itself by SIGKILL before its next push
+  std::atomic<bool> is_to_die{false};  // whether the worker is to kill itself by SIGKILL before its next push
   std::atomic<int> joined{0};          // processes of this rank that have pulled their first sums
   std::array<KeyBoard, kKillKeys> keys;
 };
@@ -31,14 +31,14 @@ struct WorkerBoard {
 // The scheduler's state, which its process writes every few milliseconds; 0 before the first time.
 struct SchedulerBoard {
   std::atomic<std::uint64_t> version{0};
-  // Every server is connected, and is the primary of its own shard, whose backup is complete.
+  // Whether every server is connected and is the primary of its own shard, whose backup is complete.
   std::atomic<bool> complete{false};
   std::atomic<std::uint64_t> lost{0};
 };
 
-// Lies in memory that all processes share.
+// What all processes share, in memory that all of them have mapped.
 struct KillBoard {
-  std::atomic<bool> over{false};  // tells workers to end
+  std::atomic<bool> over{false};  // whether workers have to end
   std::array<WorkerBoard, kKillWorkers> workers;
   SchedulerBoard scheduler;
 };

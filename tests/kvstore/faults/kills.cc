@@ -25,7 +25,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kPatience = 60s;      // far more than a repair takes
-constexpr double kMostRepair = 1.0;  // seconds; limit of the 99th percentile
+constexpr double kMostRepair = 1.0;  // limit of the 99th percentile, in seconds
 
 class SharedBoard {
  public:
@@ -46,7 +46,7 @@ class SharedBoard {
 
 struct Counts {
   int servers = 0, drained = 0, workers = 0, schedulers = 0;
-  int all() const { return servers + workers + schedulers; }  // kills, without drained servers
+  int all() const { return servers + workers + schedulers; }  // number of kills, without drained servers
 };
 
 class Kills {
@@ -168,7 +168,7 @@ class Kills {
     const std::uint64_t version = board().scheduler.version;
     end(std::exchange(process, -1));
     const std::int64_t time = kill_time();
-    // restarts before or after the scheduler notices
+    // The process restarts before or after the scheduler notices its death.
     const auto back = time + static_cast<std::int64_t>(random_() % 300) * 1'000'000;
     await("its turn", [&] { return kill_time() >= back; });
     process = start_server(job_, number);

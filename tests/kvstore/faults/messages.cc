@@ -26,7 +26,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kWorkers = 3, kServers = 2;
-// Small keys, one that travels in pieces, and one that is split over the servers.
+// Sizes of small keys, of one that travels in pieces, and of one that is split over the servers.
 constexpr std::int64_t kElements[] = {1, 7, 100, 3000, 20'000, 400'001};
 constexpr int kRoundsOfLarge = 16;  // the last two keys are pushed once in this many rounds
 constexpr int kSmall = 4, kKeys = 6;
@@ -241,7 +241,8 @@ void start_servers(Job& job) {
 void run_job(const FaultSettings& settings, const std::string& type, long long messages) {
   const KeyDirectory keys;
   Job job{.settings = settings, .type = type, .keys = keys.path};
-  // In kRoundsOfLarge rounds: a push and a pull of each small key per round, and once of each large part.
+  // Messages of kRoundsOfLarge rounds: a push and a pull of each small key per round, and once of each large
+  // part.
   constexpr long long kMessages = kWorkers * (2 * kSmall * kRoundsOfLarge + 2 + 2 * kServers);
   job.rounds = (messages * kRoundsOfLarge / kMessages / kRoundsOfLarge + 1) * kRoundsOfLarge;
   start_servers(job);

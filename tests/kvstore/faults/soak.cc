@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kWorkers = 3;
 constexpr double kWarm = 0.5;            // share of the time in which memory may grow
 constexpr double kMostGrowth = 4 << 20;  // bytes by which a line fitted to the rest may rise
-// between kills, each with a measurement
+// time between two kills; each kill is followed by a measurement
 constexpr std::chrono::milliseconds kBetween{kSanitized ? 600 : 150};
 
 // By how much a line fitted to the points rises from the first point to the last.

@@ -157,7 +157,8 @@ class Program {
     const Input payload = source_.take(source_.get<std::uint8_t>());
     one.bytes = payload.size();
     if ((flags & 1) != 0) one.offset = source_.below(16);
-    if ((flags & 2) != 0) one.bytes += source_.below(64);  // as if more pieces would follow
+    // the size of a value of which more pieces would follow
+    if ((flags & 2) != 0) one.bytes += source_.below(64);
     deliver(peer, encode(one), {payload.begin(), payload.end()});
   }
 

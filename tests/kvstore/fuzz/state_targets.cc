@@ -212,7 +212,8 @@ bool index_file(const MemoryFile& file) {
   }
 }
 
-// First byte odd: the rest is a file. Even: the rest is a header and messages to be sealed.
+// If the first byte is odd, the rest is a file; if it is even, the rest is a header and messages to be
+// sealed.
 bool run_snapshot(Input input) {
   static const MemoryFile file;
   Source source(input);

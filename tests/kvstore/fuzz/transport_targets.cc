@@ -146,7 +146,7 @@ bool run_stream(Input input) {
   const bool gone = false;
   try {
     while (!receiver.receive(stream, true, gone).closed) continue;
-  } catch (const CommError&) {  // the stream is malformed
+  } catch (const CommError&) {  // thrown for a malformed stream
   }
   want(again.seen.size() <= bytes.size() && std::equal(again.seen.begin(), again.seen.end(), bytes.begin()),
        "messages that nobody has sent");

@@ -1,4 +1,4 @@
-// Heads of messages, optimizer state, and the texts that configure a store.
+// Fuzz targets: the heads of messages, optimizer state, and the texts that configure a store.
 #include <algorithm>
 
 #include <heddle/engine.h>
@@ -126,7 +126,7 @@ bool run_rule(const std::string& text) {
 bool run_address(const std::string& text) {
   try {
     const Address address = parse_address(text);
-    if (address.host.starts_with('[')) return true;  // of two pairs of brackets text() does not restore both
+    if (address.host.starts_with('[')) return true;  // text() restores only one of two pairs of brackets
     const Address again = parse_address(address.text());
     want(again.host == address.host && again.port == address.port, "an address that changes");
     return true;

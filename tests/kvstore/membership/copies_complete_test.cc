@@ -46,7 +46,7 @@ TEST_CASE("scheduler: copies that are complete again are said once, when the las
       world.start_server(0);
       world.pass(200ms);
       if (count == 2) CHECK(world.said() == loss - 1);  // no copy has been reported yet
-      for (int i = 0; i < 6; ++i) world.report();       // until the shard is back on its own server
+      for (int i = 0; i < 6; ++i) world.report();       // goes on until the shard is back on its own server
       CHECK(world.said() == loss);
     }
     const auto found = std::find_if(world.events.begin(), world.events.end(),

@@ -47,7 +47,7 @@ TEST_CASE("a state that cannot be saved is saved later, and what was decided is 
   CHECK(store.take_events().empty());  // logged only once
 
   std::filesystem::rename(away, folder);
-  CHECK(store.term(begun + 2100ms) == 1);  // before the next attempt
+  CHECK(store.term(begun + 2100ms) == 1);  // this is before the next attempt
   CHECK(store.saved() < number);
   CHECK(store.term(begun + 4s) == 1);
   CHECK(store.saved() == newest);

@@ -63,9 +63,9 @@ struct Scheduler {
   std::unique_ptr<StoreLink> link;
   std::unique_ptr<ElectedStateStore> keeper;
   std::unique_ptr<LeadingScheduler> scheduler;
-  bool cut_off = false;                      // cannot reach the store
-  bool hangs = false;                        // the thread that waits for the store's answers is blocked
-  std::optional<SharedStore::Time> stopped;  // set: the clock has stopped at this time
+  bool cut_off = false;                      // whether the scheduler cannot reach the store
+  bool hangs = false;                        // whether the thread that waits for the store is blocked
+  std::optional<SharedStore::Time> stopped;  // if set, the clock has stopped at this time
   SharedStore::Time now(const SharedStore& store) const { return stopped.value_or(store.now); }
 };
 
@@ -189,7 +189,7 @@ class Machine {
     if (wire.at_server == 0) return false;
     Scheduler& one = *schedulers[wire.scheduler];
     if (wire.at_scheduler == 0 || !one.scheduler->core()) {
-      if (!one.scheduler->core()) return close(wire), true;  // as StoreScheduler does
+      if (!one.scheduler->core()) return close(wire), true;  // StoreScheduler does the same
       wire.at_scheduler = ++last_number;
       one.scheduler->core()->connected(wire.at_scheduler);
       if (wire.server) wire.server->member.connected(wire.at_server, store.now);
@@ -208,7 +208,7 @@ class Machine {
     }
     try {
       one.scheduler->core()->received(wire.at_scheduler, message, one.now(store));
-    } catch (const MalformedMessage&) {  // from a process that was declared lost: the connection is closed
+    } catch (const MalformedMessage&) {  // the message is from a process that was declared lost
       close(wire);
     }
     return true;
@@ -334,7 +334,7 @@ class Program {
     REQUIRE(views.version > 0);
     for (std::uint32_t shard = 0; shard < views.shards.size(); ++shard) {
       const ShardView& view = views.shards[shard];
-      CHECK(view.primary == machine_.latest[shard]->incarnation);  // its own server again
+      CHECK(view.primary == machine_.latest[shard]->incarnation);  // the shard has returned to its own server
       CHECK(view.backup != 0);
     }
     for (const ServerProcess* const one : machine_.latest) CHECK(one->member.views() == views);

@@ -127,7 +127,8 @@ TEST_CASE("leadership: what was done without an answer is found out") {
   REQUIRE_FALSE(store.get(leader_key("/c")));
   int asked = 0;
   StoreLink third_unanswered(
-      store, [&] { return ++asked == 3 ? Fate::unanswered : Fate::done; });  // of get, grant, put_if
+      // a campaign calls get, grant and put_if
+      store, [&] { return ++asked == 3 ? Fate::unanswered : Fate::done; });
   Leadership part(third_unanswered, "/c", "b:1", 3s, [&] { return store.now; });
   CHECK_THROWS_AS(part.campaign(), Error);
   CHECK_FALSE(a.part.campaign());
@@ -211,7 +212,7 @@ TEST_CASE("leading scheduler: what tells of a save waits for it, and is forgotte
   CHECK(scheduler.deliver(keeper).empty());
   CHECK(keeper.saves == 1);
   registration(3, Role::worker);
-  CHECK(scheduler.deliver(keeper).empty());  // it has the views, which are not saved yet
+  CHECK(scheduler.deliver(keeper).empty());  // the worker has the views, which are not saved yet
   SUBCASE("it is saved") {
     keeper.done = 1;
     CHECK(scheduler.deliver(keeper).size() == 2);
@@ -224,6 +225,6 @@ TEST_CASE("leading scheduler: what tells of a save waits for it, and is forgotte
     keeper.now = 2;
     scheduler.follow(keeper, now);
     registration(4, Role::worker);
-    CHECK(scheduler.deliver(keeper).size() == 1);  // it does not wait for a save of the former term
+    CHECK(scheduler.deliver(keeper).size() == 1);  // the worker does not wait for a save of the former term
   }
 }

@@ -344,7 +344,7 @@ TEST_CASE("scheduler: who has just handed a shard back keeps all of it until it 
   world.sync();
   world.sync();
   REQUIRE(world.shard(1) == ShardView{5, back.incarnation, world.c->incarnation, false, true});
-  world.kill(back);  // before c's copy of epoch 5 is complete
+  world.kill(back);  // this is before c's copy of epoch 5 is complete
   world.pass(200ms);
   CHECK(world.shard(1).primary == world.c->incarnation);
   CHECK(world.core->stats().lost == 0);

@@ -138,7 +138,8 @@ class Program {
       CHECK(now.learner_copy != now.epoch);
       CHECK(views.version > seen_.version);
       if (now.primary != before.primary) check_successor(static_cast<std::uint32_t>(shard), before, now);
-      // Within one epoch a backup is only removed: its replacement, a learner first, uses up another number.
+      // Within one epoch a backup is only removed, since its replacement, a learner first, uses up another
+      // number.
       if (now.epoch == before.epoch + 1 && now.primary == before.primary && before.backup != 0)
         CHECK(now.backup == 0);
     }

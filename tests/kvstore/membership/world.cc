@@ -176,7 +176,7 @@ bool World::step(Wire& wire, bool from_node) {
     wire.to_scheduler.pop_front();
     try {
       core->received(wire.at_scheduler, message, now);
-    } catch (const MalformedMessage&) {  // from a process that was declared lost: the connection is closed
+    } catch (const MalformedMessage&) {  // the message is from a process that was declared lost
       close(wire);
     }
   } else {

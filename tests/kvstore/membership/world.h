@@ -88,7 +88,7 @@ class World {
   std::unique_ptr<kv_detail::SchedulerCore> core;
   std::vector<std::unique_ptr<Node>> nodes;
   std::deque<Wire> wires;
-  bool up = true;  // the scheduler runs
+  bool up = true;  // whether the scheduler runs
   std::vector<ServerEvent> events;
   // Complete copies: shard, number of the copy, incarnation.
   std::set<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>> reports;

@@ -67,7 +67,7 @@ int run(const std::string& type, int rounds, int die, std::chrono::milliseconds 
     store->push("rounds", one_more);
     if (round == die && rank == 1) {
       store->pull("rounds", done);
-      done.wait();  // else the push of "rounds" might be lost, and the round repeated
+      done.wait();  // a push that were lost would repeat the round
       std::raise(SIGKILL);
     }
     std::this_thread::sleep_for(pause);

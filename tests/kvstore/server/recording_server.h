@@ -96,7 +96,7 @@ class RecordingServer final : kv_detail::Receiver {
   kv_detail::ServerCore core_;
   std::unique_ptr<kv_detail::Transport> transport_;
   std::map<Peer, std::uint32_t> ranks_;
-  std::map<std::pair<Peer, std::uint64_t>, kv_detail::Request> pulls_;  // by peer and request number
+  std::map<std::pair<Peer, std::uint64_t>, kv_detail::Request> pulls_;  // pulls by peer and request number
   std::map<std::pair<Peer, std::uint64_t>, std::string> inits_;  // names of keys, by peer and request number
   std::map<std::uint32_t, std::uint32_t> keys_;                  // keys by the server's number
   std::atomic<bool> stopping_{false};

@@ -244,7 +244,7 @@ TEST_CASE("replica sender: what the backup has not confirmed counts for the memo
   std::uint64_t pushes = 1;
   for (; pushes < 20 && primary.push(0) == Kind::done; ++pushes) continue;
   CHECK(pushes > 5);
-  CHECK(pushes < 12);  // bounded by the memory limit
+  CHECK(pushes < 12);  // the memory limit allows fewer
   primary.answer(ReplicaKind::applied, pushes);
   CHECK(primary.sender.log_bytes() == 0);
   CHECK(primary.used() == before);

@@ -1,6 +1,6 @@
 // A scheduler, servers with backups and workers on a simulated network: processes die, pause, are partitioned
-// and
-// come back. Every acknowledged push counts once, and no two primaries of a shard answer at the same time.
+// and come back. Every acknowledged push counts once, and no two primaries of a shard answer at the same
+// time.
 #include <chrono>
 #include <set>
 #include <string>

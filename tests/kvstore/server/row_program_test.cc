@@ -1,6 +1,5 @@
 // Pushes and pulls of rows, and of the same gradients as whole values, by workers that lose connections, on
-// one
-// thread in an order determined by a seed: both keys have the same values, and every push counts once.
+// one thread in an order determined by a seed: both keys have the same values, and every push counts once.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -97,7 +96,7 @@ class Worker {
     return {value(keys_[0]), value(keys_[1])};
   }
 
-  Floats pushed = Floats(kRows * kWidth);  // sum of its gradients
+  Floats pushed = Floats(kRows * kWidth);  // sum of the worker's gradients
   Link link;
 
  private:
@@ -162,7 +161,7 @@ void run_program(std::uint64_t seed, const std::string& consistency, const std::
   std::mt19937_64 random(seed);
   const auto count = static_cast<std::uint32_t>(1 + random() % 4);
   const int rounds = 1 + static_cast<int>(random() % 6);
-  const auto cuts = random() % 15;  // in 1000 steps
+  const auto cuts = random() % 15;  // number of cuts in 1000 steps
   Host host;
   std::vector<std::unique_ptr<Worker>> workers;
   for (std::uint32_t rank = 0; rank < count; ++rank)

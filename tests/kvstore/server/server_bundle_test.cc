@@ -79,7 +79,7 @@ class Worker {
       key += count;
     }
   }
-  std::vector<Numbers> pulled;  // by round
+  std::vector<Numbers> pulled;  // pulled values by round
   Link link;
 
  private:
@@ -115,7 +115,7 @@ void run_program(std::uint64_t seed, const std::string& consistency, std::int64_
   std::mt19937_64 random(seed);
   const auto workers = 1 + static_cast<std::uint32_t>(random() % 4),
              keys = 2 + static_cast<std::uint32_t>(random() % 6);
-  const auto rounds = 1 + random() % 6, cuts = random() % 40;  // cuts: in 1000 steps
+  const auto rounds = 1 + random() % 6, cuts = random() % 40;  // cuts: their number in 1000 steps
   Host host;
   std::vector<std::unique_ptr<Worker>> all;
   for (std::uint32_t rank = 0; rank < workers; ++rank)
@@ -232,7 +232,7 @@ TEST_CASE("server bundles: what cannot be one is refused") {
   Request good = bundle_of(Kind::push_many, {entry_of(0, 1, 1), entry_of(1, 1, 2)});
   CHECK_THROWS_AS(receive(good, 16), MalformedMessage);
   Request other = good;
-  other.bytes = 16;  // not the sum of the entries
+  other.bytes = 16;  // 16 bytes is not the sum of the entries
   CHECK_THROWS_AS(receive(other, 16), MalformedMessage);
   CHECK_THROWS_AS(receive(bundle_of(Kind::push_many, {}), 0), MalformedMessage);
   const std::vector<BundleEntry> many(kMostBundled + 1, entry_of(0, 1, 0));

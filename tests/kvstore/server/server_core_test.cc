@@ -143,7 +143,7 @@ TEST_CASE("server core: a state that is set twice, since its answer was lost, co
     two.b.ask(push_of(another_core ? 2 : 1), bytes_of(Floats{3, 5}));
     const Bytes after = two.b.ask({.kind = Kind::get_state, .clock = 1}).second;
     CHECK(after != state);
-    if (another_core) {  // also after the state was saved and loaded
+    if (another_core) {  // the core is replaced by one that loads its state
       two.b.die();
       two.a.die();
       two.host.replace_core();

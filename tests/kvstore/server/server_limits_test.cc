@@ -84,7 +84,7 @@ TEST_CASE("server: rounds meet again after a push was refused for memory and the
   CHECK(other.b.ask(push_of(1), bytes_of(Floats{10, 10})).first.kind == Kind::failed);
   CHECK(other.b.ask({.kind = Kind::clear_errors}).first.kind == Kind::done);
   CHECK(other.b.ask(push_of(1), bytes_of(Floats{20, 20})).first.kind == Kind::done);
-  // Its first two pushes are lost.
+  // The first two pushes of this worker are lost.
   CHECK(other.a.ask(push_of(3), bytes_of(Floats{3, 3})).first.kind == Kind::failed);
   CHECK(other.a.ask({.kind = Kind::clear_errors}).first.kind == Kind::done);
   CHECK(other.a.ask(push_of(3), bytes_of(Floats{3, 3})).first.kind == Kind::done);

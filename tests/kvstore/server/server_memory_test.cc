@@ -110,7 +110,7 @@ TEST_CASE("server memory: a push of a later round keeps the room of its state un
   both({.kind = Kind::set_optimizer, .text = "adam lr=0.1"});
   CHECK(is_done(a.ask(push_of(0, 1), kOnes)));
   CHECK(used(host.core) == 2 * kBytes + kAdam);
-  CHECK(is_done(b.ask(push_of(0, 1), kOnes)));  // needs no more room than its value
+  CHECK(is_done(b.ask(push_of(0, 1), kOnes)));  // the push needs no more room than its value
   CHECK(used(host.core) == kBytes + kAdam);
   // A change of the optimizer reserves room again for waiting pushes; a key for which there is none fails.
   CHECK(is_done(a.ask(push_of(0, 2), kOnes)));
@@ -167,7 +167,7 @@ TEST_CASE("server memory: a set_state that does not fit is refused when all piec
   CHECK(is_refused(one.link.ask({.kind = Kind::set_state, .key = 1}, good)));
   CHECK(used(one.host.core) == 2 * kBytes + kAdam);
   CHECK(is_done(link.ask({.kind = Kind::set_state, .key = 0}, good)));
-  // Pieces of an incomplete request count, and are freed with the connection.
+  // Pieces of an incomplete request count for the limit, and are freed with the connection.
   Request first{.kind = Kind::set_state, .number = 100, .bytes = good.size()};
   other.receive(1, {encode(first), Bytes(8)});
   CHECK(other.core.stats(other.now).waiting_bytes == good.size());

@@ -56,7 +56,7 @@ TEST_CASE(
     const FromServer answer = decode_from_server(sent.all[0].second, 0);
     const auto& reply = std::get<Reply>(answer);
     CHECK(reply.kind == Kind::failed);
-    CHECK(reply.clock == 1);  // 1: temporary
+    CHECK(reply.clock == 1);  // 1: the refusal is temporary
     CHECK(reply.text == "the scheduler has not said yet what this server keeps");
   }
 }
@@ -88,7 +88,7 @@ TEST_CASE("server node: in the middle of long work workers hear now and then tha
   Sent sent;
   ServerNode node({}, 42, sent, now);
   node.connected(1, "", now);
-  node.connected(2, "", now);  // sends nothing
+  node.connected(2, "", now);  // a peer that sends nothing
   node.received(1, encode(hello_of(0, 1, "async")), {}, now);
   node.tick(now);
   sent.all.clear();

@@ -101,7 +101,7 @@ void run_program(std::uint64_t seed, const std::string& consistency, std::uint64
   std::mt19937_64 random(seed);
   const int workers = 1 + static_cast<int>(random() % 4), keys = 1 + static_cast<int>(random() % 3),
             rounds = 1 + static_cast<int>(random() % 6);
-  const auto cuts = random() % 40;  // in 1000 steps
+  const auto cuts = random() % 40;  // number of cuts in 1000 steps
   Host host;
   std::vector<std::unique_ptr<Adder>> adders;
   for (int rank = 0; rank < workers; ++rank)

@@ -78,7 +78,7 @@ class Program {
  private:
   struct Worker {
     std::unique_ptr<Link> link;
-    std::map<std::uint64_t, Request> waiting;  // by request number
+    std::map<std::uint64_t, Request> waiting;  // waiting requests by number
     std::vector<std::uint64_t> clocks;
     std::uint64_t incarnation = 0;
     bool in_collective() const {
@@ -262,7 +262,7 @@ void poke(Host& host) {
     }
     host.tick(31s);
     save_state(host.core, [](std::vector<std::byte>, Payload) {});
-  } catch (const MalformedMessage&) {  // a push whose predecessor is missing
+  } catch (const MalformedMessage&) {  // the push before this one is missing
   }
 }
 

@@ -248,7 +248,7 @@ void Cluster::check_answer(const std::string& from, const std::string& to, Peer 
   const FromServer told = decode_from_server(message.head, message.payload.bytes.size());
   if (const auto* reply = std::get_if<Reply>(&told);
       reply && (reply->number == 0 || reply->number == kPingNumber))
-    return;  // not about a key
+    return;  // the message is not about a key
   const auto& worker = workers_[std::stoul(to.substr(1))];
   const int shard = worker ? worker->shard_of(number) : -1;
   if (shard < 0) return;

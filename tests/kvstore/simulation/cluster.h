@@ -62,7 +62,7 @@ class Cluster {
   void cut_off(const std::string& address, const std::string& kinds, Clock::duration time);
   void cut_off_some();
   void kill(const std::string& address);
-  std::vector<std::string> addresses() const;  // of living processes
+  std::vector<std::string> addresses() const;  // addresses of living processes
   bool is_well() const;
   bool all_synced() const;
   void check_answer(const std::string& from, const std::string& to, Peer number, const Message& message);

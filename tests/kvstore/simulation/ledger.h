@@ -27,8 +27,8 @@ class Ledger {
     std::uint32_t key = 0, rank = 0;
     std::uint64_t clock = 0;
     std::uint64_t ahead = 0;  // rounds by which the value may lag behind `clock`, after a restart
-    bool last = false;        // all workers' pushes are acknowledged
-    // By rank: pushes that were acknowledged or seen before the pull was sent.
+    bool last = false;        // whether all workers' pushes are acknowledged
+    // For each rank the pushes that were acknowledged or seen before the pull was sent.
     std::vector<std::uint64_t> least{};
   };
   Pull begin_pull(std::uint32_t key, std::uint32_t rank, std::uint64_t clock, bool last) const;
@@ -51,7 +51,7 @@ class Ledger {
   const Plan& plan_;
   const bool sync_;
   const std::uint64_t slack_;               // the bound of "ssp"
-  std::vector<std::vector<Count>> counts_;  // by key and rank
+  std::vector<std::vector<Count>> counts_;  // counts by key and rank
 };
 
 }  // namespace heddle::kv_detail::sim

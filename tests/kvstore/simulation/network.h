@@ -57,12 +57,12 @@ class Network {
   void run(SimTransport& transport, Process& process, Clock::duration tick);
   void kill(const std::string& address);
   bool is_alive(const std::string& address) const { return hosts_.contains(address); }
-  // The process does nothing for that time.
+  // The process does nothing for this time.
   void pause(const std::string& address, Clock::duration time);
-  // Delays all messages between the two for that time, without closing connections.
+  // Delays all messages between both addresses for that time, without closing connections.
   void separate(const std::string& a, const std::string& b, Clock::duration time);
-  void cut_one();                                        // a random connection
-  void cut(const std::string& a, const std::string& b);  // all connections between the two
+  void cut_one();                                        // cuts a random connection
+  void cut(const std::string& a, const std::string& b);  // cuts all connections between both addresses
 
   void after(Clock::duration time, std::function<void()> what);
   // Handles the next event; false: there is none.
@@ -110,7 +110,7 @@ class Network {
 
   std::map<std::string, Host> hosts_;
   std::vector<std::unique_ptr<SimTransport>> transports_;
-  std::unordered_map<Peer, End> ends_;  // by the peer number that the process at this end uses
+  std::unordered_map<Peer, End> ends_;  // ends by the peer number that the process at the end uses
   std::map<std::pair<std::string, std::string>, Clock::time_point> separate_until_;
   std::priority_queue<Event> events_;
   std::uint64_t last_order_ = 0, lives_ = 0;

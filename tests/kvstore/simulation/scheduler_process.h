@@ -35,7 +35,8 @@ class SchedulerProcess final : public Process {
   void received(Peer peer, std::span<const std::byte> head, std::span<std::byte> payload) override;
 
   const SchedulerCore& core() const { return core_; }
-  // One in so many outboxes that hold a save is cut off: the process dies in it, and on_death is called. 0: none is.
+  // One of so many outboxes that hold a save is cut off: the process dies in the middle of it, and on_death is
+  // called. 0: none is.
   std::uint64_t dies_once_in = 0;
   std::function<void()> on_death{};
   std::function<void(const ServerEvent&)> on_event{};

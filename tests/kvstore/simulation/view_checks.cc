@@ -21,7 +21,8 @@ void ViewChecks::saved(const SchedulerState& state) {
   state_ = state;
 }
 
-// The saved state may be newer: the scheduler saves once, and then sends all decisions since the last save.
+// The saved state may be newer, since the scheduler saves once, and then sends all decisions since the last
+// save.
 void ViewChecks::told(const Views& before, const Views& now) {
   CHECK(now.version > before.version);
   CHECK(now.version <= state_.views.version);

@@ -14,14 +14,14 @@ namespace heddle::kv_detail::sim {
 
 class ViewChecks {
  public:
-  // The scheduler has saved this state. The views of one epoch are always equal.
+  // Called when the scheduler has saved this state. The views of one epoch must always be equal.
   void saved(const SchedulerState& state);
-  // A process that had `before` gets `now`: it must be saved already, and newer.
+  // Called when a process that had `before` gets `now`, which must be saved already, and newer.
   void told(const Views& before, const Views& now);
-  // A server has sent a worker a message about a shard.
+  // Called when a server has sent a worker a message about a shard.
   void answered(const std::string& server, std::uint32_t shard, std::uint64_t epoch);
-  // A server has welcomed a worker with this incarnation of the shard's state. Returns false if it is not the
-  // first one's, so pushes are lost.
+  // Called when a server has welcomed a worker with this incarnation of the shard's state. Returns false if
+  // it is not the first incarnation, so that pushes are lost.
   bool greeted(std::uint32_t shard, std::uint64_t incarnation);
 
   // Whether a former state of the shard is lost.
@@ -37,10 +37,10 @@ class ViewChecks {
   void decided(std::uint32_t shard, const ShardView& view);
 
   SchedulerState state_{};
-  std::map<std::pair<std::uint32_t, std::uint64_t>, ShardView> decided_;  // by shard and epoch
+  std::map<std::pair<std::uint32_t, std::uint64_t>, ShardView> decided_;  // views by shard and epoch
   std::set<std::uint32_t> begun_anew_;
-  std::map<std::uint32_t, Answer> last_;                 // by shard
-  std::map<std::uint32_t, std::uint64_t> incarnations_;  // by shard
+  std::map<std::uint32_t, Answer> last_;                 // the last answer about each shard
+  std::map<std::uint32_t, std::uint64_t> incarnations_;  // incarnations by shard
 };
 
 }  // namespace heddle::kv_detail::sim

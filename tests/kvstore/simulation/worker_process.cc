@@ -98,7 +98,7 @@ void WorkerProcess::init(std::size_t group, std::uint32_t key) {
       });
 }
 
-// After a restart a server may lack the latest push of some keys of a list: these are pushed first.
+// After a restart a server may lack the latest push of some keys of a list. These are pushed first.
 void WorkerProcess::next_round(std::size_t group) {
   const Keys& keys = plan_.groups[group];
   std::uint64_t clock = ~std::uint64_t{0};

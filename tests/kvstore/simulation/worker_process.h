@@ -1,5 +1,5 @@
 // A worker as a process on a simulated network: in each of `rounds` rounds it pushes to its keys (values,
-// lists and rows), and pulls them at once. The ledger checks what it gets.
+// lists and rows), and pulls them at once. The ledger checks the values that it pulls.
 #pragma once
 
 #include <cstdint>
@@ -30,11 +30,11 @@ class WorkerProcess final : public Process {
   std::span<std::byte> memory_for(Peer, std::span<const std::byte>, std::size_t) override { return {}; }
   void received(Peer peer, std::span<const std::byte> head, std::span<std::byte> payload) override;
 
-  bool is_over() const;  // all pushes are acknowledged
+  bool is_over() const;  // whether all pushes are acknowledged
   void pull_all();       // pulls all keys once more, after the pushes of all workers
   bool has_pulled_all() const { return last_pulls_ == plan_.groups.size(); }
-  bool has_lost() const { return lost_; }       // a server's state was lost
-  bool is_at_work() const { return working_; }  // all keys are initialised
+  bool has_lost() const { return lost_; }       // whether a server's state was lost
+  bool is_at_work() const { return working_; }  // whether all keys are initialised
   std::string state() const;                    // for the message of a timeout
   // The shard of the connection; -1: none.
   int shard_of(Peer peer) const;
@@ -97,11 +97,11 @@ class WorkerProcess final : public Process {
   ViewChecks& checks_;
   Member member_;
   Views seen_{};
-  std::vector<Link> links_;  // by shard
+  std::vector<Link> links_;  // connections by shard
   std::vector<Key> keys_;
   std::vector<Group> groups_;
   std::vector<std::pair<Clock::time_point, std::size_t>> pauses_;  // groups that wait until these times
-  std::uint32_t optimizers_ = 0;                                   // shards that have the optimizer
+  std::uint32_t optimizers_ = 0;                                   // number of shards that have the optimizer
   std::size_t inits_ = 0, last_pulls_ = 0;
   bool lost_ = false, working_ = false, pulls_all_ = false;
 };

@@ -192,7 +192,7 @@ class Servers {
   std::int32_t initialised_ = 0;
   std::vector<std::unique_ptr<Host>> hosts_;
   std::vector<std::unique_ptr<Snapshots>> snapshots_;
-  std::vector<std::unique_ptr<Link>> links_;  // by server and rank
+  std::vector<std::unique_ptr<Link>> links_;  // connections by server and rank
   std::map<std::pair<std::string, int>, std::uint32_t> numbers_;
   std::map<std::tuple<std::string, int, std::uint32_t>, std::uint64_t> clocks_;
 };
@@ -273,7 +273,7 @@ TEST_CASE("reshard: state of rows and pushes of rows that wait go on, on any num
       both(value, 1, some_rows()), both(value, 1, {value.rows - 1});  // wait for worker 0's pushes
       both(value, 0, some_rows());
       REQUIRE(servers.pull(value) == kept.pull(value));
-      if (step == 3) {  // changes to state of the whole value, with counts of rows
+      if (step == 3) {  // from here on the state is of the whole value, and counts are of rows
         for (Servers* one : {&servers, &kept}) one->push(value, 0, 1);
         both(value, 1, {}), both(value, 0, {1});
         REQUIRE(servers.pull(value) == kept.pull(value));

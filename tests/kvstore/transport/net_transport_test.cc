@@ -152,7 +152,8 @@ TEST_CASE("keys are rotated without a restart: who is taken off the list is put 
   const std::string both = read_file(server_keys.key.allowed_file);
   Pair pair(server_keys.options(), client_keys.options());
   write_file(server_keys.key.allowed_file, "a line that is wrong\n");  // an invalid file is ignored
-  const auto looked = std::chrono::steady_clock::now() + 1200ms;       // until the keys are read again
+  // a time at which the keys have been read again
+  const auto looked = std::chrono::steady_clock::now() + 1200ms;
   pair.pump_until([&] { return std::chrono::steady_clock::now() > looked; });
   CHECK(pair.server.recorder.count(Seen::What::disconnected) == 0);
   write_file(server_keys.key.allowed_file, server_keys.key.line + "\n");
@@ -285,7 +286,7 @@ TEST_CASE("a broken message of a peer that has been let in ends its connection a
     shutdown(socket.fd(), SHUT_WR);
     pair.pump_until([&] { return pair.server.recorder.count(Seen::What::disconnected) > before; });
     CHECK(holds(pair.server.recorder.disconnected().back().text, why));
-    // the message before the broken one
+    // The valid message that was sent before the broken one has been received.
     CHECK(pair.server.recorder.count(Seen::What::received) == ++messages);
     pair.client->send(pair.at_client, message_from("still here"));
     ++messages;
@@ -306,7 +307,7 @@ TEST_CASE("a process of this host that goes while it is let in was not refused")
   { const auto socket = local_connection(address); }
   for (int i = 0; i < 50; ++i) server->poll(1ms);
   const RefusedConnections& refused_connections = server->refused_connections();
-  CHECK(refused_connections.refused == 1);  // a connection that sends nothing counts
+  CHECK(refused_connections.refused == 1);  // a connection that has sent nothing counts too
   CHECK(holds(refused_connections.last, "the other side has closed the connection"));
 }
 
@@ -349,7 +350,7 @@ TEST_CASE("net: without descriptors new connections are refused, said once, and 
     {
       NoDescriptors none;
       for (std::uint64_t refused = 1; refused <= 3; ++refused) {
-        if (refused == 1) none.free_one();  // for the refused connection
+        if (refused == 1) none.free_one();  // a descriptor for the refused connection
         const auto stranger = local_connection(pair.address);
         pair.pump_until([&] { return pair.server->refused_connections().refused == refused; });
         const auto event = log.look(*pair.server.transport, now += 1s);
@@ -389,7 +390,7 @@ TEST_CASE("net: messages that are a lot of work do not keep a poll beyond their 
     for (int i = 0; i < 5; ++i) pair.client->poll(0us);
     pair.server->poll(0us);
     CHECK(count > 0);
-    CHECK(count < 4 * ((8 << 10) / head.size()));  // at most three pieces, though more have arrived
+    CHECK(count < 4 * ((8 << 10) / head.size()));  // one call handles at most three pieces
   }
 }
 

@@ -22,7 +22,7 @@ inline std::string text_from(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Bytes that differ between messages and within each.
+// The bytes of a message: other bytes for each seed, and at each place.
 inline std::string pattern(std::size_t bytes, unsigned seed) {
   std::string text(bytes, '\0');
   std::uint32_t state = seed * 2654435761u + 1;

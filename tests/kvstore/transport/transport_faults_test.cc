@@ -28,7 +28,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Enough for a peer that responds at once.
+// A time in which a peer that responds at once has responded.
 constexpr std::chrono::milliseconds kSoon = 1000ms;
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }

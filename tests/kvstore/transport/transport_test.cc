@@ -143,7 +143,7 @@ TEST_CASE("a message of a large priority overtakes those that wait behind a full
     Pair pair(options);
     const std::string large = pattern(1 << 20, 1);
     for (std::size_t i = 0; i < kMessages; ++i) pair.client->send(pair.at_client, message_from("low", large));
-    pump({&pair.client}, [&, last = std::size_t{0}]() mutable {  // until the connection is full
+    pump({&pair.client}, [&, last = std::size_t{0}]() mutable {  // sends until the connection is full
       const std::size_t before = std::exchange(last, pair.client->queued(pair.at_client));
       return before == last && last < kMessages << 20;
     });

@@ -82,7 +82,7 @@ TEST_CASE("a gradient is computed in memory that was lent for it, if that is fre
   lend_gradient_memory(w, memory);
   backward(sum(matmul(x, w)));
   CHECK(grad(w).storage() == memory.storage());
-  backward(sum(matmul(x, w)) * 2);  // is added to the lent memory
+  backward(sum(matmul(x, w)) * 2);  // the gradient is added to the lent memory
   CHECK(grad(w).storage() == memory.storage());
   CHECK(memory.to_vector<double>() == std::vector<double>{3, 3, 3, 3});
 
@@ -398,7 +398,7 @@ TEST_CASE("the gradients of many parts of one array share its memory") {
   constexpr std::int64_t kParts = 100, kWidth = 40000;
   NDArray x = ones({kParts, kWidth}), total = zeros({1, kWidth});
   set_requires_grad(x);
-  const NDArray doubled = x * 2;  // not a leaf
+  const NDArray doubled = x * 2;  // an array that is not a leaf
   for (std::int64_t i = 0; i < kParts; ++i) {
     const NDArray taken = take(doubled, array<std::int64_t>({i}));
     total = total + slice(x, 0, {i, i + 1}) + slice(doubled, 0, {i, i + 1}) * taken;
@@ -486,7 +486,7 @@ TEST_CASE("a launch of a graph changes the arrays that its ops write") {
   const Graph graph = current_engine().capture([&] { y.fill(7); });
   graph.launch();
   const NDArray before = sum(x * y);
-  backward(before);  // uses the values after the launch, which was pushed before
+  backward(before);  // the launch was pushed before, and has set y
   CHECK(grad(x).to_vector<double>() == std::vector<double>{7, 7});
   const NDArray loss = sum(x * y);
   graph.launch();

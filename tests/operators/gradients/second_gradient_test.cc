@@ -157,7 +157,7 @@ TEST_CASE("grad() of arrays that were computed, of unused ones, and of several o
   CHECK_THROWS_WITH_AS(grad({y}, {x}, {.seeds = {y, y}}), "grad: 2 seeds for 1 outputs", InvalidArgument);
   CHECK_THROWS_AS(grad({}, {x}), InvalidArgument);
   CHECK_FALSE(grad(x).defined());
-  CHECK(value(grad({y}, {x})[0]) == 108);  // frees the tape
+  CHECK(value(grad({y}, {x})[0]) == 108);  // grad() frees the tape
   CHECK_THROWS_WITH_AS(grad({y}, {x}), doctest::Contains("was freed by an earlier backward()"), Error);
 }
 

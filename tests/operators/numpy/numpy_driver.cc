@@ -1,5 +1,5 @@
 // numpy_driver --expressions: prints the NumPy expressions of operators, "name\tdtype of the
-// result\tlow\thigh\texpression" a line.
+// result\tlow\thigh\texpression", one per line.
 // numpy_driver CASES: runs one operator a line, "name out=FILE in=FILE[:VIEW] ... key=value ...", and writes
 // its result. Prints "ok" or "error: MESSAGE" a line. VIEW, names of views joined by "+", makes an input
 // strided.

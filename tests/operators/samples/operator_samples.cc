@@ -351,8 +351,8 @@ void add_in_place(std::vector<Sample>& to) {
              {"fill_", {x, 3}, {}, changing([](NDArray& a, In) { a.fill(3); })}});
 }
 
-// Adds samples for the operators without one that take a single array: only the macros that define them could
-// be wrong.
+// Adds a sample for each operator on a single array that has none yet. Only the macro that defines such an
+// operator could be wrong.
 void add_missing(std::vector<Sample>& to) {
   std::set<std::string> named;
   for (const Sample& sample : to) named.insert(sample.name);

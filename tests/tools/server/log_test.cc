@@ -140,7 +140,7 @@ TEST_CASE("log: a pipe that nobody reads holds up nobody, and the lines that it 
       got += static_cast<std::size_t>(now);
     return all.substr(0, got);
   };
-  // More than a pipe buffers, so that writes end within lines.
+  // The value is longer than what a pipe buffers, so that writes end within lines.
   const std::string value(kMostOfValue, 'x');
   const ServerEvent event{
       Level::info, "long", {{"a", value}, {"b", value}, {"c", value}, {"d", value}, {"e", value}}};

@@ -425,7 +425,7 @@ TEST_CASE("pages: they are served at IPv6 addresses and at all of the host, too"
   std::unique_ptr<Pages> six;
   try {
     six = std::make_unique<Pages>("[::1]:0", handlers);
-  } catch (const std::runtime_error& error) {  // on a host without IPv6
+  } catch (const std::runtime_error& error) {  // the host has no IPv6
     CHECK(std::string(error.what()).find("ddress") != std::string::npos);
     return;
   }

@@ -126,7 +126,8 @@ class Job {
   }
 
  private:
-  // Does not wait for processes that have left a rank's group and keep its output open.
+  // Whether the job is over. Does not wait for processes that have left a rank's group and keep its output
+  // open.
   bool over() {
     bool silent = true;
     for (const auto& rank : ranks_) {
@@ -199,7 +200,8 @@ class Job {
     for (const auto& rank : ranks_) look_after(*rank);
   }
 
-  // Kills the rest of an ended rank's process group, before reaping the rank: which keeps the id reserved.
+  // Kills the rest of an ended rank's process group before the rank is reaped, since until then the group's
+  // id is reserved.
   void look_after(Rank& rank) {
     if (!rank.is_running()) return;
     siginfo_t info{};
@@ -350,8 +352,8 @@ class Job {
   std::vector<std::unique_ptr<Rank>> ranks_;
   const Rank* first_failed_ = nullptr;
   int restarts_ = 0;
-  bool ending_ = false;       // processes that end now were told to end
-  bool servers_end_ = false;  // the servers and the scheduler were told to end
+  bool ending_ = false;       // true: processes that end now were told to end
+  bool servers_end_ = false;  // whether the servers and the scheduler were told to end
   int signal_ = 0;            // the signal that the launcher has received
   std::optional<Clock::time_point> kill_at_, all_ended_;
 };

@@ -13,11 +13,11 @@ namespace heddle::tool {
 
 struct JobOptions {
   bool prefix = true;
-  std::string output;  // directory of output files, one a process; empty: stdout and stderr
+  std::string output;  // directory of output files, one per process; empty: stdout and stderr
   std::chrono::milliseconds grace{5000};  // time from SIGTERM to SIGKILL
   int restarts = 0;                       // the most restarts of failed ranks, in total
-  bool copies = false;                    // servers have backups: one that dies is restarted
-  int server_restarts = 10;               // the most restarts a minute, of each server and of the scheduler
+  bool copies = false;                    // whether servers have backups: then one that dies is restarted
+  int server_restarts = 10;               // most restarts per minute, of each server and of the scheduler
 };
 
 // The command for one rank: its program on this host, or the ssh that runs it on another one.
@@ -25,7 +25,7 @@ struct RankProgram {
   RankPlan plan;
   std::vector<std::string> words;
   Environment environment;
-  std::vector<int> cores;  // the cores it is bound to; empty: all
+  std::vector<int> cores;  // the cores that the rank may use; empty: all
 };
 
 // Returns the command for a rank. `restart`: number of the job's restarts, this one included; 0: first start.

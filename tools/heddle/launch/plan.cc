@@ -106,7 +106,7 @@ std::string remote_script(const RankPlan& rank, const std::string& directory, co
             "export HEDDLE_WORKERS=${HEDDLE_WORKERS:-$n} OMP_NUM_THREADS=${OMP_NUM_THREADS:-$n}\n";
   std::string command;
   for (const std::string& word : program) command += shell_word(word) + " ";
-  // setsid gives the program its own process group, but not at once: a signal that cannot be sent to the
+  // setsid gives the program its own process group, but not at once. A signal that cannot be sent to the
   // group is sent to the process. If the launcher dies, only the end of the connection ends a program on
   // another host.
   script +=

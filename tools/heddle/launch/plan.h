@@ -22,7 +22,7 @@ struct RankPlan {
   int rank = 0;
   std::string host{};  // empty: this host
   int local_rank = 0, local_size = 1;
-  ProcessKind kind = ProcessKind::rank;  // of a server, `rank` is its number in the job's stores
+  ProcessKind kind = ProcessKind::rank;  // the role; of a server, `rank` is its number in the job's stores
 };
 
 // The ranks in order, host after host. `ranks` 0: as many as there are slots. Throws std::runtime_error.

@@ -107,7 +107,7 @@ Process start(const std::vector<std::string>& program, const Environment& more, 
     stay_on(cores);
     become(program, more);
   }
-  ::setpgid(child, child);  // also in the child: whichever runs first
+  ::setpgid(child, child);  // done in the child as well, since either may run first
   for (const Descriptor* end : {&out.read, &error.read}) ::fcntl(end->get(), F_SETFL, O_NONBLOCK);
   return {child, std::move(out.read), std::move(error.read), std::move(in.write)};
 }

@@ -47,7 +47,7 @@ Process start(const std::vector<std::string>& program, const Environment& more, 
 class Guard {
  public:
   explicit Guard(const std::string& directory);
-  ~Guard();  // ends the helper: this process ends regularly
+  ~Guard();  // ends the helper, since this process ends regularly
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
   void watch(pid_t group) { tell(group); }

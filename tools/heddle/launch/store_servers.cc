@@ -43,8 +43,8 @@ bool is_loopback(const Host& host) { return host.name.empty() || host.name.start
 // The host without the user: USER@HOST.
 std::string address_of(const std::string& host) { return host.substr(host.find('@') + 1); }
 
-// Defaults of a job's servers and scheduler, unless variables set something else. HEDDLE_TRACE is for ranks:
-// a server would overwrite the file of rank 0.
+// Defaults of a job's servers and scheduler, unless variables set something else. HEDDLE_TRACE is for ranks,
+// since a server would overwrite the file of rank 0.
 Environment usual_settings(ProcessKind kind) {
   const std::string prefix = kind == ProcessKind::scheduler ? "HEDDLE_SCHEDULER_" : "HEDDLE_SERVER_";
   Environment result{{"HEDDLE_TRACE", ""}};

@@ -121,7 +121,7 @@ struct Connection {
   Clock::time_point since, deadline;
   std::string request{}, answer{};
   std::size_t sent = 0;
-  bool ends = false;  // the answer is sent; closing with unread input would discard it
+  bool ends = false;  // whether the answer is sent; unread input is read before the close
 
   short events() const { return !answer.empty() && !ends ? POLLOUT : POLLIN; }
 };

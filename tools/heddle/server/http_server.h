@@ -11,7 +11,7 @@ struct PageHandlers {
   // Returns the text of /metrics. All handlers run on the pages' thread; an exception gives status 500.
   std::function<std::string()> metrics;
   // Whether the server accepts workers: /healthz says 200 "ok", else 503 "draining". /livez says 200 in both
-  // cases, once this function has returned: a draining server is healthy and must not be restarted.
+  // cases, once this function has returned, since a draining server is healthy and must not be restarted.
   std::function<bool()> ready;
   // Why a rolling update has to wait before other servers: /readyz says 503 and this; empty: 200 "ok".
   // Null: as /healthz.

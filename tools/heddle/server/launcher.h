@@ -9,7 +9,7 @@
 
 namespace heddle::tool {
 
-using Lookup = std::function<std::string(const char* variable)>;  // returns "" if it is not set
+using Lookup = std::function<std::string(const char* variable)>;  // "" for a variable that is not set
 
 // DMLC_ROLE: "scheduler", "server" or "worker"; empty: not set. Throws std::runtime_error for anything else.
 std::string launcher_role(const Lookup& lookup);

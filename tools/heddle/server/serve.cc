@@ -101,7 +101,7 @@ class Service {
 }  // namespace
 
 int serve(const ServerSettings& settings) {
-  block_server_signals();  // before any thread is started
+  block_server_signals();  // here, before any thread is started
   Log log(settings.log);
   const LibraryLog library(log);
   // The limit does not include the allocator's cache: keep it small.

@@ -83,7 +83,7 @@ class SchedulerService {
 }  // namespace
 
 int serve_scheduler(const ServerSettings& settings) {
-  block_server_signals();  // before any thread is started
+  block_server_signals();  // here, before any thread is started
   Log log(settings.log);
   const LibraryLog library(log);
   try {

@@ -390,7 +390,7 @@ void leave_to_scheduler(FoundSettings& found) {
   if (value(found, "servers").origin == "default") server.servers = 0;
 }
 
-// HEDDLE_STORE_ETCD is for all processes of a job: a setting of this process takes precedence.
+// HEDDLE_STORE_ETCD is for all processes of a job. A setting of this process takes precedence.
 void prefer_to_etcd(FoundSettings& found, EtcdOptions& etcd, const char* other) {
   const auto told = std::find_if(found.values.begin(), found.values.end(),
                                  [](const SettingValue& one) { return one.name == "etcd"; });

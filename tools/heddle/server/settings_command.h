@@ -21,7 +21,7 @@ class SettingsCommand {
   SettingsCommand(const SettingsCommand&) = delete;
   SettingsCommand& operator=(const SettingsCommand&) = delete;
 
-  void add_options(command_line::Command& command);  // this object must outlive parsing
+  void add_options(command_line::Command& command);  // adds the options; this object must outlive parsing
   bool any_given() const;                            // whether any of the options was given
   // Prints the settings (--check-config) or problems, or calls `act`. Exit status: 2 for problems.
   int run(const std::function<int(const ServerSettings&)>& act) const;
@@ -35,7 +35,7 @@ class SettingsCommand {
   LauncherSettings (*launcher_)(const Lookup& lookup);
   std::string config_;
   bool check_ = false;
-  std::map<std::string, std::string> values_;  // by the setting's name
+  std::map<std::string, std::string> values_;  // values by the setting's name
   std::vector<std::pair<std::string, command_line::Option>> flags_;
 };
 

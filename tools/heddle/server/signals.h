@@ -25,7 +25,7 @@ class SignalThread {
  private:
   void run(const std::function<void(int)>& handle) const;
 
-  int end_;  // an eventfd
+  int end_;  // an eventfd that ends the thread
   std::thread thread_;
 };
 

@@ -1,10 +1,11 @@
-// Networks of the Horovod paper (Sergeev and Del Balso, arXiv:1802.05799), from their published shapes: VGG-16 (Simonyan and
-// Zisserman, arXiv:1409.1556), ResNet-101 (He et al., arXiv:1512.03385), Inception V3 (Szegedy et al., arXiv:1512.00567).
+// Networks of the Horovod paper (Sergeev and Del Balso, arXiv:1802.05799), from their published shapes: VGG-16
+// (Simonyan and Zisserman, arXiv:1409.1556), ResNet-101 (He et al., arXiv:1512.03385), Inception V3 (Szegedy et al.,
+// arXiv:1512.00567).
 //
-// Compute times are those of one NVIDIA P100 with 64 images a step, synthetic data, May 2017, which
-// tensorflow.org published as "Benchmarks: training with NVIDIA DGX-1": Inception V3 142 images/s, VGG-16
-// 154, ResNet-50 219, ResNet-152 91.8. ResNet-101 was not measured there: its time is interpolated between
-// ResNet-50 and -152 by operations: (7.8 - 4.1) / (11.5 - 4.1).
+// Compute times are those of one NVIDIA P100 with 64 images per step, synthetic data, May 2017, which tensorflow.org
+// published as "Benchmarks: training with NVIDIA DGX-1": Inception V3 142 images/s, VGG-16 154, ResNet-50 219,
+// ResNet-152 91.8. ResNet-101 was not measured there: its time is interpolated between ResNet-50 and -152 by
+// operations: (7.8 - 4.1) / (11.5 - 4.1).
 #include <algorithm>
 #include <stdexcept>
 
@@ -33,7 +34,7 @@ class Network {
     const double weights = static_cast<double>(in) * out;
     layers.push_back({weights + out, weights});
   }
-  std::vector<Layer> layers;  // from the input to the output
+  std::vector<Layer> layers;  // layers from the input to the output
 };
 
 Network vgg16() {

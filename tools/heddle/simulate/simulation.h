@@ -22,7 +22,7 @@ Scheme scheme_of(const std::string& name);
 struct SimulatedCluster {
   NetworkCost network;
   double bucket = 1 << 20;  // bytes of a bucket; for all_reduce only
-  int servers = 0;          // number of servers; 0: one a host
+  int servers = 0;          // number of servers; 0: one per host
 };
 
 struct Outcome {

@@ -93,7 +93,7 @@ Step step_at(const std::vector<Reduction>& all, std::size_t first, std::size_t c
 }
 
 Step median_step(const std::vector<Reduction>& all, std::size_t period) {
-  // The step in the middle of the trace is the pattern: the beginning and the end may not be training.
+  // The step in the middle of the trace is the pattern, since the beginning and the end may not be training.
   const std::size_t phase = first_of_a_step(all, period);
   const std::size_t middle = (all.size() / 2 - std::min(all.size() / 2, phase)) / period * period + phase;
   const std::size_t pattern = middle + period <= all.size() ? middle : phase;

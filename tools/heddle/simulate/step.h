@@ -18,11 +18,11 @@ struct Step {
   double compute = 0;               // seconds until the end of the backward pass
   double after = 0;                 // seconds from the last reduced gradient to the end of the step
   double images = 0;                // images of a rank in a step; 0: not known
-  std::vector<Gradient> gradients;  // in the order of `ready`
+  std::vector<Gradient> gradients;  // gradients in the order of `ready`
 };
 
-// A model by name, with 64 images a step: inception3, resnet101 or vgg16. images_per_second: on one rank; 0:
-// the published figure. Throws std::runtime_error for another name.
+// A model by name, with 64 images per step: inception3, resnet101 or vgg16. images_per_second: on one rank;
+// 0: the published figure. Throws std::runtime_error for another name.
 Step step_of_model(const std::string& name, double images_per_second);
 
 // The median step of a trace of one rank. A step ends with its last all_reduce; a gradient is ready when its

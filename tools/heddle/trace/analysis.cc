@@ -153,8 +153,8 @@ class LongestChain {
   void add(const BlockedPush& push);
 
   const Trace& trace_;
-  std::vector<double> length_;         // by slice: length of the longest chain that ends with it
-  std::vector<std::uint32_t> before_;  // by slice: its predecessor in that chain
+  std::vector<double> length_;         // for each slice the length of the longest chain that ends with it
+  std::vector<std::uint32_t> before_;  // for each slice its predecessor in that chain
   std::size_t next_blocked_ = 0;
 };
 

@@ -22,7 +22,7 @@ struct NameUse {
   double total = 0;  // nanoseconds
   std::int64_t longest = 0;
   std::uint32_t first = kNobody;  // index into Trace::slices of the op that started first
-  bool costly_first = false;      // the first op took far longer than the later ones
+  bool costly_first = false;      // whether the first op took far longer than the later ones
 };
 
 // Time between two ops in which a lane ran none.
@@ -49,9 +49,9 @@ struct Analysis {
   double first_calls = 0;       // sum of the excess times of costly first ops (NameUse::costly_first)
   std::int64_t nobody = 0;      // nanoseconds in which no op ran on any lane
   std::vector<LaneUse> lanes;   // the lanes that ran ops or waited, in the order of Trace::lanes
-  std::vector<NameUse> names;   // by name, the most time first
-  std::vector<NameUse> lines;   // by name and line of the push, the most time first
-  std::vector<Gap> gaps;        // the longest first, at most as many as requested
+  std::vector<NameUse> names;   // use of each name, the most time first
+  std::vector<NameUse> lines;   // use of each name and line of the push, the most time first
+  std::vector<Gap> gaps;        // the longest gaps first, at most as many as requested
   std::uint64_t gap_count = 0;  // number of all gaps
   CriticalPath path;
   std::vector<CommunicationUse> communication;  // processes with communication, in order

@@ -45,7 +45,7 @@ class Page {
   std::string out_;
 };
 
-// Asynchronous ops occupy no thread: they get a lane for each engine, behind their process's threads.
+// Asynchronous ops occupy no thread. They get a lane for each engine, behind their process's threads.
 void Page::name_lanes() {
   for (const Slice& slice : trace_.slices) {
     if (slice.kind == SliceKind::async) async_lanes_[{slice.process, slice.engine}] = 0;
@@ -87,7 +87,7 @@ void Page::place_slices() {
     const auto row = std::find_if(free_from.begin(), free_from.end(),
                                   [&](std::int64_t time) { return time <= slice.start; });
     place.row = static_cast<std::uint32_t>(row - free_from.begin());
-    // At most 100 rows: further overlapping slices are drawn over each other.
+    // A lane has at most 100 rows: further overlapping slices are drawn over each other.
     place.row = std::min(place.row, 99u);
     if (place.row == free_from.size()) free_from.push_back(0);
     free_from[place.row] = slice.end();

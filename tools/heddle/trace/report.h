@@ -10,7 +10,7 @@ namespace heddle::tool {
 
 struct TextOptions {
   std::size_t top = 10;  // the most lines of each list
-  bool path = false;     // lists each op of the critical path
+  bool path = false;     // whether to list each op of the critical path
 };
 
 // A report for people.

@@ -80,7 +80,8 @@ void Builder::link() {
   const auto ops_end = std::stable_partition(trace_.slices.begin(), trace_.slices.end(),
                                              [](const Slice& slice) { return slice.is_op(); });
   trace_.ops = static_cast<std::size_t>(ops_end - trace_.slices.begin());
-  // A graph's launch is an asynchronous op with the number of its first op. Other ops wait for the launch: it comes first.
+  // A graph's launch is an asynchronous op with the number of its first op. The launch comes first, since other ops
+  // wait for it.
   const auto order = [](const Slice& slice) {
     return std::tuple_cat(op_key(slice), std::tuple(slice.kind != SliceKind::async));
   };

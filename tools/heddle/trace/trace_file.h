@@ -51,7 +51,8 @@ struct BlockedPush {
 };
 
 struct Trace {
-  std::vector<Slice> slices;  // ops and asynchronous ops by engine and sequence, then the rest
+  std::vector<Slice> slices;  // first the ops and asynchronous ops, sorted by engine and sequence, then all
+                              // others
   std::size_t ops = 0;        // number of ops and asynchronous ops in `slices`
   std::vector<Lane> lanes;    // sorted by process and thread
   std::vector<std::string> strings;
@@ -59,8 +60,8 @@ struct Trace {
   std::vector<BlockedPush> blocked;      // sorted by `to`
   std::uint64_t dropped = 0;             // records lost during recording
   std::uint64_t ignored = 0;             // dependencies without a target, or to an earlier op
-  bool cut_off = false;  // the file is incomplete: the process was killed, or is still running
-  bool ranks = false;    // made of several files: processes are ranks
+  bool cut_off = false;                  // whether the file ends early: the process was killed, or still runs
+  bool ranks = false;                    // true: made of several files, so processes are ranks
 };
 
 // Several files are traces of the ranks of one job, and are shifted to one clock. If no file has a rank, they

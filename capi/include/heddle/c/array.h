@@ -24,7 +24,7 @@ typedef struct heddle_array heddle_array;
 #define HEDDLE_U32 ((int32_t)11)
 #define HEDDLE_U64 ((int32_t)12)
 
-#define HEDDLE_CPU ((int32_t)0)         // cpu(0), cpu(1) ... are separate devices on one memory
+#define HEDDLE_CPU ((int32_t)0)         // cpu(0), cpu(1) ... are separate devices in the same memory
 #define HEDDLE_CUDA ((int32_t)1)        // a GPU
 #define HEDDLE_CPU_PINNED ((int32_t)2)  // page-locked memory of the CPU
 
@@ -81,12 +81,12 @@ typedef struct heddle_array_info {
   int32_t dtype;
   int32_t ndim;
   int64_t shape[HEDDLE_MAX_DIMS];
-  int64_t strides[HEDDLE_MAX_DIMS];  // in elements
-  int64_t offset;                    // of the first element in the storage, in elements
-  int64_t size;                      // elements
+  int64_t strides[HEDDLE_MAX_DIMS];  // strides in elements
+  int64_t offset;                    // position of the first element in the storage, in elements
+  int64_t size;                      // number of elements
   heddle_device device;
   int32_t contiguous;  // 1: row-major without gaps
-  int32_t item_size;   // bytes an element
+  int32_t item_size;   // bytes per element
 } heddle_array_info;
 
 HEDDLE_API heddle_status heddle_array_describe(const heddle_array* array, heddle_array_info* info,

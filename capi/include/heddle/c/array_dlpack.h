@@ -10,7 +10,7 @@ extern "C" {
 #endif
 
 // Lends the array's memory until the receiver calls the deleter, on any thread. Blocks until all ops pushed
-// so far that read or mutate the array have ended. copy: 1: the receiver gets a copy.
+// so far that read or mutate the array have ended. `copy` 1: the receiver gets a copy.
 HEDDLE_API heddle_status heddle_array_to_dlpack(const heddle_array* array, int32_t copy,
                                                 heddle_dl_managed_tensor_versioned** tensor,
                                                 heddle_error** error);
@@ -21,7 +21,7 @@ HEDDLE_API heddle_status heddle_array_to_dlpack_unversioned(const heddle_array* 
 
 // An array of this engine (null: the default engine) on memory that another library lends. If the call
 // succeeds it owns the tensor: the deleter is called when the last handle, view and op that use the memory
-// are gone. copy: 1: the deleter is called after the copy, and read-only memory is accepted. Does not block.
+// are gone. `copy` 1: the deleter is called after the copy, and read-only memory is accepted. Does not block.
 HEDDLE_API heddle_status heddle_array_from_dlpack(heddle_engine* engine,
                                                   heddle_dl_managed_tensor_versioned* tensor, int32_t copy,
                                                   heddle_array** array, heddle_error** error);

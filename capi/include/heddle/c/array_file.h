@@ -23,8 +23,8 @@ HEDDLE_API heddle_status heddle_npy_map(const char* path, const heddle_array_opt
 HEDDLE_API heddle_status heddle_csv_load(const char* path, char delimiter, int32_t skip_lines,
                                          const heddle_array_options* options, heddle_array** array,
                                          heddle_error** error);
-// Writes an array of one axis, a value a line, or of two, with as many digits as needed to read the same
-// numbers. `header`, the first line, may be null. Blocks.
+// Writes an array of one axis, one value per line, or of two axes, with as many digits as needed to read the
+// same numbers. `header`, the first line, may be null. Blocks.
 HEDDLE_API heddle_status heddle_csv_save(const char* path, const heddle_array* array, char delimiter,
                                          const char* header, heddle_error** error);
 
@@ -52,7 +52,7 @@ HEDDLE_API heddle_status heddle_archive_get(const heddle_archive* archive, const
 HEDDLE_API heddle_status heddle_archive_text(const heddle_archive* archive, const char* name,
                                              const char** text, heddle_error** error);
 
-// Blocks. checksums: 1: the file has a CRC-32 of each array, which loading checks; 0: none.
+// Blocks. `checksums` 1: the file has a CRC-32 of each array, which loading checks; 0: none.
 HEDDLE_API heddle_status heddle_archive_save(const heddle_archive* archive, const char* path,
                                              int32_t checksums, heddle_error** error);
 HEDDLE_API heddle_status heddle_archive_load(const char* path, const heddle_array_options* options,
@@ -62,7 +62,7 @@ HEDDLE_API heddle_status heddle_archive_load(const char* path, const heddle_arra
 HEDDLE_API heddle_status heddle_archive_map(const char* path, const heddle_array_options* options,
                                             heddle_archive** archive, heddle_error** error);
 
-// NumPy's .npz. Blocks. An archive with texts cannot be saved as one. compressed: 1: deflated; 0: stored.
+// NumPy's .npz. Blocks. An archive with texts cannot be saved as one. `compressed` 1: deflated; 0: stored.
 HEDDLE_API heddle_status heddle_archive_save_npz(const heddle_archive* archive, const char* path,
                                                  int32_t compressed, heddle_error** error);
 HEDDLE_API heddle_status heddle_archive_load_npz(const char* path, const heddle_array_options* options,

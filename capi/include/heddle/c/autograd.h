@@ -7,8 +7,8 @@
 extern "C" {
 #endif
 
-// on: 1: the array is a leaf whose gradient is accumulated, also through handles that are copied from this one later. Only
-// of floating dtypes, and not while another thread uses the handle.
+// `on` 1: the array is a leaf whose gradient is accumulated, also through handles that are copied from this one later.
+// Only of floating dtypes, and not while another thread uses the handle.
 HEDDLE_API heddle_status heddle_array_set_requires_grad(heddle_array* array, int32_t on,
                                                         heddle_error** error);
 // *needed: 1 for a leaf and for results computed from one.
@@ -52,7 +52,7 @@ HEDDLE_API heddle_status heddle_grad(const heddle_array* const* outputs, size_t 
                                      const heddle_grad_options* options, heddle_array** gradients,
                                      heddle_error** error);
 
-// on: 0: the calling thread's later computations are not recorded; 1: they are. *previous is set to the old
+// `on` 0: the calling thread's later computations are not recorded; 1: they are. *previous is set to the old
 // value; `previous` may be null. All threads begin with 1.
 HEDDLE_API heddle_status heddle_recording_set(int32_t on, int32_t* previous, heddle_error** error);
 

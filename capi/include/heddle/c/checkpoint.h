@@ -19,13 +19,13 @@ typedef struct heddle_counter {
 } heddle_counter;
 
 // What is saved, and what loading fills in. The caller chooses the names, unique in each list; loading needs
-// the same ones. All arrays belong to one engine. Null: nothing of that kind.
+// the same ones. All arrays belong to one engine. A null list or pointer: nothing of that kind.
 typedef struct heddle_checkpoint {
   size_t struct_size;                    // sizeof(heddle_checkpoint)
   const heddle_named_array* parameters;  // loading fills them in place
   size_t parameter_count;
-  heddle_trainer* trainer;                   // for the optimizer's state and the count of steps
-  const heddle_named_generator* generators;  // for their seeds and positions
+  heddle_trainer* trainer;                   // saves the optimizer's state and the step count; or null
+  const heddle_named_generator* generators;  // saves their seeds and positions
   size_t generator_count;
   heddle_counter* counters;  // epoch, step and the like; loading sets the values
   size_t counter_count;

@@ -41,8 +41,8 @@ HEDDLE_API heddle_status heddle_kvstore_rank(const heddle_kvstore* store, int32_
 // Stores a copy of the value under a new key; with several workers the value of rank 0.
 HEDDLE_API heddle_status heddle_kvstore_init(heddle_kvstore* store, heddle_key key, const heddle_array* value,
                                              heddle_error** error);
-// Sums the values, one a device, over all workers. The sum replaces the stored value; with an optimizer it is
-// the gradient of an update. Null options: the defaults.
+// Sums the values, one per device, over all workers. The sum replaces the stored value; with an optimizer it
+// is the gradient of an update. Null options: the defaults.
 HEDDLE_API heddle_status heddle_kvstore_push(heddle_kvstore* store, heddle_key key,
                                              const heddle_array* const* values, size_t count,
                                              const heddle_update_options* options, heddle_error** error);
@@ -114,7 +114,7 @@ HEDDLE_API heddle_status heddle_kvstore_set_residuals(heddle_kvstore* store, con
 // *memory is null if that would save nothing. A push of this memory leaves the sum in it.
 HEDDLE_API heddle_status heddle_kvstore_gradient_memory(heddle_kvstore* store, heddle_key key,
                                                         heddle_array** memory, heddle_error** error);
-// Removes the poison of failed ops from stored values and optimizer state: both are as before the first one.
+// Removes the poison of failed ops from stored values and optimizer state. Both are as before the first one.
 HEDDLE_API heddle_status heddle_kvstore_clear_errors(heddle_kvstore* store, heddle_error** error);
 // Blocks until all workers have called it.
 HEDDLE_API heddle_status heddle_kvstore_barrier(heddle_kvstore* store, heddle_error** error);

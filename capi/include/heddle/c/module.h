@@ -49,18 +49,21 @@ HEDDLE_API heddle_status heddle_module_sequential(heddle_module* const* modules,
                                                   heddle_engine* engine, heddle_module** module,
                                                   heddle_error** error);
 
-// What a program's own module computes, on the thread of the call: new arrays into `results`, which has room for `room` of them and
-// is the caller's afterwards, and how many these are. Ops and errors name the line of the call.
+// The function of a program's own module; it is called on the thread of the call. It writes new handles to `results`,
+// which has room for `room`, and their number to *result_count; the library owns them then. Ops and errors name the
+// line of the call.
 typedef heddle_status (*heddle_forward_fn)(void* ctx, heddle_array* const* arguments, size_t argument_count,
                                            heddle_array** results, size_t room, size_t* result_count,
                                            heddle_error** error);
-// A module of the program's own, with nothing inside at first. A null forward: one that only holds others, and is never called.
-// destroy(ctx) is called when the module is gone, on any thread, or if the creation fails; it may be null.
+// Makes a module of the program's own, with nothing inside at first. With a null `forward` it only holds other modules,
+// and is never called. destroy(ctx) is called when the module is gone, on any thread, or if the creation fails; it may
+// be null.
 HEDDLE_API heddle_status heddle_module_create(const char* class_name, heddle_forward_fn forward, void* ctx,
                                               heddle_destroy_fn destroy, heddle_engine* engine,
                                               heddle_module** module, heddle_error** error);
-// These register in such a module, under a name without a dot that nothing in it has: a module; a leaf
-// (heddle_array_set_requires_grad), which is trained; an array that forward changes, which state has if it is saved.
+// These register in such a module, under a name without a dot that nothing in it has. add_child: a module.
+// add_parameter: a leaf (heddle_array_set_requires_grad), which is trained. add_buffer: an array that forward
+// changes, and that the state has if it is saved.
 HEDDLE_API heddle_status heddle_module_add_child(heddle_module* module, const char* name,
                                                  const heddle_module* child, heddle_error** error);
 HEDDLE_API heddle_status heddle_module_add_parameter(heddle_module* module, const char* name,
@@ -70,20 +73,20 @@ HEDDLE_API heddle_status heddle_module_add_buffer(heddle_module* module, const c
                                                   heddle_error** error);
 HEDDLE_API heddle_status heddle_module_destroy(heddle_module* module);
 
-// What the module computes of arrays of its engine: new handles into `results`, which has room for `room`. Fails for what it
-// refuses. The first call after anything was registered fails too if it changed an array, or computed with a leaf, which is neither an
-// argument, nor made by the call, nor registered.
+// Calls the module on arrays of its engine. Writes new handles to `results`, which has room for `room`. Fails for what
+// the module refuses. The first call after anything was registered also fails if it changed an array, or used a leaf,
+// that is neither an argument, nor made by the call, nor registered.
 HEDDLE_API heddle_status heddle_module_call(const heddle_module* module, heddle_array* const* arguments,
                                             size_t argument_count, heddle_array** results, size_t room,
                                             size_t* result_count, heddle_error** error);
-// The same of one array with one result.
+// Calls the module on one array. The module must have one result.
 HEDDLE_API heddle_status heddle_module_apply(const heddle_module* module, heddle_array* argument,
                                              heddle_array** result, heddle_error** error);
 
-#define HEDDLE_MODULE_PARAMETERS ((int32_t)0)  // those to be trained: all that are not frozen
+#define HEDDLE_MODULE_PARAMETERS ((int32_t)0)  // the parameters to be trained: all that are not frozen
 #define HEDDLE_MODULE_STATE ((int32_t)1)  // all parameters and saved buffers: what a checkpoint has to hold
-// Arrays by their paths, "0.weight", for heddle_trainer_create and heddle_checkpoint: the first `room` of `count`. Names are static,
-// the handles are the caller's.
+// Arrays by their paths, "0.weight", for heddle_trainer_create and heddle_checkpoint: the first `room` of `count`.
+// Names are static; the caller owns the handles.
 HEDDLE_API heddle_status heddle_module_arrays(const heddle_module* module, int32_t which,
                                               heddle_named_array* arrays, size_t room, size_t* count,
                                               heddle_error** error);

@@ -78,12 +78,12 @@ typedef struct heddle_named_value {
 typedef struct heddle_operator_info {
   size_t struct_size;  // sizeof(heddle_operator_info), set by the caller
   const char* name;
-  const char* family;         // its heading in docs/operators.md
+  const char* family;         // the operator's heading in docs/operators.md
   const char* documentation;  // plain text on one line
   const char* signature;      // "softmax(x, axis=-1)"
   const char* result_dtype;   // description of the result's dtype; "" without a result
   size_t argument_count;
-  const int32_t* results;  // each HEDDLE_VALUE_ARRAY, _ARRAYS or _ROW_SPARSE
+  const int32_t* results;  // kinds of the results: HEDDLE_VALUE_ARRAY, _ARRAYS or _ROW_SPARSE
   size_t result_count;
   int32_t differentiable;  // 1: some argument is differentiable
   int32_t in_place;        // 1: writes its first argument and has no result
@@ -96,9 +96,9 @@ typedef struct heddle_argument_info {
   int32_t required;            // 1: the argument has no default
   int32_t takes_none;          // 1: the default is HEDDLE_VALUE_NONE
   int32_t differentiable;      // 1: a floating array gets a gradient
-  int32_t length;              // of a list of integers: its required length; 0: any
+  int32_t length;              // required length of a list of integers; 0: any
   const char* default_text;    // the default as Python writes it; "" if the argument is required
-  heddle_value default_value;  // HEDDLE_VALUE_NONE if it is required
+  heddle_value default_value;  // HEDDLE_VALUE_NONE if the argument is required
   const int32_t* dtypes;       // the dtypes that arrays may have
   size_t dtype_count;
   const char* const* choices;  // the values that a text may have

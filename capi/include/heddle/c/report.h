@@ -21,7 +21,7 @@ typedef struct heddle_print_options {
 HEDDLE_API heddle_status heddle_print_options_get(heddle_print_options* options, heddle_error** error);
 HEDDLE_API heddle_status heddle_print_options_set(const heddle_print_options* options, heddle_error** error);
 
-// on: 1: new arrays are counted by the call site that made them (heddle_site_set), which costs a lock and a
+// `on` 1: new arrays are counted by the call site that made them (heddle_site_set), which costs a lock and a
 // look-up for each; 0: they are not.
 HEDDLE_API heddle_status heddle_memory_track(int32_t on, heddle_error** error);
 // A table of the bytes of these arrays, now and at most, by call site, and of the allocator's cached memory.

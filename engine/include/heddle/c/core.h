@@ -29,7 +29,7 @@ HEDDLE_API heddle_status heddle_site_intern(const char* file, const char* functi
                                             const heddle_site** site, heddle_error** error);
 
 #define HEDDLE_THREADED ((int32_t)0)  // worker threads
-#define HEDDLE_NAIVE ((int32_t)1)     // every op runs inside its push: the reference
+#define HEDDLE_NAIVE ((int32_t)1)     // every op runs inside its push; serves as the reference for results
 #define HEDDLE_FUZZ ((int32_t)2)      // one thread picks any ready op, by seed
 
 // Called on a worker thread before its first op and after its last. For what a thread has to set up: a name,
@@ -40,7 +40,7 @@ typedef void (*heddle_thread_fn)(void* ctx);
 typedef struct heddle_engine_options {
   size_t struct_size;  // sizeof(heddle_engine_options)
   int32_t scheduler;   // HEDDLE_THREADED ...
-  int32_t workers;     // threads; 0: one a usable core. Only with HEDDLE_THREADED
+  int32_t workers;     // number of worker threads; 0: one per usable core. Only with HEDDLE_THREADED
   uint64_t seed;       // seed of HEDDLE_FUZZ
   double watchdog;     // seconds without the end of any op after which ops in flight are logged; 0: never
   double spin;         // seconds that an idle worker looks for work before it is parked
@@ -59,10 +59,10 @@ HEDDLE_API heddle_status heddle_engine_options_from_environment(heddle_engine_op
 // Null options: those of the environment. thread_destroy is called if this fails, unless struct_size is wrong.
 HEDDLE_API heddle_status heddle_engine_create(const heddle_engine_options* options, heddle_engine** engine,
                                               heddle_error** error);
-// A handle on the process's default engine, which is made at first use and finished at exit; anew after a
-// fork.
+// A handle on the process's default engine, which is made at first use and finished at exit. The child of a
+// fork makes its own.
 HEDDLE_API heddle_status heddle_engine_default(heddle_engine** engine, heddle_error** error);
-// Waits for all ops and ends the threads; of the default engine it only frees the handle. Fails inside an op
+// Waits for all ops and ends the threads; for the default engine it only frees the handle. Fails inside an op
 // of this engine, which then stays as it is. Vars, groups, graphs and prepared ops may outlive the engine.
 HEDDLE_API heddle_status heddle_engine_destroy(heddle_engine* engine, heddle_error** error);
 HEDDLE_API heddle_status heddle_engine_workers(heddle_engine* engine, int32_t* workers, heddle_error** error);
@@ -81,8 +81,8 @@ HEDDLE_API heddle_status heddle_wait(heddle_engine* engine, const heddle_var* va
 // time does not block.
 HEDDLE_API heddle_status heddle_wait_for(heddle_engine* engine, const heddle_var* var, int64_t nanoseconds,
                                          heddle_error** error);
-// Blocks until every op pushed so far, and what those push, is done. HEDDLE_SEVERAL with all errors that still poison a
-// var or that no wait has returned. HEDDLE_WOULD_DEADLOCK inside an op.
+// Blocks until every op pushed so far, and what those push, is done. Fails with HEDDLE_SEVERAL, whose causes are all
+// errors that still poison a var or that no wait has returned, and with HEDDLE_WOULD_DEADLOCK inside an op.
 HEDDLE_API heddle_status heddle_wait_all(heddle_engine* engine, heddle_error** error);
 
 // The error that poisons var now; *poison is null if there is none. Does not wait.
@@ -103,7 +103,8 @@ HEDDLE_API heddle_status heddle_group_copy(const heddle_group* group, heddle_gro
 HEDDLE_API heddle_status heddle_group_destroy(heddle_group* group);
 // Ops of the group that have not started fail with HEDDLE_CANCELLED, also those pushed later.
 HEDDLE_API heddle_status heddle_group_cancel(heddle_group* group, heddle_error** error);
-// The group counts as cancelled so many nanoseconds from now on (HEDDLE_OVERDUE); INT64_MAX: no deadline.
+// The group counts as cancelled from so many nanoseconds after this call on; its ops then fail with
+// HEDDLE_OVERDUE. INT64_MAX removes the deadline.
 HEDDLE_API heddle_status heddle_group_set_timeout(heddle_group* group, int64_t nanoseconds,
                                                   heddle_error** error);
 // 1 if the group was cancelled or is overdue.

@@ -41,7 +41,8 @@ typedef struct heddle_binding {
 // threads may launch at once. Fails for a slot without a value, one bound twice or of another graph.
 HEDDLE_API heddle_status heddle_graph_launch(const heddle_graph* graph, const heddle_binding* bindings,
                                              size_t count, heddle_error** error);
-// The slot's value for all later launches that bind none. Not while another thread launches this graph.
+// The slot's value for all later launches that bind none. Must not be called while another thread launches
+// this graph.
 HEDDLE_API heddle_status heddle_graph_set(heddle_graph* graph, const heddle_binding* binding,
                                           heddle_error** error);
 HEDDLE_API heddle_status heddle_graph_size(const heddle_graph* graph, size_t* ops, heddle_error** error);

@@ -30,10 +30,11 @@ typedef int32_t heddle_status;
 #define HEDDLE_WOULD_DEADLOCK ((heddle_status)8)      // a wait inside an op that could only end after that op
 #define HEDDLE_TIMEOUT ((heddle_status)9)             // the time of a wait is over; the ops go on
 #define HEDDLE_SEVERAL ((heddle_status)10)            // several errors of heddle_wait_all, as causes
-#define HEDDLE_UNDECLARED_ACCESS ((heddle_status)11)  // an op check_access data that it did not declare
-#define HEDDLE_USER ((heddle_status)1000)             // this and all above are the program's own
+#define HEDDLE_UNDECLARED_ACCESS ((heddle_status)11)  // an op touched data that it did not declare
+#define HEDDLE_USER ((heddle_status)1000)             // this code and all greater ones are the program's own
 
-// The name of the constant, "HEDDLE_OK"; "HEDDLE_USER" for every code of the program's. The text is static.
+// The name of the constant, "HEDDLE_OK"; "HEDDLE_USER" for every code of the program's own. The text is
+// static.
 HEDDLE_API heddle_status heddle_status_name(heddle_status status, const char** name);
 
 // An error: immutable, and owner of all its texts. Any thread may read it; exactly one destroys it.

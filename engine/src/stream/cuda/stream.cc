@@ -70,8 +70,8 @@ class CudaEvent final : public Event {
   ~CudaEvent() override { cudaEventDestroy(event_); }
   cudaEvent_t handle() const { return event_; }
 
-  // Keeps the section that this recording ends until the next recording of the event: by then its functions were
-  // called.
+  // Keeps the section that this recording ends until the next recording of the event. By then the section's
+  // functions have been called.
   void recorded(std::unique_ptr<Section> section) {
     section_ = std::move(section);
     next_generation();
@@ -135,9 +135,9 @@ class CudaStream final : public Stream {
   }
 
   void wait(Event& event, std::uint64_t generation) override {
-    // If the event is recorded again before the next call, this stream waits for longer than necessary. It cannot
-    // deadlock: all work that the event stands for is enqueued already, so none of it waits for this stream's next
-    // work.
+    // If the event is recorded again before the next call, this stream waits for longer than necessary. That
+    // causes no deadlock: all work that the event stands for is enqueued already, so none of it waits for this
+    // stream's next work.
     if (generation < event.generation()) return;
     const cudaEvent_t handle = static_cast<CudaEvent&>(event).handle();
     if (const cudaError_t status = cudaStreamWaitEvent(stream_, handle, 0); status != cudaSuccess) {

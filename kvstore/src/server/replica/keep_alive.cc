@@ -14,8 +14,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kPause{20};
 constexpr std::uint64_t kLong = 64 << 20;             // bytes from which an update takes noticeably long
-constexpr std::uint64_t kSlowest = 50'000;            // bytes a millisecond; slower work counts as hung
-constexpr std::chrono::milliseconds kPatience{1000};  // time that is allowed besides
+constexpr std::uint64_t kSlowest = 50'000;            // bytes per millisecond; slower work counts as hung
+constexpr std::chrono::milliseconds kPatience{1000};  // time that is allowed in addition
 
 struct Speaker {
   std::function<void()> say{};

@@ -10,7 +10,7 @@ constexpr std::chrono::milliseconds kRetry{20}, kLongestRetry{1000};
 // A connection on which the backup sends nothing, and nothing goes out, for this time is half-open.
 constexpr std::chrono::milliseconds kMostSilent{2000};
 // A backup that is no longer needed hears so from the scheduler, and leaves, up to this time before the
-// primary hears it: such a loss is not logged.
+// primary hears it. Such a loss is not logged.
 constexpr std::chrono::milliseconds kFarewell{1000};
 // Most bytes of records that a backup without the whole state has not confirmed. Beyond it workers wait.
 constexpr std::uint64_t kMostUnconfirmed = 64 << 20;
@@ -123,7 +123,7 @@ void ReplicaLink::disconnected(const std::string& why, Clock::time_point now) {
 
 void ReplicaLink::log_loss() {
   const std::string why = std::exchange(loss_, std::nullopt)->why;
-  // Without a job no copy is lost: servers that end one after the other log no warning.
+  // Without a job no copy is lost, so servers that end one after the other log no warning.
   owner_.log(core_.has_jobs() ? ServerEvent::Level::warning : ServerEvent::Level::info, "backup_lost",
              {{"shard", std::to_string(shard_)}, {"backup", target_.address}, {"why", why}});
 }
@@ -166,7 +166,8 @@ void ReplicaLink::welcomed(const ReplicaMessage& message, Clock::time_point now)
   throw MalformedMessage("the backup has lost the state that it had confirmed");
 }
 
-// Otherwise the scheduler could make such a backup the primary. It begins the copy anew, in another epoch.
+// Reports the loss, since otherwise the scheduler could make such a backup the primary. The scheduler begins
+// the copy anew, in another epoch.
 void ReplicaLink::report_lost() {
   if (std::exchange(lost_, true)) return;
   if (!target_.learner)

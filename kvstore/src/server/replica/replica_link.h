@@ -24,11 +24,11 @@ struct ReplicaLog {
 class ReplicaLink {
  public:
   struct Target {
-    bool exists = false;                       // false: answers to workers do not wait
+    bool exists = false;                       // whether there is a target; if not, answers do not wait
     std::string address{};                     // HOST:PORT; empty: not known yet
-    bool patient = false;                      // answers to workers wait until the copy has all state
+    bool patient = false;                      // whether answers to workers wait until the copy has all state
     std::uint16_t protocol = kOldestProtocol;  // newest version that the target speaks
-    bool learner = false;  // the target is a learner: if it loses its copy, that is no error
+    bool learner = false;                      // whether the target is a learner, which may lose its copy
   };
   // `copy`: number of the copy, see ShardView. The first tick() connects.
   ReplicaLink(ShardOwner& owner, ServerCore& core, std::uint32_t shard, const ReplicaLog& log,
@@ -39,11 +39,12 @@ class ReplicaLink {
 
   std::uint64_t copy() const { return copy_; }
   bool exists() const { return target_.exists; }
-  void set_protocol(std::uint16_t protocol) { target_.protocol = protocol; }  // for the next connection
+  // takes effect with the next connection
+  void set_protocol(std::uint16_t protocol) { target_.protocol = protocol; }
   void becomes_backup() { target_.learner = lost_ = false; }
   // True: the copy has begun, and add() is to be called for each record.
   bool is_begun() const { return stage_ != Stage::idle; }
-  bool is_connected() const { return greeted_; }  // the target has answered within the last seconds
+  bool is_connected() const { return greeted_; }  // whether the target has answered within the last seconds
   void add(const Change& change, std::uint64_t number);
   // True if answers to workers that depend on the records up to `after` may be sent.
   bool may_tell(std::uint64_t after, Clock::time_point now) const;
@@ -93,15 +94,15 @@ class ReplicaLink {
   const std::uint64_t copy_;
   Target target_;
   Peer peer_ = 0;
-  bool greeted_ = false;                     // the target has sent its welcome
+  bool greeted_ = false;                     // whether the target has sent its welcome
   std::optional<Loss> loss_{};               // a loss of the connection that is to be logged
-  bool lost_ = false;                        // the target has lost confirmed state, which was reported
+  bool lost_ = false;                        // whether the target has lost confirmed state; that was reported
   std::uint16_t version_ = kOldestProtocol;  // version that the connection speaks
   Stage stage_ = Stage::idle;
   std::chrono::milliseconds retry_{};
   Clock::time_point next_try_{}, next_beat_{}, lease_end_{}, heard_{}, last_tick_{};
   std::size_t queued_ = 0;                    // bytes that waited to be sent at the last tick
-  std::uint64_t acknowledged_ = 0, cut_ = 0;  // numbers of records; cut_: the last one when `closing` began
+  std::uint64_t acknowledged_ = 0, cut_ = 0;  // last confirmed record; last record when `closing` began
   std::unique_ptr<StateSaver> saver_{};  // collects the state that is being sent; null: none, or all is sent
   std::uint64_t begun_at_ = 0;           // the last record when the state was begun
   std::deque<Entry> entries_{};          // records that have not been confirmed

@@ -22,11 +22,11 @@ class ReplicaReceiver {
   ReplicaReceiver(const ReplicaReceiver&) = delete;
   ReplicaReceiver& operator=(const ReplicaReceiver&) = delete;
 
-  // The primary has said hello, to make this copy.
+  // Called when the primary has said hello, to make this copy.
   void greeted(Peer peer, const ReplicaMessage& hello);
   void disconnected() { peer_ = 0; }
   // As in Receiver. Both throw ReplicaDiverged for a change that cannot be made here. The copy then lacks it,
-  // and the primary does not know: the process has to end.
+  // the primary does not know, and the process has to end.
   std::span<std::byte> memory_for(const ReplicaMessage& message, std::size_t bytes);
   void received(const ReplicaMessage& message, std::span<const std::byte> payload, Clock::time_point now);
 

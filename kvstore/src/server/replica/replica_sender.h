@@ -39,11 +39,11 @@ class ReplicaSender {
   // Sends the next pieces of states; has_more(): there are some.
   void go_on(Clock::time_point now);
   bool has_more() const;
-  bool is_synced() const { return backup_ && backup_->is_synced(); }  // the backup has all state
+  bool is_synced() const { return backup_ && backup_->is_synced(); }  // whether the backup has all state
   bool has_learner() const { return learner_ != nullptr; }
   std::uint64_t log_bytes() const;
-  // True if answers to workers wait for a copy that is being made. Not for a copy that is gone: the scheduler
-  // has to notice that.
+  // True if answers to workers wait for a copy that is being made. Not for a copy that is gone, since the
+  // scheduler has to notice that.
   bool holds_answers() const {
     return !held_.empty() && (!backup_ || backup_->is_connected()) && (!learner_ || learner_->is_connected());
   }

@@ -102,7 +102,8 @@ bool Snapshots::has_changed() const {
   return core_.changes() != changes_ || core_.jobs_ended() != jobs_ended_ || failed_;
 }
 
-// Due at once if a job has ended: it must not come back when a new job has its name.
+// A snapshot is due at once if a job has ended, because that job must not come back when a new job has its
+// name.
 bool Snapshots::is_due(Clock::time_point now) const {
   return now >= next_ || core_.jobs_ended() != jobs_ended_ || core_.is_draining() != was_draining_;
 }

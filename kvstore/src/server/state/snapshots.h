@@ -31,7 +31,7 @@ class Snapshots {
   // valid: whoever runs the server has to decide.
   void restore(std::uint64_t jobs);
 
-  // The core's state is in no snapshot.
+  // Called when the core's state is in no snapshot: the next one is then due at once.
   void adopt() { failed_ = true; }
   // Begins a snapshot when it is due, and logs the result. To be called every second or so.
   void tick(Clock::time_point now);
@@ -39,8 +39,9 @@ class Snapshots {
   void finish();
   // Continues the snapshot that was begun, for a moment; begins none. True: there is one.
   bool go_on();
-  bool has_more() const { return saver_ || (writer_ && writer_->has_written()); }  // go_on() has work to do
-  // The core is not used any longer: gives up a snapshot that is not collected completely.
+  // whether go_on() has work to do
+  bool has_more() const { return saver_ || (writer_ && writer_->has_written()); }
+  // Called when the core is not used any longer. Gives up a snapshot that is not collected completely.
   void leave_core();
   // Waits for a snapshot that is collected completely to be written.
   void finish_writing() {
@@ -67,8 +68,8 @@ class Snapshots {
   std::unique_ptr<StateSaver> saver_{};         // collects the state to write; null: all is collected
   Clock::duration collecting_{};                // time that collecting has taken
   Clock::time_point next_, begun_;
-  // The core's counts when the latest snapshot was begun; all_saved_: the moment whose whole state is on the
-  // disk.
+  // changes_, jobs_ended_: the core's counts when the latest snapshot was begun. all_saved_: the moment whose
+  // whole state is on the disk.
   std::uint64_t changes_ = 0, jobs_ended_ = 0;
   bool was_draining_ = false, failed_ = false;
   Clock::time_point all_saved_;

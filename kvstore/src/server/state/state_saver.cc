@@ -14,7 +14,7 @@ Payload copy_of(std::span<const std::byte> bytes) {
   return {copy, *copy};
 }
 
-// The payload holds the storage: the array is not changed in place meanwhile.
+// The payload holds the storage, so that the array is not changed in place meanwhile.
 Payload bytes_of(const NDArray& array, std::uint64_t bytes) {
   if (bytes == 0) return {};
   return {array.storage(), {array.data<const std::byte>(), bytes}};

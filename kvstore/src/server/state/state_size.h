@@ -27,7 +27,7 @@ class StateSizes {
     if (made) entry->second = state_size(rule, dtype);
     return entry->second;
   }
-  void clear() { all_.clear(); }  // to be called after a change of the rule
+  void clear() { all_.clear(); }  // to be called when the rule has changed
 
  private:
   std::map<DType, StateSize> all_{};

@@ -179,7 +179,8 @@ void StateLoader::take(const StatePiece&, Bytes payload) {
   fill(payload);
 }
 
-// The size is only announced so far. Memory grows with the pieces that arrive: a false size allocates little.
+// The size is only announced so far. Memory grows with the pieces that arrive, so that a false size allocates
+// little.
 void StateLoader::fill(Bytes piece) {
   const auto element = size_of(array_.dtype);
   const std::uint64_t room = static_cast<std::uint64_t>(memory_.size()) * element,
@@ -256,7 +257,7 @@ void StateLoader::take(const StateEnd& end, Bytes payload) {
                      .refused = begin_.refused,
                      .rounds = begin_.rounds,
                      .worst_staleness = begin_.worst_staleness,
-                     .overhead = core_.counters_.overhead,  // counted while loading
+                     .overhead = core_.counters_.overhead,  // already counted while the state was loaded
                      .held = std::move(core_.counters_.held)};
 }
 

@@ -14,7 +14,7 @@
 namespace heddle::kv_detail {
 
 // Hands out all messages of a StateSaver at once. The state lacks connections, requests that wait for an
-// answer, and values that are being received: workers send these again.
+// answer, and values that are being received, since workers send these again.
 void save_state(const ServerCore& core, const StateSink& sink, std::uint16_t version = kStateVersion);
 
 // Makes a core that continues as the saved one would. It has no connections, and all workers count as heard
@@ -58,7 +58,7 @@ class StateLoader {
   Job* job_ = nullptr;
   std::size_t workers_ = 0;   // workers of job_ that have been loaded
   StoredKey* key_ = nullptr;  // key whose arrays are being loaded
-  bool in_array_ = false;     // pieces of array_ are missing
+  bool in_array_ = false;     // true: pieces of array_ are missing
   StateArray array_;
   NDArray memory_;  // bytes of array_; grows with its pieces
   std::uint64_t filled_ = 0;

@@ -7,7 +7,7 @@
 
 namespace heddle::cpu_kernels {
 
-// A contiguous buffer of whole vectors for a loop without a scalar remainder: the scalar version of a
+// A contiguous buffer of whole vectors for a loop without a scalar remainder, since the scalar version of a
 // function may round differently than the vector version, and equal elements would give unequal results.
 template <class T> struct VectorBuffer {
   static constexpr std::int64_t kVector = 64 / sizeof(T), kSize = 4096 / sizeof(T);

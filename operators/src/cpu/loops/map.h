@@ -90,7 +90,8 @@ template <class R, class F> void map_half_binary(const Operand& a, const Operand
   map_half(a, b, y, MapRun<float, R, F>{f});
 }
 
-// Kernels from a function object that is callable with any element type, or with floating ones only.
+// Kernels from a function object. Those named "word" compile it for unsigned integers only (words.h), those
+// named "floating" call it on floating types only, all others on every element type.
 template <class F> void unary_kernel(const KernelContext&, const NDArray& x, const NDArray& y) {
   if (is_half(y.dtype())) return map_half_unary<float>(x, y, F{});
   visit_number(y.dtype(), [&]<class T> { map_unary<T, T>(x, y, F{}); });

@@ -14,7 +14,8 @@ using namespace operators_detail;
 
 namespace {
 
-// Computes number i of linspace. The difference of the largest numbers overflows, its parts do not.
+// Computes number i of linspace. If the difference of start and stop overflows, it uses a weighted sum
+// instead.
 struct Steps {
   Steps(double first, double last, std::int64_t num, bool endpoint)
       : start(first), stop(last), count(num - endpoint), step((last - first) / static_cast<double>(count)) {}
@@ -23,7 +24,7 @@ struct Steps {
     if (i == count) return stop;
     const auto at = static_cast<double>(i), number = static_cast<double>(count);
     if (std::isinf(step)) return start * (1 - at / number) + stop * (at / number);
-    // The smallest steps round to 0, their sum does not; NumPy does the same.
+    // If the step is so small that it was rounded to 0, the fraction is computed first, as NumPy does.
     return (step == 0 ? at / number * (stop - start) : at * step) + start;
   }
   double start, stop;

@@ -24,7 +24,7 @@ OutputCall::~OutputCall() {
 }
 
 void OutputCall::reads(const NDArray& input) {
-  if (!input.defined()) return;  // the operator throws for it
+  if (!input.defined()) return;  // the operator throws for an undefined input
   if (recording({&input})) refuse_recording(function_);
   if (input.storage() == out_.storage()) lends_ = false;
 }

@@ -340,7 +340,7 @@ void Chosen::operator=(const Chosen& values) const { *this = Operand(NDArray(val
 template <auto change> void Chosen::changed(const Operand& b) const {
   const CallSite site(b.where);
   check_change(x_, b);
-  const NDArray part = Chosen(x_, keys_, b.where);  // on x's tape, so `change` throws as for x
+  const NDArray part = Chosen(x_, keys_, b.where);  // this copy is on x's tape, so `change` throws as for x
   change(part, b);
   *this = Operand(part, b.where);
 }

@@ -1,5 +1,6 @@
-// Kernel types of the operators that read and write elements by arrays of indices. `op` is for errors.
-// Indices are integers of any strides, negative ones count from the end, one out of range throws Error.
+// Kernel types of the operators that read and write elements by arrays of indices. `op`: the name for errors.
+// Indices are integers with any strides. Negative ones count from the end; one that is out of range throws
+// Error.
 #pragma once
 
 #include <cstdint>

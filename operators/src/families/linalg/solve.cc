@@ -26,7 +26,7 @@ namespace {
 struct Sides {
   NDArray a, b;
   DType dtype;  // dtype of the result
-  bool vector;  // b was one vector
+  bool vector;  // whether b was one vector
 };
 
 Sides sides(const char* op, const NDArray& given_a, const NDArray& given_b, bool square) {

@@ -79,7 +79,7 @@ void write_rows(const std::vector<Entry>& entries, const std::vector<std::size_t
 }
 
 // y = the sum of the entries of each row. Each chunk has some columns of some rows, so that a frequent row is
-// shared by several workers. A sum begins with 0, as in a dense gradient: both have the same bits.
+// shared by several workers. A sum begins with 0, as in a dense gradient, so that both have the same bits.
 template <class T> void write_sums(std::vector<Entry> entries, const RowSparse& y) {
   constexpr std::int64_t kColumns = 64;
   sort_by_row(entries, y.shape()[0]);

@@ -1,4 +1,4 @@
-// The back end nccl with NCCL: one rank a GPU, each a thread with its own engine. With one GPU the
+// The back end nccl with NCCL: one rank per GPU, each a thread with its own engine. With one GPU the
 // communicator has one rank: everything is called, and nothing is sent.
 #include <chrono>
 #include <cuda_runtime_api.h>

@@ -173,8 +173,8 @@ void Log::write(const ServerEvent& event) noexcept {
   }
 }
 
-// Writes PIPE_BUF bytes at a time: a pipe or socket that is ready takes so many without blocking. False: the
-// line was not written, or was cut.
+// Writes PIPE_BUF bytes at a time, since a pipe or socket that is ready takes so many without blocking.
+// False: the line was not written, or was cut.
 bool Log::put(std::string_view line) {
   for (bool first = true; !line.empty(); first = false) {
     pollfd ready{descriptor_, POLLOUT, 0};

@@ -1,4 +1,4 @@
-// The log of a server: one line an event, as logfmt or JSON.
+// The log of a server: one line per event, as logfmt or JSON.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ enum class LogFormat { logfmt, json };
 struct LogOptions {
   ServerEvent::Level level = ServerEvent::Level::info;  // events below this level are omitted
   LogFormat format = LogFormat::logfmt;
-  std::string file{};  // lines are appended to it; empty: stderr
+  std::string file{};  // file to which lines are appended; empty: stderr
 };
 
 std::string_view level_name(ServerEvent::Level level);          // "warning"
@@ -50,7 +50,7 @@ class Log {
   std::mutex mutex_;  // guards the members below; nothing is locked while it is held
   int descriptor_;
   std::size_t lost_ = 0;  // lines lost since the last one written
-  bool cut_ = false;      // the last line written has no newline
+  bool cut_ = false;      // whether the last line written has no newline
 };
 
 // A scope in which the library's messages become events `message` of the log, in the same format.

@@ -38,7 +38,7 @@ std::string counted(std::uint64_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
-// Rates of counters between two samples, a second.
+// Rates per second of counters between two samples.
 class Rates {
  public:
   Rates(const ServerSnapshot& now, const ServerSnapshot* before) {

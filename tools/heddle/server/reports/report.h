@@ -9,7 +9,7 @@
 
 namespace heddle::tool {
 
-// Replaces control characters by ?: the name may be unauthenticated input, and it goes to a terminal.
+// Replaces control characters by ?, since the name may be unauthenticated input, and it goes to a terminal.
 std::string printable(const std::string& name);
 
 // More clocks than this behind the median of its job make a worker a straggler.
@@ -25,7 +25,8 @@ struct Straggler {
 // Stragglers, farthest behind first. The median is that of the job's connected workers, the lower if even.
 std::vector<Straggler> stragglers_of(const ServerStats& stats);
 
-// Rates are between the samples, by the server's clock: none without `before`, or after a restart in between.
+// Rates are those between the two samples, by the server's clock. There are none without `before`, or if the
+// server was restarted in between.
 std::string status_text(const ServerSnapshot& now, const ServerSnapshot* before);
 std::string status_json(const ServerSnapshot& now, const ServerSnapshot* before);
 

@@ -227,7 +227,7 @@ class ChunkGradient {
   const float* data_;
 };
 
-// oneDNN's own relu is not used: it turns NaN into 0, which would hide that a net has diverged.
+// oneDNN's own relu is not used, since it turns NaN into 0, which would hide that a net has diverged.
 void relu_in_place(float* y, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) y[i] = y[i] < 0 ? 0.0f : y[i];
 }
@@ -320,7 +320,8 @@ void onednn_conv_backward_weights(const ConvProblem& p, const float* grad, const
     if (bias_grad) std::fill_n(bias_grad, p.outputs, 0.0f);
     return;
   }
-  // Each chunk has its own copy of the weights' gradient: large weights allow few chunks only.
+  // Most elements of all chunks' partial gradients together. Each chunk has its own copy of the weights'
+  // gradient, so large weights allow few chunks only.
   constexpr std::int64_t kMostPartial = std::int64_t{1} << 24;
   const std::int64_t most = std::max<std::int64_t>(1, kMostPartial / row);
   const std::int64_t images = std::max(images_per_chunk(p), (p.n + most - 1) / most);

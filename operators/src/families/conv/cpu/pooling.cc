@@ -292,7 +292,7 @@ void avg_pool_backward(const KernelContext&, const PoolProblem& p, const NDArray
       T* to = all_x + plane * in;
       std::fill_n(to, in, T(0));
       if (!overlap) return add_shares(p, from, to);
-      // An element may be in many windows: its sum in f64 is rounded once.
+      // An element may be in many windows, so it is summed in f64 and rounded once.
       const Scratch room(sizeof(double) * static_cast<std::size_t>(in));
       double* sums = room.as<double>();
       std::fill_n(sums, in, 0.0);

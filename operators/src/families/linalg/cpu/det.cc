@@ -76,7 +76,7 @@ template <class T> struct SingularValues {
         also_free(free + n * n),
         s(also_free + n * n) {}
 
-  // Returns gesdd's info. LAPACK sees the row-major x as x^T: its U, row-major, is our V^T, and its V^T our
+  // Returns gesdd's info. LAPACK sees the row-major x as x^T. Its U, row-major, is our V^T, and its V^T our
   // U.
   int compute(const T* x, std::int64_t n) {
     std::copy_n(x, n * n, free);

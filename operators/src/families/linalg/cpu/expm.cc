@@ -26,8 +26,8 @@ double slope_of_exp(double a, double b) {
 }
 
 // The exponential of x (n, n), row-major: Pade's approximation of degree 13 of x / 2^s, squared s times. s
-// follows from norms of powers of x: the norm of x itself would make s too large where large elements hardly
-// contribute to the powers (Al-Mohy and Higham 2009).
+// follows from norms of powers of x, since the norm of x itself would make s too large where large elements
+// hardly contribute to the powers (Al-Mohy and Higham 2009).
 class Exponential {
  public:
   explicit Exponential(std::int64_t n)
@@ -45,7 +45,7 @@ class Exponential {
       return;
     }
     const bool upper = is_triangular(false), triangular = upper || is_triangular(true);
-    if (upper) turn(input());  // transposed, to LAPACK it is upper triangular: no rows are exchanged
+    if (upper) turn(input());  // LAPACK sees the transpose, an upper triangle, and so exchanges no rows
     if (triangular) keep_diagonals();
     int squarings = scale(size);
     approximate();
@@ -185,7 +185,7 @@ class Exponential {
     multiply(x, odd, some);
     std::swap(odd, some);
     polynomial(kTerms, 0, some, even);
-    // LAPACK sees the transposes, which commute: it solves for the transpose of the result.
+    // LAPACK sees the transposes, which commute. It solves for the transpose of the result.
     for (std::int64_t i = 0; i < n_ * n_; ++i) {
       result()[i] = even[i] + odd[i];
       even[i] -= odd[i];

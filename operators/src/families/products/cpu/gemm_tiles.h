@@ -14,7 +14,7 @@ struct GemmTiles {
   std::int64_t down, across;   // number of tiles
 
   GemmTiles(std::int64_t m_, std::int64_t n_, std::int64_t k_) : m(m_), n(n_), k(k_), rows(m_), columns(n_) {
-    // Each tile packs its part of both matrices first, which pays off only for large tiles: so there are at
+    // Each tile packs its part of both matrices first, which pays off only for large tiles. So there are at
     // most 32 tiles, of at least 30 microseconds each.
     constexpr double kLeast = 8e6;
     const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);

@@ -331,7 +331,7 @@ void draw_with_replacement(DrawnRange range, const double* weights, std::int64_t
 void draw_without_replacement(DrawnRange range, const double* weights, std::int64_t n, std::int64_t row,
                               std::int64_t samples, std::int64_t* indices) {
   ElementStream stream(range, row * samples);
-  const double largest = *std::max_element(weights, weights + n);  // divides weights: times stay finite
+  const double largest = *std::max_element(weights, weights + n);  // dividing by it keeps times finite
   std::vector<std::pair<double, std::int64_t>> times(static_cast<std::size_t>(n));
   for (std::int64_t c = 0; c < n; ++c) {
     const double time = stream.exponential();

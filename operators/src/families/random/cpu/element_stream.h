@@ -17,8 +17,8 @@ class ElementStream {
   ElementStream(DrawnRange range, std::int64_t element)
       : seed_(range.seed), position_(range.start + static_cast<std::uint64_t>(element)) {}
 
-  double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }  // in [0, 1)
-  double positive() { return 1 - uniform(); }                               // in (0, 1]
+  double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }  // a number in [0, 1)
+  double positive() { return 1 - uniform(); }                               // a number in (0, 1]
   double exponential() { return -std::log(positive()); }
   double normal() {
     const double radius = std::sqrt(2 * exponential());

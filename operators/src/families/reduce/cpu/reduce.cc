@@ -95,7 +95,7 @@ using Total = std::conditional_t<
 
 template <class F, class T, class R> const ReduceLoops& loops_of() { return reduction::Loops<F, T, R>::kAll; }
 
-// Computes bool as u8 and i64 as u64: the sum has the same bits.
+// Computes bool as u8 and i64 as u64, since the sum has the same bits.
 template <class F>
 void sum_kernel(const KernelContext&, const NDArray& x, const NDArray& y, const Dims& axes) {
   const DType dtype = x.dtype() == DType::boolean ? DType::u8
@@ -107,8 +107,8 @@ void sum_kernel(const KernelContext&, const NDArray& x, const NDArray& y, const 
   });
 }
 
-// Reduces f64 again, with other loops, if left() is true for some results, which left the range; keeps the
-// other results.
+// Reduces f64 again, with other loops, if left() says of any result that it left the range. Replaces only
+// these results.
 template <class Left>
 void reduce_again(const NDArray& x, const NDArray& y, const Dims& axes, const ReduceLoops& loops, Left left) {
   double* results = y.data<double>();

@@ -104,7 +104,8 @@ template <bool descending, class T> bool any_below(const T* x, BitsOf<T> highest
   return any != 0;
 }
 
-// Selects the `count` lowest items of x[begin .. end), which has at least as many, in order.
+// Writes the `count` lowest items of x[begin .. end) to `chosen`, in order; with `descending` the highest.
+// The range has at least `count` items.
 template <bool descending, class T>
 void choose_lowest(const T* x, std::int64_t begin, std::int64_t end, std::int64_t count,
                    IndexedItem<T>* chosen) {

@@ -138,7 +138,7 @@ template <class T> class KeyTable {
     return static_cast<std::size_t>(static_cast<BitsOf<T>>(key_of(value) - least));
   }
 
-  // Small enough to stay in the core's cache between range_of() and the second pass.
+  // The size of a block, small enough to stay in the core's cache between range_of() and the second pass.
   static constexpr std::int64_t kBlock = 2048;
   std::vector<std::uint8_t> seen;
   std::vector<std::int64_t> firsts, counts;
@@ -227,7 +227,7 @@ std::optional<std::int64_t> by_counting(const T* x, std::int64_t n, bool equal_n
   const Chunks chunks(n);
   std::vector<ChunkKeys<T>> parts(static_cast<std::size_t>(chunks.number),
                                   ChunkKeys<T>{Keys(chunks.size), {}});
-  // Counts the first chunk alone: if x has too many distinct keys, this chunk often has, too.
+  // Counts the first chunk alone. If x has too many distinct keys, this chunk often has, too.
   count_keys(x, 0, std::min(n, chunks.size), equal_nan, to.inverse, parts[0]);
   if (!parts[0].complete) return {};
   chunks.each([&](std::size_t chunk, std::int64_t begin, std::int64_t end) {
@@ -285,7 +285,7 @@ std::int64_t by_sorting(const T* x, std::int64_t n, bool equal_nan, T* values, c
   return found;
 }
 
-// Sorts the keys alone. For integers, where key and value determine each other.
+// Sorts the keys without the indices. For integers, where key and value determine each other.
 template <class T> std::int64_t by_sorting_keys(const T* x, std::int64_t n, T* values) {
   using Item = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
   const Scratch memory(static_cast<std::size_t>(2 * n) * sizeof(Item));
