@@ -256,6 +256,10 @@ TEST_CASE("a file with checksums is loaded as it was saved, and is the same file
   CHECK(bytes.find("\"heddle.crc32:labels\":\"f56c75da\"") != std::string::npos);
   CHECK_THROWS_WITH_AS(save_safetensors(file.path, {.arrays = {}, .metadata = {{"heddle.crc32", "0"}}}),
                        doctest::Contains("heddle.crc32"), Error);
+  save_safetensors(file.path, {.arrays = {{"none", array<float>({}, {0})}}, .metadata = {}},
+                   {.checksums = true});
+  CHECK(read_file(file.path).find("\"heddle.crc32:none\":\"00000000\"") != std::string::npos);
+  CHECK(load_safetensors(file.path).arrays.at("none").shape() == Shape{0});
   save_safetensors(file.path, {}, {.checksums = true});
   CHECK(load_safetensors(file.path).arrays.empty());
 }

@@ -2,13 +2,12 @@
 
 #include <cerrno>
 #include <charconv>
-#include <map>
 #include <system_error>
 #include <unistd.h>
 
 #include <curl/curl.h>
 
-#include "membership/flat_json.h"
+#include "membership/etcd_messages.h"
 #include "transport/bytes.h"
 
 namespace heddle::kv_detail {
@@ -16,38 +15,8 @@ namespace heddle::kv_detail {
 using namespace net_detail;
 namespace {
 
-using Clock = std::chrono::steady_clock;
-using Fields = std::map<std::string, std::string>;
-
 constexpr std::size_t kMostReplyBytes = 4 << 20;  // most bytes of a reply; etcd's values have 1.5 MiB at most
 constexpr int kLookForCancel = 50;                // ms between two checks whether the request is cancelled
-
-std::string field(const Fields& fields, const std::string& name) {
-  const auto found = fields.find(name);
-  return found == fields.end() ? "" : found->second;
-}
-
-// etcd writes numbers of 64 bits as strings, and leaves out those that are 0.
-std::int64_t number(const Fields& fields, const std::string& name) {
-  const std::string text = field(fields, name);
-  std::int64_t value = 0;
-  if (text.empty()) return 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size())
-    throw MalformedMessage("a reply of etcd: " + name + " is '" + text + "', want a number");
-  return value;
-}
-
-std::string member(const char* name, const std::string& text) {
-  return json_string(name) + ":" + json_string(text);
-}
-
-std::string condition_text(const StoreCondition& one) {
-  const bool created = one.what == StoreCondition::What::created;
-  return "{" + member("target", created ? "CREATE" : "MOD") + "," + member("result", "EQUAL") + "," +
-         member("key", base64(one.key)) + "," +
-         member(created ? "create_revision" : "mod_revision", std::to_string(one.revision)) + "}";
-}
 
 std::size_t append(char* data, std::size_t size, std::size_t count, void* result) {
   auto& text = *static_cast<std::string*>(result);
@@ -173,8 +142,7 @@ class EtcdClient::Request {
   static std::string text_of(long status, const std::string& reply) {
     std::string text;
     try {
-      const Fields fields = flat_json(reply);
-      text = field(fields, "message").empty() ? field(fields, "error") : field(fields, "message");
+      text = error_from(reply);
     } catch (const MalformedMessage&) {  // the reply is not etcd's
       text = "HTTP status " + std::to_string(status) + "; is it etcd, of version 3.4 or later?";
     }
@@ -208,41 +176,23 @@ std::string EtcdClient::ask(const std::string& path, const std::string& body) {
 }
 
 std::optional<StoreEntry> EtcdClient::get(const std::string& key) {
-  const Fields reply = flat_json(ask("/v3/kv/range", "{" + member("key", base64(key)) + "}"));
-  if (!reply.contains("kvs.0.key")) return std::nullopt;
-  return StoreEntry{.value = from_base64(field(reply, "kvs.0.value")),
-                    .created = number(reply, "kvs.0.create_revision"),
-                    .modified = number(reply, "kvs.0.mod_revision"),
-                    .lease = number(reply, "kvs.0.lease")};
+  return entry_from(ask("/v3/kv/range", get_request(key)));
 }
 
 std::optional<std::int64_t> EtcdClient::put_if(const std::vector<StoreCondition>& conditions,
                                                const std::string& key, const std::string& value,
                                                std::int64_t lease) {
-  std::string tests;
-  for (const StoreCondition& one : conditions) tests += (tests.empty() ? "" : ",") + condition_text(one);
-  const std::string put = "{" + member("key", base64(key)) + "," + member("value", base64(value)) + "," +
-                          member("lease", std::to_string(lease)) + "}";
-  const Fields reply = flat_json(
-      ask("/v3/kv/txn", "{\"compare\":[" + tests + "],\"success\":[{\"request_put\":" + put + "}]}"));
-  if (field(reply, "succeeded") != "true") return std::nullopt;
-  return number(reply, "header.revision");
+  return revision_from(ask("/v3/kv/txn", put_if_request(conditions, key, value, lease)));
 }
 
 StoreLease EtcdClient::grant(std::chrono::milliseconds time) {
-  const auto seconds = std::chrono::ceil<std::chrono::seconds>(time).count();
-  const Fields reply = flat_json(ask("/v3/lease/grant", "{" + member("TTL", std::to_string(seconds)) + "}"));
-  return {number(reply, "ID"), std::chrono::seconds(number(reply, "TTL"))};
+  return lease_from(ask("/v3/lease/grant", grant_request(std::chrono::ceil<std::chrono::seconds>(time))));
 }
 
 std::chrono::milliseconds EtcdClient::renew(std::int64_t lease) {
-  const Fields reply = flat_json(ask("/v3/lease/keepalive", "{" + member("ID", std::to_string(lease)) + "}"));
-  if (!field(reply, "error.message").empty()) throw Error("etcd: " + field(reply, "error.message"));
-  return std::chrono::seconds(number(reply, "result.TTL"));
+  return renewed_from(ask("/v3/lease/keepalive", lease_request(lease)));
 }
 
-void EtcdClient::revoke(std::int64_t lease) {
-  ask("/v3/lease/revoke", "{" + member("ID", std::to_string(lease)) + "}");
-}
+void EtcdClient::revoke(std::int64_t lease) { ask("/v3/lease/revoke", lease_request(lease)); }
 
 }  // namespace heddle::kv_detail

@@ -13,10 +13,10 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <heddle/error.h>
 
-#include "files/crc32.h"
 #include "files/path.h"
 
 namespace heddle {
@@ -31,7 +31,8 @@ std::string temporary_prefix(const std::string& path) {
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
   char digits[9];
-  std::snprintf(digits, sizeof digits, "%08x", ndarray_detail::crc32(host, std::strlen(host)));
+  const uLong sum = ::crc32_z(0, reinterpret_cast<const Bytef*>(host), std::strlen(host));
+  std::snprintf(digits, sizeof digits, "%08x", static_cast<unsigned>(sum));
   return path + ".tmp-" + digits + "-";
 }
 

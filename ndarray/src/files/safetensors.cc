@@ -11,6 +11,7 @@
 #include <unordered_set>
 #include <utility>
 #include <vector>
+#include <zlib.h>
 
 #include <nlohmann/json.hpp>
 
@@ -19,7 +20,6 @@
 #include <heddle/safetensors.h>
 
 #include "files/atomic_file.h"
-#include "files/crc32.h"
 #include "files/mapped_file.h"
 #include "files/path.h"
 
@@ -86,7 +86,8 @@ FileArrays in_file_order(const std::string& path, const Safetensors& content) {
 
 std::string checksum(const void* data, std::size_t bytes) {
   char digits[kDigits + 1];
-  std::snprintf(digits, sizeof digits, "%08x", static_cast<unsigned>(ndarray_detail::crc32(data, bytes)));
+  const uLong sum = ::crc32_z(0, static_cast<const Bytef*>(data), bytes);
+  std::snprintf(digits, sizeof digits, "%08x", static_cast<unsigned>(sum));
   return digits;
 }
 

@@ -2,9 +2,10 @@
 #include <heddle/error.h>
 
 #include "fuzz/fuzz_target.h"
-#include "membership/flat_json.h"
+#include "membership/etcd_messages.h"
 #include "membership/scheduler_core.h"
 #include "membership/scheduler_state.h"
+#include "security/base64.h"
 #include "transport/frame.h"
 #include "wire/membership.h"
 
@@ -183,34 +184,48 @@ std::vector<Bytes> scheduler_state_seeds() {
 
 // --- etcd's answers
 
-bool run_json(Input input) {
-  const std::string text = text_from(input);
-  want(from_base64(base64(text)) == text, "base64 that changes");
-  bool good = false;
+// Whether the reply is accepted.
+bool read_reply(auto&& read, const std::string& reply) {
   try {
-    from_base64(text);
-    good = true;
-  } catch (const MalformedMessage&) {
-  }
-  try {
-    std::string flat = "{";
-    const auto values = flat_json(text);
-    for (const auto& [path, value] : values)
-      flat += (flat.size() > 1 ? "," : "") + json_string(path) + ":" + json_string(value);
-    const auto again = flat_json(flat + "}");
-    want(values.contains("") || again == values, "values that change");
+    read(reply);
     return true;
   } catch (const MalformedMessage&) {
-    return good;
+    return false;
   }
+}
+
+void run_renewal(const std::string& reply) {
+  try {
+    renewed_from(reply);
+  } catch (const MalformedMessage&) {
+    throw;
+  } catch (const Error&) {  // an error of etcd's
+  }
+}
+
+bool run_json(Input input) {
+  const std::string text = text_from(input);
+  want(from_base64(to_base64(text)) == text, "base64 that changes");
+  bool good = false;
+  if (const auto bytes = from_base64(text)) {
+    want(to_base64(*bytes).size() == text.size(), "base64 that gets shorter");
+    good = true;
+  }
+  for (const auto& read : {+[](const std::string& reply) { entry_from(reply); },
+                           +[](const std::string& reply) { revision_from(reply); },
+                           +[](const std::string& reply) { lease_from(reply); },
+                           +[](const std::string& reply) { error_from(reply); }, &run_renewal})
+    good = read_reply(read, text) || good;
+  return good;
 }
 
 std::vector<Bytes> json_seeds() {
   std::vector<Bytes> all;
   for (const char* text :
        {R"({"header":{"revision":"7"},"kvs":[{"key":"Zm9v","value":"YmFy","mod_revision":"3"}],"count":"1"})",
-        R"({"result":{"header":{},"ID":"12","TTL":"3"}})", R"({"error":"etcdserver: a\"\n\u0041","code":14})",
-        "Zm9vYg==", R"([1,-2.5e3,true,null,{"a":{}}])"})
+        R"({"header":{"revision":"7"},"succeeded":true})", R"({"ID":"12","TTL":"3"})",
+        R"({"result":{"header":{},"ID":"12","TTL":"3"}})", R"({"error":{"message":"no leader"}})",
+        R"({"error":"etcdserver: a\"\n\u0041","code":14})", "Zm9vYg==", R"({"a":[1,-2.5e3,null,{"b":{}}]})"})
     all.push_back(bytes_from(text));
   return all;
 }
@@ -220,6 +235,6 @@ std::vector<Bytes> json_seeds() {
 const Target kMembers{"member", run_members, member_seeds, 1};
 const Target kScheduler{"scheduler", run_scheduler, scheduler_seeds, 4};
 const Target kSchedulerState{"scheduler_state", run_scheduler_state, scheduler_state_seeds, 1};
-const Target kJson{"json", run_json, json_seeds, 1};
+const Target kJson{"json", run_json, json_seeds, 4};
 
 }  // namespace heddle::fuzz

@@ -1,4 +1,5 @@
-// Streaming JSON reader for files of any size and content. Throws BadJson with the position.
+// Streaming JSON reader for files of any size and content. Throws BadJson with the position. nlohmann's SAX
+// parser takes more than twice the time, and refuses text that is not UTF-8 (docs/dependencies.md).
 #pragma once
 
 #include <cstdint>

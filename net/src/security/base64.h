@@ -1,0 +1,13 @@
+// Bytes as text in base64 (RFC 4648, section 4).
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace heddle::net_detail {
+
+// At most 1 GiB.
+std::string to_base64(const std::string& bytes);
+std::optional<std::string> from_base64(const std::string& text);  // empty: the text is no base64
+
+}  // namespace heddle::net_detail
