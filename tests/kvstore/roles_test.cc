@@ -166,7 +166,8 @@ TEST_CASE("roles: workers use no server whose key is none, and a key that loses 
     CHECK(pair.server->roles_of("").worker);
     server.allow(client, "roles:worker");
     pair.pump_until([&] { return pair.client.recorder.count(Seen::What::disconnected) == 1; });
-    CHECK(holds(pair.server.recorder.disconnected().front().text, "has lost a role in comm.allowed"));
+    CHECK(
+        holds(pair.server.recorder.disconnected().front().text, "has lost a role or a job in comm.allowed"));
     CHECK_FALSE(pair.server->roles_of(shown).server);
     CHECK(pair.server->roles_of(shown).worker);
   }

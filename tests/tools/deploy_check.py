@@ -6,6 +6,7 @@ Usage: deploy_check.py PROGRAM ROOT
 PROGRAM is heddle, ROOT the repository. Where PyYAML or systemd-analyze are missing, their part is left out and says so.
 """
 import configparser
+import json
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ import sys
 import tempfile
 import time
 import unittest
+import urllib.request
 
 try:
     import yaml
@@ -61,6 +63,32 @@ class Keys:
 
     def __exit__(self, *_):
         self.folder.cleanup()
+
+
+def metrics_of(command, *words):
+    """The page /metrics of a program that is started for it."""
+    with subprocess.Popen([PROGRAM, command, "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--log-format", "json", *words],
+                          stderr=subprocess.PIPE, text=True) as process:
+        try:
+            started = next(line for line in map(json.loads, process.stderr) if line["event"] == "started")
+            with urllib.request.urlopen(f"http://{started['metrics']}/metrics", timeout=60) as page:
+                return page.read().decode()
+        finally:
+            process.kill()
+
+
+def names_of_series():
+    """The names of all series that a server and a scheduler have."""
+    names = set()
+    for page in (metrics_of("server"), metrics_of("scheduler", "--servers", "1")):
+        for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", page, re.MULTILINE):
+            names.update([name] if kind != "histogram" else [name + end for end in ("_bucket", "_sum", "_count")])
+    return names
+
+
+def metrics_in(expression):
+    """The names of Heddle's metrics and recorded rules in an expression of Prometheus."""
+    return re.findall(r"\bheddle_(?:server|scheduler)[\w:]+", re.sub(r'"[^"]*"', "", expression))
 
 
 def bytes_of(quantity):
@@ -234,16 +262,56 @@ class Rules(unittest.TestCase):
                 self.assertIn("record", rule)
 
     def test_metrics_of_rules_exist(self):
-        known = set(re.findall(r"^\| `(heddle_server_\w+)`", self.page, re.MULTILINE))
+        known = names_of_series()
         recorded = {rule["record"] for rule in self.rules if "record" in rule}
         for rule in self.rules:
-            for name in re.findall(r"\bheddle_server[\w:]+", re.sub(r'"[^"]*"', "", rule["expr"])):
+            for name in metrics_in(rule["expr"]):
                 self.assertIn(name, known | recorded)
 
     def test_the_scrape_job_has_the_name_of_the_alerts(self):
         jobs = {job["job_name"] for block in self.blocks for job in block.get("scrape_configs", [])}
         used = {name for rule in self.rules for name in re.findall(r'\bjob="([^"]+)"', rule["expr"])}
         self.assertEqual(used, jobs)
+
+
+class Dashboard(unittest.TestCase):
+    def setUp(self):
+        self.board = json.loads(text_of("tools", "deploy", "grafana.json"))
+        self.panels = self.board["panels"]
+        self.targets = [target for panel in self.panels for target in panel.get("targets", [])]
+
+    def test_metrics_of_panels_exist(self):
+        known = names_of_series()
+        used = {name for target in self.targets for name in metrics_in(target["expr"])}
+        self.assertGreater(len(used), 25)
+        self.assertLessEqual(used, known)
+        asked = [one["query"]["query"] for one in self.board["templating"]["list"] if one["type"] == "query"]
+        self.assertEqual(len(asked), 2)
+        for query in asked:
+            self.assertIn(re.fullmatch(r"label_values\((\w+), \w+\)", query)[1], known)
+
+    def test_expressions_are_whole_and_use_variables_that_there_are(self):
+        variables = {one["name"] for one in self.board["templating"]["list"]} | {"__rate_interval"}
+        labels = {"instance", "job_name", "request"}
+        for target in self.targets:
+            expression = target["expr"]
+            for opening, closing in ("()", "{}", "[]"):
+                self.assertEqual(expression.count(opening), expression.count(closing), expression)
+            self.assertLessEqual(set(re.findall(r"\$(\w+)", expression)), variables)
+            self.assertLessEqual(set(re.findall(r'(\w+)=~?"', expression)), labels)
+            self.assertEqual(target["datasource"]["uid"], "$datasource")
+            self.assertTrue(target["legendFormat"])
+
+    def test_panels_have_numbers_and_places_of_their_own(self):
+        numbers = [panel["id"] for panel in self.panels]
+        self.assertEqual(len(set(numbers)), len(numbers))
+        taken = set()
+        for panel in self.panels:
+            place = panel["gridPos"]
+            cells = {(x, y) for x in range(place["x"], place["x"] + place["w"]) for y in range(place["y"], place["y"] + place["h"])}
+            self.assertFalse(cells & taken, panel["title"])
+            self.assertLessEqual(place["x"] + place["w"], 24)
+            taken |= cells
 
 
 class Files(unittest.TestCase):

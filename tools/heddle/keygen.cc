@@ -14,14 +14,14 @@ namespace {
 struct Options {
   std::string directory;
   bool force = false;
-  std::string roles = "worker,server";
+  std::string roles = "worker,server", jobs;
 };
 
 int run(const Options& options) {
   const std::string usual = comm_keys_directory();
   const std::string directory =
       options.directory.empty() ? usual : std::filesystem::absolute(options.directory).string();
-  const CommKey key = make_comm_key(directory, options.force, options.roles);
+  const CommKey key = make_comm_key(directory, options.force, options.roles, options.jobs);
   std::printf("%s\n\n", key.line.c_str());
   std::printf("The private key is in %s, the one for ZeroMQ in comm.curve beside it; show them to nobody.\n",
               key.file.c_str());
@@ -44,7 +44,8 @@ constexpr const char* kDescription =
     "    heddle keygen --out keys     elsewhere; jobs find it by HEDDLE_COMM_KEYS=keys\n"
     "    heddle keygen --force        a new key in place of the old one\n"
     "    heddle keygen --roles worker the key of a host that has no servers\n"
-    "    heddle keygen --roles admin  the key of somebody who looks after servers\n\n"
+    "    heddle keygen --roles admin  the key of somebody who looks after servers\n"
+    "    heddle keygen --roles worker --jobs 'team-a-*,eval'   the key of a team's workers\n\n"
     "It writes comm.key, the private key, comm.curve, the one for ZeroMQ, and adds their line to "
     "comm.allowed, the list of keys that may take "
     "part in\n"
@@ -58,7 +59,8 @@ constexpr const char* kDescription =
     "push and\n"
     "pull, roles:server be a server or the scheduler, roles:admin ask how servers are and let them drain, "
     "roles:worker,server\n"
-    "both of these. Without them it is a worker's. heddle doctor says what would be used.";
+    "both of these. Without them it is a worker's. jobs:team-a-*,eval lets it join jobs of these names only. "
+    "heddle doctor says what would be used.";
 
 }  // namespace
 
@@ -68,6 +70,10 @@ void add_keygen(Program& program, Action& action) {
   command.add_option("--out", options->directory, "the directory to write to").type_name("DIR");
   command.add_option("--roles", options->roles, "what its processes may do in key-value stores")
       .type_name("ROLES");
+  command
+      .add_option("--jobs", options->jobs,
+                  "which jobs its workers may join; * stands for any text; without it: all")
+      .type_name("NAMES");
   command.add_flag("--force", options->force, "replace the key that is there; other hosts have to be told");
   command.on_parsed([options, &action] { action = [options] { return run(*options); }; });
 }

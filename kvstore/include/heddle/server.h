@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <heddle/etcd.h>
+#include <heddle/request_stats.h>
 
 namespace heddle {
 
@@ -101,11 +102,13 @@ struct ServerStats {
   // replies.
   std::uint64_t memory_used = 0;
   std::uint64_t pushes = 0, pulls = 0, duplicates = 0, refused = 0, rounds = 0;
+  std::uint64_t unauthorized = 0;    // processes that were refused for what their key lacks
   std::int64_t worst_staleness = 0;  // most pushes that a pull was ahead of the slowest worker
   SnapshotStats snapshots;
   int number = 0, servers = 1;  // this server's number and the number of servers; -1 of 0: not assigned yet
   std::vector<WorkerStats> workers;
   std::vector<ShardStats> shards;
+  std::vector<RequestStats> requests;  // by kind, since the start
 };
 
 class Server {

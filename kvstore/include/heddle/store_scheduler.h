@@ -54,7 +54,8 @@ struct StoreSchedulerStats {
   bool begun = false;         // whether all servers have registered and the first views are published
   std::uint64_t version = 0;  // version of the views
   int servers = 0, servers_here = 0, workers_here = 0;
-  std::uint64_t failovers = 0, returned = 0, lost = 0, refused = 0;
+  std::uint64_t failovers = 0, returned = 0, lost = 0;
+  std::uint64_t refused = 0, unauthorized = 0;  // unauthorized: for what the key lacks
   std::vector<ShardAssignment> shards{};
 };
 

@@ -16,13 +16,21 @@ std::uint32_t milliseconds_of(milliseconds time) { return static_cast<std::uint3
 
 }  // namespace
 
-Refused SchedulerCore::refusal(const Registration& registration, KeyRoles roles, Time now) const {
-  if (const Versions theirs{registration.oldest, registration.newest}; common_version(theirs, versions_) == 0)
-    return {0, no_common_version("the process", theirs, "this scheduler", versions_)};
+// What the key lacks to register so; empty: nothing.
+std::string SchedulerCore::lacking(const Registration& registration, const KeyRoles& roles) {
   const bool is_server = registration.role == Role::server;
   if (is_server ? !roles.server : !roles.worker)
-    return {0, std::string("the key of this process lacks the role ") + (is_server ? "server" : "worker") +
-                   " in the scheduler's comm.allowed"};
+    return std::string("the key of this process lacks the role ") + (is_server ? "server" : "worker") +
+           " in the scheduler's comm.allowed";
+  if (is_server || roles.may_join(registration.job)) return {};
+  return "the key of this process may not join job '" + registration.job +
+         "': see jobs: in the scheduler's comm.allowed";
+}
+
+Refused SchedulerCore::refusal(const Registration& registration, const KeyRoles& roles, Time now) const {
+  if (const Versions theirs{registration.oldest, registration.newest}; common_version(theirs, versions_) == 0)
+    return {0, no_common_version("the process", theirs, "this scheduler", versions_)};
+  if (const std::string why = lacking(registration, roles); !why.empty()) return {0, why};
   if (over_) return {0, "the job is over: all of its workers have left"};
   // The process tries again and again, since a scheduler with the right state may come. This one never
   // accepts it.
@@ -41,7 +49,8 @@ Refused SchedulerCore::refusal(const Registration& registration, KeyRoles roles,
   if (registration.servers != 0 && registration.servers != state_.servers)
     return {0, "the process expects " + std::to_string(registration.servers) +
                    " servers, the scheduler is for " + std::to_string(state_.servers)};
-  return is_server ? refusal_of_server(registration) : refusal_of_worker(registration, now);
+  return registration.role == Role::server ? refusal_of_server(registration)
+                                           : refusal_of_worker(registration, now);
 }
 
 // The process that has the number may be dead although its connection is open. That is known after the

@@ -62,7 +62,7 @@ void SchedulerCore::log(Level level, const std::string& name,
   out_.events.push_back({level, name, std::move(fields)});
 }
 
-void SchedulerCore::connected(Peer peer, KeyRoles roles) { sessions_[peer] = {.roles = roles}; }
+void SchedulerCore::connected(Peer peer, const KeyRoles& roles) { sessions_[peer] = {.roles = roles}; }
 
 void SchedulerCore::disconnected(Peer peer, const std::string& why, Time now) {
   const auto found = sessions_.find(peer);
@@ -117,6 +117,7 @@ void SchedulerCore::registration(Peer peer, Session& session, const Registration
   const char* const role = is_server ? "server" : "worker";
   if (const Refused refused = refusal(registration, session.roles, now); !refused.text.empty()) {
     ++refused_;
+    if (!lacking(registration, session.roles).empty()) ++unauthorized_;
     send(peer, encode(refused));
     // a refusal that is repeated is not logged
     if (!is_news(registration.process + refused.text, now)) return;
@@ -160,8 +161,8 @@ void SchedulerCore::registration(Peer peer, Session& session, const Registration
   if (before > 0 && before == views().version)
     send(peer, encode(views(), process.protocol));  // otherwise change_views() has sent the views to all
   if (!rules_.has_begun()) {
-    missing_ = missing(now);
-    send(peer, encode(status()));
+    find_missing(now);
+    send(peer, encode(status(session)));
   }
 }
 
@@ -197,10 +198,12 @@ void SchedulerCore::heartbeat(Peer peer, const Session& session, const Heartbeat
       news = rules_.report_synced(one.shard, one.epoch, process.incarnation) || news;
     if (news) save();
   }
-  send(peer, encode(status()));
+  send(peer, encode(status(session)));
 }
 
-Status SchedulerCore::status() const { return {.over = over_, .text = rules_.has_begun() ? "" : missing_}; }
+Status SchedulerCore::status(const Session& session) const {
+  return {.over = over_, .text = rules_.has_begun() ? "" : missing_for(session)};
+}
 
 void SchedulerCore::unregister(Peer peer, const Session& session, Time now) {
   Process& process = *process_of(session);
@@ -368,7 +371,8 @@ void SchedulerCore::log_change(const ViewChange& change) {
 }
 
 // Text with the processes that the scheduler still waits for: the role and number of each.
-std::string SchedulerCore::missing(Time now) const {
+// Processes that have not registered. `only_job`: the workers of other jobs are left out.
+std::string SchedulerCore::missing(Time now, const std::string* only_job) const {
   std::string text;
   std::size_t names = 0;
   const auto add = [&](const std::string& what, std::size_t number, std::size_t all) {
@@ -385,7 +389,7 @@ std::string SchedulerCore::missing(Time now) const {
   if (workers > 0 && jobs_.empty() && names++ < kMostNames)
     text += (names == 1 ? "all " : ", all ") + std::to_string(workers) + " workers";
   for (const auto& [job, members] : jobs_) {
-    for (std::uint32_t rank = 0; rank < members.workers; ++rank) {
+    for (std::uint32_t rank = 0; rank < members.workers && (!only_job || *only_job == job); ++rank) {
       const auto found = members.ranks.find(rank);
       if ((found != members.ranks.end() && found->second.peer != 0) || members.ended.contains(rank)) continue;
       if (add("worker", rank, members.workers)) text += " of job " + quoted(job);
@@ -396,20 +400,29 @@ std::string SchedulerCore::missing(Time now) const {
   return text.empty() ? "" : "waiting for " + seconds_text(since) + " for " + text;
 }
 
-// After start_timeout, tells waiting processes which others are missing, and to end, since they might wait
-// for ever.
+void SchedulerCore::find_missing(Time now) {
+  missing_ = missing(now);
+  for (auto& [name, job] : jobs_) job.missing = missing(now, &name);
+}
+
+const std::string& SchedulerCore::missing_for(const Session& session) const {
+  const auto job = session.role == Role::worker ? jobs_.find(session.job) : jobs_.end();
+  return job == jobs_.end() ? missing_ : job->second.missing;
+}
+
+// After start_timeout, tells waiting processes which are missing, and to end: else they may wait for ever.
 void SchedulerCore::check_start(Time now) {
   if (rules_.has_begun() || !waiting_since_) return;
-  missing_ = missing(now);
+  find_missing(now);
   bool anybody = false;
   for_each_process([&](const Process& process, const Session&) { anybody = anybody || !process.gone; });
   if (!anybody) return waiting_since_.reset();
   if (now - *waiting_since_ < options_.start_timeout) return;
-  const std::string why = "the servers have not all come: " + missing_;
-  log(Level::error, "start_failed", {{"why", why}});
-  for_each_process([&](const Process& process, const Session&) {
+  const std::string why = "the servers have not all come: ";
+  log(Level::error, "start_failed", {{"why", why + missing_}});
+  for_each_process([&](const Process& process, const Session& session) {
     if (process.peer == 0) return;
-    send(process.peer, encode(Refused{0, why}));
+    send(process.peer, encode(Refused{0, why + missing_for(session)}));
     sessions_[process.peer] = {.dismissed = true};
   });
   std::fill(servers_.begin(), servers_.end(), Process{});
@@ -421,8 +434,8 @@ void SchedulerCore::check_end() {
   if (over_ || !options_.once || !had_workers_ || !jobs_.empty()) return;
   over_ = true;
   log(Level::info, "job_over", {});
-  for_each_process([&](const Process& process, const Session&) {
-    if (process.peer != 0) send(process.peer, encode(status()));
+  for_each_process([&](const Process& process, const Session& session) {
+    if (process.peer != 0) send(process.peer, encode(status(session)));
   });
 }
 
@@ -446,6 +459,7 @@ StoreSchedulerStats SchedulerCore::stats() const {
   stats.returned = returned_;
   stats.lost = lost_;
   stats.refused = refused_;
+  stats.unauthorized = unauthorized_;
   // -1 for a process that is gone.
   const auto number_of = [this](std::uint64_t incarnation) {
     const ServerInfo* const server = find_server(views(), incarnation);

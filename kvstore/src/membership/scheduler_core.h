@@ -39,7 +39,7 @@ class SchedulerCore {
   // `state`: as saved, or of a new cluster. Throws InvalidArgument for another number of servers.
   SchedulerCore(const StoreSchedulerOptions& options, SchedulerState state, Time now);
 
-  void connected(Peer peer, KeyRoles roles = net_detail::kAllRoles);  // `roles`: those of the peer's key
+  void connected(Peer peer, const KeyRoles& roles = net_detail::kAllRoles);  // those of the peer's key
   void disconnected(Peer peer, const std::string& why, Time now);
   void received(Peer peer, std::span<const std::byte> head, Time now);  // throws MalformedMessage
   // Finds processes that are gone, and changes views. To be called every 20 ms or so, after all messages.
@@ -73,6 +73,7 @@ class SchedulerCore {
     std::uint32_t workers = 0;
     std::map<std::uint32_t, Process> ranks{};
     std::set<std::uint32_t> ended{};  // ranks that have left, or were gone for too long
+    std::string missing{};            // like missing_, without a word of other jobs
   };
   // The process that a connection belongs to.
   struct Session {
@@ -85,7 +86,8 @@ class SchedulerCore {
   };
 
   void registration(Peer peer, Session& session, const Registration& registration, Time now);
-  Refused refusal(const Registration& registration, KeyRoles roles, Time now) const;
+  static std::string lacking(const Registration& registration, const KeyRoles& roles);
+  Refused refusal(const Registration& registration, const KeyRoles& roles, Time now) const;
   std::uint32_t replicas_of(const Registration& registration) const;
   bool others_are_there(const Registration& registration) const;
   Refused refusal_of_server(const Registration& registration) const;
@@ -109,10 +111,12 @@ class SchedulerCore {
   void log_change(const ViewChange& change);
   void check_start(Time now);
   void check_end();
-  std::string missing(Time now) const;
+  std::string missing(Time now, const std::string* only_job = nullptr) const;
+  void find_missing(Time now);
+  const std::string& missing_for(const Session& session) const;
   std::string server_text(std::uint64_t incarnation) const;
   bool goes_in_order(std::uint64_t server) const;
-  Status status() const;
+  Status status(const Session& session) const;
   // Calls function(Process&, const Session&) for each process that has registered.
   template <class Function> void for_each_process(const Function& function);
   void send(Peer peer, std::vector<std::byte> message) {
@@ -131,11 +135,11 @@ class SchedulerCore {
   Time last_tick_;
   const Time ranks_known_;  // time until which workers with a rank from before a restart may come back
   std::optional<Time> waiting_since_;     // time since which processes wait for the first views
-  std::string missing_;                   // text for waiting processes: those that have not registered
+  std::string missing_;                   // text for waiting servers: those that have not registered
   std::map<std::string, Time> refusals_;  // time at which each refusal was logged
   bool had_workers_ = false, over_ = false;
   bool unrecovered_ = false;  // whether a loss was logged, but not yet that all shards have two copies again
-  std::uint64_t failovers_ = 0, returned_ = 0, lost_ = 0, refused_ = 0;
+  std::uint64_t failovers_ = 0, returned_ = 0, lost_ = 0, refused_ = 0, unauthorized_ = 0;
   SchedulerOutbox out_;
 };
 

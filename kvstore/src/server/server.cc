@@ -242,10 +242,11 @@ struct Server::Impl final : kv_detail::Receiver {
     const kv_detail::KeepAliveScope scope([this] { keep_alive(); });
     Clock::time_point next_tick = Clock::now();
     while (!stopping.load()) {
-      const auto late = Clock::now() - next_tick;
-      if (late > options.worker_timeout / 4) node.paused(late);
+      const auto now = Clock::now();
+      node.end_batch(now);
+      if (now - next_tick > options.worker_timeout / 4) node.paused(now - next_tick);
       if (draining.load()) drain();
-      if (Clock::now() >= next_tick) {
+      if (now >= next_tick) {
         node.tick(Clock::now());
         next_tick = Clock::now() + tick;
       }
@@ -255,6 +256,7 @@ struct Server::Impl final : kv_detail::Receiver {
       if (node.is_drained()) break;
       if (member) tick_member();
       const bool more = collect();
+      node.count_answers();
       transport->poll(more ? std::min<std::chrono::microseconds>(tick, kShortSleep) : tick);
       if (lost) std::rethrow_exception(lost);
     }

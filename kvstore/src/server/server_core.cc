@@ -142,14 +142,16 @@ std::span<std::byte> ServerCore::memory_for(Peer peer, std::span<const std::byte
 }
 
 void ServerCore::received(Peer peer, std::span<const std::byte> head, std::size_t payload,
-                          Clock::time_point now) {
+                          Clock::time_point now, Clock::time_point arrived) {
   Session& session = session_of(peer);
-  const FromWorker message = decode_from_worker(head, payload);
+  FromWorker message = decode_from_worker(head, payload);
   if (const auto* hello = std::get_if<Hello>(&message)) return greet(peer, session, *hello, now);
   // While the answer to its leave is held for a slow backup, a worker still sends pings.
   if (session.over) return;
   if (!session.job) throw MalformedMessage("a request before a hello");
-  session.job->received(session.rank, std::get<Request>(message), payload, now);
+  auto& request = std::get<Request>(message);
+  request.arrived = arrived;
+  session.job->received(session.rank, request, payload, now);
 }
 
 void ServerCore::restored(const std::string& when, std::uint64_t incarnation) {

@@ -40,7 +40,9 @@ class ServerCore {
                     ServerEvent::Level loss = ServerEvent::Level::warning);
   // As in Receiver. Both throw MalformedMessage.
   std::span<std::byte> memory_for(Peer peer, std::span<const std::byte> head, std::size_t bytes);
-  void received(Peer peer, std::span<const std::byte> head, std::size_t payload, Clock::time_point now);
+  // `arrived`: when the message has come, for statistics of requests; the epoch: they have none.
+  void received(Peer peer, std::span<const std::byte> head, std::size_t payload, Clock::time_point now,
+                Clock::time_point arrived = {});
   // Drops workers that are gone, and ends jobs that are over. To be called every second or so.
   void tick(Clock::time_point now);
   // Called when the process was stopped or busy for this time, in which it could not hear workers.

@@ -90,6 +90,7 @@ void ServerNode::log(ServerEvent::Level level, const char* name,
 }
 
 void ServerNode::connected(Peer peer, const std::string& key, Clock::time_point now) {
+  latencies_.read_clock(now);
   const auto [entry, fresh] = sessions_.try_emplace(peer);
   entry->second.key = key;
   entry->second.since = now;
@@ -97,6 +98,7 @@ void ServerNode::connected(Peer peer, const std::string& key, Clock::time_point 
 }
 
 void ServerNode::disconnected(Peer peer, const std::string& why, Clock::time_point now) {
+  latencies_.read_clock(now);
   const auto found = sessions_.find(peer);
   if (found == sessions_.end()) return;
   const Session session = std::move(found->second);
@@ -142,6 +144,7 @@ std::span<std::byte> ServerNode::memory_for(Peer peer, std::span<const std::byte
 
 void ServerNode::received(Peer peer, std::span<const std::byte> head, std::span<std::byte> payload,
                           Clock::time_point now) {
+  latencies_.read_clock(now);
   const auto found = sessions_.find(peer);
   if (found == sessions_.end()) throw MalformedMessage("a message of a peer that is closed");
   Session& session = found->second;
@@ -150,7 +153,7 @@ void ServerNode::received(Peer peer, std::span<const std::byte> head, std::span<
     return shards_[session.shard]->received(peer, decode_replica_message(head), payload, now);
   Shard* const shard = serving(session);
   if (!shard) throw MalformedMessage("a message to a server that serves no longer");
-  shard->core()->received(peer, head, payload.size(), now);
+  shard->core()->received(peer, head, payload.size(), now, latencies_.arrival(now));
   shard->say(now);  // the first reply does not wait for later messages
 }
 
@@ -162,6 +165,7 @@ void ServerNode::greeted(Peer peer, Session& session, std::span<const std::byte>
     if (message.kind != ReplicaKind::hello || message.shard >= shards_.size())
       throw MalformedMessage("a message before a hello");
     if (!transport_.roles_of(session.key).server) {
+      ++unauthorized_;
       const std::string why = "its key " + session.key + " lacks the role server in comm.allowed";
       log(ServerEvent::Level::warning, "primary_refused",
           {{"shard", std::to_string(message.shard)}, {"why", why}});
@@ -185,7 +189,7 @@ void ServerNode::administrator_asks(Peer peer, const Session& session, const Adm
   if (common_version(theirs, mine) == 0)
     why = no_common_version("the administrator", theirs, "this server", mine);
   else if (!transport_.roles_of(session.key).admin)
-    why = "its key " + session.key + " lacks the role admin in comm.allowed";
+    ++unauthorized_, why = "its key " + session.key + " lacks the role admin in comm.allowed";
   else if (transport_.queued(peer) > 0)
     why = "it has not read the answer before";
   const std::string key = session.key.empty() ? "none: the same user" : session.key;
@@ -218,8 +222,12 @@ void ServerNode::worker_greeted(Peer peer, Session& session, const Hello& hello,
     reply.text = why;
     transport_.send(peer, {encode(reply)});
   };
-  if (!transport_.roles_of(session.key).worker) {
-    const std::string why = "its key lacks the role worker in comm.allowed";
+  const KeyRoles roles = transport_.roles_of(session.key);
+  if (!roles.worker || !roles.may_join(hello.job)) {
+    const std::string why = !roles.worker ? "its key lacks the role worker in comm.allowed"
+                                          : "its key may not join job '" + hello.job +
+                                                "': see jobs: in the server's comm.allowed";
+    ++unauthorized_;
     log(ServerEvent::Level::warning, "worker_refused",
         {{"job", hello.job}, {"worker", std::to_string(hello.rank)}, {"key", session.key}, {"why", why}});
     return refuse(why, true);
@@ -307,6 +315,8 @@ ServerStats ServerNode::stats(Clock::time_point now) const {
   stats.number = options_.number;
   stats.servers = options_.servers;
   stats.memory_used = *memory_used_;
+  stats.requests = latencies_.stats();
+  stats.unauthorized = unauthorized_;
   for (const auto& shard : shards_) {
     const std::uint64_t jobs = std::exchange(stats.jobs, 0);
     if (shard->core()) {

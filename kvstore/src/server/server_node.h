@@ -44,7 +44,13 @@ class ServerNode final : public ShardOwner {
                 Clock::time_point now);
   // Called during long work, while no request is answered: tells workers that the server is alive.
   void keep_alive(Clock::time_point now);
-  // Must be called about every kBeat.
+  // All messages that the transport had have been received. To be called after each poll.
+  void end_batch(Clock::time_point now) { latencies_.end_batch(now); }
+  // To be called before each poll: counts requests that were answered in between.
+  void count_answers() {
+    if (latencies_.has_sent()) latencies_.end_batch(Clock::now());
+  }
+  // To be called about every kBeat.
   void tick(Clock::time_point now);
   // Collects the next piece of state; has_more(): there is some.
   void go_on();
@@ -81,6 +87,7 @@ class ServerNode final : public ShardOwner {
   const Shard& shard(std::uint32_t number) const { return *shards_[number]; }
 
   Transport& transport() override { return transport_; }
+  Latencies& latencies() override { return latencies_; }
   const ServerOptions& options() const override { return options_; }
   std::uint64_t incarnation() const override { return incarnation_; }
   std::uint64_t secret() const override { return secret_; }
@@ -113,6 +120,8 @@ class ServerNode final : public ShardOwner {
   std::uint64_t secret_ = 0;
   const std::shared_ptr<std::uint64_t> memory_used_ = std::make_shared<std::uint64_t>(0);
   bool draining_ = false, copies_seen_ = false;
+  std::uint64_t unauthorized_ = 0;  // processes that were refused for what their key lacks
+  Latencies latencies_;
   Clock::time_point answered_{};  // last time that workers were answered, or told that the server is alive
   std::vector<std::unique_ptr<Shard>> shards_;
   std::unordered_map<Peer, Session> sessions_;

@@ -9,6 +9,7 @@
 
 #include <heddle/server.h>
 
+#include "server/latencies.h"
 #include "transport/transport.h"
 
 namespace heddle::kv_detail {
@@ -19,6 +20,7 @@ class ShardOwner {
  public:
   virtual ~ShardOwner() = default;
   virtual Transport& transport() = 0;
+  virtual Latencies& latencies() = 0;
   virtual const ServerOptions& options() const = 0;
   virtual std::uint64_t incarnation() const = 0;                          // incarnation of this process
   virtual const std::shared_ptr<std::uint64_t>& memory_used() const = 0;  // bytes used by all cores

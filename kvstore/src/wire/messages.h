@@ -6,6 +6,7 @@
 // Requests are idempotent: a push has its number among the worker's pushes of the key.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -100,6 +101,8 @@ struct Request {
   // up. push, pull: the codec; empty: not compressed.
   std::string text{};
   std::vector<BundleEntry> entries{};  // push_many, pull_many; Request::bytes is the sum of their bytes
+  // When it has arrived. The server sets it, for statistics; it is not part of the message.
+  std::chrono::steady_clock::time_point arrived{};
 };
 
 // Size of a whole value, of which a server may have only a part.

@@ -17,6 +17,7 @@
 
 #include "connection/environment.h"
 #include "connection/socket.h"
+#include "security/allowed_line.h"
 #include "security/curve_key.h"
 
 namespace heddle::net_detail {
@@ -75,55 +76,29 @@ std::string first_word(const std::string& line) {
   return word;
 }
 
-// Prefixes of the fields that may follow the fingerprint in a line of comm.allowed.
-constexpr std::string_view kCurve = "curve:";
-
-constexpr std::string_view kRoles = "roles:";
-
 struct Allowed {
   std::set<std::string> fingerprints, curve_keys;
   std::map<std::string, KeyRoles> roles;
 };
 
-constexpr const char* kSomeRoles = "some of worker, server and admin, as in roles:worker,server";
-
-// "worker,server". nullopt: there is no such role.
-std::optional<KeyRoles> roles_from(const std::string& text) {
-  KeyRoles roles;
-  std::istringstream names(text);
-  for (std::string name; std::getline(names, name, ',');) {
-    if (name != "worker" && name != "server" && name != "admin") return std::nullopt;
-    (name == "worker" ? roles.worker : name == "server" ? roles.server : roles.admin) = true;
-  }
-  return roles.worker || roles.server || roles.admin ? std::optional(roles) : std::nullopt;
-}
-
 Allowed allowed_in(const std::string& path, const std::string& text) {
   Allowed allowed;
   std::istringstream lines(text);
   int number = 0;
-  for (std::string line; std::getline(lines, line);) {
+  for (std::string text_of_line; std::getline(lines, text_of_line);) {
     ++number;
-    std::string word, second, third;
-    std::istringstream(line) >> word >> second >> third;
-    if (word.empty() || word.starts_with('#')) continue;
-    const bool has_curve = second.starts_with(kCurve);
-    const std::string curve_key = has_curve ? second.substr(kCurve.size()) : "";
-    if (!is_fingerprint(word) || (has_curve && !is_curve_key(curve_key))) {
-      throw CommError(path + ":" + std::to_string(number) +
-                      ": no key; a line is sha256: and 64 hexadecimal digits, for ZeroMQ curve: and 40 "
-                      "characters of Z85, then a comment");
+    AllowedLine line;
+    try {
+      line = parse_allowed_line(text_of_line);
+    } catch (const CommError& error) {
+      throw CommError(path + ":" + std::to_string(number) + ": " + error.what());
     }
-    const std::string& said = has_curve ? third : second;
-    // Without `roles:` the key has the role that most keys need.
-    const auto roles =
-        said.starts_with(kRoles) ? roles_from(said.substr(kRoles.size())) : KeyRoles{.worker = true};
-    if (!roles) throw CommError(path + ":" + std::to_string(number) + ": '" + said + "'; want " + kSomeRoles);
-    allowed.fingerprints.insert(word);
-    allowed.roles[word] = *roles;
-    if (!has_curve) continue;
-    allowed.curve_keys.insert(curve_key);
-    allowed.roles[second] = *roles;
+    if (line.fingerprint.empty()) continue;
+    allowed.fingerprints.insert(line.fingerprint);
+    allowed.roles[line.fingerprint] = line.roles;
+    if (line.curve.empty()) continue;
+    allowed.curve_keys.insert(line.curve);
+    allowed.roles[std::string(kCurveField) + line.curve] = line.roles;
   }
   return allowed;
 }
@@ -236,9 +211,10 @@ std::string comm_keys_directory() {
   throw CommError("where are this user's keys? None of HEDDLE_COMM_KEYS, XDG_CONFIG_HOME and HOME is set");
 }
 
-CommKey make_comm_key(const std::string& directory, bool replace, const std::string& roles) {
+CommKey make_comm_key(const std::string& directory, bool replace, const std::string& roles,
+                      const std::string& jobs) {
   using namespace net_detail;
-  if (!roles_from(roles)) throw CommError("a key of the roles '" + roles + "'; want " + kSomeRoles);
+  parse_key_roles(roles, jobs);
   const CommKey files{key_file_in(directory), allowed_file_in(directory), ""};
   make_directory(directory);
   std::error_code error;
@@ -250,9 +226,9 @@ CommKey make_comm_key(const std::string& directory, bool replace, const std::str
   allowed_in(files.allowed_file, allowed);
   const TlsKey key = new_tls_key();
   const std::string curve_secret = new_curve_secret();
-  const std::string line = fingerprint_of(key.get()) + "  " + std::string(kCurve) +
-                           curve_public_of(curve_secret) + "  " + std::string(kRoles) + roles + "  " +
-                           who_and_when();
+  const std::string line = fingerprint_of(key.get()) + "  " + std::string(kCurveField) +
+                           curve_public_of(curve_secret) + "  " + std::string(kRolesField) + roles + "  " +
+                           (jobs.empty() ? "" : std::string(kJobsField) + jobs + "  ") + who_and_when();
   write_private(files.allowed_file,
                 (old ? without(allowed, fingerprint_of(old.get())) : without(allowed, "-")) + line + "\n");
   write_private(curve_file_in(directory), curve_secret + "\n");

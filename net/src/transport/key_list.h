@@ -17,7 +17,7 @@ inline net_detail::KeyRoles roles_in(const KeyList& list, const std::string& key
 }
 
 inline std::string lost_role(const std::string& key) {
-  return "its key " + key + " has lost a role in comm.allowed";
+  return "its key " + key + " has lost a role or a job in comm.allowed";
 }
 inline std::string no_server(const std::string& key) {
   return "the key " + key + " is no server's: its line in comm.allowed lacks the role server";

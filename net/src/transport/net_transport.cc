@@ -325,7 +325,7 @@ void NetTransport::check_deadlines() {
     lose(*find(deadlines_.begin()->first), "the other side has not answered in time");
 }
 
-// Disconnects peers whose key was removed from comm.allowed, or has lost a role.
+// Disconnects peers whose key was removed from comm.allowed, or has lost a role or a job.
 void NetTransport::check_keys() {
   if (!factory_.changed_keys()) return;
   for (const auto& [number, peer] : peers_) {

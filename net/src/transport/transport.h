@@ -89,7 +89,7 @@ class Transport {
   virtual void wake() noexcept = 0;
 
   // The roles of a key that connected() got; "" stands for a process of the same user, which has all roles. A
-  // connection whose key loses a role is closed.
+  // connection whose key loses a role or a job is closed.
   virtual KeyRoles roles_of(const std::string& key) const { return (void)key, net_detail::kAllRoles; }
 
   // Valid until the next poll(). "zmq" has none: ZeroMQ does not report them.

@@ -169,8 +169,8 @@ const CurveKeys& ZmqTransport::keys(const Address& address) {
   return *keys_;
 }
 
-// Disconnects peers whose key was removed from comm.allowed, or has lost a role. A socket that listens keeps
-// the key of this host that it was made with.
+// Disconnects peers whose key was removed from comm.allowed, or has lost a role or a job. A socket that
+// listens keeps the key of this host that it was made with.
 void ZmqTransport::check_keys() {
   const auto files = keys_ ? watch_->changed() : std::nullopt;
   if (!files || files->curve_secret.empty()) return;

@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <tuple>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -145,6 +147,83 @@ TEST_CASE("a line says what its key may do; without a word it is a worker's") {
   const CommKey worker = make_comm_key(directory.path, false, "worker");
   CHECK(holds(worker.line, "  roles:worker  "));
   CHECK_FALSE(read_key_files(directory.path)->roles.at(worker.line.substr(0, 71)).server);
+}
+
+TEST_CASE("a line may limit its key to jobs, by names in which * stands for any text") {
+  const Keys keys, other;
+  const std::string curve = other.key.line.substr(other.key.line.find("curve:"), 46);
+  const auto roles_of = [&](const std::string& fields) {
+    write_file(keys.key.allowed_file, other.fingerprint() + "  " + curve + " " + fields + "\n");
+    const KeyRoles of_tls = keys.files().roles.at(other.fingerprint()),
+                   of_curve = keys.files().roles.at(curve);
+    CHECK(of_tls.jobs == of_curve.jobs);
+    CHECK(of_tls.worker == of_curve.worker);
+    return of_tls;
+  };
+  CHECK(roles_of("").jobs.empty());
+  CHECK(roles_of("roles:worker a comment").may_join("anything"));
+  for (const char* const fields : {"roles:worker jobs:team-a-*,eval a comment",
+                                   "jobs:team-a-*,eval roles:worker", "jobs:team-a-*,eval"}) {
+    CAPTURE(std::string(fields));
+    const KeyRoles roles = roles_of(fields);
+    CHECK(roles.worker);
+    CHECK(roles.jobs == std::vector<std::string>{"team-a-*", "eval"});
+    for (const char* const job : {"team-a-", "team-a-1", "team-a-1 of\t2, *", "eval"})
+      CHECK(roles.may_join(job));
+    for (const char* const job : {"", "team-a", "team-b-1", "xteam-a-1", "evaluation", "Eval", "team-a-*"})
+      CHECK(roles.may_join(job) == (std::string(job) == "team-a-*"));
+  }
+  const auto match = [](const std::string& pattern, const std::string& job) {
+    return KeyRoles{.worker = true, .jobs = {pattern}}.may_join(job);
+  };
+  CHECK(match("*", ""));
+  CHECK(match("**a*b**", "xaybz"));
+  CHECK(match("a*a*a", "aaa"));
+  CHECK_FALSE(match("a*a*a", "aa"));
+  CHECK(match("*-eval", "a-eval-eval"));
+  CHECK_FALSE(match("*-eval", "a-eval-"));
+  CHECK_FALSE(match("a?", "ab"));
+  CHECK_FALSE(match(std::string(60, '*') + "b", std::string(4000, 'a')));  // takes no time
+}
+
+TEST_CASE("a limit to jobs that is wrong, or that would limit nothing, is named by file and line") {
+  const Keys keys, other;
+  const auto complaint_of = [&](const std::string& fields) {
+    write_file(keys.key.allowed_file, "# keys\n\n" + other.fingerprint() + " " + fields + "\n");
+    return complaint(keys);
+  };
+  const std::string place = keys.key.allowed_file + ":3: ";
+  for (const char* const bad :
+       {"jobs:", "jobs:,", "jobs:a,", "jobs:,a", "jobs:a,,b", "jobs:\xc3\xa9t\xc3\xa9", "jobs:a\x01"}) {
+    CAPTURE(std::string(bad));
+    CHECK(
+        holds(complaint_of(std::string("roles:worker ") + bad), place + "'" + bad + "'; want names of jobs"));
+  }
+  for (const char* const bad : {"a comment jobs:a", "roles:worker jobs:a jobs:b", "jobs=a", "me@host jobs=a",
+                                "roles:worker me@host jobs:a"})
+    CHECK(holds(complaint_of(bad), "' stands in the comment and would limit nothing"));
+  for (const char* const bad : {"roles:server jobs:a", "jobs:a roles:admin,server"})
+    CHECK(holds(complaint_of(bad),
+                place + "jobs: says which jobs a worker may join, and the key lacks the role"));
+  const TemporaryDirectory directory;
+  CHECK_THROWS_AS(make_comm_key(directory.path, false, "worker", "a,,b"), CommError);
+  CHECK_THROWS_AS(make_comm_key(directory.path, false, "server", "a"), CommError);
+  const CommKey key = make_comm_key(directory.path, false, "worker", "team-a-*,eval");
+  CHECK(holds(key.line, "  roles:worker  jobs:team-a-*,eval  "));
+  CHECK(read_key_files(directory.path)->roles.at(key.line.substr(0, 71)).jobs.size() == 2);
+}
+
+TEST_CASE("roles include others if they allow all that the others do") {
+  const auto worker = [](std::vector<std::string> jobs) {
+    return KeyRoles{.worker = true, .jobs = std::move(jobs)};
+  };
+  CHECK(worker({}).includes(worker({"a"})));
+  CHECK_FALSE(worker({"a"}).includes(worker({})));
+  CHECK(worker({"a-*", "b"}).includes(worker({"b", "a-1", "a-x*", "a-*"})));
+  CHECK_FALSE(worker({"a-1*"}).includes(worker({"a-*"})));
+  CHECK_FALSE(worker({"a-1", "a-2"}).includes(worker({"a-*"})));
+  CHECK(worker({"a"}).includes(KeyRoles{}));
+  CHECK(kAllRoles.includes(worker({"a"})));
 }
 
 TEST_CASE("only a line that says so lets its key administrate") {

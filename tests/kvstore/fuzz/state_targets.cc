@@ -266,6 +266,7 @@ class NoTransport : public Transport {
 class NoOwner : public ShardOwner {
  public:
   Transport& transport() override { return transport_; }
+  Latencies& latencies() override { return latencies_; }
   const ServerOptions& options() const override { return kOptions; }
   std::uint64_t incarnation() const override { return 9; }
   std::uint64_t secret() const override { return 0; }
@@ -278,6 +279,7 @@ class NoOwner : public ShardOwner {
 
  private:
   NoTransport transport_;
+  Latencies latencies_;
   const std::shared_ptr<std::uint64_t> memory_used_ = std::make_shared<std::uint64_t>(0);
 };
 

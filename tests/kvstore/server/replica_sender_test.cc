@@ -38,6 +38,7 @@ class Backup : public Transport, public ShardOwner {
   void wake() noexcept override {}
 
   Transport& transport() override { return *this; }
+  Latencies& latencies() override { return latencies_; }
   const ServerOptions& options() const override { return options_; }
   std::uint64_t incarnation() const override { return 1; }
   std::uint64_t secret() const override { return 2; }
@@ -65,6 +66,7 @@ class Backup : public Transport, public ShardOwner {
   ServerOptions options_{};
 
  private:
+  Latencies latencies_;
   const std::shared_ptr<std::uint64_t> memory_used_ = std::make_shared<std::uint64_t>(0);
 };
 

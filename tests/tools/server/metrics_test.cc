@@ -125,6 +125,7 @@ TEST_CASE("metrics: names and values of all numbers") {
       "heddle_server_pulls_total 990",
       "heddle_server_duplicates_total 3",
       "heddle_server_refused_total 2",
+      "heddle_server_unauthorized_total 6",
       "heddle_server_rounds_total 500",
       "heddle_server_worst_staleness_clocks 4",
       "heddle_server_snapshots_total 7",
@@ -150,7 +151,8 @@ TEST_CASE("metrics: names and values of all numbers") {
       R"(heddle_server_worker_sent_bytes_total{job_name="default",worker="0"} 4000000)",
       R"(heddle_server_worker_sent_bytes_total{job_name="default",worker="1"} 2000000)"};
   ServerSnapshot snapshot = hand_made();
-  snapshot.stats.shards.clear();  // the next test case covers shards
+  snapshot.stats.shards.clear();  // the next test cases cover shards and requests
+  snapshot.stats.requests.clear();
   snapshot.stats.snapshots = {
       .kept = true, .written = 7, .failed = 1, .age = 12.5, .bytes = 2048, .seconds = 0.5};
   CHECK(samples(metrics_text(snapshot)) == wanted);
@@ -178,6 +180,27 @@ TEST_CASE("metrics: what the server has of each part of the keys, and of its cop
   CHECK(found == wanted);
 }
 
+TEST_CASE("metrics: times of requests are histograms with buckets from 50 us to 60 s") {
+  const std::string text = metrics_text(hand_made());
+  const auto has = [&](const std::string& line) {
+    return text.find("\n" + line + "\n") != std::string::npos;
+  };
+  const std::string pulls = R"({request="pull"})";
+  CHECK(has("heddle_server_request_duration_seconds_count" + pulls + " 990"));
+  CHECK(has("heddle_server_request_duration_seconds_sum" + pulls + " 17.25"));
+  CHECK(has("heddle_server_request_server_seconds_sum" + pulls + " 0.25"));
+  CHECK(has("heddle_server_request_wait_seconds_sum" + pulls + " 17"));
+  CHECK(has(R"(heddle_server_request_wait_seconds_bucket{request="pull",le="5e-05"} 495)"));
+  CHECK(has(R"(heddle_server_request_wait_seconds_bucket{request="pull",le="0.025"} 495)"));
+  CHECK(has(R"(heddle_server_request_wait_seconds_bucket{request="pull",le="0.05"} 990)"));
+  CHECK(has(R"(heddle_server_request_wait_seconds_bucket{request="pull",le="60"} 990)"));
+  CHECK(has(R"(heddle_server_request_wait_seconds_bucket{request="pull",le="+Inf"} 990)"));
+  CHECK(has(R"(heddle_server_request_server_seconds_bucket{request="push",le="0.00025"} 950)"));
+  ServerSnapshot slow = hand_made();
+  slow.stats.requests[0].total.counts.back() = 3;
+  CHECK(snapshot_from(metrics_text(slow)).stats.requests[0].total.counts.back() == 3);
+}
+
 TEST_CASE("metrics: each has its type, and the page describes it") {
   const std::string text = metrics_text(hand_made());
   const std::string page = heddle::test::read_file(HEDDLE_METRICS_PAGE);
@@ -188,10 +211,11 @@ TEST_CASE("metrics: each has its type, and the page describes it") {
     in >> name >> type;
     ++families;
     CAPTURE(name);
-    CHECK(type == (name.ends_with("_total") ? "counter" : "gauge"));
+    const bool of_requests = name.starts_with("heddle_server_request_");
+    CHECK(type == (of_requests ? "histogram" : name.ends_with("_total") ? "counter" : "gauge"));
     CHECK(page.find("| `" + name) != std::string::npos);
   }
-  CHECK(families == 36);
+  CHECK(families == 40);
 }
 
 TEST_CASE("metrics: a reader gets back what was written") {
@@ -233,6 +257,7 @@ TEST_CASE("metrics: of very many workers the connected ones have series, the res
 }
 
 TEST_CASE("metrics: a reader skips what it does not know and refuses what is no metrics") {
+  CHECK(bad_metrics("heddle_server_request_wait_seconds_bucket{request=\"pull\",le=\"7\"} 1\n") == "");
   CHECK(bad_metrics("other 1\nheddle_server_new{x=\"y\", z=\"\"} 1e3 1700000000\n\n# EOF\n") == "");
   CHECK_THROWS_AS(snapshot_from(""), std::runtime_error);
   CHECK_THROWS_AS(snapshot_from("heddle_server_keys 1\n"), std::runtime_error);
@@ -256,6 +281,10 @@ TEST_CASE("metrics: a reader skips what it does not know and refuses what is no 
                            "heddle_server_uptime_seconds -1",
                            "heddle_server_worker_silent_seconds{worker=\"1\"} +Inf",
                            "heddle_server_keys 1e30",
+                           "heddle_server_request_wait_seconds_sum -1",
+                           "heddle_server_request_wait_seconds_bucket{request=\"pull\"} 1",
+                           "heddle_server_request_wait_seconds_bucket{le=\"x\"} 1",
+                           "heddle_server_request_wait_seconds_bucket{le=\"1\"} -1",
                            "heddle_server_worker_clock 1",
                            "heddle_server_worker_clock{worker=\"x\"} 1",
                            "heddle_server_worker_clock{worker=\"1\"} 1e19",

@@ -16,6 +16,7 @@
 
 using namespace heddle;
 using namespace heddle::tool;
+using heddle::test::add_times;
 using heddle::test::hand_made;
 using heddle::test::TemporaryFile;
 using heddle::test::worker;
@@ -29,6 +30,12 @@ ServerSnapshot later() {
   now.stats.pushes += 50, now.stats.pulls += 45, now.stats.rounds += 25;
   now.stats.workers[0].bytes_received += 10'485'760;
   now.stats.workers[0].bytes_sent += 20'480;
+  add_times(now.stats.requests[0].total, {{0, 5}, {8, 40}}, 0.75);
+  add_times(now.stats.requests[0].server, {{0, 45}}, 0.125);
+  add_times(now.stats.requests[0].workers, {{0, 5}, {8, 40}}, 0.625);
+  add_times(now.stats.requests[1].total, {{0, 48}, {4, 2}}, 0.25);
+  add_times(now.stats.requests[1].server, {{0, 48}, {4, 2}}, 0.25);
+  add_times(now.stats.requests[1].workers, {{0, 50}}, 0);
   return now;
 }
 
@@ -66,9 +73,14 @@ TEST_CASE("status: what one sample says") {
         "10.0.0.1:9463: server 1 of 2, transport net, up 62 min\n"
         "1 job, 120 keys; 1.5 GiB of values, 3 GiB of optimizer state, 4 KiB of pushes that wait; at most 8 "
         "GiB\n"
-        "1000 pushes, 990 pulls, 500 rounds; 3 duplicates, 2 refused; worst staleness 4\n"
+        "1000 pushes, 990 pulls, 500 rounds; 3 duplicates, 2 refused, 6 unauthorized; worst staleness 4\n"
         "part 0: a copy, for when its server is lost\n"
         "part 1: served here, the backup has all, 512 B not confirmed\n"
+        "\n"
+        "Requests since the start, and their wait for other workers:\n"
+        "REQUEST  COUNT  SERVER P50  SERVER P99  WAIT P50  WAIT P99\n"
+        "pull     990    < 50 us     505 us      < 50 us   49.5 ms\n"
+        "push     1000   < 50 us     450 us      -         -\n"
         "\n"
         "JOB      WORKER  STATE      CLOCK  BEHIND  RECEIVED   SENT       PULLS WAITING  SILENT FOR\n"
         "default  0       connected  21     -       4.768 MiB  3.815 MiB  1              0.2 s\n"
@@ -84,6 +96,23 @@ TEST_CASE("status: two samples give rates, by the server's clock") {
   CHECK(text.find("1050 pushes (5/s), 1035 pulls (4.5/s), 525 rounds (2.5/s);") != std::string::npos);
   CHECK(text.find("14.77 MiB, 1 MiB/s") != std::string::npos);
   CHECK(text.find("3.834 MiB, 2 KiB/s") != std::string::npos);
+}
+
+TEST_CASE("status: requests are those between two samples, or all if there were none") {
+  const ServerSnapshot before = hand_made();
+  ServerSnapshot now = later();
+  CHECK(status_text(now, &before)
+            .find("Requests of the last 10.0 s, and their wait for other workers:\n"
+                  "REQUEST  COUNT  SERVER P50  SERVER P99  WAIT P50  WAIT P99\n"
+                  "pull     45     < 50 us     < 50 us     16.6 ms   24.8 ms\n"
+                  "push     50     < 50 us     875 us      -         -\n") != std::string::npos);
+  now.stats.requests = before.stats.requests;
+  CHECK(status_text(now, &before).find("Requests since the start,") != std::string::npos);
+  add_times(now.stats.requests[0].server, {{19, 990}}, 1e5);
+  add_times(now.stats.requests[0].total, {{19, 990}}, 1e5);
+  CHECK(status_text(now, nullptr).find("pull     1980   1 ms        > 60 s ") != std::string::npos);
+  now.stats.requests.clear();
+  CHECK(status_text(now, &before).find("Requests") == std::string::npos);
 }
 
 TEST_CASE("status: the example of the page is what is printed") {
@@ -149,6 +178,13 @@ TEST_CASE("status: JSON holds numbers in base units") {
   REQUIRE(all["stragglers"].size() == 1);
   CHECK(all["stragglers"][0]["worker"] == 1);
   CHECK(all["stragglers"][0]["median"] == 21);
+  REQUIRE(all["requests"].size() == 2);
+  CHECK(all["requests_when"] == "of the last 10.0 s");
+  CHECK(all["requests"][0]["request"] == "pull");
+  CHECK(all["requests"][0]["count"] == 45);
+  CHECK(all["requests"][0]["wait"]["seconds"] == 0.625);
+  CHECK(all["requests"][0]["wait"]["p50_seconds"].get<double>() == doctest::Approx(16.5625e-3));
+  CHECK(all["requests"][1]["server"]["p99_seconds"].get<double>() == doctest::Approx(875e-6));
   CHECK(nlohmann::json::parse(status_json(later(), nullptr))["pushes_per_second"].is_null());
 }
 

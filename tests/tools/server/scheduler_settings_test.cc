@@ -222,14 +222,16 @@ TEST_CASE("launcher settings: a variable that is missing or wrong is named") {
 }
 
 TEST_CASE("scheduler metrics: all of them are on the page, with their values") {
-  StoreSchedulerStats stats{.uptime = 5, .begun = true, .version = 7, .servers = 2, .servers_here = 1};
+  StoreSchedulerStats stats{
+      .uptime = 5, .begun = true, .version = 7, .servers = 2, .servers_here = 1, .unauthorized = 9};
   stats.shards = {{3, 1, -1, false, 1}, {1, 1, 0, true, 2}};
   const std::string text = scheduler_metrics_text(stats, "127.0.0.1:9462");
   const std::string page = test::read_file(HEDDLE_METRICS_PAGE);
   for (const char* const line :
        {"heddle_scheduler_info{address=\"127.0.0.1:9462\"} 1\n", "heddle_scheduler_views_version 7\n",
-        "heddle_scheduler_servers_here 1\n", "heddle_scheduler_shard_copies{shard=\"0\"} 1\n",
-        "heddle_scheduler_shard_copies{shard=\"1\"} 2\n", "heddle_scheduler_shard_primary{shard=\"0\"} 1\n"})
+        "heddle_scheduler_servers_here 1\n", "heddle_scheduler_unauthorized_total 9\n",
+        "heddle_scheduler_shard_copies{shard=\"0\"} 1\n", "heddle_scheduler_shard_copies{shard=\"1\"} 2\n",
+        "heddle_scheduler_shard_primary{shard=\"0\"} 1\n"})
     CHECK(text.find(line) != std::string::npos);
   int families = 0;
   for (std::size_t at = text.find("# TYPE "); at != std::string::npos; at = text.find("# TYPE ", at + 1)) {
@@ -238,5 +240,5 @@ TEST_CASE("scheduler metrics: all of them are on the page, with their values") {
     CHECK(page.find("| `" + name + "`") != std::string::npos);
     ++families;
   }
-  CHECK(families == 14);
+  CHECK(families == 15);
 }

@@ -48,7 +48,7 @@ void Job::push_many(std::uint32_t rank, const Request& request) {
   Reply reply{.kind = Kind::failed, .number = request.number, .bytes = bundle.counted.size()};
   reply.text = bundle.why.substr(0, kMaxText);
   const auto counted = std::make_shared<const std::vector<std::byte>>(std::move(bundle.counted));
-  out_.push_back({workers_[rank].peer, std::move(reply), {counted, *counted}});
+  out_.push_back(reply_to(request, workers_[rank].peer, std::move(reply), {counted, *counted}));
 }
 
 // A fast path for pushes without an optimizer and without a backup, at a tenth of the cost. False: it cannot

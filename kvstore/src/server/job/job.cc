@@ -503,7 +503,7 @@ bool Job::answer(StoredKey& key, const WaitingRequest& waiting) {
   if (request.kind == Kind::init) {
     if (!key.has_value()) return false;
     Reply reply{.kind = Kind::done, .key = request.key, .number = request.number, .clock = key.clock(rank)};
-    out_.push_back({workers_[rank].peer, std::move(reply)});
+    out_.push_back(reply_to(request, workers_[rank].peer, std::move(reply)));
     return true;
   }
   const std::optional<std::uint64_t> lead =
@@ -553,16 +553,18 @@ void Job::send_value(const WaitingRequest& waiting, std::uint64_t clock, const P
                     waiting.request.priority});
     offset += piece;
   } while (offset < bytes.size());
+  out_.back().request = waiting.request.kind;
+  out_.back().arrived = waiting.request.arrived;
 }
 
 void Job::done(std::uint32_t rank, const Request& request) {
   if (is_bundled(rank, request)) return;
-  out_.push_back({workers_[rank].peer,
-                  {.kind = Kind::done,
-                   .key = request.key,
-                   .number = request.number,
-                   .clock = settings_,
-                   .bytes = collectives_}});
+  out_.push_back(reply_to(request, workers_[rank].peer,
+                          {.kind = Kind::done,
+                           .key = request.key,
+                           .number = request.number,
+                           .clock = settings_,
+                           .bytes = collectives_}));
 }
 
 void Job::fail(std::uint32_t rank, const Request& request, const std::string& why) {
@@ -573,7 +575,7 @@ void Job::fail(std::uint32_t rank, const Request& request, const std::string& wh
   }
   Reply reply{.kind = Kind::failed, .number = request.number};
   reply.text = why.substr(0, kMaxText);
-  out_.push_back({workers_[rank].peer, std::move(reply)});
+  out_.push_back(reply_to(request, workers_[rank].peer, std::move(reply)));
 }
 
 // Costs no time for each key: workers wait while statistics are made.

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include <heddle/server.h>
 
@@ -23,7 +24,19 @@ struct Outgoing {
   Reply reply;
   Payload payload{};
   int priority = 0;
+  // Kind and arrival of the request that this reply ends, for statistics; the epoch: it is not measured.
+  Kind request = Kind::ping;
+  Clock::time_point arrived{};
 };
+
+// The reply that ends a request.
+inline Outgoing reply_to(const Request& request, Peer peer, Reply reply, Payload payload = {}) {
+  return {.peer = peer,
+          .reply = std::move(reply),
+          .payload = std::move(payload),
+          .request = request.kind,
+          .arrived = request.arrived};
+}
 
 // Statistics of a server, over all jobs.
 struct Counters {

@@ -46,6 +46,7 @@ void ReplicaSender::release_answers(Clock::time_point now) {
     if (backup_ && !backup_->may_tell(after, now)) return;
     if (learner_ && !learner_->may_tell(after, now)) return;
     owner_.transport().send(held_.front().peer, std::move(held_.front().message));
+    owner_.latencies().sent(held_.front().times);
     held_.pop_front();
   }
 }
@@ -97,7 +98,10 @@ void ReplicaSender::take(Outbox& outbox, Clock::time_point now) {
   for (auto& [peer, head] : outbox.greetings) held_.push_back({log_.last, peer, {std::move(head)}});
   for (Outgoing& one : outbox.replies) {
     if (one.peer == 0) continue;
-    held_.push_back({log_.last, one.peer, {encode(one.reply), std::move(one.payload), one.priority}});
+    held_.push_back({log_.last,
+                     one.peer,
+                     {encode(one.reply), std::move(one.payload), one.priority},
+                     {one.request, one.arrived, owner_.latencies().arrival(now)}});
   }
   release_answers(now);
 }

@@ -53,6 +53,7 @@ class ReplicaSender {
     std::uint64_t after;  // the last record that all copies must have
     Peer peer;
     Message message;
+    RequestTimes times{};
   };
   ReplicaLink* link_of(Peer peer) const;
   void release_answers(Clock::time_point now);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -66,6 +67,8 @@ const ServerMetric kServerMetrics[] = {
      [](Snapshot all) { return number(all.stats.duplicates); }},
     {"refused_total", "Connections and requests that were refused.", kCounter,
      [](Snapshot all) { return number(all.stats.refused); }},
+    {"unauthorized_total", "Processes that were refused for what their key lacks.", kCounter,
+     [](Snapshot all) { return number(all.stats.unauthorized); }},
     {"rounds_total", "Rounds of pushes that became an update.", kCounter,
      [](Snapshot all) { return number(all.stats.rounds); }},
     {"worst_staleness_clocks", "The most clocks that a pull was ahead of the slowest worker.", kGauge,
@@ -132,6 +135,33 @@ const ShardMetric kShardMetrics[] = {
      [](Part one) { return number(one.unconfirmed_bytes); }},
 };
 
+struct RequestMetric {
+  const char* name;
+  const char* help;
+  LatencyHistogram RequestStats::*times;
+};
+
+const RequestMetric kRequestMetrics[] = {
+    {"request_duration_seconds", "From a request's arrival until its reply is handed to the connection.",
+     &RequestStats::total},
+    {"request_server_seconds",
+     "The part of it in which the server worked, or the request waited for the server or its backup.",
+     &RequestStats::server},
+    {"request_wait_seconds", "The part of it in which the request waited for other workers.",
+     &RequestStats::workers},
+};
+
+ClientMetric histogram(const LatencyHistogram& times, Labels labels) {
+  ClientMetric result;
+  result.label = std::move(labels);
+  result.histogram.sample_count = times.count();
+  result.histogram.sample_sum = times.seconds;
+  std::uint64_t count = 0;
+  for (std::size_t bucket = 0; bucket < times.kBounds.size(); ++bucket)
+    result.histogram.bucket.push_back({count += times.counts[bucket], times.kBounds[bucket]});
+  return result;
+}
+
 MetricFamily info(Snapshot all) {
   MetricFamily result = family("info", "1; the labels say what the server is.", kGauge);
   result.metric.push_back(metric(kGauge, 1,
@@ -182,6 +212,11 @@ std::string metrics_text(ServerSnapshot snapshot) {
       Labels labels = {{"job_name", worker.job}, {"worker", std::to_string(worker.rank)}};
       families.back().metric.push_back(metric(one.type, one.value(worker), std::move(labels)));
     }
+  }
+  for (const RequestMetric& one : kRequestMetrics) {
+    families.push_back(family(one.name, one.help, MetricType::Histogram));
+    for (const RequestStats& request : snapshot.stats.requests)
+      families.back().metric.push_back(histogram(request.*one.times, {{"request", request.kind}}));
   }
   for (const ShardMetric& one : kShardMetrics) {
     families.push_back(family(one.name, one.help, kGauge));

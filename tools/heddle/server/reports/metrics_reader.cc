@@ -1,4 +1,5 @@
 // Parses the metrics that metrics.cc writes.
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -136,6 +137,7 @@ const std::map<std::string_view, SetServer> kServer = {
     {"pulls_total", [](All all, double value) { all.stats.pulls = count_of(value); }},
     {"duplicates_total", [](All all, double value) { all.stats.duplicates = count_of(value); }},
     {"refused_total", [](All all, double value) { all.stats.refused = count_of(value); }},
+    {"unauthorized_total", [](All all, double value) { all.stats.unauthorized = count_of(value); }},
     {"rounds_total", [](All all, double value) { all.stats.rounds = count_of(value); }},
     {"worst_staleness_clocks", [](All all, double value) { all.stats.worst_staleness = clock_of(value); }},
     {"snapshots_total", [](All all, double value) { all.stats.snapshots.written = count_of(value); }},
@@ -172,6 +174,40 @@ const std::map<std::string_view, SetShard> kShard = {
     {"shard_unconfirmed_bytes", [](Part part, double value) { part.unconfirmed_bytes = count_of(value); }},
 };
 
+const std::map<std::string_view, LatencyHistogram RequestStats::*> kRequests = {
+    {"request_duration_seconds", &RequestStats::total},
+    {"request_server_seconds", &RequestStats::server},
+    {"request_wait_seconds", &RequestStats::workers},
+};
+
+using Requests = std::map<std::string, RequestStats>;
+
+// Takes a line of a histogram of requests; others are left alone. The counts stay cumulative.
+void take_request(Requests& requests, const Sample& sample) {
+  constexpr std::string_view kSum = "_sum", kBucket = "_bucket";
+  const bool is_sum = sample.name.ends_with(kSum), is_bucket = sample.name.ends_with(kBucket);
+  if (!is_sum && !is_bucket) return;
+  const auto found =
+      kRequests.find(sample.name.substr(0, sample.name.size() - (is_sum ? kSum : kBucket).size()));
+  if (found == kRequests.end()) return;
+  LatencyHistogram& times = requests[text_of(sample.labels, "request")].*found->second;
+  if (is_sum) return void(times.seconds = seconds_of(sample.value));
+  const std::string le = text_of(sample.labels, "le");
+  std::string_view bound_text = le;
+  const double bound = value_of(bound_text);
+  const auto bucket = std::find(times.kBounds.begin(), times.kBounds.end(), bound);
+  if (bucket == times.kBounds.end() && !std::isinf(bound)) return;  // of another version
+  times.counts[static_cast<std::size_t>(bucket - times.kBounds.begin())] = count_of(sample.value);
+}
+
+// Turns counts of all that took at most a bound into counts of what lies between two bounds.
+void separate_buckets(LatencyHistogram& times) {
+  for (std::size_t bucket = times.counts.size(); --bucket > 0;) {
+    if (times.counts[bucket] < times.counts[bucket - 1]) bad("a histogram that falls");
+    times.counts[bucket] -= times.counts[bucket - 1];
+  }
+}
+
 void set_info(ServerSnapshot& all, const Labels& labels) {
   all.address = text_of(labels, "address");
   all.transport = text_of(labels, "transport");
@@ -185,6 +221,7 @@ ServerSnapshot snapshot_from(std::string_view text) {
   ServerSnapshot result;
   std::map<std::pair<std::string, int>, WorkerStats> workers;
   std::map<int, ShardStats> shards;
+  Requests requests;
   bool known = false;
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
@@ -202,12 +239,18 @@ ServerSnapshot snapshot_from(std::string_view text) {
     }
     if (const auto set = kShard.find(sample.name); set != kShard.end())
       set->second(shards[integer_of(sample.labels, "shard")], sample.value);
+    take_request(requests, sample);
   }
   if (!known)
     throw std::runtime_error("these are not the metrics of a server: heddle_server_info is missing");
   for (auto& [who, worker] : workers) {
     worker.job = who.first, worker.rank = who.second;
     result.stats.workers.push_back(std::move(worker));
+  }
+  for (auto& [kind, request] : requests) {
+    request.kind = kind;
+    for (const auto& [name, times] : kRequests) separate_buckets(request.*times);
+    result.stats.requests.push_back(std::move(request));
   }
   for (auto& [number, shard] : shards) {
     shard.shard = number;

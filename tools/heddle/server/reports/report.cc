@@ -112,7 +112,8 @@ std::string head(const ServerSnapshot& now, const Rates& rates) {
           with_rate(stats.pulls, "pulls", rates.of(stats, &ServerStats::pulls)) + ", " +
           with_rate(stats.rounds, "rounds", rates.of(stats, &ServerStats::rounds)) + "; " +
           with_rate(stats.duplicates, "duplicates", {}) + ", " + with_rate(stats.refused, "refused", {}) +
-          "; worst staleness " + std::to_string(stats.worst_staleness) + "\n";
+          ", " + with_rate(stats.unauthorized, "unauthorized", {}) + "; worst staleness " +
+          std::to_string(stats.worst_staleness) + "\n";
   return text + parts_text(stats.shards);
 }
 
@@ -171,6 +172,75 @@ std::string stragglers_text(const ServerStats& stats) {
   return text.empty() ? "" : "\nStragglers:\n" + text;
 }
 
+LatencyHistogram between(const LatencyHistogram& now, const LatencyHistogram& before) {
+  LatencyHistogram result = now;
+  for (std::size_t bucket = 0; bucket < result.counts.size(); ++bucket)
+    result.counts[bucket] -= std::min(before.counts[bucket], now.counts[bucket]);
+  result.seconds = std::max(now.seconds - before.seconds, 0.0);
+  return result;
+}
+
+// Requests and the time in which they were counted.
+struct Requests {
+  std::string when = "since the start";
+  std::vector<RequestStats> all;
+};
+
+// The requests between the samples. All of them if there were none in between, or if there is one sample only.
+Requests requests_of(const ServerSnapshot& now, const ServerSnapshot* before) {
+  Requests result{.all = now.stats.requests};
+  if (!before || before->stats.uptime >= now.stats.uptime) return result;
+  std::vector<RequestStats> recent = now.stats.requests;
+  bool some = false;
+  for (RequestStats& one : recent) {
+    for (const RequestStats& other : before->stats.requests) {
+      if (other.kind != one.kind) continue;
+      one = {one.kind, between(one.total, other.total), between(one.server, other.server),
+             between(one.workers, other.workers)};
+    }
+    some = some || one.total.count() > 0;
+  }
+  if (!some) return result;
+  return {"of the last " + duration(now.stats.uptime - before->stats.uptime), std::move(recent)};
+}
+
+std::string time_text(const LatencyHistogram& times, double share) {
+  const double seconds = times.quantile(share);
+  if (times.seconds == 0) return "-";
+  if (seconds <= times.kBounds.front()) return "< 50 us";
+  if (seconds >= times.kBounds.back()) return "> 60 s";
+  if (seconds < 1e-3) return format("%.0f us", seconds * 1e6);
+  return seconds < 1 ? format("%.3g ms", seconds * 1e3) : format("%.3g s", seconds);
+}
+
+std::string requests_text(const Requests& requests) {
+  std::vector<Row> rows = {{"REQUEST", "COUNT", "SERVER P50", "SERVER P99", "WAIT P50", "WAIT P99"}};
+  for (const RequestStats& one : requests.all) {
+    if (one.total.count() == 0) continue;
+    rows.push_back({printable(one.kind), std::to_string(one.total.count()), time_text(one.server, 0.5),
+                    time_text(one.server, 0.99), time_text(one.workers, 0.5), time_text(one.workers, 0.99)});
+  }
+  if (rows.size() == 1) return "";
+  return "Requests " + requests.when + ", and their wait for other workers:\n" + table(rows) + "\n";
+}
+
+ordered_json times_json(const LatencyHistogram& times) {
+  return {{"seconds", times.seconds},
+          {"p50_seconds", times.quantile(0.5)},
+          {"p99_seconds", times.quantile(0.99)}};
+}
+
+ordered_json requests_json(const Requests& requests) {
+  ordered_json result = ordered_json::array();
+  for (const RequestStats& one : requests.all)
+    result.push_back({{"request", one.kind},
+                      {"count", one.total.count()},
+                      {"total", times_json(one.total)},
+                      {"server", times_json(one.server)},
+                      {"wait", times_json(one.workers)}});
+  return result;
+}
+
 ordered_json or_null(std::optional<double> rate) {
   return rate ? ordered_json(*rate) : ordered_json(nullptr);
 }
@@ -210,6 +280,7 @@ ordered_json server_json(const ServerSnapshot& now, const Rates& rates) {
           {"rounds", stats.rounds},
           {"duplicates", stats.duplicates},
           {"refused", stats.refused},
+          {"unauthorized", stats.unauthorized},
           {"worst_staleness_clocks", stats.worst_staleness},
           {"pushes_per_second", or_null(rates.of(stats, &ServerStats::pushes))},
           {"pulls_per_second", or_null(rates.of(stats, &ServerStats::pulls))},
@@ -247,7 +318,8 @@ std::vector<Straggler> stragglers_of(const ServerStats& stats) {
 
 std::string status_text(const ServerSnapshot& now, const ServerSnapshot* before) {
   const Rates rates(now, before);
-  return head(now, rates) + "\n" + workers_text(now, rates) + stragglers_text(now.stats);
+  return head(now, rates) + "\n" + requests_text(requests_of(now, before)) + workers_text(now, rates) +
+         stragglers_text(now.stats);
 }
 
 std::string status_json(const ServerSnapshot& now, const ServerSnapshot* before) {
@@ -263,6 +335,9 @@ std::string status_json(const ServerSnapshot& now, const ServerSnapshot* before)
                                 {"synced", one.synced},
                                 {"unconfirmed_bytes", one.unconfirmed_bytes}});
   }
+  const Requests requests = requests_of(now, before);
+  result["requests_when"] = requests.when;
+  result["requests"] = requests_json(requests);
   result["stragglers"] = ordered_json::array();
   for (const Straggler& one : stragglers_of(now.stats)) {
     result["stragglers"].push_back({{"job", one.job},

@@ -58,6 +58,8 @@ const Value kValues[] = {
      [](const Stats& all) { return static_cast<double>(all.lost); }},
     {"refused_total", "Processes that were refused.", kCounter,
      [](const Stats& all) { return static_cast<double>(all.refused); }},
+    {"unauthorized_total", "Processes that were refused for what their key lacks.", kCounter,
+     [](const Stats& all) { return static_cast<double>(all.unauthorized); }},
 };
 
 }  // namespace

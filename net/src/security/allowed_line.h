@@ -1,0 +1,24 @@
+// A line of comm.allowed.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "security/key_roles.h"
+
+namespace heddle::net_detail {
+
+constexpr std::string_view kCurveField = "curve:", kRolesField = "roles:", kJobsField = "jobs:";
+
+struct AllowedLine {
+  std::string fingerprint{};  // of the key for TLS; empty: the line has no key
+  std::string curve{};        // public key for ZeroMQ; empty: none
+  KeyRoles roles{};
+};
+
+// Both throw CommError saying what is wrong and what is wanted.
+AllowedLine parse_allowed_line(const std::string& line);
+// `roles`: "worker,server". `jobs`: "team-a-*,eval"; empty: all jobs.
+KeyRoles parse_key_roles(const std::string& roles, const std::string& jobs);
+
+}  // namespace heddle::net_detail
