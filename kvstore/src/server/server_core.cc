@@ -39,7 +39,7 @@ void ServerCore::disconnected(Peer peer, const std::string& why, Clock::time_poi
   const Session session = found->second;
   sessions_.erase(found);
   if (!session.job) return;
-  const Job::Worker& worker = session.job->workers()[session.rank];
+  const JobWorker& worker = session.job->workers()[session.rank];
   if (worker.peer != peer) return;  // the worker has another connection by now
   const bool left = worker.left;
   session.job->disconnected(session.rank, now);
@@ -81,8 +81,9 @@ std::string ServerCore::refusal(const Hello& hello) const {
 void ServerCore::greet(Peer peer, Session& session, const Hello& hello, Clock::time_point now) {
   if (session.job || session.refused) throw MalformedMessage("a second hello");
   // A new job has nothing of a job of the same name that is over.
-  if (const auto before = jobs_.find(hello.job);
-      before != jobs_.end() && before->second->is_over() && !before->second->has_had(hello))
+  if (const auto before = jobs_.find(hello.job); before != jobs_.end() &&
+                                                 before->second->workers().are_gone() &&
+                                                 !before->second->workers().has_had(hello))
     end_job(before);
   const std::vector<std::pair<std::string, std::string>> who = {
       {"job", hello.job}, {"worker", std::to_string(hello.rank)}, {"key", session.key}};
@@ -90,7 +91,7 @@ void ServerCore::greet(Peer peer, Session& session, const Hello& hello, Clock::t
     const auto known = jobs_.find(hello.job);
     session.refused = true;
     // The process of this rank that counts as connected may be gone already. Then the worker may try again.
-    const bool later = (known != jobs_.end() && known->second->is_connected(hello));
+    const bool later = (known != jobs_.end() && known->second->workers().is_connected(hello));
     Reply reply{.kind = Kind::failed, .clock = later};
     reply.text = why;
     outbox_.greetings.emplace_back(peer, encode(reply));
@@ -99,9 +100,6 @@ void ServerCore::greet(Peer peer, Session& session, const Hello& hello, Clock::t
     return log(ServerEvent::Level::warning, "worker_refused", std::move(fields));
   }
   Job& job = job_for(hello, incarnation_ + jobs_begun_ + 1, now);
-  Record joined{.kind = Record::Kind::join, .number = job.incarnation(), .hello = hello};
-  joined.hello.oldest = joined.hello.newest = kOldestProtocol;  // the backup ignores versions
-  changes_.add(joined);
   session.job = &job;
   session.rank = hello.rank;
   if (const Peer before = job.join(hello, peer, now); before != 0 && before != peer) {
@@ -111,8 +109,12 @@ void ServerCore::greet(Peer peer, Session& session, const Hello& hello, Clock::t
   outbox_.greetings.emplace_back(
       peer, encode(Welcome{
                 .protocol = common_version({hello.oldest, hello.newest}, versions_up_to(options_.protocol)),
-                .incarnation = job.incarnation()}));
+                .incarnation = job.state().incarnation}));
   log(ServerEvent::Level::info, "worker_joined", who);
+}
+
+JobHost ServerCore::host_of(const std::string& job) {
+  return {limits_of(job, options_), used_, counters_, outbox_.replies, changes_};
 }
 
 // Finds the job of that name, or makes it.
@@ -120,8 +122,7 @@ Job& ServerCore::job_for(const Hello& hello, std::uint64_t incarnation, Clock::t
   const auto found = jobs_.find(hello.job);
   if (found != jobs_.end()) return *found->second;
   ++jobs_begun_;
-  auto made = std::make_shared<Job>(hello, incarnation, limits_of(hello.job, options_), used_, counters_,
-                                    outbox_.replies, changes_, now);
+  auto made = std::make_shared<Job>(hello, incarnation, host_of(hello.job), now);
   log(ServerEvent::Level::info, "job_begun",
       {{"job", hello.job}, {"workers", std::to_string(hello.workers)}, {"consistency", hello.consistency}});
   return *jobs_.emplace(hello.job, std::move(made)).first->second;
@@ -177,24 +178,25 @@ void ServerCore::tick(Clock::time_point now) {
   for (auto entry = jobs_.begin(); entry != jobs_.end();) {
     Job& job = *entry->second;
     std::vector<bool> before;
-    for (const Job::Worker& worker : job.workers()) before.push_back(worker.dropped);
+    for (const JobWorker& worker : job.workers().all()) before.push_back(worker.dropped);
     for (const Peer peer : job.drop_silent(now, options_.worker_timeout)) {
       sessions_.erase(peer);
       outbox_.closed.push_back(peer);
     }
-    for (std::size_t rank = 0; rank < before.size(); ++rank) {
+    for (std::uint32_t rank = 0; rank < before.size(); ++rank) {
       if (before[rank] || !job.workers()[rank].dropped) continue;
       log(ServerEvent::Level::warning, "worker_dropped",
           {{"job", job.name()},
            {"worker", std::to_string(rank)},
            {"after", duration_text(now - job.workers()[rank].last_seen)}});
     }
-    if (const std::string missing = changes_.following ? "" : job.take_overdue(now); !missing.empty())
+    if (const std::string missing = changes_.following ? "" : job.stalls().take_missing(now);
+        !missing.empty())
       log(ServerEvent::Level::warning, "workers_missing",
           {{"job", job.name()}, {"workers", missing}, {"of", std::to_string(job.workers().size())}});
-    if (const std::string waits = changes_.following ? "" : job.take_stall(now); !waits.empty())
+    if (const std::string waits = changes_.following ? "" : job.stalls().take_stall(now); !waits.empty())
       log(ServerEvent::Level::warning, "workers_waiting", {{"job", job.name()}, {"waits", waits}});
-    entry = job.is_over() ? end_job(entry) : std::next(entry);
+    entry = job.workers().are_gone() ? end_job(entry) : std::next(entry);
   }
 }
 

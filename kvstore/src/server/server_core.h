@@ -94,6 +94,7 @@ class ServerCore {
   std::string refusal(const Hello& hello) const;
   void close_idle(Clock::time_point now);
   Jobs::iterator end_job(Jobs::iterator job);
+  JobHost host_of(const std::string& job);
   Job& job_for(const Hello& hello, std::uint64_t incarnation, Clock::time_point now);
   Job& job_named(const std::string& name);
   void log(ServerEvent::Level level, const char* name,

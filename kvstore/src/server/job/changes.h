@@ -19,6 +19,12 @@ struct Change {
   Payload payload{};
 };
 
+// Proof that a change is recorded. A KeyChange needs one, so that no key changes without a record.
+class Recorded {
+  friend struct Changes;
+  Recorded() = default;
+};
+
 struct Changes {
   bool wanted = false;  // `all` is filled
   // True for the state of a backup: it makes its primary's changes, and refuses none.
@@ -27,9 +33,14 @@ struct Changes {
   std::vector<Change> all{};
   mutable std::vector<StateSaver*> savers{};  // savers, which have to copy a key before it changes
 
-  void add(const Record& record, Payload payload = {}) {
-    ++count;
+  Recorded add(const Record& record, Payload payload = {}) {
     if (wanted) all.push_back({encode(record), std::move(payload)});
+    return count_only();
+  }
+  // Counts a change whose record nobody wants.
+  Recorded count_only() {
+    ++count;
+    return {};
   }
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/job/workers.h"
+
 namespace heddle::kv_detail {
 namespace {
 
@@ -47,9 +49,16 @@ bool JobMemory::has_room(std::uint64_t bytes, std::string& why) {
   return check("server", server_used_ + held.bytes(), limits_.server) && check("job", used_, limits_.job);
 }
 
-void JobMemory::use(std::int64_t bytes) {
-  used_ += static_cast<std::uint64_t>(bytes);
-  server_used_ += static_cast<std::uint64_t>(bytes);
+bool JobMemory::make_room(std::uint64_t bytes, Workers& workers, std::string& why) {
+  if (has_room(bytes, why)) return true;
+  for (JobWorker& one : workers) BufferChange(*this, one)->sent.clear();
+  why.clear();
+  return has_room(bytes, why);
+}
+
+void JobMemory::use(std::uint64_t now, std::uint64_t before) {
+  used_ += now - before;
+  server_used_ += now - before;
 }
 
 bool JobMemory::has_room_for_overhead(std::uint64_t bytes, std::string& why) const {
@@ -62,19 +71,20 @@ void JobMemory::use_overhead(std::uint64_t bytes) {
   counters_.overhead += bytes;
 }
 
-void JobMemory::recount(StoredKey& key) {
-  const KeyMemory now = key.memory(), before = std::exchange(key.counted, now);
-  use(static_cast<std::int64_t>(now.total()) - static_cast<std::int64_t>(before.total()));
+void JobMemory::recount(JobKey& key) {
+  const KeyMemory now = key->memory(), before = std::exchange(key.counted, now);
+  use(now.total(), before.total());
   keys_.value += now.value - before.value;
   keys_.state += now.state - before.state;
   keys_.waiting += now.waiting - before.waiting;
 }
 
-void JobMemory::recount(JobWorker& worker) {
-  const std::uint64_t now = worker.state.size() + worker.row_lists.bytes() + worker.waiting_bytes;
-  const std::uint64_t before = std::exchange(worker.counted, now);
-  use(static_cast<std::int64_t>(now) - static_cast<std::int64_t>(before));
-  buffers_ += now - before;
+BufferChange::~BufferChange() {
+  const std::uint64_t received = counted_.buffers_.received_bytes(), sent = counted_.buffers_.sent.bytes();
+  memory_.use(received + sent, counted_.received_ + counted_.sent_);
+  memory_.buffers_ += received - counted_.received_;
+  counted_.received_ = received;
+  counted_.sent_ = sent;
 }
 
 void JobMemory::add_to(ServerStats& stats) const {

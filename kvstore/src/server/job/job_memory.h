@@ -5,11 +5,13 @@
 #include <string>
 
 #include "server/job/changes.h"
+#include "server/job/job_key.h"
 #include "server/job/job_worker.h"
 #include "server/job/outgoing.h"
-#include "server/job/stored_key.h"
 
 namespace heddle::kv_detail {
+
+class Workers;
 
 class JobMemory {
  public:
@@ -21,22 +23,40 @@ class JobMemory {
 
   // False: `why` says which limit is reached. A backup has room for all that its primary had room for.
   bool has_room(std::uint64_t bytes, std::string& why);
+  // has_room(), once copies of sent values are freed if need be: they can be made again.
+  bool make_room(std::uint64_t bytes, Workers& workers, std::string& why);
   // has_room() for the overhead of jobs, workers and keys.
   bool has_room_for_overhead(std::uint64_t bytes, std::string& why) const;
-  void use(std::int64_t bytes);
   void use_overhead(std::uint64_t bytes);
-  // To be called after each change of a key's memory, or of a worker's buffers.
-  void recount(StoredKey& key);
-  void recount(JobWorker& worker);
   void add_to(ServerStats& stats) const;
 
  private:
+  friend class KeyChange;
+  friend class KeyTable;
+  friend class BufferChange;
+  void recount(JobKey& key);
+  void use(std::uint64_t now, std::uint64_t before);
+
   const MemoryLimits limits_;
   std::uint64_t& server_used_;
   Counters& counters_;
   const Changes& changes_;
   std::uint64_t used_ = 0, overhead_ = 0, buffers_ = 0;
   KeyMemory keys_{};  // sum over all keys
+};
+
+// A change of a worker's buffers. The destructor counts their memory.
+class BufferChange {
+ public:
+  BufferChange(JobMemory& memory, JobWorker& worker) : memory_(memory), counted_(worker.buffers) {}
+  ~BufferChange();
+  BufferChange(const BufferChange&) = delete;
+  BufferChange& operator=(const BufferChange&) = delete;
+  WorkerBuffers* operator->() { return &counted_.buffers_; }
+
+ private:
+  JobMemory& memory_;
+  CountedBuffers& counted_;
 };
 
 }  // namespace heddle::kv_detail

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,31 +10,36 @@
 
 #include "server/job/outgoing.h"
 #include "server/job/pull_cache.h"
-#include "server/job/row_lists.h"
+#include "server/key/incoming.h"
+#include "server/key/row_lists.h"
 
 namespace heddle::kv_detail {
 
-// A push_many that is being handled.
-struct Bundle {
-  std::uint32_t rank;
-  std::uint64_t number;
-  std::size_t at = 0;                // index of the push that is being handled
-  std::vector<std::byte> counted{};  // by push: 1 if the push counts
-  std::string why{};                 // error of the first push that does not count
+// What a job holds for one worker. Without its connection a worker has only requests that wait.
+struct WorkerBuffers {
+  std::shared_ptr<std::vector<std::byte>> state{};  // received bytes of a set_state; null: none
+  std::string state_refusal{};                      // why the set_state is refused; empty: accepted
+  RowLists row_lists{};                             // lists of rows of the worker's pulls
+  IncomingValues incoming{};                        // values of its inits and pushes
+  PullCache sent{};                                 // values sent to the worker by compressed pulls
+  std::uint64_t waiting_bytes = 0;                  // bytes of the lists of rows of requests that wait
+
+  std::uint64_t received_bytes() const {
+    return (state ? state->size() : 0) + row_lists.bytes() + incoming.bytes() + waiting_bytes;
+  }
+  void forget_state() { state = nullptr, state_refusal.clear(); }
+  void disconnect() { *this = {.waiting_bytes = waiting_bytes}; }
 };
 
-// A time in which no worker has sent a request.
-struct Stall {
-  Clock::time_point since{};
-  Clock::duration next{};  // time of the next report, after `since`
-  std::string text{};      // which workers wait for which; empty: not looked at yet
-};
+// Buffers that only a BufferChange changes, which counts their memory.
+class CountedBuffers {
+ public:
+  const WorkerBuffers* operator->() const { return &buffers_; }
 
-// When reports are due: of workers that have never come, and of workers that wait for each other.
-struct Overdue {
-  Clock::time_point begun;  // when the job began
-  Clock::duration after;
-  Stall stall{};
+ private:
+  friend class BufferChange;
+  WorkerBuffers buffers_{};
+  std::uint64_t received_ = 0, sent_ = 0;  // bytes that JobMemory has counted
 };
 
 struct JobWorker {
@@ -49,19 +55,15 @@ struct JobWorker {
   std::string collective_failure{};
   std::uint64_t state_set = 0;  // number of the latest set_state; a repeated one counts once
   // `passed` and `lost_settings` are from Kind::resume, after the job was restored from a snapshot.
-  std::uint64_t passed = 0;  // Job::collectives_ as the worker knew it; 0: the same as all others
-  // Job::settings_ as the worker knew it, if the snapshot has fewer; 0: nothing is lost.
+  std::uint64_t passed = 0;  // JobCounts::collectives as the worker knew it; 0: the same as all others
+  // JobCounts::settings as the worker knew it, if the snapshot has fewer; 0: nothing is lost.
   std::uint64_t lost_settings = 0;
-  std::vector<std::byte> state{};      // received bytes of a set_state
-  std::string state_refusal{};         // why the set_state is refused; empty: accepted
-  std::vector<std::byte> bundle{};     // the values of a push_many
-  RowLists row_lists{};                // lists of rows of the worker's pulls
-  PullCache sent{};                    // values sent to the worker by compressed pulls
-  std::vector<StoredKey*> incoming{};  // keys with a value that is being received
-  std::uint64_t waiting = 0;           // number of the worker's requests that wait at keys
-  std::uint64_t waiting_bytes = 0;     // bytes of the lists of rows of the requests that wait
-  std::uint64_t counted = 0;           // bytes of buffers that JobMemory has counted
+  std::vector<std::byte> bundle{};  // the values of a push_many
+  CountedBuffers buffers{};
+  std::uint64_t waiting = 0;  // number of the worker's requests that wait at keys
   WorkerStats stats{};
+
+  void disconnect() { peer = 0, stats.connected = false; }
 };
 
 }  // namespace heddle::kv_detail

@@ -32,9 +32,9 @@ void PullCache::forget(std::map<const StoredKey*, Sent>::iterator sent) {
 }
 
 PullCache::Answer PullCache::answer(const StoredKey& key, const Codec& codec, std::uint32_t has, bool room) {
-  const Payload now = key.value();
+  const Payload now = key.value().payload();
   const std::span<const float> value(reinterpret_cast<const float*>(now.bytes.data()),
-                                     static_cast<std::size_t>(key.size()));
+                                     static_cast<std::size_t>(key.value().size()));
   const auto known = all_.find(&key);
   // Some encodings of few values are longer than the values.
   const bool gains = codec.encoded_bytes(value.size()) < key.bytes();

@@ -11,7 +11,7 @@
 
 #include <heddle/compression.h>
 
-#include "server/job/stored_key.h"
+#include "server/key/stored_key.h"
 
 namespace heddle::kv_detail {
 

@@ -40,9 +40,9 @@ StateSaver::StateSaver(const ServerCore& core, std::uint16_t version) : core_(co
   for (const auto& [name, job] : core.jobs_) {
     SavedJob& saved = jobs_.emplace_back();
     saved.job = job;
-    saved.keys = job->keys_.size();
+    saved.keys = job->state().keys.size();
     put_job(saved.heads, *job);
-    numbers_[job.get()] = jobs_.size() - 1;
+    numbers_[&job->state().keys] = jobs_.size() - 1;
   }
   core.changes_.savers.push_back(this);
 }
@@ -60,7 +60,7 @@ bool StateSaver::go_on(std::size_t keys, const StateSink& sink) {
       if (keys-- == 0) return false;
       hand_out(take_key(job), sink);
     }
-    numbers_.erase(job.job.get());
+    if (job.job) numbers_.erase(&job.job->state().keys);
     job.job = nullptr;
     key_ = 0;
     ++job_;
@@ -72,17 +72,17 @@ bool StateSaver::go_on(std::size_t keys, const StateSink& sink) {
   return true;
 }
 
-void StateSaver::keep(const Job& job, const StoredKey& key) noexcept {
-  const auto found = numbers_.find(&job);
+void StateSaver::keep(const KeyTable& keys, const JobKey& key) noexcept {
+  const auto found = numbers_.find(&keys);
   if (found == numbers_.end() || failed_) return;
   SavedJob& saved = jobs_[found->second];
-  const std::size_t number = job.numbers_.at(key.name_) & kKeyIndex;
-  const bool passed = found->second == job_ && number < key_;
-  if (passed || number >= saved.keys || saved.kept.contains(number)) return;
+  const std::size_t index = key.index();
+  const bool passed = found->second == job_ && index < key_;
+  if (passed || index >= saved.keys || saved.kept.contains(index)) return;
   try {
     Messages messages;
-    put_key(messages, job, key);
-    saved.kept.emplace(number, std::move(messages));
+    put_key(messages, key);
+    saved.kept.emplace(index, std::move(messages));
   } catch (const std::bad_alloc&) {
     failed_ = true;
   }
@@ -91,7 +91,7 @@ void StateSaver::keep(const Job& job, const StoredKey& key) noexcept {
 StateSaver::Messages StateSaver::take_key(SavedJob& saved) {
   if (auto kept = saved.kept.extract(key_)) return std::move(kept.mapped());
   Messages messages;
-  put_key(messages, *saved.job, *saved.job->keys_[key_]);
+  put_key(messages, *saved.job->state().keys.all()[key_]);
   return messages;
 }
 
@@ -108,25 +108,26 @@ void StateSaver::put(Messages& to, const StateRecord& record, Payload payload) c
 }
 
 void StateSaver::put_job(Messages& to, const Job& job) const {
-  const UpdateRule& rule = job.rule_;
+  const JobState& state = job.state();
+  const UpdateRule& rule = state.optimizer.rule;
   const bool adds = rule.kind == UpdateRule::Kind::add, replaces = rule.kind == UpdateRule::Kind::replace;
   put(to,
-      StateJob{.name = job.name_,
-               .consistency = job.consistency_text_,
+      StateJob{.name = job.name(),
+               .consistency = state.consistency_text,
                .rule = replaces ? "" : update_rule_text(rule.name, adds ? OptimizerParams{} : rule.params),
-               .incarnation = job.incarnation_,
-               .workers = static_cast<std::uint32_t>(job.workers_.size()),
-               .servers = job.servers_,
-               .restored = job.restored_,
-               .generation = job.generation_,
-               .weights = job.weights_,
-               .settings = job.settings_,
-               .collectives = job.collectives_});
-  for (const Job::Worker& worker : job.workers_) put_worker(to, worker);
-  for (const auto& [rank, request] : job.collective_) put(to, StateCollective{rank, request});
+               .incarnation = state.incarnation,
+               .workers = state.workers.size(),
+               .servers = state.servers,
+               .restored = state.restored.when(),
+               .generation = state.keys.generation(),
+               .weights = state.optimizer.weights,
+               .settings = state.counts.settings,
+               .collectives = state.counts.collectives});
+  for (const JobWorker& worker : state.workers.all()) put_worker(to, worker);
+  for (const auto& [rank, request] : state.workers.calls()) put(to, StateCollective{rank, request});
 }
 
-void StateSaver::put_worker(Messages& to, const Job::Worker& worker) const {
+void StateSaver::put_worker(Messages& to, const JobWorker& worker) const {
   put(to, StateWorker{.greeted = worker.greeted,
                       .left = worker.left,
                       .dropped = worker.dropped,
@@ -144,55 +145,41 @@ void StateSaver::put_worker(Messages& to, const Job::Worker& worker) const {
                       .lost_settings = worker.lost_settings});
 }
 
-void StateSaver::put_key(Messages& to, const Job& job, const StoredKey& key) const {
-  std::vector<std::uint64_t> clocks, missed;
-  for (const StoredKey::OfWorker& worker : key.workers_) {
-    clocks.push_back(worker.clock);
-    missed.push_back(worker.missed);
-  }
-  std::vector<StateKey::Failure> failures;
-  for (const auto& [rank, why] : key.failures.of_pushes) failures.push_back({rank, *why});
-  put(to,
-      StateKey{.name = key.name_,
-               .dtype = key.dtype(),
-               .number = job.numbers_.at(key.name_),
-               .bytes = key.bytes(),
-               .rounds = key.rounds_,
-               .whole_bytes = key.whole_.bytes,
-               .whole_rows = key.whole_.rows,
-               .failure = key.failures.any() ? *key.failures.why : "",
-               .place = key.init_index_,
-               .failures = std::move(failures)},
-      copy_of(encode_clocks(clocks, missed)));
-  put_arrays(to, key);
+void StateSaver::put_key(Messages& to, const JobKey& key) const {
+  const Clocks clocks = key->pushes().clocks();
+  put(to, key->saved(key.number()), copy_of(encode_clocks(clocks.clocks, clocks.missed)));
+  put_arrays(to, *key);
 }
 
 void StateSaver::put_arrays(Messages& to, const StoredKey& key) const {
-  if (key.has_value()) put_array(to, {.dtype = key.dtype(), .bytes = key.bytes()}, key.value());
-  for (std::uint32_t rank = 0; rank < key.workers_.size(); ++rank) {
-    for (const Push& push : key.workers_[rank].pushes) {
-      const bool has_value = push.value.defined(), has_rows = push.rows.defined();
-      const std::uint64_t row_bytes =
-          has_rows ? static_cast<std::uint64_t>(push.value.shape()[1]) * size_of(key.dtype()) : 0;
-      put_array(to,
-                {.role = StateArray::Role::push,
-                 .overwrite = push.overwrite,
-                 .has_value = has_value,
-                 .dtype = key.dtype(),
-                 .rank = rank,
-                 .bytes = push.bytes(),
-                 .row_bytes = row_bytes,
-                 .lr = push.lr,
-                 .scale = push.scale},
-                bytes_of(has_rows ? push.rows : push.value, push.bytes()));  // values follow the rows
-    }
+  if (key.has_value()) put_array(to, {.dtype = key.dtype(), .bytes = key.bytes()}, key.value().payload());
+  const std::vector<PushQueues::OfWorker>& workers = key.pushes().workers();
+  for (std::uint32_t rank = 0; rank < workers.size(); ++rank) {
+    for (const Push& push : workers[rank].waiting) put_push(to, key, rank, push);
   }
-  for (const auto& [name, values] : key.shared_state()) {
+  for (const auto& [name, values] : key.value().optimizer().shared_state()) {
     const std::uint64_t bytes = static_cast<std::uint64_t>(values.size()) * size_of(values.dtype());
     put_array(to,
               {.role = StateArray::Role::optimizer, .dtype = values.dtype(), .bytes = bytes, .name = name},
               bytes_of(values, bytes));
   }
+}
+
+void StateSaver::put_push(Messages& to, const StoredKey& key, std::uint32_t rank, const Push& push) const {
+  const bool has_rows = push.rows.defined();
+  const std::uint64_t row_bytes =
+      has_rows ? static_cast<std::uint64_t>(push.value.shape()[1]) * size_of(key.dtype()) : 0;
+  put_array(to,
+            {.role = StateArray::Role::push,
+             .overwrite = push.overwrite,
+             .has_value = push.value.defined(),
+             .dtype = key.dtype(),
+             .rank = rank,
+             .bytes = push.bytes(),
+             .row_bytes = row_bytes,
+             .lr = push.lr,
+             .scale = push.scale},
+            bytes_of(has_rows ? push.rows : push.value, push.bytes()));  // values follow the rows
 }
 
 void StateSaver::put_array(Messages& to, StateArray array, const Payload& whole) const {

@@ -34,7 +34,7 @@ class StateSaver {
   // lives. The optimizer's state of rows is copied. Throws std::bad_alloc if memory for a copy was lacking.
   bool go_on(std::size_t keys, const StateSink& sink);
   // Copies the key, which is about to change, unless it has been collected.
-  void keep(const Job& job, const StoredKey& key) noexcept;
+  void keep(const KeyTable& keys, const JobKey& key) noexcept;
 
  private:
   struct SavedJob {
@@ -46,9 +46,10 @@ class StateSaver {
   using Messages = std::vector<SavedMessage>;
   void put(Messages& to, const StateRecord& record, Payload payload = {}) const;
   void put_job(Messages& to, const Job& job) const;
-  void put_worker(Messages& to, const Job::Worker& worker) const;
-  void put_key(Messages& to, const Job& job, const StoredKey& key) const;
+  void put_worker(Messages& to, const JobWorker& worker) const;
+  void put_key(Messages& to, const JobKey& key) const;
   void put_arrays(Messages& to, const StoredKey& key) const;
+  void put_push(Messages& to, const StoredKey& key, std::uint32_t rank, const Push& push) const;
   void put_array(Messages& to, StateArray array, const Payload& whole) const;
   void hand_out(Messages messages, const StateSink& sink);
   Messages take_key(SavedJob& job);
@@ -57,9 +58,9 @@ class StateSaver {
   const ServerCore& core_;
   const std::uint16_t version_;
   std::vector<SavedJob> jobs_{};
-  std::unordered_map<const Job*, std::size_t> numbers_{};  // indices of jobs that are not collected yet
-  std::size_t job_ = 0, key_ = 0;                          // the next job and key to collect
-  std::uint64_t messages_ = 0;                             // messages handed out so far
+  std::unordered_map<const KeyTable*, std::size_t> numbers_{};  // indices of jobs that are not collected yet
+  std::size_t job_ = 0, key_ = 0;                               // the next job and key to collect
+  std::uint64_t messages_ = 0;                                  // messages handed out so far
   bool failed_ = false;
 };
 

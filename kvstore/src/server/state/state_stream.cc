@@ -71,26 +71,23 @@ void StateLoader::take(const StateJob& job, Bytes payload) {
   check(job.servers == begin_.servers, "a job of another number of servers");
   const Hello hello{
       .job = job.name, .consistency = job.consistency, .workers = job.workers, .servers = job.servers};
-  auto made = std::make_shared<Job>(hello, job.incarnation, limits_of(job.name, core_.options_), core_.used_,
-                                    core_.counters_, core_.outbox_.replies, core_.changes_, now_);
-  made->rule_ = parse_update_rule(job.rule);
-  made->restored_ = job.restored;
-  made->generation_ = job.generation;
-  made->weights_ = job.weights;
-  made->settings_ = job.settings;
-  made->collectives_ = job.collectives;
-  job_ = made.get();
+  auto made = std::make_shared<Job>(hello, job.incarnation, core_.host_of(job.name), now_);
+  JobState& state = made->state_;
+  state.optimizer.rule = parse_update_rule(job.rule);
+  state.optimizer.weights = job.weights;
+  state.restored.set(job.restored);
+  state.keys.set_generation(job.generation);
+  state.counts = {.settings = job.settings, .collectives = job.collectives};
+  job_ = &state;
   workers_ = 0;
   check(core_.jobs_.emplace(job.name, std::move(made)).second, "a job that comes twice");
 }
 
 void StateLoader::take(const StateWorker& worker, Bytes payload) {
   check(payload.empty(), "a worker with a payload");
-  check(job_ && workers_ < job_->workers_.size(), "a worker of no job");
-  Job::Worker& mine = job_->workers_[workers_];
+  check(job_ && workers_ < job_->workers.size(), "a worker of no job");
+  JobWorker& mine = job_->workers[workers_];
   mine.greeted = worker.greeted;
-  mine.left = worker.left;
-  mine.dropped = worker.dropped;
   mine.rejoined = worker.rejoined;
   mine.incarnation = worker.incarnation;
   mine.collective_done = worker.collective_done;
@@ -103,57 +100,42 @@ void StateLoader::take(const StateWorker& worker, Bytes payload) {
   mine.stats.bytes_received = worker.bytes_received;
   mine.stats.bytes_sent = worker.bytes_sent;
   mine.stats.clock = worker.clock;
-  job_->required_[workers_] = job_->pushing_[workers_] = !worker.left && !worker.dropped;
+  if (worker.left) job_->workers.leave(workers_);
+  if (worker.dropped) job_->workers.drop(workers_);
   ++workers_;
 }
 
-Job& StateLoader::whole_job() {
+JobState& StateLoader::whole_job() {
   check(job_ != nullptr, "a part of no job");
-  check(workers_ == job_->workers_.size(), "a job without all of its workers");
+  check(workers_ == job_->workers.size(), "a job without all of its workers");
   return *job_;
 }
 
 void StateLoader::take(const StateCollective& collective, Bytes payload) {
   check(payload.empty(), "a collective with a payload");
-  Job& job = whole_job();
-  check(job.keys_.empty(), "a collective after a key");
-  check(collective.rank < job.workers_.size(), "a collective of a worker that there is not");
-  check(job.collective_.emplace(collective.rank, collective.request).second, "a collective that comes twice");
-  job.pushing_[collective.rank] = false;
+  JobState& job = whole_job();
+  check(!key_ && job.keys.size() == 0, "a collective after a key");
+  check(collective.rank < job.workers.size(), "a collective of a worker that there is not");
+  check(!job.workers.has_called(collective.rank), "a collective that comes twice");
+  job.workers.add_call(collective.rank, collective.request);
 }
 
 void StateLoader::take(const StateKey& key, Bytes payload) {
-  Job& job = whole_job();
+  JobState& job = whole_job();
   finish_key();
-  check((key.number & kKeyIndex) == job.keys_.size(), "keys that are not in the order of their numbers");
-  check(job.numbers_.emplace(key.name, key.number).second, "a key that comes twice");
-  auto made = std::make_unique<StoredKey>(key.name, key.dtype, key.bytes, job.workers_.size());
-  const Clocks clocks = decode_clocks(payload, job.workers_.size());
-  for (std::size_t rank = 0; rank < job.workers_.size(); ++rank) {
-    made->workers_[rank].clock = clocks.clocks[rank];
-    made->workers_[rank].missed = clocks.missed[rank];
-  }
-  made->rounds_ = key.rounds;
-  made->whole_ = {.bytes = key.whole_bytes, .rows = key.whole_rows};
-  if (!key.failure.empty()) made->failures.set(key.failure);
-  for (const StateKey::Failure& one : key.failures) {
-    check(one.rank < job.workers_.size(), "a failure of a worker that there is not");
-    made->failures.of_pushes[one.rank] = std::make_shared<const std::string>(one.why);
-  }
-  check((key.place != StateKey::kNoIndex) == job.job_settings_.is_ordered(),
-        "a key without a place, or with one");
-  if (job.job_settings_.is_ordered()) {
-    check(!job.by_init_index_.contains(key.place), "two keys of one place");
-    made->set_init_index(key.place);
-    job.by_init_index_[key.place] = made.get();
-  }
-  key_ = made.get();
-  job.memory_.use_overhead(StoredKey::overhead(key.name.size(), job.workers_.size()));
-  job.keys_.push_back(std::move(made));
+  const bool is_ordered = job.settings.is_ordered();
+  check((key.number & kKeyIndex) == job.keys.size(), "keys that are not in the order of their numbers");
+  check(!job.keys.has(key.name), "a key that comes twice");
+  check((key.place != StateKey::kNoIndex) == is_ordered, "a key without a place, or with one");
+  check(!is_ordered || !job.keys.has_place(key.place), "two keys of one place");
+  for (const StateKey::Failure& one : key.failures)
+    check(one.rank < job.workers.size(), "a failure of a worker that there is not");
+  key_.emplace(key, decode_clocks(payload, job.workers.size()));
+  number_ = key.number;
 }
 
 void StateLoader::take(const StateArray& array, Bytes payload) {
-  check(key_ != nullptr, "an array of no key");
+  check(key_.has_value(), "an array of no key");
   const bool is_state = array.role == StateArray::Role::optimizer;
   if (array.row_bytes > 0) {
     const Request push{.dtype = array.dtype, .bytes = array.bytes, .row_bytes = array.row_bytes};
@@ -216,14 +198,16 @@ void StateLoader::finish_array() {
 
 void StateLoader::finish_push(NDArray value) {
   const std::uint32_t rank = array_.rank;
-  check(job_->job_settings_.consistency.mode == Consistency::Mode::sync,
-        "a push that waits where pushes count at once");
-  check(rank < job_->workers_.size(), "a push of a worker that there is not");
-  check(key_->ahead(rank) < key_->clock(rank), "more pushes than the worker has made");
+  check(job_->in_rounds(), "a push that waits where pushes count at once");
+  check(rank < job_->workers.size(), "a push of a worker that there is not");
+  check(key_->pushes().ahead(rank) < key_->clock(rank), "more pushes than the worker has made");
   Push push{.overwrite = array_.overwrite, .lr = array_.lr, .scale = array_.scale};
   if (array_.row_bytes > 0) {
     const auto bytes = static_cast<std::int64_t>(array_.bytes);
-    key_->set_rows(push, NDArray(value.storage(), {bytes}, DType::u8), array_.row_bytes);
+    RowValues rows = rows_in(NDArray(value.storage(), {bytes}, DType::u8), array_.row_bytes, key_->dtype(),
+                             key_->bytes() / array_.row_bytes);
+    push.rows = std::move(rows.rows);
+    push.value = std::move(rows.values);
   } else {
     push.value = std::move(value);
   }
@@ -232,13 +216,14 @@ void StateLoader::finish_push(NDArray value) {
 
 void StateLoader::finish_key() {
   if (!key_) return;
-  check(optimizer_.empty() || job_->rule_.kind == UpdateRule::Kind::optimizer,
+  JobOptimizer& optimizer = job_->optimizer;
+  check(optimizer_.empty() || optimizer.rule.kind == UpdateRule::Kind::optimizer,
         "an optimizer's state where there is no optimizer");
-  if (!optimizer_.empty()) key_->set_state(job_->rule_, std::exchange(optimizer_, {}));
-  key_->reserve_for_waiting(job_->rule_, job_->state_sizes_.of(job_->rule_, key_->dtype()));
-  job_->memory_.recount(*key_);
-  job_->list(*key_);
-  key_ = nullptr;
+  if (!optimizer_.empty())
+    key_->set_optimizer(key_->value().optimizer_with(optimizer.rule, std::exchange(optimizer_, {})));
+  key_->reserve_for_waiting(optimizer.rule, optimizer.size(key_->dtype()));
+  job_->keys.add(number_, std::move(*key_));
+  key_.reset();
 }
 
 void StateLoader::take(const StateEnd& end, Bytes payload) {

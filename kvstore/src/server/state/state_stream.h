@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -48,17 +49,18 @@ class StateLoader {
   void finish_array();
   void finish_push(NDArray value);
   void finish_key();
-  Job& whole_job();
+  JobState& whole_job();
 
   ServerCore& core_;
   const Clock::time_point now_;
   Stage stage_ = Stage::begin;
   std::uint64_t messages_ = 0;
   StateBegin begin_;
-  Job* job_ = nullptr;
-  std::size_t workers_ = 0;   // workers of job_ that have been loaded
-  StoredKey* key_ = nullptr;  // key whose arrays are being loaded
-  bool in_array_ = false;     // true: pieces of array_ are missing
+  JobState* job_ = nullptr;
+  std::uint32_t workers_ = 0;       // workers of job_ that have been loaded
+  std::optional<StoredKey> key_{};  // key whose arrays are being loaded
+  std::uint32_t number_ = 0;        // its number
+  bool in_array_ = false;           // pieces of array_ are missing
   StateArray array_;
   NDArray memory_;  // bytes of array_; grows with its pieces
   std::uint64_t filled_ = 0;

@@ -28,6 +28,9 @@ struct RowValues {
   std::uint64_t bytes() const;
 };
 
+inline NDArray as_matrix(const NDArray& value, std::int64_t rows) {
+  return value.view_as({rows, value.size() / rows});
+}
 // The rows in a push's payload. Throws MalformedMessage unless they are strictly rising and below `bound`.
 RowValues rows_in(const NDArray& payload, std::uint64_t row_bytes, DType dtype, std::uint64_t bound);
 // The sum of all, added in their order; f32 for f16 and bf16. `bound`: number of rows of the value.

@@ -8,7 +8,7 @@
 
 #include <heddle/ndarray.h>
 
-#include "server/job/sole_owner.h"
+#include "server/key/sole_owner.h"
 #include "transport/transport.h"
 
 namespace heddle::kv_detail {
@@ -28,8 +28,9 @@ class StoredValue {
   NDArray array() const;  // a one-dimensional view of the bytes
   // An array that may be changed in place: of a copy, if somebody holds the bytes.
   NDArray array_to_change();
-  // The bytes, which may be changed; null: somebody else holds them.
-  std::byte* bytes_to_change() { return is_held_only_by(1, memory_) ? memory_.get() : nullptr; }
+  bool may_change() const { return memory_ && is_held_only_by(1, memory_); }  // nobody else holds the bytes
+  // Replaces the bytes by as many others, in place if nobody else holds them.
+  void overwrite(std::span<const std::byte> bytes);
   // `value`: contiguous, of the same dtype and size. A large one is shared, not copied: others may change it
   // only after is_held_only_by(). Rethrows its error.
   void set(const NDArray& value);

@@ -1,4 +1,4 @@
-#include "server/job/row_updates.h"
+#include "server/key/row_updates.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,7 +7,7 @@
 
 #include <heddle/row_sparse.h>
 
-#include "server/job/sole_weight.h"
+#include "server/key/sole_weight.h"
 #include "wire/rows.h"
 
 namespace heddle::kv_detail {

@@ -1,4 +1,4 @@
-#include "server/job/row_lists.h"
+#include "server/key/row_lists.h"
 
 #include <utility>
 

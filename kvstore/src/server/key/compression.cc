@@ -1,6 +1,4 @@
-#include "server/job/compression.h"
-
-#include "server/job/job.h"
+#include "server/key/compression.h"
 
 namespace heddle::kv_detail {
 
@@ -26,29 +24,6 @@ std::string codec_problem(const Request& request, std::int64_t size, DType dtype
   } catch (const InvalidArgument& error) {
     return what + " compressed by " + error.what();
   }
-}
-
-void Job::send_compressed(const WaitingRequest& waiting, const StoredKey& key) {
-  Worker& worker = workers_[waiting.rank];
-  const std::uint64_t before = worker.sent.bytes();
-  std::string why;
-  // No copy is kept for a worker that is gone: it asks again when it is back.
-  const bool room = worker.peer != 0 && memory_.has_room(key.bytes(), why);
-  const auto has = static_cast<std::uint32_t>(waiting.request.bytes);
-  PullCache::Answer answer;
-  try {
-    answer = worker.sent.answer(key, *codec_of(waiting.request), has, room);
-  } catch (const std::bad_alloc&) {
-    worker.sent.clear();
-    answer = {key.value().owner, key.value().bytes, 0};
-  }
-  memory_.use(static_cast<std::int64_t>(worker.sent.bytes()) - static_cast<std::int64_t>(before));
-  send_value(waiting, key.rounds(), {answer.owner, answer.bytes}, answer.number);
-}
-
-void Job::forget_sent(Worker& worker) {
-  memory_.use(-static_cast<std::int64_t>(worker.sent.bytes()));
-  worker.sent.clear();
 }
 
 }  // namespace heddle::kv_detail

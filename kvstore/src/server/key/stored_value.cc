@@ -1,4 +1,4 @@
-#include "server/job/stored_value.h"
+#include "server/key/stored_value.h"
 
 #include <algorithm>
 
@@ -15,8 +15,13 @@ NDArray StoredValue::array() const {
 }
 
 NDArray StoredValue::array_to_change() {
-  if (!bytes_to_change()) copy_from(payload().bytes);
+  if (!may_change()) copy_from(payload().bytes);
   return array();
+}
+
+void StoredValue::overwrite(std::span<const std::byte> bytes) {
+  if (!may_change()) return copy_from(bytes);
+  std::copy(bytes.begin(), bytes.end(), memory_.get());
 }
 
 void StoredValue::set(const NDArray& value) {
