@@ -23,25 +23,26 @@ constexpr std::uint64_t kMagic = 0x6468637365646468;  // the bytes "hddeschd"
 constexpr std::uint32_t kVersion = 3, kOldestVersion = 1;
 constexpr std::size_t kMostStateBytes = 1 << 20;
 
+// What follows magic, version and checksum. `synced` gets an entry for each shard.
+void body_fields(auto& archive, SchedulerState& state, std::uint32_t version) {
+  archive(state.cluster, state.servers, state.replicas, state.views);
+  state.synced.resize(state.views.shards.size());
+  for (std::uint64_t& epoch : state.synced) archive(epoch);
+  if (version < 2) return;
+  archive(state.secret);
+  Views::later_fields(archive, state.views, version >= 3 ? kLearners : kProven);
+}
+
 }  // namespace
 
 std::vector<std::byte> encode(const SchedulerState& state) {
+  SchedulerState copy = state;
   Writer body;
-  body.put(state.cluster);
-  body.put(state.servers);
-  body.put(state.replicas);
-  put(body, state.views);
-  for (std::size_t shard = 0; shard < state.views.shards.size(); ++shard)
-    body.put(shard < state.synced.size() ? state.synced[shard] : std::uint64_t{0});
-  body.put(state.secret);
-  put_protocols(body, state.views);
-  put_learners(body, state.views);
+  body_fields(body, copy, kVersion);
   const std::vector<std::byte> bytes = body.take();
   Writer writer;
-  writer.put(kMagic);
-  writer.put(kVersion);
-  writer.put(checksum(bytes));
-  writer.put(std::span(bytes));
+  writer(kMagic, kVersion, checksum(bytes));
+  writer.bytes(bytes);
   return writer.take();
 }
 
@@ -55,17 +56,7 @@ SchedulerState decode_scheduler_state(std::span<const std::byte> bytes) {
   const auto sum = reader.get<std::uint32_t>();
   if (sum != checksum(bytes.last(reader.left()))) throw MalformedMessage("its checksum is wrong");
   SchedulerState state;
-  state.cluster = reader.get<std::uint64_t>();
-  state.servers = reader.get<std::uint32_t>();
-  state.replicas = reader.get<std::uint32_t>();
-  state.views = views_from(reader);
-  for (std::size_t shard = 0; shard < state.views.shards.size(); ++shard)
-    state.synced.push_back(reader.get<std::uint64_t>());
-  if (version > kOldestVersion) {
-    state.secret = reader.get<std::uint64_t>();
-    protocols_from(reader, state.views);
-  }
-  if (version > 2) learners_from(reader, state.views);
+  body_fields(reader, state, version);
   reader.end();
   const std::size_t shards = state.views.shards.size();
   if (shards != (state.views.version > 0 ? state.servers : 0) || state.views.servers.size() > state.servers)

@@ -48,15 +48,10 @@ std::vector<std::byte> with_checksum(Writer writer) {
 
 std::vector<std::byte> encode(const SnapshotHeader& header) {
   using std::chrono::milliseconds;
+  const std::int64_t time = std::chrono::duration_cast<milliseconds>(header.time.time_since_epoch()).count();
   Writer writer;
-  writer.put(kMagic);
-  writer.put(kVersion);
-  writer.put(std::uint16_t{0});
-  writer.put(header.number);
-  writer.put(header.servers);
-  writer.put(header.sequence);
-  writer.put(header.incarnation);
-  writer.put(std::int64_t{std::chrono::duration_cast<milliseconds>(header.time.time_since_epoch()).count()});
+  writer(kMagic, kVersion, std::uint16_t{0}, header.number, header.servers, header.sequence,
+         header.incarnation, time);
   return with_checksum(std::move(writer));
 }
 
@@ -111,10 +106,7 @@ void SnapshotWriter::add(std::span<const std::byte> head, std::span<const std::b
 
 std::uint64_t SnapshotWriter::commit() {
   Writer trailer;
-  trailer.put(kTrailer);
-  trailer.put(messages_);
-  trailer.put(bytes_);
-  trailer.put(sum_);
+  trailer(kTrailer, messages_, bytes_, sum_);
   write(with_checksum(std::move(trailer)));
   flush();
   file_->durable_commit();
@@ -164,10 +156,7 @@ void SnapshotReader::read_header() {
     refuse("it is of version " + std::to_string(version) + "; this program reads version " +
            std::to_string(kVersion));
   }
-  header_.number = reader.get<std::uint32_t>();
-  header_.servers = reader.get<std::uint32_t>();
-  header_.sequence = reader.get<std::uint64_t>();
-  header_.incarnation = reader.get<std::uint64_t>();
+  reader(header_.number, header_.servers, header_.sequence, header_.incarnation);
   const std::chrono::milliseconds time(reader.get<std::int64_t>());
   using Limits = std::numeric_limits<std::chrono::system_clock::duration::rep>;
   const auto latest = std::chrono::duration_cast<std::chrono::milliseconds>(

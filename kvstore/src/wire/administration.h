@@ -26,15 +26,28 @@ struct AdminRequest {
   };
   std::uint16_t oldest = kOldestProtocol, newest = kProtocol;
   What what = What::status;
+
+  static void fields(auto& archive, auto& self) {
+    archive(self.oldest, self.newest, self.what);
+    archive.open_end(self.newest > kProtocol);
+  }
+  void check() const;
 };
+
+constexpr std::size_t kMaxAdminText = 32 << 10;
 
 struct AdminAnswer {
   enum class Outcome : std::uint8_t { part = 1, done, refused };
   std::uint16_t protocol = kProtocol;  // version of this message
   Outcome outcome = Outcome::done;
   std::string text{};  // at most kMaxAdminText bytes. part: a piece of the status. refused: the reason
+
+  static void fields(auto& archive, auto& self) {
+    archive(self.protocol, self.outcome);
+    archive.cut_text(self.text, kMaxAdminText);
+  }
+  void check() const;
 };
-constexpr std::size_t kMaxAdminText = 32 << 10;
 
 std::vector<std::byte> encode(const AdminRequest& wish);
 std::vector<std::byte> encode(const AdminAnswer& answer);

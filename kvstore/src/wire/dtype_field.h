@@ -1,7 +1,6 @@
 // The dtype of an array as a field of a message: one byte.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include <heddle/dtype.h>
@@ -12,10 +11,11 @@ namespace heddle::kv_detail {
 
 using namespace net_detail;
 
-inline DType get_dtype(Reader& reader) {
-  const auto value = reader.get<std::uint8_t>();
-  if (!is_dtype(value)) throw MalformedMessage("dtype " + std::to_string(value) + ", which is none");
-  return static_cast<DType>(value);
+// Throws MalformedMessage for a number that was read and is no dtype.
+inline void check_dtype(DType dtype) {
+  const int number = static_cast<int>(dtype);
+  if (!is_dtype(static_cast<std::uint64_t>(number)))
+    throw MalformedMessage("dtype " + std::to_string(number) + ", which is none");
 }
 
 }  // namespace heddle::kv_detail

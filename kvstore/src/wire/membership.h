@@ -39,6 +39,7 @@ enum class Role : std::uint8_t { server = 1, worker };
 
 constexpr std::uint32_t kAnyNumber = ~0u;  // asks the scheduler to choose a number
 constexpr std::uint32_t kMostCopies = 2;
+constexpr std::size_t kMaxReason = 16 << 10;  // most bytes of a text that is shown to users
 
 // The registration of a process.
 struct Registration {
@@ -52,18 +53,34 @@ struct Registration {
   std::string job{};                       // workers: name of the job
   std::string address{};                   // servers: HOST:PORT that workers connect to
   std::string process{};                   // name for log messages: "host, process 123"
+
+  static void fields(auto& archive, auto& self) {
+    archive(self.oldest, self.newest, self.role, self.number, self.servers, self.workers, self.replicas,
+            self.incarnation, self.cluster, self.version);
+    archive.text(self.job, kMaxJobName);
+    archive.text(self.address, kMaxAddress);
+    archive.cut_text(self.process, kMaxName);
+    archive.open_end(self.newest > kProtocol);
+  }
+  void check() const;
 };
 
 // A primary's report that its backup or learner has all state of the shard.
 struct Synced {
   std::uint32_t shard = 0;
   std::uint64_t epoch = 0;  // the epoch, or the number of the copy: see ShardView
+  static void fields(auto& archive, auto& self) { archive(self.shard, self.epoch); }
 };
 
 struct Heartbeat {
   std::uint64_t version = 0;     // version of the newest views that the process has
   std::vector<Synced> synced{};  // servers: shards whose backup has all state
   bool leaving = false;          // servers: asks to hand its shards to other servers
+  static void fields(auto& archive, auto& self) {
+    archive(self.version);
+    archive.list(self.synced, kMostServers, "reports about ", " shards");
+    archive(self.leaving);
+  }
 };
 
 // The copy with this number, or the backup of this epoch, has lost state that it had confirmed, so the copy
@@ -71,10 +88,13 @@ struct Heartbeat {
 struct BackupLost {
   std::uint32_t shard = 0;
   std::uint64_t epoch = 0;
+  static void fields(auto& archive, auto& self) { archive(self.shard, self.epoch); }
 };
 
 // The process ends or stops serving: nothing has to wait for it.
-struct Unregister {};
+struct Unregister {
+  static void fields(auto&, auto&) {}
+};
 
 struct Registered {
   std::uint16_t protocol = kProtocol;  // version that both sides speak from now on
@@ -84,16 +104,32 @@ struct Registered {
   // Random id of the scheduler's history of views. Epochs of different histories cannot be compared.
   std::uint64_t cluster = 0;
   std::uint64_t secret = 0;  // servers, from version 2 on: a secret that only servers are told
+
+  static void fields(auto& archive, auto& self) {
+    archive(self.protocol, self.number, self.servers, self.workers, self.heartbeat, self.cluster);
+    if (self.protocol >= kProven) archive(self.secret);
+  }
+  void check() const;
 };
 
 struct Refused {
   std::uint32_t retry = 0;  // milliseconds for which a retry may succeed; 0: the refusal is final
   std::string text{};
+
+  static void fields(auto& archive, auto& self) {
+    archive(self.retry);
+    archive.cut_text(self.text, kMaxReason);
+  }
 };
 
 struct Status {
   bool over = false;   // all workers have left: servers may end
   std::string text{};  // what the scheduler waits for before it publishes the first views
+
+  static void fields(auto& archive, auto& self) {
+    archive(self.over);
+    archive.cut_text(self.text, kMaxReason);
+  }
 };
 
 std::vector<std::byte> encode(const Registration& registration);

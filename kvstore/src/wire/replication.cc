@@ -3,20 +3,18 @@
 #include <variant>
 
 namespace heddle::kv_detail {
+namespace {
+
+constexpr std::size_t kOldHelloBytes = 1 + 4 + 3 * 8;  // size of a hello of version 1
+
+bool has_request(Record::Kind kind) { return kind == Record::Kind::request || kind == Record::Kind::key; }
+
+}  // namespace
 
 std::vector<std::byte> encode(const ReplicaMessage& message) {
   Writer writer;
-  writer.put(message.kind);
-  writer.put(message.shard);
-  writer.put(message.epoch);
-  writer.put(message.log);
-  writer.put(message.number);
-  if (message.kind == ReplicaKind::hello && message.version >= kProven) {
-    writer.put(message.version);
-    writer.put(message.primary);
-    writer.put(message.secret);
-  }
-  writer.put(message.inner);
+  writer(message.kind, message);
+  writer.bytes(message.inner);
   return writer.take();
 }
 
@@ -28,55 +26,37 @@ bool is_replica_message(std::span<const std::byte> head) {
 ReplicaMessage decode_replica_message(std::span<const std::byte> head) {
   if (!is_replica_message(head)) throw MalformedMessage("a message that is none between servers");
   Reader reader(head);
-  ReplicaMessage message;
-  message.kind = reader.get<ReplicaKind>();
-  message.shard = reader.get<std::uint32_t>();
-  message.epoch = reader.get<std::uint64_t>();
-  message.log = reader.get<std::uint64_t>();
-  message.number = reader.get<std::uint64_t>();
-  if (message.kind == ReplicaKind::hello && reader.left() > 0) {
-    message.version = reader.get<std::uint16_t>();
-    message.primary = reader.get<std::uint64_t>();
-    message.secret = reader.get<std::uint64_t>();
-    if (message.version < kProven) throw MalformedMessage("a hello of version 1 that is too long");
-    if (message.version > kProtocol) return message;  // a later version may append fields
-  }
+  ReplicaMessage message{.kind = reader.get<ReplicaKind>()};
+  reader(message);
+  if (message.kind == ReplicaKind::hello && message.version < kProven && head.size() > kOldHelloBytes)
+    throw MalformedMessage("a hello of version 1 that is too long");
   const bool has_inner = message.kind == ReplicaKind::state || message.kind == ReplicaKind::record;
-  if (has_inner) message.inner = reader.get_bytes(reader.left());
+  if (has_inner) message.inner = reader.rest();
   reader.end();
   return message;
 }
 
+void Record::check() const {
+  if (kind < Kind::join || kind > Kind::end_job) throw MalformedMessage("a record that is none");
+}
+
 std::vector<std::byte> encode(const Record& record) {
   Writer writer;
-  writer.put(record.kind);
-  writer.put(record.job);
-  writer.put(record.rank);
-  writer.put(record.number);
-  writer.put(record.text);
-  if (record.kind == Record::Kind::join) writer.put(std::span<const std::byte>(encode(record.hello)));
-  if (record.kind == Record::Kind::request || record.kind == Record::Kind::key)
-    writer.put(std::span<const std::byte>(encode(record.request)));
+  writer(record);
+  if (record.kind == Record::Kind::join) writer.bytes(encode(record.hello));
+  if (has_request(record.kind)) writer.bytes(encode(record.request));
   return writer.take();
 }
 
 Record decode_record(std::span<const std::byte> bytes, std::size_t payload) {
   Reader reader(bytes);
-  Record record;
-  record.kind = reader.get<Record::Kind>();
-  if (record.kind < Record::Kind::join || record.kind > Record::Kind::end_job)
-    throw MalformedMessage("a record that is none");
-  record.job = reader.get_text(kMaxText);
-  record.rank = reader.get<std::uint32_t>();
-  record.number = reader.get<std::uint64_t>();
-  record.text = reader.get_text(kMaxText);
-  if (record.kind != Record::Kind::join && record.kind != Record::Kind::request &&
-      record.kind != Record::Kind::key) {
+  auto record = reader.get<Record>();
+  if (record.kind != Record::Kind::join && !has_request(record.kind)) {
     reader.end();
     if (payload > 0) throw MalformedMessage("a payload where none belongs");
     return record;
   }
-  FromWorker inner = decode_from_worker(reader.get_bytes(reader.left()), payload);
+  FromWorker inner = decode_from_worker(reader.rest(), payload);
   if (record.kind == Record::Kind::join) {
     if (!std::holds_alternative<Hello>(inner)) throw MalformedMessage("a join without a hello");
     record.hello = std::get<Hello>(std::move(inner));

@@ -43,6 +43,14 @@ struct ReplicaMessage {
   // hello, from version 2 on: the sender's incarnation, and the secret that the scheduler tells only servers.
   std::uint64_t primary = 0, secret = 0;
   std::span<const std::byte> inner{};  // points into the decoded message
+
+  // The kind is before them, `inner` behind.
+  static void fields(auto& archive, auto& self) {
+    archive(self.shard, self.epoch, self.log, self.number);
+    if (self.kind != ReplicaKind::hello || !archive.more(self.version >= kProven)) return;
+    archive(self.version, self.primary, self.secret);
+    archive.open_end(self.version > kProtocol);
+  }
 };
 
 std::vector<std::byte> encode(const ReplicaMessage& message);
@@ -66,6 +74,15 @@ struct Record {
   std::string text{};
   Hello hello{};
   Request request{};
+
+  // `hello` or `request` follows as a message.
+  static void fields(auto& archive, auto& self) {
+    archive(self.kind);
+    archive.text(self.job, kMaxText);
+    archive(self.rank, self.number);
+    archive.text(self.text, kMaxText);
+  }
+  void check() const;
 };
 
 std::vector<std::byte> encode(const Record& record);

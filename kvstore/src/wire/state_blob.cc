@@ -12,15 +12,27 @@ namespace {
 
 constexpr std::size_t kMaxStateName = 64;
 
-NDArray blob_from(Reader& reader) {
-  const DType dtype = get_dtype(reader);
-  const auto bytes = reader.get<std::uint64_t>();
-  const std::span<const std::byte> from = reader.get_bytes(bytes);
-  const std::size_t element = size_of(dtype);
-  if (bytes % element != 0) throw MalformedMessage("an array of " + std::to_string(bytes) + " bytes");
-  NDArray array({static_cast<std::int64_t>(bytes / element)}, dtype);
+// What is before the elements of an array.
+struct ArrayHead {
+  std::string name{};
+  DType dtype = DType::f32;
+  std::uint64_t bytes = 0;
+
+  static void fields(auto& archive, auto& self) {
+    archive.text(self.name, kMaxStateName);
+    archive(self.dtype, self.bytes);
+  }
+  void check() const { check_dtype(dtype); }
+};
+
+NDArray array_from(Reader& reader, const ArrayHead& head) {
+  const std::span<const std::byte> from = reader.bytes(head.bytes);
+  const std::size_t element = size_of(head.dtype);
+  if (head.bytes % element != 0)
+    throw MalformedMessage("an array of " + std::to_string(head.bytes) + " bytes");
+  NDArray array({static_cast<std::int64_t>(head.bytes / element)}, head.dtype);
   array.wait();
-  if (bytes > 0) std::memcpy(array.data<std::byte>(), from.data(), bytes);
+  if (head.bytes > 0) std::memcpy(array.data<std::byte>(), from.data(), head.bytes);
   return array;
 }
 
@@ -32,10 +44,8 @@ std::vector<std::byte> encode_state(const StateArrays& arrays) {
     const NDArray flat = array.contiguous();
     flat.wait();
     const std::size_t bytes = static_cast<std::size_t>(flat.size()) * size_of(flat.dtype());
-    writer.put(name);
-    writer.put(static_cast<std::uint8_t>(flat.dtype()));
-    writer.put(static_cast<std::uint64_t>(bytes));
-    writer.put(std::span(flat.data<const std::byte>(), bytes));
+    writer(ArrayHead{name, flat.dtype(), bytes});
+    writer.bytes(std::span(flat.data<const std::byte>(), bytes));
   }
   return writer.take();
 }
@@ -44,8 +54,9 @@ StateArrays decode_state(std::span<const std::byte> bytes) {
   Reader reader(bytes);
   StateArrays arrays;
   while (reader.left() > 0) {
-    const std::string name = reader.get_text(kMaxStateName);
-    if (!arrays.emplace(name, blob_from(reader)).second) throw MalformedMessage("'" + name + "' comes twice");
+    const auto head = reader.get<ArrayHead>();
+    if (!arrays.emplace(head.name, array_from(reader, head)).second)
+      throw MalformedMessage("'" + head.name + "' comes twice");
   }
   return arrays;
 }

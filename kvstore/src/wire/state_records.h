@@ -12,6 +12,7 @@
 #include <heddle/dtype.h>
 
 #include "wire/messages.h"
+#include "wire/state_job.h"
 
 namespace heddle::kv_detail {
 
@@ -24,34 +25,12 @@ struct StateBegin {
   std::uint32_t number = 0, servers = 1;  // number of this server, and count of servers
   std::uint64_t incarnation = 0, jobs_begun = 0;
   std::uint64_t pushes = 0, pulls = 0, duplicates = 0, refused = 0, rounds = 0, worst_staleness = 0;
-};
 
-struct StateJob {
-  std::string name, consistency;
-  std::string rule;  // update rule, as update_rule_text writes it; empty: none
-  std::uint64_t incarnation = 0;
-  std::uint32_t workers = 1, servers = 1;
-  std::string restored{};       // time of the snapshot that the job was restored from; empty: it was not
-  std::uint8_t generation = 0;  // how often the job was restored, modulo 256
-  std::uint64_t weights = 0;    // Request::clock of the last set_optimizer; from version 2 on
-  std::uint64_t settings = 0, collectives = 1;  // see Job; from version 3 on
-};
-
-struct StateWorker {
-  bool greeted = false, left = false, dropped = false, rejoined = false;
-  std::uint64_t incarnation = 0;
-  std::uint64_t collective_done = 0;
-  std::string collective_failure{};
-  std::uint64_t pushes = 0, pulls = 0, bytes_received = 0, bytes_sent = 0;
-  std::int64_t clock = 0;
-  std::uint64_t state_set = 0;                  // number of the latest set_state; from version 2 on
-  std::uint64_t passed = 0, lost_settings = 0;  // see JobWorker; from version 3 on
-};
-
-// A barrier or set_optimizer that this worker has sent and other workers have not sent yet.
-struct StateCollective {
-  std::uint32_t rank = 0;
-  Request request{};
+  static void fields(auto& archive, auto& self) {
+    archive(self.version, self.number, self.servers, self.incarnation, self.jobs_begun, self.pushes,
+            self.pulls, self.duplicates, self.refused, self.rounds, self.worst_staleness);
+  }
+  void check() const;
 };
 
 // A key. The payload has the workers' clocks by rank, then WorkerPushes::missed by rank.
@@ -59,6 +38,11 @@ struct StateKey {
   struct Failure {
     std::uint32_t rank = 0;
     std::string why{};
+
+    static void fields(auto& archive, auto& self) {
+      archive(self.rank);
+      archive.cut_text(self.why, kMaxText);
+    }
   };
   static constexpr std::uint32_t kNoIndex = ~0u;
   std::string name;
@@ -72,7 +56,19 @@ struct StateKey {
   std::uint32_t place = kNoIndex;
   // Errors of pushes, by rank, that these workers have not cleared; from version 3 on.
   std::vector<Failure> failures{};
+
+  static void fields(auto& archive, auto& self) {
+    archive.text(self.name, kMaxKeyText);
+    archive(self.dtype, self.number, self.bytes, self.rounds, self.whole_bytes, self.whole_rows);
+    archive.cut_text(self.failure, kMaxText);
+    const bool has_failures = archive.version() >= 3;
+    if (has_failures || archive.more(self.place != kNoIndex)) archive(self.place);
+    if (has_failures) archive.list(self.failures, kMostWorkers, "failures of ", " workers");
+  }
+  void check() const;
 };
+
+constexpr std::size_t kMaxArrayName = 64;
 
 struct StateArray {
   enum class Role : std::uint8_t { value, push, optimizer };
@@ -85,12 +81,23 @@ struct StateArray {
   std::uint64_t row_bytes = 0;  // push of rows: bytes of a row, see wire/rows.h; 0: a whole value
   double lr = 0, scale = 1;     // push: the options
   std::string name{};           // optimizer: name of the array, "velocity" and so on
+
+  static void fields(auto& archive, auto& self) {
+    archive(self.role, self.overwrite, self.has_value, self.dtype, self.rank, self.bytes, self.row_bytes,
+            self.lr, self.scale);
+    archive.text(self.name, kMaxArrayName);
+  }
+  void check() const;
 };
 
-struct StatePiece {};
+struct StatePiece {
+  static void fields(auto&, auto&) {}
+};
 
 struct StateEnd {
   std::uint64_t messages = 0;  // number of messages before this one
+
+  static void fields(auto& archive, auto& self) { archive(self.messages); }
 };
 
 using StateRecord = std::variant<StateBegin, StateJob, StateWorker, StateCollective, StateKey, StateArray,

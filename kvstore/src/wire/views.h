@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "transport/bytes.h"
+#include "wire/protocol.h"
 
 namespace heddle::kv_detail {
 
@@ -23,6 +24,12 @@ struct ServerInfo {
   std::string address{};          // HOST:PORT
   std::uint16_t protocol = 1;     // newest protocol version that the process speaks
   bool operator==(const ServerInfo&) const = default;
+
+  static void fields(auto& archive, auto& self) {
+    archive(self.number, self.incarnation);
+    archive.text(self.address, kMaxAddress);
+  }
+  void check() const;
 };
 
 // The servers that keep one shard. The epoch grows with each change; processes ignore epochs older than
@@ -44,6 +51,10 @@ struct ShardView {
   std::uint64_t learner = 0;
   std::uint64_t learner_copy = 0;  // number of the learner's copy, or of the last learner's
   bool operator==(const ShardView&) const = default;
+
+  static void fields(auto& archive, auto& self) {
+    archive(self.epoch, self.primary, self.backup, self.fresh, self.handover);
+  }
 };
 
 struct Views {
@@ -51,6 +62,19 @@ struct Views {
   std::vector<ServerInfo> servers{};  // the latest process of each server number
   std::vector<ShardView> shards{};    // indexed by shard
   bool operator==(const Views&) const = default;
+
+  // The fields of version 1. Those of later_fields(), which later versions have, may follow at another place.
+  static void fields(auto& archive, auto& self) {
+    archive(self.version);
+    archive.list(self.servers, kMostServers, "views of ", " servers");
+    archive.list(self.shards, kMostServers, "views of ", " servers");
+  }
+  static void later_fields(auto& archive, auto& self, std::uint16_t protocol) {
+    if (protocol >= kProven)
+      for (auto& one : self.servers) archive(one.protocol);
+    if (protocol >= kLearners)
+      for (auto& one : self.shards) archive(one.copy, one.learner, one.learner_copy);
+  }
 };
 
 inline std::uint64_t copy_of(const ShardView& view) { return view.copy != 0 ? view.copy : view.epoch; }
@@ -59,14 +83,5 @@ std::uint64_t new_incarnation();  // random; not 0
 
 // The server process with this incarnation; null: another process has its number.
 const ServerInfo* find_server(const Views& views, std::uint64_t incarnation);
-
-void put(Writer& writer, const Views& views);
-Views views_from(Reader& reader);  // throws MalformedMessage
-// ServerInfo::protocol of each server, which version 1 lacks.
-void put_protocols(Writer& writer, const Views& views);
-void protocols_from(Reader& reader, Views& views);  // throws MalformedMessage
-// Learners and numbers of copies, which versions before 3 lack.
-void put_learners(Writer& writer, const Views& views);
-void learners_from(Reader& reader, Views& views);  // throws MalformedMessage
 
 }  // namespace heddle::kv_detail

@@ -1,7 +1,11 @@
 #include "transport/frame.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstring>
 #include <string>
+#include <type_traits>
 
 #include <isa-l/crc.h>
 
@@ -14,33 +18,19 @@ constexpr std::uint32_t kFrameMagic = 0x564b4448;  // the bytes "HDKV"
 constexpr std::uint16_t kFrameVersion = 1;
 constexpr std::size_t kMostSummedAtOnce = 1 << 30;  // most bytes of one call: ISA-L takes an int
 
-// Writes little-endian numbers in sequence.
-class Writer {
- public:
-  explicit Writer(std::span<std::byte> to) : to_(to) {}
-  template <class T> void put(T value) {
-    for (std::size_t i = 0; i < sizeof value; ++i) to_[at_++] = static_cast<std::byte>(value >> 8 * i);
-  }
-
- private:
-  std::span<std::byte> to_;
-  std::size_t at_ = 0;
+// The fields on the wire, without gaps. Numbers are little-endian there.
+struct WireFields {
+  std::uint32_t magic = kFrameMagic;
+  std::uint16_t version = kFrameVersion, zeros = 0;
+  std::uint32_t head_bytes = 0, head_checksum = 0;
+  std::uint64_t payload_bytes = 0;
+  std::uint32_t payload_checksum = 0;
+  std::uint32_t checksum_before = 0;  // of all bytes before
 };
+static_assert(sizeof(WireFields) == kPreambleBytes && std::has_unique_object_representations_v<WireFields>);
+static_assert(std::endian::native == std::endian::little);
 
-class Reader {
- public:
-  explicit Reader(std::span<const std::byte> from) : from_(from) {}
-  template <class T> T get() {
-    T value = 0;
-    for (std::size_t i = 0; i < sizeof value; ++i)
-      value |= static_cast<T>(static_cast<T>(from_[at_++]) << 8 * i);
-    return value;
-  }
-
- private:
-  std::span<const std::byte> from_;
-  std::size_t at_ = 0;
-};
+constexpr std::size_t kSummedBytes = offsetof(WireFields, checksum_before);
 
 [[noreturn]] void broken(const std::string& why) { throw CommError("a broken message: " + why); }
 
@@ -74,36 +64,25 @@ Preamble preamble_of(std::span<const std::byte> head, std::span<const std::byte>
 }
 
 WirePreamble encode(const Preamble& preamble) {
-  WirePreamble wire{};
-  Writer writer(wire);
-  writer.put(kFrameMagic);
-  writer.put(kFrameVersion);
-  writer.put(std::uint16_t{0});
-  writer.put(preamble.head_bytes);
-  writer.put(preamble.head_checksum);
-  writer.put(preamble.payload_bytes);
-  writer.put(preamble.payload_checksum);
-  writer.put(checksum(std::span(wire).first(kPreambleBytes - 4)));
-  return wire;
+  WireFields fields{.head_bytes = preamble.head_bytes,
+                    .head_checksum = preamble.head_checksum,
+                    .payload_bytes = preamble.payload_bytes,
+                    .payload_checksum = preamble.payload_checksum};
+  fields.checksum_before = checksum(std::as_bytes(std::span(&fields, 1)).first(kSummedBytes));
+  return std::bit_cast<WirePreamble>(fields);
 }
 
 Preamble decode(std::span<const std::byte, kPreambleBytes> wire, const FrameLimits& limits) {
-  Reader reader(wire);
-  if (reader.get<std::uint32_t>() != kFrameMagic) broken("it does not begin as one");
-  const auto version = reader.get<std::uint16_t>();
-  const auto zeros = reader.get<std::uint16_t>();
-  Preamble preamble;
-  preamble.head_bytes = reader.get<std::uint32_t>();
-  preamble.head_checksum = reader.get<std::uint32_t>();
-  preamble.payload_bytes = reader.get<std::uint64_t>();
-  preamble.payload_checksum = reader.get<std::uint32_t>();
-  check_sum("preamble", wire.first(kPreambleBytes - 4), reader.get<std::uint32_t>());
-  if (version != kFrameVersion || zeros != 0)
-    broken("it has version " + std::to_string(version) + "; this is version " +
+  WireFields fields;
+  std::memcpy(&fields, wire.data(), sizeof fields);
+  if (fields.magic != kFrameMagic) broken("it does not begin as one");
+  check_sum("preamble", wire.first(kSummedBytes), fields.checksum_before);
+  if (fields.version != kFrameVersion || fields.zeros != 0)
+    broken("it has version " + std::to_string(fields.version) + "; this is version " +
            std::to_string(kFrameVersion));
-  check_bytes("head", preamble.head_bytes, limits.head);
-  check_bytes("payload", preamble.payload_bytes, limits.payload);
-  return preamble;
+  check_bytes("head", fields.head_bytes, limits.head);
+  check_bytes("payload", fields.payload_bytes, limits.payload);
+  return {fields.head_bytes, fields.head_checksum, fields.payload_bytes, fields.payload_checksum};
 }
 
 void check_head(const Preamble& preamble, std::span<const std::byte> head) {

@@ -66,6 +66,7 @@ template <class T> void append_value(Bytes& to, T value) {
 extern const Target kFrames, kStreams, kHandshakes;             // transport_targets.cc
 extern const Target kFromWorker, kFromServer, kAdministration;  // wire_targets.cc, as the next line
 extern const Target kTexts, kState;
+extern const Target kFields;                                       // fields_target.cc
 extern const Target kStateStream, kSnapshot, kReplica;             // state_targets.cc
 extern const Target kMembers, kScheduler, kSchedulerState, kJson;  // membership_targets.cc
 extern const Target kCore;                                         // core_target.cc

@@ -18,8 +18,9 @@ namespace heddle::fuzz {
 
 std::span<const Target> targets() {
   static const Target all[] = {
-      kFrames,      kStreams,  kHandshakes, kFromWorker, kFromServer, kAdministration, kTexts, kState,
-      kStateStream, kSnapshot, kReplica,    kMembers,    kScheduler,  kSchedulerState, kJson,  kCore};
+      kFrames,         kStreams,   kHandshakes,     kFields,      kFromWorker, kFromServer,
+      kAdministration, kTexts,     kState,          kStateStream, kSnapshot,   kReplica,
+      kMembers,        kScheduler, kSchedulerState, kJson,        kCore};
   return all;
 }
 
