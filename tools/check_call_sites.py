@@ -27,6 +27,10 @@ NOT_TOLD = {
     "load_npz": "reads at the call",
     "NDArray::NDArray": "takes no memory yet",
     "NDArray::detach": "a handle",
+    "NDArray::grad": "a handle",
+    "operator!": "an operator that fits better than that of bools has no place; logical_not has",
+    "operator&&": "with a number, as operator!; with an array it has a place, which is tested",
+    "operator||": "with a number, as operator!; with an array it has a place, which is tested",
     "ModuleCall::add": "keeps a handle",
     "ArrayUse::changed": "handles",
     "ArrayUse::differentiated": "handles",
@@ -160,6 +164,15 @@ def sampled(root):
     return names
 
 
+def members(root):
+    """The members of arrays that operators defines and its tests call."""
+    tests = root / "tests/operators"
+    sites, table = (tests / name for name in ("call_site_test.cc", "array_members_test.cc"))
+    found = re.findall(r'check_site\(\s*"(\w+::[^"]+)"', sites.read_text(encoding="utf-8")) if sites.exists() else []
+    called = re.findall(r"\bMEMBER(?:_AS)?\((\w+)", table.read_text(encoding="utf-8")) if table.exists() else []
+    return {*found, *(f"ArrayMembers::{name}" for name in called)}
+
+
 def check(root):
     problems, seen = [], set()
     for module in MODULES:
@@ -167,6 +180,8 @@ def check(root):
         checked = set(re.findall(r'check_site\(\s*"([^"]+)"', test.read_text())) if test.exists() else set()
         if module == "operators":
             checked |= sampled(root)
+        if module == "ndarray":
+            checked |= members(root)
         for header in sorted((root / module / "include").rglob("*.h")):
             for owner, name, words in declarations(header.read_text(encoding="utf-8")):
                 full = f"{owner}::{name}" if owner else name

@@ -139,12 +139,15 @@ TEST_CASE("each function of arrays names the line of its call") {
   check_site("NDArray::fill", [&] { integers.fill(1); });
   check_site("NDArray::to_string", [&] { x.to_string(); });
   check_site("NDArray::item", [&] { one.item<float>(); });
+  check_site("NDArray::item", [&] { static_cast<void>(one.item()); });
   check_site("NDArray::to_vector", [&] { x.to_vector<float>(); });
   check_site("operator<<", [&] { out << x; });
   check_site("full", [&] { full({3}, 0.5); });
   check_site("full", [&] { full({3}, 7); });
   check_site("zeros", [&] { zeros({3}); });
   check_site("ones", [&] { ones({3}); });
+  check_site("zeros", [&] { zeros(2, 3); });
+  check_site("ones", [&] { ones(2, 3); });
   check_site("zeros_like", [&] { zeros_like(x); });
   check_site("arange", [&] { arange(0, 3); });
   check_site("arange", [&] { arange(3); });

@@ -2,6 +2,8 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -10,7 +12,10 @@
 #include <heddle/error.h>
 #include <heddle/ndarray.h>
 
+#include "message_of.h"
+
 using namespace heddle;
+using test::message_of;
 
 namespace {
 
@@ -237,4 +242,59 @@ TEST_CASE("arrays whose engine is destroyed can be read, and are refused by what
   CHECK_THROWS_WITH_AS(values.copy(), kGone, Error);
   CHECK_THROWS_WITH_AS(values.engine(), kGone, Error);
   CHECK_THROWS_WITH_AS(zeros({2, 3}, DType::i32).assign(values), kGone, Error);
+}
+
+TEST_CASE("the value of one element converts itself, with all its digits") {
+  const NDArray x = arange(6).view_as({2, 3});
+  const float single = x(1, 2).item();
+  const double wide = x[0][1].item();
+  const int whole = array(2.75).item();
+  CHECK((single == 5 && wide == 1 && whole == 2));
+  const std::uint64_t large = array(std::vector<std::uint64_t>{~std::uint64_t{0}}, {}).item();
+  const std::int64_t small = full({}, std::int64_t{-9007199254740993}, DType::i64).item();
+  CHECK(large == ~std::uint64_t{0});
+  CHECK(small == -9007199254740993);
+  const bool yes = array(true).item();
+  CHECK(yes);
+  CHECK(static_cast<float>(zeros({}, DType::f16).item()) == 0);
+  std::ostringstream out;
+  out << array(1.5).item() << " " << array<std::int64_t>({7}).item() << " " << array(true).item();
+  CHECK(out.str() == "1.5 7 1");
+  CHECK(message_of<InvalidArgument>([&] { x.item(); }) ==
+        "item: wants an array with one element, not of shape (2, 3)");
+  NDArray copy = zeros({1}, DType::u64);
+  copy.fill(array(std::vector<std::uint64_t>{~std::uint64_t{0}}, {}).item());
+  CHECK(copy.item<std::uint64_t>() == large);
+}
+
+TEST_CASE("an array of one element is true if the element is not 0") {
+  for (const DType dtype : kAllDTypes) {
+    CAPTURE(dtype);
+    CHECK_FALSE(static_cast<bool>(zeros({}, dtype)));
+    CHECK(static_cast<bool>(ones({1, 1}, dtype)));
+  }
+  CHECK(static_cast<bool>(full({}, std::nan(""))));
+  CHECK(static_cast<bool>(full({}, std::nan(""), DType::bf16)));
+  CHECK(static_cast<bool>(full({}, 0.25)));
+  CHECK(message_of<InvalidArgument>([] {
+          (void)static_cast<bool>(zeros({2, 1}));
+        }) == "operator bool: an array of shape (2, 1) is neither true nor false; say any() or all()");
+  CHECK_THROWS_AS((void)static_cast<bool>(zeros({0})), InvalidArgument);
+  const NDArray failed = zeros({1});
+  array_push("fail", {}, {failed}, [] { throw Error("it failed"); });
+  CHECK_THROWS_WITH_AS((void)static_cast<bool>(failed), "it failed", Error);
+}
+
+TEST_CASE("sizes need no braces, and the size of an axis can be asked") {
+  const NDArray x = zeros(2, 3), y = ones(4, std::int64_t{1}, 2);
+  CHECK(x.shape() == Shape{2, 3});
+  CHECK(x.to_vector<float>() == std::vector<float>(6, 0));
+  CHECK(y.shape() == Shape{4, 1, 2});
+  CHECK(y.to_vector<float>() == std::vector<float>(8, 1));
+  CHECK(zeros(3).shape() == Shape{3});
+  CHECK(x.size(0) == 2);
+  CHECK(x.size(-1) == 3);
+  CHECK(message_of<InvalidArgument>([&] { x.size(2); }).starts_with("size: "));
+  CHECK(x.view({3, -1}).shape() == Shape{3, 2});
+  CHECK(message_of<InvalidArgument>([] { zeros(2, -1); }).starts_with("zeros: "));
 }

@@ -84,7 +84,6 @@ TEST_CASE("what is written otherwise than by an operator's name names the line o
   check_site("operator<<", [&] { (void)(labels << 1); });
   check_site("operator>>", [&] { (void)(labels >> 1); });
   check_site("operator~", [&] { (void)(~labels); });
-  check_site("operator!", [&] { (void)(!x); });
   check_site("operator&&", [&] { (void)(x && y); });
   check_site("operator||", [&] { (void)(x || y); });
   check_site("operator==", [&] { (void)(x == y); });
@@ -99,6 +98,10 @@ TEST_CASE("what is written otherwise than by an operator's name names the line o
   check_site("operator<=", [&] { (void)(x <= y); });
   check_site("operator>", [&] { (void)(x > y); });
   check_site("operator>=", [&] { (void)(x >= y); });
+  const NDArray first = zeros({1}, DType::i64);
+  check_site("Chosen::item", [&] { static_cast<void>(x(first, 0).item<float>()); });
+  check_site("Chosen::item", [&] { static_cast<void>(x(first, 0).item()); });
+  check_site("Chosen::to_vector", [&] { x[index].to_vector<float>(); });
   check_site("Chosen::operator=", [&] { x[index] = 1; });
   check_site("Chosen::operator=", [&] { x[mask] = 2; });
   check_site("Chosen::operator=", [&] { x[mask] = y[mask]; });
@@ -120,6 +123,11 @@ TEST_CASE("what is written otherwise than by an operator's name names the line o
   check_site("operator<<=", [&] { whole <<= 1; });
   check_site("operator>>=", [&] { whole >>= 1; });
   check_site("into", [&] { into(x, multiply, y, 2); });
+  check_site("pow", [&] { pow(x, y); });
+  check_site("pow", [&] { pow(2, x); });
+  check_site("allclose", [&] { allclose(x, y); });
+  check_site("ArrayMembers::allclose", [&] { x.allclose(y); });
+  check_site("ArrayMembers::topk", [&] { x.topk(1); });
   check_site("operator+=", [&] { x[0] += y[0]; });
   check_site("operator-=", [&] { x[0] -= 1; });
   check_site("operator*=", [&] { x[0] *= 2; });
@@ -184,6 +192,8 @@ TEST_CASE("backward names its own line for what it pushes itself") {
   CHECK(found);
   check_site("backward", [&] { backward(x, ones({4})); });
   check_site("grad", [&] { grad({sum(x * 2)}, {x}); });
+  check_site("NDArray::backward", [&] { x.backward(ones({4})); });
+  check_site("NDArray::backward", [&] { x.sum().backward(); });
 }
 
 namespace {

@@ -176,6 +176,46 @@ def test_the_program_of_the_page(tmp_path):
         assert float(loss) < 0.4
 
 
+def tensor_of(array):
+    """torch.as_tensor(array), which asks for DLPack from PyTorch 2.6 on."""
+    version = tuple(int(part) for part in torch.__version__.split(".")[:2])
+    return torch.as_tensor(array) if version >= (2, 6) else torch.from_dlpack(array)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16", "i8", "i16", "i32", "i64", "u8"])
+def test_tensors_share_the_memory_of_arrays(dtype):
+    array = heddle.arange(6, dtype=dtype).reshape(2, 3)
+    tensor = tensor_of(array)
+    assert tensor.shape == (2, 3) and heddle.torch._DTYPES.get(tensor.dtype, dtype) == dtype
+    assert tensor.tolist() == [[0, 1, 2], [3, 4, 5]]
+    tensor[0, 1] = 9
+    assert array.tolist() == [[0, 9, 2], [3, 4, 5]]
+    array += 1
+    array.wait()
+    assert tensor.tolist() == [[1, 10, 3], [4, 5, 6]]
+    back = heddle.from_dlpack(tensor)
+    assert back.dtype == array.dtype and back.tolist() == tensor.tolist()
+
+
+def test_tensors_share_the_memory_of_views_and_of_single_elements():
+    array = heddle.arange(6, dtype="f32").reshape(2, 3)
+    for part, values in ((array.T, [[0, 3], [1, 4], [2, 5]]), (array[:, 1:], [[1, 2], [4, 5]]), (array[1, 2], 5)):
+        tensor = tensor_of(part)
+        assert tensor.tolist() == values
+        tensor += 1
+        assert part.tolist() == tensor.tolist()
+        tensor -= 1
+    shared = torch.from_numpy(array.numpy())
+    shared[0, 0] = 7
+    assert array[0, 0].item() == 7
+
+
+def test_a_tensor_waits_for_the_values_of_an_array():
+    array = heddle.zeros(3)
+    heddle.default_engine().push(lambda: array.numpy().fill(4), mutate=[array])
+    assert tensor_of(array).tolist() == [4, 4, 4]
+
+
 def test_gradients_are_views_of_heddles_memory():
     net = nn.Linear(3, 2)
     optimizer = optimizer_of(*net.parameters())

@@ -2,13 +2,13 @@
 // << x.
 #pragma once
 
-#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <type_traits>
 
 #include <heddle/call_site.h>
 #include <heddle/half.h>
+#include <heddle/shape.h>
 
 namespace heddle {
 
@@ -22,9 +22,8 @@ struct Slice {
 
 // The i of x[i].
 struct Index {
-  template <std::integral T>
-  requires(!std::is_same_v<T, bool>) Index(T index, Where at = Where::current())
-      : value(static_cast<std::int64_t>(index)), where(at) {}
+  template <ndarray_detail::Size T>
+  Index(T index, Where at = Where::current()) : value(static_cast<std::int64_t>(index)), where(at) {}
   std::int64_t value;
   Where where;
 };
@@ -52,8 +51,8 @@ concept AnyArray = (std::is_convertible_v<const Keys&, NDArray> || ...);
 struct AxisKey {
   enum class Kind : std::uint8_t { none, index, range, new_axis, ellipsis };
   AxisKey() = default;
-  template <std::integral T>
-  requires(!std::is_same_v<T, bool>) AxisKey(T at_index, Where at = Where::current())
+  template <ndarray_detail::Size T>
+  AxisKey(T at_index, Where at = Where::current())
       : kind(Kind::index), index(static_cast<std::int64_t>(at_index)), where(at) {}
   AxisKey(const Slice& of, Where at = Where::current()) : kind(Kind::range), range(of), where(at) {}
   AxisKey(NewAxis, Where at = Where::current()) : kind(Kind::new_axis), where(at) {}

@@ -1,7 +1,6 @@
 // Functions that make arrays. Errors of shapes throw InvalidArgument at the call.
 #pragma once
 
-#include <concepts>
 #include <cstdint>
 #include <vector>
 
@@ -10,18 +9,18 @@
 
 namespace heddle {
 
-NDArray full(Shape shape, double value, DType dtype = DType::f32, Device device = cpu(),
+NDArray full(Shape shape, Scalar value, DType dtype = DType::f32, Device device = cpu(),
              Where where = Where::current());
-template <std::integral T>
-NDArray full(Shape shape, T value, DType dtype = DType::f32, Device device = cpu(),
-             Where where = Where::current()) {
-  const CallSite site(where);
-  NDArray result = ndarray_detail::in_name_of("full", [&] { return NDArray(shape, dtype, device); });
-  result.fill(value, where);
-  return result;
-}
 NDArray zeros(Shape shape, DType dtype = DType::f32, Device device = cpu(), Where where = Where::current());
 NDArray ones(Shape shape, DType dtype = DType::f32, Device device = cpu(), Where where = Where::current());
+template <ndarray_detail::Size... Sizes>
+requires(sizeof...(Sizes) > 0) NDArray zeros(Index first, Sizes... rest) {  // zeros(2, 3)
+  return zeros({first.value, static_cast<std::int64_t>(rest)...}, DType::f32, cpu(), first.where);
+}
+template <ndarray_detail::Size... Sizes>
+requires(sizeof...(Sizes) > 0) NDArray ones(Index first, Sizes... rest) {
+  return ones({first.value, static_cast<std::int64_t>(rest)...}, DType::f32, cpu(), first.where);
+}
 NDArray zeros_like(const NDArray& other, Where where = Where::current());
 NDArray arange(std::int64_t count, DType dtype = DType::f32, Device device = cpu(),
                Where where = Where::current());

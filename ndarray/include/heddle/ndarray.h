@@ -2,7 +2,6 @@
 // to_vector() and printing block until the values are computed, and rethrow an error of the ops that computed them.
 #pragma once
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -16,10 +15,12 @@
 
 #include <heddle/array_arguments.h>
 #include <heddle/array_error.h>
+#include <heddle/array_members.h>
 #include <heddle/call_site.h>
 #include <heddle/device.h>
 #include <heddle/dtype.h>
 #include <heddle/grad_meta.h>
+#include <heddle/scalar.h>
 #include <heddle/shape.h>
 #include <heddle/storage.h>
 
@@ -29,8 +30,8 @@ class Chosen;
 
 // A handle: copies share storage, var and values. A handle is not thread-safe, the data is. Errors of shapes throw
 // InvalidArgument at the call, and so does every member of an undefined array. Ops that a call pushes, and their
-// errors, name `where`.
-class NDArray {
+// errors, name `where`. The members sum(), reshape(), exp() and other operators are in array_members.h.
+class NDArray : public ArrayMembers<NDArray> {
  public:
   NDArray() = default;  // undefined: only defined(), detach(), grad_meta() and assignment may be used
   explicit NDArray(Shape shape, DType dtype = DType::f32, Device device = cpu());  // undetermined values
@@ -44,7 +45,6 @@ class NDArray {
   // Writes into the array, as assign() and fill(): x[0] = y, x(1, 2) = 5. `x = y` rebinds a variable.
   void operator=(const Assigned& source) const&&;
   void operator=(const Chosen& source) const&&;
-
   bool defined() const { return storage_ != nullptr; }
   const Shape& shape() const { return checked("shape").shape_; }
   const Strides& strides() const { return checked("strides").strides_; }  // strides in elements
@@ -52,6 +52,7 @@ class NDArray {
   DType dtype() const { return checked("dtype").dtype_; }
   int ndim() const { return checked("ndim").shape_.size(); }
   std::int64_t size() const { return element_count(checked("size").shape_); }
+  std::int64_t size(int axis) const;  // along this axis
   Device device() const { return checked("device").storage_->device(); }
   Engine& engine() const { return checked("engine").storage_->engine(); }
   const Var& var() const { return checked("var").storage_->var(); }
@@ -61,8 +62,8 @@ class NDArray {
   bool overlaps_itself() const;  // whether elements share memory, or might: such an array cannot be written
 
   // Views: no data moves, var and storage are shared. All but detach() record a gradient where one is needed
-  // (autograd.h). view() throws if the view would exceed the storage. Only this array's elements get
-  // gradients through view(), which throws if a gradient is needed and they share memory.
+  // (autograd.h). view() with strides throws if it would exceed the storage. Only this array's elements get gradients
+  // through view(), which throws if a gradient is needed and they share memory.
   NDArray view(Shape shape, Strides strides, std::int64_t offset, Where where = Where::current()) const;
   NDArray operator[](Index index) const;  // an index of axis 0; a negative one counts from the end
   NDArray operator[](const RangeIndex& range) const { return slice(0, range.slice, range.where); }
@@ -77,37 +78,37 @@ class NDArray {
   template <class... Rest>
   requires AnyArray<Rest...> Chosen operator()(const AxisKey& first, const Rest&... rest) const;
   NDArray slice(int axis, Slice range, Where where = Where::current()) const;
-  // view_as(): only for contiguous arrays; one size may be -1.
-  NDArray view_as(Shape shape, Where where = Where::current()) const;
+  NDArray view_as(Shape shape, Where where = Where::current()) const;  // if contiguous; one size may be -1
+  NDArray view(Shape shape, Where where = Where::current()) const { return view_as(shape, where); }
   NDArray permuted(Dims axes, Where where = Where::current()) const;
-  // The stride is 0 along broadcast axes.
-  NDArray broadcast_view(const Shape& shape, Where where = Where::current()) const;
+  NDArray broadcast_view(const Shape& shape, Where where = Where::current()) const;  // with stride 0
   NDArray detach() const;  // an array with the same data, outside any autograd tape
 
   // Ops. They record a gradient too, except astype() to a dtype that is not floating.
   NDArray copy(Where where = Where::current()) const;                    // a new contiguous array
   NDArray copy_to(Device device, Where where = Where::current()) const;  // a copy on another device
   NDArray contiguous(Where where = Where::current()) const;  // this array if it is contiguous, else a copy
-  NDArray astype(DType dtype,
-                 Where where = Where::current()) const;  // a copy, converted as docs/dtypes.md says
+  NDArray astype(DType dtype, Where where = Where::current()) const;  // a copy, as docs/dtypes.md says
 
-  // Changes in place. source is broadcast and converted; if it overlaps this array, as if copied first. A
-  // tape does not record changes in place: throws Error, while recording, if this array was computed from
-  // others (except a view of a leaf) or if source needs a gradient.
+  // Changes in place. source is broadcast and converted; if it overlaps this array, as if copied first. A tape does not
+  // record changes in place: throws Error, while recording, if this array was computed from others (except a view of a
+  // leaf) or if source needs a gradient.
   void assign(const NDArray& source, Where where = Where::current()) const;
-  void fill(double value, Where where = Where::current()) const;
-  template <std::integral T> void fill(T value, Where where = Where::current()) const {
-    // i64 and u64 have values that a double does not represent.
-    const auto wide = static_cast<std::int64_t>(value);
-    const bool is_u64 = checked("fill").dtype_ == DType::u64;
-    const bool exact = is_u64 || dtype_ == DType::i64 ? wide >= 0 || is_u64 != std::is_signed_v<T> : false;
-    exact ? fill_integer(wide, where) : fill(static_cast<double>(value), where);
-  }
+  void fill(Scalar value, Where where = Where::current()) const;
+  // Gradients, as by the functions of autograd.h; defined in heddle::operators.
+  void backward(Where where = Where::current()) const;
+  void backward(const NDArray& seed, bool keep_tape = false, Where where = Where::current()) const;
+  NDArray grad() const;
+  bool requires_grad() const;
+  void set_requires_grad(bool on = true);
 
-  void wait() const;                                            // blocks, as the next functions do
+  void wait() const;                                            // blocks, as do the next functions
   std::string to_string(Where where = Where::current()) const;  // the text that NumPy prints
-  // The value of an array with one element; T must match the dtype.
+  // The value of the one element. T must match the dtype; without T a number that converts itself.
   template <class T> T item(Where where = Where::current()) const;
+  Scalar item(Where where = Where::current()) const;
+  // Whether the one element is not 0: if (sum(x) > 3). Several elements throw InvalidArgument: say any() or all().
+  explicit operator bool() const;
   template <class T> std::vector<T> to_vector(Where where = Where::current()) const;  // row-major
 
   // The first element: only inside an op that declared var(), or after wait(). T must match the dtype, or be
@@ -131,8 +132,7 @@ class NDArray {
     return *this;
   }
   void check_dtype(const char* member, DType wanted) const;
-  NDArray view_of(Shape shape, Strides strides, std::int64_t offset) const;  // unchecked, on no tape
-  void fill_integer(std::int64_t value, Where where) const;
+  NDArray view_of(Shape shape, Strides strides, std::int64_t offset) const;  // unchecked, outside any tape
   NDArray at_index(const char* name, int axis, std::int64_t index) const;
   NDArray with_axis(const char* name, int axis) const;
   std::shared_ptr<Storage> storage_;

@@ -3,6 +3,8 @@
 
 #include <concepts>
 #include <cstdint>
+#include <ostream>
+#include <string>
 #include <type_traits>
 
 #include <heddle/half.h>
@@ -44,6 +46,11 @@ class Scalar {
       return static_cast<T>(real());
     }
   }
+  // As as(): float v = x[3].item().
+  template <class T>
+  requires(std::is_arithmetic_v<T> || is_half_type<T>) operator T() const { return as<T>(); }
+  std::string to_string() const;  // all digits; 1 for true
+  friend std::ostream& operator<<(std::ostream& out, const Scalar& x) { return out << x.to_string(); }
 
  private:
   union {

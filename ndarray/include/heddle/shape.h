@@ -8,11 +8,16 @@
 #include <ostream>
 #include <span>
 #include <string>
-#include <type_traits>
 
 namespace heddle {
 
 inline constexpr int kMaxDims = 8;
+
+namespace ndarray_detail {
+// A number of entries, of an axis, or an index.
+template <class T>
+concept Size = std::integral<T> && !std::same_as<T, bool>;
+}  // namespace ndarray_detail
 
 // A short list of 64-bit numbers: a shape (all >= 0; no dimension: a scalar), strides in elements, axes, indices.
 class Dims {
@@ -20,8 +25,7 @@ class Dims {
   Dims() = default;
   Dims(std::initializer_list<std::int64_t> values);  // throws InvalidArgument past kMaxDims
   // One number: zeros(3), sum(x, 0).
-  template <std::integral T>
-  requires(!std::is_same_v<T, bool>) Dims(T value) : Dims({static_cast<std::int64_t>(value)}) {}
+  template <ndarray_detail::Size T> Dims(T value) : Dims({static_cast<std::int64_t>(value)}) {}
   explicit Dims(std::span<const std::int64_t> values);
   static Dims filled(int count, std::int64_t value);
 

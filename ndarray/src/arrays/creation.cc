@@ -25,18 +25,13 @@ Wide wide(Scalar value) {
   return value.is_huge() ? Wide{value.as<std::uint64_t>()} : Wide{value.as<std::int64_t>()};
 }
 
-std::string text_of(Scalar value) {
-  if (value.is_huge()) return std::to_string(value.as<std::uint64_t>());
-  return value.is_integral() ? std::to_string(value.as<std::int64_t>()) : number_text(value.real());
-}
-
 // The number of elements of arange().
 std::int64_t range_length(Scalar begin, Scalar end, Scalar step) {
   double count = std::ceil((end.real() - begin.real()) / step.real());
   if (step.real() == 0 || !std::isfinite(count) || count > 9e18) {
     // The message does not name begin and end, which are called start and stop in Python.
-    throw InvalidArgument("arange: from " + text_of(begin) + " to before " + text_of(end) +
-                          ", where step is " + text_of(step) +
+    throw InvalidArgument("arange: from " + begin.to_string() + " to before " + end.to_string() +
+                          ", where step is " + step.to_string() +
                           "; wanted finite numbers, a step that is not 0, and at most 9e18 elements");
   }
   if (!is_whole(begin) || !is_whole(end) || !is_whole(step))
@@ -70,7 +65,7 @@ void write_integers(T* values, Scalar begin, Scalar step, std::int64_t first, st
 
 }  // namespace
 
-NDArray full(Shape shape, double value, DType dtype, Device device, Where where) {
+NDArray full(Shape shape, Scalar value, DType dtype, Device device, Where where) {
   const CallSite site(where);
   NDArray result = ndarray_detail::new_array("full", shape, dtype, device);
   result.fill(value, where);

@@ -85,6 +85,11 @@ NDArray::NDArray(std::shared_ptr<Storage> storage, Shape shape, DType dtype)
       (storage_ ? std::to_string(storage_->bytes()) + " bytes" : std::string("no storage")));
 }
 
+std::int64_t NDArray::size(int axis) const {
+  check_defined(*this, "size");
+  return shape_[ndarray_detail::axis_of("size", axis, shape_)];
+}
+
 bool NDArray::is_contiguous() const {
   check_defined(*this, "is_contiguous");
   std::int64_t expected = 1;
@@ -160,14 +165,13 @@ void NDArray::operator=(const Assigned& source) const&& {
   source.is_integer ? fill(source.integer, source.where) : fill(source.real, source.where);
 }
 
-void NDArray::fill(double value, Where where) const {
+void NDArray::fill(Scalar value, Where where) const {
   const CallSite site(where);
-  push_fill(*this, value);
-}
-
-void NDArray::fill_integer(std::int64_t value, Where where) const {
-  const CallSite site(where);
-  push_fill(*this, value);
+  // i64 and u64 have values that a double does not represent.
+  const bool fits_i64 = value.is_integral(),
+             fits_u64 = value.is_huge() || (fits_i64 && value.as<double>() >= 0);
+  const bool exact = dtype_ == DType::u64 ? fits_u64 : dtype_ == DType::i64 && fits_i64;
+  exact ? push_fill(*this, value.as<std::uint64_t>()) : push_fill(*this, value.real());
 }
 
 void NDArray::wait() const {
@@ -191,6 +195,20 @@ template <class T> T NDArray::item(Where where) const {
     throw InvalidArgument("item: wants an array with one element, not of shape " + shape_.to_string());
   }
   return to_vector<T>(where).front();
+}
+
+Scalar NDArray::item(Where where) const {
+  const CallSite site(where);
+  check_defined(*this, "item");
+  return visit_dtype(dtype_, [&]<class T>() { return Scalar(item<T>(where)); });
+}
+
+NDArray::operator bool() const {
+  const CallSite site((Where()));  // a conversion is not told its line
+  check_defined(*this, "operator bool");
+  if (size() == 1) return item().as<bool>();
+  throw InvalidArgument("operator bool: an array of shape " + shape_.to_string() +
+                        " is neither true nor false; say any() or all()");
 }
 
 template <class T> std::vector<T> NDArray::to_vector(Where where) const {

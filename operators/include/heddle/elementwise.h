@@ -17,6 +17,12 @@ NDArray subtract(const Operand& a, const Operand& b, Where where = Where::curren
 NDArray multiply(const Operand& a, const Operand& b, Where where = Where::current());
 NDArray divide(const Operand& a, const Operand& b, Where where = Where::current());
 NDArray power(const Operand& base, const Operand& exponent, Where where = Where::current());
+// power(base, exponent), of which one is an array at least.
+template <class Base, class Exponent>
+requires AnyArray<Base, Exponent> NDArray pow(const Base& base, const Exponent& exponent,
+                                              Where where = Where::current()) {
+  return power(base, exponent, where);
+}
 // NaN if either operand is NaN. Equal operands get half of the gradient each.
 NDArray maximum(const Operand& a, const Operand& b, Where where = Where::current());
 NDArray minimum(const Operand& a, const Operand& b, Where where = Where::current());

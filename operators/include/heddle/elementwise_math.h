@@ -5,6 +5,7 @@
 // that are constant between their steps are 0.
 #pragma once
 
+#include <concepts>
 #include <optional>
 
 #include <heddle/elementwise.h>
@@ -91,8 +92,7 @@ inline NDArray operator^(const Operand& a, const Operand& b) { return bitwise_xo
 inline NDArray operator<<(const NDArray& a, const Operand& b) { return bitwise_left_shift(a, b, b.where); }
 inline NDArray operator>>(const NDArray& a, const Operand& b) { return bitwise_right_shift(a, b, b.where); }
 inline NDArray operator~(const ArrayArgument& x) { return bitwise_invert(x.array, x.where); }
-inline NDArray operator!(const ArrayArgument& x) { return logical_not(x.array, x.where); }
-// The result is written into x's own memory, as by x += b.
+// Written into x's own memory, as by x += b.
 const NDArray& operator%=(const NDArray& x, const Operand& b);
 const NDArray& operator&=(const NDArray& x, const Operand& b);
 const NDArray& operator|=(const NDArray& x, const Operand& b);
@@ -101,9 +101,29 @@ const NDArray& operator<<=(const NDArray& x, const Operand& b);
 const NDArray& operator>>=(const NDArray& x, const Operand& b);
 const NDArray& floor_divide_(const NDArray& x, const Operand& b);
 const NDArray& power_(const NDArray& x, const Operand& exponent);
-// Both operands of && and || are always computed.
+// Both operands of && and || are always computed. Since an array converts to bool, each has to fit better than the
+// operators of bools: so !x, and && and || with a number, are not told their line. logical_not(x) is.
+inline NDArray operator!(const NDArray& x) { return logical_not(x, Where()); }
 inline NDArray operator&&(const Operand& a, const Operand& b) { return logical_and(a, b, a.where); }
 inline NDArray operator||(const Operand& a, const Operand& b) { return logical_or(a, b, a.where); }
+template <std::same_as<NDArray> X> NDArray operator&&(const X& a, const ArrayArgument& b) {
+  return logical_and(a, b.array, b.where);
+}
+template <std::same_as<NDArray> X> NDArray operator||(const X& a, const ArrayArgument& b) {
+  return logical_or(a, b.array, b.where);
+}
+template <std::same_as<NDArray> X, operators_detail::Number T> NDArray operator&&(const X& a, const T& b) {
+  return logical_and(a, b, Where());
+}
+template <std::same_as<NDArray> X, operators_detail::Number T> NDArray operator||(const X& a, const T& b) {
+  return logical_or(a, b, Where());
+}
+template <operators_detail::Number T, std::same_as<NDArray> X> NDArray operator&&(const T& a, const X& b) {
+  return logical_and(a, b, Where());
+}
+template <operators_detail::Number T, std::same_as<NDArray> X> NDArray operator||(const T& a, const X& b) {
+  return logical_or(a, b, Where());
+}
 inline NDArray operator==(const Operand& a, const Operand& b) { return equal(a, b, a.where); }
 inline NDArray operator!=(const Operand& a, const Operand& b) { return not_equal(a, b, a.where); }
 

@@ -32,7 +32,7 @@ struct IndexKey {
 // converted. If an element is selected repeatedly, the last value stays, and x[i] += 1 adds once: it reads,
 // adds and writes by three ops, between which ops of other threads may come. It follows x: `auto y = x[mask]`
 // is no copy.
-class Chosen {
+class Chosen : public ArrayMembers<Chosen> {
  public:
   Chosen(const NDArray& x, std::vector<IndexKey> keys, Where where);
   Chosen(const Chosen&) = default;
@@ -40,8 +40,11 @@ class Chosen {
   NDArray copy() const { return *this; }
   Shape shape() const { return copy().shape(); }
   std::int64_t size() const { return copy().size(); }
-  template <class T> T item() const { return copy().item<T>(); }
-  template <class T> std::vector<T> to_vector() const { return copy().to_vector<T>(); }
+  template <class T> T item(Where where = Where::current()) const { return copy().item<T>(where); }
+  Scalar item(Where where = Where::current()) const { return copy().item(where); }
+  template <class T> std::vector<T> to_vector(Where where = Where::current()) const {
+    return copy().to_vector<T>(where);
+  }
   NDArray operator-() const { return -copy(); }
   NDArray operator!() const { return !copy(); }
   NDArray operator~() const { return ~copy(); }

@@ -9,14 +9,6 @@
 
 namespace heddle {
 
-namespace operators_detail {
-// Sets every element of x to the number, with all its digits where x has integers.
-inline void fill_with(const NDArray& x, Scalar value, Where where = Where::current()) {
-  if (value.is_huge()) return x.fill(value.as<std::uint64_t>(), where);
-  value.is_integral() ? x.fill(value.as<std::int64_t>(), where) : x.fill(value.real(), where);
-}
-}  // namespace operators_detail
-
 // An array or a number: the argument of operators that take either. `where` is the line of the call, for infix
 // operators.
 struct Operand {
@@ -36,5 +28,11 @@ struct Operand {
   Where where;
   bool is_array = false;
 };
+
+namespace operators_detail {
+// A number beside an array.
+template <class T>
+concept Number = std::is_convertible_v<const T&, Operand> && !AnyArray<T>;
+}  // namespace operators_detail
 
 }  // namespace heddle

@@ -29,6 +29,10 @@ NDArray norm(const NDArray& x, double p = 2, Dims axes = {}, bool keepdims = fal
 // Whether any element, and whether every element, is nonzero, as bool. For no elements: false, and true.
 NDArray any(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 NDArray all(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
+// Whether |a - b| <= atol + rtol * |b| for every element, in f64. An infinity is close to itself alone, NaN to NaN with
+// equal_nan. a and b broadcast. The call waits for the values.
+bool allclose(const NDArray& a, const NDArray& b, double rtol = 1e-5, double atol = 1e-8,
+              bool equal_nan = false, Where where = Where::current());
 // The result is i64.
 NDArray count_nonzero(const NDArray& x, Dims axes = {}, bool keepdims = false,
                       Where where = Where::current());

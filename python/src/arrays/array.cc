@@ -171,7 +171,7 @@ void bind_properties(ArrayClass& type) {
           nb::sig("def dtype(self) -> DType"))
       .def_prop_ro("device", &NDArray::device)
       .def_prop_ro("ndim", &NDArray::ndim)
-      .def_prop_ro("size", &NDArray::size)
+      .def_prop_ro("size", [](const NDArray& self) { return self.size(); })
       .def_prop_ro(
           "nbytes",
           [](const NDArray& self) { return self.size() * static_cast<std::int64_t>(size_of(self.dtype())); })
@@ -325,7 +325,7 @@ void bind_copies(ArrayClass& type) {
             const Scalar scalar = to_scalar({"fill", "value"}, value);
             const Where where = python_call_site();
             const ReleaseGil released;
-            operators_detail::fill_with(self, scalar, where);
+            self.fill(scalar, where);
           },
           "value"_a, nb::sig("def fill(self, value: float) -> None"));
 }

@@ -80,7 +80,7 @@ void assign(const NDArray& target, PyObject* value, Where where) {
   if (operand && !operand->is_array) {
     const Scalar scalar = operand->scalar;
     const ReleaseGil released;
-    return ndarray_detail::in_name_of(kName, [&] { operators_detail::fill_with(target, scalar, where); });
+    return ndarray_detail::in_name_of(kName, [&] { target.fill(scalar, where); });
   }
   const NDArray array = to_array_for(kValue, value, target.dtype(), where);
   const ReleaseGil released;

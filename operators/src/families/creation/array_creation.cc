@@ -11,13 +11,6 @@ using namespace operators_detail;
 
 namespace {
 
-NDArray filled(const Shape& shape, Scalar value, DType dtype, Device device, Where where) {
-  const CallSite site(where);
-  const NDArray made = ndarray_detail::in_name_of("full", [&] { return NDArray(shape, dtype, device); });
-  fill_with(made, value, where);
-  return made;
-}
-
 NDArray range(Scalar start, std::optional<Scalar> stop, Scalar step, DType dtype, Device device,
               Where where) {
   return stop ? arange(start, *stop, step, dtype, device, where)
@@ -29,14 +22,18 @@ NDArray range(Scalar start, std::optional<Scalar> stop, Scalar step, DType dtype
 HEDDLE_OPERATORS(array_creation) {
   table.family("Creation");
   const Argument dtype = {"dtype", DType::f32}, device = {"device", cpu()};
-  table.add("full", filled,
+  table.add("full", full,
             {.documentation = "An array of `fill_value`, which saturates at the ends of an integer dtype.",
              .arguments = {"shape", "fill_value", dtype, device},
              .result = "`dtype`"});
-  table.add("zeros", zeros,
-            {.documentation = "An array of 0.", .arguments = {"shape", dtype, device}, .result = "`dtype`"});
-  table.add("ones", ones,
-            {.documentation = "An array of 1.", .arguments = {"shape", dtype, device}, .result = "`dtype`"});
+  table.add(
+      "zeros",
+      +[](const Shape& shape, DType type, Device on, Where where) { return zeros(shape, type, on, where); },
+      {.documentation = "An array of 0.", .arguments = {"shape", dtype, device}, .result = "`dtype`"});
+  table.add(
+      "ones",
+      +[](const Shape& shape, DType type, Device on, Where where) { return ones(shape, type, on, where); },
+      {.documentation = "An array of 1.", .arguments = {"shape", dtype, device}, .result = "`dtype`"});
   table.add("zeros_like", zeros_like,
             {.documentation = "An array of 0 with the shape, dtype and device of x.",
              .arguments = {"x"},

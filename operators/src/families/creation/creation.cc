@@ -68,7 +68,7 @@ NDArray full_like(const NDArray& x, Scalar value, Where where) {
   const CallSite site(where);
   check_arrays("full_like", {&x});
   NDArray y = make_result(x, x.shape(), x.dtype());
-  operators_detail::fill_with(y, value);
+  y.fill(value);
   return y;
 }
 

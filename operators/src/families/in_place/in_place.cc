@@ -151,7 +151,7 @@ HEDDLE_OPERATORS(in_place) {
             {.documentation = "Copies the values of source, broadcast and converted, into x.",
              .arguments = {"x", "source"}});
   table.add(
-      "fill_", +[](const NDArray& x, Scalar value, Where where) { fill_with(x, value, where); },
+      "fill_", +[](const NDArray& x, Scalar value, Where where) { x.fill(value, where); },
       {.documentation = "Sets every element of x to value, which saturates at the ends of an integer dtype.",
        .arguments = {"x", "value"}});
 }

@@ -196,7 +196,7 @@ NDArray operators_detail::scattered_values(const char* op, const NDArray& x, con
     return ndarray_detail::in_name_of(op, [&] { return broadcast_to(cast(given.array, x.dtype()), shape); });
   }
   const NDArray number = make_result(x, {}, x.dtype());
-  fill_with(number, given.scalar);
+  number.fill(given.scalar);
   return number.broadcast_view(shape);
 }
 

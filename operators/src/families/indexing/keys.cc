@@ -321,7 +321,7 @@ Chosen::operator NDArray() const {
   const NDArray mask = only_mask(x_, keys_);
   if (!mask.defined()) return read(choose(x_, keys_));
   const NDArray y = masked_select(x_, mask);
-  return keys_[0].array.ndim() == x_.ndim() ? y : reshape(y, chosen_shape(x_, keys_[0].array));
+  return keys_[0].array.ndim() == x_.ndim() ? y : heddle::reshape(y, chosen_shape(x_, keys_[0].array));
 }
 
 void Chosen::operator=(const Operand& values) const {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <heddle/autograd.h>
 #include <heddle/creation.h>
 #include <heddle/elementwise.h>
 #include <heddle/elementwise_math.h>
@@ -277,6 +278,19 @@ NDArray any(const NDArray& x, Dims axes, bool keepdims, Where where) {
 NDArray all(const NDArray& x, Dims axes, bool keepdims, Where where) {
   const CallSite site(where);
   return of_nonzero("all", x, axes, keepdims);
+}
+
+bool allclose(const NDArray& a, const NDArray& b, double rtol, double atol, bool equal_nan, Where where) {
+  const CallSite site(where);
+  check_arrays("allclose", {&a, &b});
+  const NoGrad no_grad;
+  const NDArray close = ndarray_detail::in_name_of("allclose", [&] {
+    const NDArray x = cast(a, DType::f64), y = cast(b, DType::f64);
+    // The limit of an infinite y is infinite, too, and would admit every x.
+    const NDArray near = (abs(x - y) <= atol + rtol * abs(y) && isfinite(y)) || x == y;
+    return all(equal_nan ? near || (isnan(x) && isnan(y)) : near);
+  });
+  return close.item<bool>();
 }
 
 NDArray nansum(const NDArray& x, Dims axes, bool keepdims, Where where) {

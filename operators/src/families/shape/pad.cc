@@ -47,7 +47,7 @@ NDArray inner_part(const NDArray& y, const Shape& shape, const Dims& before) {
 
 NDArray padded_by_value(const NDArray& x, const Dims& before, const Dims& after, Scalar value) {
   NDArray y = make_result(x, padded_shape(x.shape(), before, after), x.dtype());
-  fill_with(y, value);
+  y.fill(value);
   inner_part(y, x.shape(), before).assign(x.detach());
   if (recording({&x})) {
     record_op("pad", y, {x}, {}, [before, shape = x.shape()](const NDArray& g) {
