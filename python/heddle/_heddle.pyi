@@ -1181,6 +1181,41 @@ def minimum(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDAr
 
     Differentiable."""
 
+def equal(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
+    """a == b. Integers are compared by their values.
+
+    The result's dtype: bool."""
+
+def not_equal(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
+    """a != b. Integers are compared by their values.
+
+    The result's dtype: bool."""
+
+def less(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
+    """a < b. Integers are compared by their values.
+
+    The result's dtype: bool."""
+
+def less_equal(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
+    """a <= b. Integers are compared by their values.
+
+    The result's dtype: bool."""
+
+def greater(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
+    """a > b. Integers are compared by their values.
+
+    The result's dtype: bool."""
+
+def greater_equal(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
+    """a >= b. Integers are compared by their values.
+
+    The result's dtype: bool."""
+
+def logical_not(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """x == 0.
+
+    The result's dtype: bool."""
+
 def negative(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
     """-x.
 
@@ -1244,40 +1279,26 @@ def sigmoid(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
 
     Differentiable."""
 
-def equal(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
-    """a == b. Integers are compared by their values.
+def where(condition: ArrayLike, a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
+    """a where condition is true, else b; all three broadcast.
 
-    The result's dtype: bool."""
+    The result's dtype: common of a and b.
 
-def not_equal(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
-    """a != b. Integers are compared by their values.
+    Differentiable."""
 
-    The result's dtype: bool."""
+def clip(x: ArrayLike, min: float, max: float, *, out: NDArray | None = None) -> NDArray:
+    """min where x < min, max where x > max; NaN of NaN.
 
-def less(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
-    """a < b. Integers are compared by their values.
+    The result's dtype: that of x; wider where a bound is of another kind.
 
-    The result's dtype: bool."""
+    Differentiable."""
 
-def less_equal(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
-    """a <= b. Integers are compared by their values.
+def nan_to_num(x: ArrayLike, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None, *, out: NDArray | None = None) -> NDArray:
+    """x with other values for NaN and the infinities: by default the largest and smallest of the dtype.
 
-    The result's dtype: bool."""
+    The result's dtype: that of x.
 
-def greater(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
-    """a > b. Integers are compared by their values.
-
-    The result's dtype: bool."""
-
-def greater_equal(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
-    """a >= b. Integers are compared by their values.
-
-    The result's dtype: bool."""
-
-def logical_not(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
-    """x == 0.
-
-    The result's dtype: bool."""
+    Differentiable."""
 
 def floor_divide(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
     """a / b, rounded down. Integers divided by 0 give 0.
@@ -1373,31 +1394,65 @@ def logical_xor(a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: 
 
     The result's dtype: bool."""
 
-def nan_to_num(x: ArrayLike, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None, *, out: NDArray | None = None) -> NDArray:
-    """x with other values for NaN and the infinities: by default the largest and smallest of the dtype.
+def floor(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """The largest integer not above x.
 
     The result's dtype: that of x.
 
     Differentiable."""
 
+def ceil(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """The smallest integer not below x.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def round(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """The nearest integer; of a half, the even one.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def trunc(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """x without its fraction.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def sign(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """-1, 0 or 1; NaN of NaN.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def isnan(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """Whether x is NaN.
+
+    The result's dtype: bool."""
+
+def isinf(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """Whether x is infinity or -infinity.
+
+    The result's dtype: bool."""
+
+def isfinite(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """Whether x is neither NaN nor an infinity.
+
+    The result's dtype: bool."""
+
+def signbit(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """Whether the sign is -; that of -0.0 is.
+
+    The result's dtype: bool."""
+
 def bitwise_invert(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
     """~x; of bool, not.
 
     The result's dtype: that of x."""
-
-def where(condition: ArrayLike, a: Operand | Sequence[Any], b: Operand | Sequence[Any], *, out: NDArray | None = None) -> NDArray:
-    """a where condition is true, else b; all three broadcast.
-
-    The result's dtype: common of a and b.
-
-    Differentiable."""
-
-def clip(x: ArrayLike, min: float, max: float, *, out: NDArray | None = None) -> NDArray:
-    """min where x < min, max where x > max; NaN of NaN.
-
-    The result's dtype: that of x; wider where a bound is of another kind.
-
-    Differentiable."""
 
 def exp2(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
     """2 to the power of x.
@@ -1559,61 +1614,6 @@ def digamma(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
     The result's dtype: that of x; f64 for integers and bool.
 
     Differentiable."""
-
-def floor(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
-    """The largest integer not above x.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def ceil(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
-    """The smallest integer not below x.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def round(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
-    """The nearest integer; of a half, the even one.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def trunc(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
-    """x without its fraction.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def sign(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
-    """-1, 0 or 1; NaN of NaN.
-
-    The result's dtype: that of x.
-
-    Differentiable."""
-
-def isnan(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
-    """Whether x is NaN.
-
-    The result's dtype: bool."""
-
-def isinf(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
-    """Whether x is infinity or -infinity.
-
-    The result's dtype: bool."""
-
-def isfinite(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
-    """Whether x is neither NaN nor an infinity.
-
-    The result's dtype: bool."""
-
-def signbit(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
-    """Whether the sign is -; that of -0.0 is.
-
-    The result's dtype: bool."""
 
 def add_(x: ArrayLike, b: Operand | Sequence[Any]) -> None:
     """x += b. b is broadcast to x; the result's kind has to fit the dtype of x."""

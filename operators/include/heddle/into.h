@@ -15,14 +15,30 @@ namespace operators_detail {
 // Whether both have the same storage, dtype and elements, in the same order.
 bool same_elements(const NDArray& a, const NDArray& b);
 
+// Memory for a result of the library call that the thread is in: make_result() gives it once, to a result of its
+// dtype, engine and device, and of its shape up to axes of length 1. Ops that the thread runs meanwhile do not
+// get it. Of nested loans the innermost counts.
+class ResultLoan {
+ public:
+  ResultLoan() noexcept;
+  ~ResultLoan();
+  ResultLoan(const ResultLoan&) = delete;
+  ResultLoan& operator=(const ResultLoan&) = delete;
+
+  void lend(const NDArray& contiguous) { memory_ = contiguous.detach(); }
+  NDArray take(const NDArray& like, const Shape& shape, DType dtype);  // undefined: nothing that fits is lent
+
+ private:
+  NDArray memory_;  // undefined before lend() and once it is taken
+  const CallSite* const lender_;
+  ResultLoan* const outer_;
+};
+
 // Lends the memory of an array to the operators that a function calls. `function` is its name in errors. If
 // an argument uses that memory, or might, the result is computed elsewhere and copied.
 class OutputCall {
  public:
   OutputCall(const char* function, const NDArray& out);
-  ~OutputCall();
-  OutputCall(const OutputCall&) = delete;
-  OutputCall& operator=(const OutputCall&) = delete;
 
   // Declares an array that the function reads. Throws Error where a gradient would be recorded.
   void reads(const NDArray& input);
@@ -45,8 +61,8 @@ class OutputCall {
  private:
   const char* const function_;
   const NDArray out_;
-  bool lends_ = true, lent_ = false;
-  NDArray previous_;  // the memory lent on this thread before
+  bool lends_ = true;
+  ResultLoan loan_;
 };
 
 template <class Function, class... Args>

@@ -1,14 +1,11 @@
 // Maps an operator and a kind of device to the function that computes it.
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <cstddef>
-#include <map>
-#include <memory>
-#include <string>
+#include <functional>
+#include <string_view>
 #include <typeindex>
-#include <utility>
+#include <unordered_map>
 
 #include <heddle/device.h>
 
@@ -18,46 +15,56 @@ namespace heddle {
 // int axis)); every device's kernels of that operator are functions of that type. A kernel runs inside the op.
 class KernelTable {
  public:
-  template <class Fn> void add(const std::string& op, DeviceKind device, Fn* kernel) {
-    insert(op, device, typeid(Fn), reinterpret_cast<void (*)()>(kernel));
+  // `op` is a literal.
+  template <class Fn> void add(const char* op, DeviceKind device, Fn* kernel) {
+    insert({op, device}, {typeid(Fn), reinterpret_cast<void (*)()>(kernel)});
   }
-  // `op` is a literal, or lives as long as the table: after the first call it is looked up by its address.
   // Any thread, once all kernels are added. Throws Error "softmax has no cuda kernel in this build".
-  template <class Fn> Fn* find(const char* op, DeviceKind device) const {
-    return reinterpret_cast<Fn*>(lookup(op, device, typeid(Fn)));
+  template <class Fn> Fn* find(std::string_view op, DeviceKind device) const {
+    return reinterpret_cast<Fn*>(lookup({op, device}, typeid(Fn)));
   }
 
  private:
+  struct Key {
+    std::string_view op;
+    DeviceKind device;
+    bool operator==(const Key&) const = default;
+  };
+  struct HashOfKey {
+    std::size_t operator()(const Key& key) const {
+      return std::hash<std::string_view>()(key.op) + static_cast<std::size_t>(key.device);
+    }
+  };
   struct Entry {
     std::type_index type;
     void (*kernel)();
   };
-  // The cached entry of an address that was looked up.
-  struct Known {
-    const char* op;
-    DeviceKind device;
-    const Entry* entry;
-  };
-  using Slot = std::atomic<const Known*>;
-  // Addresses are hashed to the slots; each slot is set once, and read without a lock.
-  struct Slots {
-    static constexpr std::size_t kSize = 2048;  // several times the number of operator names
-    std::array<Slot, kSize> all{};
-    ~Slots() {
-      for (Slot& slot : all) delete slot.load();
-    }
-  };
 
-  void insert(const std::string& op, DeviceKind device, std::type_index type, void (*kernel)());
-  void (*lookup(const char* op, DeviceKind device, std::type_index type) const)();
-  const Entry& entry_of(const char* op, DeviceKind device) const;
+  void insert(Key key, Entry entry);
+  void (*lookup(Key key, std::type_index type) const)();
 
-  std::map<std::pair<std::string, DeviceKind>, Entry, std::less<>> entries_;
-  std::unique_ptr<Slots> known_ = std::make_unique<Slots>();
+  std::unordered_map<Key, Entry, HashOfKey> entries_;
 };
 
 // All kernels of this build; made at first use by calling the register functions below. Immutable afterwards.
 const KernelTable& kernels();
+
+// The kernels of one operator, whose name is a literal. The one for the CPU is looked up once, so that an operator that is
+// called often on small arrays has a static one:
+//
+//   static const Kernel<BinaryKernel> kernel("add");
+template <class Fn> class Kernel {
+ public:
+  Kernel(const char* op) : op_(op), cpu_(kernels().find<Fn>(op, DeviceKind::cpu)) {}
+  const char* op() const { return op_; }
+  Fn* on(DeviceKind device) const {
+    return device == DeviceKind::cpu ? cpu_ : kernels().find<Fn>(op_, device);
+  }
+
+ private:
+  const char* op_;
+  Fn* cpu_;
+};
 
 // All kernels for the CPU, and for GPUs, of which a build without CUDA has none.
 namespace cpu_kernels {

@@ -5,15 +5,16 @@
 #include <utility>
 
 #include <heddle/engine.h>
+#include <heddle/into.h>
 #include <heddle/shape_ops.h>
 
 namespace heddle::operators_detail {
 
 namespace {
 
-// Null while no memory is lent: then operators only test a pointer.
-thread_local constinit const NDArray* lent = nullptr;
-thread_local constinit const CallSite* lender = nullptr;
+// Null outside of into(). A thread-local, because into() calls the functions that a plain call calls, and these
+// have no parameter for memory: `into(y, add, a, b)`.
+thread_local constinit ResultLoan* innermost_loan = nullptr;
 
 bool same_but_for_ones(const Shape& a, const Shape& b) {
   const auto* at = a.begin();
@@ -25,27 +26,23 @@ bool same_but_for_ones(const Shape& a, const Shape& b) {
   return std::all_of(at, a.end(), [](std::int64_t length) { return length == 1; });
 }
 
-NDArray take_lent(const NDArray& like, const Shape& shape, DType dtype) {
-  const bool fits = CallSite::counting() == lender && lent->dtype() == dtype &&
-                    same_but_for_ones(lent->shape(), shape) && lent->device() == like.device() &&
-                    &lent->engine() == &like.engine();
-  if (!fits) return {};
-  return lend_result({}).view_as(shape);
-}
-
 }  // namespace
 
-NDArray lend_result(NDArray memory) {
-  thread_local NDArray held;
-  std::swap(held, memory);
-  lent = held.defined() ? &held : nullptr;
-  lender = CallSite::counting();
-  return memory;
+ResultLoan::ResultLoan() noexcept : lender_(CallSite::counting()), outer_(innermost_loan) {
+  innermost_loan = this;
+}
+ResultLoan::~ResultLoan() { innermost_loan = outer_; }
+
+NDArray ResultLoan::take(const NDArray& like, const Shape& shape, DType dtype) {
+  const bool fits = memory_.defined() && CallSite::counting() == lender_ && memory_.dtype() == dtype &&
+                    same_but_for_ones(memory_.shape(), shape) && memory_.device() == like.device() &&
+                    &memory_.engine() == &like.engine();
+  return fits ? std::exchange(memory_, {}).view_as(shape) : NDArray();
 }
 
 NDArray make_result(const NDArray& like, const Shape& shape, DType dtype) {
-  if (lent) [[unlikely]] {
-    if (NDArray result = take_lent(like, shape, dtype); result.defined()) return result;
+  if (innermost_loan) [[unlikely]] {
+    if (NDArray result = innermost_loan->take(like, shape, dtype); result.defined()) return result;
   }
   EngineScope scope(like.engine());
   return NDArray(shape, dtype, like.device());

@@ -16,14 +16,8 @@
 namespace heddle::operators_detail {
 
 // Makes an array of undetermined values on the device and engine of `like`, not on the thread's current
-// engine.
+// engine; in memory that into() lends, if that fits.
 NDArray make_result(const NDArray& like, const Shape& shape, DType dtype);
-
-// Lends a contiguous array to the next make_result() on this thread that wants one of its dtype, engine and
-// device, and of its shape up to axes of length 1. The loan ends with the library call that the thread is in;
-// ops that the thread runs meanwhile do not get it. Returns what was lent before; an undefined array ends the
-// loan.
-NDArray lend_result(NDArray memory);
 
 // Throws InvalidArgument unless all arrays are defined and on one device and engine.
 void check_arrays(const char* op, std::span<const NDArray> arrays);

@@ -26,16 +26,26 @@ def sum_dtype(dtype):
     return np.uint64 if np.issubdtype(dtype, np.unsignedinteger) else np.int64
 
 
+def numpy_dtype(name):
+    """The dtype with this name of Heddle's; None for bf16, which NumPy does not have."""
+    if name == "bf16":
+        return None
+    kind, width = name.rstrip("0123456789"), name.lstrip("abcdefghijklmnopqrstuvwxyz")
+    return np.dtype({"f": "float", "i": "int", "u": "uint"}.get(kind, kind) + width).type
+
+
 @dataclasses.dataclass
 class Expression:
-    """The NumPy expression of an operator of x, from the registry of operators."""
+    """The NumPy expression of an operator on elements, from the registry of operators."""
+    arguments: list  # names
+    dtypes: list  # that the operator takes
     result: str  # the rule for its dtype, in words
-    low: float  # range of valid x: from low to high
+    low: float  # range of valid elements: from low to high
     high: float
     text: str
 
-    def __call__(self, x):
-        return eval(self.text, {"np": np, "math": math, "x": x})
+    def __call__(self, *values):
+        return eval(self.text, {"np": np, "math": math, **dict(zip(self.arguments, values, strict=True))})
 
 
 EXPRESSIONS = {}  # by operator name
@@ -44,13 +54,14 @@ EXPRESSIONS = {}  # by operator name
 def load_expressions(driver):
     run = subprocess.run([driver, "--expressions"], capture_output=True, text=True, check=True)
     for line in run.stdout.splitlines():
-        name, result, low, high, text = line.split("\t")
-        EXPRESSIONS[name] = Expression(result, float(low), float(high), text)
+        name, arguments, dtypes, result, low, high, text = line.split("\t")
+        known = [dtype for dtype in map(numpy_dtype, dtypes.split(",")) if dtype]
+        EXPRESSIONS[name] = Expression(arguments.split(","), known, result, float(low), float(high), text)
 
 
-def expressions(result):
-    """The expressions of operators with this rule for the dtype."""
-    return {name: one for name, one in EXPRESSIONS.items() if one.result == result}
+def expressions(operands, result=""):
+    """The expressions of operators with so many operands, whose rule for the dtype begins so."""
+    return {name: one for name, one in EXPRESSIONS.items() if len(one.arguments) == operands and one.result.startswith(result)}
 
 
 @dataclasses.dataclass

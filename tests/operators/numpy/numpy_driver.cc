@@ -1,5 +1,5 @@
-// numpy_driver --expressions: prints the NumPy expressions of operators, "name\tdtype of the
-// result\tlow\thigh\texpression", one per line.
+// numpy_driver --expressions: prints the NumPy expressions of operators, "name\tits arguments\tthe dtypes that
+// they take\tdtype of the result\tlow\thigh\texpression" a line, with commas in lists.
 // numpy_driver CASES: runs one operator a line, "name out=FILE in=FILE[:VIEW] ... key=value ...", and writes
 // its result. Prints "ok" or "error: MESSAGE" a line. VIEW, names of views joined by "+", makes an input
 // strided.
@@ -183,8 +183,13 @@ int run_all(const char* path) {
 int list_expressions() {
   for (const OperatorInfo& op : operators()) {
     if (op.numpy.empty()) continue;
-    std::cout << op.name << '\t' << op.result_dtype << '\t' << op.domain[0] << '\t' << op.domain[1] << '\t'
-              << op.numpy << '\n';
+    std::string arguments, dtypes;
+    for (const ArgumentInfo& argument : op.arguments)
+      arguments += (arguments.empty() ? "" : ",") + argument.name;
+    for (DType dtype : op.arguments.at(0).dtypes)
+      dtypes += (dtypes.empty() ? "" : ",") + std::string(name_of(dtype));
+    std::cout << op.name << '\t' << arguments << '\t' << dtypes << '\t' << op.result_dtype << '\t'
+              << op.domain[0] << '\t' << op.domain[1] << '\t' << op.numpy << '\n';
   }
   return EXIT_SUCCESS;
 }

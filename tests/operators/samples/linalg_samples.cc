@@ -62,13 +62,13 @@ void add_functions(std::vector<Sample>& to) {
 
 }  // namespace
 
-void add_linalg(std::vector<Sample>& to) {
+HEDDLE_SAMPLES(linalg) {
   add_solvers(to);
   add_factors(to);
   add_functions(to);
 }
 
-void add_products(std::vector<Sample>& to) {
+HEDDLE_SAMPLES(products) {
   const NDArray a = small({2, 3}), b = small({2, 3}) + 1, c = small({3, 4});
   const OperatorValue none;
   to.insert(to.end(),
@@ -91,7 +91,7 @@ void add_products(std::vector<Sample>& to) {
               }}});
 }
 
-void add_distributions(std::vector<Sample>& to) {
+HEDDLE_SAMPLES(distributions) {
   const Shape shape{2, 3};
   const NDArray row = small({3}), weights = small({2, 3});
   Generator* own = &a_generator();

@@ -22,8 +22,8 @@ struct Sample {
 };
 
 // At least one sample of each operator without optional arguments and, if it has some, one with all arguments
-// and no default values. For operators that take a single array a sample is generated, whose plain call is by
-// name.
+// and no default values. Samples of operators that take nothing but one array, or two operands, are generated:
+// their plain call is by name.
 std::vector<Sample> operator_samples();
 
 // Resets the generators of all samples; called before each call.

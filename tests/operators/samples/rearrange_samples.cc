@@ -119,7 +119,7 @@ void add_series(std::vector<Sample>& to) {
 
 }  // namespace
 
-void add_rearrange(std::vector<Sample>& to) {
+HEDDLE_SAMPLES(rearrange) {
   add_series(to);
   add_parts(to);
   add_orders(to);

@@ -1,4 +1,4 @@
-// Values for samples of operators, and the functions that add samples from other files.
+// Values for samples of operators, and how a file adds samples.
 #pragma once
 
 #include <array>
@@ -28,15 +28,15 @@ inline NDArray numbers(std::initializer_list<std::int64_t> values) { return arra
 // The generator for samples that take one; restart_generators() resets it.
 Generator& a_generator();
 
-void add_distributions(std::vector<Sample>& to);
-void add_linalg(std::vector<Sample>& to);
-void add_products(std::vector<Sample>& to);
 template <std::size_t n> std::vector<NDArray> listed(const std::array<NDArray, n>& arrays) {
   return {arrays.begin(), arrays.end()};
 }
 
-void add_rearrange(std::vector<Sample>& to);
-void add_scatter(std::vector<Sample>& to);
-void add_sorting(std::vector<Sample>& to);
+// Heads the function of a file that adds its samples `to` a list, in namespace heddle::testing. The build finds it by this word.
+#define HEDDLE_SAMPLES(name)                          \
+  void add_##name##_samples(std::vector<Sample>& to); \
+  void add_##name##_samples(std::vector<Sample>& to)
+// Calls all of these functions.
+void add_all_samples(std::vector<Sample>& to);
 
 }  // namespace heddle::testing

@@ -67,7 +67,7 @@ void add_masks(std::vector<Sample>& to) {
 
 }  // namespace
 
-void add_scatter(std::vector<Sample>& to) {
+HEDDLE_SAMPLES(scatter) {
   add_scatters(to);
   add_masks(to);
 }

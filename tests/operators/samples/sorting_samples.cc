@@ -57,7 +57,7 @@ void add_searches(std::vector<Sample>& to) {
 
 }  // namespace
 
-void add_sorting(std::vector<Sample>& to) {
+HEDDLE_SAMPLES(sorting) {
   add_sorts(to);
   add_searches(to);
 }

@@ -1,48 +1,63 @@
 // The gradients of elementwise operators, and how they are recorded.
 #pragma once
 
+#include <cstdint>
+
 #include <heddle/elementwise.h>
 
 #include "families/elementwise/elementwise_rule.h"
 
 namespace heddle::operators_detail {
 
-// The gradient of y = f(x): of(g, saved) if `of` is set; else kernel(g, saved), a binary operator, or
-// kernel(g), a unary one, if nothing is saved.
+// The gradient of y = f(x); default-constructed: there is none.
 struct UnaryGradient {
-  enum Saves { nothing, input, output } saves;
-  const char* kernel = nullptr;
+  enum Saves : std::uint8_t { nothing, x, y };
+  constexpr bool exists() const { return of; }
+
+  // Computes it by operators, which have gradients, from the gradient of y and what is saved.
   NDArray (*of)(const NDArray& gradient, const NDArray& saved) = nullptr;
+  Saves saves = nothing;
+  // A binary kernel that computes the same from both in one op, without a gradient of its own; null without one.
+  const char* kernel = nullptr;
 };
 
-// The arguments of a Partial. Arrays that it does not use, by its flags, are undefined.
+// The arguments of a Partial. Arrays that it does not save are undefined.
 struct BinaryValues {
   NDArray gradient;  // gradient of y
   Operand a, b;
   NDArray y;
 };
 
-// Computes the gradient of one operand, not yet summed to its shape. The flags say which arrays must be saved for it.
+// The gradient of one operand of y = f(a, b).
 struct Partial {
-  NDArray (*of)(const BinaryValues& values);
-  bool uses_a = false, uses_b = false, uses_y = false;
+  enum Saves : std::uint8_t {
+    nothing = 0,
+    a = 1,
+    b = 2,
+    ab = a | b,
+    y = 4,
+    ay = a | y,
+    by = b | y,
+    aby = ab | y
+  };
+  // Computes it by operators, not yet summed to the operand's shape.
+  NDArray (*of)(const BinaryValues& values) = nullptr;
+  Saves saves = nothing;
 };
 
+// The gradients of both; default-constructed: there are none.
 struct BinaryGradient {
-  Partial left, right;
+  constexpr bool exists() const { return left.of; }
+  Partial left{}, right{};
 };
 
-extern const BinaryGradient kAddGradient, kSubtractGradient, kMultiplyGradient, kDivideGradient,
-    kPowerGradient, kMaximumGradient, kMinimumGradient;
-
-// Operators with a gradient: check the arguments, push the op, and record it on the tape if an operand needs
-// a gradient.
-NDArray unary(const char* op, Family family, const NDArray& x, const UnaryGradient& gradient);
-NDArray binary(const char* op, Family family, const Operand& a, const Operand& b,
+// These check the arguments, push the op, and record it on the tape if it has a gradient and an operand needs one.
+NDArray unary(const Kernel<UnaryKernel>& kernel, Family family, const NDArray& x,
+              const UnaryGradient& gradient);
+NDArray binary(const Kernel<BinaryKernel>& kernel, Family family, const Operand& a, const Operand& b,
                const BinaryGradient& gradient);
-// Operators that give bool and have no gradient.
-NDArray compare(const char* op, const Operand& a, const Operand& b);
-NDArray classify(const char* op, const NDArray& x);
+// binary() for Family::comparison.
+NDArray compare(const Kernel<BinaryKernel>& kernel, const Operand& a, const Operand& b);
 // Prepares an operand of compare: a scalar above the int64 range is compared as infinity, since in f64 some
 // integers of the array would be rounded up to it.
 Operand comparable(const Operand& operand, const Operand& other);
@@ -52,10 +67,7 @@ Operand comparable(const Operand& operand, const Operand& other);
 NDArray no_change(const NDArray& g);
 NDArray no_change(const NDArray& g, const Shape& shape, DType dtype);
 
-// These record on the tape how y was made, if an operand needs a gradient.
-void record_constant(const char* op, NDArray& y, const NDArray& x);  // y does not change with x
-void record_unary(const char* op, NDArray& y, const NDArray& x, const UnaryGradient& gradient);
-void record_binary(const char* op, NDArray& y, const Operand& a, const Operand& b,
-                   const BinaryGradient& gradient);
+// Records on the tape that y does not change with x.
+void record_constant(const char* op, NDArray& y, const NDArray& x);
 
 }  // namespace heddle::operators_detail

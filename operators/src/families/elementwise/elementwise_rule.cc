@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "core/operator.h"
-#include "families/elementwise/kernels.h"
 
 namespace heddle::operators_detail {
 
@@ -23,6 +22,12 @@ void check_operands(const char* op, const Operand& a, const Operand& b) {
   if (a.is_array && b.is_array) return check_arrays(op, {&a.array, &b.array});
   if (a.is_array || b.is_array) return check_arrays(op, {a.is_array ? &a.array : &b.array});
   throw InvalidArgument(std::string(op) + ": two scalars; wanted at least one array");
+}
+
+void check_exponent(const char* op, DType compute, const Operand& exponent) {
+  if (exponent.is_array || is_floating(compute) || exponent.scalar.as<std::int64_t>() >= 0) return;
+  throw InvalidArgument(std::string(op) + ": an integer to a negative integer power: " +
+                        std::to_string(exponent.scalar.as<std::int64_t>()));
 }
 
 void add_reads(std::vector<NDArray>& reads, const Operand& operand) {
@@ -48,7 +53,7 @@ DType weak_dtype(const char* op, DType array, Scalar scalar) {
 
 DType unary_dtype(const char* op, Family family, DType x) {
   if (family == Family::floating && !is_floating(x)) return DType::f64;
-  if (family == Family::no_bool && x == DType::boolean) {
+  if ((family == Family::no_bool || family == Family::power) && x == DType::boolean) {
     throw InvalidArgument(std::string(op) + ": dtype bool; wanted a number's");
   }
   const bool bits = family == Family::bits || family == Family::integers;
@@ -74,6 +79,7 @@ Dtypes binary_dtypes(const char* op, Family family, const Operand& a, const Oper
                        : !a.is_array ? beside(b.array, a.scalar)
                                      : promote(a.array.dtype(), b.array.dtype());
   const DType compute = unary_dtype(op, family, common);
+  if (family == Family::power) check_exponent(op, compute, b);
   return {compute, family == Family::comparison ? DType::boolean : compute};
 }
 
@@ -81,12 +87,6 @@ int kind_order(DType dtype) {
   if (dtype == DType::boolean) return 0;
   if (is_unsigned(dtype)) return 1;
   return is_floating(dtype) ? 3 : 2;
-}
-
-void check_exponent(const char* op, DType compute, const Operand& exponent) {
-  if (exponent.is_array || is_floating(compute) || exponent.scalar.as<std::int64_t>() >= 0) return;
-  throw InvalidArgument(std::string(op) + ": an integer to a negative integer power: " +
-                        std::to_string(exponent.scalar.as<std::int64_t>()));
 }
 
 Operand prepared(const Operand& operand, DType dtype, const Shape& shape) {
@@ -102,32 +102,33 @@ Shape binary_shape(const char* op, const Operand& a, const Operand& b) {
   return broadcast_for(op, a.array.shape(), b.array.shape());
 }
 
-NDArray push_unary(const char* op, const NDArray& x, DType compute, DType result) {
-  check_arrays(op, {&x});
+NDArray push_unary(const Kernel<UnaryKernel>& kernel, const NDArray& x, DType compute, DType result) {
+  check_arrays(kernel.op(), {&x});
   const NDArray source = prepared(x, compute, x.shape()).array;
   const NDArray y = make_result(x, x.shape(), result);
-  auto* kernel = kernel_for<UnaryKernel>(op, x);
-  array_push(op, OpCost::per_element, {source}, {y},
-             [=](const KernelContext& context) { kernel(context, source, y); });
+  auto* run = kernel.on(x.device().kind);
+  array_push(kernel.op(), OpCost::per_element, {source}, {y},
+             [=](const KernelContext& context) { run(context, source, y); });
   return y;
 }
 
-void push_binary_into(const char* op, const Operand& a, const Operand& b, DType compute, const NDArray& y) {
-  auto* kernel = kernel_for<BinaryKernel>(op, y);
+void push_binary_into(const Kernel<BinaryKernel>& kernel, const Operand& a, const Operand& b, DType compute,
+                      const NDArray& y) {
+  auto* run = kernel.on(y.device().kind);
   std::vector<NDArray> reads;
   const Operand left = prepared(a, compute, y.shape()), right = prepared(b, compute, y.shape());
   add_reads(reads, left);
   add_reads(reads, right);
   push_op(
-      op, reads, {&y, 1},
-      [=, target = y.detach()](const KernelContext& context) { kernel(context, left, right, target); }, 0,
+      kernel.op(), reads, {&y, 1},
+      [=, target = y.detach()](const KernelContext& context) { run(context, left, right, target); }, 0,
       OpCost::per_element);
 }
 
-NDArray push_binary(const char* op, const Operand& a, const Operand& b, Dtypes dtypes) {
-  const Shape shape = binary_shape(op, a, b);
+NDArray push_binary(const Kernel<BinaryKernel>& kernel, const Operand& a, const Operand& b, Dtypes dtypes) {
+  const Shape shape = binary_shape(kernel.op(), a, b);
   const NDArray y = make_result(a.is_array ? a.array : b.array, shape, dtypes.result);
-  push_binary_into(op, a, b, dtypes.compute, y);
+  push_binary_into(kernel, a, b, dtypes.compute, y);
   return y;
 }
 

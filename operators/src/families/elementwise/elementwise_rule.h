@@ -3,12 +3,16 @@
 
 #include <heddle/elementwise.h>
 
+#include "core/kernel_table.h"
+#include "families/elementwise/kernels.h"
+
 namespace heddle::operators_detail {
 
 // How an operator's dtypes follow from the common dtype of its operands, called "it" below.
 enum class Family {
   arithmetic,  // the result has it
   no_bool,     // the result has it; bool is refused
+  power,       // as no_bool; of integers, a negative number as the second operand is refused
   floating,    // the result has it if it is floating, else f64
   bits,        // the result has it; floating ones are refused
   integers,    // the result has it; floating ones and bool are refused
@@ -34,21 +38,16 @@ DType weak_dtype(const char* op, DType array, Scalar scalar);
 // is of its kind or of a later one.
 int kind_order(DType dtype);
 
-// Throws InvalidArgument for a negative integer as the exponent of integers.
-void check_exponent(const char* op, DType compute, const Operand& exponent);
-
 // Returns the operand detached, converted to `dtype` and broadcast to `shape`.
 Operand prepared(const Operand& operand, DType dtype, const Shape& shape);
 
 // The result shape of two operands. Throws InvalidArgument for two scalars.
 Shape binary_shape(const char* op, const Operand& a, const Operand& b);
 
-// Push the kernel named op on operands of any dtype and shape.
-NDArray push_unary(const char* op, const NDArray& x, DType compute, DType result);
-NDArray push_binary(const char* op, const Operand& a, const Operand& b, Dtypes dtypes);
-void push_binary_into(const char* op, const Operand& a, const Operand& b, DType compute, const NDArray& y);
-
-// The registry's text for the dtype of results in floating point.
-constexpr const char* kFloatingCommon = "common; f64 for integers and bool";
+// Push the kernel on operands of any dtype and shape.
+NDArray push_unary(const Kernel<UnaryKernel>& kernel, const NDArray& x, DType compute, DType result);
+NDArray push_binary(const Kernel<BinaryKernel>& kernel, const Operand& a, const Operand& b, Dtypes dtypes);
+void push_binary_into(const Kernel<BinaryKernel>& kernel, const Operand& a, const Operand& b, DType compute,
+                      const NDArray& y);
 
 }  // namespace heddle::operators_detail

@@ -1,9 +1,11 @@
-// where and clip: elements selected by a condition.
+// where, clip and nan_to_num: elements selected by a condition.
 #include <limits>
 #include <string>
 #include <vector>
 
+#include <heddle/elementwise_math.h>
 #include <heddle/number_text.h>
+#include <heddle/shape_ops.h>
 
 #include "autograd/record.h"
 #include "core/operator.h"
@@ -89,6 +91,19 @@ void record_where(NDArray& y, const NDArray& condition, const Operand& a, const 
   });
 }
 
+double largest_finite(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return 65504;
+    case DType::bf16:
+      return 0x1.fep127;
+    case DType::f32:
+      return std::numeric_limits<float>::max();
+    default:
+      return std::numeric_limits<double>::max();
+  }
+}
+
 }  // namespace
 
 NDArray where(const NDArray& condition, const Operand& a, const Operand& b, Where at) {
@@ -129,6 +144,18 @@ NDArray clip(const NDArray& x, Scalar low, Scalar high, Where at) {
   return y;
 }
 
+NDArray nan_to_num(const NDArray& x, double nan, std::optional<double> posinf, std::optional<double> neginf,
+                   Where at) {
+  const CallSite site(at);
+  check_arrays("nan_to_num", {&x});
+  if (!is_floating(x.dtype())) return copy(x);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const double largest = largest_finite(x.dtype());
+  const NDArray finite = where(equal(x, kInfinity), posinf.value_or(largest),
+                               where(equal(x, -kInfinity), neginf.value_or(-largest), x));
+  return where(isnan(x), nan, finite);
+}
+
 HEDDLE_OPERATORS(selection) {
   table.family("Elementwise mathematics");
   table.add("where", where,
@@ -141,6 +168,12 @@ HEDDLE_OPERATORS(selection) {
              {"x", "min", "max"},
              "that of x; wider where a bound is of another kind",
              kDifferentiable});
+  table.add(
+      "nan_to_num", nan_to_num,
+      {"x with other values for NaN and the infinities: by default the largest and smallest of the dtype.",
+       {"x", {"nan", 0.0}, {"posinf", kNone}, {"neginf", kNone}},
+       "that of x",
+       kDifferentiable});
 }
 
 }  // namespace heddle

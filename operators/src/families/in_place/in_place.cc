@@ -53,100 +53,59 @@ void check_update(const char* op, const NDArray& x, const Operand& b, DType resu
   check_result_fits(op, result, x);
 }
 
-// `name` is the operator's name in errors, which is add_ for x += b; `op` is the operator whose kernel
-// computes.
-const NDArray& update(const char* name, const char* op, Family family, const NDArray& x, const Operand& b) {
+// `name` is the operator's name in errors, which is add_ for x += b.
+const NDArray& update(const char* name, const Kernel<BinaryKernel>& kernel, Family family, const NDArray& x,
+                      const Operand& b) {
   const CallSite site(b.where);
   const Dtypes dtypes = binary_dtypes(name, family, x, b);
   check_update(name, x, b, dtypes.result);
   if (dtypes.result != x.dtype()) {
-    x.assign(push_binary(op, x, b, dtypes));
+    x.assign(push_binary(kernel, x, b, dtypes));
     return x;
   }
   // b is copied if it is a shifted view of x, of which parts would be overwritten before they are read.
   const bool overlaps = b.is_array && b.array.storage() == x.storage() && !same_view(x, b.array);
-  push_binary_into(op, x, overlaps ? b.array.copy() : b, dtypes.compute, x);
+  push_binary_into(kernel, x, overlaps ? b.array.copy() : b, dtypes.compute, x);
   return x;
 }
 
 }  // namespace
 
-const NDArray& operator+=(const NDArray& x, const Operand& b) {
-  return update("add_", "add", Family::arithmetic, x, b);
-}
-const NDArray& operator-=(const NDArray& x, const Operand& b) {
-  return update("subtract_", "subtract", Family::no_bool, x, b);
-}
-const NDArray& operator*=(const NDArray& x, const Operand& b) {
-  return update("multiply_", "multiply", Family::arithmetic, x, b);
-}
-const NDArray& operator/=(const NDArray& x, const Operand& b) {
-  return update("divide_", "divide", Family::floating, x, b);
-}
-const NDArray& operator%=(const NDArray& x, const Operand& b) {
-  return update("remainder_", "remainder", Family::no_bool, x, b);
-}
-const NDArray& operator&=(const NDArray& x, const Operand& b) {
-  return update("bitwise_and_", "bitwise_and", Family::bits, x, b);
-}
-const NDArray& operator|=(const NDArray& x, const Operand& b) {
-  return update("bitwise_or_", "bitwise_or", Family::bits, x, b);
-}
-const NDArray& operator^=(const NDArray& x, const Operand& b) {
-  return update("bitwise_xor_", "bitwise_xor", Family::bits, x, b);
-}
-const NDArray& operator<<=(const NDArray& x, const Operand& b) {
-  return update("bitwise_left_shift_", "bitwise_left_shift", Family::integers, x, b);
-}
-const NDArray& operator>>=(const NDArray& x, const Operand& b) {
-  return update("bitwise_right_shift_", "bitwise_right_shift", Family::integers, x, b);
-}
-const NDArray& floor_divide_(const NDArray& x, const Operand& b) {
-  return update("floor_divide_", "floor_divide", Family::no_bool, x, b);
-}
-const NDArray& power_(const NDArray& x, const Operand& exponent) {
-  const CallSite site(exponent.where);
-  check_exponent("power_", binary_dtypes("power_", Family::no_bool, x, exponent).compute, exponent);
-  return update("power_", "power", Family::no_bool, x, exponent);
-}
+// A row: the name, without _, of the operator whose kernel computes; the function in C++; its Family; the dtypes
+// that x may have, which the result has to fit; documentation.
+// clang-format off
+#define HEDDLE_UPDATES(X) \
+  X(add, operator+=, arithmetic, all, "x += b.") \
+  X(subtract, operator-=, no_bool, no_bool, "x -= b.") \
+  X(multiply, operator*=, arithmetic, all, "x *= b.") \
+  X(divide, operator/=, floating, floating, "x /= b.") \
+  X(floor_divide, floor_divide_, no_bool, no_bool, "x = floor_divide(x, b).") \
+  X(remainder, operator%=, no_bool, no_bool, "x %= b.") \
+  X(power, power_, power, no_bool, "x = power(x, b).") \
+  X(bitwise_and, operator&=, bits, bits, "x &= b.") \
+  X(bitwise_or, operator|=, bits, bits, "x |= b.") \
+  X(bitwise_xor, operator^=, bits, bits, "x ^= b.") \
+  X(bitwise_left_shift, operator<<=, integers, integers, "x <<= b.") \
+  X(bitwise_right_shift, operator>>=, integers, integers, "x >>= b.")
+// clang-format on
+
+#define HEDDLE_DEFINE(op, function, family, dtypes, text)       \
+  const NDArray& function(const NDArray& x, const Operand& b) { \
+    static const Kernel<BinaryKernel> kernel(#op);              \
+    return update(#op "_", kernel, Family::family, x, b);       \
+  }
+HEDDLE_UPDATES(HEDDLE_DEFINE)
+#undef HEDDLE_DEFINE
 
 // The lambdas take the array by value: the copy of a handle is the same array.
 HEDDLE_OPERATORS(in_place) {
   table.family("In place");
-  const auto add = [&](const char* name, const char* text, auto* function, DTypes dtypes) {
-    table.add(name, function,
-              {.documentation =
-                   std::string(text) + " b is broadcast to x; the result's kind has to fit the dtype of x.",
-               .arguments = {{"x", dtypes}, "b"}});
-  };
-  add(
-      "add_", "x += b.", +[](NDArray x, const Operand& b, Where) { x += b; }, DTypes::all);
-  add(
-      "subtract_", "x -= b.", +[](NDArray x, const Operand& b, Where) { x -= b; }, DTypes::no_bool);
-  add(
-      "multiply_", "x *= b.", +[](NDArray x, const Operand& b, Where) { x *= b; }, DTypes::all);
-  add(
-      "divide_", "x /= b.", +[](NDArray x, const Operand& b, Where) { x /= b; }, DTypes::floating);
-  add(
-      "floor_divide_", "x = floor_divide(x, b).",
-      +[](NDArray x, const Operand& b, Where) { floor_divide_(x, b); }, DTypes::no_bool);
-  add(
-      "remainder_", "x %= b.", +[](NDArray x, const Operand& b, Where) { x %= b; }, DTypes::no_bool);
-  add(
-      "power_", "x = power(x, b).", +[](NDArray x, const Operand& b, Where) { power_(x, b); },
-      DTypes::no_bool);
-  add(
-      "bitwise_and_", "x &= b.", +[](NDArray x, const Operand& b, Where) { x &= b; }, DTypes::bits);
-  add(
-      "bitwise_or_", "x |= b.", +[](NDArray x, const Operand& b, Where) { x |= b; }, DTypes::bits);
-  add(
-      "bitwise_xor_", "x ^= b.", +[](NDArray x, const Operand& b, Where) { x ^= b; }, DTypes::bits);
-  add(
-      "bitwise_left_shift_", "x <<= b.", +[](NDArray x, const Operand& b, Where) { x <<= b; },
-      DTypes::integers);
-  add(
-      "bitwise_right_shift_", "x >>= b.", +[](NDArray x, const Operand& b, Where) { x >>= b; },
-      DTypes::integers);
+#define HEDDLE_REGISTER(op, function, family, accepted, text)                                            \
+  table.add(#op "_", +[](NDArray x, const Operand& b, Where) { function(x, b); },                        \
+            {.documentation = text " b is broadcast to x; the result's kind has to fit the dtype of x.", \
+             .arguments = {{"x", DTypes::accepted}, "b"}});
+  HEDDLE_UPDATES(HEDDLE_REGISTER)
+#undef HEDDLE_REGISTER
   table.add("assign_", +[](const NDArray& x, const NDArray& source, Where where) { x.assign(source, where); },
             {.documentation = "Copies the values of source, broadcast and converted, into x.",
              .arguments = {"x", "source"}});

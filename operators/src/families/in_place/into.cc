@@ -19,10 +19,6 @@ OutputCall::OutputCall(const char* function, const NDArray& out) : function_(fun
   if (recording({&out})) refuse_recording(function);
 }
 
-OutputCall::~OutputCall() {
-  if (lent_) lend_result(previous_);
-}
-
 void OutputCall::reads(const NDArray& input) {
   if (!input.defined()) return;  // the operator throws for an undefined input
   if (recording({&input})) refuse_recording(function_);
@@ -30,8 +26,7 @@ void OutputCall::reads(const NDArray& input) {
 }
 
 void OutputCall::lend() {
-  lent_ = true;
-  previous_ = lend_result(lends_ && out_.is_contiguous() ? out_.detach() : NDArray());
+  if (lends_ && out_.is_contiguous()) loan_.lend(out_);
 }
 
 void OutputCall::complete(const NDArray& result) {

@@ -1,13 +1,14 @@
+// Sums, products, quotients, powers, and the larger of two numbers: a row for each operator.
 #include <cmath>
 #include <functional>
 #include <type_traits>
 
+#include <heddle/elementwise.h>
 #include <heddle/error.h>
 
-#include "core/kernel_table.h"
 #include "cpu/loops/map.h"
 #include "cpu/loops/strided_loop.h"
-#include "families/elementwise/kernels.h"
+#include "families/elementwise/rows.h"
 
 namespace heddle::cpu_kernels {
 
@@ -97,24 +98,6 @@ struct Minimum {
   template <class T> T operator()(T a, T b) const { return int{a < b} | int{a != a} ? a : b; }
 };
 
-struct AbsGradient {
-  template <class T> T operator()(T g, T x) const { return x > 0 ? g : x < 0 ? -g : x; }  // x is 0 or NaN
-};
-struct SquareGradient {
-  template <class T> T operator()(T g, T x) const { return 2 * g * x; }
-};
-struct ReluGradient {
-  template <class T> T operator()(T g, T y) const { return y <= 0 ? T{0} : g; }  // g itself if y is NaN
-};
-struct SqrtGradient {
-  template <class T> T operator()(T g, T y) const { return g / (2 * y); }
-};
-struct TanhGradient {
-  template <class T> T operator()(T g, T y) const { return g * (1 - y * y); }
-};
-struct SigmoidGradient {
-  template <class T> T operator()(T g, T y) const { return g * y * (1 - y); }
-};
 // The share of a in the gradient of maximum(a, b), or of minimum(a, b): half of it if they are equal. A NaN
 // has all of it.
 template <class F> struct Share {
@@ -135,24 +118,81 @@ void power_kernel(const KernelContext& context, const Operand& a, const Operand&
 }
 
 }  // namespace
+}  // namespace heddle::cpu_kernels
 
-HEDDLE_CPU_KERNELS(binary) {
-  table.add<BinaryKernel>("add", DeviceKind::cpu, binary_word_kernel<Add>);
-  table.add<BinaryKernel>("subtract", DeviceKind::cpu, binary_word_kernel<Subtract>);
-  table.add<BinaryKernel>("multiply", DeviceKind::cpu, binary_word_kernel<Multiply>);
-  table.add<BinaryKernel>("divide", DeviceKind::cpu, binary_floating_kernel<Divide>);
-  table.add<BinaryKernel>("power", DeviceKind::cpu, power_kernel);
-  table.add<BinaryKernel>("maximum", DeviceKind::cpu, binary_kernel<Maximum>);
-  table.add<BinaryKernel>("minimum", DeviceKind::cpu, binary_kernel<Minimum>);
-  table.add<BinaryKernel>("abs_gradient", DeviceKind::cpu, binary_floating_kernel<AbsGradient>);
-  table.add<BinaryKernel>("square_gradient", DeviceKind::cpu, binary_floating_kernel<SquareGradient>);
-  table.add<BinaryKernel>("relu_gradient", DeviceKind::cpu, binary_floating_kernel<ReluGradient>);
-  table.add<BinaryKernel>("sqrt_gradient", DeviceKind::cpu, binary_floating_kernel<SqrtGradient>);
-  table.add<BinaryKernel>("tanh_gradient", DeviceKind::cpu, binary_floating_kernel<TanhGradient>);
-  table.add<BinaryKernel>("sigmoid_gradient", DeviceKind::cpu, binary_floating_kernel<SigmoidGradient>);
+namespace heddle {
+
+using namespace operators_detail;
+
+namespace {
+
+// The gradient of the base: b * a^(b-1), and 0 for b = 0, where the formula gives NaN at a = 0.
+NDArray power_base(const BinaryValues& v) {
+  if (!v.b.is_array) {
+    const double exponent = v.b.scalar.real();
+    if (exponent == 0) return multiply(v.gradient, 0);
+    return multiply(multiply(v.gradient, power(v.a, exponent - 1)), exponent);
+  }
+  const NDArray slope = multiply(v.b, power(v.a, subtract(v.b, 1)));
+  return where(equal(v.b, 0), 0, multiply(v.gradient, slope));
+}
+
+// The gradient of the exponent: log(a) * a^b, and 0 for a = 0 where b >= 0, its limit for b > 0. For b < 0
+// the product gives the limit, -inf.
+NDArray power_exponent(const BinaryValues& v) {
+  const NDArray scaled = multiply(v.gradient, v.y);
+  if (v.a.is_array) {
+    const NDArray flat = multiply(equal(v.a, 0), greater_equal(v.b, 0));
+    return where(flat, 0, multiply(scaled, log(v.a.array)));
+  }
+  const double base = v.a.scalar.real();
+  const NDArray slope = multiply(scaled, std::log(base));
+  return base == 0 ? where(greater_equal(v.b, 0), 0, slope) : slope;
+}
+
+// The operands' shares of the gradient count as constants: they do not change between steps.
+NDArray by_share(const char* kernel, const NDArray& g, const Operand& first, const Operand& second) {
+  return multiply(g, push_binary(kernel, first, second, {g.dtype(), g.dtype()}));
+}
+
+}  // namespace
+
+// clang-format off
+#define HEDDLE_ARITHMETIC(X) \
+  X(add, a, b, arithmetic, binary_word_kernel<Add>, HEDDLE_GRADIENTS(nothing, g, nothing, g), \
+    "a + b", -4, 4, "a + b; of bools, or.") \
+  X(subtract, a, b, no_bool, binary_word_kernel<Subtract>, HEDDLE_GRADIENTS(nothing, g, nothing, -g), \
+    "a - b", -4, 4, "a - b.") \
+  X(multiply, a, b, arithmetic, binary_word_kernel<Multiply>, HEDDLE_GRADIENTS(b, g * b, a, g * a), \
+    "a * b", -4, 4, "a * b; of bools, and.") \
+  X(divide, a, b, floating, binary_floating_kernel<Divide>, HEDDLE_GRADIENTS(b, g / b, by, -(g * y / b)), \
+    "a / b", 0.1, 4, "a / b, in floating point.") \
+  X(power, base, exponent, power, power_kernel, \
+    HEDDLE_GRADIENTS(ab, power_base(values), aby, power_exponent(values)), \
+    "base ** exponent", 0, 4, "base to the power of exponent. A negative exponent of integers is an error.") \
+  X(maximum, a, b, arithmetic, binary_kernel<Maximum>, \
+    HEDDLE_GRADIENTS(ab, by_share("larger_share", g, a, b), ab, by_share("larger_share", g, b, a)), \
+    "np.maximum(a, b)", -4, 4, "The larger of both; NaN if either is.") \
+  X(minimum, a, b, arithmetic, binary_kernel<Minimum>, \
+    HEDDLE_GRADIENTS(ab, by_share("smaller_share", g, a, b), ab, by_share("smaller_share", g, b, a)), \
+    "np.minimum(a, b)", -4, 4, "The smaller of both; NaN if either is.")
+// clang-format on
+
+HEDDLE_ARITHMETIC(HEDDLE_BINARY_FUNCTION)
+
+HEDDLE_OPERATORS(arithmetic) {
+  table.family("Elementwise");
+  HEDDLE_ARITHMETIC(HEDDLE_BINARY_ENTRY)
+}
+
+namespace cpu_kernels {
+
+HEDDLE_CPU_KERNELS(arithmetic) {
+  HEDDLE_ARITHMETIC(HEDDLE_BINARY_KERNEL)
   table.add<BinaryKernel>("larger_share", DeviceKind::cpu, binary_floating_kernel<Share<std::greater<>>>);
   table.add<BinaryKernel>("smaller_share", DeviceKind::cpu, binary_floating_kernel<Share<std::less<>>>);
   table.add<BinaryKernel>("half_difference", DeviceKind::cpu, binary_floating_kernel<HalfDifference>);
 }
 
-}  // namespace heddle::cpu_kernels
+}  // namespace cpu_kernels
+}  // namespace heddle

@@ -1,14 +1,15 @@
-// Rounding, signs, classes of numbers, and the bits of one operand.
+// Rounding, signs, classes of numbers, and the bits of one operand: a row for each operator.
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
 
-#include "core/kernel_table.h"
+#include <heddle/elementwise_math.h>
+
 #include "cpu/loops/map.h"
 #include "cpu/loops/strided_loop.h"
-#include "families/elementwise/kernels.h"
+#include "families/elementwise/rows.h"
 
 namespace heddle::cpu_kernels {
 
@@ -67,14 +68,14 @@ struct Invert {
   }
 };
 
-struct Same {
+struct Unchanged {
   template <class T> T operator()(T x) const { return x; }
 };
 // Integers and bools are unchanged: they are rounded already.
 template <class F> void rounding_kernel(const KernelContext& context, const NDArray& x, const NDArray& y) {
   if (is_floating(y.dtype())) return unary_floating_kernel<F>(context, x, y);
   visit_word(y.dtype(), [&]<class T> {
-    if constexpr (std::is_integral_v<T>) map_unary<T, T>(x, y, Same{});
+    if constexpr (std::is_integral_v<T>) map_unary<T, T>(x, y, Unchanged{});
   });
 }
 
@@ -103,21 +104,46 @@ void invert_kernel(const KernelContext&, const NDArray& x, const NDArray& y) {
 }
 
 }  // namespace
+}  // namespace heddle::cpu_kernels
 
-HEDDLE_CPU_KERNELS(rounding) {
-  const auto add = [&](const char* name, UnaryKernel* kernel) {
-    table.add<UnaryKernel>(name, DeviceKind::cpu, kernel);
-  };
-  add("floor", rounding_kernel<Floor>);
-  add("ceil", rounding_kernel<Ceil>);
-  add("round", rounding_kernel<Round>);
-  add("trunc", rounding_kernel<Trunc>);
-  add("sign", unary_kernel<Sign>);
-  add("isnan", class_kernel<IsNan, false>);
-  add("isinf", class_kernel<IsInf, false>);
-  add("isfinite", class_kernel<IsFinite, true>);
-  add("signbit", sign_bit_kernel);
-  add("bitwise_invert", invert_kernel);
+namespace heddle {
+
+using namespace operators_detail;
+
+// clang-format off
+#define HEDDLE_ROUNDING(X) \
+  X(floor, no_bool, rounding_kernel<Floor>, HEDDLE_GRADIENT(nothing, no_change(g)), \
+    "np.floor(x)", -4, 4, "The largest integer not above x.") \
+  X(ceil, no_bool, rounding_kernel<Ceil>, HEDDLE_GRADIENT(nothing, no_change(g)), \
+    "np.ceil(x)", -4, 4, "The smallest integer not below x.") \
+  X(round, no_bool, rounding_kernel<Round>, HEDDLE_GRADIENT(nothing, no_change(g)), \
+    "np.rint(x)", -4, 4, "The nearest integer; of a half, the even one.") \
+  X(trunc, no_bool, rounding_kernel<Trunc>, HEDDLE_GRADIENT(nothing, no_change(g)), \
+    "np.trunc(x)", -4, 4, "x without its fraction.") \
+  X(sign, no_bool, unary_kernel<Sign>, HEDDLE_GRADIENT(nothing, no_change(g)), \
+    "np.sign(x)", -4, 4, "-1, 0 or 1; NaN of NaN.") \
+  X(isnan, comparison, (class_kernel<IsNan, false>), HEDDLE_NO_GRADIENT, \
+    "np.isnan(x)", -4, 4, "Whether x is NaN.") \
+  X(isinf, comparison, (class_kernel<IsInf, false>), HEDDLE_NO_GRADIENT, \
+    "np.isinf(x)", -4, 4, "Whether x is infinity or -infinity.") \
+  X(isfinite, comparison, (class_kernel<IsFinite, true>), HEDDLE_NO_GRADIENT, \
+    "np.isfinite(x)", -4, 4, "Whether x is neither NaN nor an infinity.") \
+  X(signbit, comparison, sign_bit_kernel, HEDDLE_NO_GRADIENT, \
+    "np.signbit(x)", -4, 4, "Whether the sign is -; that of -0.0 is.") \
+  X(bitwise_invert, bits, invert_kernel, HEDDLE_NO_GRADIENT, \
+    "np.invert(x)", -9, 9, "~x; of bool, not.")
+// clang-format on
+
+HEDDLE_ROUNDING(HEDDLE_UNARY_FUNCTION)
+
+HEDDLE_OPERATORS(rounding) {
+  table.family("Elementwise mathematics");
+  HEDDLE_ROUNDING(HEDDLE_UNARY_ENTRY)
 }
 
-}  // namespace heddle::cpu_kernels
+namespace cpu_kernels {
+
+HEDDLE_CPU_KERNELS(rounding) { HEDDLE_ROUNDING(HEDDLE_UNARY_KERNEL) }
+
+}  // namespace cpu_kernels
+}  // namespace heddle
