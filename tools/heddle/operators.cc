@@ -63,7 +63,7 @@ Most of them are C++ functions of the same name and the same arguments. The othe
 | By name                                                         | In C++                                                       |
 |-----------------------------------------------------------------|--------------------------------------------------------------|
 | `add_`, `subtract_`, `multiply_`, `divide_`, `remainder_`       | `+=`, `-=`, `*=`, `/=`, `%=`                                 |
-| `bitwise_and_`, `bitwise_or_`, `bitwise_xor_`                   | `&=`, `|=`, `^=`                                             |
+| `bitwise_and_`, `bitwise_or_`, `bitwise_xor_`                   | `&=`, `\|=`, `^=`                                            |
 | `bitwise_left_shift_`, `bitwise_right_shift_`                   | `<<=`, `>>=`                                                 |
 | `assign_`, `fill_`                                              | members of `NDArray`: `assign`, `fill`                       |
 | `uniform`, `normal`, `bernoulli`, `integers`, `permutation`     | members of `Generator`                                       |

@@ -45,7 +45,7 @@ struct CommOptions {
   int gpu = -1;
 };
 
-// Thread-safe, but all ranks must make their calls in one order, also from several threads. Arguments are checked at
+// The ranks of a job, which call the same collectives. Thread-safe, but all ranks must make their calls in one order, also from several threads. Arguments are checked at
 // the call and throw InvalidArgument. Arrays must belong to the communicator's engine and be on a cpu(i) or on
 // device(). They may be views; on a cpu(i), arrays that are not contiguous are copied. In the child of a fork calls
 // throw CommError, except for rank, size, backend, device, var and engine.
@@ -72,6 +72,7 @@ class Communicator {
   Device device() const;
   // An op that mutates this var runs after all calls before it have ended, and before any call after it begins.
   const Var& var() const;
+
   Engine& engine() const;
 
   // Sets `out` on all ranks to the reduction of all ranks' `in`. With one array: in place.

@@ -15,7 +15,7 @@ struct LinkCost {
   double beta = 0;   // seconds per byte
 };
 
-// The defaults were measured by comm_bench --backend tcp --pin --tune on 2 cores of a shared x86-64 server;
+// What messages and sums cost on a number of hosts. The defaults were measured by comm_bench --backend tcp --pin --tune on 2 cores of a shared x86-64 server;
 // between hosts they stand for 25 Gbit/s.
 struct NetworkCost {
   LinkCost local{5e-6, 0.09e-9};    // the link between ranks of a host

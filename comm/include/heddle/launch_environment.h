@@ -7,7 +7,7 @@
 
 namespace heddle {
 
-// Read from the first of these that sets a rank or a size (docs/launch.md has the table): HEDDLE_RANK, HEDDLE_SIZE
+// A process's place in its job. Read from the first of these that sets a rank or a size (docs/launch.md has the table): HEDDLE_RANK, HEDDLE_SIZE
 // (`heddle launch`); RANK, WORLD_SIZE (torchrun); OMPI_COMM_WORLD_* (Open MPI); PMI_* (MPICH); SLURM_PROCID,
 // SLURM_NTASKS, not in the batch script's own shell; DMLC_*; a Kubernetes pod's name. Otherwise a job of one.
 struct LaunchEnvironment {

@@ -32,6 +32,7 @@ namespace check {
 // is off. Best called while no op is in flight, since the checker does not know what was made or pushed while
 // it was off.
 void enable(bool on);
+
 inline bool enabled() { return detail::checking.load(std::memory_order_relaxed); }
 
 // The name of the innermost op that the calling thread is in, of any engine; null outside ops. Valid until the op ends.

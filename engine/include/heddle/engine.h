@@ -38,8 +38,8 @@ class Graph;
 class Stream;
 template <class T> class Slot;
 
-// Thread-safe. Destroying an engine waits for all its ops, and writes one line to stderr if there are errors that no
-// wait has thrown. Inside one of its own ops, which would wait for itself, it aborts the process with a message.
+// Runs the ops that are pushed on it. Thread-safe. Destroying an engine waits for all its ops, and writes one line to stderr if
+// there are errors that no wait has thrown. Inside one of its own ops, which would wait for itself, it aborts with a message.
 class Engine {
  public:
   explicit Engine(EngineOptions options = EngineOptions::from_environment());

@@ -35,7 +35,7 @@ class Event {
   std::atomic<std::uint64_t> generation_{0};
 };
 
-// One thread at a time enqueues. Any thread may call poll and notify at any time. Made by make_stream, or derived from
+// A queue of work on a device. One thread at a time enqueues. Any thread may call poll and notify at any time. Made by make_stream, or derived from
 // this class by a back end of the user's.
 class Stream {
  public:

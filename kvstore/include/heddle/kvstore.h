@@ -19,8 +19,8 @@ namespace heddle {
 
 class Communicator;
 
-// Not thread-safe. All arrays of a key have the shape and dtype that it was initialised with. An unknown key,
-// one initialised twice, a wrong shape or dtype throws InvalidArgument at the call, before anything is done.
+// Keeps an array for each key. Not thread-safe. All arrays of a key have the shape and dtype that it was initialised with. An
+// unknown key, one initialised twice, a wrong shape or dtype throws InvalidArgument at the call, before anything is done.
 class KVStore {
  public:
   using Key = heddle::Key;

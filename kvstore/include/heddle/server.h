@@ -111,6 +111,7 @@ struct ServerStats {
   std::vector<RequestStats> requests;  // by kind, since the start
 };
 
+// A server process of a key-value store.
 class Server {
  public:
   // Listens, and restores the newest valid snapshot. With a scheduler, run() restores it when this server

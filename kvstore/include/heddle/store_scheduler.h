@@ -59,6 +59,7 @@ struct StoreSchedulerStats {
   std::vector<ShardAssignment> shards{};
 };
 
+// The process that knows the servers and workers of key-value stores, and assigns the shards.
 class StoreScheduler {
  public:
   // Reads the state file and listens. Throws InvalidArgument for invalid options, Error for a state file that

@@ -24,7 +24,7 @@ struct TrainerOptions {
   std::shared_ptr<KVStore> store{};  // a store without keys; null: a "local" one
 };
 
-// Not thread-safe. Changes the parameters in place, by engine ops. Blocks only where the store blocks, and to
+// Updates parameters by their gradients, in place, by engine ops. Not thread-safe. Blocks only where the store blocks, and to
 // read counts of updates: in state(), set_state() and clear_errors().
 class Trainer {
  public:

@@ -27,6 +27,7 @@ NDArray arange(std::int64_t count, DType dtype = DType::f32, Device device = cpu
 // The numbers begin, begin + step, ... before end; exact if all three arguments are integers.
 NDArray arange(Scalar begin, Scalar end, Scalar step = 1, DType dtype = DType::f32, Device device = cpu(),
                Where where = Where::current());
+// A matrix (n, n) with 1 on the diagonal, 0 elsewhere.
 NDArray eye(std::int64_t n, DType dtype = DType::f32, Device device = cpu(), Where where = Where::current());
 
 // Makes an array with a copy of `values` (row-major, as many as the shape holds). T is the C++ type of a

@@ -28,7 +28,7 @@ namespace heddle {
 
 class Chosen;
 
-// A handle: copies share storage, var and values. A handle is not thread-safe, the data is. Errors of shapes throw
+// An array, or a view of one. A handle: copies share storage, var and values. A handle is not thread-safe, the data is. Errors of shapes throw
 // InvalidArgument at the call, and so does every member of an undefined array. Ops that a call pushes, and their
 // errors, name `where`. The members sum(), reshape(), exp() and other operators are in array_members.h.
 class NDArray : public ArrayMembers<NDArray> {
@@ -67,6 +67,7 @@ class NDArray : public ArrayMembers<NDArray> {
   NDArray view(Shape shape, Strides strides, std::int64_t offset, Where where = Where::current()) const;
   NDArray operator[](Index index) const;  // an index of axis 0; a negative one counts from the end
   NDArray operator[](const RangeIndex& range) const { return slice(0, range.slice, range.where); }
+  NDArray slice(int axis, Slice range, Where where = Where::current()) const;
   // x(1, kAll), x(kEllipsis, Slice{.step = -1}), x(kAll, kNewAxis): one key per axis; others are taken whole.
   NDArray operator()(const AxisKey& first, const AxisKey& = {}, const AxisKey& = {}, const AxisKey& = {},
                      const AxisKey& = {}, const AxisKey& = {}, const AxisKey& = {},
@@ -77,10 +78,9 @@ class NDArray : public ArrayMembers<NDArray> {
   template <class... Rest> Chosen operator()(const ArrayArgument& first, const Rest&... rest) const;
   template <class... Rest>
   requires AnyArray<Rest...> Chosen operator()(const AxisKey& first, const Rest&... rest) const;
-  NDArray slice(int axis, Slice range, Where where = Where::current()) const;
   NDArray view_as(Shape shape, Where where = Where::current()) const;  // if contiguous; one size may be -1
   NDArray view(Shape shape, Where where = Where::current()) const { return view_as(shape, where); }
-  NDArray permuted(Dims axes, Where where = Where::current()) const;
+  NDArray permuted(Dims axes, Where where = Where::current()) const;  // axis i is axis axes[i] of this array
   NDArray broadcast_view(const Shape& shape, Where where = Where::current()) const;  // with stride 0
   NDArray detach() const;  // an array with the same data, outside any autograd tape
 

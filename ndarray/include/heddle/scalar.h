@@ -30,6 +30,7 @@ class Scalar {
   // True for a bool, false for an integer above the int64 range.
   bool is_integral() const { return kind_ <= Kind::integer; }
   bool is_huge() const { return kind_ == Kind::huge; }  // an integer above the int64 range
+  // The value, rounded to a double.
   double real() const {
     if (is_huge()) return static_cast<double>(static_cast<std::uint64_t>(integer_));
     return is_integral() ? static_cast<double>(integer_) : real_;

@@ -26,8 +26,8 @@ class Dims {
   Dims(std::initializer_list<std::int64_t> values);  // throws InvalidArgument past kMaxDims
   // One number: zeros(3), sum(x, 0).
   template <ndarray_detail::Size T> Dims(T value) : Dims({static_cast<std::int64_t>(value)}) {}
-  explicit Dims(std::span<const std::int64_t> values);
-  static Dims filled(int count, std::int64_t value);
+  explicit Dims(std::span<const std::int64_t> values);  // throws InvalidArgument past kMaxDims
+  static Dims filled(int count, std::int64_t value);    // `value`, `count` times
 
   int size() const { return size_; }
   bool empty() const { return size_ == 0; }

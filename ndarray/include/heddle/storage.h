@@ -18,6 +18,7 @@ struct SiteCount;
 [[noreturn]] void refuse_without_engine();
 }  // namespace ndarray_detail
 
+// The memory of an array and of its views, and the var that stands for it.
 class Storage {
  public:
   // Memory is taken from the device's caching allocator at the first data(), and returned when the last array
@@ -31,6 +32,8 @@ class Storage {
   Storage& operator=(const Storage&) = delete;
 
   const Var& var() const { return var_; }
+  Device device() const { return device_; }
+  std::size_t bytes() const { return bytes_; }
   // Throws Error once the engine is destroyed: the array's values can be read then, but no op can use it.
   Engine& engine() const {
     Engine* engine = engine_->load(std::memory_order_relaxed);
@@ -38,9 +41,8 @@ class Storage {
       ndarray_detail::refuse_without_engine();
     return *engine;
   }
+  // Null once the engine is destroyed.
   Engine* engine_if_alive() const { return engine_->load(std::memory_order_relaxed); }
-  Device device() const { return device_; }
-  std::size_t bytes() const { return bytes_; }
 
   // The memory, 64-byte aligned. Only inside an op that declared var(), or after a wait: the access checker
   // (check.h) compares `touch` with that, and throws UndeclaredAccess, describing the array if one is given.
@@ -53,6 +55,7 @@ class Storage {
   // The number of ops pushed so far that change this storage. Autograd uses it to detect that a saved value
   // was overwritten.
   std::uint64_t version() const { return version_.load(std::memory_order_relaxed); }
+  // Counts one more such op.
   void bump_version() {
     version_.fetch_add(1, std::memory_order_relaxed);
     if (check::enabled()) record_.pushed();

@@ -87,7 +87,7 @@ class SquareWindow {
   std::int64_t kernel_, stride_, padding_;
 };
 
-// The largest element, or the mean, of each window.
+// The largest element of each window.
 class MaxPool2d : public Module {
  public:
   explicit MaxPool2d(std::int64_t kernel, std::int64_t stride = 0, std::int64_t padding = 0)
@@ -98,6 +98,7 @@ class MaxPool2d : public Module {
   NDArray forward(const NDArray& x) override;
   SquareWindow window_;
 };
+// The mean of each window.
 class AvgPool2d : public Module {
  public:
   explicit AvgPool2d(std::int64_t kernel, std::int64_t stride = 0, std::int64_t padding = 0)
@@ -109,13 +110,15 @@ class AvgPool2d : public Module {
   SquareWindow window_;
 };
 
-// max(x, 0), tanh(x) and 1 / (1 + exp(-x)) of each element.
+// max(x, 0) of each element.
 class Relu : public Module {
   NDArray forward(const NDArray& x) override;
 };
+// tanh(x) of each element.
 class Tanh : public Module {
   NDArray forward(const NDArray& x) override;
 };
+// 1 / (1 + exp(-x)) of each element.
 class Sigmoid : public Module {
   NDArray forward(const NDArray& x) override;
 };

@@ -34,7 +34,7 @@ namespace nn_detail {
 struct ModuleNode;
 }
 
-// A copy is the same module: it shares what is registered, and the mode. Registering is for one thread at a time; calls of a
+// A function on arrays, with what it has registered. A copy is the same module: it shares what is registered, and the mode. Registering is for one thread at a time; calls of a
 // module that is complete may come from several.
 class Module {
  public:

@@ -9,7 +9,7 @@
 
 namespace heddle {
 
-// The next five take two operands, at least one of them an array. divide gives f64 for integers; add of bools
+// Of two operands, at least one of them an array. divide gives f64 for integers; add of bools
 // is "or", multiply is "and"; subtract refuses bools. power of integers wraps around; a negative integer
 // exponent throws at the call if it is a number, and is an op error if it is in an array.
 NDArray add(const Operand& a, const Operand& b, Where where = Where::current());
@@ -33,7 +33,7 @@ NDArray square(const NDArray& x, Where where = Where::current());  // x * x
 // max(x, 0), NaN for NaN; gradient 0 at 0, 1 at NaN.
 NDArray relu(const NDArray& x, Where where = Where::current());
 
-// The next five compute in floating point: f64 for an integer or bool x.
+// In floating point, down to sigmoid: f64 for an integer or bool x.
 NDArray exp(const NDArray& x, Where where = Where::current());
 NDArray log(const NDArray& x, Where where = Where::current());  // the natural logarithm
 NDArray sqrt(const NDArray& x, Where where = Where::current());

@@ -12,7 +12,7 @@
 
 namespace heddle {
 
-// All of these, down to digamma, are in floating point.
+// In floating point, down to digamma.
 NDArray exp2(const NDArray& x, Where where = Where::current());
 NDArray expm1(const NDArray& x, Where where = Where::current());  // exp(x) - 1, exact near 0
 NDArray log1p(const NDArray& x, Where where = Where::current());  // log(1 + x), exact near 0
@@ -38,14 +38,14 @@ NDArray lgamma(const NDArray& x, Where where = Where::current());  // log(|gamma
 // The derivative of lgamma; NaN at its poles, -inf at 0.
 NDArray digamma(const NDArray& x, Where where = Where::current());
 
-// The next five give x's dtype; integers are unchanged. round takes halves to the even neighbour.
+// Of x's dtype, down to sign; integers are unchanged. round takes halves to the even neighbour.
 NDArray floor(const NDArray& x, Where where = Where::current());
 NDArray ceil(const NDArray& x, Where where = Where::current());
 NDArray round(const NDArray& x, Where where = Where::current());
 NDArray trunc(const NDArray& x, Where where = Where::current());
 NDArray sign(const NDArray& x, Where where = Where::current());  // -1, 0 or 1; NaN for NaN
 
-// The next four give bool.
+// bool, down to signbit.
 NDArray isnan(const NDArray& x, Where where = Where::current());
 NDArray isinf(const NDArray& x, Where where = Where::current());
 NDArray isfinite(const NDArray& x, Where where = Where::current());
@@ -56,14 +56,14 @@ NDArray signbit(const NDArray& x, Where where = Where::current());  // true for 
 NDArray nan_to_num(const NDArray& x, double nan = 0, std::optional<double> posinf = {},
                    std::optional<double> neginf = {}, Where where = Where::current());
 
-// These take two operands, at least one of them an array. floor_divide rounds down, and remainder has the
+// Of two operands, at least one of them an array. floor_divide rounds down, and remainder has the
 // divisor's sign, as in Python; fmod has the dividend's, as in C. Integers divided by 0 give 0. bool is
 // refused.
 NDArray floor_divide(const Operand& a, const Operand& b, Where where = Where::current());
 NDArray remainder(const Operand& a, const Operand& b, Where where = Where::current());
 NDArray fmod(const Operand& a, const Operand& b, Where where = Where::current());
 
-// All of these, down to nextafter, are in floating point.
+// In floating point, down to nextafter.
 NDArray atan2(const Operand& y, const Operand& x, Where where = Where::current());
 NDArray hypot(const Operand& a, const Operand& b, Where where = Where::current());
 // log(exp(a) + exp(b)).

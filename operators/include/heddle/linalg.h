@@ -26,14 +26,14 @@ NDArray solve_triangular(const NDArray& a, const NDArray& b, bool upper = true, 
 NDArray lstsq(const NDArray& a, const NDArray& b, std::optional<double> rtol = {},
               Where at = Where::current());
 
-// inv: the inverse; a singular matrix is an op error. pinv: the pseudo-inverse, which always exists; rtol as
-// in lstsq.
+// The inverse; a singular matrix is an op error.
 NDArray inv(const NDArray& x, Where at = Where::current());
+// The pseudo-inverse, which always exists; rtol as in lstsq.
 NDArray pinv(const NDArray& x, std::optional<double> rtol = {}, Where at = Where::current());
 
-// det: the determinant. slogdet: {sign, log}, its sign (0: singular) and the logarithm of its absolute value;
-// no gradient of the sign.
+// The determinant.
 NDArray det(const NDArray& x, Where at = Where::current());
+// {sign, log}: the determinant's sign (0: singular) and the logarithm of its absolute value; no gradient of the sign.
 std::vector<NDArray> slogdet(const NDArray& x, Where at = Where::current());
 
 // The lower triangular L with x = L L^T. Only the lower triangle of x is read; the gradient is symmetric. A

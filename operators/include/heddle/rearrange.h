@@ -31,7 +31,7 @@ std::vector<NDArray> chunk(const NDArray& x, std::int64_t chunks, int axis = 0,
 // Views: the entries along an axis, without it.
 std::vector<NDArray> unstack(const NDArray& x, int axis = 0, Where where = Where::current());
 
-// From here to diagonal() the results are views, except that of block().
+// A view with two axes exchanged. The results from here to diagonal() are views, except that of block().
 NDArray swapaxes(const NDArray& x, int axis1, int axis2, Where where = Where::current());
 // Axis source[i] becomes axis destination[i]; the others keep their order.
 NDArray moveaxis(const NDArray& x, Dims source, Dims destination, Where where = Where::current());
@@ -55,8 +55,8 @@ std::vector<NDArray> meshgrid(const std::vector<NDArray>& arrays, bool xy = true
 NDArray diagonal(const NDArray& x, std::int64_t offset = 0, int axis1 = 0, int axis2 = 1,
                  Where where = Where::current());
 
-// From here on the results are copies, but diag of a matrix is a view.
-// roll moves element i to index i + shift, around the end; without axes, in the flattened array.
+// Element i moves to index i + shift, around the end; without axes, in the flattened array. The results from here on
+// are copies, but diag of a matrix is a view.
 NDArray roll(const NDArray& x, Dims shift, Dims axes = {}, Where where = Where::current());
 // reps[i] copies one after another along axis i; the shorter of reps and the shape is extended by 1 in front.
 NDArray tile(const NDArray& x, Dims reps, Where where = Where::current());

@@ -15,15 +15,16 @@ NDArray reshape(const NDArray& x, Shape shape, Where where = Where::current());
 // Merges the axes from from_axis on.
 NDArray flatten(const NDArray& x, int from_axis = 1, Where where = Where::current());
 
-// From here to slice the results are views.
-// transpose: the axes reversed; or axis i of the result is axis axes[i] of x.
+// Views: the axes reversed; or axis i of the result is axis axes[i] of x.
 NDArray transpose(const NDArray& x, Where where = Where::current());
 NDArray transpose(const NDArray& x, Dims axes, Where where = Where::current());
+// A view with stride 0 along broadcast axes.
 NDArray broadcast_to(const NDArray& x, Shape shape, Where where = Where::current());
-// Inserts an axis of size 1, which is `axis` of the result.
+// A view with a new axis of size 1, which is `axis` of the result.
 NDArray expand_dims(const NDArray& x, int axis, Where where = Where::current());
-// Removes these axes of size 1; empty: all such axes.
+// A view without these axes of size 1; empty: without all such axes.
 NDArray squeeze(const NDArray& x, Dims axes = {}, Where where = Where::current());
+// A view of a range of entries along an axis.
 NDArray slice(const NDArray& x, int axis, Slice range, Where where = Where::current());
 
 // Joins arrays along an axis that they have, or along a new one. Dtypes are promoted.

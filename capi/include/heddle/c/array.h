@@ -38,6 +38,7 @@ typedef struct heddle_device {
 // The name of a dtype, "f32", and the dtype of a name. The text is static.
 HEDDLE_API heddle_status heddle_dtype_name(int32_t dtype, const char** name, heddle_error** error);
 HEDDLE_API heddle_status heddle_dtype_from_name(const char* name, int32_t* dtype, heddle_error** error);
+// The bytes of an element.
 HEDDLE_API heddle_status heddle_dtype_size(int32_t dtype, size_t* bytes, heddle_error** error);
 
 // The engine, dtype and device of a new array. Zeros, or null options: f32 on cpu(0) of the default engine.

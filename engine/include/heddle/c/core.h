@@ -65,6 +65,7 @@ HEDDLE_API heddle_status heddle_engine_default(heddle_engine** engine, heddle_er
 // Waits for all ops and ends the threads; for the default engine it only frees the handle. Fails inside an op
 // of this engine, which then stays as it is. Vars, groups, graphs and prepared ops may outlive the engine.
 HEDDLE_API heddle_status heddle_engine_destroy(heddle_engine* engine, heddle_error** error);
+// The number of worker slots; 1 for naive and fuzz.
 HEDDLE_API heddle_status heddle_engine_workers(heddle_engine* engine, int32_t* workers, heddle_error** error);
 
 HEDDLE_API heddle_status heddle_var_create(heddle_engine* engine, heddle_var** var, heddle_error** error);

@@ -45,6 +45,7 @@ HEDDLE_API heddle_status heddle_graph_launch(const heddle_graph* graph, const he
 // this graph.
 HEDDLE_API heddle_status heddle_graph_set(heddle_graph* graph, const heddle_binding* binding,
                                           heddle_error** error);
+// The number of ops.
 HEDDLE_API heddle_status heddle_graph_size(const heddle_graph* graph, size_t* ops, heddle_error** error);
 // Destroys the handle. Launches that were queued still run.
 HEDDLE_API heddle_status heddle_graph_destroy(heddle_graph* graph);
