@@ -1,5 +1,5 @@
 #include <heddle/elementwise.h>
-#include <heddle/layers.h>
+#include <heddle/layers/activations.h>
 #include <heddle/shape_ops.h>
 
 #include "layers/layer_table.h"

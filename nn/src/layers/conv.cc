@@ -1,5 +1,5 @@
 #include <heddle/conv.h>
-#include <heddle/layers.h>
+#include <heddle/layers/conv.h>
 
 #include "layers/layer_table.h"
 

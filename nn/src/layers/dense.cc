@@ -1,4 +1,4 @@
-#include <heddle/layers.h>
+#include <heddle/layers/dense.h>
 #include <heddle/matmul.h>
 
 #include "layers/layer_table.h"

@@ -1,5 +1,5 @@
 #include <heddle/dropout.h>
-#include <heddle/layers.h>
+#include <heddle/layers/dropout.h>
 #include <heddle/number_text.h>
 
 #include "layers/layer_table.h"

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include <heddle/embedding.h>
-#include <heddle/layers.h>
+#include <heddle/layers/embedding.h>
 #include <heddle/number_text.h>
 
 #include "layers/layer_table.h"

@@ -1,4 +1,4 @@
-#include <heddle/layers.h>
+#include <heddle/layers/pooling.h>
 #include <heddle/pooling.h>
 
 #include "layers/layer_table.h"
