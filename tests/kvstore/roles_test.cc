@@ -159,10 +159,13 @@ TEST_CASE("roles: workers use no server whose key is none, and a key that loses 
       CHECK(of_client.recorder.count(Seen::What::connected) == 0);
     }
     client.allow(server, "roles:server");
-    server.allow(client, "roles:worker,server");
+    server.allow(client, "roles:worker");
     Pair pair(options(server), options(client));
     const std::string shown = pair.server.recorder.connected().front().text;
-    CHECK(pair.server->roles_of(shown).server);
+    CHECK_FALSE(pair.server->roles_of(shown).server);
+    server.allow(client,
+                 "roles:worker,server");  // granted after the connection was made, and taken away again
+    pair.pump_until([&] { return pair.server->roles_of(shown).server; });
     CHECK(pair.server->roles_of("").worker);
     server.allow(client, "roles:worker");
     pair.pump_until([&] { return pair.client.recorder.count(Seen::What::disconnected) == 1; });

@@ -309,5 +309,44 @@ TEST_CASE("an array of one element is a condition, and its operators stay those 
   static_assert(std::is_same_v<decltype(x + true), NDArray>);
   static_assert(!std::is_convertible_v<NDArray, bool>);
   CHECK((x && 0).to_vector<bool>() == std::vector<bool>{false, false, false});
-  CHECK((false || x - 1).to_vector<bool>() == std::vector<bool>{false, true, true});
+  // A condition of the program before an array: the array is looked at only if the condition holds.
+  const NDArray none;
+  if (none.defined() && none > 0) FAIL_CHECK("an undefined array was looked at");
+  if (!none.defined() || none > 0) CHECK(true);
+  static_assert(std::is_same_v<decltype(none.defined() && none), bool>);
+}
+
+TEST_CASE("a Scalar beside a number is a number, with all digits") {
+  const NDArray loss = array({0.25f}), count = array<std::int64_t>({(std::int64_t{1} << 62) + 1});
+  CHECK(loss.item() < 0.5);
+  CHECK(0.1 < loss.item());
+  CHECK(loss.item() == 0.25f);
+  CHECK(loss.item() != 1);
+  CHECK(count.item() == (std::int64_t{1} << 62) + 1);
+  CHECK(count.item() > std::int64_t{1} << 62);
+  CHECK(count.item() != std::int64_t{1} << 62);
+  CHECK(loss.item() < count.item());
+  CHECK(Scalar(~0ull) > std::int64_t{1});
+  CHECK(Scalar(~0ull) > Scalar(~0ull - 1));
+  CHECK(!(Scalar(std::nan("")) == Scalar(std::nan(""))));
+  CHECK(loss.item() - count.item() < 0);
+  CHECK(2 * loss.item() == 0.5);
+  CHECK(loss.item() / 2 + 1 == 1.125);
+  float total = 1;
+  total += loss.item();
+  total *= loss.item();
+  CHECK(total == 0.3125f);
+  std::int64_t all = 2;
+  all += count.item();
+  CHECK(all == (std::int64_t{1} << 62) + 3);
+  all = 3;
+  all *= loss.item();
+  CHECK(all == 0);
+  NDArray y = zeros({2}, DType::u64);
+  y[0] = ~std::uint64_t{0};
+  y[1] = Scalar(~std::uint64_t{0} - 1);
+  CHECK(y.to_vector<std::uint64_t>() == std::vector<std::uint64_t>{~std::uint64_t{0}, ~std::uint64_t{0} - 1});
+  y[0] = array({7.0f}).item();
+  CHECK(y[0].item() == 7);
+  CHECK((loss * loss.item()).item() == 0.0625);
 }

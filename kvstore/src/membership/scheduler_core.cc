@@ -370,8 +370,8 @@ void SchedulerCore::log_change(const ViewChange& change) {
        {"primary_before", server_text(change.before.primary)}});
 }
 
-// Text with the processes that the scheduler still waits for: the role and number of each.
-// Processes that have not registered. `only_job`: the workers of other jobs are left out.
+// Text with the role and number of each process that the scheduler still waits for. `only_job`: the workers of other jobs are left
+// out.
 std::string SchedulerCore::missing(Time now, const std::string* only_job) const {
   std::string text;
   std::size_t names = 0;
@@ -388,12 +388,18 @@ std::string SchedulerCore::missing(Time now, const std::string* only_job) const 
   const auto workers = static_cast<std::uint32_t>(options_.workers);
   if (workers > 0 && jobs_.empty() && names++ < kMostNames)
     text += (names == 1 ? "all " : ", all ") + std::to_string(workers) + " workers";
-  for (const auto& [job, members] : jobs_) {
-    for (std::uint32_t rank = 0; rank < members.workers && (!only_job || *only_job == job); ++rank) {
+  const auto add_workers = [&](const auto& named) {
+    const auto& [job, members] = named;
+    for (std::uint32_t rank = 0; rank < members.workers; ++rank) {
       const auto found = members.ranks.find(rank);
       if ((found != members.ranks.end() && found->second.peer != 0) || members.ended.contains(rank)) continue;
       if (add("worker", rank, members.workers)) text += " of job " + quoted(job);
     }
+  };
+  if (!only_job) {
+    std::ranges::for_each(jobs_, add_workers);
+  } else if (const auto job = jobs_.find(*only_job); job != jobs_.end()) {
+    add_workers(*job);
   }
   if (names > kMostNames) text += " and " + std::to_string(names - kMostNames) + " more";
   const auto since = waiting_since_ ? now - *waiting_since_ : Time::duration(0);
@@ -402,12 +408,12 @@ std::string SchedulerCore::missing(Time now, const std::string* only_job) const 
 
 void SchedulerCore::find_missing(Time now) {
   missing_ = missing(now);
-  for (auto& [name, job] : jobs_) job.missing = missing(now, &name);
+  missing_at_ = now;
 }
 
-const std::string& SchedulerCore::missing_for(const Session& session) const {
-  const auto job = session.role == Role::worker ? jobs_.find(session.job) : jobs_.end();
-  return job == jobs_.end() ? missing_ : job->second.missing;
+std::string SchedulerCore::missing_for(const Session& session) const {
+  const bool is_worker = session.role == Role::worker && jobs_.contains(session.job);
+  return is_worker && !missing_.empty() ? missing(missing_at_, &session.job) : missing_;
 }
 
 // After start_timeout, tells waiting processes which are missing, and to end: else they may wait for ever.

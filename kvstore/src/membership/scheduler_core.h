@@ -73,7 +73,6 @@ class SchedulerCore {
     std::uint32_t workers = 0;
     std::map<std::uint32_t, Process> ranks{};
     std::set<std::uint32_t> ended{};  // ranks that have left, or were gone for too long
-    std::string missing{};            // like missing_, without a word of other jobs
   };
   // The process that a connection belongs to.
   struct Session {
@@ -113,7 +112,7 @@ class SchedulerCore {
   void check_end();
   std::string missing(Time now, const std::string* only_job = nullptr) const;
   void find_missing(Time now);
-  const std::string& missing_for(const Session& session) const;
+  std::string missing_for(const Session& session) const;  // without a word of other jobs
   std::string server_text(std::uint64_t incarnation) const;
   bool goes_in_order(std::uint64_t server) const;
   Status status(const Session& session) const;
@@ -136,6 +135,7 @@ class SchedulerCore {
   const Time ranks_known_;  // time until which workers with a rank from before a restart may come back
   std::optional<Time> waiting_since_;     // time since which processes wait for the first views
   std::string missing_;                   // text for waiting servers: those that have not registered
+  Time missing_at_{};                     // time of missing_
   std::map<std::string, Time> refusals_;  // time at which each refusal was logged
   bool had_workers_ = false, over_ = false;
   bool unrecovered_ = false;  // whether a loss was logged, but not yet that all shards have two copies again

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include <heddle/call_site.h>
-#include <heddle/half.h>
+#include <heddle/scalar.h>
 #include <heddle/shape.h>
 
 namespace heddle {
@@ -65,17 +65,12 @@ struct AxisKey {
 
 // The y of x[i] = y: an array, or a number.
 struct Assigned {
-  template <class T>
-  requires(std::is_arithmetic_v<T> || is_half_type<T>) Assigned(T value, Where at = Where::current())
-      : integer(std::is_integral_v<T> ? static_cast<std::int64_t>(value) : 0),
-        real(static_cast<double>(value)),
-        is_integer(std::is_integral_v<T> && (std::is_signed_v<T> || static_cast<std::int64_t>(value) >= 0)),
-        where(at) {}
+  template <ndarray_detail::Real T>
+  Assigned(T value, Where at = Where::current()) : number(value), where(at) {}
+  Assigned(const Scalar& value, Where at = Where::current()) : number(value), where(at) {}
   Assigned(const NDArray& source, Where at = Where::current()) : array(&source), where(at) {}
-  const NDArray* array = nullptr;  // valid as long as the source
-  std::int64_t integer = 0;
-  double real = 0;
-  bool is_integer = false;
+  const NDArray* array = nullptr;  // valid as long as the source; null: the number
+  Scalar number = 0;
   Where where;
 };
 

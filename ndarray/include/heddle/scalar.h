@@ -1,6 +1,7 @@
 // Numbers beside arrays.
 #pragma once
 
+#include <compare>
 #include <concepts>
 #include <cstdint>
 #include <ostream>
@@ -10,6 +11,11 @@
 #include <heddle/half.h>
 
 namespace heddle {
+
+namespace ndarray_detail {
+template <class T>
+concept Real = std::is_arithmetic_v<T> || is_half_type<T>;
+}
 
 // A number of any C++ type with all its digits. Beside an array it takes the array's dtype where its kind
 // allows (NumPy's weak scalars): f32 * 2.5 is f32, i32 * 2 is i32, but i32 * 2.5 is f64, bool + 1 is i64 and
@@ -29,6 +35,7 @@ class Scalar {
   bool is_boolean() const { return kind_ == Kind::boolean; }
   // True for a bool, false for an integer above the int64 range.
   bool is_integral() const { return kind_ <= Kind::integer; }
+  bool is_real() const { return kind_ == Kind::real; }
   bool is_huge() const { return kind_ == Kind::huge; }  // an integer above the int64 range
   // The value, rounded to a double.
   double real() const {
@@ -48,12 +55,43 @@ class Scalar {
     }
   }
   // As as(): float v = x[3].item().
-  template <class T>
-  requires(std::is_arithmetic_v<T> || is_half_type<T>) operator T() const { return as<T>(); }
+  template <ndarray_detail::Real T> operator T() const { return as<T>(); }
   std::string to_string() const;  // all digits; 1 for true
   friend std::ostream& operator<<(std::ostream& out, const Scalar& x) { return out << x.to_string(); }
 
+  // if (loss.item() < 0.1), total += loss.item(): a Scalar beside a number, or beside another Scalar, is a number. Integers
+  // compare exactly; sums, differences, products and quotients are computed as doubles.
+  friend std::partial_ordering operator<=>(const Scalar& a, const Scalar& b) { return a.compared_with(b); }
+  friend bool operator==(const Scalar& a, const Scalar& b) { return a.compared_with(b) == 0; }
+  template <ndarray_detail::Real T> friend std::partial_ordering operator<=>(const Scalar& a, T b) {
+    return a.compared_with(b);
+  }
+  template <ndarray_detail::Real T> friend bool operator==(const Scalar& a, T b) {
+    return a.compared_with(b) == 0;
+  }
+#define HEDDLE_SCALAR_OPERATOR(sign)                                                                       \
+  friend double operator sign(const Scalar& a, const Scalar& b) { return a.real() sign b.real(); }         \
+  template <ndarray_detail::Real T> friend double operator sign(const Scalar& a, T b) {                    \
+    return a.real() sign static_cast<double>(b);                                                           \
+  }                                                                                                        \
+  template <ndarray_detail::Real T> friend double operator sign(T a, const Scalar& b) {                    \
+    return static_cast<double>(a) sign b.real();                                                           \
+  }                                                                                                        \
+  template <ndarray_detail::Real T> friend T& operator sign##=(T& a, const Scalar& b) {                    \
+    return a = b.is_real() && std::is_integral_v<T> ? static_cast<T>(static_cast<double>(a) sign b.real()) \
+                                                    : static_cast<T>(a sign b.as<T>());                    \
+  }
+  HEDDLE_SCALAR_OPERATOR(+)
+  HEDDLE_SCALAR_OPERATOR(-)
+  HEDDLE_SCALAR_OPERATOR(*)
+  HEDDLE_SCALAR_OPERATOR(/)
+#undef HEDDLE_SCALAR_OPERATOR
+  // Say item<bool>() && ...: an operator would compute both sides.
+  template <class T> friend void operator&&(const Scalar&, const T&) = delete;
+  template <class T> friend void operator||(const Scalar&, const T&) = delete;
+
  private:
+  std::partial_ordering compared_with(const Scalar& other) const;
   union {
     std::int64_t integer_;
     double real_;

@@ -162,7 +162,7 @@ void NDArray::assign(const NDArray& source, Where where) const {
 
 void NDArray::operator=(const Assigned& source) const&& {
   if (source.array) return assign(*source.array, source.where);
-  source.is_integer ? fill(source.integer, source.where) : fill(source.real, source.where);
+  fill(source.number, source.where);
 }
 
 void NDArray::fill(Scalar value, Where where) const {

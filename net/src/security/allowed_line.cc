@@ -61,10 +61,16 @@ std::vector<std::string> jobs_in_field(const std::string& list, const std::strin
 // A limit that is taken for a comment would be none.
 void check_comment(const std::vector<std::string>& words, std::size_t begin) {
   for (std::size_t i = begin; i < words.size(); ++i) {
-    if (!words[i].starts_with(kJobsField) && !words[i].starts_with("jobs=")) continue;
-    throw CommError("'" + words[i] +
-                    "' stands in the comment and would limit nothing; jobs: comes once, before " +
-                    "the comment");
+    std::string word = words[i];
+    for (char& letter : word)
+      if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+    for (const char* field :
+         {"job:", "job=", "jobs:", "jobs=", "role:", "role=", "roles:", "roles=", "curve:"}) {
+      if (!word.starts_with(field)) continue;
+      throw CommError("'" + words[i] +
+                      "' stands in the comment and would limit nothing; curve:, roles: and jobs: come " +
+                      "once each, in small letters, before the comment");
+    }
   }
 }
 

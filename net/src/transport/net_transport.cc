@@ -333,8 +333,10 @@ void NetTransport::check_keys() {
     const std::string key = peer->connection->peer_key();
     if (!factory_.allows(key))
       failures_.emplace_back(number, "its key " + key + " is no longer in comm.allowed");
-    else if (!factory_.roles_of(key).includes(peer->roles))
+    else if (const KeyRoles roles = factory_.roles_of(key); !roles.includes(peer->roles))
       failures_.emplace_back(number, lost_role(key));
+    else
+      peer->roles = roles;  // what was granted now may be taken away later
   }
 }
 

@@ -177,8 +177,12 @@ void ZmqTransport::check_keys() {
   keys_ = curve_keys_in(*files);
   if (guard_) guard_->set_allowed(keys_->allowed);
   for (auto& [peer, state] : peers_) {
+    if (!state.greeted) continue;
     const bool allowed = keys_->allow(state.key);
-    if (!state.greeted || (allowed && roles_of(state.key).includes(state.roles))) continue;
+    if (const KeyRoles roles = roles_of(state.key); allowed && roles.includes(state.roles)) {
+      state.roles = roles;  // what was granted now may be taken away later
+      continue;
+    }
     state.revoked = true;
     fail(peer, allowed ? lost_role(state.key) : "its key " + state.key + " is no longer in comm.allowed");
   }

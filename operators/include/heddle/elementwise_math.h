@@ -118,10 +118,13 @@ template <std::same_as<NDArray> X, operators_detail::Number T> NDArray operator&
 template <std::same_as<NDArray> X, operators_detail::Number T> NDArray operator||(const X& a, const T& b) {
   return logical_or(a, b, Where());
 }
-template <operators_detail::Number T, std::same_as<NDArray> X> NDArray operator&&(const T& a, const X& b) {
+// A bool before an array is a condition of the program: if (n > 0 && x[n - 1] > 0) looks at x only if n > 0.
+template <operators_detail::Number T, std::same_as<NDArray> X>
+requires(!std::same_as<T, bool>) NDArray operator&&(const T& a, const X& b) {
   return logical_and(a, b, Where());
 }
-template <operators_detail::Number T, std::same_as<NDArray> X> NDArray operator||(const T& a, const X& b) {
+template <operators_detail::Number T, std::same_as<NDArray> X>
+requires(!std::same_as<T, bool>) NDArray operator||(const T& a, const X& b) {
   return logical_or(a, b, Where());
 }
 inline NDArray operator==(const Operand& a, const Operand& b) { return equal(a, b, a.where); }

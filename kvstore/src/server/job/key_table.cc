@@ -50,11 +50,19 @@ JobKey& KeyTable::of_init(const Request& init) {
 }
 
 JobKey& KeyTable::add(std::uint32_t number, StoredKey key) {
-  keys_.push_back(std::make_unique<JobKey>(number, std::move(key)));
-  JobKey& made = *keys_.back();
+  // What may lack memory comes first: a key is in all tables or in none.
+  auto owned = std::make_unique<JobKey>(number, std::move(key));
+  JobKey& made = *owned;
+  if (keys_.size() == keys_.capacity()) keys_.reserve(2 * keys_.size() + 8);
   listed_.reserve(keys_.capacity());
-  numbers_.emplace(made->name(), number);
-  if (is_ordered()) by_place_[made->place] = &made;
+  const auto named = numbers_.emplace(made->name(), number).first;
+  try {
+    if (is_ordered()) by_place_[made->place] = &made;
+  } catch (...) {
+    numbers_.erase(named);
+    throw;
+  }
+  keys_.push_back(std::move(owned));
   memory_.use_overhead(JobKey::overhead(made->name().size(), workers_));
   memory_.recount(made);
   list(made);

@@ -180,13 +180,13 @@ void KeyUpdates::set_state(std::uint32_t rank, const Request& request, std::size
   std::optional<KeyOptimizer> optimizer = optimizer_in(*whole, request, key, why);
   BufferChange(job_.memory, worker)->forget_state();
   if (!optimizer) return job_.replies.fail(rank, request, "key " + key->name() + ": " + why);
-  worker.state_set = request.number;
-  ++job_.counts.settings;
   {
     KeyChange change(job_.log.request(rank, request, {whole, *whole}), job_.keys, key);
     change->set_optimizer(std::move(*optimizer));
     change->reserve_for_waiting(job_.optimizer.rule, job_.optimizer.size(key->dtype()));
   }
+  worker.state_set = request.number;
+  ++job_.counts.settings;
   job_.replies.done(rank, request);
 }
 

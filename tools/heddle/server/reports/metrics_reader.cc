@@ -202,10 +202,14 @@ void take_request(Requests& requests, const Sample& sample) {
 
 // Turns counts of all that took at most a bound into counts of what lies between two bounds.
 void separate_buckets(LatencyHistogram& times) {
-  for (std::size_t bucket = times.counts.size(); --bucket > 0;) {
-    if (times.counts[bucket] < times.counts[bucket - 1]) bad("a histogram that falls");
-    times.counts[bucket] -= times.counts[bucket - 1];
+  for (std::size_t bucket = 1; bucket < times.counts.size(); ++bucket) {
+    const std::uint64_t before = times.counts[bucket - 1];
+    if (times.counts[bucket] == 0)
+      times.counts[bucket] = before;  // a server of another version lacks the bucket
+    if (times.counts[bucket] < before) bad("a histogram that falls");
   }
+  for (std::size_t bucket = times.counts.size(); --bucket > 0;)
+    times.counts[bucket] -= times.counts[bucket - 1];
 }
 
 void set_info(ServerSnapshot& all, const Labels& labels) {
