@@ -64,12 +64,11 @@ void check_comment(const std::vector<std::string>& words, std::size_t begin) {
     std::string word = words[i];
     for (char& letter : word)
       if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
-    for (const char* field :
-         {"job:", "job=", "jobs:", "jobs=", "role:", "role=", "roles:", "roles=", "curve:"}) {
+    for (const char* field : {"job:", "job=", "jobs:", "jobs="}) {
       if (!word.starts_with(field)) continue;
       throw CommError("'" + words[i] +
-                      "' stands in the comment and would limit nothing; curve:, roles: and jobs: come " +
-                      "once each, in small letters, before the comment");
+                      "' stands in the comment and would limit nothing; jobs: comes once, in small letters, "
+                      "before the comment");
     }
   }
 }

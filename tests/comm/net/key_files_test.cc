@@ -200,8 +200,7 @@ TEST_CASE("a limit to jobs that is wrong, or that would limit nothing, is named 
         holds(complaint_of(std::string("roles:worker ") + bad), place + "'" + bad + "'; want names of jobs"));
   }
   for (const char* const bad : {"a comment jobs:a", "roles:worker jobs:a jobs:b", "jobs=a", "me@host jobs=a",
-                                "job:a", "Jobs:a", "me@host JOB=a", "roles:worker roles:admin",
-                                "me@host roles:worker", "jobs:a curve:x", "roles:worker me@host jobs:a"})
+                                "job:a", "Jobs:a", "me@host JOB=a", "roles:worker me@host jobs:a"})
     CHECK(holds(complaint_of(bad), "' stands in the comment and would limit nothing"));
   for (const char* const bad : {"roles:server jobs:a", "jobs:a roles:admin,server"})
     CHECK(holds(complaint_of(bad),
