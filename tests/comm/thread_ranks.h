@@ -15,9 +15,9 @@
 namespace heddle::test {
 
 // The rendezvous of threads: any number of all_gathers, one after the other.
-class RendezvousAddress {
+class RendezvousTexts {
  public:
-  explicit RendezvousAddress(int size) : texts_(static_cast<std::size_t>(size)) {}
+  explicit RendezvousTexts(int size) : texts_(static_cast<std::size_t>(size)) {}
   int size() const { return static_cast<int>(texts_.size()); }
 
   std::vector<std::string> all_gather(int rank, const std::string& mine) {
@@ -43,24 +43,24 @@ class RendezvousAddress {
 
 class ThreadRendezvous : public comm_detail::Rendezvous {
  public:
-  ThreadRendezvous(RendezvousAddress& place, int rank) : place_(place), rank_(rank) {}
+  ThreadRendezvous(RendezvousTexts& texts, int rank) : texts_(texts), rank_(rank) {}
   int rank() const override { return rank_; }
-  int size() const override { return place_.size(); }
+  int size() const override { return texts_.size(); }
   std::uint32_t epoch() const override { return 7; }
   std::vector<std::string> all_gather(const std::string& mine) override {
-    return place_.all_gather(rank_, mine);
+    return texts_.all_gather(rank_, mine);
   }
 
  private:
-  RendezvousAddress& place_;
+  RendezvousTexts& texts_;
   const int rank_;
 };
 
 // Runs f(rendezvous) on a thread for each rank; returns each rank's exception, null if none.
 inline Outcomes run_ranks(int size, const std::function<void(comm_detail::Rendezvous&)>& f) {
-  RendezvousAddress place(size);
+  RendezvousTexts texts(size);
   return on_threads(size, [&](int rank) {
-    ThreadRendezvous rendezvous(place, rank);
+    ThreadRendezvous rendezvous(texts, rank);
     f(rendezvous);
   });
 }

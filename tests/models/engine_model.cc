@@ -149,7 +149,7 @@ struct Async : Program<Async, 2, 1> {
 };
 
 // As Async, with an op of another priority after it, which only a sleeping worker can run.
-struct PriorityQueue : Program<PriorityQueue, 2, 1> {
+struct AnotherPriority : Program<AnotherPriority, 2, 1> {
   Var var;
   Plain<bool> ran{false};
   std::optional<Completion> completion;
@@ -458,7 +458,7 @@ int main(int argc, char** argv) {
        random_program<WaitAll<2, 2>>("wait_all by two, twice"),
        random_program<WaitAllNested>("wait_all, nested"),
        random_program<Async>("asynchronous"),
-       random_program<PriorityQueue>("another priority"),
+       random_program<AnotherPriority>("another priority"),
        random_program<Bounded>("room for one op"),
        random_program<NestedWait<false>>("wait inside an op"),
        random_program<NestedWait<true>>("wait inside an op, workers that spin"),

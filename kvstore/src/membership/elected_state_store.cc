@@ -168,7 +168,7 @@ void ElectedStateStore::begin_term() {
   begun_ = true;
   {
     const Lock lock(mutex_);
-    term_ = ++settings_text_;
+    term_ = ++terms_;
     valid_until_ = leadership_->valid_until();
     state_ = std::move(state);
   }

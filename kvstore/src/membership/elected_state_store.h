@@ -66,9 +66,9 @@ class ElectedStateStore final : public StateStore {
   std::string problem_;  // trouble with the store that was logged last
   std::string leader_;   // leader that was logged last
 
-  mutable std::mutex mutex_;                    // guards what follows
-  std::uint64_t settings_text_ = 0, term_ = 0;  // number of terms so far; the current term, 0: none
-  Time valid_until_{};                          // time at which this term may end
+  mutable std::mutex mutex_;            // guards what follows
+  std::uint64_t terms_ = 0, term_ = 0;  // number of terms so far; the current term, 0: none
+  Time valid_until_{};                  // time at which this term may end
   std::optional<SchedulerState> state_;
   std::optional<std::string> wanted_;  // state of this term that is to be saved
   std::uint64_t wanted_number_ = 0, numbers_ = 0, saved_ = 0;

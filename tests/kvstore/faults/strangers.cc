@@ -110,9 +110,9 @@ std::string words(std::mt19937_64& random, bool local) {
 }
 
 // Opens connections, of which the newest kOpen stay open.
-class RefusedConnections {
+class UnauthenticatedPeers {
  public:
-  RefusedConnections(const std::string& address, const FaultSettings& settings, bool local)
+  UnauthenticatedPeers(const std::string& address, const FaultSettings& settings, bool local)
       : address_(kv_detail::parse_address(address)),
         settings_(settings),
         local_(local),
@@ -210,7 +210,7 @@ int run_beside_worker(const FaultSettings& settings, long long count, bool local
     }
   });
   Watch watch;
-  RefusedConnections strangers(server.address(), settings, local);
+  UnauthenticatedPeers strangers(server.address(), settings, local);
   auto next_feed = std::chrono::steady_clock::now();
   for (long long i = 0; i < count; ++i) {
     strangers.send_one(static_cast<std::uint32_t>(i));
