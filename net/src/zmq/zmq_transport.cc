@@ -34,7 +34,6 @@
 namespace heddle::net_detail {
 namespace {
 
-using net_detail::Socket;
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kHello = "heddle-kv 1";
@@ -177,12 +176,9 @@ void ZmqTransport::check_keys() {
   keys_ = curve_keys_in(*files);
   if (guard_) guard_->set_allowed(keys_->allowed);
   for (auto& [peer, state] : peers_) {
-    if (!state.greeted) continue;
-    const bool allowed = keys_->allow(state.key);
-    if (const KeyRoles roles = roles_of(state.key); allowed && roles.includes(state.roles)) {
-      state.roles = roles;  // what was granted now may be taken away later
-      continue;
-    }
+    const bool allowed = keys_->allow(state.key), keeps = roles_of(state.key).includes(state.roles);
+    if (state.greeted && allowed && keeps) state.roles = roles_of(state.key);  // may be taken away later
+    if (!state.greeted || (allowed && keeps)) continue;
     state.revoked = true;
     fail(peer, allowed ? lost_role(state.key) : "its key " + state.key + " is no longer in comm.allowed");
   }
