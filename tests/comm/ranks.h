@@ -32,7 +32,7 @@ void run_local(int size, const CommOptions& options, const std::function<void(Co
 // The back ends that every host can have, among them "local". Tests of what all back ends promise run on each.
 std::vector<std::string> all_backends();
 
-// As try_local and run_local, on a back end: its ranks rendezvous over a unix socket, as processes do. "local": try_local itself.
+// Like try_local and run_local, on a back end: its ranks rendezvous over a unix socket, as processes do. "local": try_local itself.
 Outcomes try_job(const std::string& backend, int size, CommOptions options,
                  const std::function<void(Communicator&)>& body);
 void run_job(const std::string& backend, int size, const CommOptions& options,

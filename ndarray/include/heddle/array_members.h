@@ -15,7 +15,7 @@ namespace heddle {
 class NDArray;
 
 // Members of NDArray and of x[mask], each of which is the function of the same name: see the header that is named.
-// They are defined in the library heddle::operators: a program that calls one has to link it.
+// The members are defined in the library heddle::operators: a program that calls one has to link it.
 template <class Array> class ArrayMembers {
  public:
   // reduce.h, statistics.h

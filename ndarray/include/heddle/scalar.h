@@ -54,7 +54,7 @@ class Scalar {
       return static_cast<T>(real());
     }
   }
-  // As as(): float v = x[3].item().
+  // Converts like as<T>(): float v = x[3].item().
   template <ndarray_detail::Real T> operator T() const { return as<T>(); }
   std::string to_string() const;  // all digits; 1 for true
   friend std::ostream& operator<<(std::ostream& out, const Scalar& x) { return out << x.to_string(); }

@@ -70,7 +70,7 @@ class Writer {
       std::memcpy(room(sizeof value), &value, sizeof value);
     }
   }
-  // Where the next `count` bytes belong, until more are written.
+  // Memory for the next `count` bytes of the message; valid until more is written.
   std::byte* room(std::size_t count) {
     if (count > bytes_.size() - used_) grow(count);
     return bytes_.data() + std::exchange(used_, used_ + count);

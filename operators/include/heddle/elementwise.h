@@ -9,7 +9,7 @@
 
 namespace heddle {
 
-// Of two operands, at least one of them an array. divide gives f64 for integers; add of bools
+// At least one of the two operands is an array. divide gives f64 for integers; add of bools
 // is "or", multiply is "and"; subtract refuses bools. power of integers wraps around; a negative integer
 // exponent throws at the call if it is a number, and is an op error if it is in an array.
 NDArray add(const Operand& a, const Operand& b, Where where = Where::current());

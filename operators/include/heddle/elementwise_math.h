@@ -38,7 +38,7 @@ NDArray lgamma(const NDArray& x, Where where = Where::current());  // log(|gamma
 // The derivative of lgamma; NaN at its poles, -inf at 0.
 NDArray digamma(const NDArray& x, Where where = Where::current());
 
-// Of x's dtype, down to sign; integers are unchanged. round takes halves to the even neighbour.
+// The functions down to sign() return x's dtype; integers are unchanged. round takes halves to the even neighbour.
 NDArray floor(const NDArray& x, Where where = Where::current());
 NDArray ceil(const NDArray& x, Where where = Where::current());
 NDArray round(const NDArray& x, Where where = Where::current());
@@ -56,7 +56,7 @@ NDArray signbit(const NDArray& x, Where where = Where::current());  // true for 
 NDArray nan_to_num(const NDArray& x, double nan = 0, std::optional<double> posinf = {},
                    std::optional<double> neginf = {}, Where where = Where::current());
 
-// Of two operands, at least one of them an array. floor_divide rounds down, and remainder has the
+// At least one of the two operands is an array. floor_divide rounds down, and remainder has the
 // divisor's sign, as in Python; fmod has the dividend's, as in C. Integers divided by 0 give 0. bool is
 // refused.
 NDArray floor_divide(const Operand& a, const Operand& b, Where where = Where::current());

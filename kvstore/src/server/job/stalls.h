@@ -21,7 +21,7 @@ class Stalls {
   void paused(Clock::duration time);
   std::string take_missing(Clock::time_point now);  // ranks that have never come; after 5 s, then each 15 s
   std::string take_stall(Clock::time_point now);    // which workers wait for which
-  // The same for a worker, if the latter was taken since the last progress and the worker waits itself.
+  // The stall that take_stall() found last, for a worker that waits itself; empty for others, and once there was progress.
   std::string text_for(std::uint32_t rank) const { return is_waiting(rank) ? text_ : ""; }
 
  private:
