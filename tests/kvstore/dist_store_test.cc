@@ -417,7 +417,7 @@ TEST_CASE("dist store: what was pushed does not keep the connections") {
   kv_detail::ClientOptions options;
   options.servers = {servers[0]->server.address()};
   auto client = std::make_shared<kv_detail::Client>(options);
-  const auto key = std::make_shared<StoreKey>();
+  const auto key = std::make_shared<ClientKey>();
   key->name = "0";
   key->shape = {3};
   key->dtype = DType::f32;

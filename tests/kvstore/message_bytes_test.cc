@@ -80,7 +80,11 @@ Request some_request(Kind kind) {
           .lr = 0.5,
           .scale = 2,
           .priority = -2,
-          .text = "ab"};
+          .text = "ab",
+          .whole = {20, 21},
+          .keys_digest = 22,
+          .settings = 23,
+          .collectives = 24};
 }
 
 Views some_views() {
@@ -119,6 +123,20 @@ TEST_CASE("bytes of messages: between workers and servers") {
                "04 00 01 01 03000000 0400000000000000 0500000000000000 0600000000000000 0e00000000000000 "
                "0000000000000000 000000000000e03f 0000000000000040 feffffff 02000000 6162",
                again_from_worker<8>);
+  check_fields(encode(some_request(Kind::init)),
+               "03 00 01 01 15000000 0400000000000000 1400000000000000 0600000000000000 0e00000000000000 "
+               "0000000000000000 000000000000e03f 0000000000000040 feffffff 02000000 6162",
+               again_from_worker<8>);
+  check_fields(encode(some_request(Kind::set_optimizer)),
+               "06 00 01 01 03000000 0400000000000000 1600000000000000 0600000000000000 0e00000000000000 "
+               "0000000000000000 000000000000e03f 0000000000000040 feffffff 02000000 6162",
+               again_from_worker<8>);
+  Request resume = some_request(Kind::resume);
+  resume.offset = 0;
+  check_fields(encode(resume),
+               "12 00 01 01 03000000 0400000000000000 1700000000000000 0000000000000000 1800000000000000 "
+               "0000000000000000 000000000000e03f 0000000000000040 feffffff 02000000 6162",
+               again_from_worker<0>);
   Request rows = some_request(Kind::pull);
   rows.row_bytes = 7;
   rows.bytes = 16;

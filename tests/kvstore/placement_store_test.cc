@@ -219,7 +219,7 @@ TEST_CASE("placements: a server that goes on with a saved state, or as a backup,
   Link a(host, hello_of(0, 2, "sync, placement greedy")), b(host, hello_of(1, 2, "sync, placement greedy"));
   const auto init = [](const char* key, int place, bool has_value) {
     return Request{
-        .kind = Kind::init, .has_value = has_value, .clock = 8, .bytes = 8, .priority = -place, .text = key};
+        .kind = Kind::init, .has_value = has_value, .bytes = 8, .priority = -place, .text = key, .whole = {8, 0}};
   };
   CHECK(a.ask(init("first", 0, true), Bytes(8)).first.text.empty());
   CHECK(a.ask(init("second", 1, true), Bytes(8)).first.text.empty());
@@ -239,7 +239,7 @@ TEST_CASE("placements: a server that goes on with a saved state, or as a backup,
 TEST_CASE("a server that goes on with a saved state, or as a backup, knows what the job's weights are") {
   using namespace kv_detail;
   const auto set_optimizer = [](std::uint64_t weights) {
-    return Request{.kind = Kind::set_optimizer, .clock = weights, .text = update_rule_text("sgd", {})};
+    return Request{.kind = Kind::set_optimizer, .text = update_rule_text("sgd", {}), .keys_digest = weights};
   };
   for (const std::uint64_t weights : {7, 8, 0}) {
     CAPTURE(weights);

@@ -48,7 +48,7 @@ struct Worker : Link {
   }
   // Sends what a client sends when it reconnects and `had` was its last answer.
   void resume(const Reply& had) {
-    send({.kind = Kind::resume, .clock = had.clock, .bytes = had.bytes});
+    send({.kind = Kind::resume, .settings = had.clock, .collectives = had.bytes});
     settle();
   }
   std::string push(std::uint64_t clock) {

@@ -13,10 +13,12 @@
 #include "bootstrap/ancestor.h"
 #include "bootstrap/host_list.h"
 #include "connection/interfaces.h"
+#include "transport/fnv1a.h"
 
 namespace heddle {
 namespace {
 
+using net_detail::fnv1a;
 using net_detail::PortRange;
 using Lookup = std::function<const char*(const char*)>;
 
@@ -92,12 +94,6 @@ void read_locals(const Reader& read, LaunchEnvironment& job, Names rank, Names s
   }
 }
 
-std::uint64_t hash_of(std::string_view text) {  // FNV-1a
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char letter : text) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
-  return hash;
-}
-
 std::string hexadecimal(std::uint64_t value) {
   std::array<char, 17> text{};
   std::to_chars(text.data(), text.data() + 16, value, 16);
@@ -109,7 +105,7 @@ std::string socket_of(const Reader& read, const std::string& job) {
   std::string folder = read.text("XDG_RUNTIME_DIR");
   constexpr std::size_t kLongestFolder = 60;  // a socket's path has room for 107 characters
   if (!folder.starts_with('/') || folder.size() > kLongestFolder) folder = "/tmp";
-  return "unix:" + folder + "/heddle-" + std::to_string(::getuid()) + "/" + hexadecimal(hash_of(job)) +
+  return "unix:" + folder + "/heddle-" + std::to_string(::getuid()) + "/" + hexadecimal(fnv1a(job)) +
          ".sock";
 }
 
@@ -164,7 +160,7 @@ bool choose_slurm_rendezvous(const Reader& read, LaunchEnvironment& job) {
     throw InvalidArgument(std::string(nodes->name) + ": got '" + nodes->value + "', which names no host");
   }
   const PortRange ports = ports_of(read);
-  job.rendezvous = tcp(host, ports.first + static_cast<long>(hash_of(slurm_job(read)) %
+  job.rendezvous = tcp(host, ports.first + static_cast<long>(fnv1a(slurm_job(read)) %
                                                              static_cast<std::uint64_t>(ports.count())));
   return true;
 }

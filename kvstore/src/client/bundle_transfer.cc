@@ -39,7 +39,7 @@ Request BundleTransfer::request_for(Kind kind, const Share& share) const {
   request.bytes = 0;
   request.entries.reserve(share.keys.size());
   for (const BundledKey* one : share.keys) {
-    const StoreKeyPart& part = one->key->parts[0];
+    const ClientKeyPart& part = one->key->parts[0];
     request.priority = std::max(request.priority, one->key->priority);
     request.bytes += part.bytes;
     request.entries.push_back({.key = part.number,

@@ -14,13 +14,13 @@
 #include <heddle/op_table.h>
 
 #include "client/client.h"
-#include "client/store_key.h"
+#include "client/client_key.h"
 
 namespace heddle {
 
 // A key of a bundle. It is pushed if `value` is defined, pulled if `out` is; both are contiguous, on a cpu.
 struct BundledKey {
-  std::shared_ptr<StoreKey> key;
+  std::shared_ptr<ClientKey> key;
   NDArray value{}, out{};
 };
 
@@ -28,7 +28,7 @@ class BundleTransfer {
  public:
   // Most bytes of a value that may be in a bundle, and of all values of a bundle together.
   static constexpr std::size_t kMostBytes = 64 << 10;
-  static bool may_have(const StoreKey& key) { return key.parts.size() == 1 && key.bytes() <= kMostBytes; }
+  static bool may_have(const ClientKey& key) { return key.parts.size() == 1 && key.bytes() <= kMostBytes; }
 
   // `push`: the fields that all pushes share; empty: the bundle only pulls.
   BundleTransfer(std::shared_ptr<kv_detail::Client> client, std::vector<BundledKey> keys,

@@ -467,7 +467,7 @@ void Client::greeted(Link& link, const Welcome& welcome) {
   link.last_heard = Clock::now();
   if (link.collectives != 0 && welcome.protocol >= kResumes)
     transport_->send(
-        link.peer, {encode(Request{.kind = Kind::resume, .clock = link.settings, .bytes = link.collectives}),
+        link.peer, {encode(Request{.kind = Kind::resume, .settings = link.settings, .collectives = link.collectives}),
                     {},
                     kFirst});
   link.calls.each([&](std::uint64_t number, const Call& call) { send(link, number, call); });

@@ -15,7 +15,7 @@ namespace heddle {
 using kv_detail::Request;
 
 // Sets no codec for small values, which travel with others in one message.
-void DistStore::set_codecs(StoreKey& entry) const {
+void DistStore::set_codecs(ClientKey& entry) const {
   const EngineScope scope(engine());
   const bool gains = entry.bytes() > BundleTransfer::kMostBytes && entry.dtype == DType::f32;
   if (gains && codecs_.push) {
@@ -27,7 +27,7 @@ void DistStore::set_codecs(StoreKey& entry) const {
     entry.pulled = NDArray(entry.shape);
   }
   std::size_t offset = 0;
-  for (StoreKeyPart& part : entry.parts) {
+  for (ClientKeyPart& part : entry.parts) {
     part.sent_offset = offset;
     part.sent_bytes = entry.codec ? entry.codec->encoded_bytes(part.bytes / sizeof(float)) : part.bytes;
     offset += part.sent_bytes;
@@ -35,18 +35,18 @@ void DistStore::set_codecs(StoreKey& entry) const {
 }
 
 // Returns the bytes to send for the value, and sets request.text to the codec. Parts are encoded one by one.
-NDArray DistStore::compressed(const Entries& entry, const NDArray& value, Request& request) const {
+NDArray DistStore::compressed(const KeyPtr& entry, const NDArray& value, Request& request) const {
   NDArray flat = value.contiguous();
   if (!entry->codec) return flat;
   const EngineScope scope(engine());
-  const StoreKeyPart& last = entry->parts.back();
+  const ClientKeyPart& last = entry->parts.back();
   const NDArray bytes({static_cast<std::int64_t>(last.sent_offset + last.sent_bytes)}, DType::u8);
   const NDArray scratch(flat.shape());
   request.text = entry->codec->name();
   array_push("kvstore_compress", {flat}, {entry->residual, scratch, bytes}, [entry, flat, scratch, bytes] {
     const float* const from = flat.data<const float>();
     auto* const into = bytes.data<std::byte>();
-    for (const StoreKeyPart& part : entry->parts) {  // only offsets and sizes are read here
+    for (const ClientKeyPart& part : entry->parts) {  // only offsets and sizes are read here
       const std::size_t at = part.offset / sizeof(float), count = part.bytes / sizeof(float);
       const std::span<float> left(entry->residual.data<float>() + at, count);
       encode_with_feedback(*entry->codec, {from + at, count}, left, left, {scratch.data<float>(), count},
@@ -65,9 +65,9 @@ struct DistStore::Pulled {
   };
   std::vector<Part> parts;
 
-  void apply(StoreKey& key) const {
+  void apply(ClientKey& key) const {
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      StoreKeyPart& part = key.parts[i];
+      ClientKeyPart& part = key.parts[i];
       const std::size_t count = part.bytes / sizeof(float);
       const bool whole = parts[i].number <= 1;
       if (parts[i].size != (whole ? part.bytes : key.pull_codec->encoded_bytes(count)))
@@ -87,9 +87,9 @@ struct DistStore::Pulled {
   }
 };
 
-// StoreKeyPart::pulled is 0 while a pull is under way. If it fails after a server has answered, this worker
+// ClientKeyPart::pulled is 0 while a pull is under way. If it fails after a server has answered, this worker
 // lacks a version that the server counts as sent, and asks for the whole value next time.
-void DistStore::pull_compressed(const Entries& entry, const NDArray& out) {
+void DistStore::pull_compressed(const KeyPtr& entry, const NDArray& out) {
   const EngineScope scope(engine());
   const auto pulled = std::make_shared<Pulled>();
   pulled->bytes = NDArray({static_cast<std::int64_t>(entry->bytes())}, DType::u8);
@@ -104,7 +104,7 @@ void DistStore::pull_compressed(const Entries& entry, const NDArray& out) {
         const auto answers = std::make_shared<Answers>(std::move(done), entry->parts.size());
         std::vector<kv_detail::ServerCall> calls;
         for (std::size_t i = 0; i < entry->parts.size(); ++i) {
-          StoreKeyPart& part = entry->parts[i];
+          ClientKeyPart& part = entry->parts[i];
           kv_detail::Call call{.request = {.kind = kv_detail::Kind::pull,
                                            .key = part.number,
                                            .clock = part.clock,

@@ -20,7 +20,7 @@ void DistStore::check_residuals_of(const std::map<std::string, NDArray>& residua
   for (const auto& [name, value] : residuals) {
     const auto found = entries_.find(Key(name));
     if (found == entries_.end()) refuse(name, "the key is unknown; init it first");
-    const StoreKey& entry = *found->second;
+    const ClientKey& entry = *found->second;
     if (!entry.codec) refuse(name, "its pushes are not compressed");
     if (!value.defined() || value.shape() != entry.shape || value.dtype() != DType::f32)
       refuse(name, "got " + describe(value) + ", want f32 " + entry.shape.to_string());

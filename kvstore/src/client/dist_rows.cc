@@ -41,7 +41,7 @@ kv_detail::Payload payload_of(Numbers rows, std::int64_t first, std::span<const 
 
 }  // namespace
 
-void DistStore::check_parts(const char* call, Key key, const StoreKey& entry) const {
+void DistStore::check_parts(const char* call, Key key, const ClientKey& entry) const {
   check_has_rows(call, key, entry.shape, entry.dtype);
   if (entry.bytes() == 0 || entry.has_whole_rows()) return;
   throw InvalidArgument(who_says(call, key) + std::to_string(entry.shape[0]) + " rows of " +
@@ -50,7 +50,7 @@ void DistStore::check_parts(const char* call, Key key, const StoreKey& entry) co
 }
 
 void DistStore::do_push_rows(Key key, const RowSparse& value, const UpdateOptions& options) {
-  const Entries& entry = entry_of("push", key);
+  const KeyPtr& entry = entry_of("push", key);
   check_rows_like("push", key, value, entry->shape, entry->dtype);
   check_parts("push", key, *entry);
   check_engine("push", key, value.values(), engine());
@@ -85,13 +85,13 @@ void DistStore::do_push_rows(Key key, const RowSparse& value, const UpdateOption
 }
 
 // Sends a push for each part, also one without rows, since every server counts the pushes of the key.
-void DistStore::send_rows(kv_detail::Client& client, const Entries& entry, Numbers rows,
+void DistStore::send_rows(kv_detail::Client& client, const KeyPtr& entry, Numbers rows,
                           const NDArray& values, const Request& request, Completion& completion) {
   if (!entry->is_known()) return completion.fail(not_initialised(entry->name));
   const auto row_bytes = static_cast<std::int64_t>(entry->row_bytes);
   const auto answers = std::make_shared<Answers>(std::move(completion), entry->parts.size());
   std::vector<ServerCall> calls;
-  for (StoreKeyPart& part : entry->parts) {
+  for (ClientKeyPart& part : entry->parts) {
     const auto first = static_cast<std::int64_t>(part.offset) / row_bytes;
     const Numbers mine = rows_between(rows, first, static_cast<std::int64_t>(part.bytes) / row_bytes);
     const std::byte* const from = values.data<const std::byte>() +
@@ -111,7 +111,7 @@ void DistStore::send_rows(kv_detail::Client& client, const Entries& entry, Numbe
 }
 
 RowSparse DistStore::do_pull_rows(Key key, const NDArray& rows, const NDArray* out) {
-  const Entries& entry = entry_of("pull_rows", key);
+  const KeyPtr& entry = entry_of("pull_rows", key);
   check_parts("pull_rows", key, *entry);
   check_pull_rows(key, rows, out, entry->shape, entry->dtype, engine());
   const EngineScope scope(engine());
@@ -141,7 +141,7 @@ RowSparse DistStore::do_pull_rows(Key key, const NDArray& rows, const NDArray* o
 }
 
 // `numbers` may be in any order and repeated.
-void DistStore::fetch_rows(kv_detail::Client& client, const Entries& entry, std::vector<std::int64_t> numbers,
+void DistStore::fetch_rows(kv_detail::Client& client, const KeyPtr& entry, std::vector<std::int64_t> numbers,
                            const RowSparse& found, Completion& completion) {
   if (!entry->is_known()) return completion.fail(not_initialised(entry->name));
   std::sort(numbers.begin(), numbers.end());
@@ -153,7 +153,7 @@ void DistStore::fetch_rows(kv_detail::Client& client, const Entries& entry, std:
   const auto row_bytes = static_cast<std::int64_t>(entry->row_bytes);
   std::byte* into = owner->data<std::byte>();
   std::vector<ServerCall> calls;
-  for (const StoreKeyPart& part : entry->parts) {
+  for (const ClientKeyPart& part : entry->parts) {
     const auto first = static_cast<std::int64_t>(part.offset) / row_bytes;
     const Numbers mine = rows_between(numbers, first, static_cast<std::int64_t>(part.bytes) / row_bytes);
     if (mine.empty()) continue;

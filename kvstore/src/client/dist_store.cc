@@ -104,28 +104,28 @@ void DistStore::call_all(const Request& request) const {
   if (error) std::rethrow_exception(error);
 }
 
-const DistStore::Entries& DistStore::entry_of(const char* call, Key key) const {
+const DistStore::KeyPtr& DistStore::entry_of(const char* call, Key key) const {
   const auto found = entries_.find(key);
   if (found == entries_.end())
     throw InvalidArgument(who_says(call, key) + "the key is unknown; init it first");
   return found->second;
 }
 
-const DistStore::Entries& DistStore::checked(const char* call, Key key,
+const DistStore::KeyPtr& DistStore::checked(const char* call, Key key,
                                              std::span<const NDArray> arrays) const {
-  const Entries& entry = entry_of(call, key);
+  const KeyPtr& entry = entry_of(call, key);
   check_arrays(call, key, arrays, entry->shape, entry->dtype, engine());
   return entry;
 }
 
-const DistStore::Entries& DistStore::checked_pull(Key key, std::span<const NDArray> out) const {
-  const Entries& entry = entry_of("pull", key);
+const DistStore::KeyPtr& DistStore::checked_pull(Key key, std::span<const NDArray> out) const {
+  const KeyPtr& entry = entry_of("pull", key);
   check_targets("pull", key, out, entry->shape, entry->dtype, engine());
   return entry;
 }
 
-std::vector<StoreKeyPart> DistStore::place(const StoreKey& entry) {
-  std::vector<StoreKeyPart> parts;
+std::vector<ClientKeyPart> DistStore::place(const ClientKey& entry) {
+  std::vector<ClientKeyPart> parts;
   for (const kv_detail::KeyPart& part : key_placer_.place({entry.name, entry.bytes(), entry.row_bytes}))
     parts.push_back(
         {.server = static_cast<std::size_t>(part.server), .offset = part.offset, .bytes = part.bytes});
@@ -138,7 +138,7 @@ void DistStore::do_init(Key key, const NDArray& value) {
   if (is_capturing())
     throw Error(who_says("init", key) + "a key is initialised once, outside of the capture of a graph");
   check_engine("init", key, value, engine());
-  auto entry = std::make_shared<StoreKey>();
+  auto entry = std::make_shared<ClientKey>();
   entry->name = key.text();
   entry->shape = value.shape();
   entry->dtype = value.dtype();
@@ -155,7 +155,7 @@ void DistStore::do_init(Key key, const NDArray& value) {
 }
 
 // Pushes an op that sends the parts of a value. On ranks other than 0 an init or overwrite has no value.
-void DistStore::push_value(const char* name, const Entries& entry, const NDArray& value, Request request) {
+void DistStore::push_value(const char* name, const KeyPtr& entry, const NDArray& value, Request request) {
   const bool is_push = request.kind == Kind::push && !request.overwrite;
   const NDArray flat = is_push ? compressed(entry, value, request) : value.contiguous();
   request.priority = entry->priority;
@@ -175,12 +175,12 @@ void DistStore::push_value(const char* name, const Entries& entry, const NDArray
   engine().push_async(std::move(op), access, CallSite::current());
 }
 
-void DistStore::check_update(Key key, const StoreKey& entry, const UpdateOptions& options) const {
+void DistStore::check_update(Key key, const ClientKey& entry, const UpdateOptions& options) const {
   if (optimizer_) optimizer_->check(key, NDArray(entry.shape, entry.dtype), options);
   if (adds_) check_add(key, entry.dtype, options);
 }
 
-Request DistStore::push_request(Key key, const StoreKey& entry, const UpdateOptions& options) const {
+Request DistStore::push_request(Key key, const ClientKey& entry, const UpdateOptions& options) const {
   check_update(key, entry, options);
   return {.kind = Kind::push,
           .dtype = entry.dtype,
@@ -190,13 +190,13 @@ Request DistStore::push_request(Key key, const StoreKey& entry, const UpdateOpti
 }
 
 void DistStore::do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) {
-  const Entries& entry = checked("push", key, values);
+  const KeyPtr& entry = checked("push", key, values);
   const Request request = push_request(key, *entry, options);
   push_value("kvstore_push", entry, push_sum(values, cpu()), request);
 }
 
 void DistStore::do_assign(Key key, const NDArray& value) {
-  const Entries& entry = checked("assign", key, {&value, 1});
+  const KeyPtr& entry = checked("assign", key, {&value, 1});
   Request request{.kind = Kind::push,
                   .overwrite = true,
                   .has_value = rank() == 0,
@@ -205,7 +205,7 @@ void DistStore::do_assign(Key key, const NDArray& value) {
 }
 
 void DistStore::do_pull(Key key, std::span<const NDArray> out) {
-  const Entries& entry = checked_pull(key, out);
+  const KeyPtr& entry = checked_pull(key, out);
   for (const NDArray& target : out) pull_value(entry, target);
 }
 
@@ -214,7 +214,7 @@ NDArray DistStore::receiver_for(const NDArray& out) {
   return direct ? out.detach() : NDArray(out.shape(), out.dtype());
 }
 
-void DistStore::pull_value(const Entries& entry, const NDArray& out) {
+void DistStore::pull_value(const KeyPtr& entry, const NDArray& out) {
   if (entry->pull_codec) return pull_compressed(entry, out);
   const NDArray memory = receiver_for(out);
   Access access = array_access("kvstore_pull", {}, {&memory, 1});
@@ -229,7 +229,7 @@ void DistStore::pull_value(const Entries& entry, const NDArray& out) {
 
 // One op, unless the pull would write the array that is pushed, since it must not change before the server
 // has it.
-void DistStore::push_and_pull(const Entries& entry, const NDArray& value, const NDArray& out,
+void DistStore::push_and_pull(const KeyPtr& entry, const NDArray& value, const NDArray& out,
                               Request request) {
   const NDArray memory = receiver_for(out);
   if (entry->pull_codec || (!entry->codec && value.storage() == memory.storage())) {
@@ -252,7 +252,7 @@ void DistStore::push_and_pull(const Entries& entry, const NDArray& value, const 
 void DistStore::do_push_pull(Key key, std::span<const NDArray> values, std::span<const NDArray> out,
                              const UpdateOptions& options) {
   checked_pull(key, out);
-  const Entries& entry = checked("push", key, values);
+  const KeyPtr& entry = checked("push", key, values);
   const Request request = push_request(key, *entry, options);
   push_and_pull(entry, push_sum(values, cpu()), out[0], request);
   for (const NDArray& other : out.subspan(1)) pull_value(entry, other);
@@ -263,7 +263,7 @@ void DistStore::do_set_optimizer(const std::string& name, const OptimizerParams&
   const std::string text = kv_detail::update_rule_text(name, params);
   wait_for_ops();
   const std::uint64_t digest = weights.empty() ? 0 : digest_of(weights);
-  call_all({.kind = Kind::set_optimizer, .clock = digest, .text = text});
+  call_all({.kind = Kind::set_optimizer, .text = text, .keys_digest = digest});
   const kv_detail::UpdateRule rule = kv_detail::parse_update_rule(text);
   optimizer_ = rule.kind == kv_detail::UpdateRule::Kind::optimizer ? create_optimizer(name, params) : nullptr;
   adds_ = rule.kind == kv_detail::UpdateRule::Kind::add;
@@ -298,11 +298,11 @@ void DistStore::do_clear_errors() {
 
 // Joins the state of all parts: the parts of each array in sequence, and scalar counts, which are equal on
 // all servers, from the first part. Counts of rows are split as the rows are.
-std::map<std::string, NDArray> DistStore::state_of(const StoreKey& entry) const {
+std::map<std::string, NDArray> DistStore::state_of(const ClientKey& entry) const {
   std::map<std::string, NDArray> all;
   std::map<std::string, std::size_t> filled;
   if (!entry.is_known()) std::rethrow_exception(not_initialised(entry.name));
-  for (const StoreKeyPart& part : entry.parts) {
+  for (const ClientKeyPart& part : entry.parts) {
     std::vector<std::byte> bytes;
     Call call{.request = {.kind = Kind::get_state, .key = part.number, .clock = part.clock}};
     call.collect = &bytes;
@@ -383,7 +383,7 @@ void DistStore::send_state(const std::map<std::string, NDArray>& state) const {
   for (const auto& [key, entry] : entries_) {
     if (!entry->is_known()) std::rethrow_exception(not_initialised(entry->name));
     const std::string prefix = entry->name + ".";
-    for (const StoreKeyPart& part : entry->parts) {
+    for (const ClientKeyPart& part : entry->parts) {
       kv_detail::StateArrays arrays;
       for (auto found = state.lower_bound(prefix); found != state.end() && found->first.starts_with(prefix);
            ++found) {

@@ -15,7 +15,7 @@
 #include "client/bundle_transfer.h"
 #include "client/client.h"
 #include "client/placement.h"
-#include "client/store_key.h"
+#include "client/client_key.h"
 #include "client/transfer.h"
 
 namespace heddle {
@@ -39,7 +39,7 @@ class DistStore final : public KVStore {
   std::map<std::string, NDArray> do_residuals() const override;
 
  private:
-  using Entries = std::shared_ptr<StoreKey>;
+  using KeyPtr = std::shared_ptr<ClientKey>;
   void do_init(Key key, const NDArray& value) override;
   void do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) override;
   void do_pull(Key key, std::span<const NDArray> out) override;
@@ -57,33 +57,33 @@ class DistStore final : public KVStore {
   void do_clear_errors() override;
   void do_barrier() override;
 
-  const Entries& entry_of(const char* call, Key key) const;
-  const Entries& checked(const char* call, Key key, std::span<const NDArray> arrays) const;
-  const Entries& checked_pull(Key key, std::span<const NDArray> out) const;
-  std::vector<StoreKeyPart> place(const StoreKey& entry);
-  void push_value(const char* name, const Entries& entry, const NDArray& value, kv_detail::Request request);
-  kv_detail::Request push_request(Key key, const StoreKey& entry, const UpdateOptions& options) const;
-  void pull_value(const Entries& entry, const NDArray& out);
-  void push_and_pull(const Entries& entry, const NDArray& value, const NDArray& out,
+  const KeyPtr& entry_of(const char* call, Key key) const;
+  const KeyPtr& checked(const char* call, Key key, std::span<const NDArray> arrays) const;
+  const KeyPtr& checked_pull(Key key, std::span<const NDArray> out) const;
+  std::vector<ClientKeyPart> place(const ClientKey& entry);
+  void push_value(const char* name, const KeyPtr& entry, const NDArray& value, kv_detail::Request request);
+  kv_detail::Request push_request(Key key, const ClientKey& entry, const UpdateOptions& options) const;
+  void pull_value(const KeyPtr& entry, const NDArray& out);
+  void push_and_pull(const KeyPtr& entry, const NDArray& value, const NDArray& out,
                      kv_detail::Request request);
   // In dist_compression.cc:
-  void set_codecs(StoreKey& entry) const;
+  void set_codecs(ClientKey& entry) const;
   struct Pulled;
-  void pull_compressed(const Entries& entry, const NDArray& out);
-  NDArray compressed(const Entries& entry, const NDArray& value, kv_detail::Request& request) const;
+  void pull_compressed(const KeyPtr& entry, const NDArray& out);
+  NDArray compressed(const KeyPtr& entry, const NDArray& value, kv_detail::Request& request) const;
   // In store_lists.cc:
   class Bundle;
-  std::vector<Entries> checked_list(std::span<const Key> keys, std::span<const NDArray> values,
+  std::vector<KeyPtr> checked_list(std::span<const Key> keys, std::span<const NDArray> values,
                                     std::span<const NDArray> out, const UpdateOptions& options) const;
   void send_bundle(std::vector<BundledKey> keys, const kv_detail::Request* push,
                    const std::vector<NDArray>& outs);
   // Memory that a pulled value is received in: the array itself, or an array that is then assigned to it.
   static NDArray receiver_for(const NDArray& out);
   // In dist_rows.cc:
-  void check_parts(const char* call, Key key, const StoreKey& entry) const;
-  static void send_rows(kv_detail::Client& client, const Entries& entry, std::span<const std::int64_t> rows,
+  void check_parts(const char* call, Key key, const ClientKey& entry) const;
+  static void send_rows(kv_detail::Client& client, const KeyPtr& entry, std::span<const std::int64_t> rows,
                         const NDArray& values, const kv_detail::Request& request, Completion& completion);
-  static void fetch_rows(kv_detail::Client& client, const Entries& entry, std::vector<std::int64_t> numbers,
+  static void fetch_rows(kv_detail::Client& client, const KeyPtr& entry, std::vector<std::int64_t> numbers,
                          const RowSparse& found, Completion& completion);
   void check_residuals_of(const std::map<std::string, NDArray>& residuals) const;
   void check_together(const std::function<void()>& mine) const;
@@ -92,7 +92,7 @@ class DistStore final : public KVStore {
   void wait_for_ops() const;
   void check_state(const std::map<std::string, NDArray>& state) const;
   void send_state(const std::map<std::string, NDArray>& state) const;
-  std::map<std::string, NDArray> state_of(const StoreKey& entry) const;
+  std::map<std::string, NDArray> state_of(const ClientKey& entry) const;
 
   const std::string type_;
   const Codecs codecs_;
@@ -103,9 +103,9 @@ class DistStore final : public KVStore {
   // The var that all ops read. An op that mutates it runs after all earlier ones and before all later ones.
   const Var order_;
   const int exceptions_;  // std::uncaught_exceptions() when the store was made
-  std::map<Key, Entries> entries_;
+  std::map<Key, KeyPtr> entries_;
   std::uint64_t bundles_ = 0;  // bundles sent so far
-  void check_update(Key key, const StoreKey& entry, const UpdateOptions& options) const;
+  void check_update(Key key, const ClientKey& entry, const UpdateOptions& options) const;
   std::unique_ptr<Optimizer> optimizer_;  // only checks the options of pushes; keeps no state
   bool adds_ = false;                     // whether the servers' update rule is "add"
 };

@@ -7,14 +7,10 @@
 
 #include <heddle/error.h>
 
+#include "transport/fnv1a.h"
+
 namespace heddle::kv_detail {
 namespace {
-
-std::uint64_t fnv1a(std::string_view text) {
-  std::uint64_t hash = 14695981039346656037u;
-  for (const char one : text) hash = (hash ^ static_cast<unsigned char>(one)) * 1099511628211u;
-  return hash;
-}
 
 // The finalizer of SplitMix64: each bit of the result depends on all bits of the number.
 std::uint64_t mix(std::uint64_t number) {
@@ -68,7 +64,7 @@ void append_split(std::vector<KeyPart>& parts, const KeySize& one, int servers) 
 }  // namespace
 
 int hash_server(std::string_view key, int servers) {
-  const std::uint64_t name = fnv1a(key);
+  const std::uint64_t name = net_detail::fnv1a(key);
   int best = 0;
   std::uint64_t most = 0;
   for (int server = 0; server < servers; ++server) {

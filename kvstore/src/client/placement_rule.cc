@@ -9,16 +9,12 @@
 
 #include "client/placement.h"
 #include "files/path.h"
+#include "transport/fnv1a.h"
 
 namespace heddle::kv_detail {
 namespace {
 
 const std::string kExplicit = "explicit:";
-
-std::uint64_t fnv1a(const std::string& text, std::uint64_t hash) {
-  for (const char one : text) hash = (hash ^ static_cast<unsigned char>(one)) * 1099511628211u;
-  return hash;
-}
 
 // Adds an entry "KEY=SERVER". A key may have a '=' itself.
 void add(PlacementRule& rule, const std::string& entry, const std::string& where) {
@@ -73,8 +69,8 @@ std::string PlacementRule::text() const {
   if (kind == Placement::greedy) return "greedy";
   if (kind == Placement::round_robin) return "round_robin";
   if (kind == Placement::hash) return "hash";
-  std::uint64_t hash = 14695981039346656037u;
-  for (const auto& [key, server] : servers) hash = fnv1a(key + "=" + std::to_string(server) + "\n", hash);
+  std::uint64_t hash = net_detail::kFnvBegin;
+  for (const auto& [key, server] : servers) hash = net_detail::fnv1a(key + "=" + std::to_string(server) + "\n", hash);
   char digits[17];
   std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
   return "explicit " + std::string(digits);

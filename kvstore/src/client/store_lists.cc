@@ -88,11 +88,11 @@ void DistStore::send_bundle(std::vector<BundledKey> keys, const Request* push,
 }
 
 // Checks the whole list, before anything is sent.
-std::vector<DistStore::Entries> DistStore::checked_list(std::span<const Key> keys,
+std::vector<DistStore::KeyPtr> DistStore::checked_list(std::span<const Key> keys,
                                                         std::span<const NDArray> values,
                                                         std::span<const NDArray> out,
                                                         const UpdateOptions& options) const {
-  std::vector<Entries> entries;
+  std::vector<KeyPtr> entries;
   entries.reserve(keys.size());
   std::optional<DType> good;  // dtype of the last push that the optimizer has accepted
   for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -108,13 +108,13 @@ std::vector<DistStore::Entries> DistStore::checked_list(std::span<const Key> key
 
 void DistStore::do_list(std::span<const Key> keys, std::span<const NDArray> values,
                         std::span<const NDArray> out, const UpdateOptions& options) {
-  const std::vector<Entries> entries = checked_list(keys, values, out, options);
+  const std::vector<KeyPtr> entries = checked_list(keys, values, out, options);
   if (entries.empty()) return;
   const bool pushes = !values.empty();
   const Request push = pushes ? push_request(keys[0], *entries[0], options) : Request{};
   Bundle bundle(*this, pushes ? &push : nullptr, keys.size());
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    const Entries& entry = entries[i];
+    const KeyPtr& entry = entries[i];
     if (BundleTransfer::may_have(*entry)) {
       const NDArray target = out.empty() ? NDArray() : out[i];
       bundle.add({.key = entry,

@@ -36,7 +36,7 @@ void Transfer::start(const std::shared_ptr<Transfer>& self, Completion done) {
     return done.fail(not_initialised(key_->name));
   std::vector<ServerCall> calls;
   calls.reserve(2 * key_->parts.size());
-  for (StoreKeyPart& part : key_->parts) {
+  for (ClientKeyPart& part : key_->parts) {
     if (request_) calls.push_back({part.server, push_call(self, part)});
     if (out_.defined()) calls.push_back({part.server, pull_call(self, part)});
   }
@@ -46,17 +46,17 @@ void Transfer::start(const std::shared_ptr<Transfer>& self, Completion done) {
   client->submit(calls);
 }
 
-Call Transfer::push_call(const std::shared_ptr<Transfer>& self, StoreKeyPart& part) {
+Call Transfer::push_call(const std::shared_ptr<Transfer>& self, ClientKeyPart& part) {
   Call call{.request = *request_};
   call.request.key = part.number;
   const bool compressed = request_->kind == Kind::push && !request_->text.empty();
   const std::size_t offset = compressed ? part.sent_offset : part.offset;
   call.request.bytes = compressed ? part.sent_bytes : part.bytes;
   if (request_->kind == Kind::push) call.request.clock = part.clock + 1;
-  if (request_->kind == Kind::init) {
-    call.request.key = static_cast<std::uint32_t>(key_->row_bytes > 0 ? key_->bytes() / key_->row_bytes : 0);
-    call.request.clock = key_->bytes();
-  }
+  if (request_->kind == Kind::init)
+    call.request.whole = {
+        key_->bytes(),
+        static_cast<std::uint32_t>(key_->row_bytes > 0 ? key_->bytes() / key_->row_bytes : 0)};
   if (value_.defined())
     call.payload = {self, std::span(value_.data<const std::byte>() + offset, call.request.bytes)};
   call.done = [self, &part](const Reply& reply, std::exception_ptr error) {
@@ -68,7 +68,7 @@ Call Transfer::push_call(const std::shared_ptr<Transfer>& self, StoreKeyPart& pa
   return call;
 }
 
-Call Transfer::pull_call(const std::shared_ptr<Transfer>& self, const StoreKeyPart& part) {
+Call Transfer::pull_call(const std::shared_ptr<Transfer>& self, const ClientKeyPart& part) {
   Call call{.request = {.kind = Kind::pull, .key = part.number, .clock = part.clock + (request_ ? 1 : 0)}};
   call.request.priority = key_->priority;
   call.into = {out_.data<std::byte>() + part.offset, part.bytes};

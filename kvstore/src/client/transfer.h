@@ -12,7 +12,7 @@
 #include <heddle/op_table.h>
 
 #include "client/client.h"
-#include "client/store_key.h"
+#include "client/client_key.h"
 
 namespace heddle {
 
@@ -20,7 +20,7 @@ namespace heddle {
 // sent right behind the push of its key, since a server handles the requests of a connection in order.
 class Transfer {
  public:
-  Transfer(std::shared_ptr<kv_detail::Client> client, std::shared_ptr<StoreKey> key)
+  Transfer(std::shared_ptr<kv_detail::Client> client, std::shared_ptr<ClientKey> key)
       : client_(std::move(client)), key_(std::move(key)) {}
 
   // Sets an init or a push; an undefined value: the request is sent without one. Arrays of push() and pull()
@@ -28,18 +28,18 @@ class Transfer {
   void push(const kv_detail::Request& request, NDArray value);
   void pull(NDArray to);
   std::shared_ptr<Transfer> again() const;  // a copy that is not started
-  const StoreKey& key() const { return *key_; }
+  const ClientKey& key() const { return *key_; }
 
   // Completes the op when all servers have answered, or fails it at once if the key is not initialised.
   void start(const std::shared_ptr<Transfer>& self, Completion done);
 
  private:
-  kv_detail::Call push_call(const std::shared_ptr<Transfer>& self, StoreKeyPart& part);
-  kv_detail::Call pull_call(const std::shared_ptr<Transfer>& self, const StoreKeyPart& part);
+  kv_detail::Call push_call(const std::shared_ptr<Transfer>& self, ClientKeyPart& part);
+  kv_detail::Call pull_call(const std::shared_ptr<Transfer>& self, const ClientKeyPart& part);
   void answered(std::exception_ptr error);
 
   std::shared_ptr<kv_detail::Client> client_;  // null once all servers have answered: see answered()
-  const std::shared_ptr<StoreKey> key_;
+  const std::shared_ptr<ClientKey> key_;
   std::optional<kv_detail::Request> request_;  // init or push; empty: only a pull
   NDArray value_, out_;
   std::optional<Completion> done_;

@@ -10,6 +10,8 @@
 
 #include <heddle/call_tag.h>
 
+#include "transport/fnv1a.h"
+
 namespace heddle {
 namespace {
 
@@ -104,8 +106,7 @@ std::string shortened(const std::string& text) {
 }  // namespace
 
 std::uint64_t digest_of(const std::string& text) {
-  std::uint64_t hash = 14695981039346656037u;
-  for (const char one : text) hash = (hash ^ static_cast<unsigned char>(one)) * 1099511628211u;
+  const std::uint64_t hash = net_detail::fnv1a(text);
   return hash == 0 ? 1 : hash;
 }
 

@@ -53,19 +53,21 @@ constexpr std::uint64_t kPingNumber = ~0ull;
 
 inline bool is_bundle(Kind kind) { return kind == Kind::push_many || kind == Kind::pull_many; }
 
+// Size of a whole value, of which a server may have only a part.
+struct WholeValue {
+  std::uint64_t bytes = 0;  // 0: not known
+  std::uint32_t rows = 0;   // first dimension; 0: the value has none
+};
+
 // A request of a worker. A field's comment names the kinds that use it; for the other kinds it is 0.
 struct Request {
   Kind kind = Kind::push;
   bool overwrite = false;    // push: the value replaces the stored one, whatever the rule
   bool has_value = false;    // init, overwriting push: true on rank 0, which sends the value
-  DType dtype = DType::f32;  // used by init and push
-  // The server's number of the key. init: the rows (first dimension) of the whole value; 0: it has none.
-  std::uint32_t key = 0;
+  DType dtype = DType::f32;  // init, push
+  std::uint32_t key = 0;     // the server's number of the key; init: none is sent
   std::uint64_t number = 0;
-  // push: its number among the worker's pushes of the key, from 1. pull: the worker's pushes of the key so
-  // far. init: the bytes of the value on all servers. set_optimizer: a digest of all keys with shapes and
-  // dtypes, the same on all workers; 0: not known. resume: the largest Reply::clock that a ping, a set_state,
-  // a barrier or a set_optimizer was answered with; `bytes` is their largest Reply::bytes.
+  // push: its number among the worker's pushes of the key, from 1. pull: the worker's pushes of the key so far.
   std::uint64_t clock = 0;
   std::uint64_t offset = 0;  // offset of the payload in the value
   // Size of the value on this server; size of the payload if row_bytes is set or the push is compressed. A
@@ -80,23 +82,30 @@ struct Request {
   // up. push, pull: the codec; empty: not compressed.
   std::string text{};
   std::vector<BundleEntry> entries{};  // push_many, pull_many; Request::bytes is the sum of their bytes
+  WholeValue whole{};                  // init: the value on all servers
+  // set_optimizer: a digest of all keys with shapes and dtypes, the same on all workers; 0: not known.
+  std::uint64_t keys_digest = 0;
+  // resume: the largest counts that the worker had with an answer of this server, see Reply::clock and Reply::bytes.
+  std::uint64_t settings = 0, collectives = 0;
   // When it has arrived. The server sets it, for statistics; it is not part of the message.
   std::chrono::steady_clock::time_point arrived{};
 
-  // The kind is before them.
+  // The kind is before them. A message has the same slots for all kinds: an init has Request::whole in those of
+  // key and clock, a set_optimizer its digest in that of clock, and a resume its counts in those of clock and
+  // bytes.
   static void fields(auto& archive, auto& self) {
-    archive(self.overwrite, self.has_value, self.dtype, self.key, self.number, self.clock, self.offset,
-            self.bytes, self.row_bytes, self.lr, self.scale, self.priority);
+    const bool inits = self.kind == Kind::init, resumes = self.kind == Kind::resume;
+    auto& clock = inits ? self.whole.bytes
+                  : resumes ? self.settings
+                  : self.kind == Kind::set_optimizer ? self.keys_digest
+                                                     : self.clock;
+    archive(self.overwrite, self.has_value, self.dtype, inits ? self.whole.rows : self.key, self.number, clock,
+            self.offset, resumes ? self.collectives : self.bytes, self.row_bytes, self.lr, self.scale,
+            self.priority);
     archive.text(self.text, kMaxText);
     if (is_bundle(self.kind)) archive.list(self.entries, kMostBundled, "", " keys in one message");
   }
   void check() const;
-};
-
-// Size of a whole value, of which a server may have only a part.
-struct WholeValue {
-  std::uint64_t bytes = 0;  // 0: not known
-  std::uint32_t rows = 0;   // first dimension; 0: the value has none
 };
 
 }  // namespace heddle::kv_detail

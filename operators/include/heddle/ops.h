@@ -1,6 +1,7 @@
 // Every operator on arrays, and the tape that differentiates them.
 #pragma once
 
+#include <heddle/activations.h>
 #include <heddle/autograd.h>
 #include <heddle/conv.h>
 #include <heddle/creation.h>

@@ -118,9 +118,9 @@ class Program {
     one.overwrite = (flags & 2) != 0;
     one.dtype = (flags & 4) != 0 ? DType::i64 : DType::f32;
     one.lr = (flags & 8) != 0 ? 0.5 : 0.25;
-    one.key = source_.below(3);
+    one.key = one.whole.rows = source_.below(3);
     one.number = ++last_number_ - ((flags & 16) != 0 ? source_.below(5) : 0);
-    one.clock = source_.below(6);
+    one.clock = one.whole.bytes = one.keys_digest = source_.below(6);
     one.bytes = kSizes[source_.below(std::size(kSizes))];
     one.offset = (flags & 32) != 0 ? source_.below(16) : 0;
     one.text = kTexts[source_.below(std::size(kTexts))];

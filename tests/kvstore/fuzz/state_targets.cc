@@ -84,10 +84,9 @@ std::unique_ptr<ServerCore> some_core(const std::string& consistency) {
     send(1,
          {.kind = Kind::init,
           .has_value = true,
-          .key = 2,
-          .clock = 16,
           .priority = key[0] == 'r' ? -1 : 0,
-          .text = key},
+          .text = key,
+          .whole = {16, 2}},
          value);
   Bytes row;
   append_value(row, std::int64_t{1}), append_value(row, 0.5), row.resize(16);
@@ -353,7 +352,7 @@ std::vector<Bytes> replica_seeds() {
     record(
         {.kind = Record::Kind::key,
          .job = "job",
-         .request = {.kind = Kind::init, .key = 2, .clock = 16, .bytes = 16, .priority = -2, .text = "new"}});
+         .request = {.kind = Kind::init, .bytes = 16, .priority = -2, .text = "new", .whole = {16, 2}}});
     record({.kind = Record::Kind::fail_key, .job = "job", .number = 1, .text = "why"});
     record({.kind = Record::Kind::drop, .job = "job", .rank = 1});
     record({.kind = Record::Kind::end_job, .job = "job"});

@@ -68,7 +68,7 @@ std::vector<Bytes> from_worker_seeds() {
                                                  .offset = 8,
                                                  .bytes = 16,
                                                  .text = "weight"})));
-  all.push_back(with_payload(0, encode(Request{.kind = Kind::resume, .clock = 4, .bytes = 9})));
+  all.push_back(with_payload(0, encode(Request{.kind = Kind::resume, .settings = 4, .collectives = 9})));
   return all;
 }
 

@@ -160,8 +160,8 @@ TEST_CASE("server core: a state that is set twice, since its answer was lost, co
 
 TEST_CASE("server core: workers whose weights are others are named; who does not say goes on") {
   const auto ask = [](Two& two, std::uint64_t first, std::uint64_t second) {
-    const std::uint64_t a = two.a.send({.kind = Kind::set_optimizer, .clock = first, .text = "add"}),
-                        b = two.b.send({.kind = Kind::set_optimizer, .clock = second, .text = "add"});
+    const std::uint64_t a = two.a.send({.kind = Kind::set_optimizer, .text = "add", .keys_digest = first}),
+                        b = two.b.send({.kind = Kind::set_optimizer, .text = "add", .keys_digest = second});
     two.settle();
     const Reply one = two.a.take(a).first, other = two.b.take(b).first;
     CHECK(one.text == other.text);

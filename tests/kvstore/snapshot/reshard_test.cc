@@ -170,11 +170,10 @@ class Servers {
       for (std::uint32_t rank = 0; rank < kWorkers; ++rank) {
         Request request{.kind = Kind::init,
                         .has_value = rank == 0,
-                        .key = value.rows,
-                        .clock = 4 * value.elements.size(),
                         .bytes = part.bytes,
                         .priority = -initialised_,
-                        .text = value.key};
+                        .text = value.key,
+                        .whole = {4 * value.elements.size(), value.rows}};
         const auto begin = value.elements.begin() + static_cast<std::ptrdiff_t>(part.offset / 4);
         const Floats mine(begin, begin + static_cast<std::ptrdiff_t>(part.bytes / 4));
         const Reply reply = link(static_cast<std::uint32_t>(part.server), rank)

@@ -235,7 +235,7 @@ std::string Admission::problem_with(std::uint32_t rank, const Request& request, 
            ", the key " + std::to_string(key.bytes()) + " of " + name_of(key.dtype());
   }
   if (request.kind == Kind::init && is_other_whole(request, key)) {
-    return worker() + " has " + std::to_string(request.clock) + " bytes on all servers, the key " +
+    return worker() + " has " + std::to_string(request.whole.bytes) + " bytes on all servers, the key " +
            std::to_string(key.whole.bytes);
   }
   if (request.kind == Kind::push && !key.has_value()) return who() + "it has no value yet";

@@ -17,7 +17,7 @@ namespace heddle::kv_detail {
 
 // True if an init's part is of a value of another size.
 inline bool is_other_whole(const Request& init, const StoredKey& key) {
-  return init.clock != 0 && key.whole.bytes != 0 && init.clock != key.whole.bytes;
+  return init.whole.bytes != 0 && key.whole.bytes != 0 && init.whole.bytes != key.whole.bytes;
 }
 
 class Admission {

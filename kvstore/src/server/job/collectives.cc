@@ -26,10 +26,10 @@ std::string disagreement(const Workers::Calls& calls, std::uint64_t& weights) {
     if (request.kind != wanted.kind || request.text != wanted.text)
       return "the workers differ: worker " + std::to_string(first) + " has called " + text_of(wanted) +
              ", worker " + std::to_string(rank) + " " + text_of(request);
-    if (differ(weights, request.clock))
+    if (differ(weights, request.keys_digest))
       return "the weights of worker " + std::to_string(known) + " differ from those of worker " +
              std::to_string(rank) + kOtherWeights;
-    if (weights == 0) known = rank, weights = request.clock;
+    if (weights == 0) known = rank, weights = request.keys_digest;
   }
   return {};
 }
@@ -62,7 +62,7 @@ void Collectives::join_optimizer(std::uint32_t rank, const Request& request) {
   std::string failure;
   if (mine != request.text)
     failure = "the job has the optimizer " + mine + ", this worker " + request.text;
-  else if (differ(job_.optimizer.weights, request.clock))
+  else if (differ(job_.optimizer.weights, request.keys_digest))
     failure = "the job's weights differ from those of this worker" + kOtherWeights;
   end(rank, request, failure);
 }
@@ -111,9 +111,9 @@ void Collectives::resume(std::uint32_t rank, const Request& request) {
   if (!job_.restored) return;
   const Recorded recorded = job_.log.request(rank, request);
   JobWorker& worker = job_.workers[rank];
-  worker.lost_settings = request.clock > job_.counts.settings ? request.clock : 0;
-  worker.passed = request.bytes;
-  job_.counts.collectives = std::max(job_.counts.collectives, request.bytes);
+  worker.lost_settings = request.settings > job_.counts.settings ? request.settings : 0;
+  worker.passed = request.collectives;
+  job_.counts.collectives = std::max(job_.counts.collectives, request.collectives);
   for (auto one = job_.workers.calls().begin(); one != job_.workers.calls().end();) {
     const auto call = one++;
     if (pass(call->first, call->second)) job_.workers.drop_call(call->first);

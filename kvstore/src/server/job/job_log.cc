@@ -28,11 +28,10 @@ Recorded JobLog::key(const Request& init) {
   return add({.kind = Record::Kind::key,
               .request = {.kind = Kind::init,
                           .dtype = init.dtype,
-                          .key = init.key,
-                          .clock = init.clock,
                           .bytes = init.bytes,
                           .priority = init.priority,
-                          .text = init.text}});
+                          .text = init.text,
+                          .whole = init.whole}});
 }
 
 Recorded JobLog::request(std::uint32_t rank, const Request& request, const Payload& whole) {

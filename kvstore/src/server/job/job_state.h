@@ -26,7 +26,7 @@ struct JobHost {
 // How pushes change values. All workers have chosen it by their last set_optimizer.
 struct JobOptimizer {
   UpdateRule rule{};
-  std::uint64_t weights = 0;  // Request::clock of that set_optimizer
+  std::uint64_t weights = 0;  // Request::keys_digest of that set_optimizer
   StateSizes sizes{};
   const StateSize& size(DType dtype) { return sizes.of(rule, dtype); }
 };

@@ -40,8 +40,8 @@ JobKey& KeyTable::of_init(const Request& init) {
   StoredKey made({.name = init.text,
                   .dtype = init.dtype,
                   .bytes = init.bytes,
-                  .whole_bytes = init.clock,
-                  .whole_rows = init.key,
+                  .whole_bytes = init.whole.bytes,
+                  .whole_rows = init.whole.rows,
                   .place = is_ordered() ? init_index_of(init) : StateKey::kNoIndex},
                  {.clocks = nothing, .missed = nothing});
   JobKey& key = add(index | std::uint32_t{generation_} << 24, std::move(made));

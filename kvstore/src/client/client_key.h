@@ -13,7 +13,7 @@
 namespace heddle {
 
 // The part of a key's value that one server keeps.
-struct StoreKeyPart {
+struct ClientKeyPart {
   static constexpr std::uint32_t kNone = ~0u;
   std::size_t server = 0;
   std::size_t offset = 0, bytes = 0;
@@ -22,18 +22,18 @@ struct StoreKeyPart {
   // The key's number on that server. Ops that mutate the key's var change this and `clock`.
   std::uint32_t number = kNone;
   std::uint64_t clock = 0;  // pushes that the server has acknowledged
-  // Compressed pulls: the version of this part that StoreKey::pulled has. Changed by ops on that array.
+  // Compressed pulls: the version of this part that ClientKey::pulled has. Changed by ops on that array.
   std::uint32_t pulled = 0;
 };
 
-struct StoreKey {
+struct ClientKey {
   std::string name;
   Shape shape;
   DType dtype;
   std::size_t row_bytes = 0;  // bytes of a row; 0: the value has no rows
   std::int32_t priority;
   Var var;
-  std::vector<StoreKeyPart> parts;
+  std::vector<ClientKeyPart> parts;
   std::shared_ptr<const Codec> codec{};       // codec of pushes; null: not compressed
   NDArray residual{};                         // f32, like the value: what compressed pushes have left out
   std::shared_ptr<const Codec> pull_codec{};  // codec of pulls; null: not compressed
@@ -41,10 +41,10 @@ struct StoreKey {
   std::uint64_t bundle = 0;                   // number of the last bundle with this key
   bool is_known() const {                     // whether all servers of the key have answered its init
     return std::all_of(parts.begin(), parts.end(),
-                       [](const StoreKeyPart& part) { return part.number != StoreKeyPart::kNone; });
+                       [](const ClientKeyPart& part) { return part.number != ClientKeyPart::kNone; });
   }
   bool has_whole_rows() const {  // whether no part begins or ends within a row
-    return row_bytes > 0 && std::all_of(parts.begin(), parts.end(), [this](const StoreKeyPart& part) {
+    return row_bytes > 0 && std::all_of(parts.begin(), parts.end(), [this](const ClientKeyPart& part) {
              return part.offset % row_bytes == 0 && part.bytes % row_bytes == 0;
            });
   }
