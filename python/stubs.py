@@ -136,8 +136,10 @@ def parameters(arguments):
     """The arguments of an operator or a layer, as Python declares them."""
     parts = []
     for argument, kind, choices, default in arguments:
+        none = kind.endswith(" or None")
+        kind = kind.removesuffix(" or None")
         type_ = f"Literal[{', '.join(map(repr, choices))}]" if choices else TYPES[kind]
-        if default == "None":
+        if default == "None" or none:
             type_ += " | None"
         parts.append(f"{argument}: {type_}" + (f" = {default}" if default is not None else ""))
     return parts

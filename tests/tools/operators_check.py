@@ -115,7 +115,10 @@ def heddle(*arguments):
 def public_headers():
     for module in MODULES:
         for header in sorted(pathlib.Path(ROOT, module, "include").rglob("*.h")):
-            yield header.read_text(encoding="utf-8")
+            text = header.read_text(encoding="utf-8")
+            # A row of a table from which macros make declarations.
+            yield text + "".join(f"namespace heddle {{ NDArray {name}(const NDArray& x, Where where = Where::current()); }}\n"
+                                 for name in re.findall(r"^  X\((\w+), ", text, re.MULTILINE))
 
 
 class Operators(unittest.TestCase):
@@ -147,6 +150,22 @@ class Operators(unittest.TestCase):
         listed = heddle("operators")
         for op in json.loads(heddle("operators", "--json")):
             self.assertIn(f"\n  {op['signature']}\n      {op['documentation']}\n", listed)
+
+    def test_the_page_of_layers_is_what_the_program_writes(self):
+        with open(os.path.join(ROOT, "docs", "layers.md"), encoding="utf-8") as page:
+            self.assertEqual(page.read(), heddle("layers", "--markdown"), "run: heddle layers --markdown >docs/layers.md")
+
+    def test_layers_are_listed_with_their_shapes(self):
+        by_name = {layer["name"]: layer for layer in json.loads(heddle("layers", "--json"))}
+        dense = by_name["Dense"]
+        self.assertEqual((dense["input"], dense["output"]), ("(batch..., in_features)", "(batch..., out_features)"))
+        self.assertEqual([(array["name"], array["shape"], array["condition"]) for array in dense["arrays"]],
+                         [("weight", "(out_features, in_features)", ""), ("bias", "(out_features)", "bias")])
+        size, *_ = dense["arguments"]
+        self.assertTrue(size["required"] and size["takes_none"])
+        listed = heddle("layers")
+        for layer in by_name.values():
+            self.assertIn(f"  {layer['signature']}\n      {layer['documentation']}\n", listed)
 
     def test_json_says_what_bindings_need(self):
         by_name = {op["name"]: op for op in json.loads(heddle("operators", "--json"))}

@@ -1,24 +1,18 @@
 // heddle operators: lists all operators, for people and for programs that make bindings.
 #include <algorithm>
-#include <cctype>
-#include <cstdint>
 #include <iostream>
 #include <iterator>
 #include <memory>
 #include <string>
-#include <variant>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include <heddle/operator_registry.h>
 
 #include "command.h"
+#include "function_text.h"
 
 namespace heddle::tool {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   bool markdown = false, json = false;
@@ -38,19 +32,6 @@ std::string text_of(const std::vector<DType>& dtypes) {
   std::string text;
   for (DType dtype : dtypes) text += (text.empty() ? "" : ", ") + std::string(name_of(dtype));
   return text;
-}
-
-std::string text_of_kind(const ArgumentInfo& argument) {
-  std::string text = name_of(argument.kind);
-  if (argument.kind == ArgumentKind::integers) {
-    text =
-        argument.length == 0 ? "int or list of ints" : "int or " + std::to_string(argument.length) + " ints";
-  }
-  if (!argument.choices.empty()) {
-    text.clear();
-    for (const std::string& word : argument.choices) text += (text.empty() ? "'" : " or '") + word + "'";
-  }
-  return argument.takes_none() ? text + " or None" : text;
 }
 
 constexpr const char* kHead = R"(# Operators
@@ -112,65 +93,17 @@ void write_markdown(const OperatorInfo& op) {
   if (!op.numpy.empty()) std::cout << "\nIn NumPy: `" << op.numpy << "`.\n";
 }
 
-// The anchor that GitHub makes from a heading.
-std::string anchor_of(const std::string& heading) {
-  std::string anchor;
-  for (char letter : heading) {
-    if (letter == ' ') anchor += '-';
-    if (std::isalnum(static_cast<unsigned char>(letter)) || letter == '-') {
-      anchor += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-    }
-  }
-  return anchor;
-}
-
-void write_contents() {
-  std::string family, line = "Contents:";
-  for (const OperatorInfo& op : operators()) {
-    if (op.family == family) continue;
-    if (!family.empty()) line += " ·";
-    if (line.size() > 120) {
-      std::cout << line << "\n";
-      line.clear();
-    }
-    line += (line.empty() ? "[" : " [") + op.family + "](#" + anchor_of(op.family) + ")";
-    family = op.family;
-  }
-  std::cout << line << "\n";
-}
-
 void write_markdown() {
   std::cout << kHead << "\n";
-  write_contents();
+  Contents contents;
+  for (const OperatorInfo& op : operators()) contents.add(op.family);
+  contents.end();
   std::string family;
   for (const OperatorInfo& op : operators()) {
     if (op.family != family) std::cout << "\n## " << op.family << "\n";
     family = op.family;
     write_markdown(op);
   }
-}
-
-Json json_of(const OperatorValue& value) {
-  if (const auto* flag = std::get_if<bool>(&value)) return *flag;
-  if (const auto* whole = std::get_if<std::int64_t>(&value)) return *whole;
-  if (const auto* real = std::get_if<double>(&value)) return *real;
-  if (const auto* text = std::get_if<std::string>(&value)) return *text;
-  if (const auto* list = std::get_if<Dims>(&value))
-    return std::vector<std::int64_t>(list->begin(), list->end());
-  if (value.is_none()) return nullptr;
-  return value.to_string();  // a dtype or a device
-}
-
-Json json_of(const ArgumentInfo& argument) {
-  Json json = {{"name", argument.name}, {"kind", name_of(argument.kind)}, {"required", argument.required()}};
-  if (argument.default_value) json["default"] = json_of(*argument.default_value);
-  json["takes_none"] = argument.takes_none();
-  json["length"] = argument.length;
-  json["choices"] = argument.choices;
-  json["dtypes"] = Json::array();
-  for (DType dtype : argument.dtypes) json["dtypes"].push_back(name_of(dtype));
-  json["differentiable"] = argument.differentiable;
-  return json;
 }
 
 Json json_of(const OperatorInfo& op) {
@@ -184,7 +117,7 @@ Json json_of(const OperatorInfo& op) {
                {"differentiable", op.differentiable},
                {"in_place", op.in_place},
                {"numpy", op.numpy}};
-  for (const ArgumentInfo& argument : op.arguments) json["arguments"].push_back(json_of(argument));
+  for (const ArgumentInfo& argument : op.arguments) json["arguments"].push_back(tool::json_of(argument));
   for (ArgumentKind kind : op.results) json["results"].push_back(name_of(kind));
   return json;
 }

@@ -1,5 +1,5 @@
-// Every layer of the library by its name, for other languages: what it takes, and a call that makes one. C++ programs use the
-// classes themselves.
+// Every layer of the library by its name, for other languages: what it takes, what it has, and a call that makes one. C++ programs
+// use the classes themselves.
 //
 //   std::shared_ptr<Module> pool = make_layer("MaxPool2d", {2});  // MaxPool2d(2)
 #pragma once
@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,7 +16,24 @@
 
 namespace heddle {
 
+// A parameter or buffer of a layer.
+struct LayerArray {
+  std::string name;
+  std::string shape;        // in words, of arguments: "(out_channels, in_channels / groups, kernel...)"
+  std::string start;        // its initial value, in words
+  std::string condition{};  // the argument that has to be true; empty: every such layer has the array
+  bool trained = true;      // false: a buffer
+};
+
+namespace nn_detail {
+struct LayerRules;
+}
+
 struct LayerInfo : FunctionInfo {
+  // Shapes in words: "(batch, in_channels, height, width)". Empty: the layer takes arrays of any shape, and keeps it.
+  std::string input, output;
+  std::vector<LayerArray> arrays{};  // in the order in which they are made and registered
+  std::shared_ptr<const nn_detail::LayerRules> rules{};
   std::function<std::shared_ptr<Module>(const OperatorValues& complete)> make;  // called by make_layer
 };
 

@@ -26,53 +26,70 @@ const LayerRegistry& registry() {
 
 }  // namespace
 
-const OperatorValue& LayerArguments::value(const char* name) const {
-  for (std::size_t i = 0; i < values_.size(); ++i)
-    if (layer_.arguments[i].name == name) return values_[i];
-  throw Error(layer_.name + ": registered without the argument '" + name + "'");
+ArraySpec weight_array(const char* name, const char* shape) {
+  return {{.name = name, .shape = shape, .start = "uniform, as `init` says"}, Start::weight};
+}
+ArraySpec normal_array(const char* name, const char* shape) {
+  return {{.name = name, .shape = shape, .start = "normal around 0, with `stddev`"}, Start::normal};
+}
+ArraySpec zeros_array(const char* name, const char* shape, const char* condition) {
+  return {{.name = name, .shape = shape, .start = "0", .condition = condition}, Start::zeros};
+}
+ArraySpec ones_array(const char* name, const char* shape, const char* condition) {
+  return {{.name = name, .shape = shape, .start = "1", .condition = condition}, Start::ones};
+}
+ArraySpec buffer_of(ArraySpec array) {
+  array.described.trained = false;
+  return array;
 }
 
-double LayerArguments::real(const char* name) const {
-  const OperatorValue& given = value(name);
-  if (const auto* whole = std::get_if<std::int64_t>(&given)) return static_cast<double>(*whole);
-  if (const auto* huge = std::get_if<std::uint64_t>(&given)) return static_cast<double>(*huge);
-  return std::get<double>(given);
-}
-
-Device LayerArguments::device(const char* name) const {
-  const auto* device = std::get_if<Device>(&value(name));
-  return device ? *device : Device();
-}
-
-Generator& LayerArguments::generator(const char* name) const {
-  auto* const* generator = std::get_if<Generator*>(&value(name));
-  return generator ? **generator : default_generator();
-}
-
-Init LayerArguments::init(const char* name) const {
-  return std::get<std::string>(value(name)) == "he" ? Init::he : Init::xavier;
-}
-
-void LayerTable::add(const char* name, const char* documentation, std::vector<ArgumentInfo> arguments,
-                     Make make) {
-  if (!*family_) throw Error(std::string(name) + ": its file does not begin with table.family()");
+void LayerTable::insert(LayerSpec spec, Make make) {
+  if (!*family_) throw Error(std::string(spec.name) + ": its file does not begin with table.family()");
   LayerInfo info;
-  info.name = name;
+  info.name = spec.name;
   info.family = family_;
-  info.documentation = documentation;
-  info.arguments = std::move(arguments);
-  info.make = [make, described = static_cast<const FunctionInfo&>(info)](const OperatorValues& values) {
-    return make(LayerArguments(described, values));
+  info.documentation = spec.documentation;
+  info.arguments = std::move(spec.arguments);
+  info.input = spec.input;
+  info.output = spec.output;
+  LayerRules rules;
+  rules.has_input = !info.input.empty();
+  if (rules.has_input) rules.input = ShapeRule(info.input);
+  for (ArraySpec& array : spec.arrays) {
+    rules.arrays.push_back({ShapeRule(array.described.shape), array.start});
+    info.arrays.push_back(std::move(array.described));
+  }
+  info.rules = std::make_shared<const LayerRules>(std::move(rules));
+  info.make = [make, name = info.name](const OperatorValues& values) {
+    return make({.info = find_layer(name), .values = values, .where = CallSite::current()});
   };
   all_.push_back(std::move(info));
 }
 
-ArgumentInfo size_argument(const char* name) { return {.name = name, .kind = ArgumentKind::integer}; }
-ArgumentInfo size_argument(const char* name, std::int64_t otherwise) {
-  return {.name = name, .kind = ArgumentKind::integer, .default_value = otherwise};
+ArgumentInfo size_argument(const char* name) {
+  return {.name = name, .kind = ArgumentKind::integer, .least = 1};
+}
+ArgumentInfo inferred_size(const char* name) {
+  return {.name = name, .kind = ArgumentKind::integer, .least = 1, .inferred = true};
+}
+ArgumentInfo integer_argument(const char* name, std::int64_t otherwise, std::int64_t least) {
+  return {.name = name, .kind = ArgumentKind::integer, .default_value = otherwise, .least = least};
+}
+ArgumentInfo window_argument(const char* name, int length) {
+  return {.name = name, .kind = ArgumentKind::integers, .length = length, .least = 1};
+}
+ArgumentInfo window_argument(const char* name, int length, std::int64_t otherwise, std::int64_t least) {
+  return {.name = name,
+          .kind = ArgumentKind::integers,
+          .default_value = otherwise,
+          .length = length,
+          .least = least};
 }
 ArgumentInfo switch_argument(const char* name, bool otherwise) {
   return {.name = name, .kind = ArgumentKind::boolean, .default_value = otherwise};
+}
+ArgumentInfo real_argument(const char* name, double otherwise) {
+  return {.name = name, .kind = ArgumentKind::real, .default_value = otherwise};
 }
 ArgumentInfo init_argument() {
   return {.name = "init",
@@ -87,22 +104,24 @@ ArgumentInfo generator_argument() {
   return {.name = "generator", .kind = ArgumentKind::generator, .default_value = OperatorValue()};
 }
 
-void check_positive(const char* layer, const char* argument, std::int64_t value) {
-  if (value >= 1) return;
-  throw InvalidArgument(std::string(layer) + ": " + argument + " is " + std::to_string(value) +
-                        "; want 1 or more");
+OperatorValue init_value(Init init) { return std::string(init == Init::he ? "he" : "xavier"); }
+
+OperatorValue window_value(const Dims& window) {
+  return window.size() == 1 ? OperatorValue(window[0]) : OperatorValue(window);
 }
 
-void check_defined(const Module& layer, const NDArray& x) {
-  if (!x.defined()) ndarray_detail::refuse_undefined(layer.to_string().c_str());
+LayerCall call_of(const char* layer, const OperatorValues& values, Where where) {
+  const CallSite site(where);  // of the errors of complete_arguments()
+  const LayerInfo& info = *find_layer(layer);
+  return {.info = &info, .values = complete_arguments(info, values), .where = where};
 }
 
-void refuse_input(const Module& layer, const NDArray& x, const std::string& wanted) {
-  throw InvalidArgument(layer.to_string() + ": the input is " + name_of(x.dtype()) + " " +
-                        x.shape().to_string() + ", wanted is " + wanted);
+double real_value(const OperatorValues& values, std::size_t i) {
+  const OperatorValue& given = values.at(i);
+  if (const auto* whole = std::get_if<std::int64_t>(&given)) return static_cast<double>(*whole);
+  if (const auto* huge = std::get_if<std::uint64_t>(&given)) return static_cast<double>(*huge);
+  return std::get<double>(given);
 }
-
-NDArray zero_bias(std::int64_t size, Device device) { return zeros({size}, DType::f32, device); }
 
 }  // namespace nn_detail
 

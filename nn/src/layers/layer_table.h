@@ -1,9 +1,13 @@
 // How layers are registered, and what their constructors share.
 //
-//   HEDDLE_LAYERS(pooling) {  // in namespace heddle, in the file of the layers
-//     table.family("Pooling");
-//     table.add("MaxPool2d", "The largest of each window.", {{"kernel", ArgumentKind::integer}},
-//               [](const LayerArguments& a) { return layer(MaxPool2d(a.integer("kernel"))); });
+//   HEDDLE_LAYERS(dense) {  // in namespace heddle, in the file of the layers
+//     table.family("Layers with weights");
+//     table.add<Dense>({.name = "Dense",
+//                       .documentation = "x @ weight.T + bias.",
+//                       .arguments = {inferred_size("in_features"), size_argument("out_features"), init_argument()},
+//                       .arrays = {weight_array("weight", "(out_features, in_features)")},
+//                       .input = "(batch, in_features)",
+//                       .output = "(batch, out_features)"});
 //   }
 #pragma once
 
@@ -14,59 +18,93 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/layer.h>
 #include <heddle/layer_init.h>
 #include <heddle/layer_registry.h>
 #include <heddle/random.h>
 
+#include "layers/shape_rule.h"
+
 namespace heddle::nn_detail {
 
-// The complete arguments of one call, by their names.
-class LayerArguments {
- public:
-  LayerArguments(const FunctionInfo& layer, const OperatorValues& values) : layer_(layer), values_(values) {}
-  std::int64_t integer(const char* name) const { return std::get<std::int64_t>(value(name)); }
-  bool boolean(const char* name) const { return std::get<bool>(value(name)); }
-  double real(const char* name) const;
-  Device device(const char* name) const;         // cpu(0) for None
-  Generator& generator(const char* name) const;  // for None the thread's default generator
-  Init init(const char* name) const;
+enum class Start : std::uint8_t {
+  weight,  // as the argument "init" says
+  normal,  // normal around 0 with the argument "stddev" as its standard deviation
+  zeros,
+  ones
+};
 
- private:
-  const OperatorValue& value(const char* name) const;
-  const FunctionInfo& layer_;
-  const OperatorValues& values_;
+struct ArraySpec {
+  LayerArray described;
+  Start start;
+};
+ArraySpec weight_array(const char* name, const char* shape);
+ArraySpec normal_array(const char* name, const char* shape);
+ArraySpec zeros_array(const char* name, const char* shape, const char* condition = "");
+ArraySpec ones_array(const char* name, const char* shape, const char* condition = "");
+ArraySpec buffer_of(ArraySpec array);  // the same as a buffer
+
+// A layer's rules in the form in which calls use them.
+struct LayerRules {
+  struct Array {
+    ShapeRule shape;
+    Start start;
+  };
+  bool has_input = false;
+  ShapeRule input;
+  std::vector<Array> arrays;  // as LayerInfo::arrays
+};
+
+struct LayerSpec {
+  const char* name;
+  const char* documentation;
+  std::vector<ArgumentInfo> arguments{};
+  std::vector<ArraySpec> arrays{};
+  const char* input = "";  // LayerInfo::input
+  const char* output = "";
 };
 
 class LayerTable {
  public:
   explicit LayerTable(std::vector<LayerInfo>& all) : all_(all) {}
   void family(const char* heading) { family_ = heading; }  // sets the heading of the layers that follow
-  using Make = std::shared_ptr<Module> (*)(const LayerArguments& arguments);
-  void add(const char* name, const char* documentation, std::vector<ArgumentInfo> arguments, Make make);
+  // A class with the constructor of Layer.
+  template <std::derived_from<Layer> L> void add(LayerSpec spec) {
+    insert(std::move(spec), [](const LayerCall& call) -> std::shared_ptr<Module> {
+      return std::make_shared<L>(call);
+    });
+  }
 
  private:
+  using Make = std::shared_ptr<Module> (*)(const LayerCall& call);
+  void insert(LayerSpec spec, Make make);
+
   const char* family_ = "";
   std::vector<LayerInfo>& all_;
 };
 
-// Arguments that several layers have.
+// Arguments that several layers have. Sizes are 1 or more.
 ArgumentInfo size_argument(const char* name);
-ArgumentInfo size_argument(const char* name, std::int64_t otherwise);
+ArgumentInfo inferred_size(const char* name);  // a size that may be None, see kInferred
+ArgumentInfo integer_argument(const char* name, std::int64_t otherwise, std::int64_t least = 0);
+ArgumentInfo window_argument(const char* name, int length);  // sizes along `length` axes, or one for all
+ArgumentInfo window_argument(const char* name, int length, std::int64_t otherwise, std::int64_t least = 0);
 ArgumentInfo switch_argument(const char* name, bool otherwise);
+ArgumentInfo real_argument(const char* name, double otherwise);
 ArgumentInfo init_argument();       // "init", he or xavier
 ArgumentInfo device_argument();     // "device"
 ArgumentInfo generator_argument();  // "generator"
 
-template <std::derived_from<Module> L> std::shared_ptr<Module> layer(L made) {
-  return std::make_shared<L>(std::move(made));
+// Values of a typed constructor.
+inline OperatorValue inferred_value(std::int64_t size) {
+  return size == kInferred ? OperatorValue() : OperatorValue(size);
 }
+OperatorValue init_value(Init init);
+OperatorValue window_value(const Dims& window);
+LayerCall call_of(const char* layer, const OperatorValues& values, Where where);
 
-// What constructors and forward() check; errors begin with the layer.
-void check_positive(const char* layer, const char* argument, std::int64_t value);
-void check_defined(const Module& layer, const NDArray& x);
-// `wanted` is the argument's shape in words: "(batch, 784)".
-[[noreturn]] void refuse_input(const Module& layer, const NDArray& x, const std::string& wanted);
-NDArray zero_bias(std::int64_t size, Device device);
+// The real number at position `i`, which may be given as an integer.
+double real_value(const OperatorValues& values, std::size_t i);
 
 // Heads the function that registers the layers of one file. The build makes the list of these functions by looking for this word
 // in the sources (cmake/registrations.cmake).

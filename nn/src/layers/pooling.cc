@@ -9,52 +9,46 @@ using namespace nn_detail;
 
 namespace {
 
-void check_image(const Module& layer, const NDArray& x) {
-  check_defined(layer, x);
-  if (x.ndim() != 4) refuse_input(layer, x, "(batch, channels, height, width)");
+LayerCall pool_call(const char* layer, const Dims& kernel, const Dims& stride, const Dims& padding) {
+  return call_of(layer, {window_value(kernel), window_value(stride), window_value(padding)},
+                 CallSite::current());
+}
+
+Pool2dOptions pool_options(const Dims& kernel, const Dims& stride, const Dims& padding) {
+  return {.kernel = {kernel[0], kernel[1]},
+          .stride = {stride[0] == 0 ? kernel[0] : stride[0], stride[1] == 0 ? kernel[1] : stride[1]},
+          .padding = {padding[0], padding[1]}};
+}
+
+LayerSpec pool_spec(const char* name, const char* documentation) {
+  return {.name = name,
+          .documentation = documentation,
+          .arguments = {window_argument("kernel", 2), window_argument("stride", 2, 0),
+                        window_argument("padding", 2, 0)},
+          .input = "(batch, channels, height, width)",
+          .output = "(batch, channels, height', width')"};
 }
 
 }  // namespace
 
-SquareWindow::SquareWindow(const char* layer, std::int64_t kernel, std::int64_t stride, std::int64_t padding)
-    : kernel_(kernel), stride_(stride == 0 ? kernel : stride), padding_(padding) {
-  check_positive(layer, "kernel", kernel);
-  check_positive(layer, "stride", stride_);
+MaxPool2d::MaxPool2d(const Dims& kernel, const Dims& stride, const Dims& padding)
+    : Layer(pool_call("MaxPool2d", kernel, stride, padding)) {}
+
+NDArray MaxPool2d::compute(const NDArray& x) {
+  return max_pool2d(x, pool_options(integers("kernel", 2), integers("stride", 2), integers("padding", 2)));
 }
 
-Pool2dOptions SquareWindow::options() const {
-  return {.kernel = {kernel_, kernel_}, .stride = {stride_, stride_}, .padding = {padding_, padding_}};
-}
+AvgPool2d::AvgPool2d(const Dims& kernel, const Dims& stride, const Dims& padding)
+    : Layer(pool_call("AvgPool2d", kernel, stride, padding)) {}
 
-std::string SquareWindow::to_string() const {
-  std::string text = std::to_string(kernel_);
-  if (stride_ != kernel_) text += ", stride " + std::to_string(stride_);
-  if (padding_ != 0) text += ", padding " + std::to_string(padding_);
-  return "(" + text + ")";
-}
-
-NDArray MaxPool2d::forward(const NDArray& x) {
-  check_image(*this, x);
-  return max_pool2d(x, window_.options());
-}
-
-NDArray AvgPool2d::forward(const NDArray& x) {
-  check_image(*this, x);
-  return avg_pool2d(x, window_.options());
+NDArray AvgPool2d::compute(const NDArray& x) {
+  return avg_pool2d(x, pool_options(integers("kernel", 2), integers("stride", 2), integers("padding", 2)));
 }
 
 HEDDLE_LAYERS(pooling) {
   table.family("Layers without weights");
-  const std::vector<ArgumentInfo> window{size_argument("kernel"), size_argument("stride", 0),
-                                         size_argument("padding", 0)};
-  table.add("MaxPool2d", "The largest of each window; stride 0 means kernel.", window,
-            [](const LayerArguments& a) {
-              return layer(MaxPool2d(a.integer("kernel"), a.integer("stride"), a.integer("padding")));
-            });
-  table.add("AvgPool2d", "The mean of each window; stride 0 means kernel.", window,
-            [](const LayerArguments& a) {
-              return layer(AvgPool2d(a.integer("kernel"), a.integer("stride"), a.integer("padding")));
-            });
+  table.add<MaxPool2d>(pool_spec("MaxPool2d", "The largest of each window; stride 0 means kernel."));
+  table.add<AvgPool2d>(pool_spec("AvgPool2d", "The mean of each window; stride 0 means kernel."));
 }
 
 }  // namespace heddle

@@ -27,6 +27,9 @@ template <class Visit> void visit_arrays(const ModuleNode& node, const std::stri
   for (const ModuleNode::Entry& entry : node.entries) {
     if (entry.module) {
       visit_arrays(ModuleNode::of(*entry.module), path + entry.name + ".", visit);
+    } else if (entry.pending) {
+      throw InvalidArgument("'" + path + entry.name + "' has no shape before the first call of its layer; call the "
+                            "module once, or give the layer its sizes");
     } else {
       visit(entry, path + entry.name);
     }
@@ -142,7 +145,10 @@ bool Module::training() const { return node_->training.load(std::memory_order_re
 void Module::freeze(bool on) {
   visit_nodes(*node_, [&](ModuleNode& node) {
     for (ModuleNode::Entry& entry : node.entries)
-      if (entry.kind == ModuleNode::Kind::parameter && !entry.module) set_requires_grad(entry.array, !on);
+      if (entry.pending)
+        entry.frozen = on;
+      else if (entry.kind == ModuleNode::Kind::parameter && !entry.module)
+        set_requires_grad(entry.array, !on);
   });
 }
 

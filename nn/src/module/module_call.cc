@@ -23,7 +23,7 @@ void add_registered(const ModuleNode& node, Storages& storages) {
   for (const ModuleNode::Entry& entry : node.entries) {
     if (entry.module) {
       add_registered(ModuleNode::of(*entry.module), storages);
-    } else {
+    } else if (!entry.pending) {
       storages.insert(entry.array.storage().get());
     }
   }

@@ -18,6 +18,8 @@ struct ModuleNode {
     Kind kind = Kind::parameter;       // kind of the array
     NDArray array{};                   // undefined for a child
     std::shared_ptr<Module> module{};  // null for an array
+    bool pending = false;              // the array will be made by the module's first call, see kInferred
+    bool frozen = false;               // whether a pending parameter will be frozen
   };
 
   static ModuleNode& of(const Module& module) { return *module.node_; }

@@ -1,6 +1,7 @@
 // Functions that are called by name with arguments checked at run time: operators (operator_registry.h) and layers (layer_registry.h).
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,10 +20,12 @@ struct ArgumentInfo {
   std::vector<DType> dtypes{};         // dtypes that an array may have; empty if the argument takes no array
   std::vector<std::string> choices{};  // the texts that are allowed; empty if any is, and for other kinds
   int length = 0;  // length of a list of integers, for all of which one integer may stand; 0: any
+  std::optional<std::int64_t> least{};  // the smallest value of an integer, or of each in a list
+  bool inferred = false;                // a layer's size, which may be None: its first call finds it
   bool differentiable = false;  // whether a floating array gets a gradient
 
   bool required() const { return !default_value; }
-  bool takes_none() const { return default_value && default_value->is_none(); }
+  bool takes_none() const { return inferred || (default_value && default_value->is_none()); }
 };
 
 struct FunctionInfo {

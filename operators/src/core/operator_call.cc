@@ -70,10 +70,19 @@ std::string wanted_by(const ArgumentInfo& argument) {
                         "; wanted: " + wanted);
 }
 
+bool is_below(const OperatorValue& value, std::int64_t least) {
+  if (const auto* one = std::get_if<std::int64_t>(&value)) return *one < least;
+  const auto* const list = std::get_if<Dims>(&value);
+  return list && std::any_of(list->begin(), list->end(), [least](std::int64_t one) { return one < least; });
+}
+
 void check_values(const FunctionInfo& function, std::span<const OperatorValue* const> values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     const ArgumentInfo& argument = function.arguments[i];
     if (!fits(argument, *values[i])) refuse_value(function, i, *values[i], wanted_by(argument));
+    if (argument.least && is_below(*values[i], *argument.least))
+      throw InvalidArgument(function.name + ": " + argument.name + " is " + values[i]->to_string() + "; want " +
+                            std::to_string(*argument.least) + " or more");
   }
 }
 

@@ -161,7 +161,7 @@ CallValues call_values(const FunctionInfo& info, PyObject* const* given, std::si
   for (std::size_t i = 0; i < count; ++i) {
     const ArgumentInfo& argument = info.arguments[i];
     if (!given[i] || (given[i] == Py_None && argument.takes_none())) {
-      call.values.push_back(*argument.default_value);
+      call.values.push_back(argument.default_value.value_or(OperatorValue()));
     } else {
       call.values.push_back(convert(info, argument, within_64_bits(info, argument, given, i, comparison),
                                     floats_of_list(given, count, i), where, call.generator));
@@ -186,7 +186,7 @@ nb::list described_arguments(const FunctionInfo& info) {
     nb::list choices;
     for (const std::string& word : argument.choices) choices.append(word);
     arguments.append(
-        nb::make_tuple(argument.name, name_of(argument.kind), choices,
+        nb::make_tuple(argument.name, std::string(name_of(argument.kind)) + (argument.inferred ? " or None" : ""), choices,
                        argument.default_value ? nb::cast(literal(*argument.default_value)) : nb::none()));
   }
   return arguments;

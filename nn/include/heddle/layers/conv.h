@@ -2,34 +2,32 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
+#include <heddle/layer.h>
 #include <heddle/layer_init.h>
-#include <heddle/module.h>
-#include <heddle/ndarray.h>
 #include <heddle/random.h>
 
 namespace heddle {
 
+// stride, padding and dilation are along height and width; one number stands for both.
 struct Conv2dLayerOptions {
-  std::int64_t stride = 1, padding = 0;
+  Dims stride = 1, padding = 0, dilation = 1;
+  std::int64_t groups = 1;  // channels in and out are split into so many parts
   bool bias = true, relu = false;
   Init init = Init::he;
   Device device{};
 };
 
-// x (batch, in, h, w) -> (batch, out, h', w'). Parameters: weight (out, in, kernel, kernel), bias (out).
-class Conv2d : public Module {
+// x (batch, in, h, w) -> (batch, out, h', w'), as conv2d. Parameters: weight (out, in / groups, kernel height, kernel width), bias
+// (out). `in` may be kInferred; `kernel` is 3, or {3, 5}.
+class Conv2d : public Layer {
  public:
-  Conv2d(std::int64_t in, std::int64_t out, std::int64_t kernel, Conv2dLayerOptions options = {},
+  using Layer::Layer;
+  Conv2d(std::int64_t in, std::int64_t out, const Dims& kernel, const Conv2dLayerOptions& options = {},
          Generator& generator = default_generator(), Where where = Where::current());
-  std::string to_string() const override;
 
  private:
-  NDArray forward(const NDArray& x) override;
-  std::int64_t in_, out_, kernel_, stride_, padding_;
-  bool relu_;
-  NDArray weight_, bias_;
+  NDArray compute(const NDArray& x) override;
 };
 
 }  // namespace heddle

@@ -2,11 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
+#include <heddle/layer.h>
 #include <heddle/layer_init.h>
-#include <heddle/module.h>
-#include <heddle/ndarray.h>
 #include <heddle/random.h>
 
 namespace heddle {
@@ -17,18 +15,15 @@ struct DenseOptions {
   Device device{};
 };
 
-// x (batch, in) -> x * weight^T + bias (batch, out). Parameters: weight (out, in), bias (out).
-class Dense : public Module {
+// x (..., in) -> x * weight^T + bias (..., out). Parameters: weight (out, in), bias (out). `in` may be kInferred.
+class Dense : public Layer {
  public:
+  using Layer::Layer;
   Dense(std::int64_t in, std::int64_t out, DenseOptions options = {},
         Generator& generator = default_generator(), Where where = Where::current());
-  std::string to_string() const override;
 
  private:
-  NDArray forward(const NDArray& x) override;
-  std::int64_t in_, out_;
-  bool relu_;
-  NDArray weight_, bias_;
+  NDArray compute(const NDArray& x) override;
 };
 
 }  // namespace heddle

@@ -2,10 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
-#include <heddle/module.h>
-#include <heddle/ndarray.h>
+#include <heddle/layer.h>
 #include <heddle/random.h>
 
 namespace heddle {
@@ -17,16 +15,14 @@ struct EmbeddingLayerOptions {
 };
 
 // Indices (integers) -> rows of the weight: indices' shape + (features). Parameter: weight (rows, features).
-class Embedding : public Module {
+class Embedding : public Layer {
  public:
+  using Layer::Layer;
   Embedding(std::int64_t rows, std::int64_t features, EmbeddingLayerOptions options = {},
             Generator& generator = default_generator(), Where where = Where::current());
-  std::string to_string() const override;
 
  private:
-  NDArray forward(const NDArray& indices) override;
-  bool sparse_grad_;
-  NDArray weight_;
+  NDArray compute(const NDArray& indices) override;
 };
 
 }  // namespace heddle

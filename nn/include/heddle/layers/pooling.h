@@ -2,46 +2,32 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
-#include <heddle/module.h>
-#include <heddle/ndarray.h>
-#include <heddle/pooling.h>
+#include <heddle/layer.h>
 
 namespace heddle {
 
-// A window of kernel x kernel elements, and how far apart the windows are; stride 0 means kernel.
-class SquareWindow {
+// The largest element of each window. `kernel` is 2, or {2, 3} along height and width; stride 0 means kernel.
+class MaxPool2d : public Layer {
  public:
-  SquareWindow(const char* layer, std::int64_t kernel, std::int64_t stride, std::int64_t padding);
-  Pool2dOptions options() const;
-  std::string to_string() const;  // "(2, stride 1)"
+  using Layer::Layer;
+  explicit MaxPool2d(const Dims& kernel, const Dims& stride = 0, const Dims& padding = 0);
+  explicit MaxPool2d(const std::int64_t (&kernel)[2], const Dims& stride = 0, const Dims& padding = 0)
+      : MaxPool2d(Dims(kernel), stride, padding) {}
 
  private:
-  std::int64_t kernel_, stride_, padding_;
-};
-
-// The largest element of each window.
-class MaxPool2d : public Module {
- public:
-  explicit MaxPool2d(std::int64_t kernel, std::int64_t stride = 0, std::int64_t padding = 0)
-      : window_("MaxPool2d", kernel, stride, padding) {}
-  std::string to_string() const override { return "MaxPool2d" + window_.to_string(); }
-
- private:
-  NDArray forward(const NDArray& x) override;
-  SquareWindow window_;
+  NDArray compute(const NDArray& x) override;
 };
 // The mean of each window.
-class AvgPool2d : public Module {
+class AvgPool2d : public Layer {
  public:
-  explicit AvgPool2d(std::int64_t kernel, std::int64_t stride = 0, std::int64_t padding = 0)
-      : window_("AvgPool2d", kernel, stride, padding) {}
-  std::string to_string() const override { return "AvgPool2d" + window_.to_string(); }
+  using Layer::Layer;
+  explicit AvgPool2d(const Dims& kernel, const Dims& stride = 0, const Dims& padding = 0);
+  explicit AvgPool2d(const std::int64_t (&kernel)[2], const Dims& stride = 0, const Dims& padding = 0)
+      : AvgPool2d(Dims(kernel), stride, padding) {}
 
  private:
-  NDArray forward(const NDArray& x) override;
-  SquareWindow window_;
+  NDArray compute(const NDArray& x) override;
 };
 
 }  // namespace heddle

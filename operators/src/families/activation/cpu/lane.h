@@ -35,6 +35,8 @@ template <class T> struct Lane {
   HEDDLE_LANE(abs(Lane x), std::fabs(x.value))
   HEDDLE_LANE(square(Lane x), x.value* x.value)
   HEDDLE_LANE(exp(Lane x), fast_exp(x.value))
+  HEDDLE_LANE(log(Lane x), fast_log(x.value))
+  HEDDLE_LANE(sqrt(Lane x), std::sqrt(x.value))
   HEDDLE_LANE(tanh(Lane x), fast_tanh(x.value))
   HEDDLE_LANE(sigmoid(Lane x), fast_sigmoid(x.value))
   HEDDLE_LANE(erfc(Lane x), lane_functions::Vector_erfc()(x.value))

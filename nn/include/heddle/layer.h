@@ -1,0 +1,57 @@
+// Layer: a module of the library that is described in the registry of layers. The description prints it, makes its parameters, and
+// checks what it is given. A size that is kInferred is found at the first call:
+//
+//   Sequential net{Dense(kInferred, 128, {.relu = true}), Dense(kInferred, 10)};
+//   net(images);  // Dense(784, 128, relu), Dense(128, 10)
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <heddle/layer_registry.h>
+#include <heddle/module.h>
+
+namespace heddle {
+
+// A size that a layer finds at its first call, in the shape of its input. Until then its parameters have no shapes: parameters()
+// and state() of every module that holds it throw InvalidArgument with the parameter's path.
+inline constexpr std::int64_t kInferred = -1;
+
+namespace nn_detail {
+struct LayerState;
+}
+
+// The complete arguments of a layer's constructor, in the order of the registry.
+struct LayerCall {
+  const LayerInfo* info;
+  OperatorValues values;
+  Where where = Where::current();  // the line that draws the initial values
+};
+
+class Layer : public Module {
+ public:
+  // Makes and registers the parameters and buffers. Throws InvalidArgument for sizes that do not fit together.
+  explicit Layer(const LayerCall& call);
+  const LayerInfo& info() const;
+  std::string to_string() const override;  // "Conv2d(1, 8, 3, stride 2)": no argument that has its default
+
+ protected:
+  // What the layer computes of x, whose shape follows LayerInfo::input.
+  virtual NDArray compute(const NDArray& x) = 0;
+  // Arguments of the constructor, by name. integers: `count` numbers, from a list of as many or from one for all.
+  bool boolean(const char* name) const;
+  std::int64_t integer(const char* name) const;
+  double real(const char* name) const;
+  const std::string& text(const char* name) const;
+  Dims integers(const char* name, int count) const;
+  NDArray array(const char* name) const;  // a parameter or buffer; undefined if the layer is made without it
+  [[noreturn]] void refuse_input(const NDArray& x, const std::string& wanted) const;
+
+ private:
+  NDArray forward(const NDArray& x) final;
+  void bind(const NDArray& x);
+  std::shared_ptr<nn_detail::LayerState> state_;  // shared by copies
+};
+
+}  // namespace heddle

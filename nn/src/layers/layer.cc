@@ -1,0 +1,205 @@
+#include <atomic>
+#include <mutex>
+#include <optional>
+
+#include <heddle/autograd.h>
+#include <heddle/creation.h>
+#include <heddle/graph.h>
+#include <heddle/layer.h>
+
+#include "layers/layer_table.h"
+#include "module/module_node.h"
+
+namespace heddle {
+
+using namespace nn_detail;
+
+namespace nn_detail {
+
+// What the copies of a layer share.
+struct LayerState {
+  const LayerInfo& info;
+  OperatorValues values;
+  std::optional<Generator> generator{};  // for the first call of a layer with an unknown size
+  std::mutex first_call{};
+  std::atomic<bool> complete{false};  // whether all sizes are known, and the arrays made
+
+  // Null: the layer has no such argument.
+  OperatorValue* find(std::string_view name) {
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (info.arguments[i].name == name) return &values[i];
+    return nullptr;
+  }
+  const OperatorValue& value(std::string_view name) {
+    if (const OperatorValue* found = find(name)) return *found;
+    throw Error(info.name + ": registered without the argument '" + std::string(name) + "'");
+  }
+  FindSize sizes() {
+    return [this](std::string_view name) { return find(name); };
+  }
+  bool knows_sizes() const {
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (info.arguments[i].inferred && values[i].is_none()) return false;
+    return true;
+  }
+  bool has(const LayerArray& array) {
+    return array.condition.empty() || std::get<bool>(value(array.condition));
+  }
+};
+
+}  // namespace nn_detail
+
+namespace {
+
+bool is_given(const OperatorValue* value) { return value && !value->is_none(); }
+
+// The initial value of array i. Sizes are known.
+NDArray initial(LayerState& state, std::size_t i, Generator& generator) {
+  const LayerRules::Array& rule = state.info.rules->arrays[i];
+  const OperatorValue* const on = state.find("device");
+  const Device device = is_given(on) ? std::get<Device>(*on) : Device();
+  const Shape shape =
+      ndarray_detail::in_name_of(state.info.name.c_str(), [&] { return rule.shape.shape(state.sizes()); });
+  switch (rule.start) {
+    case Start::weight:
+      return init_weight(shape, std::get<std::string>(state.value("init")) == "he" ? Init::he : Init::xavier,
+                         generator, device);
+    case Start::normal:
+      return generator.normal(shape, 0, real_value({state.value("stddev")}, 0), DType::f32, device);
+    case Start::zeros:
+      return zeros(shape, DType::f32, device);
+    case Start::ones:
+      break;
+  }
+  return ones(shape, DType::f32, device);
+}
+
+// Lists and single numbers that stand for all axes become lists of the argument's length, from which shapes are made.
+void widen_windows(LayerState& state) {
+  for (std::size_t i = 0; i < state.values.size(); ++i) {
+    const ArgumentInfo& argument = state.info.arguments[i];
+    if (argument.kind != ArgumentKind::integers || argument.length == 0) continue;
+    OperatorValue& value = state.values[i];
+    if (const auto* one = std::get_if<std::int64_t>(&value)) {
+      value = Dims::filled(argument.length, *one);
+    } else if (const Dims& list = std::get<Dims>(value); list.size() != argument.length) {
+      throw InvalidArgument(state.info.name + ": " + argument.name + " is " + value.to_string() +
+                            "; want 1 or " + std::to_string(argument.length) + " numbers");
+    }
+  }
+}
+
+// A list of equal numbers is printed as one.
+std::string text_of(const OperatorValue& value) {
+  const auto* const list = std::get_if<Dims>(&value);
+  if (!list || list->empty()) return value.to_string();
+  for (const std::int64_t one : *list)
+    if (one != (*list)[0]) return value.to_string();
+  return std::to_string((*list)[0]);
+}
+
+}  // namespace
+
+Layer::Layer(const LayerCall& call)
+    : state_(std::make_shared<LayerState>(*call.info, call.values)) {
+  const CallSite site(call.where);
+  widen_windows(*state_);
+  OperatorValue* const given = state_->find("generator");
+  Generator& generator = is_given(given) ? *std::get<Generator*>(*given) : default_generator();
+  if (given) *given = OperatorValue();  // it may be gone when the layer is called
+  const LayerInfo& layer = state_->info;
+  const bool known = state_->knows_sizes();
+  for (std::size_t i = 0; i < layer.arrays.size(); ++i) {
+    const LayerArray& array = layer.arrays[i];
+    if (!state_->has(array)) continue;
+    if (!known) {
+      ModuleNode::of(*this).entries.push_back(
+          {.name = array.name,
+           .kind = array.trained ? ModuleNode::Kind::parameter : ModuleNode::Kind::buffer,
+           .pending = true});
+    } else if (array.trained) {
+      (void)parameter(array.name, initial(*state_, i, generator));
+    } else {
+      buffer(array.name, initial(*state_, i, generator));
+    }
+  }
+  if (!known) state_->generator = generator.split(1).front();
+  state_->complete.store(known, std::memory_order_release);
+}
+
+const LayerInfo& Layer::info() const { return state_->info; }
+
+std::string Layer::to_string() const {
+  std::string text;
+  const LayerInfo& layer = state_->info;
+  for (std::size_t i = 0; i < layer.arguments.size(); ++i) {
+    const ArgumentInfo& argument = layer.arguments[i];
+    const OperatorValue& value = state_->values[i];
+    if (argument.kind == ArgumentKind::generator || argument.kind == ArgumentKind::device ||
+        argument.name == "init")
+      continue;
+    std::string one = text_of(value);
+    if (argument.default_value) {
+      if (one == text_of(*argument.default_value)) continue;
+      const auto* const flag = std::get_if<bool>(&value);
+      one = flag ? (*flag ? argument.name : "no " + argument.name) : argument.name + " " + one;
+    }
+    text += (text.empty() ? "" : ", ") + one;
+  }
+  return text.empty() ? layer.name : layer.name + "(" + text + ")";
+}
+
+bool Layer::boolean(const char* name) const { return std::get<bool>(state_->value(name)); }
+std::int64_t Layer::integer(const char* name) const { return std::get<std::int64_t>(state_->value(name)); }
+double Layer::real(const char* name) const { return real_value({state_->value(name)}, 0); }
+const std::string& Layer::text(const char* name) const { return std::get<std::string>(state_->value(name)); }
+
+Dims Layer::integers(const char* name, int count) const {
+  const OperatorValue& value = state_->value(name);
+  const auto* const one = std::get_if<std::int64_t>(&value);
+  return one ? Dims::filled(count, *one) : std::get<Dims>(value);
+}
+
+NDArray Layer::array(const char* name) const {
+  const ModuleNode::Entry* const entry = ModuleNode::of(*this).find(name);
+  return entry ? entry->array : NDArray();
+}
+
+void Layer::refuse_input(const NDArray& x, const std::string& wanted) const {
+  throw InvalidArgument(to_string() + ": the input is " + name_of(x.dtype()) + " " + x.shape().to_string() +
+                        ", wanted is " + wanted);
+}
+
+// Finds the sizes that are not known in the shape of x, and makes the arrays.
+void Layer::bind(const NDArray& x) {
+  const std::lock_guard lock(state_->first_call);
+  if (state_->complete.load(std::memory_order_relaxed)) return;
+  if (is_capturing())
+    throw InvalidArgument(to_string() + ": its first call finds sizes; make it before a graph is captured");
+  const LayerRules& rules = *state_->info.rules;
+  if (!rules.input.match(x.shape(), state_->sizes())) refuse_input(x, rules.input.to_string(state_->sizes()));
+  const NoGrad no_grad;
+  ModuleNode& node = ModuleNode::of(*this);
+  for (std::size_t i = 0; i < state_->info.arrays.size(); ++i) {
+    const LayerArray& array = state_->info.arrays[i];
+    if (!state_->has(array)) continue;
+    ModuleNode::Entry& entry = *node.find(array.name);
+    NDArray value = initial(*state_, i, *state_->generator);
+    if (array.trained) set_requires_grad(value, !entry.frozen);
+    entry.array = value;
+    entry.pending = false;
+  }
+  ++registrations;
+  state_->complete.store(true, std::memory_order_release);
+}
+
+NDArray Layer::forward(const NDArray& x) {
+  if (!x.defined()) ndarray_detail::refuse_undefined(to_string().c_str());
+  if (!state_->complete.load(std::memory_order_acquire)) bind(x);
+  const LayerRules& rules = *state_->info.rules;
+  if (rules.has_input && !rules.input.match(x.shape(), state_->sizes()))
+    refuse_input(x, rules.input.to_string(state_->sizes()));
+  return compute(x);
+}
+
+}  // namespace heddle
