@@ -108,7 +108,7 @@ TEST_CASE("a sequential names parameters by path, nests, and trains") {
   CHECK(net.size() == 4);
   CHECK(copy.size() == 4);
   CHECK(net.to_string() ==
-        "Sequential{\n  Sequential{\n    Dense(3, 4, relu)\n    Dense(4, 4)\n  }\n  Tanh\n  Dense(4, 1)\n  "
+        "Sequential{\n  Sequential{\n    Dense(3, 4, relu)\n    Dense(4, 4, no bias)\n  }\n  Tanh\n  Dense(4, 1)\n  "
         "Relu\n}");
   CHECK(message_of<InvalidArgument>([&] { net[4]; }) == "Sequential: index is 4; there are 4 modules");
 }
@@ -136,7 +136,7 @@ TEST_CASE("layers say which layer and which shapes do not fit") {
   Sequential net{Flatten(), Dense(6, 2, {}, generator)};
   CHECK(message_of<InvalidArgument>([&] {
           net(zeros({4, 5}));
-        }) == "layer 1: Dense(6, 2): the input is f32 (4, 5), wanted is (batch, 6)");
+        }) == "layer 1: Dense(6, 2): the input is f32 (4, 5), wanted is (batch..., 6)");
   Conv2d conv(3, 8, 5, {.stride = 2, .padding = 1}, generator);
   CHECK(message_of<InvalidArgument>([&] {
           conv(zeros({1, 1, 9, 9}));
@@ -147,7 +147,7 @@ TEST_CASE("layers say which layer and which shapes do not fit") {
           MaxPool2d(2)(zeros({4, 4}));
         }) == "MaxPool2d(2): the input is f32 (4, 4), wanted is (batch, channels, height, width)");
   CHECK(message_of<InvalidArgument>([&] { Flatten()(zeros({4})); }) ==
-        "Flatten: the input is f32 (4,), wanted is (batch, ...)");
+        "Flatten: the input is f32 (4,), wanted is (batch, size, ...)");
   CHECK_THROWS_AS(Dense(0, 1), InvalidArgument);
   CHECK_THROWS_AS(Conv2d(1, 1, 0), InvalidArgument);
   CHECK_THROWS_AS(MaxPool2d(-2), InvalidArgument);

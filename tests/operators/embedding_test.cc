@@ -345,7 +345,7 @@ TEST_CASE("an embedding layer says what it is and what it wants") {
   CHECK(mean(square(weight)).item<float>() == doctest::Approx(0.01).epsilon(0.05));
   CHECK(requires_grad(weight));
   CHECK(Embedding(3, 2).to_string() == "Embedding(3, 2)");
-  CHECK(Embedding(3, 2, {.sparse_grad = true}).to_string() == "Embedding(3, 2, sparse gradient)");
+  CHECK(Embedding(3, 2, {.sparse_grad = true}).to_string() == "Embedding(3, 2, sparse_grad)");
   CHECK(test::message_of<InvalidArgument>([] { Embedding(3, 2)(ones({4})); }) ==
         "Embedding(3, 2): the input is f32 (4,), wanted is integers");
   CHECK_THROWS_AS(Embedding(0, 2), InvalidArgument);

@@ -83,7 +83,7 @@ TEST_CASE("updates in place name their operator") {
 TEST_CASE("layers say what came, with its dtype") {
   CHECK(refusal([] {
           Dense(3, 4)(zeros({2, 2}, DType::f64));
-        }) == "Dense(3, 4): the input is f64 (2, 2), wanted is (batch, 3)");
+        }) == "Dense(3, 4): the input is f64 (2, 2), wanted is (batch..., 3)");
   CHECK(refusal([] { clip(zeros({1}), 2, 1); }).starts_with("clip: min is 2"));
   CHECK(refusal([] { arange(0, 1, 0); }).starts_with("arange: from 0 to before 1, where step is 0; wanted"));
   CHECK(refusal([] { clip(zeros({1}), std::nan(""), 1); }).starts_with("clip: min is nan"));

@@ -8,9 +8,9 @@ namespace heddle {
 
 class Communicator;
 
-// A scope in which the thread's calls on `ranks` have the tag `text`. Ranks with different tags get a CommMismatch that
-// shows both. Messages do not become longer. Texts over 48 bytes are shown as their beginning and a hash. Scopes of a
-// thread may nest; the innermost one of a communicator counts.
+// A scope in which the thread's calls on `ranks` have the tag `text`. Ranks with different tags get a
+// CommMismatch that shows both tags. Tags do not make messages longer. A tag of more than 48 bytes is shown
+// as its beginning and a hash. Scopes of a thread may nest; for each communicator its innermost scope counts.
 class CallTag {
  public:
   CallTag(const Communicator& ranks, std::string_view text);

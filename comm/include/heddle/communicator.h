@@ -27,28 +27,33 @@ class CommState;
 struct Origin;
 }  // namespace comm_detail
 
-// avg divides the sum by the number of ranks; integers are truncated. On bools sum is or, prod is and; there is no avg.
+// avg is the sum divided by the number of ranks, truncated for integers. On bools, sum is a logical or and
+// prod a logical and; avg is an error.
 enum class ReduceOp : std::uint8_t { sum, prod, min, max, avg };
 const char* name_of(ReduceOp op);
 
-// Empty and zero fields are read from the environment, and else have the default.
+// The options of a communicator. A field that is empty or zero is read from its environment variable; if that
+// is not set either, the field has its default.
 struct CommOptions {
   std::string backend{};    // HEDDLE_COMM_BACKEND: "auto", "shm" (one host), "tcp", "mpi", "nccl" (GPUs)
-  std::string algorithm{};  // HEDDLE_COMM_ALGORITHM: "auto", or one of docs/comm.md for all_reduce
-  // HEDDLE_COMM_TIMEOUT, in seconds, default 10: a rank without heartbeats for so long has failed. Computing ranks send
-  // them. A day at most.
+  // HEDDLE_COMM_ALGORITHM, the algorithm of all_reduce: "auto", or one that docs/comm.md names
+  std::string algorithm{};
+  // HEDDLE_COMM_TIMEOUT, in seconds, a day at most; default 10. A rank that sends no heartbeat for this long
+  // has failed. Ranks that compute send heartbeats, too.
   std::chrono::milliseconds timeout{0};
   // HEDDLE_COMM_REPRODUCIBLE=1: reductions in one fixed order, whatever the algorithm and the transport.
   bool reproducible = false;
-  Engine* engine = nullptr;  // null: the current one
-  // "nccl" only: the number of this rank's gpu(i). -1: the ranks of a host have gpu(0), gpu(1) ... in order.
+  Engine* engine = nullptr;  // the engine of the communicator's ops; null: the current engine
+  // For the back end "nccl" only: this rank uses gpu(i) with this i. -1: the ranks of a host use gpu(0),
+  // gpu(1) ... in the order of their ranks.
   int gpu = -1;
 };
 
-// The ranks of a job, which call the same collectives. Thread-safe, but all ranks must make their calls in one order, also from several threads. Arguments are checked at
-// the call and throw InvalidArgument. Arrays must belong to the communicator's engine and be on a cpu(i) or on
-// device(). They may be views; on a cpu(i), arrays that are not contiguous are copied. In the child of a fork calls
-// throw CommError, except for rank, size, backend, device, var and engine.
+// The ranks of a job, which call the same collectives. Thread-safe, but all ranks must make their calls in
+// one order, also from several threads. Arguments are checked at the call, which throws InvalidArgument if
+// they are wrong. Arrays must belong to the communicator's engine and be on a cpu(i) or on device(). They may
+// be views; on a cpu(i), arrays that are not contiguous are copied. In the child of a fork calls throw
+// CommError, except for rank, size, backend, device, var and engine.
 class Communicator {
  public:
   // The communicator of a job's ranks. Blocks until all take part. Throws CommError naming the ranks that are missing
@@ -60,22 +65,25 @@ class Communicator {
   // they would wait for each other for ever.
   static std::vector<std::shared_ptr<Communicator>> create_local(int size, const CommOptions& options = {});
 
-  // Leaves the communicator after the calls so far have ended. Never throws; waits `timeout` at most.
+  // Leaves the communicator after the calls made so far have ended. Never throws; waits CommOptions::timeout
+  // at most.
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
   int rank() const;
   int size() const;
-  std::string backend() const;  // "local", "shm", "tcp" ...
+  std::string backend() const;  // name of the back end: "local", "shm", "tcp" ...
   // The device on which arrays are reduced without a copy: with "nccl" this rank's gpu(i), else cpu().
   Device device() const;
-  // An op that mutates this var runs after all calls before it have ended, and before any call after it begins.
+  // An op that mutates this var runs after the communicator's calls made before the push of the op have
+  // ended. Calls made later begin after the op.
   const Var& var() const;
 
   Engine& engine() const;
 
-  // Sets `out` on all ranks to the reduction of all ranks' `in`. With one array: in place.
+  // Sets `out` on all ranks to the reduction of all ranks' `in`. The overload with one array reduces it in
+  // place.
   void all_reduce(const NDArray& array, ReduceOp op = ReduceOp::sum, Where where = Where::current());
   void all_reduce(const NDArray& in, const NDArray& out, ReduceOp op = ReduceOp::sum,
                   Where where = Where::current());
@@ -87,43 +95,52 @@ class Communicator {
   // In place: broadcast sets all ranks' arrays to root's; reduce sets only root's array, to the reduction.
   void broadcast(const NDArray& array, int root, Where where = Where::current());
   void reduce(const NDArray& array, int root, ReduceOp op = ReduceOp::sum, Where where = Where::current());
-  // Sends part r of `in` to rank r, and receives part r of `out` from it. Parts are equal, or as long as the counts.
+  // Sends part r of `in` to rank r, and receives part r of `out` from rank r. All parts have one length, or
+  // those that `in_counts` and `out_counts` give.
   void all_to_all(const NDArray& in, const NDArray& out, Where where = Where::current());
   void all_to_all(const NDArray& in, std::span<const std::int64_t> in_counts, const NDArray& out,
                   std::span<const std::int64_t> out_counts, Where where = Where::current());
-  // The sends of a rank to another one match its recvs in order. A send may wait for its recv.
+  // The n-th send from one rank to another matches the n-th recv of the other rank from it. A send may wait
+  // until the matching recv begins.
   void send(const NDArray& array, int to, Where where = Where::current());
   void recv(const NDArray& array, int from, Where where = Where::current());
-  // All ranks have made this call once a later wait() returns, or a later call's result is ready.
+  // Does not block. Once a later wait() returns, or the result of a later call is ready, all ranks have
+  // called barrier().
   void barrier(Where where = Where::current());
 
   // Blocks until all calls of this communicator so far have ended. Rethrows errors of barriers and sends.
   void wait(Where where = Where::current());
 
-  // Blocking, in place, on `count` elements. Runs on the calling thread without an op, after waiting for pending calls
-  // as wait() does. Throws the errors of an op, and WouldDeadlock inside an op that pending calls need.
+  // Reduces `count` elements at `data` in place; blocks. Runs on the calling thread without an op, after
+  // waiting for pending calls as wait() does. Throws the errors that an op would end with, and WouldDeadlock
+  // inside an op that pending calls need.
   void all_reduce(void* data, std::size_t count, DType dtype, ReduceOp op = ReduceOp::sum,
                   Where where = Where::current());
 
-  // An array in memory that all ranks on a host reduce directly, without a copy; NDArray(shape, dtype) elsewhere.
+  // An array in memory that all ranks on a host reduce directly, without a copy. If the ranks share no
+  // memory, or none is left, an ordinary NDArray(shape, dtype).
   NDArray shared_array(Shape shape, DType dtype = DType::f32);
 
-  // Collective; blocks. A communicator of the ranks of one colour, ordered by key, then rank; negative colour: null.
+  // Collective; blocks. Returns a communicator of the ranks that pass the same colour, ordered by key, then
+  // rank; null if the colour is negative.
   std::shared_ptr<Communicator> split(int colour, int key = 0, Where where = Where::current());
 
   // Fails all current and later calls of all ranks with CommAborted. Any thread; returns at once.
   void abort(const std::string& why, Where where = Where::current());
-  // Collective over the ranks that are alive: a communicator of these, in the old order. Aborts this one. Blocks until
-  // all of them have called it, also if more ranks fail meanwhile. Throws CommError naming those that have not within
-  // twice the timeout, or that another thread is shrinking it, and PeerLost if the others have excluded this rank.
+  // Collective over the ranks that are alive: returns a communicator of these ranks, in the old order. Aborts
+  // this communicator. Blocks until all live ranks have called shrink(), also if more ranks fail meanwhile.
+  // Throws CommError naming the ranks that have not called it within twice the timeout, CommError if another
+  // thread is shrinking this communicator, and PeerLost if the other ranks have excluded this one.
   std::shared_ptr<Communicator> shrink(Where where = Where::current());
-  // Collective over the live processes of the job and new ones, which call create(): a communicator of `size` ranks (0:
-  // as many as before), by the ranks that they were launched as. Aborts this one. Blocks until all take part, for
-  // `timeout` (0: CommOptions::timeout); then throws CommError naming the missing ranks, and may be called again.
+  // Collective over the live processes of the job and new ones, which call create(). Returns a communicator
+  // of `size` ranks (0: as many as before), in which each process has the rank that it was launched as.
+  // Aborts this communicator. Blocks until all ranks take part, for `timeout` at most (0:
+  // CommOptions::timeout); then throws CommError naming the missing ranks, and may be called again.
   std::shared_ptr<Communicator> grow(int size = 0, std::chrono::milliseconds timeout = {},
                                      Where where = Where::current());
 
-  // The latest 1,024 calls, as text, of this rank and of those whose memory it shares. Any thread, at any time.
+  // The latest 1,024 calls of this rank, and of the ranks whose memory it shares, as text. Any thread, at any
+  // time.
   std::string flight_recorder() const;
 
  private:
@@ -132,7 +149,8 @@ class Communicator {
   void abort_for(const char* call, Where where);
   comm_detail::CommState& state() const;  // throws CommError in the child of a fork
   std::shared_ptr<comm_detail::CommState> state_;
-  std::shared_ptr<const comm_detail::Origin> origin_;  // null for communicators of split and create_local
+  // how the ranks of the job met, for grow(); null for communicators of split and create_local
+  std::shared_ptr<const comm_detail::Origin> origin_;
 };
 
 }  // namespace heddle

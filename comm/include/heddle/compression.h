@@ -16,17 +16,18 @@
 
 namespace heddle {
 
-// encode() and decode() are pure functions. Thread-safe. Their `bytes` have encoded_bytes(count) bytes, and
-// need no alignment.
+// A codec encodes floats as bytes. encode() and decode() are pure functions; a codec is thread-safe. Their
+// `bytes` have encoded_bytes(count) bytes, and need no alignment.
 class Codec {
  public:
   virtual ~Codec() = default;
   virtual std::string name() const = 0;  // make_codec(name()) makes an equal codec
   virtual std::size_t encoded_bytes(std::size_t count) const = 0;
   virtual void encode(std::span<const float> values, std::span<std::byte> bytes) const = 0;
-  // The codec for sums of `ranks` decoded arrays, with encodings of the same length; null: this codec.
+  // The codec that encodes sums of `ranks` decoded arrays, to as many bytes as this codec. Null: this codec
+  // encodes the sums, too.
   virtual std::shared_ptr<const Codec> for_sums(int /*ranks*/) const { return nullptr; }
-  // Throws Error for invalid bytes that would be written outside of `values`.
+  // Throws Error for invalid bytes whose decoding would write outside of `values`.
   virtual void decode(std::span<const std::byte> bytes, std::span<float> values) const = 0;
 };
 
@@ -46,10 +47,11 @@ std::shared_ptr<const Codec> make_codec(const std::string& text);
 void encode_with_feedback(const Codec& codec, std::span<const float> values, std::span<const float> residual,
                           std::span<float> next, std::span<float> scratch, std::span<std::byte> bytes);
 
-// `text`, or if that is empty HEDDLE_COMM_COMPRESSION, or "none".
+// The codec that is wanted: `text`, or if that is empty HEDDLE_COMM_COMPRESSION, or if that is not set
+// "none".
 std::string compression_setting(const std::string& text);
 
-// Conversions of single values to their bits. NaN stays NaN.
+// Convert one float to the bits of an f16 or bf16 value, and back. NaN stays NaN.
 std::uint16_t to_fp16(float value);
 float from_fp16(std::uint16_t bits);
 std::uint16_t to_bf16(float value);
@@ -69,22 +71,23 @@ class CompressedReduce {
   // codecs or counts differ between ranks, all calls fail with a CommMismatch that names them.
   void reduce(const NDArray& array, Where where = Where::current());
 
-  // Lets later calls succeed again, with the residuals of the last call that did not fail. The array keeps its own
-  // error.
+  // Lets later calls of reduce() succeed again, with the residuals of the last call that did not fail. The
+  // array that reduce() was called on keeps its own error.
   void clear_errors(Where where = Where::current());
 
-  // Copies of the residuals: of this rank's array, and of the sum of its part. They block, and rethrow errors.
+  // residual() copies the residual of this rank's array, sum_residual() that of the sum of this rank's part.
+  // They block until earlier calls have ended, and rethrow errors.
   std::vector<float> residual(Where where = Where::current()) const {
     return residual_.to_vector<float>(where);
   }
   std::vector<float> sum_residual(Where where = Where::current()) const {
     return sum_residual_.to_vector<float>(where);
   }
-  // Replaces both residuals. Throws InvalidArgument, with nothing changed, unless both arrays are f32 and as
-  // long as the residuals that they replace.
+  // Replaces the residuals of the array and of the sum. Throws InvalidArgument, with nothing changed, unless
+  // both given arrays are f32 and as long as the residuals that they replace.
   void set_residuals(const NDArray& residual, const NDArray& sum_residual, Where where = Where::current());
 
-  // Bytes that this rank sends to other ranks in a call.
+  // Bytes that this rank sends to other ranks in a call of reduce().
   std::size_t wire_bytes() const;
 
  private:
@@ -94,12 +97,15 @@ class CompressedReduce {
   void push_decode(const NDArray& array) const;
   std::shared_ptr<Communicator> ranks_;
   std::shared_ptr<const Codec> codec_, sum_codec_;
-  std::int64_t count_, part_;          // elements of the array, and of a part (the last parts may have fewer)
+  std::int64_t count_, part_;  // elements of the array, and of a part (the last parts may have fewer)
   std::size_t slot_;                   // bytes of an encoded part
-  NDArray residual_, sum_residual_;    // the residuals after the last call that succeeded
-  NDArray next_, sum_next_, scratch_;  // the residuals after this call, if it succeeds
-  NDArray outgoing_, incoming_, sum_, all_;  // encodings: to send, received, this rank's sum, all sums
-  NDArray agreed_{};  // undefined before the first call; poisoned if the ranks do not agree
+  NDArray residual_, sum_residual_;  // the residuals after the last reduce() that succeeded
+  // next_, sum_next_: the residuals after the current reduce(), if it succeeds
+  NDArray next_, sum_next_, scratch_;
+  // encodings: this rank's parts to send, received parts, this rank's sum, all sums
+  NDArray outgoing_, incoming_, sum_, all_;
+  // mutated by the op that compares the ranks' codecs and counts; undefined before the first reduce()
+  NDArray agreed_{};
 };
 
 }  // namespace heddle

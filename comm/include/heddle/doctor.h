@@ -7,10 +7,10 @@
 namespace heddle {
 
 struct Finding {
-  enum class Level { ok, note, problem };  // note: works, but perhaps not as expected
+  enum class Level { ok, note, problem };  // note: communication works, but perhaps not as expected
   Level level = Level::ok;
-  std::string subject;  // "shared memory"
-  std::string text;     // one line
+  std::string subject;  // what was examined, such as "shared memory"
+  std::string text;  // what was found, in one line
 };
 
 // Examines the job, the network, shared memory, cores and optional libraries. Takes well under a second. Forks a child

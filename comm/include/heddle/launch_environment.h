@@ -7,9 +7,10 @@
 
 namespace heddle {
 
-// A process's place in its job. Read from the first of these that sets a rank or a size (docs/launch.md has the table): HEDDLE_RANK, HEDDLE_SIZE
-// (`heddle launch`); RANK, WORLD_SIZE (torchrun); OMPI_COMM_WORLD_* (Open MPI); PMI_* (MPICH); SLURM_PROCID,
-// SLURM_NTASKS, not in the batch script's own shell; DMLC_*; a Kubernetes pod's name. Otherwise a job of one.
+// A process's place in its job. It is read from the variables of the first of these launchers that sets a
+// rank or a size (docs/launch.md has the table): HEDDLE_RANK, HEDDLE_SIZE (`heddle launch`); RANK, WORLD_SIZE
+// (torchrun); OMPI_COMM_WORLD_* (Open MPI); PMI_* (MPICH); SLURM_PROCID, SLURM_NTASKS, but not in the batch
+// script's own shell; DMLC_*; a Kubernetes pod's name. If none does, it is a job of one rank.
 struct LaunchEnvironment {
   int rank = 0;
   int size = 1;
@@ -19,11 +20,14 @@ struct LaunchEnvironment {
   std::string rendezvous;
   std::string source = "alone";  // the launcher whose variables were used
 
-  // Throws InvalidArgument naming a variable that is missing, no number or out of range.
+  // Reads the environment variables of this process. Throws InvalidArgument naming a variable that is
+  // missing, no number or out of range.
   static LaunchEnvironment from_environment();
-  // from_environment, but a variable for which `instead` returns a text has that value; null: the environment's. Empty: not set.
+  // Like from_environment(), but some variables can be replaced: a text that `instead` returns for a name is
+  // the variable's value (an empty text: the variable is not set); null: the environment has the value.
   static LaunchEnvironment from_environment(const std::function<const char*(std::string_view name)>& instead);
-  // Reads all variables from `lookup` instead of the environment; null or empty: not set.
+  // Like from_environment(), but reads all variables from `lookup`; null or an empty text: the variable is
+  // not set.
   static LaunchEnvironment from(const std::function<const char*(const char* name)>& lookup);
 };
 

@@ -14,8 +14,8 @@ namespace heddle::comm_detail {
 // The memory and operation of a reduction.
 struct Operand {
   std::byte* data;
-  std::size_t count;    // elements
-  std::size_t element;  // bytes
+  std::size_t count;  // number of elements
+  std::size_t element;  // bytes of an element
   Combine combine;
   std::span<std::byte> part(const Part& part) const {
     return {data + part.begin * element, part.count * element};
@@ -26,9 +26,10 @@ struct Operand {
 // Ring: 2(p-1)α + 2n(p-1)/p β. The fewest bytes, the most messages. Order of additions: a chain of the ranks, which
 // begins with the one after the part's owner.
 void ring_all_reduce(Transport& transport, const Operand& operand);
-// Rank r has the reduced part r at the end, of parts of equal size; the rest of the data is overwritten.
+// At the end rank r has part r of the reduction. The parts have equal sizes; the rest of the data is
+// overwritten.
 void ring_reduce_scatter(Transport& transport, const Operand& operand);
-// Part r of the data is rank r's input; all ranks have all parts at the end.
+// Part r of the data is rank r's input. At the end all ranks have all parts.
 void ring_all_gather(Transport& transport, std::byte* data, const std::vector<Part>& parts,
                      std::size_t element);
 
@@ -36,12 +37,12 @@ void ring_all_gather(Transport& transport, std::byte* data, const std::vector<Pa
 // tree, if p is a power of two.
 void recursive_doubling_all_reduce(Transport& transport, const Operand& operand);
 
-// Recursive halving and doubling: 2 log2(p) α + 2n(p-1)/p β. Order: as recursive doubling.
+// Recursive halving and doubling: 2 log2(p) α + 2n(p-1)/p β. Order: the same as in recursive doubling.
 void halving_doubling_all_reduce(Transport& transport, const Operand& operand);
 
 // Binomial trees, in pieces: 2 log2(p) (n/piece α + nβ), as the root has log2(p) children. Order: balanced tree, any p.
 constexpr std::size_t kTreePiece = 64 << 10;  // sending a piece takes longer than the latency of a message
-// The data are overwritten on ranks other than root.
+// Reduces the data to the root. On the other ranks the data are overwritten.
 void tree_reduce(Transport& transport, const Operand& operand, int root);
 void tree_broadcast(Transport& transport, std::span<std::byte> data, int root);
 void tree_all_reduce(Transport& transport, const Operand& operand);
@@ -57,7 +58,7 @@ void hierarchical_all_reduce(Transport& transport, const Operand& operand, const
 void pairwise_all_to_all(Transport& transport, const std::byte* in, const std::vector<Part>& in_parts,
                          std::byte* out, const std::vector<Part>& out_parts, std::size_t element);
 
-// Dissemination: ceil(log2(p)) α.
+// A barrier by dissemination: ceil(log2(p)) α.
 void dissemination_barrier(Transport& transport);
 
 }  // namespace heddle::comm_detail

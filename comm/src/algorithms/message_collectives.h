@@ -37,7 +37,7 @@ class MessageCollectives {
   const bool two_levels_;  // whether there are several hosts, and one has several ranks
 };
 
-// Consecutive parts of these lengths.
+// Cuts an array into consecutive parts whose lengths are `counts`.
 std::vector<Part> parts_of(const std::vector<std::int64_t>& counts);
 
 }  // namespace heddle::comm_detail

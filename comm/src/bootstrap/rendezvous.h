@@ -24,7 +24,8 @@ class Rendezvous {
   // The texts of all ranks, by rank; each at most 64 KiB. Blocks; throws CommError naming the ranks that have not sent
   // theirs in time.
   virtual std::vector<std::string> all_gather(const std::string& mine) = 0;
-  // Throws if a rank is known to have failed. Called repeatedly by code that waits for ranks without this rendezvous.
+  // Throws if a rank is known to have failed. Called repeatedly by code that waits for ranks by other means
+  // than all_gather().
   virtual void check() {}
 };
 

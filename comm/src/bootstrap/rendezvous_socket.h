@@ -23,14 +23,15 @@ struct RendezvousAddress {
   mutable SecurityPolicy security;  // caches the keys; one thread at a time
 };
 
-// "there is no directory DIR ..." if the directory of a unix socket does not exist, else empty.
+// The text "there is no directory DIR ..." if the directory of a unix socket does not exist, else empty.
 std::string missing_directory(const RendezvousAddress& place);
 
-// A listening socket. The file of a unix socket is removed with it; a file that a dead job has left is replaced.
+// A listening socket. The destructor removes the file of a unix socket; a file that a dead job has left is
+// replaced.
 class Listener {
  public:
-  // Null: another process listens there, or the host name is not known yet. Then `why` says which, and the
-  // caller may try again. Throws CommError for all other failures.
+  // Begins to listen. Null: another process listens at this address, or the host name is not known yet. Then
+  // `why` says which, and the caller may try again. Throws CommError for all other failures.
   static std::unique_ptr<Listener> open(const RendezvousAddress& place, std::string& why);
   ~Listener();
   Listener(const Listener&) = delete;
@@ -38,20 +39,20 @@ class Listener {
 
   int socket() const { return socket_.fd(); }
   bool encrypts() const { return security_.encrypts(); }
-  // The next connection; null if there is none, or it is one of another user's process.
+  // The next connection; null if none is waiting, or the next one is from another user's process.
   std::unique_ptr<Channel> accept();
 
  private:
   Listener(Socket socket, std::string path, Security security)
       : socket_(std::move(socket)), path_(std::move(path)), security_(std::move(security)) {}
   Socket socket_;
-  std::string path_;  // empty for tcp
+  std::string path_;  // the file of a unix socket; empty for tcp
   Security security_;
-  struct stat file_ = {};  // the file at path_, so that no other file is removed
+  struct stat file_ = {};  // the file at path_ when it was made, so that no other file is removed
 };
 
-// Null: no process listens there yet, or the host name is not known yet, as `why` says. Waits `milliseconds`
-// at most for a host that does not answer. Throws what Listener::open throws.
+// Connects to the address. Null: no process listens there yet, or the host name is not known yet, as `why`
+// says. Waits `milliseconds` at most for a host that does not answer. Throws what Listener::open throws.
 std::unique_ptr<Channel> connect_to(const RendezvousAddress& place, int milliseconds, std::string& why);
 
 }  // namespace heddle::comm_detail

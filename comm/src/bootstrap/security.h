@@ -15,7 +15,7 @@ namespace heddle::comm_detail {
 
 using namespace net_detail;
 
-// How the connections at an address are secured: not at all, or by TLS with this user's keys. A value.
+// How the connections at an address are secured: not at all, or by TLS with this user's keys. Can be copied.
 class Security {
  public:
   static constexpr const char* kPlain = "plain";
@@ -28,7 +28,7 @@ class Security {
   // Why a rank with this key is refused; empty: it is accepted.
   std::string reason_against(const std::string& fingerprint) const;
 
-  // Make the client and the server end of a connection.
+  // connect() makes the client end of a connection, accept() the server end.
   std::unique_ptr<Connection> connect(Socket socket) const;
   std::unique_ptr<Connection> accept(Socket socket) const;
 
@@ -43,10 +43,11 @@ class SecurityPolicy {
  public:
   struct Options {
     bool encrypt = false;     // HEDDLE_COMM_ENCRYPT: TLS at loopback, too
-    bool insecure = false;    // HEDDLE_COMM_INSECURE: no TLS
+    bool insecure = false;  // HEDDLE_COMM_INSECURE: no TLS at any address
     std::string directory{};  // directory of the keys; empty: comm_keys_directory()
   };
-  // Throws InvalidArgument if both are set, or a value is invalid.
+  // Throws InvalidArgument if HEDDLE_COMM_ENCRYPT and HEDDLE_COMM_INSECURE are both set, or a value is
+  // invalid.
   static SecurityPolicy from_environment();
   explicit SecurityPolicy(const Options& options) : options_(options) {}
 

@@ -32,21 +32,22 @@ class ControlChannel {
   virtual std::string latest_message(int rank) = 0;  // empty: no message has come
   // Blocks until a message may have come or a rank failed, for some milliseconds at most.
   virtual void wait() = 0;
-  // The clock of deadlines, which tests replace.
+  // The clock by which deadlines are measured. Tests replace it.
   virtual std::chrono::steady_clock::time_point now() { return std::chrono::steady_clock::now(); }
 };
 constexpr std::size_t kMaxSurvivorMessage = 8 << 10;
 
-// Joining: the attempt is under way. Ready: the rank has built its part; failed: it could not. Committed and
-// aborted are final.
+// Joining: the attempt is under way. Ready: the rank has built its part; failed: the rank could not build it.
+// Committed and aborted are final.
 enum class Phase : std::uint8_t { joining, ready, failed, committed, aborted };
 
 // The state that a rank publishes.
 struct SurvivorMessage {
-  std::vector<bool> alive{};  // by rank: whether it is alive
+  std::vector<bool> alive{};  // by rank: whether the sender takes that rank for alive
   std::uint64_t round = 0;    // number of all_gathers in this attempt; 0: none so far
   Phase phase = Phase::joining;
-  std::string text{}, previous_text{};  // texts of this round and the one before: no rank is further behind
+  // texts of this round and of the round before, since other ranks may be one round behind
+  std::string text{}, previous_text{};
 };
 std::string encode(const SurvivorMessage& message);
 // False if `bytes` are no message of a job with so many ranks.
@@ -57,17 +58,18 @@ class Survivors final : public Rendezvous {
  public:
   Survivors(ControlChannel& channel, std::chrono::milliseconds timeout, std::uint32_t epoch);
 
-  // Begins an attempt. True: all live ranks have joined it with the same set, and are the ranks from now on. False: the
-  // attempt before is committed, because another rank has committed it. Blocks; throws CommError naming the ranks that
-  // have not joined within twice the timeout, and PeerLost if the others have gone on without this rank.
+  // Begins an attempt. True: all live ranks have joined it with the same set, and are the ranks from now on.
+  // False: the attempt before this one is committed, because another rank has committed it. Blocks. Throws
+  // CommError naming the ranks that have not joined within twice the timeout, and PeerLost if the others have
+  // gone on without this rank.
   bool agree();
   // Ends an attempt: this rank has built its part, or `problem` says why not. True: the attempt is committed. False: a
   // rank has failed; call agree() again. Throws CommError, for good, if a live rank could not build its part.
   bool commit(const std::string& problem);
 
-  // Makes attempts until one is committed. `build` uses this rendezvous and starts from nothing each time; an
-  // exception from it ends the attempt, or all of them. Any thread; throws CommError while another thread is
-  // in it.
+  // Makes attempts until one is committed. `build` uses this rendezvous, and starts from nothing in each
+  // attempt. If `build` throws, the attempt ends, and a new one begins if a rank has failed; otherwise make()
+  // throws CommError. Any thread; throws CommError while another thread is in make().
   void make(const std::function<void()>& build);
 
   int rank() const override { return rank_; }
@@ -98,7 +100,8 @@ class Survivors final : public Rendezvous {
   const std::uint32_t epoch_;
   SurvivorMessage own_;
   std::vector<SurvivorMessage> received_;  // the latest message of each rank
-  std::vector<bool> candidate_;  // the set for which this rank was ready, while other ranks may commit it
+  // the set of ranks with which this rank was ready, while other ranks may commit it
+  std::vector<bool> candidate_;
   std::vector<int> members_;
   int rank_ = -1;
   std::atomic<bool> making_ = false;

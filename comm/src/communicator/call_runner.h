@@ -18,9 +18,9 @@ class CallRunner {
  public:
   explicit CallRunner(Backend& backend) : backend_(backend) {}
 
-  // Several calls run as one. Blocks. Returns the error that all of them end with, or null.
+  // Runs the calls, several of them as one. Blocks. Returns the error that all of them end with, or null.
   std::exception_ptr run(std::span<const std::shared_ptr<Call>> calls);
-  void run(Collective& what);  // throws that error
+  void run(Collective& what);  // runs one call; throws the error that it ends with
 
  private:
   std::exception_ptr error_of_failed(const std::exception_ptr& thrown);

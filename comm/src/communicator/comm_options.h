@@ -9,7 +9,8 @@
 
 namespace heddle::comm_detail {
 
-// These read the environment and throw InvalidArgument naming the variable.
+// backend_options() and backend_name() complete the options from the environment. They throw InvalidArgument
+// naming a variable with an invalid value.
 BackendOptions backend_options(const CommOptions& options);
 std::string backend_name(const CommOptions& options);
 // Throws InvalidArgument for a timeout that is negative or longer than a day.
@@ -23,7 +24,8 @@ void agree_on_settings(Rendezvous& rendezvous, const BackendOptions& options, co
 // Why ranks on threads of this engine would wait for each other for ever, and what to do; empty if they would not.
 std::string why_not_shared(const Engine& engine);
 
-// "auto": shm if all ranks share a host, else tcp. Throws InvalidArgument for an unknown name.
+// Makes the back end of this name. "auto" is shm if all ranks share a host, else tcp. Throws InvalidArgument
+// for an unknown name.
 std::unique_ptr<Backend> make_backend(const std::string& name, Rendezvous& rendezvous,
                                       const BackendOptions& options);
 

@@ -18,7 +18,8 @@
 
 namespace heddle::comm_detail {
 
-// How many of the first calls are ready and may run as one, of up to max_bytes together; 0 if not even two.
+// How many calls at the front of `calls` are ready and may run as one call of max_bytes at most; 0 if fewer
+// than two.
 std::uint8_t count_fusable(const std::deque<std::shared_ptr<Call>>& calls, const Backend& backend,
                            std::size_t max_bytes);
 

@@ -13,7 +13,7 @@
 namespace heddle::comm_detail {
 
 struct Member {
-  int colour, key, rank;  // as in Communicator::split; rank in the communicator that is split
+  int colour, key, rank;  // colour and key as in Communicator::split; rank in the communicator that is split
 };
 
 // Collective. The ranks with this rank's colour, ordered by key, then rank; none if the colour is negative.
@@ -25,7 +25,7 @@ class PairRendezvous final : public Rendezvous {
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(members_.size()); }
   std::uint32_t epoch() const override { return epoch_; }
-  // Throws CommError, now and from then on, if one of the ranks has failed in make().
+  // Throws CommError if one of the ranks has failed in make(); after that every later call throws it, too.
   std::vector<std::string> all_gather(const std::string& mine) override;
 
   // Collective. Calls make() and returns its result if it succeeds on all ranks. Throws what make threw on

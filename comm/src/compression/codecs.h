@@ -1,4 +1,4 @@
-// Makes the codecs.
+// Makes the codecs: one function for each of them.
 #pragma once
 
 #include <memory>

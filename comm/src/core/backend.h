@@ -15,8 +15,8 @@ struct BackendOptions {
   Algorithm algorithm = Algorithm::automatic;
   std::string backend = "auto";  // the name of the requested back end
   bool reproducible = false;
-  std::size_t fusion = std::size_t{256} << 10;  // the most bytes of fused calls
-  std::string tuning{};                         // a file on rank 0's host; see tuning.h
+  std::size_t fusion = std::size_t{256} << 10;  // most bytes of calls that are fused into one
+  std::string tuning{};  // name of a tuning file on rank 0's host, see tuning.h
   int gpu = -1;                                 // nccl: the GPU's number; -1: chosen by the local rank
 };
 
@@ -26,15 +26,16 @@ class StreamCalls;  // device/stream_calls.h
 
 class Backend {
  public:
-  virtual ~Backend() = default;  // leaves: calls of other ranks that need this one fail with PeerLost
+  // leaves the communicator: calls of other ranks that need this one fail with PeerLost
+  virtual ~Backend() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual std::string name() const = 0;
   virtual int ranks_here() const { return size(); }  // number of ranks on this rank's host
 
-  // Runs the call to its end. One thread at a time. Throws CommError. The back end stays usable after a RemoteFailure,
-  // and is aborted by all other errors. With record.failed, this rank only tells the others that it has no data, and
-  // nothing is thrown.
+  // Runs the call to its end. One thread at a time. Throws CommError. After a RemoteFailure the back end can
+  // still be used; every other error aborts it. With record.failed, this rank only tells the others that it
+  // has no data, and nothing is thrown.
   virtual void run(Collective& call) = 0;
 
   // Whether calls like this may be fused with others; see fusion.h. Any thread.

@@ -59,17 +59,19 @@ struct alignas(64) CallRecord {
   ReduceOp op = ReduceOp::sum;
   DType dtype = DType::u8;
   std::uint32_t epoch = 0;  // identifies the communicator: messages of another one are refused
-  std::int32_t root = -1;   // send and recv: the other rank
+  std::int32_t root = -1;  // the root; for send and recv: the other rank
   std::uint64_t sequence = 0;
-  std::uint64_t count = 0;  // elements (of `in` for all_gather and all_to_all, of `out` for reduce_scatter)
+  // number of elements (of `in` for all_gather and all_to_all, of `out` for reduce_scatter)
+  std::uint64_t count = 0;
   std::uint64_t agreement = 0;  // a hash of everything that the ranks have to agree on
   Algorithm algorithm = Algorithm::automatic;
-  std::uint8_t failed = 0;  // the op that computes the input has failed: this rank has nothing to send
+  // whether the op that computes the input has failed: this rank has nothing to send
+  std::uint8_t failed = 0;
   std::uint8_t state = 0;   // state in flight recorders: 0 called, 1 done, 2 failed
-  std::uint8_t ahead = 0;   // how many of the next calls are ready and may be fused: fusion.h
+  std::uint8_t ahead = 0;  // how many of the next calls are ready and may be fused, see fusion.h
   std::uint32_t line = 0;
   std::int64_t nanoseconds = 0;  // the time of the call in flight recorders, CLOCK_REALTIME
-  char site[kSite + 1] = {};     // the end of the file's name, NUL, the tag if there is one
+  char site[kSite + 1] = {};  // the end of the source file's name, NUL, and the tag if there is one
   std::uint8_t tag_at = 0;       // where in site the tag begins; 0: there is none
   std::uint8_t on_device = 0;    // 1: a device's library runs the call, see stream_calls.h
   std::uint64_t history = 0;     // with on_device: a hash of all such calls so far
@@ -79,10 +81,10 @@ struct alignas(64) CallRecord {
   std::string_view tag() const;
 
   void set_agreement();
-  void set_agreement(std::span<const CallRecord> members);  // includes those of fused calls
+  void set_agreement(std::span<const CallRecord> members);  // the hash includes the fused calls
   void set_site(const std::source_location& where, std::string_view before = {});
   bool valid() const;  // whether magic, version and kinds are right, and the text is terminated
-  // "all_reduce #12 sum f32 x 1000 at train.cc:31"
+  // Text such as "all_reduce #12 sum f32 x 1000 at train.cc:31".
   std::string to_string() const;
 };
 static_assert(sizeof(CallRecord) == 128);
@@ -94,14 +96,15 @@ struct Collective {
   CallRecord record;
   const std::byte* in = nullptr;
   std::byte* out = nullptr;
-  std::vector<std::int64_t> in_counts{}, out_counts{};  // all_to_all: elements for and from each rank
+  // of an all_to_all: elements for each rank, and from each rank
+  std::vector<std::int64_t> in_counts{}, out_counts{};
   std::vector<CallRecord> members{};                    // the calls that are fused into this one: fusion.h
   std::string failure{};  // with record.failed: why this rank has no data, for the other ranks
   std::size_t element() const { return size_of(record.dtype); }
   std::size_t bytes() const { return record.count * element(); }
 };
 
-// to[i] = a[i] op b[i]; `to` may be a or b. avg adds; the sum is divided by scale() at the end.
+// Sets to[i] = a[i] op b[i]; `to` may be a or b. For avg it adds; scale() then divides the sum at the end.
 using Combine = void (*)(std::byte* to, const std::byte* a, const std::byte* b, std::size_t count);
 Combine combine_of(ReduceOp op, DType dtype);  // throws InvalidArgument for avg of bools
 void scale(std::byte* data, std::size_t count, DType dtype, int ranks);

@@ -14,7 +14,8 @@ bool ranks_share_cores(int ranks_here);
 // One thread at a time.
 class CoreShare {
  public:
-  // Without may_move the thread stays on its core, since no core is idle to move to if ranks share cores.
+  // Lets another thread run on this core. `may_move`: whether the thread may then change to another core;
+  // false if the ranks share cores, since no core is idle then.
   void yield(bool may_move);
 
  private:

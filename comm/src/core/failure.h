@@ -17,7 +17,7 @@ struct Failure {
   int rank = -1;  // the rank that is lost or silent
   std::string text{};
 
-  // Throws CommMismatch, PeerLost, PeerSilent or CommAborted.
+  // Throws this failure as a CommMismatch, PeerLost, PeerSilent or CommAborted.
   [[noreturn]] void raise() const;
 };
 

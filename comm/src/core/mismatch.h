@@ -14,10 +14,11 @@ struct CallOf {
   const CallRecord& call;
 };
 
-// The two ranks made different calls.
+// The text for two ranks that made different calls.
 std::string different_calls(const CallOf& one, const CallOf& other);
 
-// The two ranks made the same call, but the receiver expects another number of bytes, as in an all_to_all.
+// The text for two ranks that made the same call, where the receiver expects another number of bytes than the
+// sender sends, as in an all_to_all.
 std::string different_lengths(const CallOf& sender, std::size_t sent, const CallOf& receiver,
                               std::size_t wanted);
 

@@ -23,8 +23,8 @@ class Recorder {
   std::size_t count_ = 0;
 };
 
-// "  1763750000123 us  all_reduce #1 sum f32 x 4 at train.cc:31  done"
+// One call as a line of text, such as "  1763750000123 us  all_reduce #1 sum f32 x 4 at train.cc:31  done".
 std::string line_of(const CallRecord& call);
-std::int64_t nanoseconds_now();  // CLOCK_REALTIME
+std::int64_t nanoseconds_now();  // the time of CLOCK_REALTIME
 
 }  // namespace heddle::comm_detail

@@ -30,7 +30,7 @@ class Transport {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual std::string name() const = 0;
-  // The number of each rank's host, if messages inside a host are faster than those between hosts. Empty: they are not.
+  // The number of each rank's host. Empty if messages inside a host are not faster than those between hosts.
   virtual const std::vector<int>& hosts() const {
     static const std::vector<int> alike;
     return alike;
@@ -44,7 +44,8 @@ class Transport {
   // Blocks until `out` has been sent and `in` received. Throws CommMismatch, PeerLost, PeerSilent, CommAborted. If a
   // text arrives instead of data, `in` is not written, and this rank sends the text, too, from then on.
   virtual void transfer(const Transfer& transfer) = 0;
-  // Ends the call. Returns the text that replaced the data, or `failure` itself, and the rank without data; -1: none.
+  // What end() returns when it ends the call: the text that replaced the data (or the text `failure` of
+  // begin()), and the rank that has no data. Rank -1: the data came.
   struct Missing {
     int rank = -1;
     std::string why{};

@@ -16,7 +16,7 @@ namespace heddle::comm_detail {
 // the stream, in the order in which they are started. All functions throw CommError when the library refuses a call.
 class DeviceRanks {
  public:
-  virtual ~DeviceRanks() = default;  // aborts, unless finish() has completed
+  virtual ~DeviceRanks() = default;  // leaves by abort(), unless finish() has completed
 
   virtual void all_reduce(const void* in, void* out, std::size_t count, DType dtype, ReduceOp op,
                           Stream& stream) = 0;
@@ -29,14 +29,15 @@ class DeviceRanks {
                               Stream& stream) = 0;
   virtual void send(const void* in, std::size_t count, DType dtype, int to, Stream& stream) = 0;
   virtual void recv(void* out, std::size_t count, DType dtype, int from, Stream& stream) = 0;
-  // Sends and recvs between group_begin and group_end start together, so that none waits for another one.
+  // Sends and recvs that are started between group_begin() and group_end() run together, so that no one of
+  // them waits for another.
   virtual void group_begin() = 0;
   virtual void group_end() = 0;
 
-  // Whether the last operation (or joining) is not on its stream yet. While it is true only abort() may be called.
-  // Throws CommError for asynchronous errors, also of earlier operations.
+  // True while the last operation (or joining) is not on its stream yet; meanwhile only abort() may be
+  // called. Throws CommError for asynchronous errors, also of earlier operations.
   virtual bool busy() = 0;
-  // Begins to leave once all operations have run; this rank has left when busy() is false.
+  // Begins to leave once all operations have run. This rank has left when busy() is false.
   virtual void finish() = 0;
   // Ends operations that are under way; no function may be called after it. Other ranks are not notified.
   virtual void abort() noexcept = 0;
@@ -58,7 +59,7 @@ class DeviceLibrary {
 // NCCL (nccl.cc), or null if this build has none (no_nccl.cc).
 DeviceLibrary* nccl();
 
-// Starts the call by the library's functions.
+// Starts the call on the stream, by the functions of DeviceRanks.
 void start(DeviceRanks& ranks, const Collective& call, int rank, Stream& stream);
 
 }  // namespace heddle::comm_detail

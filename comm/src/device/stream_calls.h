@@ -19,16 +19,17 @@ namespace heddle::comm_detail {
 struct DeviceCall {
   Collective what;
   NDArray in{}, out{};
-  // Used by StreamCalls alone:
+  // StreamCalls alone uses the members from here on. `entry` is the call's entry in the flight recorder.
   std::size_t entry = 0;
   std::chrono::steady_clock::time_point begun{};
   bool numbered = false;
 };
 
-// issue, ended and lost are called for one op at a time, in the order of the ops.
+// Runs the calls on a device's arrays. issue, ended and lost are called for one op at a time, in the order of
+// the ops.
 class StreamCalls {
  public:
-  // The references outlive the object. `ranks` has joined.
+  // The objects that are passed by reference outlive this one. `ranks` has joined.
   StreamCalls(MeshTransport& control, CallNumbers& numbers, Recorder& recorder,
               std::unique_ptr<DeviceRanks> ranks, Device device, int index,
               std::chrono::milliseconds timeout);
@@ -65,15 +66,16 @@ class StreamCalls {
   const Device device_;
   const int index_;
   const std::chrono::milliseconds timeout_;
-  std::uint64_t history_ = 0;  // used by issue() and lost() alone
-  std::mutex ranks_mutex_;     // guards the next two; nothing is locked under it but what FaultState locks
+  std::uint64_t history_ = 0;  // hash of all calls on the device so far; used by issue() and lost() alone
+  // guards ranks_ and aborted_; while it is held only the mutex of FaultState is locked
+  std::mutex ranks_mutex_;
   std::unique_ptr<DeviceRanks> ranks_;
   bool aborted_ = false;
-  // Used by the monitoring thread alone: when a partner was first seen to have left; which calls were announced, and
-  // when.
+  // Four members that the monitoring thread alone uses: when a partner was first seen to have left; which
+  // calls were announced, and when.
   Clock::time_point left_since_{}, announced_at_{};
   std::uint64_t announced_oldest_ = 0, announced_latest_ = 0;
-  std::mutex mutex_;  // guards the rest; nothing is locked under it
+  std::mutex mutex_;  // guards the members below; no other mutex is locked while it is held
   std::condition_variable wake_;
   std::deque<DeviceCall*> under_way_;
   CallRecord latest_;  // the latest call that all ranks take part in

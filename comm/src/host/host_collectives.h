@@ -30,9 +30,11 @@ class PeerMemory {
 class HostCollectives {
  public:
   HostCollectives(HostGroup& group, const PeerMemory& peer_memory);
-  // All kinds but send, recv and all_to_all. The call's sequence number is one more than that of the last call.
+  // Runs a call of any kind but send, recv and all_to_all. The call's sequence number is one more than that
+  // of the last call.
   void run(const Collective& call);
-  // Blocks until all ranks have arrived. Throws if they have not called the same, or one has no data to send.
+  // Blocks until all ranks have arrived. Throws if ranks have made different calls, or if a rank has no data
+  // to send.
   void agree(const Collective& call) {
     arrive(call, nullptr, 0);
     await_arrivals(call);

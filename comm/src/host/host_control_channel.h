@@ -8,8 +8,8 @@
 
 namespace heddle::comm_detail {
 
-// Each rank's message is in its rank block, which only that rank writes. A rank that dies while writing leaves the
-// previous one.
+// Each rank's message is in its rank block, which only that rank writes. If a rank dies while it writes, its
+// previous message stays.
 class HostControlChannel final : public ControlChannel {
  public:
   HostControlChannel(HostGroup& group, std::chrono::milliseconds timeout);

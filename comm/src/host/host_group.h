@@ -53,7 +53,8 @@ class HostGroup {
     announce(counter_of(own_block()), value);
     for (int other = 0; oversubscribed_ && other < size(); ++other) {
       const Counter& counter = counter_of(segment_.rank_block(other));
-      if (counter.load(std::memory_order_seq_cst) < target) return;  // this rank is not the last one
+      // a rank that arrives later wakes the others
+      if (counter.load(std::memory_order_seq_cst) < target) return;
     }
     for (int other = 0; other < size(); ++other) {
       if (other != rank_) wake_if_sleeping(other);
@@ -73,7 +74,7 @@ class HostGroup {
     Awaited of[2];
     int count;
   };
-  // Blocks until one of the alternatives has been reached.
+  // Blocks until one of the alternatives has been reached. Throws the group's fault.
   void await_any(const Alternatives& alternatives);
 
   // Writes the call that this rank begins into its flight recorder, for all ranks to read. Throws the group's fault.
@@ -89,7 +90,7 @@ class HostGroup {
   void check() const {
     if (has_fault()) throw_fault();
   }
-  // Reports the fault, and throws that or the one that was reported before.
+  // Reports the fault. Throws the fault that was reported first: this one, or an earlier one.
   [[noreturn]] void fail(Fault fault, int rank, std::string_view why);
 
   // A scope in which this rank may read and write the other ranks' arrays. The constructor throws the group's fault.

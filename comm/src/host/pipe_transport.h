@@ -33,7 +33,7 @@ class PipeTransport final : public Transport {
   HostGroup& group_;
   CallRecord call_;
   Missing missing_;
-  std::string text_;  // missing_, as it is sent to other ranks
+  std::string text_;  // the text of missing_, as it is sent to other ranks
 };
 
 }  // namespace heddle::comm_detail

@@ -7,8 +7,8 @@
 
 namespace heddle::comm_detail {
 
-// Returns, by rank, whether it is stuck: it waits, and only stuck ranks could end its waits. Any thread or
-// process may call this while the ranks run: a rank that is reported as stuck stays stuck.
+// Returns, by rank, whether the rank is stuck: it waits, and only stuck ranks could end its waits. Any thread
+// or process may call this while the ranks run: a rank that is reported as stuck stays stuck.
 std::vector<bool> stuck_ranks(const Segment& segment);
 
 // A cycle of stuck ranks, in which each waits for the next one.

@@ -25,9 +25,9 @@ namespace heddle::comm_detail {
 
 using namespace net_detail;
 
-// Owns the control connections. It writes failures that it detects or receives into the fault state, and sends every
-// failure that is there to all other ranks, so that a rank receives the failure before another rank's leave message
-// that it causes.
+// Owns the control connections. The thread writes failures that it detects or receives into the fault state,
+// and sends every failure in the fault state to all other ranks. A rank therefore receives a failure before
+// the leave message of a rank that leaves because of it.
 class ControlThread final : public ControlChannel {
  public:
   struct Self {
@@ -36,24 +36,27 @@ class ControlThread final : public ControlChannel {
     Key key{};
     std::chrono::milliseconds timeout{};
   };
-  // Detectors compare the ranks' calls, and find cycles of waits.
+  // The detectors that the thread passes announced calls and probes to: `calls` finds ranks in different
+  // calls, `deadlocks` finds cycles of waits.
   struct Detectors {
     CallWatch& calls;
     DeadlockSearch& deadlocks;
   };
   static constexpr int kAllRanks = -1;
-  // `connections`, by rank; null where there is none. `fault_state` and `detectors` outlive the control thread.
+  // `connections`, by rank; null where there is no connection. `fault_state` and `detectors` outlive the
+  // control thread.
   ControlThread(const Self& self, std::vector<std::unique_ptr<Connection>> connections,
                 FaultState& fault_state, Detectors detectors);
-  // Sends the leave message and waits until it has arrived, for `timeout` at most.
+  // Sends the leave message and waits until it has arrived at the other ranks, for `timeout` at most.
   ~ControlThread() override;
   ControlThread(const ControlThread&) = delete;
   ControlThread& operator=(const ControlThread&) = delete;
 
-  // Limits the destructor's wait, except for a quarter of a second for the leave message. Called before it.
+  // Limits how long the destructor waits: until `end`, but for a quarter of a second if that is later, so
+  // that the leave message is sent. Called before the destructor.
   void leave_before(std::chrono::steady_clock::time_point end) noexcept { leaves_before_ = end; }
 
-  // Any thread. Tells rank `to`, or all other ranks, that this one waits in these calls: see CallWatch.
+  // Any thread. Tells rank `to`, or all other ranks, that this rank waits in these calls: see CallWatch.
   void announce_calls(std::span<const CallRecord> calls, int to = kAllRanks);
   // Any thread. Searches for a deadlock that this rank's wait is part of: see DeadlockSearch.
   void start_deadlock_search();
@@ -69,7 +72,7 @@ class ControlThread final : public ControlChannel {
   struct Peer {
     std::unique_ptr<Connection> connection{};
     std::string out{};                     // encoded frames that the kernel has not taken yet
-    std::uint64_t sent = 0, received = 0;  // numbers of frames, without hellos
+    std::uint64_t sent = 0, received = 0;  // numbers of frames sent and received, hellos not counted
     std::vector<std::byte> in{};
     std::size_t filled = 0;
     Clock::time_point last_received{};
@@ -99,18 +102,21 @@ class ControlThread final : public ControlChannel {
   std::vector<pollfd> polled_;
   Clock::time_point last_check_ = Clock::now();  // the last time that heartbeats were checked
   std::atomic<bool> leaving_{false};
-  Clock::time_point leaves_before_ = Clock::time_point::max();  // written before `leaving_`
+  // the `end` of leave_before(); written before `leaving_`
+  Clock::time_point leaves_before_ = Clock::time_point::max();
   struct PeerState {
     std::string message{};  // the latest message of the peer as a survivor
     bool alive = true;
   };
-  std::mutex mutex_;  // guards the members below, up to pending_calls_; nothing is locked under it
+  // guards the members below, up to pending_search_; no other mutex is locked while it is held
+  std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<PeerState> states_;                          // states of the peers, by rank
-  std::string pending_message_;                            // message to send to all ranks
-  std::vector<std::pair<CallRecord, int>> pending_calls_;  // calls to announce, with the rank or kAllRanks
+  std::string pending_message_;  // message of a survivor, to be sent to all ranks
+  // calls to announce, each with the rank to tell, or kAllRanks
+  std::vector<std::pair<CallRecord, int>> pending_calls_;
   bool pending_search_ = false;
-  std::thread thread_;  // the last member, since it uses all of the above
+  std::thread thread_;  // the last member, since the thread uses all other members
 };
 
 }  // namespace heddle::comm_detail

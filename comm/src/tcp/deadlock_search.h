@@ -25,31 +25,33 @@ struct MessageCounts {
 
 struct Probe {
   std::int32_t origin = -1;
-  // The sender of the probe waits until the receiver has read (1) or sent (0) `message`.
+  // 1: the sender of the probe waits until the receiver of the probe has read `message`. 0: it waits until
+  // the receiver has sent `message`.
   std::uint32_t to_read = 0;
-  std::uint64_t attempt = 0;  // the origin's attempt number
-  std::uint64_t message = 0;  // the message's number among those between the probe's sender and receiver
-  std::string path{};         // the waits so far, as text; see wait_of
+  std::uint64_t attempt = 0;  // the number of the search, among those of the origin
+  // the awaited message's number among those between the sender and the receiver of the probe
+  std::uint64_t message = 0;
+  std::string path{};  // the waits that the probe has followed, as text; see wait_of
 };
 
-// Thread-safe.
+// This rank's part in the search for deadlocks. Thread-safe.
 class DeadlockSearch {
  public:
-  // `counts`, by rank, belong to the calling thread, and are read only while it sleeps.
+  // `counts`, by rank, belong to the thread that makes the transfers, and are read only while it sleeps.
   DeadlockSearch(int rank, std::span<const MessageCounts> counts)
       : rank_(rank), counts_(counts), seen_(counts.size()) {}
 
-  using Probes = std::vector<std::pair<int, Probe>>;  // each with the rank to send it to
+  using Probes = std::vector<std::pair<int, Probe>>;  // each probe with the rank to send it to
 
-  // Called when the calling thread is going to sleep until a message from `from` begins to arrive and that to
-  // `to` is sent; -1: none.
+  // Called when the thread that makes the transfers is going to sleep until a message from `from` begins to
+  // arrive and the message to `to` is sent; -1: there is no such message.
   void begin_sleep(const CallRecord& call, int from, int to);
   void end_sleep();
-  // Called when the calling thread has sent or received something since its last sleep, so that the next
-  // sleep is a new wait.
+  // Called when that thread has sent or received something since its last sleep, so that its next sleep is a
+  // new wait.
   void begin_wait();
-  // Returns the probes of a new search, for a wait that has lasted for long. Searches have to be repeated, since a
-  // probe is dropped by a rank that is only about to sleep.
+  // Begins a search because of a wait that has lasted for long, and returns its probes. Searches have to be
+  // repeated, since a rank that is only about to sleep drops a probe.
   Probes start();
 
   struct Result {
@@ -60,7 +62,7 @@ class DeadlockSearch {
   Result received(int from, const Probe& probe);
 
  private:
-  struct Seen {  // the last probe of an origin that was forwarded, and this rank's wait at that time
+  struct Seen {  // the last forwarded probe of an origin, and this rank's wait at that time
     std::uint64_t attempt = 0, wait = 0;
   };
   Probes forward(const Probe& probe) const;
@@ -68,13 +70,13 @@ class DeadlockSearch {
 
   const int rank_;
   const std::span<const MessageCounts> counts_;
-  mutable std::mutex mutex_;  // guards the rest; nothing is locked under it
+  mutable std::mutex mutex_;  // guards the members below; no other mutex is locked while it is held
   bool asleep_ = false;
   std::uint64_t wait_ = 1, attempts_ = 0;
-  std::uint64_t first_attempt_ = 1;  // first attempt of the current wait
+  std::uint64_t first_attempt_ = 1;  // number of the first search made during the current wait
   CallRecord call_{};
   int from_ = -1, to_ = -1;
-  std::vector<Seen> seen_;  // forwarded probes, by origin
+  std::vector<Seen> seen_;  // the last forwarded probes, by origin
 };
 
 }  // namespace heddle::comm_detail

@@ -12,29 +12,32 @@ namespace heddle::comm_detail {
 
 using namespace net_detail;
 
-// Thread-safe. The first failure is kept for good.
+// The state of failures of a communicator. Thread-safe. The first failure is kept for good.
 class FaultState {
  public:
   explicit FaultState(int size);
 
-  // False if there was a failure before. Otherwise wakes both threads.
+  // Stores the failure, and wakes the caller and the control thread. False, and nothing is done, if there was
+  // a failure before.
   bool fail(Failure failure);
   bool failed() const { return failed_.load(std::memory_order_acquire); }
-  // Throws the first failure; only after failed().
+  // Throws the first failure. Must be called only if failed() is true.
   [[noreturn]] void raise() const;
   Failure failure() const;
 
-  // The rank has sent its leave message. Only messages that are already in transit still come from it.
+  // Records that the rank has sent its leave message. After that, only messages that were in transit then
+  // still come from it.
   void set_left(int rank);
   bool left(int rank) const { return left_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire); }
 
-  // Signalled when a failure or a leave message has been received; one for each of the two threads.
+  // One event for the caller and one for the control thread. They are signalled when there is a failure; the
+  // caller's also when a leave message has been received.
   EventFd& caller_event() { return caller_event_; }
   EventFd& control_thread_event() { return control_thread_event_; }
 
  private:
   std::atomic<bool> failed_{false};
-  mutable std::mutex mutex_;  // guards failure_; nothing is locked under it
+  mutable std::mutex mutex_;  // guards failure_; no other mutex is locked while it is held
   Failure failure_;
   std::vector<std::atomic<bool>> left_;
   EventFd caller_event_, control_thread_event_;

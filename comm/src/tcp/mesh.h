@@ -25,7 +25,7 @@ struct Mesh {
   int rank = 0;
   std::uint32_t epoch = 0;
   Key key{};
-  std::vector<Link> links{};  // links by rank
+  std::vector<Link> links{};  // by rank: the connections with that rank
 };
 
 // Listens on `address` at one of the ports until all ranks have connected. Connections from outside the job are closed.

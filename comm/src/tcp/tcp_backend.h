@@ -16,8 +16,8 @@ struct TcpParts {
   std::uint32_t epoch;
   NetworkCost cost;
 };
-// Blocks until all ranks are connected. Address, timeout and security of `tcp` are set here. Data connections of another kind,
-// `tcp.connect_data`, are not encrypted.
+// Blocks until all ranks are connected. Sets the address, timeout and security of `tcp`. Data connections of
+// another kind, which `tcp.connect_data` makes, are not encrypted.
 TcpParts connect_tcp(Rendezvous& rendezvous, const BackendOptions& options, TcpOptions tcp = {});
 
 class TcpBackend : public Backend {

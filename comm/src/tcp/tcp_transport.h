@@ -21,23 +21,27 @@ using ConnectData = std::function<void(Rendezvous&, Mesh&)>;
 
 struct TcpOptions {
   std::string address = "127.0.0.1";  // address to listen on: numeric, one that the other ranks can reach
-  std::string ports{};                // such as "5000-5100"; empty: what HEDDLE_COMM_PORTS says, or any
-  // In jobs of several hosts, ranks on one host with equal names share memory; see neighbours.h.
+  // ports to listen on, such as "5000-5100"; empty: those of HEDDLE_COMM_PORTS, or any if it is not set
+  std::string ports{};
+  // A name for this rank's host. In jobs of several hosts, ranks on one host share memory if they have the
+  // same name; see neighbours.h.
   std::string host{};
   std::chrono::milliseconds timeout{10000};
   // How long a transfer spins before it sleeps: waking a thread takes longer than a small message.
   std::chrono::microseconds spin{50};
   Security security{};
   std::string name = "tcp";
-  ConnectData connect_data{};  // null: sockets are used, or shared memory as `host` says
+  ConnectData connect_data{};  // null: data connections are sockets, or shared memory as `host` says
 };
 
 class MeshTransport : public Transport {
  public:
   virtual int ranks_here() const = 0;             // number of ranks on this rank's host
-  virtual ControlChannel& control_channel() = 0;  // over the control connections, which outlive a failure
+  // messages over the control connections, which outlive a failure
+  virtual ControlChannel& control_channel() = 0;
 
-  // The control plane alone, for calls whose data do not use this transport; see FaultState and CallWatch. Any thread.
+  // These four functions serve calls whose data do not use this transport, only its control connections; see
+  // FaultState and CallWatch. Any thread.
   virtual FaultState& fault_state() = 0;
   virtual void begin_call(const CallRecord& call) = 0;
   virtual void announce_call(const CallRecord& call) = 0;
@@ -47,8 +51,9 @@ class MeshTransport : public Transport {
   virtual void leave_before(std::chrono::steady_clock::time_point end) noexcept = 0;
 };
 
-// Blocks until all ranks of the rendezvous are connected. Throws CommError, or InvalidArgument for the ports. The
-// destructor waits until all messages have arrived and sends the leave message; it takes `timeout` at most.
+// Blocks until all ranks of the rendezvous are connected. Throws CommError, and InvalidArgument for invalid
+// ports. The transport's destructor sends the leave message and waits until all messages have arrived; it
+// takes `timeout` at most.
 std::unique_ptr<MeshTransport> make_tcp_transport(Rendezvous& rendezvous, const TcpOptions& options);
 
 }  // namespace heddle::comm_detail

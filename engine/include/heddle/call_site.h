@@ -20,9 +20,10 @@ struct ThreadState;
 // `Where where = Where::current()`.
 using Where = std::source_location;
 
-// While a CallSite lives, its thread is in a library call made at `where`. Of nested CallSites the outermost
-// counts; an op that runs on the thread meanwhile starts without any. array_push and record use it,
-// Engine::push does not.
+// While a CallSite lives, its thread counts as being in a library call made at `where`. Of nested CallSites
+// the outermost counts. An op that runs on the thread meanwhile starts without a CallSite. Ops pushed by
+// array_push and gradients recorded by record() name the line of the CallSite that counts. Engine::push does
+// not look for one.
 class [[nodiscard]] CallSite {
  public:
   explicit CallSite(Where where) noexcept : CallSite(where, false) {}
@@ -48,8 +49,8 @@ class [[nodiscard]] CallSite {
   static thread_local constinit const CallSite* current_;
 
   const Where where_;
-  const CallSite* const previous_;  // current_ when this was made, restored by the destructor
-  // The op that the thread was in when this was made, see ThreadState.
+  const CallSite* const previous_;  // value of current_ before this CallSite; the destructor restores it
+  // The op that the thread was in when this CallSite was made: members of its ThreadState of the same names.
   const detail::EngineCore* const core_;
   const detail::OpNode* const op_;
   const detail::ThreadState* const outer_;

@@ -61,10 +61,12 @@ class Record {
   void check_access(const Var& var, AccessKind touch, const std::function<std::string()>& describe) const;
 
  private:
-  // The op that made the data. The op's number identifies it, since a later op may have its address.
+  // The op that made the data: its address and its sequence number, since a later op may get the same
+  // address.
   const void* maker_ = nullptr;
   std::uint64_t maker_sequence_ = 0;
-  // The thread that pushed last: the address of a thread-local variable.
+  // The thread that last pushed an op which mutates the data. Identified by the address of a thread-local
+  // variable.
   std::atomic<const void*> pusher_{nullptr};
 };
 

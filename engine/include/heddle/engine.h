@@ -77,13 +77,13 @@ class Engine {
   template <class F>
   Graph capture(F&& fn, const char* name = "graph",
                 std::source_location where = std::source_location::current());
-  // A value that the graph's ops read and that each launch is given. Throws Error outside capture().
+  // A new slot of the graph that is being captured, see Slot in graph.h. Throws Error outside capture().
   template <class T> Slot<T> slot();
   // Queues fn(Stream&) or fn(RunContext&, Stream&), which only enqueues work: see <heddle/stream_ops.h>.
   template <class F>
   void push_on(Stream& stream, F&& fn, const Access& access = {},
                std::source_location where = std::source_location::current());
-  // The engine owns all streams. stream(): one that all callers share. adopt_stream(): the caller has made it.
+  // Streams, which the engine owns. stream(): shared by all callers. adopt_stream(): made by the caller.
   Stream& stream(Device device, Lane lane = Lane::compute);
   Stream& make_stream(Device device, Lane lane = Lane::compute);
   Stream& adopt_stream(std::unique_ptr<Stream> stream);
@@ -99,7 +99,7 @@ class Engine {
   // poison a var and the first 1,000 others that no wait has thrown; WouldDeadlock inside an op.
   void wait_all();
 
-  // Threads that wait on this engine do the source's work, while the source lives. Only with `threaded`.
+  // While the source lives, threads that wait on this engine do its work. Only with Scheduler::threaded.
   void add_progress_source(std::weak_ptr<ProgressSource> progress_source);
 
   // The error that poisons var now, else a null exception. Does not wait; wait_all still throws the error.
@@ -109,12 +109,13 @@ class Engine {
   // Removes the poison of var, in push order: ops pushed later see it clean.
   void clear_error(const Var& var, std::source_location where = std::source_location::current());
 
-  // The ops that run, those that wait and what for, the first hundred of each: as text, and as a DOT graph. Any thread,
-  // any time, also inside ops. Without `watchdog`, ops that run and mutate nothing are only counted.
+  // The ops that run, those that wait and what for, the first hundred of each; as text, or as a DOT graph.
+  // Any thread, any time, also inside ops. Without a watchdog, ops that run and mutate nothing are only
+  // counted.
   std::string describe_pending() const;
   std::string pending_dot() const;
 
-  int workers() const;  // 1 for naive and fuzz
+  int workers() const;  // number of workers; 1 with Scheduler::naive and Scheduler::fuzz
   EngineOptions options() const;
   detail::EngineCore& core() const { return *core_; }
 

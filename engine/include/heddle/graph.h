@@ -71,8 +71,8 @@ struct Binding {
   std::shared_ptr<const void> value;
 };
 
-// A value that the graph's ops read and that each launch is given; made by Engine::slot in a capture. Copies name
-// the same value: ops capture one.
+// A value that the graph's ops read and that each launch is given; made by Engine::slot in a capture. Copies
+// of a Slot name the same value, so that the closures of ops can hold one.
 template <class T> class Slot {
  public:
   Slot() = default;  // belongs to no graph
@@ -95,7 +95,7 @@ template <class T> class Slot {
 // alive, and may outlive the engine. Several threads may launch at once, but not while one of them calls set.
 class Graph {
  public:
-  Graph() = default;  // empty, as a graph that was moved from: launch throws InvalidArgument
+  Graph() = default;  // an empty Graph, as one that was moved from: launch() throws InvalidArgument
   explicit Graph(std::shared_ptr<detail::GraphState> state) : state_(std::move(state)) {}
 
   // Queues the graph's ops as one op, and returns. Each slot has the value bound here, or else the one last set.
@@ -128,9 +128,9 @@ template <class T> Slot<T> Engine::slot() { return Slot<T>(detail::new_slot(core
 // Whether the calling thread is inside Engine::capture: what it pushes is recorded, and does not run.
 bool is_capturing() noexcept;
 
-// Inside Engine::capture: each launch of its graph calls `call`, on the thread that launches, before it
-// queues the ops. For side effects of a push other than its op. One call per key (any address) in a capture.
-// Throws Error outside of a capture.
+// For use inside Engine::capture. Each launch of the captured graph calls `call`, on the launching thread,
+// before it queues the graph's ops: for what a push does besides queueing its op. In one capture only the
+// first call with a given `key`, which is any address, has an effect. Throws Error outside of a capture.
 void at_each_launch(const void* key, std::function<void()> call);
 
 }  // namespace heddle

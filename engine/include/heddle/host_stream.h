@@ -39,7 +39,8 @@ class HostStream final : public Stream {
   bool notify(Event& event, std::uint64_t generation, const Callback& call) override;
 
   // The steps, for one thread at a time. Each returns true if there was something to do.
-  bool run_one();  // does the next piece of work, recording or wait; not a wait whose event has not completed
+  // Takes the oldest item: does its work, or makes the recording or wait. Not a wait for an incomplete event.
+  bool run_one();
   bool complete_one();  // completes the oldest event that was recorded
   bool step();          // run_one or complete_one, chosen by the seed: the same calls give the same order
   bool idle();          // whether nothing is enqueued and no event is left to complete
@@ -64,7 +65,7 @@ class HostStream final : public Stream {
 
   static HostEvent& ours(Event& event, const char* what);
   void put(Item item);
-  Item* front();  // valid until take_front(): other threads only append
+  Item* front();  // the oldest item; valid until take_front(), since other threads only append items
   Item take_front();
   bool blocked(const Item& item) const;
   void work();
@@ -73,11 +74,11 @@ class HostStream final : public Stream {
   bool one_in(unsigned n) { return std::uniform_int_distribution<unsigned>(1, n)(random_) == 1; }
 
   const HostStreamOptions options_;
-  // The next three are used only by the thread that steps.
+  // random_, recorded_ and failed_ are used only by the thread that does the stream's steps.
   std::mt19937_64 random_;
-  std::deque<Recorded> recorded_;  // events that are not complete yet
-  std::exception_ptr failed_;      // the first error since the last recording
-  std::mutex mutex_;               // guards the next two; nothing else is locked while it is held
+  std::deque<Recorded> recorded_;  // recorded events that are not complete yet
+  std::exception_ptr failed_;      // the first error of the work since the last recording
+  std::mutex mutex_;               // guards queue_ and closed_; nothing else is locked while it is held
   std::deque<Item> queue_;
   bool closed_ = false;
   std::shared_ptr<Wake> wake_;

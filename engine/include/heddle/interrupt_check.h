@@ -6,8 +6,9 @@
 
 namespace heddle {
 
-// From now on the calling thread calls check() every 50 ms while its push waits for room, without holding a
-// lock. An exception out of it ends the push, which then has no effect. Null: no check. Not with fuzz.
+// From now on the calling thread calls check() every 50 ms while one of its pushes waits for room in an
+// engine with bounds. No lock is held during the call. An exception out of check() ends the push, which then
+// has no effect. Null: no check. Pushes on an engine with the fuzz scheduler do not call it.
 void set_interrupt_check(void (*check)());
 
 // If the calling thread has a check, waits until every op that mutates var is done, and calls check() every

@@ -14,8 +14,8 @@ class ProgressSource {
   virtual ~ProgressSource() = default;
   // Called on a thread that is in no op and waits for var; the wait ends when `over` is not 0. Does on this
   // thread, if it can begin now, the work that the source's ops that mutate var wait for. May block until
-  // that is done. Begins no other work, and none once `over` is not 0. An empty var stands for all: the
-  // thread is in wait_all().
+  // that is done. Begins no other work, and none once `over` is not 0. An empty `var` means that the thread
+  // is in wait_all() and waits for all ops.
   virtual void progress_until(const Var& var, const std::atomic<std::uint32_t>& over) noexcept = 0;
 };
 

@@ -35,8 +35,9 @@ class Event {
   std::atomic<std::uint64_t> generation_{0};
 };
 
-// A queue of work on a device. One thread at a time enqueues. Any thread may call poll and notify at any time. Made by make_stream, or derived from
-// this class by a back end of the user's.
+// A queue of work on a device. One thread at a time enqueues. Any thread may call poll and notify at any
+// time. Streams are made by make_stream, or are of a class that a back end of the user's derives from this
+// one.
 class Stream {
  public:
   Stream(Device device, Lane lane) : device_(device), lane_(lane) {}
@@ -47,7 +48,7 @@ class Stream {
   Device device() const { return device_; }
   Lane lane() const { return lane_; }
 
-  // The next functions are for ops. None of them waits for the work.
+  // enqueue(), copy() and native() are for the functions of ops. They do not wait for the work.
 
   // Runs fn on some host thread, after the work enqueued before. fn must neither use a GPU nor wait for a stream. An
   // exception out of fn fails the op that enqueued it.
@@ -57,7 +58,7 @@ class Stream {
   // The back end's own handle, a cudaStream_t on a GPU; null if it has none.
   virtual void* native() const { return nullptr; }
 
-  // All that follows is called by the engine.
+  // begin() and all functions below it are called by the engine, not by ops.
 
   // Called before a thread enqueues: makes the device the thread's current one, if the back end has such a thing.
   virtual void begin() {}
@@ -72,8 +73,8 @@ class Stream {
   virtual void wait(Event& event, std::uint64_t generation) = 0;
   // True if the event has completed; then `error` is its error, if there is one. Returns at once.
   virtual bool poll(Event& event, std::uint64_t generation, std::exception_ptr& error) noexcept = 0;
-  // Calls `call` once, on any thread and perhaps before this returns, when the event has completed. False if this
-  // stream cannot do that: then the event has to be polled.
+  // notify() calls `call` once, on any thread and perhaps before it returns, when the event has completed. It
+  // returns false if this stream cannot do that: then the event has to be polled.
   using Callback = std::function<void(std::exception_ptr)>;
   virtual bool notify(Event& event, std::uint64_t generation, const Callback& call) {
     (void)event, (void)generation, (void)call;

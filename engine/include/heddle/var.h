@@ -19,7 +19,7 @@ void release(VarState* state) noexcept;
 // and may outlive the engine. When the last handle is gone, the var lives on until the last op on it is done.
 class Var {
  public:
-  Var() = default;  // names nothing
+  Var() = default;  // an empty handle, which names no data
   Var(const Var& other) noexcept : state_(other.state_) {
     if (state_) detail::retain(state_);
   }

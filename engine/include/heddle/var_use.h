@@ -13,8 +13,9 @@ class Engine;
 
 enum class VarUse : std::uint8_t { none, read, mutate };  // mutate: the op may read the data too
 
-// The access to var that the calling thread's op has declared: the innermost op of var's engine, inside a
-// graph's launch the op of the graph. none: it has declared no access, or the thread is in no such op.
+// The access to var that the calling thread's op has declared. That op is the thread's innermost op of var's
+// engine or, inside a launch of a graph, the op of the graph. VarUse::none: the op has not declared var, or
+// the thread is in no op of that engine.
 VarUse use_by_this_op(const Var& var);
 
 // Whether all ops pushed so far that read or mutate var have ended, and no error poisons it. Any thread.

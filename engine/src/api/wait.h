@@ -13,8 +13,8 @@ namespace heddle::detail {
 struct EngineCore;
 
 struct WaitOutcome {
-  bool over = false;  // false: the deadline passed first
-  FailurePtr poison;  // the error of the var; it counts as seen
+  bool over = false;  // false: the deadline passed before the wait was over
+  FailurePtr poison;  // the error of the var, marked as seen by a wait; null: none
 };
 
 // As Engine::wait, or as Engine::wait_until with a deadline other than kNever. Throws what these throw, except for the

@@ -42,8 +42,8 @@ class ModeTuner {
   static constexpr double kUnknown = -1;
   double serial_ = kUnknown, parallel_ = kUnknown;  // nanoseconds per op of a launch in each mode
   double busy_ = kUnknown;
-  std::uint32_t launches_ = 0;     // number of launches since the other mode was tried
-  std::uint32_t until_probe_ = 1;  // launches after which the other mode is tried again
+  std::uint32_t launches_ = 0;     // number of launches since the slower mode was last tried
+  std::uint32_t until_probe_ = 1;  // number of launches after which the slower mode is tried again
 };
 
 struct GraphState {
@@ -57,48 +57,49 @@ struct GraphState {
   const char* const name;
   const std::source_location where;
   std::vector<GraphOp> ops;
-  // The accesses of a launch, as if granted; each holds a reference on its var.
+  // The accesses that each launch copies into its op. Each holds a reference on its var.
   std::vector<AccessNode> accesses;
   // Op i is followed by the ops next_ops[first_next[i] .. first_next[i + 1]].
   std::vector<std::uint32_t> next_ops, first_next;
   std::vector<std::uint32_t> before;  // for each op: the number of ops that it directly follows
-  bool async = false;                 // whether there are asynchronous ops
-  bool chain = false;                 // whether no two ops can run at once
+  bool async = false;                 // whether the graph has asynchronous ops
+  bool chain = false;                 // whether no two ops of the graph can run at once
   std::vector<std::shared_ptr<SlotCell>> slots;
   std::vector<std::shared_ptr<const void>> values;  // the slots' values; null: not set
   std::vector<std::function<void()>> at_launch;
 
-  SpinLock lock;                 // guards the next two
-  OpNode* last = nullptr;        // the launch entered last, if it has not ended
+  SpinLock lock;                 // guards last and after_last
+  OpNode* last = nullptr;        // the op of the launch entered last; null if that launch has ended
   std::uint64_t after_last = 0;  // the sequence number that follows those of the launch entered last
 
   // The members below belong to the launch that runs. Two launches never overlap.
   ModeTuner mode_tuner;
   std::unique_ptr<std::atomic<std::uint32_t>[]> waiting;
-  std::vector<std::uint32_t> ready;  // guarded by the launch's lock
+  std::vector<std::uint32_t> ready;  // indices of ready ops; guarded by GraphRun::lock
 };
 
-// One launch. Helper tasks hold references, since they may start when the launch has ended and the graph is
-// gone.
+// One launch of a graph. Helper tasks hold references on it, since they may start when the launch has ended
+// and the graph is gone.
 struct GraphRun {
   std::atomic<std::int64_t> refs{1};
   GraphState* graph = nullptr;
   EngineCore* core = nullptr;
   OpNode* op = nullptr;     // the op of the engine that stands for this launch
   std::uint64_t first = 0;  // the sequence number of the graph's first op in this launch
-  // Whether a var is poisoned, there are asynchronous ops, or the access checker is on.
+  // Whether run_checked() has to run the ops: a var of the graph is poisoned, the graph has asynchronous ops,
+  // or the access checker is on.
   std::atomic<bool> check_errors{false};
   bool serial = false;
-  int max_threads = 1;                      // threads that may run ops of the launch at once
-  double began = 0;                         // time of the start in nanoseconds
-  std::atomic<std::uint64_t> busy{0};       // nanoseconds spent by all threads together
-  std::atomic<std::uint32_t> left{0};       // ops that have not ended
-  std::unique_ptr<std::mt19937_64> random;  // scheduler fuzz: picks the next op
+  int max_threads = 1;                      // most threads that run ops of the launch at once
+  double began = 0;                         // time at which the launch began, in nanoseconds
+  std::atomic<std::uint64_t> busy{0};       // nanoseconds that all threads together have spent on the launch
+  std::atomic<std::uint32_t> left{0};       // number of the launch's ops that have not ended
+  std::unique_ptr<std::mt19937_64> random;  // only with Scheduler::fuzz: picks the next op
 
   SpinLock lock;           // guards all members below, and graph->ready
   bool open = false;       // whether ops of the launch are left to run
-  int active_threads = 0;  // threads that run ops of the launch
-  int queued_helpers = 0;  // helper tasks that no worker has started yet
+  int active_threads = 0;  // number of threads that run ops of the launch
+  int queued_helpers = 0;  // number of helper tasks that no worker has started yet
 };
 
 void launch_graph(OpNode* op, GraphRun& run) noexcept;

@@ -35,8 +35,8 @@ inline bool on() noexcept { return recording.load(std::memory_order_relaxed); }
 // Returns a new number for an engine, from 1.
 std::uint32_t next_engine() noexcept;
 
-// The lane of the calling thread, if it is not a worker. Slices on one lane must nest or follow each other,
-// so a lane belongs to a thread, not to a worker slot, which several threads use in turn.
+// The calling thread's own lane, for its waits and blocked pushes. They are not shown on the lane of a worker
+// slot: slices on one lane must nest or follow each other, and several threads use a slot in turn.
 std::uint32_t this_thread_lane() noexcept;
 
 // Records an op whose function ran from start to end.

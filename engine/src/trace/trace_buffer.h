@@ -16,8 +16,8 @@ inline constexpr std::size_t kChunkBytes = std::size_t{64} << 10;
 inline constexpr std::uint32_t kChunkRecords = (kChunkBytes - 64) / sizeof(Record);
 
 struct Chunk {
-  std::atomic<std::uint32_t> count{0};  // records that may be read; the thread stores, the writer loads
-  std::uint32_t taken = 0;              // records that the writer has taken; only the writer uses it
+  std::atomic<std::uint32_t> count{0};  // number of records that may be read; stored by the recording thread
+  std::uint32_t taken = 0;              // number of records that the writer has taken; for the writer only
   std::atomic<Chunk*> next{nullptr};    // set once this chunk is full
   alignas(64) Record records[kChunkRecords];
 };
@@ -52,8 +52,8 @@ class ThreadBuffer {
  public:
   ThreadBuffer(ChunkPool& pool, Chunk* first) : pool_(pool), tail_(first), head_(first) {}
 
-  // The next three are for the thread that owns the buffer. place() returns where to write a record that
-  // starts at `start`, or null if the record is dropped; commit() appends it.
+  // place(), commit() and end_of_thread() are for the thread that owns the buffer. place() returns where to
+  // write a record that starts at `start`, or null if the record is dropped; commit() appends the record.
   Record* place(Tick start) noexcept {
     return used_ < kChunkRecords ? &tail_->records[used_] : place_in_next_chunk(start);
   }
@@ -63,8 +63,8 @@ class ThreadBuffer {
   }
   void end_of_thread() noexcept { ended_.store(true, std::memory_order_release); }
 
-  // The functions from here on are for the writer. take() calls use(record) for at most a chunk of records.
-  // True if there is another chunk.
+  // The functions from here on are for the writer. take() calls use(record) for each new record of the oldest
+  // chunk. It returns true if it has finished that chunk and another one follows.
   template <class F> bool take(F&& use) {
     const std::uint32_t count = head_->count.load(std::memory_order_acquire);
     for (; head_->taken < count; ++head_->taken) use(head_->records[head_->taken]);

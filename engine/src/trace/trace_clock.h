@@ -32,10 +32,10 @@ class Clock {
  public:
   Clock() : first_tick_(now()), first_nanosecond_(steady_nanoseconds()) {}
   Tick first_tick() const { return first_tick_; }
-  // Measures the length of a tick, at the first call only. A later first call is more exact; waits until two
-  // milliseconds have passed since the constructor.
+  // The first call measures the length of a tick; further calls do nothing. It waits until two milliseconds
+  // have passed since the constructor. The later it is made, the more exact is the result.
   void calibrate();
-  std::uint64_t nanoseconds(Tick tick) const {  // call after calibrate(); 0 for ticks before the first
+  std::uint64_t nanoseconds(Tick tick) const {  // call after calibrate(); 0 for ticks before first_tick()
     return tick < first_tick_ ? 0
                               : static_cast<std::uint64_t>(static_cast<double>(tick - first_tick_) * length_);
   }

@@ -8,37 +8,39 @@ namespace heddle::trace {
 
 using Tick = std::uint64_t;  // a point in time, from trace::now()
 
-inline constexpr std::uint64_t kNone = ~std::uint64_t{0};  // no op has this sequence
+inline constexpr std::uint64_t kNone = ~std::uint64_t{0};  // stands for no op: no op has this sequence number
 
 enum class Kind : std::uint8_t {
   op,         // an op, from the start of its function to the end
   graph_op,   // an op of a graph, from the start of its function to the end
-  issue,      // the function of an asynchronous op
+  issue,      // the function of an asynchronous op or of one on a stream, from its start to its return
   completed,  // an asynchronous op, from the start of its function to its completion
   wait,       // a thread that waits
-  gap,        // `other` records of this thread were dropped
-  blocked,    // the push of `sequence` waited for room, which the end of `other` gave
+  gap,        // a time in which records of the thread were dropped; Record::other is their number
+  blocked,    // the push of op `sequence` waited for room in the budget, which the end of op `other` gave
 };
 
 // Trivial, so that a chunk of records need not be initialised.
 struct Record {
   Tick start, end;
-  std::uint64_t sequence;  // the op's number in its engine; for a wait: that of the op around it
-  std::uint64_t other;     // the op that made this one ready, or as the kind says
+  std::uint64_t sequence;  // the op's number in its engine; for a wait: number of the op around it
+  std::uint64_t other;     // number of the op that made this one ready; for gap and blocked see Kind
   const char* name;        // read when the record is written to the file
-  const char* file;        // file of the push; empty: none
+  const char* file;        // source file of the push; empty: not known
   std::uint32_t line;
   std::uint32_t lane;
   std::uint32_t engine;
   Kind kind;
 };
 
-// Numbers of lanes: threads that are not workers have those below kFirstWorkerLane.
+// Lanes below kFirstWorkerLane belong to threads. Each engine has kLanesPerEngine lanes above, for its worker
+// slots and streams.
 inline constexpr std::uint32_t kFirstWorkerLane = 1u << 20, kLanesPerEngine = 1u << 12;
 constexpr std::uint32_t worker_lane(std::uint32_t engine, int worker) {
   return kFirstWorkerLane + engine * kLanesPerEngine + static_cast<std::uint32_t>(worker);
 }
-// The lanes of an engine's streams. Streams beyond the last number share that lane.
+// The lane of an engine's first stream, counted from the engine's first lane. Streams for which there is no
+// lane left share the last one.
 inline constexpr std::uint32_t kFirstStreamLane = kLanesPerEngine / 2;
 constexpr std::uint32_t stream_lane(std::uint32_t engine, std::size_t number) {
   constexpr std::uint32_t kMost = kLanesPerEngine - kFirstStreamLane - 1;

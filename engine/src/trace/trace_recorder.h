@@ -51,14 +51,15 @@ class Recorder {
   void start_writer();
   void stop_writer();
 
-  std::mutex control_mutex_;  // guards start, stop and writer_; the first one to be locked
+  std::mutex control_mutex_;  // held by start() and stop(); guards writer_; locked before all other mutexes
   std::thread writer_;
-  std::mutex write_mutex_;  // guards session_, and taking records from buffers; control_mutex_ may be held
+  // Guards session_; held while records are taken from buffers. May be locked while control_mutex_ is held.
+  std::mutex write_mutex_;
   std::optional<Session> session_;
-  std::mutex wake_mutex_;  // guards stopping_; locked last
+  std::mutex wake_mutex_;  // guards stopping_; nothing else is locked while it is held
   std::condition_variable wake_;
   bool stopping_ = false;
-  std::mutex buffers_mutex_;  // guards buffers_; write_mutex_ may be held
+  std::mutex buffers_mutex_;  // guards buffers_; may be locked while write_mutex_ is held
   std::vector<std::unique_ptr<ThreadBuffer>> buffers_;
   ChunkPool pool_;
   std::atomic<bool> running_{false}, from_environment_{false};
@@ -71,7 +72,8 @@ class Recorder {
 // one's locks.
 Recorder& the_recorder() noexcept;
 
-// For the child of a fork, which has no trace until it starts one.
+// Called in the child of a fork, which has no trace until it starts one: the thread gives up the buffer and
+// the lane that it has in the parent's trace.
 void forget_thread_after_fork() noexcept;
 
 }  // namespace heddle::trace

@@ -41,8 +41,8 @@ HEDDLE_LAYERS(activation) {
   table.family("Layers without weights");
   table.add<Flatten>({.name = "Flatten",
                       .documentation = "Makes a row of each element of the batch.",
-                      .input = "(batch, a, sizes...)",
-                      .output = "(batch, a * b * ...)"});
+                      .input = "(batch, size, ...)",
+                      .output = "(batch, size * ...)"});
 }
 
 }  // namespace heddle

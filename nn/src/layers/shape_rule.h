@@ -17,7 +17,7 @@ namespace heddle::nn_detail {
 using FindSize = std::function<OperatorValue*(std::string_view name)>;
 
 // A rule such as "(out_channels, in_channels / groups, kernel...)" or "(batch..., in_features)". A name that is no argument
-// stands for any size. "..." behind a name: the sizes of a list, or any number of sizes.
+// stands for any size. "..." stands for any number of sizes; behind a name, for those of a list.
 class ShapeRule {
  public:
   ShapeRule() = default;

@@ -310,13 +310,19 @@ void add_in_place(std::vector<Sample>& to) {
              {"fill_", {x, 3}, {}, changing([](NDArray& a, In) { a.fill(3); })}});
 }
 
-// The operands of samples for an operator that takes nothing but one array, or two operands; none for others.
+// The operands of samples for an operator that takes nothing but one array, an array and a number that has a default,
+// or two operands; none for others.
 std::vector<OperatorValues> operands_for(const OperatorInfo& op) {
   const auto takes = [&](std::size_t i, ArgumentKind kind) {
     return op.arguments[i].kind == kind && op.arguments[i].required();
   };
   if (op.arguments.size() == 1 && takes(0, ArgumentKind::array))
     return {{small({2, 3}, op.arguments[0].dtypes.front())}};
+  if (op.arguments.size() == 2 && takes(0, ArgumentKind::array) && op.arguments[1].kind == ArgumentKind::real &&
+      !op.arguments[1].required()) {
+    const NDArray x = small({2, 3}, op.arguments[0].dtypes.front());
+    return {{x}, {x, 0.75}, {x, 2}};
+  }
   if (op.arguments.size() != 2 || !takes(0, ArgumentKind::array_or_number) ||
       !takes(1, ArgumentKind::array_or_number))
     return {};

@@ -39,14 +39,14 @@ typedef void (*heddle_thread_fn)(void* ctx);
 // Zeros are the defaults. See EngineOptions in docs/engine.md.
 typedef struct heddle_engine_options {
   size_t struct_size;  // sizeof(heddle_engine_options)
-  int32_t scheduler;   // HEDDLE_THREADED ...
+  int32_t scheduler;   // HEDDLE_THREADED, HEDDLE_NAIVE or HEDDLE_FUZZ
   int32_t workers;     // number of worker threads; 0: one per usable core. Only with HEDDLE_THREADED
   uint64_t seed;       // seed of HEDDLE_FUZZ
   double watchdog;     // seconds without the end of any op after which ops in flight are logged; 0: never
   double spin;         // seconds that an idle worker looks for work before it is parked
   uint64_t max_ops;    // a push blocks while so many ops are in flight; 0: no bound
   uint64_t max_bytes;  // a push blocks while the ops in flight hold so many bytes; 0: no bound
-  heddle_thread_fn thread_start, thread_end;  // may be null; naive and fuzz have no threads
+  heddle_thread_fn thread_start, thread_end;  // may be null; used only with HEDDLE_THREADED
   void* thread_ctx;
   // Called with thread_ctx when the engine and all handles made from it are gone, on any thread; may be null.
   heddle_destroy_fn thread_destroy;
@@ -65,7 +65,7 @@ HEDDLE_API heddle_status heddle_engine_default(heddle_engine** engine, heddle_er
 // Waits for all ops and ends the threads; for the default engine it only frees the handle. Fails inside an op
 // of this engine, which then stays as it is. Vars, groups, graphs and prepared ops may outlive the engine.
 HEDDLE_API heddle_status heddle_engine_destroy(heddle_engine* engine, heddle_error** error);
-// The number of worker slots; 1 for naive and fuzz.
+// The number of worker slots of the engine; 1 with HEDDLE_NAIVE and HEDDLE_FUZZ.
 HEDDLE_API heddle_status heddle_engine_workers(heddle_engine* engine, int32_t* workers, heddle_error** error);
 
 HEDDLE_API heddle_status heddle_var_create(heddle_engine* engine, heddle_var** var, heddle_error** error);

@@ -29,8 +29,8 @@ HEDDLE_API heddle_status heddle_slot_destroy(heddle_slot* slot);
 // The slot's value in the launch that runs the calling op. Fails outside an op of the graph.
 HEDDLE_API heddle_status heddle_slot_value(const heddle_slot* slot, void** value, heddle_error** error);
 
-// A slot with a value. destroy(value) is called exactly once, when no launch needs the value any more, or when the call
-// that it is given to fails; on any thread; it may be null.
+// A slot with a value. destroy(value) is called exactly once, on any thread: when no launch needs the value
+// any more, or when the call that takes the binding fails. `destroy` may be null.
 typedef struct heddle_binding {
   const heddle_slot* slot;
   void* value;

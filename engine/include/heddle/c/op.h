@@ -45,8 +45,9 @@ typedef struct heddle_op_options {
   heddle_skipped_fn skipped;  // may be null
 } heddle_op_options;
 
-// Queues an op and returns; with HEDDLE_NAIVE it runs the op first, and an asynchronous one has ended too: end it on another
-// thread, or in its function. Null options: an op without vars. With bounds it blocks until there is room, except inside ops.
+// Queues an op and returns. With HEDDLE_NAIVE the push returns when the op has ended, so that an asynchronous
+// op has to be ended in its function or on another thread. Null options: an op without vars. In an engine
+// with max_ops or max_bytes the push blocks until there is room, except inside ops.
 HEDDLE_API heddle_status heddle_push(heddle_engine* engine, heddle_op_fn fn, void* ctx,
                                      heddle_destroy_fn destroy, const heddle_op_options* options,
                                      heddle_error** error);
@@ -63,9 +64,10 @@ HEDDLE_API heddle_status heddle_push_prepared(heddle_engine* engine, const heddl
                                               heddle_error** error);
 HEDDLE_API heddle_status heddle_prepared_destroy(heddle_prepared* prepared);
 
-// The next three calls end the op and free the completion; any thread, also inside the op's own function.
-// What the op made ready may start on other threads before they return. The op's destroy(ctx) is called here,
-// or where its function returns: on the later of the two.
+// heddle_completion_done, _fail and _drop end the op and free the completion. They may be called on any
+// thread, also inside the op's own function. Ops that become ready may start on other threads before the call
+// returns. destroy(ctx) of the op is called by this call or when the op's function has returned, whichever is
+// later.
 HEDDLE_API heddle_status heddle_completion_done(heddle_completion* completion);
 // The op fails with `failure`, which the library owns whatever this returns; null: an error that says so.
 HEDDLE_API heddle_status heddle_completion_fail(heddle_completion* completion, heddle_error* failure);

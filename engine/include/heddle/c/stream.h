@@ -32,7 +32,8 @@ HEDDLE_API heddle_status heddle_push_on(heddle_engine* engine, const heddle_stre
                                         heddle_stream_fn fn, void* ctx, heddle_destroy_fn destroy,
                                         const heddle_op_options* options, heddle_error** error);
 
-// The next two calls are only for a heddle_stream_fn, on the stream given to it. Neither waits for the work.
+// heddle_stream_enqueue and heddle_stream_copy are only for a heddle_stream_fn, on the stream that it is
+// given. They do not wait for the work.
 //
 // The function `work` is called on some host thread, after the work enqueued before; a result other than
 // HEDDLE_OK fails the op that enqueued it. It must neither use a GPU nor wait for a stream.
@@ -51,23 +52,24 @@ HEDDLE_API heddle_status heddle_stream_native(heddle_stream* stream, void** nati
 // op for which the call was made; *error as in heddle_op_fn.
 typedef struct heddle_stream_methods {
   size_t struct_size;  // sizeof(heddle_stream_methods)
-  // Calls work(arg) exactly once on some thread, after the work enqueued before. Work never fails. If this fails, it must
-  // not be called.
+  // Calls work(arg) exactly once on some thread, after the work enqueued before. work() never fails. If
+  // enqueue fails, work must not be called.
   heddle_status (*enqueue)(void* self, void (*work)(void* arg), void* arg, heddle_error** error);
   heddle_status (*copy)(void* self, void* to, const void* from, size_t bytes, heddle_error** error);
   // An event is a point in the work that is recorded again and again, each time as the next generation, and only when the
   // one before is complete. destroy_event is called when its last generation is complete.
   heddle_status (*create_event)(void* self, void** event, heddle_error** error);
   void (*destroy_event)(void* self, void* event);
-  // The event completes when all work enqueued before has run. If this fails, the op waits for that work by
-  // `enqueue`; a stream whose enqueue fails as well must not run what it has.
+  // The event completes when all work enqueued before has run. If record fails, the engine enqueues a
+  // function behind that work and waits for it; if enqueue fails as well, the stream must not run the work
+  // that it has.
   heddle_status (*record)(void* self, void* event, uint64_t generation, heddle_error** error);
   // Work enqueued from now on runs after this generation of an event, which a stream with the same methods has recorded.
-  // A generation that is complete may be asked for while the event is recorded anew. If this fails, the op waits until poll
-  // says that it is complete.
+  // A generation that is complete may be asked for while the event is recorded anew. If `wait` fails, the op
+  // waits until poll says that the generation is complete.
   heddle_status (*wait)(void* self, void* event, uint64_t generation, heddle_error** error);
-  // Sets *complete to 1 if that generation is complete, else 0. A failure counts as complete, and is the
-  // error of the work.
+  // Sets *complete to 1 if that generation of the event is complete, else to 0. If poll fails, the generation
+  // counts as complete, and the failure is the error of the work that it stands for.
   heddle_status (*poll)(void* self, void* event, uint64_t generation, int32_t* complete,
                         heddle_error** error);
   // Called before a thread enqueues, to make the device its current one where a back end needs that; may be
