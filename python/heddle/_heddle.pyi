@@ -758,16 +758,154 @@ class Sequential(Module):
 
     def __getitem__(self, index: int) -> Module: ...
 
-class Conv2d(Module):
-    """x (batch, in, h, w) -> (batch, out, h', w')."""
+class Relu(Module):
+    """max(x, 0)."""
 
-    def __init__(self, in_channels: int, out_channels: int, kernel: int, stride: int = 1, padding: int = 0, bias: bool = True, relu: bool = False, init: Literal['he', 'xavier'] = 'he', device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
+    def __init__(self) -> None: ...
+
+
+class Tanh(Module):
+    """The hyperbolic tangent."""
+
+    def __init__(self) -> None: ...
+
+
+class Sigmoid(Module):
+    """1 / (1 + exp(-x))."""
+
+    def __init__(self) -> None: ...
+
+
+class Gelu(Module):
+    """
+    x times the distribution function of the normal distribution (Hendrycks and Gimpel, arXiv:1606.08415).
+    """
+
+    def __init__(self) -> None: ...
+
+
+class GeluTanh(Module):
+    """
+    The approximation of gelu by tanh, with which GPT-2 and BERT were trained.
+    """
+
+    def __init__(self) -> None: ...
+
+
+class Silu(Module):
+    """
+    x * sigmoid(x), also called swish (Ramachandran et al., arXiv:1710.05941).
+    """
+
+    def __init__(self) -> None: ...
+
+
+class Mish(Module):
+    """x * tanh(log(1 + exp(x))) (Misra, BMVC'20)."""
+
+    def __init__(self) -> None: ...
+
+
+class Selu(Module):
+    """
+    The activation of self-normalising networks (Klambauer et al., NIPS'17).
+    """
+
+    def __init__(self) -> None: ...
+
+
+class Softsign(Module):
+    """x / (1 + |x|)."""
+
+    def __init__(self) -> None: ...
+
+
+class LogSigmoid(Module):
+    """log(sigmoid(x)), exact for large negative x."""
+
+    def __init__(self) -> None: ...
+
+
+class Relu6(Module):
+    """x between 0 and 6."""
+
+    def __init__(self) -> None: ...
+
+
+class HardTanh(Module):
+    """x between -1 and 1."""
+
+    def __init__(self) -> None: ...
+
+
+class HardSigmoid(Module):
+    """x / 6 + 1/2 between 0 and 1."""
+
+    def __init__(self) -> None: ...
+
+
+class HardSwish(Module):
+    """x * hard_sigmoid(x) (Howard et al., ICCV'19)."""
+
+    def __init__(self) -> None: ...
+
+
+class TanhShrink(Module):
+    """x - tanh(x)."""
+
+    def __init__(self) -> None: ...
+
+
+class LeakyRelu(Module):
+    """x, or `slope` times x where it is negative."""
+
+    def __init__(self, slope: float = 0.01) -> None: ...
+
+
+class Elu(Module):
+    """
+    x, or `alpha` * (exp(x) - 1) where it is negative (Clevert et al., ICLR'16).
+    """
+
+    def __init__(self, alpha: float = 1.0) -> None: ...
+
+
+class Celu(Module):
+    """
+    As elu, with a continuous derivative for any `alpha` (Barron, arXiv:1704.07483).
+    """
+
+    def __init__(self, alpha: float = 1.0) -> None: ...
+
+
+class Softplus(Module):
+    """log(1 + exp(`beta` x)) / `beta`, a smooth relu."""
+
+    def __init__(self, beta: float = 1.0) -> None: ...
+
+
+class HardShrink(Module):
+    """x, or 0 where it is within +-`limit`."""
+
+    def __init__(self, limit: float = 0.5) -> None: ...
+
+
+class SoftShrink(Module):
+    """x moved by `limit` towards 0, or 0 where it is within +-`limit`."""
+
+    def __init__(self, limit: float = 0.5) -> None: ...
+
+
+class Conv2d(Module):
+    """Convolves images: each result is a weighted sum of a window."""
+
+    def __init__(self, in_channels: int | None, out_channels: int, kernel: int | Sequence[int], stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1, bias: bool = True, relu: bool = False, init: Literal['he', 'xavier'] = 'he', device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
 
 
 class Dense(Module):
-    """x (batch, in) -> x @ weight.T + bias (batch, out)."""
+    """x @ weight.T + bias."""
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, relu: bool = False, init: Literal['he', 'xavier'] = 'he', device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
+    def __init__(self, in_features: int | None, out_features: int, bias: bool = True, relu: bool = False, init: Literal['he', 'xavier'] = 'he', device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
 
 
 class Embedding(Module):
@@ -776,26 +914,8 @@ class Embedding(Module):
     def __init__(self, rows: int, features: int, stddev: float = 1.0, sparse_grad: bool = False, device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
 
 
-class Relu(Module):
-    """max(x, 0)"""
-
-    def __init__(self) -> None: ...
-
-
-class Tanh(Module):
-    """tanh(x)"""
-
-    def __init__(self) -> None: ...
-
-
-class Sigmoid(Module):
-    """1 / (1 + exp(-x))"""
-
-    def __init__(self) -> None: ...
-
-
 class Flatten(Module):
-    """(batch, a, b, ...) -> (batch, a * b * ...)"""
+    """Makes a row of each element of the batch."""
 
     def __init__(self) -> None: ...
 
@@ -809,13 +929,13 @@ class Dropout(Module):
 class MaxPool2d(Module):
     """The largest of each window; stride 0 means kernel."""
 
-    def __init__(self, kernel: int, stride: int = 0, padding: int = 0) -> None: ...
+    def __init__(self, kernel: int | Sequence[int], stride: int | Sequence[int] = 0, padding: int | Sequence[int] = 0) -> None: ...
 
 
 class AvgPool2d(Module):
     """The mean of each window; stride 0 means kernel."""
 
-    def __init__(self, kernel: int, stride: int = 0, padding: int = 0) -> None: ...
+    def __init__(self, kernel: int | Sequence[int], stride: int | Sequence[int] = 0, padding: int | Sequence[int] = 0) -> None: ...
 
 
 def _layer_table() -> list[Any]: ...
@@ -1081,6 +1201,132 @@ def reset_memory_peak() -> None:
     """
 
 def _memory_report() -> tuple[Any, ...]: ...
+
+def gelu(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """x times the distribution function of the normal distribution (Hendrycks and Gimpel, arXiv:1606.08415).
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def gelu_tanh(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """The approximation of gelu by tanh, with which GPT-2 and BERT were trained.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def silu(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """x * sigmoid(x), also called swish (Ramachandran et al., arXiv:1710.05941).
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def mish(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """x * tanh(log(1 + exp(x))) (Misra, BMVC'20).
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def selu(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """The activation of self-normalising networks (Klambauer et al., NIPS'17).
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def softsign(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """x / (1 + |x|).
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def log_sigmoid(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """log(sigmoid(x)), exact for large negative x.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def relu6(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """x between 0 and 6.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def hard_tanh(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """x between -1 and 1.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def hard_sigmoid(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """x / 6 + 1/2 between 0 and 1.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def hard_swish(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """x * hard_sigmoid(x) (Howard et al., ICCV'19).
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def tanh_shrink(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
+    """x - tanh(x).
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def leaky_relu(x: ArrayLike, slope: float = 0.01, *, out: NDArray | None = None) -> NDArray:
+    """x, or `slope` times x where it is negative.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def elu(x: ArrayLike, alpha: float = 1.0, *, out: NDArray | None = None) -> NDArray:
+    """x, or `alpha` * (exp(x) - 1) where it is negative (Clevert et al., ICLR'16).
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def celu(x: ArrayLike, alpha: float = 1.0, *, out: NDArray | None = None) -> NDArray:
+    """As elu, with a continuous derivative for any `alpha` (Barron, arXiv:1704.07483).
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def softplus(x: ArrayLike, beta: float = 1.0, *, out: NDArray | None = None) -> NDArray:
+    """log(1 + exp(`beta` x)) / `beta`, a smooth relu.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def hard_shrink(x: ArrayLike, limit: float = 0.5, *, out: NDArray | None = None) -> NDArray:
+    """x, or 0 where it is within +-`limit`.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def soft_shrink(x: ArrayLike, limit: float = 0.5, *, out: NDArray | None = None) -> NDArray:
+    """x moved by `limit` towards 0, or 0 where it is within +-`limit`.
+
+    The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
 
 def full(shape: int | Sequence[int], fill_value: float, dtype: DTypeLike = 'f32', device: DeviceLike = 'cpu(0)', *, out: NDArray | None = None) -> NDArray:
     """An array of `fill_value`, which saturates at the ends of an integer dtype.

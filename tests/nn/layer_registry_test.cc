@@ -35,7 +35,7 @@ TEST_CASE("a layer made by name has what it was given") {
   REQUIRE(made->parameters().size() == 2);
   CHECK(made->parameters()[0].value.to_vector<float>() == dense.parameters()[0].value.to_vector<float>());
   const auto bare = make_layer("Conv2d", {1, 4, 3}, {{"bias", false}, {"padding", 1}, {"stride", 2}});
-  CHECK(bare->to_string() == "Conv2d(1, 4, 3, stride 2, padding 1)");
+  CHECK(bare->to_string() == "Conv2d(1, 4, 3, stride 2, padding 1, no bias)");
   CHECK(bare->parameters().size() == 1);
   CHECK(make_layer("MaxPool2d", {3, 2})->to_string() == "MaxPool2d(3, stride 2)");
   CHECK(make_layer("Embedding", {4, 2}, {{"stddev", 0}})->parameters()[0].value.to_vector<float>() ==

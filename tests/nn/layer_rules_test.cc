@@ -62,6 +62,12 @@ TEST_CASE("a rule gives a shape, and says whether a shape follows it") {
   CHECK(image.match({1, 6, 2, 2}, sizes.find()));
   CHECK_FALSE(image.match({1, 6, 2}, sizes.find()));
   CHECK_FALSE(image.match({1, 5, 2, 2}, sizes.find()));
+  const ShapeRule open("(batch, size, ...)");
+  CHECK(open.match({1, 2}, sizes.find()));
+  CHECK(open.match({1, 2, 3}, sizes.find()));
+  CHECK_FALSE(open.match({1}, sizes.find()));
+  CHECK(open.to_string(sizes.find()) == "(batch, size, ...)");
+  CHECK_THROWS_AS(open.shape(sizes.find()), Error);
   CHECK_THROWS_AS(ShapeRule("in, out"), Error);
 }
 

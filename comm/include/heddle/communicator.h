@@ -27,7 +27,7 @@ class CommState;
 struct Origin;
 }  // namespace comm_detail
 
-// avg is the sum divided by the number of ranks, truncated for integers. On bools, sum is a logical or and
+// `avg` is the sum divided by the number of ranks, truncated for integers. On bools, sum is a logical or and
 // prod a logical and; avg is an error.
 enum class ReduceOp : std::uint8_t { sum, prod, min, max, avg };
 const char* name_of(ReduceOp op);
@@ -36,8 +36,7 @@ const char* name_of(ReduceOp op);
 // is not set either, the field has its default.
 struct CommOptions {
   std::string backend{};    // HEDDLE_COMM_BACKEND: "auto", "shm" (one host), "tcp", "mpi", "nccl" (GPUs)
-  // HEDDLE_COMM_ALGORITHM, the algorithm of all_reduce: "auto", or one that docs/comm.md names
-  std::string algorithm{};
+  std::string algorithm{};  // HEDDLE_COMM_ALGORITHM, for all_reduce: "auto", or one that docs/comm.md names
   // HEDDLE_COMM_TIMEOUT, in seconds, a day at most; default 10. A rank that sends no heartbeat for this long
   // has failed. Ranks that compute send heartbeats, too.
   std::chrono::milliseconds timeout{0};
@@ -65,8 +64,7 @@ class Communicator {
   // they would wait for each other for ever.
   static std::vector<std::shared_ptr<Communicator>> create_local(int size, const CommOptions& options = {});
 
-  // Leaves the communicator after the calls made so far have ended. Never throws; waits CommOptions::timeout
-  // at most.
+  // Waits for the calls made so far, CommOptions::timeout at most, and leaves the communicator. Never throws.
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -82,8 +80,7 @@ class Communicator {
 
   Engine& engine() const;
 
-  // Sets `out` on all ranks to the reduction of all ranks' `in`. The overload with one array reduces it in
-  // place.
+  // Sets `out` on all ranks to the reduction of all ranks' `in`. The overload without `out` works in place.
   void all_reduce(const NDArray& array, ReduceOp op = ReduceOp::sum, Where where = Where::current());
   void all_reduce(const NDArray& in, const NDArray& out, ReduceOp op = ReduceOp::sum,
                   Where where = Where::current());
@@ -104,8 +101,7 @@ class Communicator {
   // until the matching recv begins.
   void send(const NDArray& array, int to, Where where = Where::current());
   void recv(const NDArray& array, int from, Where where = Where::current());
-  // Does not block. Once a later wait() returns, or the result of a later call is ready, all ranks have
-  // called barrier().
+  // Returns at once. All ranks have made this call once a later wait() returns or a later result is ready.
   void barrier(Where where = Where::current());
 
   // Blocks until all calls of this communicator so far have ended. Rethrows errors of barriers and sends.
@@ -139,8 +135,7 @@ class Communicator {
   std::shared_ptr<Communicator> grow(int size = 0, std::chrono::milliseconds timeout = {},
                                      Where where = Where::current());
 
-  // The latest 1,024 calls of this rank, and of the ranks whose memory it shares, as text. Any thread, at any
-  // time.
+  // The latest 1,024 calls of this rank and of the ranks whose memory it shares, as text. Any thread.
   std::string flight_recorder() const;
 
  private:
@@ -149,8 +144,7 @@ class Communicator {
   void abort_for(const char* call, Where where);
   comm_detail::CommState& state() const;  // throws CommError in the child of a fork
   std::shared_ptr<comm_detail::CommState> state_;
-  // how the ranks of the job met, for grow(); null for communicators of split and create_local
-  std::shared_ptr<const comm_detail::Origin> origin_;
+  std::shared_ptr<const comm_detail::Origin> origin_;  // for grow(); null if made by split or create_local
 };
 
 }  // namespace heddle

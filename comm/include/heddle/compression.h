@@ -16,8 +16,8 @@
 
 namespace heddle {
 
-// A codec encodes floats as bytes. encode() and decode() are pure functions; a codec is thread-safe. Their
-// `bytes` have encoded_bytes(count) bytes, and need no alignment.
+// A codec encodes floats as bytes. encode() and decode() are pure functions, so a codec is thread-safe. The
+// `bytes` of both functions are encoded_bytes(count) long, and need no alignment.
 class Codec {
  public:
   virtual ~Codec() = default;
@@ -97,14 +97,14 @@ class CompressedReduce {
   void push_decode(const NDArray& array) const;
   std::shared_ptr<Communicator> ranks_;
   std::shared_ptr<const Codec> codec_, sum_codec_;
-  std::int64_t count_, part_;  // elements of the array, and of a part (the last parts may have fewer)
-  std::size_t slot_;                   // bytes of an encoded part
+  std::int64_t count_, part_;        // elements of the array, and of a part (the last parts may have fewer)
+  std::size_t slot_;                 // bytes of an encoded part
   NDArray residual_, sum_residual_;  // the residuals after the last reduce() that succeeded
-  // next_, sum_next_: the residuals after the current reduce(), if it succeeds
+  // next_, sum_next_: the residuals after the current reduce(), if it succeeds.
   NDArray next_, sum_next_, scratch_;
-  // encodings: this rank's parts to send, received parts, this rank's sum, all sums
+  // Encodings: this rank's parts to send, received parts, this rank's sum, all sums.
   NDArray outgoing_, incoming_, sum_, all_;
-  // mutated by the op that compares the ranks' codecs and counts; undefined before the first reduce()
+  // Mutated by the op that compares the ranks' codecs and counts; undefined before the first reduce().
   NDArray agreed_{};
 };
 

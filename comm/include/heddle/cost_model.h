@@ -19,12 +19,12 @@ struct LinkCost {
 // What messages and sums cost on a number of hosts. The defaults were measured by comm_bench --backend tcp
 // --pin --tune on 2 cores of a shared x86-64 server; those for messages between hosts stand for 25 Gbit/s.
 struct NetworkCost {
-  LinkCost local{5e-6, 0.09e-9};    // the link between ranks of a host
-  // a link between two hosts, one in each direction, shared by the ranks of a host
+  LinkCost local{5e-6, 0.09e-9};  // the link between ranks of a host
+  // A link between two hosts, one in each direction, shared by the ranks of a host.
   LinkCost remote{20e-6, 0.32e-9};
-  double gamma = 0.09e-9;           // seconds to combine a byte
+  double gamma = 0.09e-9;        // seconds to combine a byte
   int ranks_per_host = 1 << 30;  // the first so many ranks are on one host, the next so many on the next host
-  int cores = 0;                    // number of cores of a host, which its ranks share; 0: one for each rank
+  int cores = 0;                 // number of cores of a host, which its ranks share; 0: one for each rank
 };
 
 enum class AllReduce : std::uint8_t { ring, tree, recursive_doubling, halving_doubling, hierarchical };
@@ -52,7 +52,7 @@ AllReduce fastest_all_reduce(std::span<const AllReduce> candidates, const Networ
 // remote_beta_ns and gamma_ns; # begins a comment; missing names keep built-in values. Throws InvalidArgument
 // "FILE:LINE: why".
 NetworkCost tuning_from_text(const std::string& text, const std::string& file);
-// parses a tuning file; also throws if it cannot be read
+// Parses a tuning file; also throws if it cannot be read.
 NetworkCost tuning_from_file(const std::string& file);
 std::string tuning_to_text(const NetworkCost& network);
 

@@ -10,7 +10,7 @@ struct Finding {
   enum class Level { ok, note, problem };  // note: communication works, but perhaps not as expected
   Level level = Level::ok;
   std::string subject;  // what was examined, such as "shared memory"
-  std::string text;  // what was found, in one line
+  std::string text;     // what was found, in one line
 };
 
 // Examines the job, the network, shared memory, cores and optional libraries. Takes well under a second. Forks a child

@@ -14,7 +14,7 @@ namespace heddle::comm_detail {
 // The memory and operation of a reduction.
 struct Operand {
   std::byte* data;
-  std::size_t count;  // number of elements
+  std::size_t count;    // number of elements
   std::size_t element;  // bytes of an element
   Combine combine;
   std::span<std::byte> part(const Part& part) const {

@@ -128,7 +128,7 @@ double hierarchical(const NetworkCost& network, int ranks, double bytes) {
   between.cores = 0;
   double seconds = here > 1 ? ring(host, here, bytes) : 0;
   if (hosts > 1) {
-    // hierarchical.cc makes the same choice
+    // The same condition as in hierarchical.cc.
     const bool power = std::has_single_bit(static_cast<unsigned>(hosts));
     seconds += (power ? halving_doubling : ring)(between, hosts, bytes / here);
   }

@@ -49,14 +49,15 @@ void recursive_doubling_all_reduce(Transport& transport, const Operand& operand)
   for (int distance = 1; distance < folded.core() && !folded.outside(); distance *= 2) {
     const int other = rank ^ distance;
     transport.transfer({.to = other, .out = operand.all(), .from = other, .in = theirs});
-    const bool mine_first = rank < other;  // both ranks add in the same order, so that both get the same bits
+    const bool mine_first = rank < other;  // the same order on both ranks, so that both get the same bits
     operand.combine(operand.data, mine_first ? operand.data : theirs.data(),
                     mine_first ? theirs.data() : operand.data, operand.count);
   }
   folded.unfold();
 }
 
-// Halves at distance 1, then 2 ...: elements are added in the order of recursive doubling, so both give the same bits.
+// Halves at distance 1, then 2 ...: elements are added in the order of recursive doubling, so that both
+// algorithms give the same bits.
 void halving_doubling_all_reduce(Transport& transport, const Operand& operand) {
   Folded folded(transport, operand);
   const int rank = transport.rank();

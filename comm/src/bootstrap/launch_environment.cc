@@ -85,7 +85,7 @@ LaunchEnvironment rank_and_size(const Reader& read, const char* source, Names ra
   return job;
 }
 
-// Reads the local rank and size, which may be missing. Then no ranks are known to share a host.
+// Reads the local rank and size. The variables may be missing: then no ranks are known to share a host.
 void read_locals(const Reader& read, LaunchEnvironment& job, Names rank, Names size) {
   if (const auto found = read.first(size)) job.local_size = static_cast<int>(number(*found, 1, job.size));
   if (const auto found = read.first(rank)) {
@@ -105,8 +105,7 @@ std::string socket_of(const Reader& read, const std::string& job) {
   std::string folder = read.text("XDG_RUNTIME_DIR");
   constexpr std::size_t kLongestFolder = 60;  // a socket's path has room for 107 characters
   if (!folder.starts_with('/') || folder.size() > kLongestFolder) folder = "/tmp";
-  return "unix:" + folder + "/heddle-" + std::to_string(::getuid()) + "/" + hexadecimal(fnv1a(job)) +
-         ".sock";
+  return "unix:" + folder + "/heddle-" + std::to_string(::getuid()) + "/" + hexadecimal(fnv1a(job)) + ".sock";
 }
 
 // Puts an IPv6 address into brackets, if it has none.

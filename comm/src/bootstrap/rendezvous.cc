@@ -233,7 +233,7 @@ class Root : public Rendezvous {
     }
   }
 
-  // Handles what an unidentified connection has sent. True: its hello is still to come, in time.
+  // Handles what a connection without a hello has sent. Returns true if its hello may still come in time.
   bool still_unidentified(Unidentified& one, const Listener& listener) {
     if (listener.encrypts() && one.channel->sent_plain_hello()) throw_security_mismatch(*one.channel, true);
     const bool alive = one.channel->receive();
@@ -410,7 +410,7 @@ class Peer : public Rendezvous {
     return frame.has_value();
   }
 
-  // nullopt: the connection has ended. Throws PeerSilent after the deadline.
+  // Receives the next frame. nullopt: the connection has ended. Throws PeerSilent after the deadline.
   std::optional<Frame> receive() {
     while (true) {
       const bool alive = root_->flush() && root_->receive();

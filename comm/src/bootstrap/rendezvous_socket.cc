@@ -45,7 +45,7 @@ Address unix_address(const std::string& path) {
   return address;
 }
 
-// Empty if there is no such host; `why` then says why.
+// The addresses of a host and port. Empty if there is no such host; `why` then says why.
 std::vector<Address> resolve(const std::string& host, const std::string& port, std::string& why) {
   addrinfo hints{}, *first = nullptr;
   hints.ai_socktype = SOCK_STREAM;
@@ -87,7 +87,7 @@ std::vector<Address> addresses_of(const RendezvousAddress& place, std::string& w
   });
   if (named && place.several_hosts && reaches_only_here)
     all = resolve(choose_address("", false), place.port, why);
-  // throws for addresses at which ranks would need keys
+  // Throws if ranks need keys at one of these addresses and there are none.
   for (const Address& one : all) security_at(place, one);
   return all;
 }
@@ -130,7 +130,7 @@ void prepare_directory(const RendezvousAddress& place) {
   throw CommError("cannot listen at " + place.text + ": " + last_error());
 }
 
-// Removes the socket of a job that was killed. False: a process listens there.
+// Removes the socket file that a killed job has left. False if a process still listens there.
 bool remove_stale(const RendezvousAddress& place, const Address& address) {
   struct stat found {};
   if (::lstat(place.path.c_str(), &found) != 0) return errno == ENOENT;

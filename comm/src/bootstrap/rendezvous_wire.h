@@ -21,10 +21,10 @@ constexpr std::size_t kLongestText = 64 * 1024;
 
 enum class FrameType : std::uint16_t {
   hello = 1,  // from a rank that connects: its rank, and the size of its job
-  accepted,  // from rank 0, after a hello; if the connection ends after this, a rank has failed
+  accepted,   // from rank 0, after a hello; if the connection ends after this, a rank has failed
   welcome,    // from rank 0, when all ranks have connected; round is the epoch
-  text,  // the sender's text of an all_gather; `round` is that all_gather's number
-  result,  // from rank 0: the text of rank `rank` of an all_gather
+  text,       // the sender's text of an all_gather; `round` is that all_gather's number
+  result,     // from rank 0: the text of rank `rank` of an all_gather
   failure,    // why the rendezvous has failed; `rank` is the lost rank, or -1
 };
 

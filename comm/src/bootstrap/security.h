@@ -43,7 +43,7 @@ class SecurityPolicy {
  public:
   struct Options {
     bool encrypt = false;     // HEDDLE_COMM_ENCRYPT: TLS at loopback, too
-    bool insecure = false;  // HEDDLE_COMM_INSECURE: no TLS at any address
+    bool insecure = false;    // HEDDLE_COMM_INSECURE: no TLS at any address
     std::string directory{};  // directory of the keys; empty: comm_keys_directory()
   };
   // Throws InvalidArgument if HEDDLE_COMM_ENCRYPT and HEDDLE_COMM_INSECURE are both set, or a value is
@@ -51,8 +51,8 @@ class SecurityPolicy {
   static SecurityPolicy from_environment();
   explicit SecurityPolicy(const Options& options) : options_(options) {}
 
-  // Throws CommError if keys are needed and there are none, or unusable ones. `what` begins the error's text: "the
-  // ranks would meet at ...".
+  // How connections at `address` are secured. Throws CommError if keys are needed and there are none, or
+  // unusable ones. `what` begins the error's text: "the ranks would meet at ...".
   Security at(const std::string& address, const std::string& what);
 
  private:

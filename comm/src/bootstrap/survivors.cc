@@ -112,7 +112,7 @@ Survivors::Change Survivors::receive_from(int rank) {
 
 void Survivors::throw_excluded() {
   closed_reason_ = "the other ranks took this one for dead, and went on without it";
-  // Ranks that still include this one will exclude it.
+  // Tells the other ranks that this one is out. Ranks that still take it for alive will exclude it.
   own_.alive[static_cast<std::size_t>(control_channel_.rank())] = false;
   broadcast();
   throw PeerLost("shrink: " + closed_reason_, control_channel_.rank());

@@ -23,8 +23,8 @@ class ControlChannel {
   virtual ~ControlChannel() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // False once the process has ended or stopped, or the rank has left. What the rank broadcast before that is returned
-  // by calls of latest_message() that come after this.
+  // Whether the rank is alive: false once its process has ended or stopped, or the rank has left. What the
+  // rank broadcast before that is returned by later calls of latest_message().
   virtual bool is_alive(int rank) = 0;
   // Sends a message to all other ranks. It replaces the message before, and has at most kMaxSurvivorMessage
   // bytes.
@@ -46,11 +46,11 @@ struct SurvivorMessage {
   std::vector<bool> alive{};  // by rank: whether the sender takes that rank for alive
   std::uint64_t round = 0;    // number of all_gathers in this attempt; 0: none so far
   Phase phase = Phase::joining;
-  // texts of this round and of the round before, since other ranks may be one round behind
+  // Texts of this round and of the round before, since other ranks may be one round behind.
   std::string text{}, previous_text{};
 };
 std::string encode(const SurvivorMessage& message);
-// False if `bytes` are no message of a job with so many ranks.
+// Decodes a message. False if `bytes` are no message of a job with so many ranks.
 bool decode(const std::string& bytes, int ranks, SurvivorMessage& message);
 
 // A rendezvous of the ranks that are alive. One thread at a time, but for make().
@@ -75,7 +75,8 @@ class Survivors final : public Rendezvous {
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(members_.size()); }
   std::uint32_t epoch() const override { return epoch_; }
-  // Throws PeerLost when a rank has failed during the attempt. A text is 3 KiB at most.
+  // Gathers a text of each live rank. Throws PeerLost when a rank has failed during the attempt. A text is 3
+  // KiB at most.
   std::vector<std::string> all_gather(const std::string& mine) override;
   void check() override;
 
@@ -100,7 +101,7 @@ class Survivors final : public Rendezvous {
   const std::uint32_t epoch_;
   SurvivorMessage own_;
   std::vector<SurvivorMessage> received_;  // the latest message of each rank
-  // the set of ranks with which this rank was ready, while other ranks may commit it
+  // The set of ranks with which this rank was ready, while other ranks may commit it.
   std::vector<bool> candidate_;
   std::vector<int> members_;
   int rank_ = -1;

@@ -15,7 +15,7 @@ struct Call {
   std::optional<Completion> completion{};  // completes the call's op; set when the op has run
   // Guarded by CallQueue's mutex:
   std::shared_ptr<Call> replacement{};  // enqueued in place of this call, whose op was skipped before
-  bool ready = false;  // whether the call's arrays are computed, and the call has not run
+  bool ready = false;                   // whether the call's arrays are computed, and the call has not run
   bool op_has_run = false;
   bool cancelled = false;  // whether the call's op could not be pushed
   bool abandoned = false;  // whether the caller reclaimed its memory before the op ran

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kAbandoned = "the thread that made the call could not wait for it";
 
-// The call still takes part. The other ranks receive the reason for the missing data instead of data.
+// Lets the call take part without data: the other ranks receive the reason `why` instead of data.
 void fail_input(Call& call, const std::string& why) {
   call.what.record.failed = 1;
   call.what.failure = why;
@@ -102,14 +102,16 @@ void CallQueue::abandon(Call& call) {
   --waiting_;
 }
 
-// Whether the ranks have agreed to run the call as one with those before it, which are ready on all ranks.
+// Whether the ranks have agreed to run the call as one with the calls before it, which are ready on all
+// ranks.
 bool CallQueue::is_in_next_run(const Call& call) const {
   if (run_as_one_ < 2) return false;
   const auto end = calls_.begin() + static_cast<std::ptrdiff_t>(std::min(run_as_one_, calls_.size()));
   return std::any_of(calls_.begin(), end, [&](const auto& next) { return next.get() == &call; });
 }
 
-// Calls that run as one stay in front. A front that is ready is not moved.
+// With one rank: moves a ready call to the front, unless the call there is ready already. So calls that are
+// to run as one stay in front.
 void CallQueue::bring_ready_forward(const Lock&) {
   if (backend_.size() > 1 || calls_.empty() || calls_.front()->ready) return;
   const auto ready = std::find_if(calls_.begin(), calls_.end(), [](const auto& call) { return call->ready; });
@@ -226,7 +228,8 @@ void CallQueue::notify_ended(const Lock& lock) {
   notify_unless_polling(lock);
 }
 
-// A notification that finds nothing to do costs more than a small call.
+// Notifies the progress thread only if it has work: a notification that finds nothing to do costs more than a
+// small call.
 void CallQueue::notify_if_work(const Lock& lock) {
   if (has_work(lock)) has_work_.notify_one();
 }

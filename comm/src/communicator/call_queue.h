@@ -75,14 +75,14 @@ class CallQueue {
   // Waits until all calls have ended. False if they have not by the deadline: calls that do not run by then
   // never will.
   bool wait_for_all(std::chrono::steady_clock::time_point deadline);
-  // waits for a call that runs; to be called only after wait_for_all() has returned false
+  // Waits for a call that runs; to be called only after wait_for_all() has returned false.
   void wait_for_running();
 
   // --- For threads that run calls: ProgressThread.
 
   Lock lock() { return Lock(mutex_); }
   bool has_ready_call(const Lock&) const;  // whether the next call is ready, and no other call is running
-  bool has_work(const Lock& lock) const;  // whether a call is ready, or the progress thread has to end
+  bool has_work(const Lock& lock) const;   // whether a call is ready, or the progress thread has to end
   // Whether calls that are in the queue have to end before `var` is ready.
   bool is_needed_for(const Lock&, const Var& var) const;
   std::uint64_t pushed(const Lock&) const { return pushed_; }
@@ -115,20 +115,20 @@ class CallQueue {
   const Var& all_;
   const Backend& backend_;
   const std::size_t fusion_bytes_;
-  std::mutex mutex_;                         // guards all members below; see the top of this file
+  std::mutex mutex_;                  // guards all members below; see the top of this file
   std::condition_variable has_work_;  // notified when the progress thread may have work
-  // notified when calls have ended, for the other threads that wait for this
+  // Notified when calls have ended, for the other threads that wait for this.
   std::condition_variable call_ended_;
   int waiting_ = 0;                          // number of threads that wait for call_ended_
   std::deque<std::shared_ptr<Call>> calls_;  // enqueued calls in the order in which they run
-  std::uint64_t pushed_ = 0, ended_ = 0;  // numbers of calls, those on the device included
-  std::uint64_t to_be_enqueued_ = 0;         // pushed calls that ops have yet to enqueue
-  std::uint64_t on_device_ = 0;              // device calls that have not ended
-  // number of calls at the front that run as one, since all ranks have them ready
+  std::uint64_t pushed_ = 0, ended_ = 0;  // numbers of calls pushed and ended, those on the device included
+  std::uint64_t to_be_enqueued_ = 0;      // pushed calls that ops have yet to enqueue
+  std::uint64_t on_device_ = 0;           // device calls that have not ended
+  // Number of calls at the front that run as one, since all ranks have them ready.
   std::size_t run_as_one_ = 1;
-  bool running_ = false;        // whether a thread runs a call
-  bool polling_ = false;        // whether the progress thread is in poll()
-  bool captured_ = false;       // true: a call was captured, and ops enqueue all later calls
+  bool running_ = false;   // whether a thread runs a call
+  bool polling_ = false;   // whether the progress thread is in poll()
+  bool captured_ = false;  // true: a call was captured, and ops enqueue all later calls
   bool closed_ = false;
   bool timed_out_ = false;  // whether wait_for_all() has timed out: calls that do not run by now never will
   bool stopped_ = false;    // whether the progress thread has ended

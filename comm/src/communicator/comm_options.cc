@@ -131,7 +131,7 @@ std::string single_engine(const Engine& engine) {
          std::to_string(reinterpret_cast<std::uintptr_t>(&engine)) + " " + why;
 }
 
-// The lines of all ranks' texts.
+// Gathers the texts of all ranks, and returns the lines of each text, by rank.
 std::vector<std::vector<std::string>> gather_lines(Rendezvous& rendezvous,
                                                    const std::vector<std::string>& mine) {
   std::string text = kSettings;
@@ -210,7 +210,7 @@ std::unique_ptr<Backend> make_backend(const std::string& name, Rendezvous& rende
   if (const BackendInfo* info = find_backend(name)) return info->make(rendezvous, options);
   try {
     return find_backend("shm")->make(rendezvous, options);
-  } catch (const CommError&) {  // thrown on all ranks, or on none
+  } catch (const CommError&) {  // shm is not possible; this is thrown on all ranks, or on none
     return find_backend("tcp")->make(rendezvous, options);
   }
 }

@@ -27,7 +27,8 @@ thread_local const Call* being_pushed = nullptr;  // the call that this thread i
 
 std::atomic<int> process{0};
 
-// getpid() is a system call each time, which takes as long as a small collective.
+// The id of this process. It is kept, since getpid() is a system call each time, which takes as long as a
+// small collective.
 int this_process() {
   static const bool told_of_forks = [] {
     process.store(getpid(), std::memory_order_relaxed);
@@ -46,16 +47,16 @@ struct EnqueueCall {
   void operator()() const { state->queue_.enqueue(call, launched); }
 };
 
-// The op of a call. It only marks the call as ready; it is immediate because the other ranks wait for the call, which
-// must not wait for a worker of this one.
+// The op of a call. It only marks the call as ready. It is immediate because the other ranks wait for the
+// call: the op must not wait until a worker thread of this rank is free.
 struct MarkCallReady {
   static constexpr bool immediate = true;
   std::shared_ptr<CommState> state;
   std::shared_ptr<Call> call;
 
   void operator()(RunContext&, Completion done) const {
-    // The op itself takes the addresses, since the access checker compares them with what the op has
-    // declared.
+    // The op, not the push, takes the arrays' addresses, since the access checker compares what an op
+    // accesses with what it has declared.
     Collective& what = call->what;
     what.record.failed = 0;
     if (call->in.defined()) what.in = call->in.data<const std::byte>();
@@ -162,8 +163,8 @@ void CommState::run_directly(Collective& what) {
 }
 
 // If other calls have not ended, the call is pushed as an op and waited for, because a thread that waits runs
-// ops that those calls need. Inside an op it is always pushed, since other ops may need the worker slot
-// meanwhile. Inside an op all earlier calls are waited for first, since the engine does not know the order of
+// ops that those calls need. Inside an op the call is always pushed, since other ops may need the worker slot
+// meanwhile. There run_now() first waits for all earlier calls, since the engine does not know the order of
 // calls, and would not detect that one of them waits for the op.
 void CommState::run_now(Collective& what, std::source_location where) {
   check_process();
@@ -198,7 +199,7 @@ void CommState::wait(std::source_location where) {
 
 namespace {
 
-// An event that completes one op when it is set, whether the op runs before or after that.
+// An event that completes one op once it is set. The op may run before or after the event is set.
 class OneShotEvent {
  public:
   void complete_when_set(Completion op) {
@@ -222,7 +223,8 @@ class OneShotEvent {
   }
 
  private:
-  std::mutex mutex_;  // guards the rest; nothing is locked and no op completed while it is held
+  // Guards the members below; no other mutex is locked and no op completed while it is held.
+  std::mutex mutex_;
   std::optional<Completion> op_;
   bool set_ = false;
 };
@@ -257,7 +259,7 @@ void CommState::end_calls_by(std::chrono::steady_clock::time_point deadline) {
   queue_.wait_for_running();
 }
 
-// Another thread waits for the calls, while this one runs ops of the engine.
+// A timer thread waits for the calls, while the calling thread runs ops of the engine.
 void CommState::wait_in_close(std::chrono::steady_clock::time_point deadline) {
   const auto ended = std::make_shared<OneShotEvent>();
   try {

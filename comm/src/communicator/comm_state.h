@@ -71,7 +71,7 @@ class CommState final : public ProgressSource, public std::enable_shared_from_th
   // The var that all calls read. An op that mutates it runs after the calls before it and before those after
   // it.
   const Var calls_var_;
-  const Var order_;  // mutated by the ops that enqueue calls, which keeps these ops in order
+  const Var order_;    // mutated by the ops that enqueue calls, which keeps these ops in order
   const Var outcome_;  // mutated by calls without an array that could carry their error
   std::once_flag device_order_made_;
   // Mutated by the calls on the device, of all communicators that use the device.

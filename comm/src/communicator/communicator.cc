@@ -373,7 +373,7 @@ std::shared_ptr<Communicator> Communicator::split(int colour, int key, Where whe
   const std::vector<comm_detail::Member> members = comm_detail::members_of(state(), colour, key, where);
   if (members.empty()) return nullptr;
   comm_detail::PairRendezvous rendezvous(*state_, members, where);
-  // The ranks of one colour may share a host even if not all ranks do.
+  // Even if not all ranks share a host, those of one colour may. So their back end is chosen again.
   const bool automatic = state_->options().backend == "auto" && state_->backend().name() == "tcp";
   auto backend = rendezvous.make([&] {
     return comm_detail::make_backend(automatic ? "auto" : state_->backend().name(), rendezvous,
@@ -433,7 +433,8 @@ std::shared_ptr<Communicator> Communicator::grow(int size, std::chrono::millisec
   }
 }
 
-// Ranks that have not detected the fault yet would otherwise wait for this one.
+// Aborts the communicator for shrink or grow: ranks that have not detected the fault yet would otherwise wait
+// for this rank.
 void Communicator::abort_for(const char* call, Where where) {
   state().backend().abort("rank " + std::to_string(rank()) + " called " + call + " at " +
                           text_of(CallSite::current(where)));

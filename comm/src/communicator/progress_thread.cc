@@ -72,7 +72,7 @@ void ProgressThread::await_work(CallQueue::Lock& lock) {
   }
 }
 
-// True if there is work.
+// Polls for work while calls are run by waiting threads. Returns whether there is work.
 bool ProgressThread::poll(CallQueue::Lock& lock) {
   for (int idle = 0; run_by_waiters_ >= kPollAfter && idle < kMaxIdlePolls; ++idle) {
     const int before = run_by_waiters_;
@@ -83,8 +83,8 @@ bool ProgressThread::poll(CallQueue::Lock& lock) {
   return false;
 }
 
-// True if there is work. Waking up takes as long as many small calls, so the thread looks for a while before it sleeps,
-// but lets other threads have the core.
+// Looks for work for a while before the thread sleeps, since waking up takes as long as many small calls.
+// Lets other threads have the core meanwhile. Returns whether there is work.
 bool ProgressThread::spin(CallQueue::Lock& lock) {
   for (const auto end = std::chrono::steady_clock::now() + kSpinTime;
        std::chrono::steady_clock::now() < end;) {
@@ -102,7 +102,7 @@ void ProgressThread::run_next(CallQueue::Lock& lock) {
   const std::exception_ptr error = runner_.run(calls);
   queue_.end(calls);
   for (const std::shared_ptr<Call>& call : calls) complete(*call, error);
-  calls.clear();  // here, since this releases arrays, which must not happen under the lock
+  calls.clear();  // releases arrays, which must not happen under the lock
   lock.lock();
 }
 

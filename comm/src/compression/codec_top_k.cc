@@ -24,7 +24,8 @@ class TopK final : public Codec {
   std::string name() const override { return "topk:" + shortest(ratio_); }
   std::size_t encoded_bytes(std::size_t count) const override { return kept(count) * sizeof(Pair); }
 
-  // If several values have the magnitude of the limit, the first ones are kept.
+  // Keeps the values above the smallest kept magnitude, `limit`, and the first ones of the values that have
+  // this magnitude.
   void encode(std::span<const float> values, std::span<std::byte> bytes) const override {
     const std::size_t count = kept(values.size());
     if (count == 0) return;

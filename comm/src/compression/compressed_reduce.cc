@@ -19,7 +19,7 @@ struct Parts {
   template <class T> std::span<T> values(T* all, std::size_t r) const {
     return {all + begin(r), begin(r + 1) - begin(r)};
   }
-  // All parts have slots of the same size.
+  // The slot of part r in `all`, in which the slots of all parts have the same size.
   template <class T> std::span<T> bytes(T* all, std::size_t r) const { return {all + r * slot, slot}; }
 };
 

@@ -15,7 +15,8 @@ namespace {
       "'; there are none, fp16, bf16, 1bit, 2bit:THRESHOLD (over 0), topk:RATIO (over 0, up to 1)");
 }
 
-// The number after the name, if there is one.
+// The number that follows the colon in the name of a codec, as in "topk:0.01"; `otherwise` if there is no
+// colon.
 double number_of(const std::string& text, std::size_t colon, double otherwise, double least, double most) {
   if (colon == std::string::npos) return otherwise;
   double number = 0;

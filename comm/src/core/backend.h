@@ -16,7 +16,7 @@ struct BackendOptions {
   std::string backend = "auto";  // the name of the requested back end
   bool reproducible = false;
   std::size_t fusion = std::size_t{256} << 10;  // most bytes of calls that are fused into one
-  std::string tuning{};  // name of a tuning file on rank 0's host, see tuning.h
+  std::string tuning{};                         // name of a tuning file on rank 0's host, see tuning.h
   int gpu = -1;                                 // nccl: the GPU's number; -1: chosen by the local rank
 };
 
@@ -26,7 +26,7 @@ class StreamCalls;  // device/stream_calls.h
 
 class Backend {
  public:
-  // leaves the communicator: calls of other ranks that need this one fail with PeerLost
+  // Leaves the communicator: calls of other ranks that need this one fail with PeerLost.
   virtual ~Backend() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
@@ -54,7 +54,7 @@ class Backend {
   // The latest calls, as text; of other ranks too if they share memory. Any thread.
   virtual std::string flight_recorder() const = 0;
 
-  // Runs calls on arrays of a device by the device's library; null: there is none.
+  // What runs calls on arrays of a device by the device's library. Null: the back end has no such library.
   virtual StreamCalls* stream_calls() { return nullptr; }
 
   // The agreement of Communicator::shrink; lives as long as the back end and has the set of failed ranks.

@@ -18,7 +18,7 @@ struct BackendInfo {
   // Collective: blocks until all ranks of the rendezvous take part. Throws the same error on all ranks if one
   // of them cannot have this back end.
   std::unique_ptr<Backend> (*make)(Rendezvous& rendezvous, const BackendOptions& options);
-  // whether every Linux host can have this back end; the tests then run every call on it
+  // Whether every Linux host can have this back end; the tests then run every call on it.
   bool everywhere = false;
   bool threads = false;  // whether its ranks are threads of one process; error messages do not offer it
   // Returns the name and version of the library that the back end needs; empty: this build has no such
@@ -36,7 +36,7 @@ class BackendTable {
   std::vector<BackendInfo>& all_;
 };
 
-const std::vector<BackendInfo>& backends();  // all back ends of this build, by name
+const std::vector<BackendInfo>& backends();                // all back ends of this build, by name
 const BackendInfo* find_backend(const std::string& name);  // null: there is no back end of this name
 
 // Heads the function that registers the back ends of one file. The build finds these functions by looking for

@@ -44,7 +44,8 @@ class CallNumbers {
   const std::uint32_t epoch_;
   const Algorithm algorithm_;
   std::uint64_t calls_ = 0;
-  std::vector<std::uint64_t> sent_, received_;  // by rank: number of messages sent to it, received from it
+  // By rank: number of messages sent to that rank, and received from that rank.
+  std::vector<std::uint64_t> sent_, received_;
 };
 
 }  // namespace heddle::comm_detail

@@ -59,19 +59,19 @@ struct alignas(64) CallRecord {
   ReduceOp op = ReduceOp::sum;
   DType dtype = DType::u8;
   std::uint32_t epoch = 0;  // identifies the communicator: messages of another one are refused
-  std::int32_t root = -1;  // the root; for send and recv: the other rank
+  std::int32_t root = -1;   // the root; for send and recv: the other rank
   std::uint64_t sequence = 0;
-  // number of elements (of `in` for all_gather and all_to_all, of `out` for reduce_scatter)
+  // Number of elements (of `in` for all_gather and all_to_all, of `out` for reduce_scatter).
   std::uint64_t count = 0;
   std::uint64_t agreement = 0;  // a hash of everything that the ranks have to agree on
   Algorithm algorithm = Algorithm::automatic;
-  // whether the op that computes the input has failed: this rank has nothing to send
+  // Whether the op that computes the input has failed: this rank has nothing to send.
   std::uint8_t failed = 0;
-  std::uint8_t state = 0;   // state in flight recorders: 0 called, 1 done, 2 failed
+  std::uint8_t state = 0;  // state in flight recorders: 0 called, 1 done, 2 failed
   std::uint8_t ahead = 0;  // how many of the next calls are ready and may be fused, see fusion.h
   std::uint32_t line = 0;
   std::int64_t nanoseconds = 0;  // the time of the call in flight recorders, CLOCK_REALTIME
-  char site[kSite + 1] = {};  // the end of the source file's name, NUL, and the tag if there is one
+  char site[kSite + 1] = {};     // the end of the source file's name, NUL, and the tag if there is one
   std::uint8_t tag_at = 0;       // where in site the tag begins; 0: there is none
   std::uint8_t on_device = 0;    // 1: a device's library runs the call, see stream_calls.h
   std::uint64_t history = 0;     // with on_device: a hash of all such calls so far
@@ -96,10 +96,10 @@ struct Collective {
   CallRecord record;
   const std::byte* in = nullptr;
   std::byte* out = nullptr;
-  // of an all_to_all: elements for each rank, and from each rank
+  // Of an all_to_all: elements for each rank, and from each rank.
   std::vector<std::int64_t> in_counts{}, out_counts{};
-  std::vector<CallRecord> members{};                    // the calls that are fused into this one: fusion.h
-  std::string failure{};  // with record.failed: why this rank has no data, for the other ranks
+  std::vector<CallRecord> members{};  // the calls that are fused into this one: fusion.h
+  std::string failure{};              // with record.failed: why this rank has no data, for the other ranks
   std::size_t element() const { return size_of(record.dtype); }
   std::size_t bytes() const { return record.count * element(); }
 };

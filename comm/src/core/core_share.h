@@ -1,7 +1,9 @@
-// Yields the core of a spinning thread, and moves the thread to another core if another one is using this core.
+// Yields the core of a spinning thread, and moves the thread to another core if another thread is using this
+// core.
 //
-// Two ranks on one core need a context switch for each message, and some kernels leave them there although another core
-// is idle: since Linux 6.12 a woken thread may stay on the core of the thread that woke it.
+// Two ranks on one core need a context switch for each message, and some kernels leave the ranks on that core
+// although another core is idle: since Linux 6.12 a woken thread may stay on the core of the thread that woke
+// it.
 #pragma once
 
 #include <chrono>

@@ -19,7 +19,8 @@ std::string both(const CallOf& one, std::string first, const CallOf& other, std:
   return "the ranks do not call the same: " + first + "; " + second;
 }
 
-// Both calls have the same dtype, because only their lengths differ.
+// The text for `bytes`: in elements if they are whole. The calls of sender and receiver have the same dtype,
+// since only their lengths differ.
 std::string elements(const CallRecord& call, std::size_t bytes) {
   const std::size_t element = size_of(call.dtype);
   return bytes % element ? std::to_string(bytes) + " bytes" : std::to_string(bytes / element) + " elements";

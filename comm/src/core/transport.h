@@ -36,9 +36,10 @@ class Transport {
     return alike;
   }
 
-  // Begins a call; the following transfers belong to it. Every message carries the call's record. A message with
-  // another `agreement` fails the communicator on all ranks with a CommMismatch that names both calls. With call.failed
-  // this rank has no data: its messages contain the text `failure` instead. `members`: the calls fused into this one.
+  // Begins a call; the following transfers belong to it. Every message carries the call's record. A message
+  // with another `agreement` fails the communicator on all ranks with a CommMismatch that names the two
+  // calls. With call.failed this rank has no data: its messages contain the text `failure` instead.
+  // `members`: the calls that are fused into this call.
   virtual void begin(const CallRecord& call, const std::string& failure,
                      std::span<const CallRecord> members = {}) = 0;
   // Blocks until `out` has been sent and `in` received. Throws CommMismatch, PeerLost, PeerSilent, CommAborted. If a

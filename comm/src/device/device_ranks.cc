@@ -21,7 +21,7 @@ class Group {
     if (!open_) return;
     try {
       ranks_.group_end();
-    } catch (...) {  // the error before this one is the one that is reported
+    } catch (...) {  // an earlier error is on its way already and is the one to report
     }
   }
 

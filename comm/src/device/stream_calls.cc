@@ -97,7 +97,7 @@ void StreamCalls::issue(DeviceCall& call, Stream& stream) {
       lock.lock();
       check();
     }
-  } catch (...) {  // the error is reported, since other ranks wait for this one
+  } catch (...) {  // the other ranks, which wait for this one, are told of the error
     report_failure(record, " failed in ", std::current_exception());
     // An operation that has been started would run later, on memory that has been freed by then.
     if (!std::exchange(aborted_, true)) ranks_->abort();

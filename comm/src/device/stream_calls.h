@@ -67,7 +67,7 @@ class StreamCalls {
   const int index_;
   const std::chrono::milliseconds timeout_;
   std::uint64_t history_ = 0;  // hash of all calls on the device so far; used by issue() and lost() alone
-  // guards ranks_ and aborted_; while it is held only the mutex of FaultState is locked
+  // Guards ranks_ and aborted_; while it is held only the mutex of FaultState is locked.
   std::mutex ranks_mutex_;
   std::unique_ptr<DeviceRanks> ranks_;
   bool aborted_ = false;

@@ -69,7 +69,7 @@ void examine_deaths(Findings& findings) {
 }
 
 void examine_limits(Findings& findings) {
-  // The size that containers get by default, and that is too small for some libraries.
+  // The size of /dev/shm that containers get by default. It is too small for some libraries.
   constexpr unsigned long long kUsual = 64ull << 20;
   struct statvfs disk {};
   if (::statvfs("/dev/shm", &disk) == 0) {

@@ -59,10 +59,11 @@ void HostBackend::dispatch(Collective& call) {
   const bool direct =
       call.record.algorithm == Algorithm::automatic || call.record.algorithm == Algorithm::direct;
   if (!is_point_to_point(kind) && kind != Kind::all_to_all && direct) return direct_.run(call);
-  // The messages of the algorithm would not reveal that two ranks both believe to be the root.
+  // The ranks first compare their calls: the messages of an algorithm would not reveal that two ranks both
+  // believe to be the root.
   if (!is_point_to_point(kind)) direct_.agree(call);
   std::vector<std::byte> unwanted;
-  // This rank failed, but its peer still sends. The data go to scratch memory.
+  // This rank has no data, since its op failed, but its peers still send theirs, which go to scratch memory.
   if (call.record.failed) {
     unwanted.resize(call.bytes());
     call.in = call.out = unwanted.data();

@@ -135,7 +135,7 @@ void HostCollectives::run(const Collective& call) {
     std::vector<std::byte*> in, out;
     reachable(call, in, out) ? reduce_reachable(call, in, out) : reduce_staged(call);
   } catch (const RemoteFailure&) {
-    throw;  // no rank has accessed the arrays of another one
+    throw;  // no rank has accessed the arrays of another rank, so there is nothing to wait for
   } catch (...) {
     // The caller may free the arrays as soon as this returns.
     group_.await_peer_access_end();

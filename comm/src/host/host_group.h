@@ -53,8 +53,7 @@ class HostGroup {
     announce(counter_of(own_block()), value);
     for (int other = 0; oversubscribed_ && other < size(); ++other) {
       const Counter& counter = counter_of(segment_.rank_block(other));
-      // a rank that arrives later wakes the others
-      if (counter.load(std::memory_order_seq_cst) < target) return;
+      if (counter.load(std::memory_order_seq_cst) < target) return;  // a later rank wakes the others
     }
     for (int other = 0; other < size(); ++other) {
       if (other != rank_) wake_if_sleeping(other);

@@ -99,7 +99,7 @@ std::unique_ptr<Backend> make_local_backend(Rendezvous& rendezvous, const Backen
   }
   name = rendezvous.all_gather(name)[0];
   if (!memory) memory = Offers::all().take(name);
-  rendezvous.all_gather("");  // rank 0 keeps the memory until all have found it
+  rendezvous.all_gather("");  // keeps rank 0 here, which owns the memory, until all ranks have found it
   return std::make_unique<HostBackend>("local", rendezvous.rank(), rendezvous.size(), rendezvous.epoch(),
                                        memory, make_thread_liveness(), options);
 }

@@ -15,7 +15,7 @@ constexpr std::size_t lines(std::size_t bytes) { return (bytes + kLine - 1) / kL
 constexpr std::size_t kPiece = kPipe / 8;
 
 void put(Pipe& pipe, std::uint64_t at, const std::byte* from, std::size_t bytes) {
-  if (!bytes) return;  // `from` may be null
+  if (!bytes) return;  // `from` may be null, which memcpy does not allow
   const std::size_t begin = at % kPipe, first = std::min(bytes, kPipe - begin);
   std::memcpy(pipe.data + begin, from, first);
   if (bytes > first) std::memcpy(pipe.data, from + first, bytes - first);
@@ -52,7 +52,7 @@ struct PipeTransport::Incoming {
   int from;
   const Transfer& wanted;
   bool has_header = false;
-  std::string text{};  // why there are no data; received instead of them
+  std::string text{};  // why there are no data, as received instead of them
   // left: bytes still to read, in whole cache lines. got: bytes of the body that have been read.
   std::size_t left = 0, got = 0;
   bool done() const { return from < 0 || (has_header && left == 0); }

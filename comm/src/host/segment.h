@@ -16,21 +16,21 @@ using Counter = std::atomic<std::uint64_t>;
 static_assert(Counter::is_always_lock_free);
 
 inline constexpr std::size_t kLine = 64;
-inline constexpr std::size_t kInline = 48;       // bytes of data that fit into an Arrival
-// most bytes of a call in which each rank reads the data of all ranks
+inline constexpr std::size_t kInline = 48;  // bytes of data that fit into an Arrival
+// Most bytes of a call in which each rank reads the data of all ranks.
 inline constexpr std::size_t kSmall = 16 << 10;
 inline constexpr std::size_t kStage = 1 << 20;   // bytes of a rank's staging buffer
 inline constexpr std::size_t kPipe = 128 << 10;  // bytes of a pipe's ring; a power of two
 inline constexpr std::size_t kRecords = 1024;
 inline constexpr std::size_t kText = 2000;
-// longest message of a survivor, in words of 8 bytes
+// Longest message of a survivor, in words of 8 bytes.
 inline constexpr std::size_t kSurvivorMessageWords = 1024;
 
 // The arrival of a rank at a call: what it calls, and its data if they are small. A rank has two of these and
 // uses them alternately: when it arrives at call n+2 it has seen all others arrive at n+1, so none reads the
 // arrival at n any more.
 struct alignas(kLine) Arrival {
-  Counter ticket;  // 2 * sequence; + 1 if the rank has nothing to send, because its op has failed
+  Counter ticket;           // 2 * sequence; + 1 if the rank has nothing to send, because its op has failed
   std::uint64_t agreement;  // CallRecord::agreement of the call
   std::byte payload[kInline];
 };
@@ -63,8 +63,8 @@ struct alignas(kLine) RankBlock {
   alignas(kLine) Counter phase;         // steps of calls that this rank has done
   alignas(kLine) Arrival arrivals[2];
   alignas(kLine) Wait waits[2];  // the rank goes on when one of these waits ends
-  Counter wait_version;  // version of `waits`; odd while the rank waits and `waits` is complete
-  // whether the rank reads or writes other ranks' arrays
+  Counter wait_version;          // version of `waits`; odd while the rank waits and `waits` is complete
+  // Whether the rank reads or writes other ranks' arrays.
   alignas(kLine) std::atomic<std::uint32_t> accessing_peers;
   alignas(kLine) Counter heartbeat;
   std::atomic<Presence> presence;  // written after `cores`, so that a rank that has joined has set its cores
@@ -79,7 +79,7 @@ struct alignas(kLine) RankBlock {
 
 // A ring buffer from one rank to another.
 struct alignas(kLine) Pipe {
-  Counter head;  // number of bytes written so far
+  Counter head;                 // number of bytes written so far
   alignas(kLine) Counter tail;  // number of bytes read so far
   alignas(kLine) std::byte data[kPipe];
 };

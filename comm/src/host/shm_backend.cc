@@ -73,7 +73,7 @@ class Heap {
   const Socket file_;
   const int process_ = getpid();
   const std::shared_ptr<std::byte> memory_;
-  std::mutex mutex_;  // guards free_; nothing else is locked while it is held
+  std::mutex mutex_;  // guards free_; no other mutex is locked while it is held
   std::map<std::size_t, std::size_t> free_;
 };
 

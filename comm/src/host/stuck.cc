@@ -23,8 +23,8 @@ Seen read_wait(const Wait& wait) {
           wait.rank.load(std::memory_order_acquire)};
 }
 
-// The waits of one version, or none, since a rank that waits for either of two counters would seem stuck with one of
-// them.
+// Reads both waits of a rank, and returns none if the rank has changed them meanwhile: a rank that waits for
+// either of two counters would seem stuck if only one of them was seen.
 Waits read_waits(const RankBlock& rank_block) {
   const std::uint64_t version = rank_block.wait_version.load(std::memory_order_acquire);
   const Waits seen{version, {read_wait(rank_block.waits[0]), read_wait(rank_block.waits[1])}};
@@ -50,8 +50,9 @@ template <class MayEnd> bool waits_in_vain(const Waits& waits, MayEnd&& may_end)
 
 }  // namespace
 
-// The waits are read twice. A version that is the same both times has lasted from the first reading to the second; if
-// its counters have not reached their targets after that, they had not before. So all waits existed at one moment.
+// The waits are read twice. If a rank's version is the same both times, its wait has lasted from the first
+// reading to the second; if the awaited counters have not reached their targets after that, they had not
+// before. So the waits of all ranks that pass this check existed at one moment.
 std::vector<bool> stuck_ranks(const Segment& segment) {
   const std::vector<Waits> before = read_all_waits(segment), waits = read_all_waits(segment);
   const auto ranks = waits.size();
@@ -73,7 +74,8 @@ std::vector<bool> stuck_ranks(const Segment& segment) {
   return stuck;
 }
 
-// Stuck ranks wait for stuck ranks only, and their waits do not change: following them leads to a rank again.
+// A stuck rank waits for stuck ranks only, and their waits do not change. So a path from rank to awaited rank
+// comes back to one of its ranks.
 std::vector<int> cycle_of(const Segment& segment, const std::vector<bool>& stuck) {
   std::vector<int> path;
   for (auto rank = std::find(stuck.begin(), stuck.end(), true) - stuck.begin(); rank < std::ssize(stuck);) {

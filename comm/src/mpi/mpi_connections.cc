@@ -158,14 +158,15 @@ class MpiConnection final : public Connection {
   bool progress();
 
  private:
-  // Oldest first. MPI uses the `count` pieces from `first` on; the data of the others belong to the owner.
+  // The pieces of one direction, oldest first. MPI uses the `count` pieces from `first` on; the data of the
+  // other pieces belong to the owner.
   struct Queue {
     std::array<Piece, kPieces> pieces{};
     std::size_t first = 0, count = 0;
     Piece& at(std::size_t place) { return pieces[(first + place) % kPieces]; }
     void drop() { first = (first + 1) % kPieces, --count; }
   };
-  // These are called with the world's mutex locked.
+  // The functions below are called with the world's mutex locked.
   bool room();
   bool arrived();
   void post_receives();
@@ -285,7 +286,7 @@ void World::stop() {
   {
     const std::lock_guard lock(mutex_);
     over_ = true;
-    // wakes owners that sleep
+    // Wakes the owners of connections that sleep.
     for (MpiConnection* connection : connections_) connection->progress();
   }
   wake_.notify_one();
@@ -299,8 +300,8 @@ int World::before_finalize(MPI_Comm, int, void*, void*) {
   return MPI_SUCCESS;
 }
 
-// MPI_Finalize waits for all processes of the job, even for dead or stopped ones. So it is not called if there
-// are such processes.
+// MPI_Finalize waits for all processes of the job, even for dead or stopped ones. So MPI_Finalize is not
+// called if there are such processes.
 void World::finalize() {
   World& world = get();
   if (getpid() != world.process_) return;

@@ -11,8 +11,8 @@ namespace heddle::comm_detail {
 CallWatch::CallWatch(int rank, int size)
     : rank_(rank), begun_(kKept), others_(static_cast<std::size_t>(size)) {}
 
-// Device libraries do not compare the calls of the ranks: calls that differed but had equal sizes show in the history
-// only.
+// Device libraries do not compare the calls of the ranks. If ranks make different calls with equal sizes
+// there, only CallRecord::history of a later call shows it.
 bool CallWatch::same(const CallRecord& theirs, const CallRecord& mine) {
   return theirs.agreement == mine.agreement && theirs.history == mine.history;
 }

@@ -49,8 +49,8 @@ class CallWatch {
   static Failure differ(const Announced& one, const Announced& other);
 
   const int rank_;
-  std::mutex mutex_;  // guards the members below; no other mutex is locked while it is held
-  std::vector<CallRecord> begun_;  // this rank's latest calls; call n is at index n % kKept
+  std::mutex mutex_;                   // guards the members below; no other mutex is locked while it is held
+  std::vector<CallRecord> begun_;      // this rank's latest calls; call n is at index n % kKept
   std::uint64_t latest_ = 0;           // number of this rank's latest call
   std::vector<std::uint64_t> others_;  // by rank: number of its latest announced call
   // Calls that this rank has not begun yet, by their numbers, as the first rank to announce them has

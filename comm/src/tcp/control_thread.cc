@@ -11,14 +11,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// No heartbeats are queued for a peer while more than this many bytes wait for it, since the peer does not
-// read.
+// While more than this many bytes wait for a peer, no heartbeats are queued for it, since it does not read
+// what was sent before.
 constexpr std::size_t kMaxQueued = 1 << 16;
 
 // wait() returns after this time at the latest, because it cannot know what its caller has seen already.
 constexpr std::chrono::milliseconds kMaxWait{5};
 
-// How long a thread may wait for a core before this process counts as having been stopped.
+// How long a thread may wait for a core. A longer pause counts as a stop of this process.
 constexpr std::chrono::milliseconds kSchedulingDelay{40};
 
 // Each rank sends heartbeats to each other rank: with many ranks on few cores, four a second would take all
@@ -70,7 +70,7 @@ void ControlThread::await_events(Clock::time_point until) {
   polled_.assign(1, {fault_state_.control_thread_event().fd(), POLLIN, 0});
   bool ready = false;
   for (const Peer& peer : peers_) {
-    // poll() skips negative file descriptors.
+    // A peer without a connection has the descriptor -1, which poll() skips.
     const auto wanted =
         peer.connection ? peer.connection->before_sleep(!peer.out.empty(), true) : pollfd{-1, 0, 0};
     polled_.push_back(wanted.value_or(pollfd{-1, 0, 0}));
@@ -283,7 +283,7 @@ void ControlThread::flush(Peer& peer) {
   while (peer.connection && !peer.out.empty()) {
     const Step step = peer.connection->send(std::as_bytes(std::span(peer.out)), {});
     if (step.outcome == Step::Outcome::closed)
-      peer.out.clear();  // receive() handles the end of the connection
+      peer.out.clear();  // receive() will see the closed connection and handle it
     if (step.outcome != Step::Outcome::moved) return;
     peer.out.erase(0, step.bytes);
   }

@@ -102,18 +102,18 @@ class ControlThread final : public ControlChannel {
   std::vector<pollfd> polled_;
   Clock::time_point last_check_ = Clock::now();  // the last time that heartbeats were checked
   std::atomic<bool> leaving_{false};
-  // the `end` of leave_before(); written before `leaving_`
+  // The `end` of leave_before(); written before `leaving_`.
   Clock::time_point leaves_before_ = Clock::time_point::max();
   struct PeerState {
     std::string message{};  // the latest message of the peer as a survivor
     bool alive = true;
   };
-  // guards the members below, up to pending_search_; no other mutex is locked while it is held
+  // Guards the members below, up to pending_search_; no other mutex is locked while it is held.
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<PeerState> states_;                          // states of the peers, by rank
-  std::string pending_message_;  // message of a survivor, to be sent to all ranks
-  // calls to announce, each with the rank to tell, or kAllRanks
+  std::vector<PeerState> states_;  // states of the peers, by rank
+  std::string pending_message_;    // message of a survivor, to be sent to all ranks
+  // Calls to announce, each with the rank to tell, or kAllRanks.
   std::vector<std::pair<CallRecord, int>> pending_calls_;
   bool pending_search_ = false;
   std::thread thread_;  // the last member, since the thread uses all other members

@@ -28,7 +28,8 @@ void DeadlockSearch::begin_wait() {
   first_attempt_ = attempts_ + 1;
 }
 
-// A wait ends when both of its messages have been transferred, so the probe follows each of them.
+// This rank's wait ends only when its message to send and its message to receive have both been transferred.
+// So the probe is forwarded to each rank that this one waits for.
 DeadlockSearch::Probes DeadlockSearch::forward(const Probe& probe) const {
   Probes probes;
   const auto add = [&](int other, std::uint32_t to_read, std::uint64_t message) {

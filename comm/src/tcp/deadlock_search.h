@@ -29,7 +29,7 @@ struct Probe {
   // the receiver has sent `message`.
   std::uint32_t to_read = 0;
   std::uint64_t attempt = 0;  // the number of the search, among those of the origin
-  // the awaited message's number among those between the sender and the receiver of the probe
+  // The awaited message's number among those between the sender and the receiver of the probe.
   std::uint64_t message = 0;
   std::string path{};  // the waits that the probe has followed, as text; see wait_of
 };

@@ -15,7 +15,7 @@ constexpr std::uint32_t kFrameMagic = 0x43444548;  // "HEDC"
 constexpr std::uint8_t kFrameVersion = 1;
 constexpr std::uint8_t kKinds = 7, kUses = 2;
 
-// The layout of a frame on the wire. The text follows it.
+// The layout of a frame on the wire. The frame's text follows this struct.
 struct RawFrame {
   std::uint32_t magic = kFrameMagic;
   std::uint8_t version = kFrameVersion;
@@ -31,7 +31,7 @@ struct RawFrame {
 };
 static_assert(sizeof(RawFrame) == kFrameHeader);
 
-// The text of a probe begins with this; its path follows.
+// The first bytes of a probe's text. The probe's path follows them.
 struct RawProbe {
   std::int32_t origin = -1;
   std::uint32_t to_read = 0;

@@ -32,7 +32,7 @@ struct MessageHeader {
   std::uint64_t bytes = 0;  // bytes of data that follow the header
   // The message's number on this connection, from 0, so that a replayed message is refused.
   std::uint64_t number = 0;
-  // with record.failed: the rank that has no data to send; a text follows instead of data
+  // With record.failed: the rank that has no data to send; a text follows instead of data.
   std::int32_t missing = -1;
   std::uint32_t text = 0;  // bytes of the text that follows the header instead of data
   std::uint64_t seal = 0;
@@ -60,10 +60,10 @@ struct ControlFrame {
   std::int32_t rank = -1;                      // the sender's rank
   std::uint64_t number = 0;                    // the frame's number on this connection; 0: the hello
   ConnectionUse use = ConnectionUse::control;  // in a hello: the connection's use
-  Failure failure{};  // in an abort frame: the failure
-  std::string survivor_message{};  // in a survivor frame: the message, see survivors.h
+  Failure failure{};                           // in an abort frame: the failure
+  std::string survivor_message{};              // in a survivor frame: the message, see survivors.h
   CallRecord call{};  // in a call frame: the call that the sender waits in, see call_watch.h
-  Probe probe{};  // in a probe frame: the probe, see deadlock_search.h
+  Probe probe{};      // in a probe frame: the probe, see deadlock_search.h
 };
 constexpr std::size_t kFrameHeader = 40;
 constexpr std::size_t kMaxFrame = kFrameHeader + 8192;

@@ -44,8 +44,7 @@ Endpoint endpoint_from(const std::string& text, int rank) {
 // A connection on which a hello is still expected. All hellos have the same size, and nothing behind them is read.
 struct Pending {
   std::unique_ptr<Connection> connection{};
-  // The rank that this one connects to; -1: the connection was accepted, and may come from any rank above
-  // this one.
+  // The rank to which this rank connects. -1: the connection was accepted, and may come from any higher rank.
   int expected = -1;
   ConnectionUse use = ConnectionUse::data;
   std::string to_send{};
@@ -135,7 +134,7 @@ class Builder {
     if (decoded.outcome != Decoded::Outcome::frame || !accept_hello(pending, decoded.frame)) refuse(pending);
   }
 
-  // False: the connection has been closed.
+  // Sends what is left of the hello. False: the connection has been closed.
   static bool send(Pending& pending) {
     if (pending.to_send.empty()) return true;
     const Step step = pending.connection->send(std::as_bytes(std::span(pending.to_send)), {});
@@ -151,7 +150,8 @@ class Builder {
     return step.outcome != Step::Outcome::closed;
   }
 
-  // False: the frame is no hello of a rank that still has to connect.
+  // Takes the connection for the rank that its hello names. False: the frame is no hello of a rank that still
+  // has to connect.
   bool accept_hello(Pending& pending, const ControlFrame& frame) {
     if (frame.kind != FrameKind::hello || frame.epoch != mesh_.epoch || frame.number != 0) return false;
     const bool accepted = pending.expected < 0;
@@ -167,7 +167,8 @@ class Builder {
     return true;
   }
 
-  // A hello fits into the empty buffer of a new connection.
+  // Sends this rank's hello on an accepted connection, in one step: a hello fits into the empty buffer of a
+  // new connection.
   bool answer(const Pending& pending, ConnectionUse use) const {
     const std::string text = hello(use);
     return pending.connection->send(std::as_bytes(std::span(text)), {}).bytes == text.size();
@@ -198,7 +199,8 @@ std::string protection_in(const std::string& text) {
   return text.substr(before + 1, text.find(' ', before + 1) - before - 1);
 }
 
-// Why this rank does not accept the protection of another one; empty: it accepts all.
+// Why this rank does not accept the protection of another rank (see endpoint_from); empty: it accepts that of
+// all ranks.
 std::string objection(int rank, const std::vector<std::string>& all, const Security& security) {
   for (int other = 0; other < static_cast<int>(all.size()); ++other) {
     const std::string why = security.reason_against(protection_in(all[static_cast<std::size_t>(other)]));

@@ -6,7 +6,8 @@
 namespace heddle::comm_detail {
 namespace {
 
-// Bytes that are sent in one step. A thread does not receive while it sends, and the peer must not wait for that.
+// The most bytes that are sent in one step. A thread does not receive while it sends, and a peer that waits
+// for it to receive must not wait for long.
 constexpr std::size_t kMaxAtOnce = 512 * 1024;
 
 }  // namespace

@@ -27,7 +27,7 @@ class OutgoingMessage {
  private:
   MessageHeader header_{};
   std::span<const std::byte> body_{};
-  std::string text_{};  // the text of `missing`, if it is sent instead of the body
+  std::string text_{};             // the text of `missing`, if it is sent instead of the body
   std::size_t at_ = 0, size_ = 0;  // bytes of header and body: sent so far, and in total
 };
 
@@ -64,7 +64,7 @@ class IncomingMessage {
   Transfer transfer_{};
   std::size_t element_ = 1;
   std::span<std::byte> pieces_{};
-  std::size_t at_ = 0, size_ = 0;  // bytes of header and body: received so far, and in total
+  std::size_t at_ = 0, size_ = 0;           // bytes of header and body: received so far, and in total
   std::size_t waiting_ = 0, consumed_ = 0;  // bytes in pieces_; bytes of the body in Transfer::in
 };
 

@@ -24,7 +24,7 @@ struct Pair {
 std::size_t bytes_of(int rank, int size) { return static_cast<std::size_t>(size - rank - 1) * sizeof(Pair); }
 
 struct PeerInfo {
-  int pid = 0, fd = -1;  // -1: this rank has no memory to share
+  int pid = 0, fd = -1;  // fd: file descriptor of the memory that the rank shares; -1: it has none to share
   std::string host{};
   std::string to_string() const { return std::to_string(pid) + " " + std::to_string(fd) + " " + host; }
   static PeerInfo from(const std::string& text) {
@@ -57,7 +57,7 @@ class Neighbours {
     const std::vector<int> hosts = host_numbers(peers_);
     const auto several = [&](int host) { return std::count(hosts.begin(), hosts.end(), host) > 1; };
     const bool one_host = hosts.back() == 0 && std::count(hosts.begin(), hosts.end(), 0) == size;
-    // On one host the back end is tcp only if the user has asked for it. Then sockets are used.
+    // If all ranks are on one host, the user has asked for tcp instead of shm. The ranks then use sockets.
     if (!one_host && std::any_of(hosts.begin(), hosts.end(), several)) share_memory(hosts);
     return hosts;
   }
@@ -99,7 +99,7 @@ class Neighbours {
   static std::shared_ptr<std::byte> map_of(const PeerInfo& info, std::size_t bytes) {
     try {
       return map_memory_of(info.pid, info.fd, bytes);
-    } catch (const CommError&) {  // the system does not allow it: the two ranks keep their sockets
+    } catch (const CommError&) {  // the system does not allow the mapping: the two ranks keep their sockets
       return nullptr;
     }
   }

@@ -117,7 +117,7 @@ class TcpTransport final : public MeshTransport {
   void abort(const std::string& why) noexcept override {
     try {
       fault_state_.fail({Failure::Type::aborted, rank_, why});
-    } catch (...) {  // there is no memory for the text
+    } catch (...) {  // there is no memory for the text of the failure
       fault_state_.fail({Failure::Type::aborted, rank_});
     }
   }
@@ -206,7 +206,8 @@ class TcpTransport final : public MeshTransport {
     await_control_thread(kMaxAnnounceDelay, [] { return false; });
   }
 
-  // Blocks until enough() holds or `most` has passed. Throws if there is a failure by then.
+  // Blocks until enough() holds or `most` has passed. Throws the communicator's failure if there is one by
+  // then.
   template <class Enough> void await_control_thread(std::chrono::milliseconds most, Enough enough) {
     const auto deadline = Clock::now() + most;
     while (!fault_state_.failed() && !enough() && Clock::now() < deadline) {
@@ -237,15 +238,15 @@ class TcpTransport final : public MeshTransport {
     if (missing_.rank < 0) missing_ = message.missing;
   }
 
-  // A wait in which nothing has been sent or received so far.
+  // The state of a wait in which nothing has been sent or received so far.
   struct Wait {
     std::optional<Clock::time_point> next_search{};  // when mismatches and deadlocks are searched for next
     std::chrono::milliseconds interval = CallWatch::kAnnounceAfter;
-    bool announced = false;  // whether the ranks that are waited for know of the call
+    bool announced = false;  // whether the awaited ranks have been told which call this rank is in
   };
 
-  // Blocks until the transfer can go on or the control thread has signalled a failure. -1: no message to or from a
-  // rank. `arriving`: the message from `from` has begun to arrive.
+  // Blocks until the transfer can go on or the control thread has signalled a failure. `to` or `from` -1:
+  // there is no message to or from a rank. `arriving`: the message from `from` has begun to arrive.
   void sleep(int to, int from, bool arriving, Wait& wait) {
     if (to >= 0 && fault_state_.left(to)) fail(left_failure(to));
     std::array<pollfd, 3> polled{{{fault_state_.caller_event().fd(), POLLIN, 0}, {-1, 0, 0}, {-1, 0, 0}}};
@@ -325,11 +326,11 @@ class TcpTransport final : public MeshTransport {
   const bool oversubscribed_;     // see ranks_share_cores
   CoreShare core_;
   CallRecord call_;
-  std::vector<CallRecord> members_;  // the calls that are fused into call_; call_ itself if there are none
+  std::vector<CallRecord> members_;  // the calls that are fused into call_, or call_ itself if there are none
   Missing missing_;                  // the rank without data in call_, and why
   FaultState fault_state_;
   CallWatch watch_;
-  std::vector<MessageCounts> counts_;  // counts by rank; the calling thread writes them
+  std::vector<MessageCounts> counts_;  // counts by rank, written by the thread that makes the transfers
   DeadlockSearch deadlock_search_;
   std::vector<Peer> peers_;
   std::vector<std::byte> pieces_;

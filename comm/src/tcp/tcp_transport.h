@@ -21,7 +21,7 @@ using ConnectData = std::function<void(Rendezvous&, Mesh&)>;
 
 struct TcpOptions {
   std::string address = "127.0.0.1";  // address to listen on: numeric, one that the other ranks can reach
-  // ports to listen on, such as "5000-5100"; empty: those of HEDDLE_COMM_PORTS, or any if it is not set
+  // Ports to listen on, such as "5000-5100"; empty: those of HEDDLE_COMM_PORTS, or any if it is not set.
   std::string ports{};
   // A name for this rank's host. In jobs of several hosts, ranks on one host share memory if they have the
   // same name; see neighbours.h.
@@ -36,8 +36,8 @@ struct TcpOptions {
 
 class MeshTransport : public Transport {
  public:
-  virtual int ranks_here() const = 0;             // number of ranks on this rank's host
-  // messages over the control connections, which outlive a failure
+  virtual int ranks_here() const = 0;  // number of ranks on this rank's host
+  // Messages over the control connections, which outlive a failure.
   virtual ControlChannel& control_channel() = 0;
 
   // These four functions serve calls whose data do not use this transport, only its control connections; see

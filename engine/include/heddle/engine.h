@@ -99,7 +99,7 @@ class Engine {
   // poison a var and the first 1,000 others that no wait has thrown; WouldDeadlock inside an op.
   void wait_all();
 
-  // While the source lives, threads that wait on this engine do its work. Only with Scheduler::threaded.
+  // While it lives, threads that wait on this engine do the source's work. Only with Scheduler::threaded.
   void add_progress_source(std::weak_ptr<ProgressSource> progress_source);
 
   // The error that poisons var now, else a null exception. Does not wait; wait_all still throws the error.
@@ -110,8 +110,7 @@ class Engine {
   void clear_error(const Var& var, std::source_location where = std::source_location::current());
 
   // The ops that run, those that wait and what for, the first hundred of each; as text, or as a DOT graph.
-  // Any thread, any time, also inside ops. Without a watchdog, ops that run and mutate nothing are only
-  // counted.
+  // Any thread, any time, also in ops. Without a watchdog, running ops that mutate nothing are only counted.
   std::string describe_pending() const;
   std::string pending_dot() const;
 

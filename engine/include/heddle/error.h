@@ -28,7 +28,7 @@ class InvalidArgument : public Error {
  public:
   explicit InvalidArgument(const std::string& message);      // appends the call site as with_call_site() does
   std::string message() const { return {what(), length_}; }  // what() without the call site
-  std::source_location where() const { return where_; }      // of the outermost library call; line 0: not known
+  std::source_location where() const { return where_; }  // of the outermost library call; line 0: not known
 
  private:
   InvalidArgument(const std::string& message, std::source_location where);

@@ -33,10 +33,10 @@ struct AtExit {
   }
 };
 
-// Waits for all ops before static objects are destroyed, since ops may use statics that a library made after
-// AtExit, which are destroyed before it. Thread-local objects of the thread that calls exit() are destroyed
-// before all statics, and some of them before this one. So a scheduler that runs ops inside a wait must do so
-// on another thread.
+// Waits for all ops at exit, before static objects are destroyed: ops may use statics of a library that were
+// made after AtExit, and are destroyed before it. A DrainFirst is thread-local, since thread-local objects of
+// the thread that calls exit() are destroyed before all statics. Other thread-local objects of that thread
+// may be gone by then. So ops must not run on that thread, and another one waits.
 struct DrainFirst {
   ~DrainFirst() {
     Default& state = the_default();
@@ -47,7 +47,7 @@ struct DrainFirst {
     try {
       std::thread([engine] { engine->core().scheduler().wait_all(); }).join();
     } catch (const std::system_error&) {
-      engine->core().scheduler().wait_all();  // no thread can be started
+      engine->core().scheduler().wait_all();  // no other thread can be started
     }
   }
 };

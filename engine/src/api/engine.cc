@@ -66,7 +66,7 @@ EngineCore* make_core(const EngineOptions& options) {
   } catch (const std::system_error& error) {
     core->shut_down();
     throw Error(std::string("cannot start the watchdog's thread: ") + error.what());
-  } catch (...) {  // such as out of memory
+  } catch (...) {  // for example std::bad_alloc
     core->shut_down();
     throw;
   }

@@ -13,7 +13,7 @@
 namespace heddle {
 namespace {
 
-constexpr double kLongest = 1e9;  // seconds
+constexpr double kLongest = 1e9;  // most seconds that an option may ask for
 
 bool is_time(double seconds) { return seconds >= 0 && seconds <= kLongest; }
 

@@ -27,9 +27,10 @@ struct Arena::Impl {
   std::atomic<int> free_slots{0};
 };
 
-// All slots of the arena are reserved for the engine's threads, and no more threads enter than there are slots. If
-// TBB's own threads could enter, a thread that comes back could find its slot taken. TBB would then hand the thread's
-// loop to one that waits inside an op's parallel loop, and ops would run on top of that op.
+// All slots of the arena are reserved for the engine's threads, and no more threads enter than there are
+// slots. If TBB's own threads could enter, an engine thread that enters again could find no free slot. TBB
+// would then hand the function that this thread wants to run to a thread that waits inside an op's parallel
+// loop, and ops would run on top of that op.
 //
 // In the child of a fork() there is no arena: a thread of the parent may have held one of TBB's locks, which is never
 // released in the child.
@@ -41,8 +42,8 @@ Arena::Arena(int cores) : impl_(new Impl) {
 Arena::~Arena() = default;
 void Arena::run(void (*fn)(void*), void* argument) {
   stop_if_process_ends();
-  // A thread that blocks inside the arena keeps its slot. The thread that runs instead may find no free slot,
-  // and then stays outside.
+  // A thread that blocks inside the arena keeps its slot. The thread that runs ops in its place may find no
+  // free slot, and then stays outside of the arena.
   if (impl_->free_slots.fetch_sub(1) > 0) {
     impl_->arena->execute([=] {
       fn(argument);

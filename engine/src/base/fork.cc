@@ -45,8 +45,8 @@ void unlock_all(Held& held) {
   }
 }
 
-// The inner mutexes come last, since a thread that enters ops holds its queue's lock, and may lock an inner mutex
-// meanwhile.
+// Before a fork, locks all ForkMutexes and submission queues. The inner mutexes come last, since a thread
+// that enters ops holds its queue's lock, and may lock an inner mutex meanwhile.
 void before() {
   lock_all(outer, held_outer);
   queues().mutex.lock();

@@ -97,9 +97,9 @@ class IdleWorkers {
     begin_search();
     self.woken_ = true;
   }
-  // The kernel chooses the core on which the thread wakes. Excluding the waker's core would take two system
-  // calls, and a thread moved to a core that runs another program waits some milliseconds for a time slice
-  // there, instead of microseconds.
+  // Wakes a parked thread, on a core that the kernel chooses. Excluding the waker's core would take two
+  // system calls, and a thread moved to a core that runs another program waits some milliseconds for a time
+  // slice there, instead of microseconds.
   void wake_one() {
     std::unique_lock lock(mutex_);
     if (parked_.empty() || searchers_.load(std::memory_order_seq_cst) != 0) return;
@@ -110,8 +110,8 @@ class IdleWorkers {
     lock.unlock();
     parked.wake_.notify_one();
   }
-  // From here on the thread counts as a searcher, so that the next pushes wake no other one while it is on
-  // its way.
+  // Takes the last thread out of parked_. It counts as a searcher from now on, so that pushes wake no other
+  // thread until it has woken.
   ParkedThread& unpark_last() {
     ParkedThread* last = parked_.back();
     parked_.pop_back();
@@ -125,7 +125,7 @@ class IdleWorkers {
   alignas(64) std::atomic<int> searchers_{0};
   std::atomic<int> parked_count_{0};
   alignas(64) std::mutex mutex_;       // guards all below
-  std::vector<ParkedThread*> parked_;  // last in, first out: the last one's cache is the warmest
+  std::vector<ParkedThread*> parked_;  // the last one is woken first, since its cache is the warmest
   std::deque<ParkedThread> threads_;
   ParkedThread* monitor_ = nullptr;
   bool closed_ = false;

@@ -15,7 +15,7 @@ class ParkedThread {
  private:
   friend class IdleWorkers;
   std::condition_variable wake_;
-  // Guarded by IdleWorkers::mutex_:
+  // woken_, become_monitor_ and waker_core_ are guarded by IdleWorkers::mutex_.
   bool woken_ = false, become_monitor_ = false;
   int waker_core_ = kNoCore;  // core of the thread that woke this one; kNoCore: none has
 };

@@ -13,8 +13,8 @@ namespace heddle::detail {
 
 enum class OpKind : std::uint8_t {
   user,
-  wait,        // signals a WaitState; runs at once on the thread that makes the op ready
-  delete_var,  // deletes a var whose last handle is gone; runs at once too
+  wait,        // an op that signals a WaitState; runs at once on the thread that makes it ready
+  delete_var,  // deletes a var whose last handle is gone; runs at once on the thread that enters it
   epoch_end,   // submitted by wait_all: ends the epoch of the ops pushed before it
 };
 

@@ -24,8 +24,8 @@ void CallAsyncFn::operator()(RunContext& context, Completion done) const {
   if (status != HEDDLE_OK) {
     try {
       take(completion, "");
-    } catch (const BadHandle&) {  // against the rule, the function has used the completion: only the
-                                  // function's error counts
+    } catch (const BadHandle&) {
+      // Against the rule, the function has used the completion. Only the function's error counts.
     }
     throw_if_failed(status, error, "the op's function");
   }

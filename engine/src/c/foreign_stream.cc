@@ -102,8 +102,8 @@ void ForeignStream::record(Event& event) {
   throw_if_failed(status, error, "heddle_stream_methods.record");
 }
 
-// Waits for the work enqueued before when no event can be recorded, by enqueueing work behind it. A stream
-// that fails to enqueue must not run what it has.
+// Called when an event could not be recorded: waits for the work enqueued so far by enqueueing a function
+// behind it. If the stream fails to enqueue that as well, it must not run the work that it has.
 void ForeignStream::finish_work() {
   const auto done = std::make_shared<std::promise<void>>();
   auto work = std::make_unique<Work>([done] { done->set_value(); }, errors_);
@@ -126,7 +126,7 @@ void ForeignStream::wait(Event& event, std::uint64_t generation) {
   heddle_error* error = nullptr;
   const heddle_status status = methods_->wait(self_->ctx(), other.handle, generation, &error);
   std::int32_t complete = status == HEDDLE_OK ? 1 : 0;
-  while (complete == 0) {  // the op that recorded the event reports a failure of poll
+  while (complete == 0) {  // a failure of poll ends the loop: the op that recorded the event reports it
     heddle_error* of_work = nullptr;
     if (methods_->poll(other.self->ctx(), other.handle, generation, &complete, &of_work) != HEDDLE_OK) break;
     if (complete == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));

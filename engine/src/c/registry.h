@@ -39,7 +39,8 @@ struct AbiExtension {
   const char* (*name_of_status)(heddle_status);
   heddle_status (*status_of)(const std::exception&);
 };
-// Called once, while that library is loaded; `abi_extension` must live as long as the process.
+// Registers the extension. Called once, while the library that is built on this one is loaded;
+// `abi_extension` must live as long as the process.
 void add(const AbiExtension& abi_extension);
 const AbiExtension* abi_extension();  // null: add() was not called
 

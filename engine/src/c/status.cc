@@ -66,12 +66,13 @@ void append(std::string& text, const ErrorData& error, const std::string& indent
   for (const std::string& step : error.skipped) text += "\n" + indent + "  skipped because of it: " + step;
 }
 
-// Each cause is indented by its depth, up to kDeepest; a chain may be of any length.
+// The text of an error and its causes. Each cause is indented by its depth, up to kDeepest. Without
+// recursion, since a chain of causes may be of any length.
 std::string text_of(const ErrorData& error) {
   constexpr std::size_t kMostCauses = 100, kDeepest = 16;
   std::string text;
   append(text, error, "");
-  // Causes with their depths; the next one is the last.
+  // Causes that are still to be shown, with their depths; the last one is shown next.
   std::vector<std::pair<const ErrorData*, std::size_t>> left;
   const auto add_causes = [&left](const ErrorData& of, std::size_t depth) {
     for (auto cause = of.causes.rbegin(); cause != of.causes.rend(); ++cause)

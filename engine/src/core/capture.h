@@ -8,10 +8,10 @@ namespace heddle::detail {
 struct EngineCore;
 struct OpNode;
 
-bool capturing();  // the calling thread captures a graph
+bool capturing();  // whether the calling thread captures a graph
 
-// Both throw Error while the calling thread captures a graph: refuse_in_capture() always, check_capture() if
-// the graph belongs to another engine.
+// While the calling thread captures a graph, refuse_in_capture() throws Error, and so does check_capture() if
+// the graph belongs to another engine than `core`. `what`: the refused call, for the message.
 void refuse_in_capture(const char* what);
 void check_capture(const EngineCore* core);
 
@@ -19,7 +19,8 @@ void check_capture(const EngineCore* core);
 // that the calling thread captures.
 void submit_or_record(EngineCore* core, OpNode* op);
 
-// Called on any thread when an asynchronous op of a graph has ended: its function and its Completion.
+// Called on any thread when an asynchronous op of a graph has ended: its function has returned and its
+// Completion was called.
 void graph_op_completed(OpNode* op, std::exception_ptr thrown) noexcept;
 
 }  // namespace heddle::detail

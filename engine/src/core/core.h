@@ -35,14 +35,14 @@ struct EngineCore {
 
   OpScheduler& scheduler() const { return *scheduler_; }
   OpObserver* observer() const { return observer_.get(); }  // null: no observer
-  // Both setters are called before the first op.
+  // set_scheduler() and set_observer() are called before the first op is pushed.
   void set_scheduler(std::unique_ptr<OpScheduler> scheduler) { scheduler_ = std::move(scheduler); }
   void set_observer(std::unique_ptr<OpObserver> observer) { observer_ = std::move(observer); }
 
   void retain() noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept;
   // Waits for all ops, logs the errors that nobody saw, ends the threads. Every later push throws. In an op of this engine
-  // aborts the process with a message, unless exit() was called there.
+  // aborts the process with a message, unless exit() was called inside that op.
   void shut_down() noexcept;
   void check_open() const {  // throws Error after shut_down, and in the child of a fork
     if (forked() || !open_.load(std::memory_order_relaxed)) [[unlikely]]
@@ -60,7 +60,7 @@ struct EngineCore {
   // of the graph that runs.
   const OpNode* current_function() const;
 
-  // The next functions are in run.cc: a ready op is run, completed and released.
+  // The functions from run() to skip_reason() are in run.cc: a ready op is run, completed and released.
   //
   // Calls op's function, or skips it if what it reads is poisoned or its group is cancelled. True: op is
   // complete and freed, and `ready` has the ops that it made ready. False: op ends later. If it is
@@ -100,7 +100,7 @@ struct EngineCore {
 
   std::unique_ptr<OpObserver> observer_;
   std::unique_ptr<OpScheduler> scheduler_;  // destroyed before the members above, which its threads use
-  alignas(64) std::atomic<std::int64_t> refs_{1};  // apart from the cache line that every op reads
+  alignas(64) std::atomic<std::int64_t> refs_{1};  // not on the cache line that every op reads
   std::atomic<bool> open_{true};
   const std::uint32_t generation_;
 };

@@ -42,7 +42,7 @@ void destroy_closure(OpNode* op) noexcept {
 
 void free_op(OpNode* op) noexcept {
   if (OpExtra* extra = op->extra) {
-    // later launches hold the vars through op; the last one frees it
+    // Later launches of the graph hold the vars through op; the last of them frees op.
     if (extra->then && !extra->holder) return;
     if (extra->holder && !extra->then) {
       extra->holder->extra->then = nullptr;

@@ -45,9 +45,9 @@ class OpScheduler {
   virtual void stop() noexcept = 0;
   virtual int workers() const { return 1; }
 
-  // These three may be called on any thread at any time. in_flight(): number of users' ops that are entered
-  // and have not ended. has_pending(): whether anything is in flight. visit_pending(): shows the ops that are
-  // not entered yet, or ready.
+  // in_flight(), has_pending() and visit_pending() may be called on any thread at any time. in_flight():
+  // number of users' ops that are entered and have not ended. has_pending(): whether any op has not ended.
+  // visit_pending(): shows the ops that are not entered yet, or ready.
   virtual std::int64_t in_flight() = 0;
   virtual bool has_pending() { return in_flight() > 0; }
   virtual void visit_pending(Pending&) {}
@@ -71,7 +71,8 @@ class OpScheduler {
   // Called by an op that has work for other threads.
   virtual void expect_help() {}
 
-  // The calling thread, which runs an op of this core, is going to block. Throws Error if nobody can work instead.
+  // Called on a thread that is going to block inside an op of this core. Throws Error if no other thread can
+  // work meanwhile.
   virtual void begin_blocking() {}
   virtual void end_blocking() noexcept {}
 
@@ -79,10 +80,10 @@ class OpScheduler {
   virtual void await_budget(Budget& budget, std::size_t bytes);
   virtual void budget_released() noexcept {}  // a push has failed and released its room (no op has ended)
 
-  // Called by EngineCore::run() and what follows it.
-  // op has completed and its closure is destroyed: releases its vars with `failure` on those that it mutates, and frees
-  // it. Resets `failure` before op counts as completed: ErrorLog takes an error that something else refers to for one
-  // that still poisons a var.
+  // Called by EngineCore::run() and what follows it, when op has completed and its closure is destroyed.
+  // Releases op's vars, leaves `failure` on those that op mutates, and frees op. Resets `failure` before op
+  // counts as completed: ErrorLog takes an error that something else refers to for one that still poisons a
+  // var.
   virtual void release_op(OpNode* op, FailurePtr&& failure, ReadyList& ready) noexcept;
   // Called when a user's op with a priority, or an immediate one, is ready: appends it to `ready`, starts it
   // or queues it.
@@ -92,7 +93,7 @@ class OpScheduler {
   EngineCore& core_;  // the core that owns this scheduler
 };
 
-void (*interrupt_check())();  // the calling thread's check; null: none
+void (*interrupt_check())();  // the calling thread's check, see set_interrupt_check(); null: none
 
 std::unique_ptr<OpScheduler> make_naive_scheduler(EngineCore& core);
 std::unique_ptr<OpScheduler> make_fuzz_scheduler(EngineCore& core);

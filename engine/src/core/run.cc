@@ -17,7 +17,8 @@ std::exception_ptr call(OpNode* op, int worker) noexcept {
   return nullptr;
 }
 
-// Called when the op starts, since only then it has a sequence number.
+// Records in the trace that op's push waited for room. Called when op starts, since it has no sequence number
+// before.
 void trace_blocked_push(OpNode& op, std::uint32_t engine) noexcept {
   const std::unique_ptr<BlockedPush> push = std::move(op.extra->blocked);
   if (!trace::on()) return;
@@ -94,7 +95,7 @@ bool EngineCore::run_async(OpNode* op, int worker, ReadyList& ready) noexcept {
     trace::op_issued(extra.lane, traced(*op, trace_number), start, trace::now());
   if (observer_) [[unlikely]]
     observer_->returned(*op);
-  // acq_rel: the part that ends last sees what the other one wrote.
+  // acq_rel: of the function and the Completion, the one that ends last sees what the other wrote.
   if (extra.parts.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
   complete_async(op, ready);
   return true;
@@ -190,7 +191,7 @@ void EngineCore::release_vars(OpNode* op, const FailurePtr& failure, ReadyList& 
 }
 
 void announce(WaitState& state) noexcept {
-  // seq_cst: notify_all() looks for waiters next, and the waiter looks here once it is counted as one.
+  // seq_cst: notify_all() looks for waiters next, and a waiter reads `done` after it was counted.
   state.done.store(1, std::memory_order_seq_cst);
   state.done.notify_all();
   // seq_cst: this thread sees timed_wait, or the thread that has set it sees that the wait is over.

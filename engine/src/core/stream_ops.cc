@@ -16,7 +16,8 @@ namespace {
 
 FenceSet* fences_of(const AccessNode& access) { return access.var->fences.load(std::memory_order_acquire); }
 
-// Compare-and-exchange: readers of one var may be issued at the same time.
+// The FenceSet of var, made if there is none. Compare-and-exchange, since ops that read one var may be issued
+// at the same time.
 FenceSet& need_fences(VarState& var) {
   FenceSet* known = var.fences.load(std::memory_order_acquire);
   if (known) return *known;
@@ -179,15 +180,14 @@ void StreamOps::issue_in_turn(OpNode* op, int worker) noexcept {
   } while ((op = lane.gate.next()));
 }
 
-// Called inside the gate. An op that is to be skipped is deferred like one that its stream cannot order:
-// later ops rely on it coming after the work before it.
+// Called inside the gate. Defers an op whose stream cannot wait for the work before it, and also an op that
+// is to be skipped, since later ops rely on it coming after that work.
 void StreamOps::issue(OpNode* op, int worker) noexcept {
   StreamLane& lane = *op->extra->on;
   std::vector<Dependency> after = fences_before(*op);
   const bool lost = is_lost(*op);
   if ((lost || !lane.issuer.can_wait_for(after)) && !all_done(after)) return defer(op, std::move(after));
-  // The reason is asked for again, since a deadline may have been moved meanwhile. It is asked for only once
-  // more.
+  // skip_reason() decides, since a deadline may have been moved after is_lost(). It is not asked again.
   if (FailurePtr failure = lost ? core_.skip_reason(*op) : nullptr)
     return complete_unissued(op, std::move(failure));
   Fence fence;
@@ -206,7 +206,7 @@ void StreamOps::issue(OpNode* op, int worker) noexcept {
             op->extra->on->trace_done(*op, core_.trace_number, start);
           return outcome(op, std::move(own), inherited);
         });
-  } catch (...) {  // nothing was enqueued
+  } catch (...) {  // issue() has failed and has enqueued nothing
     return when_all_done(std::move(after), [this, op, error = std::current_exception()] {
       FailurePtr failure = core_.skip_reason(*op);
       complete_unissued(op, failure ? std::move(failure) : core_.errors.failed(*op, error));
@@ -260,7 +260,7 @@ void StreamOps::announce_after(FenceSet& fences, const std::shared_ptr<WaitState
     for (const Fence& write : writes) {
       if (write->failure()) state->poison = write->failure();
     }
-    writes.clear();  // so that only the waiter holds the failure
+    writes.clear();  // so that of the wait only `state` holds the failure
     announce(*state);
     core_.scheduler().wake_waiters();
   });

@@ -43,8 +43,8 @@ class StreamOps {
   // Completes a wait when the last writes of these fences are done.
   [[gnu::cold]] void announce_after(FenceSet& fences, const std::shared_ptr<WaitState>& state) noexcept;
 
-  // Throws WouldDeadlock if the calling thread is in an op on a stream, of any engine, whose gate it would keep closed;
-  // or in the work of a stream.
+  // Throws WouldDeadlock if the calling thread must not wait: it is in the function of an op on a stream, of
+  // any engine, and a wait would keep the stream's gate closed; or it does the work of a stream.
   static void check_may_wait();
 
  private:

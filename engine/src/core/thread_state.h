@@ -20,7 +20,7 @@ struct ThreadState {
 };
 extern constinit thread_local ThreadState this_thread_state;
 
-// While one lives, the calling thread runs `op`.
+// While an InsideOp lives, the calling thread runs `op`.
 class InsideOp {
  public:
   InsideOp(EngineCore* core, OpNode* op, int worker);

@@ -25,7 +25,7 @@ const void* this_thread() {
   return &place;
 }
 
-// The next three functions are the checker's only use of the core.
+// op_of_this_thread(), declared() and change_in_flight() are the checker's only use of the core.
 
 const OpNode* op_of_this_thread(const VarState& var) { return var.core->current_function(); }
 

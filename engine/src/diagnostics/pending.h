@@ -68,7 +68,7 @@ class Pending {
   struct Cause {
     std::size_t var;
     bool mutates;
-    std::optional<PendingAccess> holder;  // none: `unnamed` reads of ops that are not known
+    std::optional<PendingAccess> holder;  // access waited for; none: `unnamed` reads by unknown ops
     std::int32_t unnamed = 0;
   };
   using Causes = std::vector<Cause>;

@@ -35,7 +35,8 @@ class StallTimer {
 
 class Watch final : public OpObserver {
  public:
-  // start() starts the thread, and throws std::system_error. The core must be constructed by then.
+  // The constructor starts no thread: start() does, and throws std::system_error if it cannot. The core must
+  // be constructed when start() is called.
   Watch(EngineCore& core, double seconds);
   ~Watch() override { stop(); }
   void start();

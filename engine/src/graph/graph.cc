@@ -65,7 +65,7 @@ void Recorder::follow(std::uint32_t op, const AccessNode& access) {
     use.readers.push_back(op);
     return;
   }
-  if (use.readers.empty()) add_edge(use.writer, op);  // if there are readers, they come after the writer
+  if (use.readers.empty()) add_edge(use.writer, op);  // else op follows the writer through the readers
   for (const std::uint32_t reader : use.readers) add_edge(reader, op);
   use.readers.clear();
   use.writer = op;
@@ -73,7 +73,7 @@ void Recorder::follow(std::uint32_t op, const AccessNode& access) {
 
 void Recorder::record(OpNode* op) {
   const std::uint32_t index = graph->size();
-  constexpr auto kNothing = [](void*, RunContext&, OpNode*) {};  // for an op without a table
+  constexpr auto kNothing = [](void*, RunContext&, OpNode*) {};  // the function of an op without a table
   try {
     graph->ops.push_back({op->table ? op->table->run : kNothing, closure_of(op), op->name, op});
   } catch (...) {
@@ -118,7 +118,7 @@ std::shared_ptr<GraphState> Capture::finish() {
   return std::move(recorder_->graph);
 }
 
-// The graph's own var, which every launch mutates, so that two launches never overlap.
+// Adds a var of the graph's own, which every launch mutates, so that two launches never overlap.
 GraphState::GraphState(EngineCore* of, const char* graph_name, std::source_location captured)
     : core(of), name(graph_name), where(captured) {
   core->retain();

@@ -14,7 +14,7 @@
 namespace heddle::detail {
 namespace {
 
-constexpr std::uint32_t kNone = ~0u;  // no op
+constexpr std::uint32_t kNone = ~0u;  // an index that stands for no op
 
 double graph_clock() {
   return static_cast<double>(std::chrono::steady_clock::now().time_since_epoch().count());
@@ -36,8 +36,8 @@ void set_poison(const OpNode& op, const FailurePtr& failure) noexcept {
   }
 }
 
-// Called when an op has completed with that exception, or null. Poisons vars or clears them, as EngineCore::complete()
-// does for other ops.
+// Called when an op of a graph has completed; `thrown` is its exception or null. Poisons or clears the vars
+// that op mutates, as EngineCore::complete() does for other ops.
 void complete_op(GraphRun& run, OpNode& op, std::exception_ptr thrown) noexcept {
   FailurePtr failure = run.graph->core->stream_ops.failure_of_reads(op);
   if (failure) {
@@ -45,14 +45,15 @@ void complete_op(GraphRun& run, OpNode& op, std::exception_ptr thrown) noexcept 
   } else if (thrown) {
     failure = run.graph->core->errors.failed(op, std::move(thrown));
   }
-  // relaxed: only ops that depend on this one must see it.
+  // relaxed: only ops that depend on `op` must see the flag.
   if (failure) run.check_errors.store(true, std::memory_order_relaxed);
   set_poison(op, failure);
 }
 
 std::exception_ptr call_untraced(const GraphOp& op, std::uint64_t sequence, int worker) noexcept {
   RunContext context{op.name, worker, sequence};
-  // graph_op is valid until the next op. InsideOp, around the launch or the helper task, resets it.
+  // graph_op stays set until the thread's next op. The InsideOp around the launch or the helper task resets
+  // it.
   this_thread_state.graph_op = op.node;
   try {
     op.run(op.closure, context, op.node);
@@ -65,7 +66,7 @@ std::exception_ptr call_untraced(const GraphOp& op, std::uint64_t sequence, int 
 std::exception_ptr call_op(const GraphRun& run, const GraphOp& op, std::uint64_t sequence,
                            int worker) noexcept {
   if (!trace::on()) return call_untraced(op, sequence, worker);
-  op.node->sequence = sequence;  // waits inside the op name the sequence
+  op.node->sequence = sequence;  // the records of waits inside the op name this number
   const std::uint32_t engine = run.graph->core->trace_number;
   const trace::Tick start = trace::now();
   std::exception_ptr thrown = call_untraced(op, sequence, worker);
@@ -83,7 +84,7 @@ bool run_async(GraphRun& run, const GraphOp& op, int worker) noexcept {
   extra.launch = &run;
   std::exception_ptr thrown = call_op(run, op, op.node->sequence, worker);
   extra.thrown = std::move(thrown);
-  // acq_rel: the part that ends last sees what the other one wrote.
+  // acq_rel: of the function and the Completion, the one that ends last sees what the other wrote.
   if (extra.parts.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
   complete_op(run, *op.node, outcome_of(op.node));
   return true;
@@ -152,7 +153,7 @@ void run_serial(GraphRun& run, std::uint32_t i, int worker) noexcept {
   end_launch(run);
 }
 
-// For the scheduler naive: runs the ops in push order and waits for each asynchronous one.
+// For Scheduler::naive: runs the ops in push order and waits for each asynchronous one.
 void run_in_order(GraphRun& run) noexcept {
   for (std::uint32_t i = 0; i < run.graph->size(); ++i) {
     const std::uint32_t before = run.left.load(std::memory_order_relaxed);
@@ -187,7 +188,7 @@ std::uint32_t take(GraphRun& run) noexcept {
   return i;
 }
 
-// The calling thread stops running ops of the launch; others run its next op.
+// The calling thread stops running ops of the launch. Other threads run op `next`, which it was about to run.
 void hand_over(GraphRun& run, std::uint32_t next) noexcept {
   std::unique_lock guard(run.lock);
   --run.active_threads;
@@ -242,7 +243,7 @@ std::uint32_t run_ready(GraphRun& run, int worker) noexcept {
 void run_parallel(GraphRun& run, int worker) noexcept {
   const double began = graph_clock();
   const std::uint32_t done = run_ready(run, worker);
-  if (done == 0) return;  // other threads may have ended the launch
+  if (done == 0) return;  // must not use `run`: other threads may have ended the launch
   run.busy.fetch_add(static_cast<std::uint64_t>(graph_clock() - began), std::memory_order_relaxed);
   // acq_rel: the thread that ends the launch sees what all others did.
   if (run.left.fetch_sub(done, std::memory_order_acq_rel) == done) end_launch(run);
@@ -331,8 +332,8 @@ void launch_graph(OpNode* op, GraphRun& run) noexcept {
   run.op = op;
   run.core = graph.core;
   run.first = op->sequence;
-  // The access checker needs the ops' sequence numbers, which run_checked() sets, to know what an op has
-  // made.
+  // The access checker identifies the op that made a piece of data by its sequence number, which
+  // run_checked() sets.
   run.check_errors = graph.async || checking.load(std::memory_order_relaxed) || any_poison(graph);
   run.left = graph.size();
   run.open = true;
@@ -374,8 +375,9 @@ void graph_op_completed(OpNode* op, std::exception_ptr thrown) noexcept {
   if (run.left.fetch_sub(1, std::memory_order_acq_rel) == 1) end_launch(run);
 }
 
-// Short ops are run by one thread, long ones by all. In between the faster mode is chosen, and the other mode
-// is tried again, soon at first, since the first launch finds cold caches.
+// Whether one thread is to run the next launch: for ops shorter than kShortOp it is, for ops longer than
+// kLongOp not. In between the mode that was faster is chosen. The other mode is tried again now and then,
+// soon at first, since the first launch finds cold caches.
 bool ModeTuner::serial() {
   constexpr double kShortOp = 300, kLongOp = 10'000;  // nanoseconds per op
   constexpr std::uint32_t kRarely = 64;               // launches between two trials of the other mode

@@ -1,4 +1,5 @@
-// Waits for room with a time limit. A file of its own: models, which have no clock, leave it out.
+// Waits for room with a time limit. A file of its own, since the models of tests/models, which have no clock,
+// leave it out.
 #include <algorithm>
 #include <chrono>
 #include <utility>

@@ -58,7 +58,8 @@ class ErrorLog {
     std::vector<ErrorReport> kept;
     std::size_t more = 0;
   };
-  // `seen`: no wait_all has to report the error.
+  // failed() and skipped() return what op, which has thrown or was skipped, leaves on its vars. `seen`:
+  // wait_all need not report the error.
   FailurePtr failed(const OpNode& op, std::exception_ptr exception, bool seen = false);
   static FailurePtr skipped(const OpNode& op, FailurePtr cause);
   Reports take_reports();      // marks the errors as seen

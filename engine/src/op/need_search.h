@@ -14,7 +14,7 @@ class NeedSearch {
  public:
   explicit NeedSearch(const VarState& var) : var_(var) {}
 
-  // Only ops with smaller sequence numbers count from now on: those that were entered before the wait.
+  // From now on only ops with sequence numbers below `before` count: those that were entered before the wait.
   void limit(std::uint64_t before) { before_ = before; }
   bool limited() const { return before_ != kNoLimit; }
   // From now on the waiting thread leaves the needed ops to other threads.
@@ -29,10 +29,10 @@ class NeedSearch {
 
  private:
   static constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
-  static constexpr int kMostSeen = 96;        // ops looked at in one wait
+  static constexpr int kMostSeen = 96;        // most ops looked at in one wait
   static constexpr std::size_t kTable = 128;  // a power of 2, larger than kMostSeen
   static constexpr int kDeepest = 64;         // longest chain of ops that is followed
-  static constexpr int kMostFollowers = 256;  // queued accesses looked at in one wait
+  static constexpr int kMostFollowers = 256;  // most queued accesses looked at in one wait
 
   struct Seen {
     std::uint64_t key = 0;  // the op's sequence + 1; 0: this entry is free
@@ -46,7 +46,8 @@ class NeedSearch {
   std::uint64_t before_ = kNoLimit;
   bool left_to_others_ = false;
   int seen_count_ = 0, followers_ = 0;
-  // Results hold for the whole wait, since the ops between an entered op and the wait do not change.
+  // Hash table of results. They hold for the whole wait, since the ops between an entered op and the wait do
+  // not change.
   std::array<Seen, kTable> seen_;
 };
 

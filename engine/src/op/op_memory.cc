@@ -25,7 +25,8 @@ struct Pool;
 struct alignas(kOpAlign) Chunk {
   Pool* owner;
   Chunk* next;  // next in a list of empty chunks
-  // Ops allocated (added when the chunk is full) less ops freed.
+  // Number of ops allocated in the chunk, which is added when the chunk is full, less the number of ops
+  // freed.
   alignas(kOpAlign) std::atomic<std::int64_t> balance;
 };
 
@@ -34,7 +35,7 @@ Chunk* chunk_of(void* op) {
 }
 std::byte* ops_of(Chunk* chunk) { return reinterpret_cast<std::byte*>(chunk + 1); }
 
-// Allocates for one thread at a time.
+// A source of memory for ops that serves one thread at a time.
 struct Pool {
   Chunk* chunk = nullptr;
   std::byte* at = nullptr;
@@ -126,7 +127,7 @@ void give_back(Chunk* chunk) noexcept {
 
 // Takes `count` ops off the chunk's balance; zero means that the chunk is full and all of its ops are freed.
 void take_off(Chunk* chunk, std::int64_t count) noexcept {
-  // acq_rel: the thread that makes it zero sees what all others did in the chunk.
+  // acq_rel: the thread that makes the balance zero sees what all other threads did in the chunk.
   if (chunk->balance.fetch_sub(count, std::memory_order_acq_rel) == count) give_back(chunk);
 }
 

@@ -8,11 +8,12 @@
 namespace heddle::detail {
 
 constexpr std::size_t kOpAlign = 64;
-constexpr std::size_t kLargestOp = 8 * 1024;  // bytes; a larger op has a block of its own: `alone`
+constexpr std::size_t kLargestOp = 8 * 1024;  // in bytes; a larger op has a block of its own
 
-// Aligned to kOpAlign. Throws std::bad_alloc.
+// Returns memory aligned to kOpAlign. Throws std::bad_alloc.
 void* op_allocate(std::size_t bytes);
-// At least the first `bytes` bytes of `memory` were used.
+// Frees the memory of an op that has used at least its first `bytes` bytes. `alone`: it is a block of its
+// own.
 void op_free(void* memory, std::size_t bytes, bool alone) noexcept;
 
 // Publishes the calling thread's count of freed ops, so that chunks become reusable. Called when the thread

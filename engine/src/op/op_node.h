@@ -37,20 +37,20 @@ struct BlockedPush {
 // Fields of ops that are asynchronous, waits, launches, on a stream, or pushed with options.
 struct OpExtra {
   EngineCore* core = nullptr;
-  std::atomic<std::uint32_t> parts{2};   // parts of an asynchronous op not ended: function, Completion
+  std::atomic<std::uint32_t> parts{2};   // how many of function and Completion have not ended
   bool dropped = false;                  // whether the Completion was destroyed unused
-  std::exception_ptr thrown;             // exception out of the function
+  std::exception_ptr thrown;             // exception out of the op's function
   std::exception_ptr reported;           // error passed to the Completion
   std::shared_ptr<WaitState> wait;       // set for OpKind::wait
   StreamLane* on = nullptr;              // stream on which the op is issued; null: it runs on the CPU
   trace::Tick started = 0;               // for the trace: when the op's function was called; 0: not recorded
   std::uint32_t lane = 0;                // for the trace: the lane on which the function was called
-  std::unique_ptr<BlockedPush> blocked;  // for the trace, until the op is run
-  std::uint64_t numbers = 1;             // sequence numbers that the op takes: a launch takes one for each op
+  std::unique_ptr<BlockedPush> blocked;  // for the trace: the push's wait for room; null once the op runs
+  std::uint64_t numbers = 1;             // how many sequence numbers the op takes: a launch one for each op
   GraphRun* launch = nullptr;            // set for an op of a graph: the launch that it runs in
   GraphState* graph = nullptr;           // set for a launch: its graph
-  OpNode* then = nullptr;                // set for a launch: the next launch, which gets its vars
-  // Set for a launch that got its vars from another one (hand_over() in run.cc): the chain's first, freed last.
+  OpNode* then = nullptr;                // set for a launch: the graph's next launch, which gets its vars
+  // Set for a launch that got its vars from another one (hand_over() in run.cc): the chain's first launch.
   OpNode* holder = nullptr;
   PushOptions push_options;
 };
@@ -59,8 +59,8 @@ struct OpExtra {
 struct OpNode : QueueNode {
   OpNode() : QueueNode(OpKind::user) {}
   // kPrepared: a PreparedState*, with one reference, stands in place of the closure. kAlone: the op has a
-  // block of its own, see op_memory.h. kBrief: Access::brief. Not bit-fields: to initialise one reads its
-  // byte, which lies in the cache of the core that ran the last op there.
+  // block of its own, see op_memory.h. kBrief: Access::brief. Not bit-fields: initialising a bit-field reads
+  // its byte, which may be in the cache of another core, that which ran the last op in this memory.
   static constexpr std::uint8_t kPrepared = 1, kAlone = 2, kBrief = 4;
   std::uint8_t flags = 0;
   static constexpr std::uint8_t kEpochOfEntry = 2;
@@ -77,8 +77,8 @@ struct OpNode : QueueNode {
   AccessNode* accesses() { return reinterpret_cast<AccessNode*>(this + 1); }
   const AccessNode* accesses() const { return reinterpret_cast<const AccessNode*>(this + 1); }
   void* place() { return reinterpret_cast<std::byte*>(this) + closure_at; }
-  // For the trace: the op whose end made this one ready. By then all accesses are granted, so the first access has room
-  // for it.
+  // For the trace: the op whose end made this one ready. Stored in place of `next` of the first access, which
+  // is not needed then, since all accesses are granted.
   void set_released_by(std::uint64_t by) { accesses()[0].released_by = by + 1; }
   std::uint64_t released_by() const {
     return access_count > 0 && accesses()[0].released_by ? accesses()[0].released_by - 1 : trace::kNone;

@@ -16,7 +16,7 @@ class VarRegistry {
   void add(VarState& var);  // sets var.number, which no other live var of the engine has
   void remove(VarState& var) noexcept;
 
-  // Calls visit with each var; none is deleted meanwhile. A var's lock may be taken inside.
+  // Calls visit with each var, which is not deleted during the call. visit may take the var's lock.
   template <class Visit> void for_each(Visit visit) {
     for (Shard& shard : shards_) {
       std::lock_guard guard(shard.lock);
@@ -27,7 +27,8 @@ class VarRegistry {
   }
 
  private:
-  // A table of slots rather than an intrusive list: vars are on cache lines that other threads write.
+  // A table of pointers rather than a list linked through the vars, since other threads write the vars' cache
+  // lines.
   struct alignas(64) Shard {
     SpinLock lock;  // guards all below
     std::vector<VarState*> vars;

@@ -27,7 +27,7 @@ struct AccessNode {
   };
   bool reads;  // true: the op sees the old value, and is skipped if the var is poisoned
   bool mutates;
-  bool granted;               // guarded by var->lock
+  bool granted;               // whether op may use the var now; guarded by var->lock
   bool keeps_poison = false;  // true for a launch, whose graph's ops poison or clear the var themselves
 };
 

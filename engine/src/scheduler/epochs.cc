@@ -24,8 +24,8 @@ std::uint64_t Epochs::children(Epoch epoch) const {
   return count;
 }
 
-// The number of ended ops is read first. It never exceeds the number of pushed ones, so if the earlier number equals the
-// later one, both were equal at a moment in between.
+// Reads the number of ended ops first, and the number of pushed ops afterwards. Ended ops are never more than
+// pushed ops. So if the results are equal, the two numbers were equal at a moment in between.
 bool Epochs::counts_match(Epoch epoch) const {
   const std::uint64_t before = ended(epoch), pushed = children(epoch);
   std::lock_guard guard(submissions_);
@@ -56,7 +56,8 @@ std::uint64_t Epochs::ended_on_slots() const {
 }
 
 void Epochs::check() noexcept {
-  // Read-modify-write, here and in Wait: either this thread sees the waiting one, or that one sees the new counts.
+  // A read-modify-write of waiters_, here and in Wait: either this thread sees the waiting thread, or the
+  // waiting thread sees the counts that this thread has changed.
   if (waiters_.fetch_add(0, std::memory_order_seq_cst) == 0) return;
   if (!is_over(awaited_.load(std::memory_order_seq_cst))) return;
   signal_.fetch_add(1, std::memory_order_seq_cst);

@@ -20,13 +20,14 @@ class Epochs {
 
   Epochs(SubmissionQueue& submissions, const WorkerSlots& slots) : submissions_(submissions), slots_(slots) {}
 
-  // These three: the caller holds the lock of the submission queue.
+  // The caller of open(), count_entered() and end_open() holds the lock of the submission queue.
   Epoch open() const { return open_; }
   Epoch count_entered() { return ++entered_[open_], open_; }  // an op pushed outside ops was entered
   void end_open() { open_ ^= 1; }
 
-  // These two: any thread. `slot` is the worker slot that the calling thread holds; null: it holds none. Only the holder of a
-  // slot writes its counters, so these need no atomic addition. release: pairs with counts_match().
+  // count_child() and count_ended() may be called on any thread. `slot` is the worker slot that the calling
+  // thread holds; null: it holds none. Only the holder of a slot writes the slot's counters, so that these
+  // need no atomic addition. release: pairs with counts_match().
   void count_child(Epoch epoch, WorkerSlot* slot) noexcept {
     slot ? increment(slot->children[epoch]) : add(children_without_slot_[epoch]);
   }
@@ -34,19 +35,21 @@ class Epochs {
     slot ? increment(slot->ended[epoch]) : add(ended_without_slot_[epoch]);
   }
 
-  // Vars whose last handle is gone, by epoch: an epoch is over once they are deleted, so that they hold no error any more.
+  // `vars`: for each epoch, the number of vars that are to be deleted since their last handle is gone. An
+  // epoch is over only after their deletion, so that they hold no error any more.
   void begin_deleting(const int (&vars)[2]) noexcept;  // the caller holds the lock of the submission queue
   void end_deleting(const int (&vars)[2]) noexcept;
 
   bool counts_match(Epoch epoch) const;  // whether no op of the epoch is in flight
-  bool is_over(Epoch epoch) const;       // whether the epoch has ended, and its ops and deletions, too
-  std::int64_t in_flight() const;        // ops of users that are entered and have not ended
-  std::uint64_t ended_on_slots() const;  // ops that have ended on threads with a slot
+  bool is_over(Epoch epoch) const;       // whether the epoch is closed and its ops and deletions have ended
+  std::int64_t in_flight() const;        // number of users' ops that are counted and have not ended
+  std::uint64_t ended_on_slots() const;  // number of ops that have ended on threads with a slot
 
   // Wakes the thread in wait_all() if the epoch that it awaits is over. Any thread; call it after what may have ended the epoch.
   void check() noexcept;
 
-  // The wait of wait_all(): one thread has one at a time, others block in the constructor. Awaits the epoch that is open.
+  // The wait of wait_all() for the epoch that is open when it is made. Only one thread at a time has a Wait;
+  // others block in the constructor.
   class Wait {
    public:
     explicit Wait(Epochs& epochs);
@@ -55,7 +58,8 @@ class Epochs {
     Wait& operator=(const Wait&) = delete;
     Epoch epoch() const { return epoch_; }
     bool is_over() const { return epochs_.is_over(epoch_); }
-    // Call before is_over(), and block() after it with the result: then no end of the epoch is missed.
+    // Call prepare(), then is_over(), then block() with the result of prepare(): so no end of the epoch is
+    // missed.
     std::uint32_t prepare();
     void block(std::uint32_t prepared);
 
@@ -65,9 +69,8 @@ class Epochs {
     Epoch epoch_;
   };
   bool is_awaited() const { return waiters_.load(std::memory_order_seq_cst) > 0; }
-  const std::atomic<std::uint32_t>& signal() const {
-    return signal_;
-  }  // changes whenever an awaited epoch is over
+  // Changes whenever an awaited epoch is over.
+  const std::atomic<std::uint32_t>& signal() const { return signal_; }
   const std::atomic<std::uint32_t>& over() const { return over_; }  // not 0 once the awaited epoch is over
 
  private:
@@ -82,14 +85,16 @@ class Epochs {
 
   SubmissionQueue& submissions_;
   const WorkerSlots& slots_;
-  std::uint64_t entered_[2] = {0,
-                               0};  // ops pushed outside ops, by epoch; guarded by the lock of submissions_
-  Epoch open_ = 0;                  // same lock
-  std::atomic<std::uint64_t> children_without_slot_[2] = {0,
-                                                          0};  // ops pushed by ops without a slot, by epoch
-  std::atomic<std::uint64_t> ended_without_slot_[2] = {0, 0};  // ops that have ended without a slot, by epoch
-  std::atomic<int> deleting_[2]{};  // vars that are entered for deletion and not deleted yet, by epoch
-  std::mutex one_waits_;            // held by Wait
+  // Number of ops pushed outside ops that are entered, by epoch; guarded by the lock of submissions_.
+  std::uint64_t entered_[2] = {0, 0};
+  Epoch open_ = 0;  // the open epoch; guarded by the lock of submissions_
+  // Number of ops pushed inside ops by threads without a worker slot, by epoch.
+  std::atomic<std::uint64_t> children_without_slot_[2] = {0, 0};
+  // Number of ops that have ended on threads without a worker slot, by epoch.
+  std::atomic<std::uint64_t> ended_without_slot_[2] = {0, 0};
+  // Number of vars whose deletion was entered and has not ended, by epoch.
+  std::atomic<int> deleting_[2]{};
+  std::mutex one_waits_;  // held while a Wait lives
   std::atomic<Epoch> awaited_{1};
   std::atomic<int> waiters_{0};
   std::atomic<std::uint32_t> signal_{0}, over_{0};

@@ -25,7 +25,7 @@ class FuzzScheduler final : public OpScheduler {
     op->epoch = parent ? parent->epoch : epoch_;
     if (op->kind == OpKind::user) ++unfinished_[op->epoch];
     add_ready(op, lock);
-    if (parent) notify();  // waiting threads have to run the op, since the calling thread may run none
+    if (parent) notify();  // a waiting thread has to run the op: inside an op a push runs none
     if (running_ || parent) return;
     if (random_() % 4 != 0) return;
     for (auto runs = random_() % 8; runs > 0 && act(lock); --runs) {
@@ -132,7 +132,8 @@ class FuzzScheduler final : public OpScheduler {
   }
 
  private:
-  // While a WaitInside lives, the calling thread waits for `var` in the op `inside`; null: outside ops.
+  // While a WaitInside lives, the calling thread waits for `var` in the op `inside`. `inside` null: outside
+  // of ops.
   struct WaitInside {
     WaitInside(FuzzOps& all, const VarState* var, const OpNode* inside) : all_(all) {
       if (inside) all_.begin_wait(*var, *inside, ops);
@@ -175,7 +176,8 @@ class FuzzScheduler final : public OpScheduler {
     notify();
   }
 
-  // The calling thread may run no ops, so waiting threads are notified.
+  // Adds ops to the ready ones. The calling thread may be one that runs no ops, so waiting threads are
+  // notified.
   void add(ReadyList& ready) {
     if (!ready.empty()) notify();
     while (!ready.empty()) ops_.add_ready(ready.pop_front());
@@ -220,8 +222,8 @@ class FuzzScheduler final : public OpScheduler {
     return all ? all->stepped() : 0;
   }
 
-  // For a while the same stream comes first, since if all were advanced evenly, the work of one would never be far
-  // behind that of another. The work of a stream belongs to no op.
+  // Advances one stream. For a while the same stream comes first: if all streams were advanced evenly, the
+  // work of one would never be far behind that of another. The work of a stream belongs to no op.
   bool step(std::unique_lock<std::mutex>& lock) {
     const bool nested = std::exchange(running_, true);
     if (random_() % 32 == 0) first_stream_ = random_() % stepped();
@@ -238,10 +240,10 @@ class FuzzScheduler final : public OpScheduler {
     return moved;
   }
 
-  // Runs ops until there is room, since no other thread runs them.
+  // Runs ops until the budget has room, since perhaps no other thread runs them.
   void await_budget(Budget& budget, std::size_t bytes) override {
     std::unique_lock lock(mutex_);
-    notify();  // a failed attempt of this thread may have kept another one from acquiring room
+    notify();  // this thread's failed try_acquire() may have made that of a waiting thread fail
     for (std::uint64_t before = notifications_; !budget.try_acquire(bytes); before = notifications_) {
       const bool acted = !running_ && act(lock);
       if (!acted && notifications_ == before)

@@ -91,8 +91,8 @@ void FuzzOps::begin_wait(const VarState& var, const OpNode& inside, NeededOps& n
   }
 }
 
-// As a rule all needed ops have ended. A wait that was given up leaves some to the outer waits that need
-// them.
+// As a rule all needed ops have ended by now. If the wait was given up, those that have not ended are handed
+// back to the outer waits that need them.
 void FuzzOps::end_wait(NeededOps& needed) {
   if (Op* const one = find(needed.inside)) one->is_called = needed.was_called;
   for (std::size_t i = 0; i < needed.ops.size(); ++i) {

@@ -14,11 +14,12 @@ namespace heddle::detail {
 
 // The ops that one wait inside an op needs, named by their sequence numbers.
 struct NeededOps {
-  // Whether a needed op cannot end before the wait: it is the op that waits, or its function is below it on
-  // the stack.
+  // Whether one of the needed ops cannot end before the wait does: it is the op that waits, or an op whose
+  // function is below the waiting one on the stack.
   bool suspended = false;
   std::uint64_t inside = ~std::uint64_t{0};  // sequence number of the op in which the thread waits
-  // The value of Op::is_called for `inside` before the wait. The function of a launch may have returned.
+  // The value of Op::is_called for the op `inside` before the wait. It is false if an op of a graph waits
+  // whose launch, the op `inside`, runs on although its function has returned.
   bool was_called = false;
   std::vector<std::uint64_t> ops;    // needed ops that had not ended when the wait began
   std::vector<NeededOps*> also;      // for each of `ops`: the outer wait that needs it too, or null
@@ -36,8 +37,9 @@ class FuzzOps {
 
   void add_ready(OpNode* op);
   const std::vector<OpNode*>& ready() const { return ready_; }
-  OpNode* take(std::size_t at);                                     // takes ready()[at]
-  OpNode* take_needed(NeededOps& needed, std::mt19937_64& random);  // null if none is ready
+  OpNode* take(std::size_t at);  // removes and returns ready()[at]
+  // Removes and returns a needed op that is ready, chosen at random; null if none is ready.
+  OpNode* take_needed(NeededOps& needed, std::mt19937_64& random);
 
   // begin_wait(): call before the wait for var in the op `inside` is queued. end_wait(): call when it is
   // over. Nested waits end in reverse order.

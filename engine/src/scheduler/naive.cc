@@ -16,9 +16,9 @@
 namespace heddle::detail {
 namespace {
 
-// One thread at a time pushes. An op that is pushed inside an op runs when the outer one has ended, which is
-// also their push order. The push of an asynchronous op returns when its Completion was called. So this
-// scheduler cannot run a program in which only a later push leads to that call.
+// One thread at a time pushes. An op that is pushed inside an op runs when that op has ended: so ops run in
+// push order. The push of an asynchronous op returns when its Completion was called. So this scheduler cannot
+// run a program in which only a later push leads to that call.
 class NaiveScheduler final : public OpScheduler {
  public:
   using OpScheduler::OpScheduler;
@@ -179,8 +179,8 @@ class NaiveScheduler final : public OpScheduler {
                        [&](const AccessNode& access) { return access.var == var && access.mutates; });
   }
 
-  // Runs the nested ops that have to come after no op that still runs, nor after a nested op that stays
-  // queued.
+  // Called when an op waits for var: runs the nested ops that need not come after a running op, nor after a
+  // nested op that stays queued. Throws WouldDeadlock if an op that mutates var is left.
   void run_nested_before(VarState* var) {
     std::vector<OpNode*> before = running_;
     for (auto at = nested_.begin(); at != nested_.end();) {

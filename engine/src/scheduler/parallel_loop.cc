@@ -60,13 +60,13 @@ std::shared_ptr<ParallelLoop> ParallelLoops::enter() {
   std::lock_guard guard(lock_);
   if (loops_.empty()) return nullptr;
   std::shared_ptr<ParallelLoop> loop = loops_.front();
-  loop->helpers_.fetch_add(
-      1, std::memory_order_relaxed);  // relaxed: close() takes lock_, and the owner waits after close()
+  // relaxed: the loop's owner reads helpers_ only after close(), which takes lock_.
+  loop->helpers_.fetch_add(1, std::memory_order_relaxed);
   return loop;
 }
 
 void ParallelLoops::leave(ParallelLoop& loop) {
-  // seq_cst: notify_all() looks for waiters next, and the waiter looks here once it is counted as one.
+  // seq_cst: notify_all() looks for waiters next, and a waiter reads helpers_ after it was counted.
   loop.helpers_.fetch_sub(1, std::memory_order_seq_cst);
   loop.helpers_.notify_all();
 }

@@ -42,12 +42,13 @@ class alignas(64) PriorityQueue {
     publish();
   }
 
-  // Whether an op of the queue should run, or a submission be entered, before an op of that sequence.
-  // kNothing: before anything.
+  // Whether an op of the queue should run, or an announced op be entered, before the op of priority 0 with
+  // that sequence. With kNothing: whether the queue has an op or one is announced.
   bool before(std::uint64_t sequence) const {
     return top_.load(std::memory_order_relaxed) < static_cast<std::int64_t>(sequence);
   }
-  // The op of the smallest key, if it comes before an op of that sequence; else null.
+  // Removes and returns the op with the smallest key if it comes before an op of priority 0 with that
+  // sequence; else returns null.
   OpNode* take_before(std::uint64_t sequence) {
     std::lock_guard guard(lock_);
     if (heap_.empty() || heap_.front().key >= static_cast<std::int64_t>(sequence)) return nullptr;
@@ -65,8 +66,8 @@ class alignas(64) PriorityQueue {
   struct Entry {
     std::int64_t key;
     OpNode* op;
-    // The order is reversed, since std::push_heap keeps the largest entry on top, which is to be the smallest
-    // key.
+    // Compares keys in reverse: std::push_heap keeps the largest entry on top, and the smallest key is wanted
+    // there.
     bool operator<(const Entry& other) const {
       return key != other.key ? key > other.key : op->sequence > other.op->sequence;
     }
@@ -77,7 +78,8 @@ class alignas(64) PriorityQueue {
   void publish() {
     const std::int64_t top = heap_.empty() ? static_cast<std::int64_t>(kNothing) : heap_.front().key;
     top_.store(announced_ > 0 ? kAnnounced : top, std::memory_order_relaxed);
-    // seq_cst: the pushing thread then looks for parked workers; a worker looks here after it counts as parked. See IdleWorkers.
+    // seq_cst: the pushing thread stores the size and then looks for parked workers. A worker counts itself
+    // as parked and then loads the size. So one of them sees the other, see IdleWorkers.
     size_.store(heap_.size(), std::memory_order_seq_cst);
   }
 

@@ -46,7 +46,7 @@ class alignas(64) ReadyQueue {
     return op;
   }
 
-  // Takes the first of the first `most` ops for which wanted() is true.
+  // Among the first `most` ops, takes the first one for which wanted() is true; null if there is none.
   template <class Wanted> OpNode* take_first(int most, Wanted wanted) {
     if (empty()) return nullptr;
     std::lock_guard guard(lock_);
@@ -67,7 +67,7 @@ class alignas(64) ReadyQueue {
     return nullptr;
   }
 
-  // Takes up to `most` ops, at most half of them rounded up, in order.
+  // Moves ops from the front of the queue to `into`: up to `most`, but at most half of the queue, rounded up.
   void take(ReadyList& into, std::size_t most) {
     if (empty()) return;
     std::lock_guard guard(lock_);
@@ -77,7 +77,7 @@ class alignas(64) ReadyQueue {
     size_.store(ops_.size, std::memory_order_relaxed);
   }
 
-  // Calls visit with each op until it returns false; none of them ends meanwhile.
+  // Calls visit with each op of the queue until visit returns false. No op of the queue ends meanwhile.
   template <class Visit> void for_each(Visit visit) const {
     std::lock_guard guard(lock_);
     for (const OpNode* op = ops_.head; op; op = op->next_ready()) {
@@ -90,8 +90,8 @@ class alignas(64) ReadyQueue {
  private:
   void publish(ReadyList& list) {
     list = {};
-    // seq_cst: the pushing thread then looks for parked workers; a worker looks here after it counts as parked. See
-    // IdleWorkers.
+    // seq_cst: the pushing thread stores the size and then looks for parked workers. A worker counts itself
+    // as parked and then loads the size. So one of them sees the other, see IdleWorkers.
     size_.store(ops_.size, std::memory_order_seq_cst);
   }
 

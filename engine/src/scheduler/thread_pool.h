@@ -1,4 +1,5 @@
-// The threads of an engine. However many are blocked inside ops, there is one for each slot that can run ops.
+// The threads of an engine. Besides those that are blocked inside ops there is at least one for each worker
+// slot.
 #pragma once
 
 #include <atomic>
@@ -16,19 +17,19 @@ namespace heddle::detail {
 
 class ThreadPool {
  public:
-  // `work` is the main function of a thread; it returns at the end.
+  // `work` is the main function of each thread; it returns when the engine stops.
   ThreadPool(WorkerSlots& slots, std::function<void()> work) : slots_(slots), work_(std::move(work)) {}
   // Starts one thread for each slot; if it throws std::system_error, join() has to be called too.
   void start();
   void join();  // joins all threads, whose `work` is about to return
 
-  // Called by a thread of the pool that is going to block inside an op. Starts another one if too few are
-  // left to work. Throws Error if no thread can be started and this is the last one that works.
+  // Called by a thread of the pool that is going to block inside an op. Starts another thread if too few are
+  // left to work. Throws Error if none can be started and the calling thread is the last one that works.
   void thread_blocks();
   void thread_resumes() noexcept;
-  // Waits for a slot, for a thread that continues inside an op. Null after a time in which no op has ended,
-  // as `ended()` counts them: the holders of the slots may need a lock that the op holds, so it has to
-  // continue without a slot.
+  // Waits for a worker slot for the calling thread, which was blocked inside an op and is to continue it.
+  // Returns null after a time in which ended(), the number of ops that have ended, has not changed. Then the
+  // thread has to continue without a slot: the holders of the slots may need a lock that its op holds.
   WorkerSlot* await_slot(const std::function<std::uint64_t()>& ended) noexcept;
   // How often await_slot() returned null.
   std::uint64_t slot_timeouts() const { return slot_timeouts_.load(std::memory_order_relaxed); }

@@ -14,9 +14,10 @@
 namespace heddle::detail {
 namespace {
 
-constexpr int kMostEntered = 64;     // most calls of enter_some(), and then most batches, that the push of an
-                                     // immediate op enters
-constexpr std::uint32_t kTick = 16;  // ops between two readings of the clock
+// The push of an immediate op makes at most so many calls of enter_some(), and then enters at most so many
+// batches.
+constexpr int kMostEntered = 64;
+constexpr std::uint32_t kTick = 16;  // number of ops between two readings of the clock
 // Ops so short that moving one to another core costs more than running it are left to one worker, the exclusive one.
 // The limits are average nanoseconds per op: a worker whose ops take less than kShort becomes exclusive; one whose
 // ops take less than kFine tries it; an exclusive worker whose ops take more than kLong is no longer exclusive.
@@ -46,7 +47,7 @@ ThreadedScheduler::ThreadedScheduler(EngineCore& core)
   } catch (const std::system_error& error) {
     stop();
     throw Error("cannot start " + std::to_string(workers()) + " worker threads: " + error.what());
-  } catch (...) {  // such as out of memory
+  } catch (...) {  // for example std::bad_alloc
     stop();
     throw;
   }
@@ -87,9 +88,9 @@ void ThreadedScheduler::submit(OpNode* op) {
   after_submit(submit_one(op));
 }
 
-// Enters op if all earlier submissions are entered, and runs it on the calling thread if it is ready. False,
-// with nothing done, if that cannot be told at once or no slot is free. Must not be called inside an op,
-// which counts the ops that it pushes itself.
+// Enters op if all earlier submissions are entered, and runs it on the calling thread if it is ready. Returns
+// false, with nothing done, if another thread is entering submissions, if no slot is free, or inside an op:
+// an op pushed there is counted in another way, see set_epoch().
 bool ThreadedScheduler::run_brief(OpNode* op) {
   if (op->extra || this_thread_state.core || stopping_ || !submissions_.empty() || pool_.slot_wanted())
     return false;
@@ -118,7 +119,7 @@ bool ThreadedScheduler::run_brief(OpNode* op) {
   }
   release_slot(self);
   if (is_ready) {
-    epochs_.check();  // perhaps no worker is left to check
+    epochs_.check();  // perhaps no worker runs that would make this check
     if (can_work()) wake_one();
   }
   return entered;
@@ -155,7 +156,7 @@ int ThreadedScheduler::enter_batch(ReadyList& ready, bool patient) {
   } else if (!submissions_.try_lock()) {
     return -1;
   }
-  QueueNode* others = nullptr;  // ready nodes of other kinds or priorities, handled outside the lock
+  QueueNode* others = nullptr;  // ready nodes that are not plain() users' ops; handled after the unlock
   int announced = 0;
   int drops[2] = {};  // number of vars to be deleted, by epoch
   bool marked = false;
@@ -263,7 +264,7 @@ void ThreadedScheduler::completed_elsewhere(std::uint8_t epoch, ReadyList& ready
   epochs_.count_ended(epoch, slot);
   schedule(ready);
   if (!slot) op_memory_flush();
-  epochs_.check();  // a worker checks only at the end of an epoch, or of its work
+  epochs_.check();  // workers make this check only at the end of an epoch, or when they run out of work
 }
 
 // Ops that op makes ready go to a queue for all workers, since the issuing thread may have to issue more ops that wait
@@ -368,7 +369,7 @@ void ThreadedScheduler::drop(VarState& var) noexcept {
       enter_batch(ready);
     } while (stopping_ && !submissions_.empty());
     schedule(ready);
-    op_memory_flush();  // ops freed with the var may be the only ones that this thread ever frees
+    op_memory_flush();  // publishes the ops freed with the var: this thread may never free another one
     epochs_.check();
   }
   core_.release();

@@ -102,7 +102,8 @@ class ThreadedScheduler final : public OpScheduler {
   bool can_work() const;
   MonitorResult monitor_once(std::uint64_t& progress, int& idle);
 
-  bool at_rest(VarState& var, FailurePtr& poison);  // from here on: threaded_wait.cc
+  // In threaded_wait.cc: what threads do while they wait.
+  bool at_rest(VarState& var, FailurePtr& poison);
   template <class Over> void help(NeedSearch& needed, Over over);
   bool help_once(NeedSearch& needed, Worker& self);
   OpNode* take_needed(ReadyQueue& queue, NeedSearch& needed);
@@ -113,14 +114,14 @@ class ThreadedScheduler final : public OpScheduler {
   bool find_deadlock(WaitSearch& search, WaitState& state, Deadline deadline);
   void ask_progress_sources(VarState* var, const std::atomic<std::uint32_t>& over);
   void help_all(std::uint32_t signal, std::uint8_t epoch);
-  void enter_some();  // in threaded_pending.cc
+  void enter_some();  // defined in threaded_pending.cc
   using Context = WorkerContext<ThreadedScheduler>;
   static constinit thread_local Context worker_context;
   using WorkerScope = WorkerScopeOf<ThreadedScheduler>;
 
   SubmissionQueue submissions_;
   const HeldDuringFork held_during_fork_{submissions_};
-  std::atomic<std::uint64_t> sequence_ = 0;  // number of the next op; written under submissions_' lock
+  std::atomic<std::uint64_t> sequence_ = 0;  // next op's sequence number; written under submissions_' lock
   const bool one_core_;                      // whether the engine's threads have one core only
   WorkerSlots slots_;
   Epochs epochs_{submissions_, slots_};
@@ -129,7 +130,7 @@ class ThreadedScheduler final : public OpScheduler {
   PriorityQueue priority_queue_;
   ParallelLoops loops_;
   IdleWorkers idle_workers_;
-  std::atomic<Worker*> exclusive_worker_{nullptr};  // runs all ops while they are very short; or null
+  std::atomic<Worker*> exclusive_worker_{nullptr};  // runs all ops while they are very short; null: none
   std::atomic<bool> stopping_{false};
   ThreadPool pool_;  // the last member, since its threads use all of the above
 };

@@ -11,9 +11,9 @@ namespace {
 
 constexpr std::size_t kBatch = 16;  // ops taken at once from a queue that other workers use too
 constexpr int kSearchLooks = 50;  // attempts to find work before a worker parks: 30 to 60 microseconds in all
-constexpr int kMostPauses = 32;   // pause instructions between two looks
-constexpr int kMostLookInterval = 64;  // most pauses between two looks at the submissions
-constexpr int kSpinPauses = 2;  // pauses between two looks of a worker that spins, see EngineOptions::spin
+constexpr int kMostPauses = 32;   // most pause instructions between two looks for work
+constexpr int kMostLookInterval = 64;  // most pause instructions between two looks at the submissions
+constexpr int kSpinPauses = 2;         // pause instructions between two looks while a worker spins
 // Nanoseconds of work after which a worker leaves its waker's core: longer than a small op, since a move costs two system calls.
 constexpr std::uint64_t kBesideWaker = 5'000;
 constexpr int kFailedLooks = 8;  // looks that found work but did not get it, before the thread yields
@@ -150,7 +150,8 @@ void ThreadedScheduler::let_time_pass(int pauses) const {
 // counts as searching before and after.
 OpNode* ThreadedScheduler::search(Worker& self) {
   int failed_looks = 0;
-  // Numbers of pauses: between two looks at the submissions, and since the last look.
+  // look_interval: number of pauses between two looks at the submissions; since_look: number since the last
+  // one.
   int look_interval = 1, since_look = 1;
   for (int looks = 0; looks < kSearchLooks && !stopping_; ++looks) {
     if (self.done_helping ||
@@ -242,7 +243,8 @@ OpNode* ThreadedScheduler::spin(Worker& self) {
   for (int failed_looks = 0; !op && !stopping_ && !yield_slot(nullptr, self);) {
     if (has_work()) {
       if (!loops_.empty()) {
-        if (idle_workers_.end_search() && can_work()) wake_one();  // a chunk may take long, or wait
+        // This thread no longer counts as searching, since a chunk of a loop may take long or wait.
+        if (idle_workers_.end_search() && can_work()) wake_one();
         while (self.slot && join_loop(self)) {
         }
         idle_workers_.begin_search();
@@ -279,7 +281,8 @@ void ThreadedScheduler::run_from(OpNode* op, Worker& self) {
   epochs_.check();
 }
 
-// The thread counts as searching at the start, and no longer at the end.
+// Runs ops until none was found for a while. The thread counts as searching when this is called, and no
+// longer when it returns.
 void ThreadedScheduler::run_until_idle(Worker& self) {
   for (;;) {
     OpNode* op = search(self);

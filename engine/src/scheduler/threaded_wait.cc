@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kWaitSpins = 100;  // number of looks at a WaitState before the waiting thread blocks
 constexpr int kSpinsBetweenLooks = 25;
-constexpr int kMostRounds = 64;  // number of batches that a wait enters before it makes an op of its own
+constexpr int kMostRounds = 64;  // number of batches that a wait enters before it queues a wait op
 // A thread that waits inside an op runs other ops on its stack: kDeepest waits deep, or deeper while they
 // take less than kMostStack bytes of it.
 constexpr int kDeepest = 16;
@@ -37,7 +37,8 @@ bool is_over_within(WaitState& state, std::chrono::microseconds time) {
 // Blocks until the wait is over or the deadline has passed. True if it is over.
 bool block_until(WaitState& state, Deadline deadline) {
   using std::chrono::microseconds;
-  // A bound, since a condition variable adds the time to its own clock.
+  // The time of one wait is bounded, since a condition variable adds it to the time now, which could
+  // overflow.
   constexpr microseconds kLongestPart = std::chrono::hours(1);
   for (auto now = std::chrono::steady_clock::now(); now < deadline; now = std::chrono::steady_clock::now()) {
     const auto left = std::chrono::ceil<microseconds>(deadline - now);
@@ -58,7 +59,7 @@ struct HelpPause {
 };
 constinit thread_local HelpPause help_pause;
 
-// The stack grows towards lower addresses.
+// Whether the thread may run ops inside one more wait, see kDeepest. The stack grows towards lower addresses.
 bool may_go_deeper(Worker& self) {
   const auto here = reinterpret_cast<std::intptr_t>(__builtin_frame_address(0));
   if (self.depth == 0) self.stack_base = here;
@@ -157,7 +158,7 @@ void ThreadedScheduler::run_needed(OpNode* op, NeedSearch& needed, Worker& self)
 bool ThreadedScheduler::help_once(NeedSearch& needed, Worker& self) {
   ReadyList ready;
   int entered = 0;
-  if (!needed.limited()) {  // if it is limited, all that was pushed before the wait is entered
+  if (!needed.limited()) {  // once it is limited, all ops pushed before the wait are entered
     entered = enter_batch(ready);
     if (entered < kEnterBatch && all_entered()) needed.limit(sequence_.load(std::memory_order_relaxed));
   }
@@ -189,7 +190,7 @@ template <class Over> void ThreadedScheduler::help(NeedSearch& needed, Over over
     const std::uint32_t ops = self->ops;
     while (!over() && self->slot && !needed.left_to_others() && help_once(needed, *self)) {
     }
-    if (self->ops != ops) epochs_.check();  // perhaps no worker is left to check
+    if (self->ops != ops) epochs_.check();  // perhaps no worker runs that would make this check
     --self->depth;
   };
   if (self != &helper) {
@@ -219,7 +220,7 @@ ThreadedScheduler::Help ThreadedScheduler::help_until_over(VarState& var, Failur
   return needed.left_to_others() ? Help::long_op : Help::not_over;
 }
 
-// `var` null: the wait is for all ops.
+// Lets progress sources do the work that the calling thread waits for. `var` null: it waits for all ops.
 void ThreadedScheduler::ask_progress_sources(VarState* var, const std::atomic<std::uint32_t>& over) {
   if (!core_.progress_sources.any() || over.load(std::memory_order_acquire)) return;
   // Sources are not asked inside an op of any engine, since its slot would be held while the source blocks.
@@ -344,7 +345,7 @@ void ThreadedScheduler::wait_all() {
 }
 
 void ThreadedScheduler::stop() noexcept {
-  // Threads that complete ops may push more ops before they complete one.
+  // Waits again while ops are left: a thread that completes an asynchronous op may push more ops before that.
   while (!submissions_.empty() || !epochs_.counts_match(0) || !epochs_.counts_match(1)) wait_all();
   stopping_ = true;
   idle_workers_.close();

@@ -14,7 +14,7 @@ namespace heddle::detail {
 
 // Number of ops after which a worker looks at the queues of others before its own.
 constexpr std::uint32_t kFairness = 64;
-constexpr int kEnterBatch = 64;  // submissions entered under one lock
+constexpr int kEnterBatch = 64;  // most submissions that are entered while the lock is held once
 
 // Detects long ops. Reads the clock after every fourth op only while ops are short.
 class OpWatch {
@@ -23,7 +23,7 @@ class OpWatch {
   void start() {
     if (last_ == 0) last_ = nanoseconds();
   }
-  // Call after an op. True if this one, or the last few together, took more than kLong.
+  // Call after each op. True if the ops since the clock was last read, one or a few, took more than kLong.
   bool took_long() {
     if (--left_ > 0) return false;
     const std::uint64_t now = nanoseconds(), took = now - std::exchange(last_, now);
@@ -42,23 +42,24 @@ class OpWatch {
 
 // A thread that runs ops: one of the thread pool, or one that waits and runs ops meanwhile.
 struct Worker {
-  WorkerSlot* slot = nullptr;  // the slot that the thread holds; null: it runs no ops
+  WorkerSlot* slot = nullptr;  // the worker slot that the thread holds; null: none
   WorkerSlot* last_slot = nullptr;
   bool pooled = false;           // whether the thread belongs to the pool
   bool blocked = false;          // whether the thread blocks inside an op
-  int depth = 0;                 // ops on the stack that wait while the thread runs another one
-  std::intptr_t stack_base = 0;  // the stack's address at the first wait inside which it runs others
-  bool look_outside = false;     // true: the next search begins with the queues of others
-  bool done_helping = false;     // true in wait_all: the ops that are left were pushed after the call
+  int depth = 0;                 // number of ops on the stack that wait while the thread runs another one
+  std::intptr_t stack_base = 0;  // the stack's address at the outermost wait that runs other ops
+  bool look_outside = false;     // true: the next search for an op begins outside the thread's own queue
+  bool done_helping = false;     // set in wait_all: the ops that are left were pushed after that call
   bool has_spun = false;         // whether the thread has spun for EngineOptions::spin in vain
-  std::uint8_t epoch = 0;        // epoch of the op that ended last; in wait_all: the awaited epoch
+  std::uint8_t epoch = 0;        // epoch of the op that the thread ran last; in wait_all: the awaited epoch
   std::uint32_t ops = 0;         // number of ops run so far
-  // Detects long ops. Set while a thread outside ops waits; null in waits inside the ops that it runs.
+  // Detects long ops while a thread outside ops waits and runs ops. Null during waits inside those ops.
   OpWatch* watch = nullptr;
-  int slow_ticks = 0;                // consecutive ticks in which ops were too long for an exclusive worker
-  int trial_delay = 0;               // ticks until the worker tries again to be exclusive
-  std::uint32_t shared_op_time = 0;  // nanoseconds per op of all workers together, before one was exclusive
-  std::uint64_t last_tick = 0;       // time of the last tick in nanoseconds; 0: none yet
+  int slow_ticks = 0;   // number of successive ticks with ops too long for an exclusive worker
+  int trial_delay = 0;  // number of ticks until the worker tries again to be exclusive
+  // Nanoseconds per op of all workers together, measured when this worker became exclusive.
+  std::uint32_t shared_op_time = 0;
+  std::uint64_t last_tick = 0;  // time of the last tick in nanoseconds; 0: none yet
   // Time in nanoseconds at which this worker, if it has work, moves off the core that it shares with the
   // thread that woke it; 0: never.
   std::uint64_t move_at = 0;
@@ -67,12 +68,12 @@ struct Worker {
   std::uint32_t stop_signal_value = 0;
 };
 
-// The scheduler for which a thread runs ops, and as which worker. Scheduler: ThreadedScheduler.
+// The scheduler for which a thread runs ops, and the thread's Worker there. `Scheduler` is ThreadedScheduler.
 template <class Scheduler> struct WorkerContext {
   const Scheduler* scheduler = nullptr;
   Worker* worker = nullptr;
   ReadyList* starting = nullptr;  // immediate ops that the thread is about to start
-  // The worker, if the thread runs an op of that engine and has a slot.
+  // The thread's Worker if it runs ops for the scheduler `of` and holds a slot; else null.
   Worker* with_slot(const Scheduler* of) const {
     return scheduler == of && worker && worker->slot ? worker : nullptr;
   }

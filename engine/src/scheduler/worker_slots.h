@@ -16,9 +16,9 @@ struct alignas(64) WorkerSlot {
   int index = 0;
   std::atomic<bool> taken{false};
   ReadyQueue queue;
-  std::atomic<std::uint32_t> nanoseconds{kUnknown};  // average time that the last ops took
-  // Number of ops that ops in this slot pushed, and of ops that ended in it, by epoch. Only the holder writes
-  // them.
+  std::atomic<std::uint32_t> nanoseconds{kUnknown};  // average duration of the last ops run in this slot
+  // Number of ops that ops in this slot pushed, and of ops that ended in the slot, by epoch. Only the holder
+  // of the slot writes these counters.
   alignas(64) std::atomic<std::uint64_t> children[2] = {0, 0};
   std::atomic<std::uint64_t> ended[2] = {0, 0};
 };
@@ -39,7 +39,8 @@ class WorkerSlots {
     }
     return nullptr;
   }
-  // seq_cst: a thread that releases a slot looks for work next; one that finds no slot counts itself as waiting and looks again.
+  // seq_cst: a thread that releases a slot looks for work next. A thread that finds no free slot counts
+  // itself as waiting and looks for a slot again.
   void release(WorkerSlot& slot) noexcept {
     slot.nanoseconds.store(WorkerSlot::kUnknown, std::memory_order_relaxed);
     slot.taken.store(false, std::memory_order_seq_cst);

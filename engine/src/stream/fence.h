@@ -48,7 +48,7 @@ class FenceState {
   std::uint64_t ticket() const { return ticket_; }
   bool done() const { return done_->load(std::memory_order_acquire); }
   DoneFlag done_flag() const { return done_; }
-  const FailurePtr& failure() const { return failure_; }  // valid once done
+  const FailurePtr& failure() const { return failure_; }  // valid once the fence is done
 
   // Work that is enqueued on `waiter` from now on runs after this fence. Does nothing if the fence is done.
   // Throws what Stream::wait throws.

@@ -23,14 +23,15 @@ class FenceSet {
   // An op on the CPU has overwritten the var, after all fences that collect() gave it.
   void clear();
 
-  // Appends the fences that an op with that access has to come after. If it reads, also the last write if that has
-  // failed.
+  // Appends the fences that an op with that access to the var has to come after. If the op reads the var, the
+  // fence of the last write is appended also if that write has failed.
   void collect(bool reads, bool mutates, std::vector<Dependency>& into);
 
   // The failure of the last write. Null if that write did not fail, is not done or was not on a stream.
   FailurePtr failure() const;
 
-  // writing(): the last write is not done. busy(): that, or one of the reads since, is not done.
+  // writing(): whether the last write is not done. busy(): whether the last write or a read since then is not
+  // done.
   bool writing() const;
   bool busy() const;
 
@@ -57,7 +58,7 @@ class FenceSet {
 
   mutable SpinLock lock_;  // guards all below; nothing else is locked while it is held
   Fence write_;
-  std::vector<WeakFence> reads_;  // one for each stream
+  std::vector<WeakFence> reads_;  // reads since the last write, at most one for each stream
 };
 
 }  // namespace heddle::detail

@@ -68,8 +68,8 @@ Fence Issuer::issue(const std::vector<Dependency>& after, const std::function<vo
   return fence;
 }
 
-// noexcept, since the work is under way already: without memory for the callbacks the fence would never be
-// done.
+// Registers the callbacks that make the fence done. noexcept, since the work is under way already: without
+// memory for the callbacks the fence would never be done.
 void Issuer::watch(const Fence& fence) noexcept {
   fence->generation_ = fence->event_->generation();
   const std::vector<Fence> reads = fence->reads_;  // a copy, since the last call of arrive() clears reads_

@@ -6,8 +6,9 @@
 namespace heddle::detail {
 namespace {
 
-// Between two polls the thread pauses for an eighth of the time since an event was added or completed. So a completion
-// is seen at most an eighth late. A pause shorter than the shortest one costs more than it saves.
+// Between two polls the thread pauses for an eighth of the time since an event was added or completed, but at
+// most kLongestPause. So a completion is seen late by at most an eighth of that time. A pause shorter than
+// kShortestPause costs more than it saves.
 constexpr std::chrono::microseconds kShortestPause{20};
 constexpr std::chrono::microseconds kLongestPause{200};
 

@@ -10,7 +10,8 @@ std::string StreamLane::name() const {
          name_of(stream.lane()) + ")";
 }
 
-// When work begins is not known. It is taken to begin when it was issued and the work before it on the stream was done.
+// When the work of an op begins is not known. In the trace it begins when the op was issued or when the work
+// before it on the stream was done, whichever is later.
 void StreamLane::trace_done(const OpNode& op, std::uint32_t engine, trace::Tick issued) noexcept {
   std::lock_guard guard(trace_lock_);
   const trace::Tick start = std::max(issued, last_done_);

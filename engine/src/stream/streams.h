@@ -26,8 +26,8 @@ struct StreamLane {
       : issuer(std::move(stream), poller), shared(is_shared), number(its_number) {}
   std::string name() const;  // "stream 0 (cpu(0), compute)"
 
-  // Records in the trace that an op is done now, which was issued at `issued`. Ops on a stream follow one another
-  // there.
+  // Records in the trace that op, which was issued at `issued`, is done now. The trace shows the ops on a
+  // stream one after another.
   void trace_done(const OpNode& op, std::uint32_t engine, trace::Tick issued) noexcept;
 
   Issuer issuer;
@@ -41,7 +41,7 @@ struct StreamLane {
   trace::Tick last_done_ = 0;
 };
 
-// Thread-safe but for stop().
+// Thread-safe, except for stop().
 class Streams {
  public:
   using Make = std::function<std::unique_ptr<Stream>()>;
@@ -65,7 +65,8 @@ class Streams {
   HostStream* stepped_at(std::size_t i) const;
 
   Poller poller_;
-  mutable std::mutex mutex_;  // guards the next two; held while a stream is made, which may lock anything
+  // Guards lanes_ and stepped_; held while a stream is made, which may lock anything.
+  mutable std::mutex mutex_;
   std::deque<StreamLane> lanes_;
   std::vector<HostStream*> stepped_;
   std::atomic<std::size_t> stepped_count_{0};

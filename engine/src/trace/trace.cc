@@ -57,7 +57,7 @@ std::string replaced(std::string path, std::string_view what, const std::string&
   return path;
 }
 
-// %p is the process id, %r the rank.
+// The path with %p replaced by the process id and %r by the rank.
 std::string with_numbers(const std::string& path) {
   return replaced(replaced(path, "%p", std::to_string(::getpid())), "%r",
                   std::to_string(std::max<std::int64_t>(0, rank_of_process())));

@@ -309,7 +309,7 @@ void TraceFile::arrows(const Record& record, std::uint64_t start, std::uint64_t 
 void TraceFile::add_slice(const Record& record, const Clock& clock) {
   constexpr std::string_view kCategories[] = {"op", "op", "issue", "async", "wait", "gap", "blocked"};
   const std::uint64_t start = clock.nanoseconds(record.start);
-  // Counters of two cores may differ by a few ticks.
+  // The counters of two cores may differ by a few ticks, so that the end could lie before the start.
   const std::uint64_t end = std::max(start, clock.nanoseconds(record.end));
   const bool async = record.kind == Kind::completed;
   begin_event(async ? "b" : "X", kCategories[static_cast<std::size_t>(record.kind)]);

@@ -7,14 +7,14 @@
 
 namespace heddle {
 
-// The base class of these errors.
+// The base class of the errors of communication.
 class CommError : public Error {
  public:
   using Error::Error;
 };
 
-// Ranks made different calls: another kind, reduction, dtype, count, root or order. The text names both calls with
-// their lines and ranks.
+// Ranks made different calls: the calls differ in kind, reduction, dtype, count, root or order. The text
+// names two of them with their lines and ranks.
 class CommMismatch : public CommError {
  public:
   using CommError::CommError;

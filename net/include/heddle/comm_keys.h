@@ -9,12 +9,14 @@ struct CommKey {
   std::string file;  // DIRECTORY/comm.key, the private key
   // DIRECTORY/comm.allowed, a line for every key that may take part in the user's jobs.
   std::string allowed_file;
-  // This key's line: "sha256:" and 64 hexadecimal digits, "curve:" and 40 characters (for ZeroMQ), "roles:" and what its
-  // processes may do in key-value stores, "jobs:" and the jobs that they may join if not all, user@host date.
+  // The key's line in allowed_file: "sha256:" and 64 hexadecimal digits, "curve:" and 40 characters (for
+  // ZeroMQ), "roles:" and what its processes may do in key-value stores, "jobs:" and the jobs that they may
+  // join if not all, user@host date.
   std::string line;
 };
 
-// HEDDLE_COMM_KEYS, else `heddle` in $XDG_CONFIG_HOME, else in ~/.config. Throws CommError if none of them is set.
+// The directory of the user's keys: HEDDLE_COMM_KEYS, else `heddle` in $XDG_CONFIG_HOME, else
+// ~/.config/heddle. Throws CommError if none of HEDDLE_COMM_KEYS, XDG_CONFIG_HOME and HOME is set.
 std::string comm_keys_directory();
 
 // Makes a key (and comm.curve, the one for ZeroMQ, beside it), and the directory if it does not exist, and

@@ -24,7 +24,7 @@ Step step_of(ssize_t result) {
   return {Step::Outcome::closed, 0};
 }
 
-// A msghdr of two parts, without empty ones.
+// A msghdr for a head and a body. An empty one of the two is left out.
 struct Parts {
   Parts(std::span<const std::byte> head, std::span<const std::byte> body) {
     add(head);

@@ -24,15 +24,18 @@ struct Step {
 class Connection {
  public:
   virtual ~Connection() = default;
-  // Both transfer the head first, then the body. Errors of the connection are returned as closed. After would_block the
-  // same bytes, possibly followed by more, must be passed to the next send().
+  // send() and receive() transfer the head first, then the body. An error of the connection is returned as
+  // `closed`. After send() has returned would_block, the next send() must get the same bytes, possibly
+  // followed by more.
   virtual Step send(std::span<const std::byte> head, std::span<const std::byte> body) = 0;
   virtual Step receive(std::span<std::byte> head, std::span<std::byte> body) = 0;
-  // Returns what to poll for after would_block of send, receive or both; nullopt: it is ready now.
+  // Returns what to poll for after send(), receive() or both have returned would_block. nullopt: the
+  // connection is ready now.
   virtual std::optional<pollfd> before_sleep(bool to_send, bool to_receive) = 0;
   // The underlying socket, for socket options.
   virtual const Socket& socket() const = 0;
-  // Why the two sides cannot communicate, such as a key that is not accepted, once it is closed; empty: no such reason.
+  // Why the two sides cannot communicate, such as a key that is not accepted. Valid once the connection is
+  // closed; empty: there is no such reason.
   virtual std::string handshake_error() const { return {}; }
   // The fingerprint of the key that the peer has proven to have; empty: it has proven none.
   virtual std::string peer_key() const { return {}; }
@@ -45,7 +48,7 @@ class Connection {
 
 std::unique_ptr<Connection> plain_connection(Socket socket);
 
-// Connection::all_delivered of a TCP socket.
+// Does what Connection::all_delivered() does, for a TCP socket.
 bool all_acknowledged(const Socket& socket);
 
 }  // namespace heddle::net_detail

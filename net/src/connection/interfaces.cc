@@ -58,7 +58,7 @@ bool is_link_local(const std::string& address) {
   return address.starts_with("fe80:") || address.starts_with("169.254.");
 }
 
-// How unsuitable an address is; the smallest value is chosen.
+// How unsuitable an address is. The address with the smallest value is chosen.
 int penalty(const Interface& one) {
   return (is_link_local(one.address) ? 8 : 0) + (is_virtual(one.name) ? 4 : 0) +
          (one.has_default_route ? 0 : 2) + (is_ipv4(one.address) ? 0 : 1);

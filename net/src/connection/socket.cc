@@ -73,7 +73,8 @@ Socket try_to_listen(const addrinfo& address, int backlog) {
 
 void tune(const Socket& socket) {
   set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
-  // BBR paces its packets, which halves the bandwidth inside a host and in a fast network. Systems may forbid that.
+  // Reno instead of the system's choice: BBR paces its packets, which halves the bandwidth inside a host and
+  // in a fast network. A system may forbid the change, so the result is ignored.
   constexpr std::string_view kReno = "reno";
   setsockopt(socket.fd(), IPPROTO_TCP, TCP_CONGESTION, kReno.data(), static_cast<socklen_t>(kReno.size()));
 }

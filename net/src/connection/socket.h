@@ -50,24 +50,27 @@ class EventFd {
   Socket socket_;
 };
 
-// Addresses are numeric, IPv4 or IPv6. Throws CommError with the address, and the range if none of its ports is free.
+// Listens at a numeric address, IPv4 or IPv6, and one of the ports. Throws CommError with the address, and
+// with the range if none of its ports is free.
 Socket listen_on(const std::string& address, PortRange ports, int backlog);
 std::uint16_t port_of(const Socket& socket);
-// Starts to connect. If that fails, the first send or receive returns an error. Throws CommError if
-// connecting cannot start, and LocalFailure if no later attempt can.
+// Starts to connect to a numeric address. If the connection fails, the first send or receive returns an
+// error. Throws CommError if connecting cannot start, and LocalFailure if no later attempt can succeed.
 Socket connect_to(const std::string& address, std::uint16_t port);
-// Empty if no connection is waiting, or it has failed already.
+// Accepts a connection. Returns an empty Socket if no connection is waiting, or the waiting one has failed
+// already.
 Socket accept_from(const Socket& listener);
-// After accept_from() without a connection: throws CommError if there are too many open files.
+// Called after accept_from() has returned an empty Socket: throws CommError if there are too many open files.
 void check_descriptors();
 
-// Data may stay unread for as long as the peer computes. A control connection is always read, so it is closed when the
-// peer's kernel has acknowledged nothing for `lost_after_ms`: the host is lost.
+// tune_for_data() is for data connections, whose data may stay unread for as long as the peer computes. A
+// control connection is always read, so tune_for_control() lets it end when the peer's kernel has
+// acknowledged nothing for `lost_after_ms`: the host is lost.
 void tune_for_data(const Socket& socket);
 void tune_for_control(const Socket& socket, unsigned lost_after_ms);
 
-// The message of errno.
+// The message that belongs to errno.
 std::string last_error();
-std::string lookup_error(int code);  // the message of an error code of getaddrinfo()
+std::string lookup_error(int code);  // the message that belongs to an error code of getaddrinfo()
 
 }  // namespace heddle::net_detail

@@ -37,7 +37,7 @@ std::vector<std::string> names_in(const std::string& list) {
                   "jobs:team-a-*,eval");
 }
 
-// `text`: the field, for the error.
+// `list` is the value of the field. `text` is the whole field, for the error.
 KeyRoles roles_in_field(const std::string& list, const std::string& text) {
   KeyRoles roles;
   for (const std::string& name : names_in(list)) {
@@ -58,7 +58,7 @@ std::vector<std::string> jobs_in_field(const std::string& list, const std::strin
   return jobs;
 }
 
-// A limit that is taken for a comment would be none.
+// Refuses `jobs:` in a comment: its author wants to limit the key, and a comment limits nothing.
 void check_comment(const std::vector<std::string>& words, std::size_t begin) {
   for (std::size_t i = begin; i < words.size(); ++i) {
     std::string word = words[i];
@@ -73,7 +73,7 @@ void check_comment(const std::vector<std::string>& words, std::size_t begin) {
   }
 }
 
-// Without `roles:` the key has the role that most keys need.
+// Without `roles:` a line gives the role worker, which most keys need.
 KeyRoles joined(const std::optional<KeyRoles>& roles, std::vector<std::string> jobs) {
   KeyRoles all = roles.value_or(KeyRoles{.worker = true});
   if (!jobs.empty() && !all.worker)

@@ -6,8 +6,8 @@
 
 namespace heddle::net_detail {
 
-// At most 1 GiB.
+// `bytes` must not be longer than 1 GiB.
 std::string to_base64(const std::string& bytes);
-std::optional<std::string> from_base64(const std::string& text);  // empty: the text is no base64
+std::optional<std::string> from_base64(const std::string& text);  // nullopt: the text is no base64
 
 }  // namespace heddle::net_detail

@@ -7,7 +7,7 @@ namespace heddle::net_detail {
 
 constexpr std::size_t kCurveKeyText = 40;  // characters of Z85, for 32 bytes
 
-// All throw CommError if OpenSSL fails.
+// new_curve_secret() and curve_public_of() throw CommError if OpenSSL fails.
 std::string new_curve_secret();
 std::string curve_public_of(const std::string& secret);
 

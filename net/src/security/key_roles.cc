@@ -5,8 +5,8 @@
 namespace heddle::net_detail {
 namespace {
 
-// True if `text` is the pattern with some text in place of each *. If `text` has a * itself, only a * of the
-// pattern stands for it: then all that `text` matches as a pattern is matched by this one, too.
+// Whether `text` is the pattern with some text in place of each *. If `text` has a * itself, only a * of the
+// pattern stands for it. So if `text` is a pattern, `pattern` matches all that it matches.
 bool matches(std::string_view pattern, std::string_view text) {
   std::size_t at = 0, in_text = 0, star = std::string_view::npos, star_end = 0;
   while (in_text < text.size()) {

@@ -11,12 +11,13 @@ struct KeyRoles {
   bool worker = false;  // may push and pull
   bool server = false;  // may be a server or the scheduler: store and copy values, assign shards
   bool admin = false;   // may ask for a server's status, and drain it
-  // Patterns of the jobs that it may join as a worker: names, in which * stands for any text. Empty: all jobs.
+  // Patterns of the names of the jobs that the key's processes may join as workers; * stands for any text.
+  // Empty: all jobs.
   std::vector<std::string> jobs{};
 
-  bool may_join(std::string_view job) const;  // without regard to `worker`
-  // True if whoever has these roles may do all that `other` allows. With patterns that only together include
-  // one of the other's it may be false even so.
+  bool may_join(std::string_view job) const;  // whether `jobs` allows this job, whatever `worker` is
+  // Returns true only if these roles allow all that `other` allows. False also if a pattern of `other.jobs`
+  // is allowed by several patterns of `jobs` together, but by none of them alone.
   bool includes(const KeyRoles& other) const;
 };
 inline const KeyRoles kAllRoles{.worker = true, .server = true, .admin = true};

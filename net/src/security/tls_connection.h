@@ -13,7 +13,7 @@ namespace heddle::net_detail {
 
 // The TLS settings and keys of a rank, shared by its connections. Thread-safe.
 class TlsContext;
-// Throws CommError.
+// Makes the TLS settings from a user's key files. Throws CommError.
 std::shared_ptr<const TlsContext> make_tls_context(const KeyFiles& files);
 
 enum class TlsSide : std::uint8_t { client, server };
@@ -23,11 +23,13 @@ struct TlsLimits {
   std::uint64_t bytes_per_key = 1ull << 36;
 };
 
-// The handshake happens inside send and receive. The connection owns the socket.
+// Makes one end of an encrypted connection. Its handshake happens inside send() and receive(). The connection
+// owns the socket.
 std::unique_ptr<Connection> tls_connection(Socket socket, std::shared_ptr<const TlsContext> context,
                                            TlsSide side, const TlsLimits& limits = {});
 
-// Whether these are the first bytes of a rank that encrypts; used by a listener that does not.
+// Whether the bytes that have arrived are the first bytes of a rank that encrypts; used by a listener that
+// does not encrypt.
 bool is_tls_hello(const std::string& received);
 
 }  // namespace heddle::net_detail

@@ -9,14 +9,14 @@
 namespace heddle::net_detail {
 
 struct Address {
-  std::string host;  // a number if the address is one to listen at or to connect to
+  std::string host;  // name or IP address; an IP address if it is to be listened at or connected to
   std::uint16_t port = 0;
   std::string text() const;  // HOST:PORT; an IPv6 host is in brackets
 };
 
 // Parses HOST:PORT. Throws InvalidArgument for other texts, and for an invalid host.
 Address parse_address(const std::string& text);
-// parse_address for an address to connect to: its host must not be empty, nor its port 0.
+// Parses an address to connect to: like parse_address(), but the host must not be empty, nor the port 0.
 Address parse_address_of_peer(const std::string& text);
 // Parses an address of this machine: a loopback address, or what choose_address (connection/interfaces.h)
 // makes of the host. Throws InvalidArgument.
@@ -32,8 +32,8 @@ std::string local_name(const std::string& kind, const Address& address);
 
 // Listens at a unix socket of this name. An empty Socket: the name is taken. Throws CommError.
 net_detail::Socket listen_locally(const std::string& name, int backlog);
-// Connects to a unix socket of this name. Empty, with errno: nobody listens (ECONNREFUSED), or too many
-// connect at once (EAGAIN).
+// Connects to a unix socket of this name. Returns an empty Socket, and sets errno, if nobody listens
+// (ECONNREFUSED), or too many processes connect at once (EAGAIN).
 net_detail::Socket connect_locally(const std::string& name);
 // True if the process at the other end of a connected unix socket belongs to this process's user.
 bool is_same_user(int fd);

@@ -81,7 +81,7 @@ class Writer {
   std::size_t used_ = 0;                                       // bytes that are written
 };
 
-// Throws MalformedMessage if the bytes end too early.
+// Reads the fields of a message from its bytes. Throws MalformedMessage if the bytes end too early.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes, std::uint16_t version = 0)
@@ -94,7 +94,7 @@ class Reader {
   void list(std::vector<T>& values, std::size_t most, const char* before, const char* after) {
     const auto count = get<std::uint32_t>();
     if (count > most) throw MalformedMessage(before + std::to_string(count) + after);
-    if (count > left()) ends_early(count - left());  // each element has one byte at least
+    if (count > left()) ends_early(count - left());  // each element takes one byte at least
     values.resize(count);
     for (T& one : values) read(one);
   }
@@ -105,7 +105,7 @@ class Reader {
     read(value);
     return value;
   }
-  // Reads a message that has all bytes that are left.
+  // Reads a message that takes all bytes that are left.
   template <class T> T whole() {
     T message = get<T>();
     end();

@@ -25,7 +25,7 @@ struct WireFields {
   std::uint32_t head_bytes = 0, head_checksum = 0;
   std::uint64_t payload_bytes = 0;
   std::uint32_t payload_checksum = 0;
-  std::uint32_t checksum_before = 0;  // of all bytes before
+  std::uint32_t checksum_before = 0;  // checksum of all fields above
 };
 static_assert(sizeof(WireFields) == kPreambleBytes && std::has_unique_object_representations_v<WireFields>);
 static_assert(std::endian::native == std::endian::little);

@@ -8,7 +8,7 @@
 
 namespace heddle::net_detail {
 
-using KeyList = std::map<std::string, net_detail::KeyRoles>;  // keyed by what Receiver::connected() gets
+using KeyList = std::map<std::string, net_detail::KeyRoles>;  // by the key that Receiver::connected() gets
 
 inline net_detail::KeyRoles roles_in(const KeyList& list, const std::string& key) {
   if (key.empty()) return net_detail::kAllRoles;  // a process of the same user, which needs no key

@@ -45,7 +45,7 @@ class Handshake {
   void offer_memory();
   void accept_memory();
   void encode(bool memory);
-  bool decode() const;  // whether the other side offers, or takes, shared memory
+  bool decode() const;  // decodes the other side's hello; returns whether it offers, or takes, shared memory
 
   const Side side_;
   const bool local_, wants_memory_;

@@ -1,8 +1,8 @@
 // Accepts and makes connections.
 //
-// Every address has a unix socket, for processes of this host and user (see address.h). On loopback there are
-// no other peers. A TCP connection is refused in clear text, and closed. At other addresses, and with
-// encrypt_loopback at all of them, TCP connections use TLS.
+// Every address has a unix socket, for processes of this host and user (see address.h). At loopback addresses
+// this is the only way in: a TCP connection is refused in clear text, and closed. At other addresses, and
+// with encrypt_loopback at all of them, TCP connections use TLS.
 #pragma once
 
 #include <memory>
@@ -34,19 +34,20 @@ struct Listener {
 // Listens and connects, with the keys of a directory.
 class ConnectionFactory {
  public:
-  // Throws CommError if it has to encrypt and there is no key.
+  // Throws CommError if connections have to be encrypted and there is no key.
   explicit ConnectionFactory(const TransportOptions& options);
 
   // Listens at `address`, and sets its port if it is 0. Throws CommError.
   std::vector<Listener> open(Address& address);
-  // Accepts the next connection. An empty `connection` came from another user, and is closed already.
-  // nullopt: there is none; errno says why.
+  // Accepts the next connection. If its `connection` is empty, it came from another user, and is closed
+  // already. nullopt: no connection is waiting, or accepting failed; errno says why.
   std::optional<NewConnection> accept(const Listener& listener);
 
   // Begins to connect. Throws CommError.
   NewConnection connect(const Address& address);
 
-  // The allowed fingerprints, if the key files have changed. New connections use the new keys.
+  // The allowed fingerprints, if the key files have changed since the last call. New connections use the new
+  // keys.
   std::optional<std::set<std::string>> changed_keys();
   // True if a connection with this peer_key() may stay: its key has not been removed from the files.
   bool allows(const std::string& key) const { return key.empty() || !allowed_ || allowed_->contains(key); }
@@ -66,7 +67,7 @@ class ConnectionFactory {
 // State of a TCP connection that connect() has begun. nullopt: pending; 0: connected; else an errno.
 std::optional<int> connected(const net_detail::Socket& socket);
 
-// "192.0.2.7:40000", or what else is known of the other side.
+// The address of the other side, such as "192.0.2.7:40000", or what else is known of that side.
 std::string other_side(const net_detail::Socket& socket);
 
 // Tells the other side why it is refused. The caller has to leave the other side time to read that before it

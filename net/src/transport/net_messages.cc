@@ -66,7 +66,7 @@ Moved MessageSender::send(Connection& connection) {
 Moved MessageReceiver::receive(Connection& connection, bool at_once, const bool& gone) {
   using Clock = std::chrono::steady_clock;
   Moved moved;
-  Clock::time_point begin{};  // time of the second piece; most often there is only one piece
+  Clock::time_point begin{};  // when the second piece is received; most often there is only one piece
   std::size_t pieces = 0;
   for (std::size_t total = 0; total < kMostAtOnce && !gone; ++pieces) {
     if (pieces == 1) begin = Clock::now();

@@ -19,7 +19,7 @@ namespace heddle::net_detail {
 struct Moved {
   bool any = false;     // whether bytes have been moved
   bool closed = false;  // whether the connection has ended
-  bool more = false;    // whether there may be more to move at once
+  bool more = false;    // whether there may be more bytes to move at once
 };
 
 // Sends messages by priority. Small ones go together, in one call; a large payload is sent without a copy.

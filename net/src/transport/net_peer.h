@@ -34,7 +34,7 @@ struct NetPeer {
   short watched = POLLIN;     // the events that the poller waits for
   bool ready = false;         // whether the peer is in NetTransport::ready_
   bool unregistered = false;  // whether the peer is in NetTransport::unregistered_
-  bool gone = false;          // whether the peer has been closed; only the running call still uses it
+  bool gone = false;  // whether the peer has been closed; only the call that is running still uses the object
 };
 
 }  // namespace heddle::net_detail

@@ -271,7 +271,7 @@ void NetTransport::poll(std::chrono::microseconds timeout) {
     sleep(end);
     work();
   }
-  woken_.exchange(false);  // synchronises with wake(): the caller sees what was done before it
+  woken_.exchange(false);  // synchronises with wake(): this thread sees what was done before wake()
   closed_.clear();
 }
 
@@ -336,11 +336,11 @@ void NetTransport::check_keys() {
     else if (const KeyRoles roles = factory_.roles_of(key); !roles.includes(peer->roles))
       failures_.emplace_back(number, lost_role(key));
     else
-      peer->roles = roles;  // what was granted now may be taken away later
+      peer->roles = roles;  // compared with the key's roles after the next change of the files
   }
 }
 
-// Any error of the peer's connection, or of the receiver, loses the peer.
+// Sends and receives for a peer. Any error of its connection, or of the receiver, ends the connection.
 bool NetTransport::progress(NetPeer& peer) {
   try {
     return step(peer);
@@ -366,7 +366,7 @@ void NetTransport::check_connected(NetPeer& peer) {
   if (!error) return;
   if (*error)
     throw CommError("cannot connect to " + peer.address + ": " + std::generic_category().message(*error));
-  // A process listens at the TCP port, but not at a unix socket, which comes first.
+  // A process listens at the TCP port, but not at the unix socket of this address, which is tried first.
   if (peer.way == Way::refused)
     throw CommError(peer.address +
                     " takes no processes of this host that do not encrypt: it encrypts (and this "

@@ -35,7 +35,7 @@ const std::vector<std::uint64_t>& FdPoller::wait(std::chrono::nanoseconds timeou
   const auto left = std::max<std::int64_t>(timeout.count(), 0);
   const timespec wait{left / 1'000'000'000, left % 1'000'000'000};
   int count = epoll_pwait2(epoll_.fd(), events.data(), most, &wait, nullptr);
-  if (count < 0 && errno == ENOSYS) {  // Linux before 5.11
+  if (count < 0 && errno == ENOSYS) {  // Linux before 5.11 lacks epoll_pwait2
     const auto milliseconds = std::min<std::int64_t>((left + 999'999) / 1'000'000, 1'000'000);
     count = epoll_wait(epoll_.fd(), events.data(), most, static_cast<int>(milliseconds));
   }

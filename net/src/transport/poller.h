@@ -16,8 +16,8 @@ class FdPoller {
   void add(int fd, short events, std::uint64_t number);
   void change(int fd, short events, std::uint64_t number);
   void remove(int fd);
-  // Waits until a descriptor is ready, and returns the numbers of ready ones, `most` of them at most; the
-  // others come with later calls. Valid until the next call.
+  // Waits until a descriptor is ready, and returns the numbers that add() got for the ready descriptors,
+  // `most` of them at most; later calls return the others. The reference is valid until the next call.
   const std::vector<std::uint64_t>& wait(std::chrono::nanoseconds timeout, int most = kMost);
   int fd() const { return epoll_.fd(); }  // readable while one of the descriptors is ready
 

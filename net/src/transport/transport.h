@@ -42,10 +42,11 @@ constexpr const char* kPeerClosed = "the other side has closed the connection";
 class Receiver {
  public:
   virtual ~Receiver() = default;
-  // The peer is authenticated by the key of comm.allowed ("sha256:..." with "net", "curve:..." with "zmq") or
-  // as a process of the same user on this host ("").
+  // The connection is ready. `key` is the key of comm.allowed by which the peer is authenticated
+  // ("sha256:..." with "net", "curve:..." with "zmq"), or "" for a process of the same user on this host.
   virtual void connected(Peer peer, const std::string& key) = 0;
-  // The last event of a peer: its connection has ended, or could not be made. There is none after close().
+  // The connection of the peer has ended, or could not be made. This is the last event of the peer. There is
+  // none after close().
   virtual void disconnected(Peer peer, const std::string& why) = 0;
   // Called in place of disconnected(): connect() failed for a reason of this process or its host, such as a
   // key file that cannot be read or a family of addresses that the system lacks. Another try would fail, too.
@@ -76,10 +77,11 @@ class Transport {
   // Begins to connect; connected() or disconnected() follows. Messages sent before connected() wait for it.
   // May block for a name server. Throws InvalidArgument for anything but HOST:PORT.
   virtual Peer connect(const std::string& address) = 0;
-  // Enqueues a message, which poll() sends. Messages of one priority arrive in this order. Ignored for a peer
-  // that is gone. Throws InvalidArgument for a message that is longer than the options allow.
+  // Enqueues a message, which poll() sends. Messages to a peer that have the same priority arrive in the
+  // order of these calls. Ignored for a peer that is gone. Throws InvalidArgument for a message that is
+  // longer than the options allow.
   virtual void send(Peer peer, Message message) = 0;
-  // Bytes that have been enqueued for the peer and not been handed to the kernel.
+  // Bytes that have been enqueued for the peer and have not been handed to the kernel.
   virtual std::size_t queued(Peer peer) const = 0;
   // Forgets the peer at once; no event follows.
   virtual void close(Peer peer) = 0;
@@ -92,15 +94,16 @@ class Transport {
   // connection whose key loses a role or a job is closed.
   virtual KeyRoles roles_of(const std::string& key) const { return (void)key, net_detail::kAllRoles; }
 
-  // Valid until the next poll(). "zmq" has none: ZeroMQ does not report them.
+  // The connections that were refused. The reference is valid until the next poll(). With "zmq" the struct
+  // stays empty, since ZeroMQ does not report refused connections.
   virtual const RefusedConnections& refused_connections() const {
     static const RefusedConnections none;
     return none;
   }
 
-  // False: spin() does nothing, and receiving is up to poll().
+  // Whether spin() works. If not, spin() does nothing, and messages are received in poll() only.
   virtual bool can_spin() const { return false; }
-  // Sends what can be sent at once; neither receives nor calls the receiver. May be called inside its calls.
+  // Sends what can be sent at once; neither receives nor calls the receiver. The receiver may call it.
   virtual void flush() {}
   // A poll() that does not sleep: tries until something was moved, `over` is not 0, or the time
   // TransportOptions::spin has passed. False: nothing was moved.

@@ -19,17 +19,19 @@ struct CurveKeys {
   std::string secret, open;  // this host's pair; `open` is the public key
   std::set<std::string> allowed;
   KeyList roles;
-  // True if the User-Id is "curve:" and an allowed key, or empty: then no key was needed.
+  // Whether a User-Id is "curve:" and an allowed key, or is empty, as for connections that need no key.
   bool allow(const std::string& user) const;
   // The keys with the role server, this host's own last. Throws CommError if there is none.
   std::vector<std::string> servers() const;
 };
 
 CurveKeys curve_keys_in(const net_detail::KeyFiles& files);
-// Reads a directory; empty: comm_keys_directory(). Throws CommError, beginning with `what`, without keys.
+// Reads the keys in a directory; empty: comm_keys_directory(). If there are no keys, throws CommError with a
+// text that begins with `what`.
 CurveKeys read_curve_keys(const std::string& directory, const std::string& what);
 
-// To be called before the socket listens or connects. A server without a CurveGuard accepts every key.
+// encrypt_server() or encrypt_client() is called before the socket listens or connects. A server without a
+// CurveGuard accepts every key.
 void encrypt_server(ZmqSocket& socket, const CurveKeys& keys);
 void encrypt_client(ZmqSocket& socket, const CurveKeys& keys, const std::string& server);
 

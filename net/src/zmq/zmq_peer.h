@@ -21,11 +21,12 @@ struct ZmqDealer {
 };
 
 struct ZmqPeer {
-  // Null: the peer has connected to the router, or connect() has failed.
+  // The sockets of a peer made by connect(). Null: the peer has connected to the router, or connect() has
+  // failed.
   std::unique_ptr<ZmqDealer> dealer{};
   std::string identity{};  // name of the peer at the router; empty: a peer of connect()
   Address address{};       // the address given to connect()
-  // Keys that the server may have and that have not been tried; the last one is next.
+  // Keys that the server may have and that have not been tried; the last one is tried next.
   std::vector<std::string> keys{};
   std::string key{};      // the other side's key
   KeyRoles roles{};       // roles of `key` when the peer was authenticated

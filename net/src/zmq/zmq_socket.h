@@ -38,7 +38,8 @@ class ZmqPart {
 using ZmqContext = std::shared_ptr<void>;
 ZmqContext new_zmq_context();  // throws CommError
 
-// One thread at a time. Calls throw CommError, except for the errors that their comments name.
+// Owns a socket. One thread at a time. Its functions throw CommError, except for the errors that their own
+// comments name.
 class ZmqSocket {
  public:
   ZmqSocket(ZmqContext context, int type);
@@ -49,7 +50,8 @@ class ZmqSocket {
   short state() const;  // ready events: ZMQ_POLLIN, ZMQ_POLLOUT
   // Sends all parts. False: nothing is sent, as the other side is slow (errno EAGAIN) or gone (EHOSTUNREACH).
   bool send(std::vector<ZmqPart>& parts);
-  bool send(const std::string& part, int flags);  // sends one part; the result is the same
+  // Sends a message of one part; returns false in the same cases.
+  bool send(const std::string& part, int flags);
   // Returns all parts of the next message; nullopt: there is none.
   std::optional<std::vector<ZmqPart>> receive();
 

@@ -177,7 +177,7 @@ void ZmqTransport::check_keys() {
   if (guard_) guard_->set_allowed(keys_->allowed);
   for (auto& [peer, state] : peers_) {
     const bool allowed = keys_->allow(state.key), keeps = roles_of(state.key).includes(state.roles);
-    if (state.greeted && allowed && keeps) state.roles = roles_of(state.key);  // may be taken away later
+    if (state.greeted && allowed && keeps) state.roles = roles_of(state.key);  // compared at the next change
     if (!state.greeted || (allowed && keeps)) continue;
     state.revoked = true;
     fail(peer, allowed ? lost_role(state.key) : "its key " + state.key + " is no longer in comm.allowed");
@@ -248,7 +248,7 @@ void ZmqTransport::start_dealer(ZmqPeer& state) {
   say(state, kHello);
 }
 
-// The server has refused the connection. It may have another key.
+// The server has refused the connection, perhaps because it has another key: tries the next key.
 bool ZmqTransport::try_next_key(Peer peer, ZmqPeer& state) {
   if (state.greeted || state.keys.empty()) return false;
   state.dealer->socket.set(ZMQ_LINGER, 0);
@@ -290,7 +290,7 @@ void ZmqTransport::forget(Peer peer, const std::string& why) {
   peers_.erase(found);
 }
 
-// The next turn() that has read everything reports it: fail() is called where the receiver may not be called.
+// Notes a failure for the next turn() that reads everything: here the receiver may not be called.
 void ZmqTransport::fail(Peer peer, const std::string& why) { failures_.try_emplace(peer, why); }
 
 bool ZmqTransport::report_failures() {

@@ -39,6 +39,7 @@ ShapeRule::Part ShapeRule::part_of(std::string_view text) {
   if (text.ends_with("...")) {
     part.many = true;
     text.remove_suffix(3);
+    if (text.empty()) return part;
   }
   char operation = '*';
   for (;;) {
@@ -56,9 +57,9 @@ ShapeRule::Part ShapeRule::part_of(std::string_view text) {
 
 void ShapeRule::append(const Part& part, const FindSize& find, Shape& shape) {
   if (part.many) {
-    const OperatorValue* const value = find(part.factors[0].name);
+    const OperatorValue* const value = part.factors.empty() ? nullptr : find(part.factors[0].name);
     const auto* const list = value ? std::get_if<Dims>(value) : nullptr;
-    if (!list) throw Error("the list " + part.factors[0].name + " of sizes is not known");
+    if (!list) throw Error("a shape is wanted whose number of sizes is not known");
     for (const std::int64_t size : *list) shape.push_back(size);
     return;
   }

@@ -36,7 +36,7 @@ class ShapeRule {
     std::int64_t number = 1;
   };
   struct Part {
-    std::vector<Factor> factors;
+    std::vector<Factor> factors;  // empty: "..." without a name
     bool many = false;  // "..." follows
   };
   static Part part_of(std::string_view text);

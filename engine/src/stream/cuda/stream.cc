@@ -59,7 +59,7 @@ class Section {
 
   mutable std::mutex mutex_;  // guards error_; nothing else is locked while it is held
   std::exception_ptr error_;
-  std::deque<Call> calls_;  // a deque: their addresses must not change
+  std::deque<Call> calls_;  // a deque, since CUDA holds the addresses of its elements
 };
 
 class CudaEvent final : public Event {
@@ -162,7 +162,7 @@ class CudaStream final : public Stream {
 
  private:
   cudaStream_t stream_ = nullptr;
-  std::unique_ptr<Section> section_;  // host functions since the last recording
+  std::unique_ptr<Section> section_;  // host functions enqueued since the last recording
   // Sections that could not be recorded: after that error CUDA may or may not call their functions.
   std::vector<std::unique_ptr<Section>> lost_;
 };
