@@ -77,6 +77,43 @@ namespace heddle::cpu_kernels {
   return std::copysign(d / (d + 2.0f), x);
 }
 
+// e^x - 1 = 2^n p + (2^n - 1), with p as in fast_tanh().
+[[gnu::always_inline]] inline float fast_expm1(float x) {
+  constexpr float kLog2Head = 0.693359375f, kLog2Tail = -2.12194440e-4f, kRound = 12582912.0f;
+  const float size = x > 88.0f ? 88.0f : x < -18.0f ? -18.0f : x;
+  const float shifted = size * 1.44269504f + kRound;
+  const std::int32_t n = std::bit_cast<std::int32_t>(shifted) - std::bit_cast<std::int32_t>(kRound);
+  const float rounded = shifted - kRound;
+  const float r = (size - rounded * kLog2Head) - rounded * kLog2Tail;
+  float series = 1.0f / 5040;
+  series = series * r + 1.0f / 720;
+  series = series * r + 1.0f / 120;
+  series = series * r + 1.0f / 24;
+  series = series * r + 1.0f / 6;
+  series = series * r + 0.5f;
+  const float p = r + r * r * series, power = power_of_two(n);
+  const float result = power * p + (power - 1.0f);
+  return x > 88.0f ? fast_exp(x) : x == 0.0f ? x : result;
+}
+
+// erfc(|x|) = t exp(-x^2 + q(t)) with t = 1 / (1 + |x| / 2): Numerical Recipes, 2nd edition, 6.2; the relative error of
+// the formula is 1.2e-7 at most. That of exp(-x^2) grows with x^2.
+[[gnu::always_inline]] inline float fast_erfc(float x) {
+  const float z = std::fabs(x), t = 1.0f / (1.0f + 0.5f * z);
+  float q = 0.17087277f;
+  q = q * t - 0.82215223f;
+  q = q * t + 1.48851587f;
+  q = q * t - 1.13520398f;
+  q = q * t + 0.27886807f;
+  q = q * t - 0.18628806f;
+  q = q * t + 0.09678418f;
+  q = q * t + 0.37409196f;
+  q = q * t + 1.00002368f;
+  q = q * t - 1.26551223f;
+  const float tail = t * fast_exp(q - z * z);
+  return x < 0.0f ? 2.0f - tail : tail;
+}
+
 // Uses the exponential of a negative number, since that of a positive one overflows where the result is still
 // subnormal.
 [[gnu::always_inline]] inline float fast_sigmoid(float x) {

@@ -38,6 +38,12 @@ template <class T> struct VectorBuffer {
 template <class T, class F>
 [[gnu::noinline]] void block_run(const T* x, std::int64_t x_step, T* y, std::int64_t y_step, std::int64_t n,
                                  F f) {
+  if (x_step == 1 && y_step == 1) {
+    const std::int64_t whole = n / VectorBuffer<T>::kVector * VectorBuffer<T>::kVector;
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < whole; ++i) y[i] = f(x[i]);
+    x += whole, y += whole, n -= whole;
+  }
   VectorBuffer<T> in, out;
   for (std::int64_t i = 0; i < n; i += in.kSize) {
     const std::int64_t size = n - i < in.kSize ? n - i : in.kSize;
@@ -51,6 +57,18 @@ template <class T, class F>
 template <class T, class F>
 [[gnu::noinline]] void block_run(const T* a, std::int64_t a_step, const T* b, std::int64_t b_step, T* y,
                                  std::int64_t y_step, std::int64_t n, F f) {
+  if (a_step == 1 && y_step == 1 && (b_step == 1 || b_step == 0)) {
+    const std::int64_t whole = n / VectorBuffer<T>::kVector * VectorBuffer<T>::kVector;
+    const T fixed = *b;
+    if (b_step == 0) {
+#pragma GCC ivdep
+      for (std::int64_t i = 0; i < whole; ++i) y[i] = f(a[i], fixed);
+    } else {
+#pragma GCC ivdep
+      for (std::int64_t i = 0; i < whole; ++i) y[i] = f(a[i], b[i]);
+    }
+    a += whole, b += whole * b_step, y += whole, n -= whole;
+  }
   VectorBuffer<T> left, right, out;
   for (std::int64_t i = 0; i < n; i += left.kSize) {
     const std::int64_t size = n - i < left.kSize ? n - i : left.kSize;

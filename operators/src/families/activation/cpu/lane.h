@@ -13,6 +13,11 @@ namespace lane_functions {
 HEDDLE_VECTOR_FUNCTION(erfc)
 HEDDLE_VECTOR_FUNCTION(expm1)
 HEDDLE_VECTOR_FUNCTION(log1p)
+
+[[gnu::always_inline]] inline float erfc_of(float x) { return fast_erfc(x); }
+[[gnu::always_inline]] inline double erfc_of(double x) { return Vector_erfc()(x); }
+[[gnu::always_inline]] inline float expm1_of(float x) { return fast_expm1(x); }
+[[gnu::always_inline]] inline double expm1_of(double x) { return Vector_expm1()(x); }
 }  // namespace lane_functions
 
 // T is float or double; the numbers of an expression are rounded to T. NaN passes through maximum and minimum.
@@ -39,8 +44,8 @@ template <class T> struct Lane {
   HEDDLE_LANE(sqrt(Lane x), std::sqrt(x.value))
   HEDDLE_LANE(tanh(Lane x), fast_tanh(x.value))
   HEDDLE_LANE(sigmoid(Lane x), fast_sigmoid(x.value))
-  HEDDLE_LANE(erfc(Lane x), lane_functions::Vector_erfc()(x.value))
-  HEDDLE_LANE(expm1(Lane x), lane_functions::Vector_expm1()(x.value))
+  HEDDLE_LANE(erfc(Lane x), lane_functions::erfc_of(x.value))
+  HEDDLE_LANE(expm1(Lane x), lane_functions::expm1_of(x.value))
   HEDDLE_LANE(log1p(Lane x), lane_functions::Vector_log1p()(x.value))
   HEDDLE_LANE(maximum(Lane a, Lane b), a.value < b.value ? b.value : a.value)
   HEDDLE_LANE(minimum(Lane a, Lane b), a.value > b.value ? b.value : a.value)
