@@ -21,15 +21,15 @@ struct State {
   NDArray values = zeros({kCount}, DType::f64);
 };
 
-// All ranks copy the state of the rank that is furthest ahead, since one survivor may have done a step more
-// than another.
+// Gives all ranks the state of the rank that has done the most steps: one survivor of the death may have done
+// a step more than another.
 void catch_up(Communicator& comm, State& state) {
   NDArray mine = full({1}, static_cast<double>(state.step), DType::i64),
           all = zeros({comm.size()}, DType::i64);
   comm.all_gather(mine, all);
   const std::vector<std::int64_t> steps = all.to_vector<std::int64_t>();
   const auto furthest = std::max_element(steps.begin(), steps.end());
-  NDArray values = state.values.copy();  // broadcast into a copy: if it fails too, state.values is intact
+  NDArray values = state.values.copy();  // if the broadcast into this copy fails, state.values is intact
   comm.broadcast(values, static_cast<int>(furthest - steps.begin()));
   values.wait();
   state = {*furthest, values};
@@ -38,13 +38,13 @@ void catch_up(Communicator& comm, State& state) {
 void do_step(Communicator& comm, State& state) {
   NDArray sum = full({kCount}, static_cast<double>((comm.rank() + 1) * (state.step + 1)), DType::f64);
   comm.all_reduce(sum);
-  sum.wait();  // throws if the reduction failed, before state.values changes
+  sum.wait();  // throws if the reduction has failed; state.values is then unchanged
   state.values = state.values * 0.5 + sum;
   ++state.step;
 }
 
-// The result of kSteps steps, computed on one thread. All numbers have few binary digits, so nothing is
-// rounded.
+// The result of kSteps steps of all ranks, computed on one thread. All numbers have few binary digits, so
+// that no sum is rounded and the order of additions does not matter.
 double expected(int size) {
   double value = 0;
   for (std::int64_t step = 0; step < kSteps; ++step) {
@@ -58,7 +58,8 @@ double expected(int size) {
 int main(int argc, char** argv) {
   const int victim = argc > 1 ? std::atoi(argv[1]) : -1;
   const char* restart = std::getenv("HEDDLE_RESTART");
-  const bool dies = !restart || std::string(restart) == "0";  // true only before the first restart
+  // Rank 1 dies only in its first life, not after the launcher has restarted it.
+  const bool dies = !restart || std::string(restart) == "0";
   auto comm = Communicator::create();
   State state;
   while (true) {
@@ -68,7 +69,7 @@ int main(int argc, char** argv) {
         if (dies && comm->rank() == victim && state.step == kSteps / 2) std::raise(SIGKILL);
         do_step(*comm, state);
       }
-      comm->barrier();  // no rank exits while another may need its state
+      comm->barrier();  // a rank must not exit while another rank may need its state
       comm->wait();
       break;
     } catch (const CommError& error) {

@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
   set_requires_grad(items);
   auto adam = create_optimizer("adam", {{"lr", 0.05}});
 
-  std::vector<NDArray> losses, others;  // arrays, not numbers: to read a value would wait here
+  std::vector<NDArray> losses, others;  // arrays instead of numbers, since reading a number would wait for it
   for (int step = 0; step < kSteps; ++step) {
     NDArray error = square(matmul(users, items) - ratings);
     NDArray loss = sum(error * known) / sum(known);

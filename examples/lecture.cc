@@ -5,8 +5,8 @@
 #include <heddle/heddle.h>
 
 int main() {
-  // The engine knows data only by their vars. push returns at once; ops run in parallel as far as the result
-  // stays that of the program executed in order.
+  // The engine knows the data only by vars. A push returns at once. Ops run in parallel where this does not
+  // change the result of running them in order.
   heddle::Engine engine;
   heddle::Var a = engine.new_var(), b = engine.new_var(), d = engine.new_var();
   int A = 0, B = 0, D = 0;
@@ -16,7 +16,7 @@ int main() {
   engine.wait(d);
   std::printf("on plain data: D = %d\n", D);
 
-  // Each array has its own var. Only the last line blocks: printing waits for z.
+  // Each array has its own var. Only printing z blocks: it waits for the value.
   heddle::NDArray x = heddle::full({2, 3}, 2);
   heddle::NDArray y = x + 1;
   heddle::NDArray z = x * y;

@@ -25,7 +25,7 @@ int main() {
       clear_grad(parameter);
     }
   }
-  // Everything above is asynchronous; item() waits for the value.
+  // All calls of the training loop are asynchronous; item() waits for a value.
   float slope = weight.item<float>(), offset = bias.item<float>(), left = loss.item<float>();
   std::printf("y = %.3f x + %.3f, mean squared error %.4f\n", slope, offset, left);
   return std::abs(slope - 3) < 0.05 && std::abs(offset - 2) < 0.05 && left < 0.02 ? 0 : 1;

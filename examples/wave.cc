@@ -1,6 +1,6 @@
 // A recurrent network of four layers, each on its own device, over eight time steps. The program is two
-// nested loops; the engine alone finds out that layer 1 may begin while layer 0 is at its second step, and so
-// on.
+// nested loops. The engine alone finds out that layers may work at the same time: layer 1 at step 0 while
+// layer 0 is at step 1.
 #include <atomic>
 #include <cstdio>
 #include <vector>
@@ -18,7 +18,8 @@ struct Recurrent {
   }
 };
 
-// Sets ran[layer][t] to the position of that cell in the order in which the cells ended.
+// Runs the network. ran[layer][t] becomes the position of the cell (layer, t) in the order in which cells
+// ended.
 std::vector<float> run(Scheduler scheduler, int (&ran)[kLayers][kSteps]) {
   Engine engine({.scheduler = scheduler, .workers = kLayers});
   EngineScope scope(engine);

@@ -56,7 +56,7 @@ LAYERS = {
     },
     "nn": {
         "module": [],
-        "layers": [],
+        "layers": ["module"],
         "training": [],
     },
     "net": {

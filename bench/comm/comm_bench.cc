@@ -143,7 +143,7 @@ void print_row(const CommSetting& setting, std::size_t bytes, const Result& resu
               series.wrong(), first / result.median);
 }
 
-// Returns how many elements were wrong.
+// Measures all subjects at one size, in interleaved runs. Returns how many result elements were wrong.
 long run_size(const Arguments& arguments, const std::vector<CommSubject>& subjects, std::size_t bytes,
               std::vector<CommPoint>& points) {
   const CommSetting& setting = arguments.setting;
@@ -178,8 +178,8 @@ void print_fit(const NetworkCost& fit, const std::vector<CommPoint>& points) {
       fit.local.alpha * 1e6, fit.local.beta * 1e9, fit.gamma * 1e9, least, most);
 }
 
-// Writes the fitted costs of one host; those between hosts are written as comments, since one host cannot
-// measure them.
+// Writes a tuning file with the fitted costs within one host. The costs between hosts, which one host cannot
+// measure, are written as comments.
 void write_tuning(const Arguments& arguments, const std::vector<CommPoint>& points) {
   const NetworkCost fit = fit_of(points);
   print_fit(fit, points);
@@ -192,7 +192,8 @@ void write_tuning(const Arguments& arguments, const std::vector<CommPoint>& poin
   if (!file.flush()) throw std::runtime_error("cannot write " + arguments.tune);
 }
 
-// The sizes in bytes: multiples of an element, and of `ranks` elements where each rank has a part.
+// The sizes to measure, in bytes: multiples of one element, or of `ranks` elements if the collective gives
+// each rank a part of the array.
 std::vector<std::size_t> sizes_of(const Arguments& arguments) {
   const CommSetting& setting = arguments.setting;
   if (setting.collective == "barrier") return {0};
@@ -208,7 +209,7 @@ std::vector<std::size_t> sizes_of(const Arguments& arguments) {
   return sizes;
 }
 
-// Returns how many elements were wrong.
+// Measures the subjects at all sizes. Returns how many result elements were wrong.
 long measure_all(const Arguments& arguments, std::vector<CommPoint>& points) {
   const std::vector<std::size_t> sizes = sizes_of(arguments);
   const MeetingPlace place;
@@ -234,8 +235,8 @@ void print_check(const NetworkCost& network, const std::vector<CommPoint>& point
   std::printf("\n\n");
 }
 
-// Fits the model to two ranks and compares its predictions for more. fit.cores: ranks share cores if there
-// are fewer.
+// Fits the cost model to measurements of two ranks, then compares its predictions with measurements of two
+// ranks and of the wanted number of ranks. fit.cores tells the model when ranks must share a core.
 long check_model(Arguments arguments) {
   std::vector<CommPoint> two, points;
   const int ranks = std::exchange(arguments.setting.ranks, 2);
@@ -251,8 +252,8 @@ long check_model(Arguments arguments) {
   return wrong;
 }
 
-// Measures each algorithm as a subject, since the model predicts algorithms, not the automatic choice among
-// them.
+// Makes each algorithm of all_reduce a subject: the cost model predicts the time of an algorithm, not that of
+// Heddle's automatic choice of an algorithm.
 void ask_for_algorithms(CommSetting& setting) {
   if (setting.collective != "all_reduce") throw std::runtime_error("the model is that of all_reduce");
   if (setting.algorithms.empty())

@@ -10,7 +10,8 @@ namespace heddle::bench {
 
 namespace {
 
-constexpr std::size_t kUnknowns = 3;  // alpha, beta and gamma
+// The unknowns of the cost model: alpha (seconds a message), beta (seconds a byte), gamma (adding a byte).
+constexpr std::size_t kUnknowns = 3;
 using Row = std::array<double, kUnknowns>;
 
 NetworkCost network_of(const Row& values) {
@@ -24,7 +25,8 @@ double modelled(const NetworkCost& network, const CommPoint& point) {
   return all_reduce_seconds(algorithm_of(point), network, point.ranks, static_cast<double>(point.bytes));
 }
 
-// The model is linear in its unknowns: the predicted cost of one unit of each, divided by the measured time.
+// One row of the linear system: for each unknown, the time that the model predicts if this unknown is 1 and
+// the others are 0, divided by the measured time. The model is linear in its unknowns.
 Row row_of(const CommPoint& point) {
   Row row{};
   for (std::size_t i = 0; i < kUnknowns; ++i) {
@@ -35,7 +37,8 @@ Row row_of(const CommPoint& point) {
   return row;
 }
 
-// Least squares of row * x = 1 over the unknowns in the bit set `used`; false if they are linearly dependent.
+// Solves row * x = 1 for all rows by least squares. Only the unknowns in the bit set `used` take part.
+// Returns false if their columns are linearly dependent.
 bool solve(const std::vector<Row>& rows, unsigned used, Row& x) {
   std::array<std::array<double, kUnknowns + 1>, kUnknowns> system{};
   for (std::size_t i = 0; i < kUnknowns; ++i) {
@@ -48,7 +51,8 @@ bool solve(const std::vector<Row>& rows, unsigned used, Row& x) {
       system[i][kUnknowns] += row[i];
     }
   }
-  for (std::size_t i = 0; i < kUnknowns; ++i) {  // the matrix is positive definite, so no pivoting
+  // Gaussian elimination needs no pivoting here, since the matrix is positive definite.
+  for (std::size_t i = 0; i < kUnknowns; ++i) {
     const double pivot = system[i][i];
     if (!(pivot > 0)) return false;
     for (double& value : system[i]) value /= pivot;

@@ -1,4 +1,5 @@
-// Fits the cost model that chooses algorithms to measurements, and tells how far off it is.
+// Fits the cost model, by which Heddle chooses the algorithm of an all_reduce, to measured times, and
+// compares the model's predictions with them.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +20,11 @@ struct CommPoint {
 // The algorithm in the subject's name; throws std::runtime_error if it names none.
 AllReduce algorithm_of(const CommPoint& point);
 
-// Alpha, beta and gamma of one host, by least squares of relative errors over all points, so that every size
-// and algorithm has the same weight. None is negative.
+// The cost model's alpha, beta and gamma for communication within one host; none is negative. Minimises the
+// squares of relative errors over all points, so that every size and algorithm has the same weight.
 NetworkCost fit_of(const std::vector<CommPoint>& points);
 
-// Predicted seconds / measured seconds.
+// The seconds that the cost model predicts for the point, divided by the measured seconds.
 double ratio_to_model(const NetworkCost& network, const CommPoint& point);
 
 }  // namespace heddle::bench

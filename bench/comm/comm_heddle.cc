@@ -13,8 +13,9 @@ namespace {
 using namespace heddle;
 using namespace heddle::bench;
 
-// Variants: `raw`, the blocking call on malloc's memory; `shared`, the blocking call on a shared_array; `op`,
-// the op on a shared_array, pushed and waited for. Collectives other than all_reduce have only `op`.
+// Heddle as a subject of comm_bench. Its variants: `raw` is the blocking call on memory of malloc; `shared`
+// is the blocking call on a shared_array; `op` pushes an op on a shared_array and waits for it. Collectives
+// other than all_reduce have only `op`.
 class Heddle : public CommLibrary {
  public:
   explicit Heddle(const RankArguments& arguments) : engine_({.workers = 1}) {
@@ -36,8 +37,8 @@ class Heddle : public CommLibrary {
   int rank() const override { return comm_->rank(); }
   int size() const override { return comm_->size(); }
 
-  // A blocking call, as MPI's barrier: with many ranks on few cores, an op's threads would still run when the
-  // timing starts.
+  // Uses the blocking all_reduce as a barrier. With an op instead, and many ranks on few cores, the threads
+  // that ran the op would still use the cores when the timing starts.
   void barrier() override { comm_->all_reduce(&here_, 1, DType::f32); }
 
   CommJob prepare(const CommTask& task) override {
@@ -64,7 +65,8 @@ class Heddle : public CommLibrary {
             [this, array, data, count = task.count] { comm_->all_reduce(data, count, DType::f32); }};
   }
 
-  // The engine's one worker computes, and this code never drives the reduction's progress.
+  // Computes on the engine's one worker during an all_reduce, which must progress without calls from this
+  // code.
   CommJob beside(const CommTask& task) {
     const NDArray array = made(task.count);
     const bool reduces = task.collective == "overlap";
@@ -98,7 +100,8 @@ class Heddle : public CommLibrary {
     if (what == "reduce")
       return in_place(task.count, [this](const NDArray& array) {
         comm_->reduce(array, 0);
-        // other ranks only read their array, so array.wait() would not wait before it is filled again
+        // On ranks other than 0 the op only reads the array, so array.wait() does not wait for it.
+        // comm_->wait() keeps the next call from filling the array too early.
         if (rank() != 0) comm_->wait();
       });
     if (what == "all_gather") {

@@ -21,7 +21,8 @@ namespace heddle::bench {
 
 namespace {
 
-// Values repeat with this period. They are small integers, so that sums over hundreds of ranks are exact in f32.
+// The test values of an array repeat with this period. They are small integers, so that sums over hundreds of
+// ranks are exact in f32.
 constexpr std::size_t kPeriod = 31;
 using Values = std::array<float, kPeriod>;
 
@@ -77,7 +78,7 @@ class Check {
     if (what == "all_reduce" || what == "overlap" || what == "in_turn" || what == "burst")
       return count_wrong(job_.out, task_.count, sums_of(size_));
     if (what == "broadcast") return count_wrong(job_.out, task_.count, values_of(0));
-    // MPI does not promise that other ranks' receive buffers stay unchanged
+    // reduce gives its result to rank 0 only; MPI leaves the receive buffers of the other ranks undefined.
     if (what == "reduce") return rank_ == 0 ? count_wrong(job_.out, task_.count, sums_of(size_)) : 0;
     const std::size_t mine = part_ * static_cast<std::size_t>(rank_);
     if (what == "reduce_scatter") return count_wrong(job_.out, part_, sums_of(size_), mine);
@@ -124,7 +125,8 @@ int connect_to(const std::string& path) {
   return connection;
 }
 
-// Keeps the memory of all variants of one size, so that interleaved runs allocate nothing.
+// Keeps the prepared calls of all collectives and variants at the current size, with their memory, so that
+// interleaved runs allocate nothing.
 class Jobs {
  public:
   explicit Jobs(CommLibrary& library) : library_(library) {}
@@ -143,8 +145,8 @@ class Jobs {
   std::map<std::string, CommJob> jobs_;
 };
 
-// Makes calls back to back, as nccl-tests does. The timed calls reduce zeros, whose sums stay zeros. One call
-// before, which also wakes the cores, and one after it are checked.
+// Times `calls` calls made back to back, as nccl-tests does. The timed calls reduce zeros, whose sums stay
+// zero. One call before the timing, which also wakes the cores, and one call after it are checked.
 std::string run(CommLibrary& library, const CommTask& task, const CommJob& job, long calls) {
   const Check check(task, job, library.rank(), library.size());
   const auto checked_call = [&] {

@@ -17,20 +17,21 @@ struct CommTask {
   // Known to the library only: an algorithm or a kind of memory. For compute, overlap and in_turn: ROUNDS of
   // work, or ROUNDS/CALLS with CALLS progress calls of the library in between.
   std::string variant;
-  // Elements of the larger of input and output; a multiple of the ranks
+  // Number of elements of the larger of input and output; a multiple of the number of ranks.
   std::size_t count = 0;
 };
 
 constexpr int kBurst = 64;
 
-// A task with its memory. `in` and `out` are equal if the collective works in place.
+// A prepared collective with its memory. `in` and `out` are equal if the collective works in place.
 struct CommJob {
   float* in = nullptr;
   float* out = nullptr;
-  std::function<void()> call;  // returns when the result is complete; owns the memory
+  // Makes the collective call and returns when the result is complete. Owns the memory of `in` and `out`.
+  std::function<void()> call;
 };
 
-// A library with connected ranks.
+// A communication library in this process, which is one of its connected ranks.
 class CommLibrary {
  public:
   virtual ~CommLibrary() = default;
@@ -60,9 +61,9 @@ void work(long rounds);
 
 struct RankArguments {
   std::string control;  // path of comm_bench's unix socket
-  std::string meeting;  // path for the library's own rendezvous
+  std::string meeting;  // path of the file or socket by which the library's ranks find each other
   std::string backend;
-  int rank = -1, size = 0;  // -1: the library finds its rank
+  int rank = -1, size = 0;  // rank -1: the library determines its rank itself
 };
 
 // Parses the arguments that comm_bench starts ranks with, and pins the process to core `rank` if asked.
@@ -71,7 +72,7 @@ RankArguments rank_arguments(int argc, char** argv);
 
 // Connects to comm_bench and executes its commands until the connection closes. Each command is a line:
 //   COLLECTIVE VARIANT COUNT CALLS      answered by: seconds a call, wrong elements, seconds of cores a call
-// or by "error" and the reason. Between two commands the process sleeps in a read.
+// or by "error" and the reason. "seconds of cores" is CPU time. Between commands the process waits in read.
 void serve(CommLibrary& library, const RankArguments& arguments);
 
 // The main() of a rank: `run` makes the library and serves. Prints errors to stderr and returns the exit

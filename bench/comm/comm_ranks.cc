@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kComing = 30s, kLeaving = 10s;
-constexpr int kSilence = 120'000;  // milliseconds until a silent rank is an error
+constexpr int kSilence = 120'000;  // milliseconds to wait for a rank's answer before it counts as failed
 
 // Closes a descriptor at the end of its scope.
 class Descriptor {
@@ -137,7 +137,8 @@ CommSample Ranks::run(const std::string& collective, const std::string& variant,
   return sample;
 }
 
-// Answers are short, and at most one is in flight, so each read appends to the current line.
+// Reads one line. A rank sends a short line and only as the answer to a command, so what is read never
+// belongs to a second line.
 std::string Ranks::hear(int connection, int milliseconds) {
   std::string line;
   while (line.empty() || line.back() != '\n') {
@@ -156,7 +157,8 @@ void Ranks::fail(const std::string& what) {
   throw std::runtime_error(name_ + ": " + what);
 }
 
-// Ranks exit when their connection closes. Those whose library has failed may hang, so they are killed.
+// Ends the ranks. A rank exits when its connection closes; one whose library has failed may hang and is
+// killed.
 void Ranks::stop() {
   for (const int connection : connections_) {
     if (connection >= 0) close(connection);

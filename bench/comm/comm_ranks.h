@@ -7,15 +7,15 @@
 
 namespace heddle::bench {
 
-// How to start the ranks of a library: one command for each rank, or one that starts them all (mpirun).
+// How to start the ranks of a library: one command for each rank, or one command, such as mpirun, for all.
 struct RankCommands {
   std::vector<std::vector<std::string>> words;
-  std::string control;  // the unix socket that the commands name
+  std::string control;  // path of comm_bench's unix socket, which the commands pass to the ranks
 };
 
 struct CommSample {
   double seconds = 0;  // seconds per call of the slowest rank
-  double core = 0;     // CPU seconds per call, user and system, of the rank that uses most
+  double core = 0;     // CPU seconds (user and system) per call, of the rank that uses the most
   long wrong = 0;      // wrong elements in the checked calls, over all ranks
 };
 

@@ -1,6 +1,6 @@
-// A rank of comm_bench with a socket only: the kernel's time to carry the bytes of an all_reduce of two
-// ranks, and a loop that adds. One thread sends and receives at once: halves are exchanged, added, and the
-// sums exchanged.
+// A rank of comm_bench that does an all_reduce of two ranks with a bare TCP socket: what the kernel needs to
+// carry the bytes, plus a loop that adds. The two ranks exchange halves of the array, add them and exchange
+// the sums; one thread sends and receives at the same time.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -26,7 +26,7 @@ namespace {
 
 using namespace heddle::bench;
 
-// Bytes per step: the piece just copied is still in a cache when it is copied again.
+// Most bytes per send or recv call: small enough that a piece is still in a cache when the peer copies it.
 constexpr std::size_t kPiece = 256 << 10;
 
 [[noreturn]] void fail(const std::string& what) {
@@ -36,8 +36,8 @@ constexpr std::size_t kPiece = 256 << 10;
 int new_socket() {
   const int made = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (made < 0) fail("socket");
-  // Sets reno, as Heddle does on loopback, since the system's default algorithm may throttle, although
-  // loopback loses nothing.
+  // Selects the congestion control reno, as Heddle does on loopback: the system's default may slow down,
+  // although loopback loses no packets.
   setsockopt(made, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
   return made;
 }

@@ -34,7 +34,7 @@ class Starter {
                                      : start_each(name, "heddle", environment);
   }
 
-  // Starts one process for each rank.
+  // Starts the library's program once for each rank.
   std::shared_ptr<Ranks> start_each(const std::string& name, const std::string& library,
                                     const Words& environment) {
     RankCommands commands{{}, place_.path(name + ".control")};
@@ -91,7 +91,7 @@ class Starter {
   const MeetingPlace& place_;
 };
 
-// Without these settings glibc maps, faults in and unmaps the temporary memory of every large call.
+// Settings that keep glibc from mapping, faulting in and unmapping temporary memory in every large call.
 const Words kTunedMalloc{"MALLOC_MMAP_THRESHOLD_=4294967296", "MALLOC_TRIM_THRESHOLD_=8589934592",
                          "MALLOC_TOP_PAD_=268435456"};
 

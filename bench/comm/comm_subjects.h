@@ -11,12 +11,13 @@ namespace heddle::bench {
 
 struct CommSetting {
   int ranks = 2;
-  std::string backend = "shm";  // Heddle's back end; with "tcp" Open MPI also uses only its TCP
+  std::string backend = "shm";  // Heddle's back end; with "tcp", Open MPI is restricted to TCP too
   std::string collective = "all_reduce";
-  std::vector<std::string> algorithms;  // algorithms of all_reduce that are subjects of their own
-  std::vector<std::string> subjects;    // names to measure; empty: all
-  int hosts = 1;                        // Heddle's ranks pretend to be on this many hosts
-  bool pin = false;                     // true: rank r runs on core r only
+  // Algorithms of Heddle's all_reduce, each of which is measured as a separate subject.
+  std::vector<std::string> algorithms;
+  std::vector<std::string> subjects;  // names of the subjects to measure; empty: all subjects
+  int hosts = 1;                      // Heddle's ranks pretend to be on this many hosts
+  bool pin = false;                   // whether rank r is pinned to core r
 };
 
 struct CommSubject {
@@ -41,7 +42,8 @@ class MeetingPlace {
   std::string folder_;
 };
 
-// Heddle comes first. Subjects that were not built or do not start are named on stdout and left out.
+// Starts the ranks of all subjects that the setting asks for, Heddle's first. Subjects that were not built or
+// do not start are named on stdout and left out.
 std::vector<CommSubject> start_subjects(const CommSetting& setting, const MeetingPlace& place);
 
 }  // namespace heddle::bench

@@ -1,4 +1,5 @@
-// How much of a reduction overlaps with computation: each rank computes on one thread during the reduction.
+// How much of an all_reduce overlaps with computation: each rank computes on one thread during the
+// all_reduce.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -40,9 +41,10 @@ struct Arguments {
 };
 
 constexpr long kCalibration = 20'000'000;
-constexpr double kSample = 0.02;  // seconds per sample; a sample has at least two calls
+constexpr double kSample = 0.02;  // seconds that a sample (at least two calls) takes
 
-// Samples of interleaved runs, so that disturbances of the machine affect all columns alike.
+// The samples of each column. The runs are interleaved, so that disturbances of the machine affect all
+// columns alike.
 struct Times {
   std::vector<double> alone, work, both, core, total;
 };
@@ -104,7 +106,8 @@ class Overlap {
     const double waits = 1 - (both - work - core) / (alone - core);
     std::printf("%10zu  %-14s %10.2f %10.2f %10.2f %10.2f %8.1f %% ", count_ * sizeof(float), name.c_str(),
                 alone * 1e3, work * 1e3, both * 1e3, core * 1e3, (alone + work - both) / alone * 100);
-    // The share of waiting hidden is meaningless for a library that polls, or whose reduction hardly waits.
+    // The hidden share of the waiting time is printed only if the all_reduce alone does wait: a library that
+    // polls, as Open MPI does, computes instead of waiting.
     const bool waiting = subject.name != "openmpi" && alone - core > alone / 10;
     waiting ? std::printf("%8.1f %%", waits * 100) : std::printf("%10s", "");
     std::printf(" %8.3f\n", median(times.total));
@@ -114,11 +117,12 @@ class Overlap {
   const Arguments& arguments_;
   const CommSubject& heddle_;
   std::size_t count_ = 1;
-  long calls_ = 2;      // calls per sample
-  double nanoseconds_;  // time of one round of work
+  long calls_ = 2;      // collective calls per sample
+  double nanoseconds_;  // time of one round of work(), in nanoseconds
 };
 
-// Slows down loopback in a new network and user namespace: needs no root, and leaves other traffic alone.
+// Slows down loopback to the rate `wire`, in a new network and user namespace: this needs no root and leaves
+// other traffic alone.
 void shape(int argc, char** argv, const std::string& wire) {
   constexpr const char* kInside = "HEDDLE_OVERLAP_WIRE";
   if (!std::getenv(kInside)) {

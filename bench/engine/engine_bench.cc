@@ -20,11 +20,11 @@ using namespace heddle::bench;
 
 struct Arguments {
   Setting setting;
-  std::vector<std::string> subjects;  // names to measure; empty: all
-  std::string memory_of;              // set in a child process of the workload `memory`: the subject
+  std::vector<std::string> subjects;  // names of the subjects to measure; empty: all subjects
+  std::string memory_of;              // in a child process of the workload `memory`: the subject to measure
   std::uint32_t vars_beside = 0;
-  std::string instructions_of;  // set in a child process of the workload `instructions`: the program
-  // Set in a child process that runs one number of workers of the list; it starts no children
+  std::string instructions_of;  // in a child process of the workload `instructions`: the program to run
+  // In a child process that measures one entry of the list --workers: that number of workers. 0 otherwise.
   int of_list = 0;
 };
 
@@ -67,7 +67,8 @@ void run(Arguments arguments, int workers) {
   }
 }
 
-// Runs this program again for one number of workers, since some peers can set it only once per process.
+// Runs this program again with one number of workers: some peers cannot change their number of workers later
+// in a process.
 void run_child(const std::vector<std::string>& words, int workers) {
   std::vector<std::string> all = words;
   all.push_back("--of-list=" + std::to_string(workers));

@@ -13,8 +13,8 @@ namespace {
 using Make = decltype(&heddle_bench_openmp);
 
 Make load() {
-  // KMP_BLOCKTIME: milliseconds that its threads spin after a session. The default of 200 would disturb the
-  // next subject.
+  // KMP_BLOCKTIME: milliseconds that the runtime's threads spin after a session. The default of 200 would
+  // disturb the next subject.
   setenv("KMP_BLOCKTIME", "5", 0);
   void* library = dlopen(CLANG_OPENMP_LIBRARY, RTLD_NOW | RTLD_LOCAL);
   void* make = library ? dlsym(library, "heddle_bench_openmp") : nullptr;

@@ -46,7 +46,7 @@ class FlowGraphPeer : public Peer, Session {
   static constexpr std::uint32_t kNone = ~0U;
   struct Users {
     std::uint32_t writer = kNone;
-    std::vector<std::uint32_t> readers;  // readers of the cell since its last writer
+    std::vector<std::uint32_t> readers;  // ops that read the cell since the last op that writes it
   };
 
   void build(const Program& program, Cell* cells) {
@@ -59,7 +59,7 @@ class FlowGraphPeer : public Peer, Session {
     }
   }
 
-  // Adds the edges to op i; returns whether there are any.
+  // Adds the graph edges from earlier ops to op i. Returns whether op i depends on any.
   bool add_edges(const Program& program, std::vector<Users>& users, std::uint32_t i) {
     const ProgramOp& op = program.ops[i];
     bool any = false;
@@ -73,7 +73,7 @@ class FlowGraphPeer : public Peer, Session {
       users[read].readers.push_back(i);
     }
     Users& target = users[op.mutate];
-    // readers are already ordered after that writer
+    // An edge from each reader is enough: the readers are already ordered after the last writer.
     if (target.readers.empty()) after(target.writer);
     for (std::uint32_t reader : target.readers) after(reader);
     target.readers.clear();

@@ -25,7 +25,7 @@ double percent_of_a_core(Peer& peer, std::uint32_t ops, std::chrono::millisecond
   peer.session([&](Session& session) {
     session.push(0, ops);
     session.wait_all();
-    std::this_thread::sleep_for(50ms);  // the spinning right after the work is not idle time
+    std::this_thread::sleep_for(50ms);  // workers still spin for a while after work: not counted as idle
     const double used = processor_seconds(), start = now();
     std::this_thread::sleep_for(pause);
     percent = 100 * (processor_seconds() - used) / (now() - start);

@@ -1,7 +1,7 @@
 // instructions_chain .. instructions_dag: instructions per op, summed over all threads. valgrind counts them,
-// so other load on the machine does not change them. Each count is taken in a new process. The difference of
-// counts for two numbers of ops leaves out what happens once; the same difference without an engine is then
-// subtracted, which leaves out the program itself.
+// so other load on the machine does not change them. Each count is taken in a new process. The difference
+// between the counts for two numbers of ops leaves out start-up and shutdown. The same difference, counted
+// without an engine, is subtracted, so that only the engine's instructions are left.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

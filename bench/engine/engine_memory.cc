@@ -1,6 +1,6 @@
-// memory, memory4: bytes of memory per op, for many ops that are queued behind a blocked one, with one var
-// and with four more. memory_kept: the bytes that the process still has a moment after all ops are done. Each
-// run is a new process, since memory freed by an earlier run would hide the growth.
+// memory: bytes of memory per op, for many ops with one var that are queued behind a blocked op. memory4: the
+// same for ops with five vars. memory_kept, memory4_kept: bytes per op that the process still holds 100 ms
+// after all ops are done. Each run is a new process, since memory freed by an earlier run would hide growth.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -21,7 +21,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kMostRuns = 3;
-constexpr std::uint32_t kWarmUp = 1000;  // ops before the first reading, which create stacks and tables
+// Ops that run before the first reading of memory, so that stacks and tables already exist.
+constexpr std::uint32_t kWarmUp = 1000;
 
 double resident_bytes() {
   std::ifstream file("/proc/self/statm");
@@ -31,7 +32,7 @@ double resident_bytes() {
 }
 
 struct Memory {
-  double queued, kept;  // bytes per op: while queued, and after all ops
+  double queued, kept;  // bytes of memory per op: while all are queued, and after all are done
 };
 
 Memory measure_memory(Peer& peer, std::uint32_t ops) {
@@ -75,7 +76,8 @@ void run_beside(const Setting& setting, const std::string& name, std::uint32_t b
       kept{"engine", name + "_kept", "B/op", setting.workers, {}};
   for (const PeerKind& kind : setting.peers) {
     if (!queueing_peer(kind)) continue;
-    // each child measures both values; the case `kept` reads what the runs of `queued` have stored
+    // Each child process measures `queued` and `kept` together. The case `kept` runs after the case `queued`
+    // and reads what its runs have stored.
     auto measured = std::make_shared<std::vector<Memory>>();
     auto read = std::make_shared<std::size_t>(0);
     queued.subjects.push_back({kind.name, [&setting, beside, measured, name = kind.name] {

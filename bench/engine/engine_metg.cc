@@ -10,13 +10,14 @@ namespace heddle::bench {
 namespace {
 
 constexpr double kEnough = 0.5;
-// range of ops' lengths: steps of busy work, about a nanosecond each
+// The search range of an op's length, in steps of busy work; a step takes about a nanosecond.
 constexpr double kShortest = 8, kLongest = 1 << 16;
-constexpr int kHalvings = 7;  // bisections: gives six percent precision
+constexpr int kHalvings = 7;  // bisection steps; seven give the result to six percent
 
 struct Probe {
   double granularity;  // mean time of an op, in nanoseconds
-  // 0 to 1: time inside ops / time of the workers; the serial run gives the time inside ops
+  // The share of the workers' time that is spent inside ops, 0 to 1. The time inside ops is that of a
+  // serial run.
   double efficiency;
 };
 
@@ -33,7 +34,7 @@ Probe probe(Peer& peer, Stage& stage, int workers, double steps) {
   return {spent * 1e9 / stage.ops(), serial / spent};
 }
 
-// Bisects the ops' length on a logarithmic scale.
+// METG(50 %): finds the shortest op length with enough efficiency, by bisection on a logarithmic scale.
 double metg(Peer& peer, Stage& stage, int workers) {
   double too_short = kShortest, enough = 1024;
   Probe best = probe(peer, stage, workers, enough);
@@ -42,7 +43,8 @@ double metg(Peer& peer, Stage& stage, int workers) {
     enough *= 4;
     best = probe(peer, stage, workers, enough);
   }
-  if (best.efficiency < kEnough) return best.granularity;  // the true METG is above the search range
+  // Even the longest ops are not efficient enough: the true METG is above the search range.
+  if (best.efficiency < kEnough) return best.granularity;
   for (int i = 0; i < kHalvings; ++i) {
     const double middle = std::sqrt(too_short * enough);
     const Probe tried = probe(peer, stage, workers, middle);

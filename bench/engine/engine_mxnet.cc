@@ -14,7 +14,7 @@ namespace {
 using VarHandle = void*;
 
 struct Context {
-  int device_type = 1;  // device type 1: CPU
+  int device_type = 1;  // MXNet's number for a CPU
   int device = 0;
 };
 
@@ -23,8 +23,9 @@ using PushSync = int (*)(SyncFunction, void* argument, void (*deleter)(void*), c
                          const VarHandle* reads, int read_count, const VarHandle* mutates, int mutate_count,
                          const void* property, int priority, const char* name);
 
-// MXEnginePushSync and MXGetLastError are C functions. The C API cannot make a var or wait for one, since
-// these are member functions of mxnet::engine::ThreadedEngine, whose first argument is the engine.
+// The functions of libmxnet.so. MXEnginePushSync and MXGetLastError are C functions. Making a var and waiting
+// for one are not in the C API: they are members of mxnet::engine::ThreadedEngine, called with the engine
+// first.
 struct Library {
   void* engine;
   PushSync push_sync;

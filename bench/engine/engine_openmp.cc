@@ -6,7 +6,7 @@ namespace heddle::bench {
 
 namespace {
 
-// Written-out depend clauses are cheaper than an iterator, so the usual lengths have their own.
+// Written-out depend clauses are cheaper than an iterator, so the usual numbers of reads have a case each.
 // clang-format off
 void make_task(const Program& program, Cell* cells, std::uint32_t i) {
   const ProgramOp op = program.ops[i];
@@ -76,7 +76,8 @@ class OpenMpPeer : public Peer, Session {
     call(argument);
   }
 
-  // taskwait waits for everything: workloads that wait for one cell have pushed only that cell's ops
+  // Waits for all tasks, as taskwait does. This is no disadvantage: workloads that wait for one cell have
+  // pushed only ops of that cell.
   void wait(std::uint32_t) override { wait_all(); }
 
   void wait_all() override {

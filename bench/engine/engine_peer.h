@@ -39,17 +39,18 @@ struct Call {
   void run() const { call(argument); }
 };
 
-// How a library accepts ops, which decides what workloads it can take part in.
+// How a library accepts ops. This decides which workloads the library can take part in.
 enum class Pushing {
   queues,         // ops run on workers only, and any number of them can be queued
-  works_too,      // the pushing thread is a worker and may run ops inside its pushes
+  works_too,      // the pushing thread is also a worker, and may run ops inside a push
   whole_program,  // the graph of all ops is built first; the only push is push(0, all ops)
 };
 
 struct PeerKind {
   std::string name;
   Pushing pushing;
-  // The program and the cells must outlive the peer. Throws std::runtime_error if it cannot run here.
+  // Makes the peer. The program and the cells must outlive it. Throws std::runtime_error if the library
+  // cannot run on this machine.
   std::function<std::unique_ptr<Peer>(const Program& program, Cell* cells, int workers)> make;
 };
 
@@ -58,7 +59,7 @@ PeerKind c_peer();  // Heddle's C ABI
 PeerKind openmp_peer();
 PeerKind flow_graph_peer();
 
-// nullopt if the build has not found the library.
+// OpenMP tasks compiled by clang; nullopt if the build has not found clang's OpenMP library.
 std::optional<PeerKind> clang_openmp_peer();
 std::optional<PeerKind> starpu_peer();
 

@@ -14,7 +14,7 @@ struct alignas(64) Cell {
 
 struct ProgramOp {
   std::uint32_t mutate;
-  std::uint32_t first_read, read_count;  // range of this op in Program::read_cells
+  std::uint32_t first_read, read_count;  // where Program::read_cells lists the cells that this op reads
 };
 
 // Busy work whose result depends on every step.
@@ -23,7 +23,8 @@ std::uint64_t spin(std::uint64_t value, std::uint64_t steps);
 struct Program {
   std::uint32_t cells = 0;
   std::uint64_t steps = 0;  // steps of busy work in each op
-  // All subjects call this one function, whatever compiler built them.
+  // The busy work of an op. A pointer, so that all subjects run the same machine code, although different
+  // compilers build them.
   std::uint64_t (*work)(std::uint64_t, std::uint64_t) = spin;
   std::vector<ProgramOp> ops;
   std::vector<std::uint32_t> read_cells;
@@ -36,7 +37,7 @@ struct Program {
 
 Program chain(std::uint32_t ops);        // every op mutates the same cell
 Program independent(std::uint32_t ops);  // ops mutate 1024 cells round-robin
-// 64 ops read one cell, then one op mutates it and reads the cells of those 64
+// Repeats: 64 ops read cell 0 and mutate a cell each, then one op mutates cell 0 and reads those 64 cells.
 Program fan(std::uint32_t ops);
 Program dag(std::uint32_t ops);  // 1000 cells, each op mutates one and reads 0 to 4 others, at random
 
@@ -71,7 +72,7 @@ struct OpArgument {
   void run() const { run_op(*program, cells, index); }
 };
 
-// One for each op of the program.
+// The arguments of all ops of the program, in the order of the ops.
 std::vector<OpArgument> op_arguments(const Program& program, Cell* cells);
 
 }  // namespace heddle::bench

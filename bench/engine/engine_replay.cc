@@ -1,5 +1,6 @@
-// The same ops repeatedly: a captured graph that is launched, ops that are pushed again, and a flow graph
-// that is triggered. The captured graph and the flow graph find dependences before the first run.
+// The cost of running the same ops again and again: a captured graph that is launched, a program whose ops
+// are pushed each time, and a oneTBB flow graph that is triggered. The captured graph and the flow graph find
+// the dependences between ops once, before the first run.
 #include <array>
 #include <functional>
 #include <memory>
@@ -17,7 +18,8 @@ namespace {
 
 using Runner = std::function<void()>;
 
-// A training step: each layer's output, gradients of input and weight, the gradient's all-reduce, the update.
+// The ops of a training step. For each layer: the output, the gradients of its input and weight, the
+// all-reduce of the weight's gradient, and the weight's update.
 Program step(std::uint32_t ops) {
   const std::uint32_t layers = ops / 5, width = layers + 1;
   const auto value = [](std::uint32_t layer) { return layer; };
@@ -39,7 +41,7 @@ struct ReplayCase {
   std::string name;
   Program (*make)(std::uint32_t ops);
   std::uint32_t ops, quick_ops;
-  int launches;  // launches per run
+  int launches;  // how often a measured run executes the program
 };
 
 const ReplayCase kReplayCases[] = {

@@ -25,7 +25,7 @@ starpu_codelet codelet(starpu_cpu_func_t function) {
   return result;
 }
 
-// StarPU's state is global to the process, and so is this peer's.
+// StarPU as a peer. Only one object can exist at a time, since StarPU's state is global to the process.
 class StarPuPeer : public Peer, Session {
  public:
   StarPuPeer(const Program& program, Cell* cells, int workers)
@@ -78,7 +78,8 @@ class StarPuPeer : public Peer, Session {
     submit(&call_, calls_.back().get(), cell, {});
   }
 
-  // StarPU waits for everything: workloads that wait for one cell have pushed only that cell's ops
+  // Waits for all tasks. This is no disadvantage: workloads that wait for one cell have pushed only ops of
+  // that cell.
   void wait(std::uint32_t) override { wait_all(); }
 
   void wait_all() override {
@@ -86,7 +87,8 @@ class StarPuPeer : public Peer, Session {
     calls_.clear();
   }
 
-  // Long lists of dependences need a separate array, which StarPU frees with the task.
+  // Submits one op as a task. A long list of dependences needs a separate array, which StarPU frees with the
+  // task.
   void submit(starpu_codelet* codelet, void* argument, std::uint32_t mutate,
               std::span<const std::uint32_t> reads) {
     starpu_task* task = starpu_task_create();

@@ -12,7 +12,7 @@ struct Target {
   bool at_least = false;  // true: the value must be at least `limit`; false: at most
 };
 
-// Targets with one worker, which shares no cache lines with another.
+// Targets for runs with one worker, where no cache line moves between workers.
 constexpr Target kOneWorker[] = {{"chain", 50}, {"independent", 50}, {"fan", 50}, {"dag", 90}};
 
 constexpr Target kAnyWorkers[] = {

@@ -7,8 +7,8 @@
 
 namespace heddle::bench {
 
-// A text such as "target <= 60: met"; empty if the case has no target. `first` is Heddle's result of the same
-// case.
+// The note for `result`, such as "target <= 60: met"; empty if its case has no target. `first` is Heddle's
+// result of the same case.
 std::string target_note(const Result& result, const Result& first);
 
 }  // namespace heddle::bench

@@ -1,5 +1,6 @@
-// trace: the cost of recording a trace where ops take a microsecond. trace_more: the same in percent, pair by
-// pair. trace_stop: the time to write the rest at the end of the trace, which the other two do not include.
+// trace: the time per op with and without recording a trace, for ops that take a microsecond. trace_more: by
+// how many percent recording lengthens a run, for each pair of runs. trace_stop: the time to stop the trace
+// and write its remaining records, which trace and trace_more do not include.
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -45,7 +46,8 @@ class TraceRuns {
     return traced_.back();
   }
 
-  // The increase of the measured runs, without the first pair, which warms up.
+  // By how many percent a traced run is longer than the untraced run before it. Leaves out the first pair of
+  // runs, which warms up.
   std::vector<double> more_percent() const {
     std::vector<double> more;
     for (std::size_t i = 1; i < traced_.size(); ++i) more.push_back(100 * (traced_[i] / plain_[i] - 1));

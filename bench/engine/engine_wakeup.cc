@@ -1,8 +1,7 @@
 // wakeup: time from the push of an op until it starts, on an engine that was idle for ten milliseconds. The
 // pushing thread spins before and after the push, so that only a worker's wake-up is measured. wakeup_spin:
-// the same with workers that look for work for longer than that (HEDDLE_SPIN). Best seen with one worker and
-// two idle cores:
-// taskset -c 0,1 engine_bench --filter wakeup --workers 1
+// the same with workers that spin (HEDDLE_SPIN) for longer than the engine is idle. The difference is
+// clearest with one worker and two idle cores: taskset -c 0,1 engine_bench --filter wakeup --workers 1
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -69,7 +68,7 @@ std::vector<Subject> spinning(const Setting& setting, Stage& stage, int tries) {
 void run(const Setting& setting) {
   const int tries = setting.options.quick ? 3 : 21;
   Stage stage(chain(1000));
-  // where the pushing thread is the only worker there is no other thread to wake up
+  // A peer whose only worker is the pushing thread is left out: there is no other thread to wake up.
   const auto fits = [&](const PeerKind& kind) {
     return queueing_peer(kind) || (pushing_peer(kind) && setting.workers > 1);
   };

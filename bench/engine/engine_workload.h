@@ -15,11 +15,12 @@ namespace heddle::bench {
 struct Setting {
   Options options;
   int workers = 2;
-  std::uint32_t ops = 0;        // number of ops; 0: the workload's default
-  bool targets = false;         // whether to print targets beside Heddle's rows
-  double round_trip = 0;        // nanoseconds of a cache line to another core and back; 0: unknown
-  std::string mxnet;            // path of libmxnet.so; empty: without MXNet
-  std::vector<PeerKind> peers;  // heddle first
+  std::uint32_t ops = 0;  // number of ops; 0: the workload's default
+  bool targets = false;   // whether to print targets beside Heddle's rows
+  // Nanoseconds that a cache line takes to another core and back; 0: unknown.
+  double round_trip = 0;
+  std::string mxnet;            // path of libmxnet.so; empty: MXNet is not measured
+  std::vector<PeerKind> peers;  // the libraries to compare, Heddle first
 
   std::uint32_t ops_of(std::uint32_t usual, std::uint32_t quick) const {
     return ops > 0 ? ops : options.quick ? quick : usual;
@@ -31,15 +32,15 @@ struct Workload {
   std::function<void(const Setting&)> run;
 };
 
-std::vector<Workload>
-program_workloads();  // chain independent fan dag dag10us: time from the first push until all ops are done
-std::vector<Workload> replay_workloads();  // the same programs, captured once and launched again and again
-Workload push_workload();                  // time of the pushing thread alone
-Workload pushwait_workload();              // each op is waited for before the next is pushed
+// The programs chain, independent, fan, dag and dag10us: time from the first push until all ops are done.
+std::vector<Workload> program_workloads();
+std::vector<Workload> replay_workloads();  // programs captured once as a graph and launched repeatedly
+Workload push_workload();                  // time that a push takes the pushing thread
+Workload pushwait_workload();              // time of a push and a wait for the op, one op after the other
 Workload metg_workload();                  // the shortest ops with 50 % efficiency
-Workload memory_workload();                // bytes of a queued op
-Workload idle_workload();                  // cores used by an engine without work
-Workload wakeup_workload();                // from the push until the op starts on a worker that slept
+Workload memory_workload();                // bytes of memory that a queued op takes
+Workload idle_workload();                  // CPU use of an engine without work
+Workload wakeup_workload();                // time from a push until the op starts on a worker that slept
 Workload trace_workload();                 // the cost of recording a trace
 Workload instructions_workload();          // instructions per op, counted by valgrind
 
@@ -54,11 +55,14 @@ class Stage {
   std::uint32_t ops() const { return static_cast<std::uint32_t>(program_.ops.size()); }
   Cell* cells() { return cells_.data(); }
   void clear();
-  void check(const std::string& subject) const;  // throws std::runtime_error if the cells have other values
-  double run_serially();                         // seconds of the ops in a loop without an engine
-  // seconds on `workers` threads that share the busy work without any synchronisation
+  // Throws std::runtime_error if the cells do not have the values of a serial run.
+  void check(const std::string& subject) const;
+  // Runs the ops in a loop without an engine; returns the seconds.
+  double run_serially();
+  // Runs the ops' busy work on `workers` threads, without any synchronisation; returns the seconds.
   double run_unordered(int workers);
-  double set_spin(std::uint64_t steps);  // sets the busy work of each op; returns the new run_serially()
+  // Sets the steps of busy work of each op; returns the seconds of a serial run.
+  double set_spin(std::uint64_t steps);
 
  private:
   Program program_;
@@ -66,7 +70,7 @@ class Stage {
   std::uint64_t expected_;
 };
 
-// One run on a peer; returns the measured value.
+// Makes one measured run on a peer; returns the measured value.
 using Measurement = std::function<double(Peer& peer)>;
 using Fits = std::function<bool(const PeerKind& kind)>;
 
@@ -77,29 +81,31 @@ std::vector<Subject> subjects(const Setting& setting, Stage& stage, const Fits& 
                               const Measurement& measurement);
 
 bool any_peer(const PeerKind& kind);
-bool pushing_peer(const PeerKind& kind);   // true unless Pushing::whole_program
-bool queueing_peer(const PeerKind& kind);  // true for Pushing::queues only
+// Whether the library takes ops one by one; false if it takes the whole program at once.
+bool pushing_peer(const PeerKind& kind);
+// Whether a push only queues the op; false if the pushing thread may run it, or nothing is pushed.
+bool queueing_peer(const PeerKind& kind);
 
 // Measures the case, prints its table and appends its JSON lines.
 std::vector<Result> run_case(const Setting& setting, const Case& the_case);
 
-// Prints and appends results that are computed from others.
+// Prints results that are computed from other results, and appends them to the JSON file.
 void report(const Setting& setting, const std::vector<Result>& results);
 void print_header(const Setting& setting);
 
-// Measures one run of `memory` in this process, which does nothing else: a line on stdin starts it; the
-// answer on stdout is bytes per op while queued, and bytes per op kept after all are done.
+// The whole work of a child process of the workload `memory`. A line on stdin starts the run. The answer on
+// stdout is the bytes per op while the ops are queued, and the bytes per op kept after all are done.
 void run_memory_child(const Setting& setting, const std::string& subject, std::uint32_t beside);
 
-// The process that valgrind counts for `instructions`: runs the program `what` once; the prefix "no_" means
-// without an engine, "c_" through the C ABI.
+// The work of the child process whose instructions valgrind counts: runs the program `what` once. The prefix
+// "no_" of `what` means without an engine, "c_" means through the C ABI.
 void run_instructions_child(const Setting& setting, const std::string& what);
 
 // An op that blocks its worker: pushed with Session::push_call(Gate::pass, &gate, cell).
 class Gate {
  public:
-  static void pass(void* gate);  // sleeps until open() is called
-  void wait_for_op() const;      // returns when the op has started
+  static void pass(void* gate);  // the body of the op: sleeps until open() is called
+  void wait_for_op() const;      // waits until the op has started
   void open();
 
  private:

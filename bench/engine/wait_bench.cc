@@ -27,10 +27,10 @@ using namespace heddle::bench;
 struct Arguments {
   Options options;
   std::vector<int> busy{0};
-  std::vector<std::string> subjects;  // names to measure; empty: all
+  std::vector<std::string> subjects;  // names of the subjects to measure; empty: all subjects
 };
 
-// Child processes that spin, each using as much of a core as it gets, until this is destroyed.
+// Child processes that spin, each using as much of a core as it gets, until this object is destroyed.
 class BusyProcesses {
  public:
   explicit BusyProcesses(int count) {
@@ -91,8 +91,8 @@ void run_rate(const Arguments& arguments, const std::vector<NamedPeer>& all, int
   append_json(results, arguments.options);
 }
 
-// Latency in nanoseconds from a push, or from a condition variable's notification, until the other thread
-// runs. One try each millisecond.
+// Measures wake-up latencies in nanoseconds: from `wake`, which pushes an op or notifies a condition
+// variable, until the other thread runs. Makes one try each millisecond.
 class Latencies {
  public:
   explicit Latencies(int tries) : tries_(tries) {}

@@ -10,8 +10,8 @@ namespace heddle::bench {
 
 std::unique_ptr<WaitPeer> clang_openmp_waits(int workers) {
   if (std::string(CLANG_OPENMP_LIBRARY).empty()) return nullptr;
-  // KMP_BLOCKTIME: milliseconds that its threads spin after a parallel region. The default of 200 would
-  // disturb the next subject.
+  // KMP_BLOCKTIME: milliseconds that the runtime's threads spin after a parallel region. The default of 200
+  // would disturb the next subject.
   setenv("KMP_BLOCKTIME", "5", 0);
   void* library = dlopen(CLANG_OPENMP_LIBRARY, RTLD_NOW | RTLD_LOCAL);
   void* make = library ? dlsym(library, "heddle_bench_openmp_waits") : nullptr;

@@ -29,7 +29,8 @@ constexpr long fib_of(int n) { return n < 2 ? n : fib_of(n - 1) + fib_of(n - 2);
 std::unique_ptr<WaitPeer> heddle_waits(int workers);
 std::unique_ptr<WaitPeer> tbb_waits(int workers);
 std::unique_ptr<WaitPeer> tbb_flow_graph_waits(int workers);
-// Compiled by clang with its OpenMP library; null if the build has not found them.
+// OpenMP tasks compiled by clang with its OpenMP library; null if the build has not found clang or the
+// library.
 std::unique_ptr<WaitPeer> clang_openmp_waits(int workers);
 
 }  // namespace heddle::bench

@@ -83,7 +83,8 @@ class TbbWaits : public WaitPeer {
   tbb::task_arena arena_;
 };
 
-// Supports step_wait only: the ops are nodes, and each step triggers the graph again.
+// wait_bench's step_wait as a oneTBB flow graph, which each step triggers; the ops are its nodes. The other
+// programs do not fit a flow graph.
 class FlowGraphWaits : public WaitPeer {
  public:
   explicit FlowGraphWaits(int workers) : arena_(workers) {}

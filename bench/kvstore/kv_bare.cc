@@ -20,7 +20,7 @@ constexpr std::uint64_t kMostKeys = 1 << 20, kMostBytes = 1 << 30;
 
 enum class What : std::uint32_t { push, pull, done, value };
 
-// As long as the head of a store's request.
+// The head of a message, as long as the head of the store's requests.
 struct Head {
   What what = What::push;
   std::uint32_t key = 0;
@@ -152,7 +152,7 @@ class BareUser final : public StoreUser, net_detail::Receiver {
   }
 
   UserMemory memory_;
-  bool pulls_ = false;  // whether each key is pulled after its push
+  bool pulls_ = false;  // whether the current round pulls each key after pushing it
   std::size_t left_ = 0;
   std::string failure_;
   std::unique_ptr<Transport> transport_;

@@ -1,6 +1,6 @@
 // Many small keys, pushed and pulled by all workers of a job:
 //   heddle launch -n 3 --servers 3 -- kv_keys --keys 100000 --calls single
-// Rank 0 prints the time of a step: for the calls alone, and until all values have arrived.
+// Rank 0 prints two times of a step: until all calls have returned, and until all values have arrived.
 #include <chrono>
 #include <cstdio>
 #include <string>

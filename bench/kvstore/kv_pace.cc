@@ -1,6 +1,6 @@
-// The pace of a store's workers: with one that is always slow, with slowness that moves from worker to
-// worker, and how much communication overlaps with computation. The computation sleeps, as one on a device
-// that needs no core. Each worker is a process:
+// How many steps per second each worker of a store does, if one worker is always slow or if the slow worker
+// changes, and how much of the communication overlaps with computation. The computation is a sleep, like one
+// on a device, which needs no core. Each worker is a process:
 //
 //     heddle launch -n 2 --servers 2 -- kv_pace --store dist_async --slow one
 #include <chrono>
@@ -73,7 +73,8 @@ class Worker {
     return arguments_.slow != "none" && mine ? arguments_.factor : 1;
   }
 
-  // The next step's computation reads the weights, so it waits for the pulls.
+  // Pushes one training step and waits for its computation, not for its communication. The next step's
+  // computation reads the weights, so it waits for the pulls of this step.
   void do_step(Seconds work) {
     const auto part = work / arguments_.layers;
     for (int layer = arguments_.layers; layer-- > 0;) {
@@ -91,7 +92,7 @@ class Worker {
     engine().wait(device_);
   }
 
-  // Returns the number of steps and the seconds of one.
+  // Does steps for the given number of seconds. Returns the number of steps and the seconds of a step.
   template <class Work> std::pair<int, double> pace(double seconds, const Work& work) {
     store_->barrier();
     engine().wait_all();
@@ -107,7 +108,7 @@ class Worker {
   std::unique_ptr<KVStore> store_;
   Var device_;
   std::vector<NDArray> weights_, gradients_;
-  double worked_ = 0;  // seconds of work in the ops that mutate device_
+  double worked_ = 0;  // seconds spent in the compute ops; only these ops, which mutate device_, change it
 };
 
 }  // namespace

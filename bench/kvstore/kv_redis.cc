@@ -20,7 +20,7 @@ struct FreeContext {
   void operator()(redisContext* context) const { redisFree(context); }
 };
 
-constexpr std::size_t kPipeline = 10'000;  // requests sent before the first answer is read
+constexpr std::size_t kPipeline = 10'000;  // number of requests sent before the first answer is read
 
 class RedisUser final : public StoreUser {
  public:

@@ -17,9 +17,9 @@
 namespace heddle::bench {
 namespace {
 
-constexpr std::int64_t kWanted = 100;  // one row of 100 is pulled
+constexpr std::int64_t kWanted = 100;  // pull_rows pulls the number of rows divided by this
 
-// A matrix whose elements are numbered, so that a pulled value tells its position.
+// A matrix whose elements are numbered, so that a wrong pulled row shows in its values.
 class Matrix {
  public:
   Matrix(const UserOptions& options, std::int64_t rows, std::int64_t width)

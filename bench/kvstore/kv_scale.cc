@@ -66,11 +66,11 @@ template <class Program> class Running {
   std::thread thread_;
 };
 
-constexpr std::size_t kInFlight = 20'000;  // keys pushed or pulled before each wait
+constexpr std::size_t kInFlight = 20'000;  // number of keys pushed or pulled between two waits
 
 using RunningServer = Running<Server>;
 
-// Calls a server periodically, as a health probe does.
+// Calls a server periodically, as a health probe does, and keeps the longest time until an answer.
 class Probe {
  public:
   explicit Probe(const Server& server) : thread_([this, &server] { run(server); }) {}
@@ -78,7 +78,8 @@ class Probe {
     stop_ = true;
     thread_.join();
   }
-  double take_longest() { return longest_.exchange(0); }  // seconds; resets the maximum
+  // The longest time in seconds that the server took to answer since the last call of this function.
+  double take_longest() { return longest_.exchange(0); }
 
  private:
   void run(const Server& server) {
@@ -189,7 +190,8 @@ class Run {
     }
   }
 
-  // The remaining server takes over the shards, and copies all of them to a new server.
+  // Stops one of two servers: the remaining server takes over its shards. Then starts a new server, to which
+  // all shards are copied.
   void lose_a_server(const std::function<void()>& push) {
     probes_.erase(probes_.begin());
     timed("drain", [&] { servers_.erase(servers_.begin()); });

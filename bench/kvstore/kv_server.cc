@@ -21,7 +21,7 @@
 namespace heddle::bench {
 namespace {
 
-// A port that was free a moment ago.
+// A port that was free a moment ago, for redis-server, whose port must be given.
 int free_port() {
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};

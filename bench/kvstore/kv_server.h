@@ -9,19 +9,21 @@
 namespace heddle::bench {
 
 struct ServerSetup {
-  // "server": Heddle's; "echo": the bare transport; "tcp_echo": a socket; "redis_server"; "scheduler"
+  // What the process runs: "server" (Heddle's), "echo" (Heddle's transport alone), "tcp_echo" (a plain
+  // socket), "redis_server", or "scheduler" (Heddle's).
   std::string role;
   std::string transport;  // "shm", "unix", "tls", "zmq"
   std::string host = "127.0.0.1";
-  std::string keys{};       // key directory for "tls"
-  std::string scheduler{};  // the scheduler of a "server", HOST:PORT; empty: none
+  std::string keys{};       // directory with the encryption keys for the transport "tls"
+  std::string scheduler{};  // HOST:PORT of the scheduler, for the role "server"; empty: no scheduler
   int copies = 1;           // replicas of each shard, if there is a scheduler
 };
 constexpr int kClusterServers = 2, kClusterWorkers = 2;
 
-// These run in the server process. They return the process's exit status, and may throw.
+// Each of the run_ functions is the main function of a server process: it serves until stdin ends and returns
+// the exit status. May throw.
 int run_server(const ServerSetup& setup);
-int run_scheduler(const ServerSetup& setup);  // the scheduler of a cluster
+int run_scheduler(const ServerSetup& setup);
 int run_echo(const ServerSetup& setup);
 int run_tcp_echo();
 int run_redis_server();

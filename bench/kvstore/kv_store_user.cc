@@ -1,4 +1,5 @@
-// The users of Heddle's store: through the engine, and through the client layer below it.
+// Two users of Heddle's store: one calls a KVStore, whose calls are ops of the engine; the other calls the
+// client layer below the KVStore, without the engine.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -95,7 +96,7 @@ class EngineUser final : public StoreUser {
     array.wait();
     return {array.data<std::byte>(), static_cast<std::size_t>(array.size())};
   }
-  static constexpr std::size_t kListed = 16;  // keys in each list call
+  static constexpr std::size_t kListed = 16;  // number of keys in each push_pull call for a list of keys
   void wait_for_results() {
     for (const NDArray& result : results_) result.wait();
   }
@@ -107,7 +108,7 @@ class EngineUser final : public StoreUser {
   std::vector<NDArray> values_, results_;
 };
 
-// Counts calls in flight; any thread may run their callbacks.
+// Counts the calls to the store that are not answered yet. Any thread may run the callbacks of the calls.
 class Flight {
  public:
   explicit Flight(std::size_t calls) : state_(std::make_shared<State>()) { state_->left = calls; }

@@ -1,7 +1,7 @@
 // The cost of unauthenticated connections for a worker: the time of its push and pull beside a process that
 // connects and sends garbage as fast as it can, and beside one that only computes.
 //
-//     kv_strangers [SECONDS]      of measuring, 20 unless told otherwise
+//     kv_strangers [SECONDS]      measures for this long; default 20
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -35,7 +35,8 @@ using namespace heddle;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kBytes = 1 << 10, kOpen = 256;
-constexpr double kPhase = 1.0;  // seconds of one phase
+// Seconds of a phase: the garbage-sending and the computing process run in turns.
+constexpr double kPhase = 1.0;
 
 struct KeyDirectory {
   std::string path = (std::filesystem::temp_directory_path() / "heddle-XXXXXX").string();
@@ -46,7 +47,7 @@ struct KeyDirectory {
   ~KeyDirectory() { std::filesystem::remove_all(path); }
 };
 
-// A process that runs `work` until this object is destroyed.
+// A child process that runs `work` until this object is destroyed.
 class Child {
  public:
   template <class Work> explicit Child(Work&& work) : process_(::fork()) {
@@ -66,7 +67,8 @@ class Child {
   const pid_t process_;
 };
 
-// Sockets close with a reset, since that many in TIME_WAIT would use up the ports.
+// Starts one connection. Its socket will close with a reset: so many sockets in TIME_WAIT would use up the
+// ports.
 int connect_once(std::uint16_t port, std::uint32_t number) {
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   const linger reset{1, 0};
@@ -88,7 +90,7 @@ void attack(std::uint16_t port) {
     const int socket = connect_once(port, number);
     pollfd ready{socket, POLLOUT, 0};
     ::poll(&ready, 1, 100);
-    // Every second connection sends the beginning of a TLS handshake and stops.
+    // Every second connection sends the beginning of a TLS handshake and stops; the others send random bytes.
     std::string words =
         number % 2 ? std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11) : std::string(64, '\0');
     for (char& one : words) one = number % 2 ? one : static_cast<char>(random());
@@ -102,7 +104,7 @@ void compute() {
   for (volatile std::uint64_t number = 0;;) number = number + 1;
 }
 
-// Sends its address through the pipe `to`, then serves.
+// Runs a server in this process, after its address is sent through the pipe `to`.
 void serve(const std::string& keys, int to) {
   Server server({.keys = keys, .encrypt_loopback = true});
   const std::string address = server.address();
@@ -180,7 +182,7 @@ int run(double seconds) {
 int main(int argc, char** argv) {
   char* end = nullptr;
   const double seconds = argc > 1 ? std::strtod(argv[1], &end) : 20;
-  // At least one phase of each kind.
+  // The shortest measurement has one phase beside the garbage-sending process and one beside the other.
   if (argc > 2 || (end && *end) || !(seconds >= 2 * kPhase && seconds <= 1e6)) {
     std::fprintf(stderr,
                  "usage: kv_strangers [SECONDS], of measuring: 2 to 1000000, 20 unless told otherwise\n");

@@ -38,7 +38,8 @@ constexpr Kind kKinds[] = {
     {"together", "zmq"}, {"bare", "shm"},   {"bare", "unix"},    {"bare", "tls"},      {"bare", "zmq"},
     {"tcp", ""},         {"redis", ""}};
 
-// An IPv4 address of this host that is not loopback: net encrypts only such connections.
+// An IPv4 address of this host that is not loopback. Heddle's transport encrypts only connections to such
+// addresses.
 std::string outer_address() {
   ifaddrs* all = nullptr;
   if (getifaddrs(&all) != 0) return {};
@@ -96,7 +97,7 @@ KvSample sample_in(const std::string& answer, const std::string& who) {
   return sample;
 }
 
-// Why this machine cannot run the kind; empty if it can.
+// The reason why this machine cannot run the kind of subject; empty if it can.
 std::string missing_for(const Kind& kind) {
   if (std::string(kind.transport) == "tls" && outer_address().empty())
     return "this host has no address but loopback, where net does not encrypt";

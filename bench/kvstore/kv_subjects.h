@@ -44,7 +44,7 @@ class ServerProcess {
 };
 
 struct KvSample {
-  double seconds = 0;     // time of a round
+  double seconds = 0;     // time of a round of pushes or pulls of all keys
   double server_cpu = 0;  // CPU seconds of the server per round
   long wrong = 0;
 };
@@ -70,17 +70,19 @@ class KvSubject {
 class KvCluster {
  public:
   KvCluster(const std::string& transport, int copies, const KeyDirectory& keys, bool pin);
-  // Each worker has `keys` keys of its own. server_cpu: the sum of both servers. Throws std::runtime_error.
+  // Runs rounds of `what` on both workers; each worker has `keys` keys of its own. The result's server_cpu is
+  // the sum over the two servers. Throws std::runtime_error.
   KvSample run(const std::string& what, std::size_t keys, std::size_t bytes, long rounds);
 
  private:
   std::unique_ptr<ServerProcess> scheduler_;
   std::vector<std::unique_ptr<ServerProcess>> servers_;
-  std::vector<std::unique_ptr<PeerProcess>> workers_;  // declared last, so that they end first
+  // Declared last, so that the worker processes end before the servers and the scheduler.
+  std::vector<std::unique_ptr<PeerProcess>> workers_;
 };
 bool has_transport(const std::string& transport);  // whether this machine supports the transport
 
-// Starts the subject of this name, with its own server.
+// Starts the user and the server of the subject that measures this layer over this transport.
 std::unique_ptr<KvSubject> start_subject(const std::string& layer, const std::string& transport,
                                          const KeyDirectory& keys, bool pin);
 // All subjects that the setting asks for and this machine supports.

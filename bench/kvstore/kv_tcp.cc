@@ -1,4 +1,4 @@
-// The simplest pair: a blocking socket over loopback on both sides; each frame is a head and a value.
+// The simplest server and user: each has one blocking loopback socket. A frame is a head and a value.
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -112,7 +112,7 @@ class Stream {
 
   const int fd_;
   std::vector<std::byte> in_, out_;
-  std::size_t begin_ = 0, end_ = 0;  // unread range of in_
+  std::size_t begin_ = 0, end_ = 0;  // the range of the buffer in_ that is received but not read yet
 };
 
 class TcpUser final : public StoreUser {
@@ -198,7 +198,7 @@ int run_tcp_echo() {
       getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) != 0)
     fail("listen");
   say_address(getpid(), "127.0.0.1:" + std::to_string(ntohs(address.sin_port)));
-  // A user that no case needs never connects; the end of stdin ends this process too.
+  // Waits for the user's connection or for the end of stdin: if no case needs the user, it never connects.
   std::array<pollfd, 2> wanted{{{listener, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}}};
   while (poll(wanted.data(), wanted.size(), -1) < 0 && errno == EINTR) continue;
   if (wanted[0].revents == 0) return 0;

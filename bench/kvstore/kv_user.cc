@@ -23,12 +23,12 @@ std::unique_ptr<StoreUser> make_user(const UserOptions& options) {
   throw std::runtime_error("there is no layer " + options.layer);
 }
 
-// A word that differs for every run, key and position.
+// The test data at one position of a key's value: a word that differs for every run, key and position.
 std::uint32_t word_of(std::uint32_t run, std::size_t key, std::size_t place) {
   return run * 2654435761u + static_cast<std::uint32_t>(key) * 40503u + static_cast<std::uint32_t>(place);
 }
 
-// Keys of one subject, and the runs over them.
+// Executes commands on a user: makes keys, and times rounds of pushes and pulls of all keys.
 class Runner {
  public:
   explicit Runner(const UserOptions& options) : user_(make_user(options)) {}

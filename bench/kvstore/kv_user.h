@@ -12,12 +12,12 @@ namespace heddle::bench {
 
 // What a user connects to.
 struct UserOptions {
-  // "store", "lists", "calls", "together", "bare", "tcp", "redis"; "cluster": "store" as one of several
-  // workers
+  // "store", "lists", "calls", "together", "bare", "tcp" or "redis": see the make_ functions below.
+  // "cluster": like "store", but one of several workers.
   std::string layer;
-  std::string transport;  // "shm", "unix", "tls", "zmq"; "" for tcp and redis
-  std::string address;    // HOST:PORT of the server; for "cluster" of the scheduler
-  std::string keys;       // key directory for "tls"
+  std::string transport;  // "shm", "unix", "tls" or "zmq"; empty for the layers "tcp" and "redis"
+  std::string address;    // HOST:PORT of the server; of the scheduler for the layer "cluster"
+  std::string keys;       // directory with the encryption keys for the transport "tls"
 };
 
 // Pushes and pulls keys of one size. Used by one thread.
@@ -33,10 +33,10 @@ class StoreUser {
   // Push or pull all keys concurrently; return when all answers have arrived.
   virtual void push() = 0;
   virtual void pull() = 0;
-  virtual void push_pull() = 0;  // each key's pull sees its push
+  virtual void push_pull() = 0;  // pushes and pulls each key; the pull returns the pushed value
 };
 
-// The values and results of users without arrays.
+// The memory of the pushed values and the pulled results, for users that do not keep them in NDArrays.
 class UserMemory {
  public:
   void resize(std::size_t keys, std::size_t bytes);
@@ -50,14 +50,15 @@ class UserMemory {
   std::vector<std::byte> values_, results_;
 };
 
-// All throw their errors. `store`: an application's KVStore, key by key; `lists`: pushes in one call, and
-// push_pull with 16 keys per call. `calls`: the client below it, without the engine; `together`: a pull does
-// not wait for its push's answer. `bare`: the transport alone. `tcp`: a blocking socket.
+// Users by layer; all throw on errors. "store": calls a KVStore key by key. "lists": pushes all keys in one
+// call, and calls push_pull with 16 keys. "calls": uses the client below the KVStore, without the engine.
+// "together": like "calls", but a pull is sent without waiting for the answer to the push. "bare": uses the
+// transport alone. "tcp": uses a blocking socket.
 std::unique_ptr<StoreUser> make_store_user(const UserOptions& options, bool lists);
 std::unique_ptr<StoreUser> make_calls_user(const UserOptions& options, bool together);
 std::unique_ptr<StoreUser> make_bare_user(const UserOptions& options);
 std::unique_ptr<StoreUser> make_tcp_user(const UserOptions& options);
-// nullptr in builds without hiredis.
+// A user of Redis; nullptr in builds without hiredis.
 std::unique_ptr<StoreUser> make_redis_user(const UserOptions& options);
 bool has_redis();
 
@@ -65,8 +66,8 @@ bool has_redis();
 // is make, push or push_pull. Answers: "ok SECONDS WRONG", where SECONDS are for all rounds and WRONG counts
 // wrong values, or "error WHY".
 int run_user(const UserOptions& options);
-// The same for the layer "rows": "pull ROWS BYTES ROUNDS" pulls a matrix with ROWS rows of BYTES; "pull_rows
-// ..." pulls one of 100 rows of it.
+// Answers commands as run_user() does, for the layer "rows": "pull ROWS BYTES ROUNDS" pulls a whole matrix of
+// ROWS rows of BYTES bytes; "pull_rows ROWS BYTES ROUNDS" pulls ROWS / 100 rows of it, chosen at random.
 int run_rows_user(const UserOptions& options);
 
 }  // namespace heddle::bench

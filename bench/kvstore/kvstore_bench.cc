@@ -1,5 +1,5 @@
-// Times of pushes to and pulls from a server: Heddle's key-value store on each transport, layer by layer,
-// beside the transport alone, a plain socket and Redis, in interleaved runs.
+// Times of pushes to and pulls from a server: Heddle's key-value store at each of its layers, down to the
+// transport alone, on each transport, beside a plain socket and Redis. The runs are interleaved.
 #include <algorithm>
 #include <cstdio>
 #include <functional>
@@ -57,14 +57,15 @@ does not use TCP without encryption.
 
 constexpr std::size_t kKiB = 1 << 10, kMiB = 1 << 20;
 
-// One case: the command of a round, and the unit of its time.
+// A case of the benchmark: what a round does, and the unit of its result.
 struct KvCase {
   std::string name, what;
   std::size_t keys, bytes;
   std::string unit;
   std::function<double(const KvSample&)> shown;
-  bool is_rate = false;                // true: higher is better
-  std::vector<std::string> without{};  // layers left out, whose result would be the same
+  bool is_rate = false;  // whether the result is a rate, so that higher is better
+  // Layers that are not measured in this case, since their result equals that of another layer.
+  std::vector<std::string> without{};
 };
 
 std::vector<KvCase> cases() {
@@ -160,7 +161,7 @@ bool is_asked_for(const Arguments& arguments, const std::string& name) {
   return case_name(arguments, name).find(arguments.options.filter) != std::string::npos;
 }
 
-// Returns the number of wrong values.
+// Measures all subjects in one case and prints their rows. Returns the number of wrong values.
 long run_case(const Arguments& arguments, const KvCase& the_case,
               const std::vector<std::unique_ptr<KvSubject>>& subjects) {
   std::vector<Series> series;
@@ -188,7 +189,7 @@ long run_case(const Arguments& arguments, const KvCase& the_case,
   return wrong;
 }
 
-// Each run starts a new server, since a process keeps memory once used.
+// Measures the server's memory per key. Each run starts a new server, since a process keeps memory once used.
 void run_memory(const Arguments& arguments, const KeyDirectory& keys,
                 const std::vector<std::unique_ptr<KvSubject>>& subjects) {
   const std::size_t count = arguments.full ? 1'000'000 : arguments.options.quick ? 20'000 : 100'000;
@@ -215,7 +216,7 @@ void run_memory(const Arguments& arguments, const KeyDirectory& keys,
   append_json(results, options);
 }
 
-// One matrix on one server: the time to pull one row of 100, and to pull all rows.
+// Measures the times to pull a random hundredth of the rows, and all rows, of a matrix on one server.
 long run_rows(const Arguments& arguments, const KeyDirectory& keys) {
   constexpr std::size_t kRowBytes = 256;
   const std::size_t rows = arguments.options.quick ? 100'000 : 1'000'000;
@@ -238,7 +239,7 @@ long run_rows(const Arguments& arguments, const KeyDirectory& keys) {
   return wrong;
 }
 
-// Two workers and two servers, with and without replicas.
+// Measures the throughput of two workers and two servers, with and without replicas.
 long run_cluster(const Arguments& arguments, const KeyDirectory& keys) {
   constexpr std::size_t kKeys = 4;
   constexpr double kBytes = 2.0 * kClusterWorkers * kKeys * kMiB;

@@ -73,7 +73,8 @@ double ask_torch(PeerProcess& peer, const std::string& name, int calls) {
   return microseconds;
 }
 
-// Raises glibc's thresholds: otherwise every large result is mapped, faulted in and unmapped.
+// Starts PyTorch in a process with raised malloc thresholds: by default glibc maps, faults in and unmaps
+// every large result.
 std::unique_ptr<PeerProcess> start_torch(const OpsOptions& options, int threads) {
   const std::string count = std::to_string(threads);
   const std::vector<std::pair<std::string, std::string>> environment{{"MALLOC_MMAP_THRESHOLD_", "1073741824"},

@@ -25,7 +25,7 @@ struct Size {
 };
 constexpr Size kSizes[] = {{2, 5}, {25, 40}, {250, 400}, {2500, 4000}};
 
-// The same operands as in ops_families.py.
+// The operands of all operations, which ops_families.py makes likewise for PyTorch.
 struct Operands {
   NDArray x, y, i, m, flat, whole, a, b;
   std::int64_t rows, columns;
@@ -36,7 +36,7 @@ struct Operation {
   const char* torch;  // the Python expression that PyTorch evaluates
   NDArray (*ours)(const Operands& in);
   std::vector<Layout> layouts = {Layout::plain, Layout::strided};
-  std::int64_t most = 10'000'000;  // largest number of elements
+  std::int64_t most = 10'000'000;  // the largest number of elements at which the operation is measured
 };
 
 struct OperatorFamily {
@@ -194,7 +194,7 @@ Operands operands_of(Size size, Layout layout) {
   return in;
 }
 
-// A script's pattern: pushes all calls, waits only at the end.
+// Times Heddle as a script uses it: makes all calls and waits only at the end. Returns microseconds per call.
 double run_ours(const Operation& operation, const Operands& in, int calls) {
   const double start = now();
   for (int i = 0; i < calls; ++i) operation.ours(in);
@@ -234,7 +234,7 @@ struct Cell {
   double ratio() const { return torch > 0 ? ours / torch : 0; }
 };
 
-// Interleaves Heddle and PyTorch, and takes the median of each.
+// Measures one operation with interleaved runs of Heddle and PyTorch; returns the median of each.
 Cell measure_cell(const Operation& operation, const Operands& in, Torch* torch, const Options& options) {
   const double once = run_ours(operation, in, 1);
   const double budget = options.quick ? 2'000 : 10'000;
@@ -251,7 +251,7 @@ Cell measure_cell(const Operation& operation, const Operands& in, Torch* torch, 
 
 struct Row {
   std::string name;
-  std::vector<Cell> cells;  // one per size, without the largest size for operators that skip it
+  std::vector<Cell> cells;  // one per measured size, ascending; some operators skip the largest size
 };
 
 void print_family(const char* family, int workers, const std::vector<Row>& rows) {

@@ -9,11 +9,11 @@
 
 namespace heddle::bench {
 
-// Each command is a line to the process's stdin, answered by a line on its stdout. Between commands the
-// process sleeps in a read. It exits when its stdin closes.
+// A child process that does commands. Each command is a line to its stdin, answered by a line on its stdout.
+// Between commands the process sleeps in a read. It exits when its stdin closes.
 class PeerProcess {
  public:
-  // Starts the command; `environment` is added to the current one. Throws std::runtime_error.
+  // Starts the process; `environment` is added to this process's environment. Throws std::runtime_error.
   PeerProcess(const std::vector<std::string>& command,
               const std::vector<std::pair<std::string, std::string>>& environment);
   ~PeerProcess();

@@ -55,7 +55,8 @@ void pin_this_thread(int core) {
   pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
-// One thread stores odd numbers, the other answers each with the next even number.
+// Bounces a cache line between two cores: the thread on the first core stores odd numbers, the thread on the
+// second answers each with the next even number.
 double ping_pong(int first_core, int second_core, int rounds) {
   alignas(64) std::atomic<int> ball{0};
   std::thread answering([&] {

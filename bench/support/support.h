@@ -15,16 +15,16 @@ namespace heddle::bench {
 struct Options {
   std::string filter;  // only cases whose names contain this text run
   std::string json;    // file to which one object per result is appended; empty: none
-  // thread counts: each gives one set of cases, in which every subject uses that many threads
+  // Numbers of threads. The cases run once for each, and every subject then uses that many threads.
   std::vector<int> workers{2};
-  int runs = 7;        // measured runs; one more before them warms up
-  bool quick = false;  // fewer ops in as many runs: under 30 seconds
+  int runs = 7;        // number of measured runs, which follow one unmeasured run
+  bool quick = false;  // whether the runs are shortened, so that the benchmark takes under 30 seconds
 };
 
 // Adds --filter --workers --runs --quick --json.
 void add_options(command_line::Command& app, Options& options);
 
-// Adds the same options without --workers.
+// Adds --filter --runs --quick --json.
 void add_run_options(command_line::Command& app, Options& options);
 
 // A library that does the case's work; `run` does it once and returns the measured value in the case's unit.
@@ -36,7 +36,7 @@ struct Subject {
 struct Case {
   std::string bench, name, unit;
   int workers;
-  std::vector<Subject> subjects;  // heddle first, then its peers
+  std::vector<Subject> subjects;  // the libraries to compare, Heddle first
 };
 
 struct Result {
@@ -45,12 +45,12 @@ struct Result {
   std::string unit;
   double median, min, max;
   int runs;
-  std::vector<double> values{};  // values in the order of the runs
+  std::vector<double> values{};  // the measured values, in the order of the runs
 };
 
 double median(std::vector<double> values);
-// The median over rounds of a's value / b's value of the same round, so that disturbances of a round affect
-// both.
+// The median, over all rounds, of the ratio of a's value to b's value in the same round. A disturbance of the
+// machine during a round affects a and b alike.
 double median_ratio(const Result& a, const Result& b);
 
 // Runs the subjects interleaved (A B A B ...), after one unmeasured run of each. Waits between two runs until
@@ -73,8 +73,9 @@ double now();
 // if there is only one core.
 double cache_line_round_trip();
 
-// Pins this thread, and the threads and processes it starts from now on, to `count` of its allowed cores,
-// from the first-th on, modulo their number. So helper threads of a subject cost it time.
+// Pins this thread, and the threads and processes that it starts later, to `count` of its allowed cores:
+// those from number `first` on, cyclically. A subject's helper threads then compete with its workers for the
+// cores.
 class CoreLimit {
  public:
   CoreLimit(int first, int count);

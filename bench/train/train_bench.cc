@@ -24,7 +24,7 @@ using bench::PeerProcess;
 struct TrainOptions {
   bench::Options common;
   std::int64_t batch = 64;
-  int steps = 60;  // number of steps of a measured run
+  int steps = 60;  // number of training steps of a measured run
   bool torch = true;
   std::string python = "/usr/bin/python3";
 };
@@ -41,7 +41,8 @@ struct Torch {
   std::string setting;
 };
 
-// Tries each setting once after a warm-up and keeps the fastest. Throws std::runtime_error if PyTorch does not run.
+// Starts PyTorch with each of its settings, measures one run after a warm-up, and keeps the fastest process.
+// Throws std::runtime_error if PyTorch does not run.
 Torch start_torch(const TrainOptions& options, int threads) {
   Torch best;
   double most = 0;

@@ -35,7 +35,7 @@ double TrainNetwork::run(int steps) {
   NDArray previous;
   for (int i = 0; i < steps; ++i) {
     const NDArray loss = train_step();
-    if (previous.defined()) previous.wait();  // so that at most two steps are in flight
+    if (previous.defined()) previous.wait();  // limits the unfinished training steps to two
     previous = loss;
   }
   engine_.wait_all();
@@ -55,7 +55,7 @@ NDArray TrainNetwork::train_step() {
 }
 
 std::vector<TorchSetting> torch_settings(int threads) {
-  // without the MALLOC settings glibc maps, faults in and unmaps every large tensor
+  // Without the MALLOC settings glibc maps, faults in and unmaps the memory of every large tensor.
   const std::vector<std::pair<std::string, std::string>> tuned{
       {"ATEN_CPU_CAPABILITY", "avx512"},
       {"MALLOC_MMAP_THRESHOLD_", "1073741824"},

@@ -20,7 +20,7 @@ struct TrainData {
 
 class TrainNetwork {
  public:
-  // Called while this network's engine is the current one
+  // Makes the store of the trainer. It is called while the network's engine is the current engine.
   using MakeStore = std::function<std::shared_ptr<KVStore>()>;
   TrainNetwork(int workers, std::int64_t batch, const MakeStore& make_store = nullptr);
 
@@ -40,7 +40,7 @@ class TrainNetwork {
   std::int64_t step_ = 0;
 };
 
-// A way to run PyTorch.
+// Environment variables and command-line arguments with which PyTorch may be fast.
 struct TorchSetting {
   std::string name;
   std::vector<std::pair<std::string, std::string>> environment;

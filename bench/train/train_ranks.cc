@@ -1,6 +1,6 @@
-// Scaling of data-parallel training: processes whose store reduces gradients, beside the same processes each
-// training alone, and the same for PyTorch's DistributedDataParallel over gloo. Processes that reduce only
-// one small gradient a step show the cost of waiting for the slowest process.
+// Scaling of data-parallel training: the speed of processes whose store reduces gradients, compared with the
+// same processes each training alone; likewise for PyTorch's DistributedDataParallel over gloo. Processes
+// that reduce only one small gradient a step show the cost of waiting for the slowest process.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -30,16 +30,16 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 struct RanksOptions {
   bench::Options common;
   int ranks = 2;
-  std::int64_t batch = 64;  // batch of each rank
-  int steps = 60;           // number of steps of a measured run
+  std::int64_t batch = 64;  // number of images per step of each rank
+  int steps = 60;           // number of training steps of a measured run
   bool torch = true;
   bool pin = false;  // whether each process is pinned to a core
   std::string python = "/usr/bin/python3";
-  std::string child;  // set in a child process: "allreduce", "in-step" or "alone"
+  std::string child;  // in a child process, its kind of store: "allreduce", "in-step" or "alone"
 };
 
-// Each rank updates its own store, but steps stay synchronous: only key 0, a small gradient and the last one,
-// is reduced.
+// A store whose ranks train separate models but keep in step. Only the gradient of key 0 is reduced, a small
+// one and the last of a step, so that each step waits for the slowest rank.
 class InStepStore final : public KVStore {
  public:
   explicit InStepStore(std::shared_ptr<Communicator> ranks) : ranks_(std::move(ranks)) {}
@@ -86,7 +86,7 @@ class InStepStore final : public KVStore {
   const std::unique_ptr<KVStore> own_ = KVStore::create("local");
 };
 
-// Each line of stdin is a number of steps to train; the answer is images per second.
+// Trains as one rank. Each line of stdin is a number of steps to train; the answer is images per second.
 int be_rank(const RanksOptions& options) {
   const auto make_store = [&]() -> std::shared_ptr<KVStore> {
     if (options.child == "alone") return KVStore::create("local");
@@ -98,7 +98,7 @@ int be_rank(const RanksOptions& options) {
   return EXIT_SUCCESS;
 }
 
-// A group of processes that get each command at the same time.
+// The processes of a training job, which get each command at the same time.
 class Group {
  public:
   Group(const RanksOptions& options, const std::vector<std::string>& command, const Environment& common) {
@@ -114,7 +114,7 @@ class Group {
     }
   }
 
-  // Images per second of all processes: that of the slowest, times their number.
+  // The images per second of the job: the rate of its slowest process, times the number of processes.
   double run(int steps) {
     std::vector<std::thread> threads;
     std::vector<std::string> answers(processes_.size());
@@ -141,7 +141,7 @@ class Group {
   std::vector<std::unique_ptr<PeerProcess>> processes_;
 };
 
-// A new path for the rendezvous of a group.
+// A new path for the file by which the processes of a job find each other.
 std::string new_file() {
   static int groups = 0;
   return "/tmp/heddle-train-ranks-" + std::to_string(::getpid()) + "-" + std::to_string(++groups);
@@ -172,7 +172,8 @@ bench::TorchSetting best_setting(const RanksOptions& options, const std::vector<
   return best;
 }
 
-// Starts new processes for each round: where a process's memory lies changes its speed by several percent.
+// A subject that starts new processes for each round, since the place of a process's memory changes its speed
+// by several percent.
 template <class Start> bench::Subject subject(const std::string& name, int steps, Start start) {
   constexpr int kFirst = 5;  // unmeasured first steps, which allocate and touch memory
   return {name, [=] {

@@ -1,4 +1,4 @@
-// Registers the names of this library's handles and its errors with the engine's C ABI.
+// Registers libheddle.so's kinds of handles and its errors with the C ABI of the engine's library.
 #include <array>
 
 #include <heddle/comm_error.h>

@@ -10,9 +10,9 @@ namespace heddle::c {
 
 using LinkedArrays = std::map<std::string, LinkedArray, std::less<>>;
 
-// The maps never move names and texts, so that pointers to them stay valid.
+// The content of an archive. Its maps never move names and texts, so pointers given to callers stay valid.
 struct Archive {
-  std::mutex mutex;  // guards all below
+  std::mutex mutex;  // guards `arrays` and `texts`
   LinkedArrays arrays;
   std::map<std::string, std::string, std::less<>> texts;
 };
@@ -20,7 +20,7 @@ struct Archive {
 // A copy of an archive's content for the duration of a call. Keeps the engines of its arrays alive.
 struct ArchiveContent {
   ArchiveContent(const heddle_archive* archive, const char* call);
-  // The arrays; throws if one belongs to another engine.
+  // Returns `arrays`; throws if one of them belongs to another engine.
   const std::map<std::string, NDArray>& of_engine(const Engine& engine, const char* call) const;
   std::map<std::string, NDArray> arrays;
   std::map<std::string, std::string> texts;

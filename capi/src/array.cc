@@ -33,14 +33,15 @@ heddle_status create(const heddle_array_options* options, const std::int64_t* sh
 
 void fill_with(const NDArray& array, double value) { array.fill(value); }
 
-// Reading a bool that is neither 0 nor 1 is undefined behaviour.
+// Throws if a bool is neither 0 nor 1: reading such a bool would be undefined behaviour in C++.
 void check_bools(DType dtype, const void* data, std::size_t bytes, const char* call) {
   const auto* first = static_cast<const unsigned char*>(data);
   if (dtype == DType::boolean && std::any_of(first, first + bytes, [](unsigned char b) { return b > 1; }))
     throw InvalidArgument(std::string(call) + ": data has a bool whose byte is above 1; want 0 or 1 in each");
 }
 
-// The caller's memory, into which an op copies values. After a failed wait the op must not write there.
+// The caller's memory, into which an op copies an array's values. If the wait for this op fails, `data`
+// becomes null: the call returns, and the op must no longer write.
 struct Destination {
   std::mutex mutex;  // guards `data`
   void* data;
@@ -134,7 +135,7 @@ heddle_status heddle_array_from_memory(const heddle_array_options* options, cons
     const EngineScope scope(place.engine());
     const bool on_gpu = place.device().kind == DeviceKind::cuda;
     NDArray made(dims, place.dtype(), on_gpu ? cpu() : place.device());
-    // No op uses the array yet, so its memory may be written here.
+    // No op uses the new array yet, so its memory may be written outside an op.
     if (bytes > 0) std::memcpy(made.data<std::byte>(), data, bytes);
     if (on_gpu) made = made.copy_to(place.device());
     *array = new_handle(std::move(made), place.link());

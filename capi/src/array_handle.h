@@ -24,7 +24,8 @@ inline constexpr Kind kArray = added_kind(0), kArchive = added_kind(1), kGenerat
                       kRowSparse = added_kind(3), kOptimizer = added_kind(4), kCommunicator = added_kind(5),
                       kStore = added_kind(6), kTrainer = added_kind(7), kModule = added_kind(8);
 
-// A weak reference to an array's engine, so that heddle_engine_destroy destroys the engine all the same.
+// A weak reference to an array's engine, so that heddle_engine_destroy destroys the engine although arrays
+// of the engine still exist.
 class EngineLink {
  public:
   explicit EngineLink(const std::shared_ptr<Engine>& engine);
@@ -34,7 +35,7 @@ class EngineLink {
  private:
   Engine* pointer_;
   std::weak_ptr<Engine> engine_;
-  std::shared_ptr<Engine> default_;  // set for the default engine only
+  std::shared_ptr<Engine> default_;  // keeps the default engine alive; null for other engines
 };
 
 struct LinkedArray {
@@ -92,9 +93,9 @@ struct heddle_module : heddle::c::Handle<std::shared_ptr<const heddle::c::Linked
 
 namespace heddle::c {
 
-const heddle_site* site_of_thread();  // see heddle_site_set
+const heddle_site* site_of_thread();  // what this thread has passed to heddle_site_set
 
-// guarded(), with the thread's call site for the ops that the body pushes.
+// Runs `body` in guarded(). The ops that it pushes have the thread's call site of heddle_site_set.
 template <class Body> heddle_status called(heddle_error** error, Body&& body) noexcept {
   return guarded(error, [&] {
     const CallSite site(location_of(site_of_thread()));
@@ -117,22 +118,23 @@ template <class H> class Used {
 using UsedArray = Used<heddle_array>;
 using UsedRows = Used<heddle_row_sparse>;
 
-std::shared_ptr<Engine> engine_of(heddle_engine* engine, const char* call);  // null: the default engine
-// Throws InvalidArgument if an array's engine is not the one that the call wants.
+// The engine of a handle; the default engine if the handle is null.
+std::shared_ptr<Engine> engine_of(heddle_engine* engine, const char* call);
+// Throws InvalidArgument if the engine of an array argument is not the engine that the call needs.
 void check_engine(const Engine& of_array, const Engine& wanted, const char* call);
 
 DType dtype_of_number(std::int32_t dtype, const char* call);
 Device device_of(const heddle_device& device, const char* call);
 heddle_device device_of(const Device& device);
 Dims dims_of(const std::int64_t* numbers, std::int32_t count, const char* call);
-std::string text_of(const char* text, const char* call, const char* argument);  // throws if null
-// interns the text, as heddle_intern does
+std::string text_of(const char* text, const char* call, const char* argument);  // throws if `text` is null
+// Makes a copy of the text that lives as long as the process, one for equal texts, as heddle_intern does.
 const char* static_text(const std::string& text);
 
 heddle_array* new_handle(NDArray array, const EngineLink& engine);
 heddle_row_sparse* new_handle(RowSparse rows, const EngineLink& engine);
 
-// Runs a call that makes a new array from a given one.
+// The body of an API function that makes a new array from the array `from`, by make(array).
 template <class Make>
 heddle_status make_array(const heddle_array* from, heddle_array** made, const char* call,
                          heddle_error** error, Make&& make) noexcept {

@@ -14,14 +14,14 @@ namespace {
 
 thread_local std::optional<NoGrad> not_recording;
 
-// Replaces a handle's array. In a process that checks handles, another thread may destroy the handle
-// meanwhile.
+// Replaces the array of a handle. If handles are checked, this happens under the registry's lock, since
+// another thread may destroy the handle meanwhile.
 void replace(heddle_array* handle, const NDArray& array, const char* call) {
   if (!checked) {
     handle->value.array = array;
     return;
   }
-  NDArray old;  // destroyed outside the registry's lock
+  NDArray old;  // outlives the registry's lock, so that the old array is destroyed outside it
   registry::with(handle, kArray, call, [&] { old = std::exchange(handle->value.array, array); });
 }
 

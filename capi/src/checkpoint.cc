@@ -20,7 +20,8 @@ template <class T, class Call> void for_each(const T* list, std::size_t count, c
   throw InvalidArgument(std::string(call) + ": '" + name + "' is there twice");
 }
 
-// A checkpoint during a call. Locks the trainer, its store and the generators.
+// The C++ Checkpoint of a heddle_checkpoint, for the duration of a call. Locks the trainer, its store and the
+// generators.
 class UsedCheckpoint {
  public:
   UsedCheckpoint(const heddle_checkpoint* checkpoint, const char* call) : call_(call) {

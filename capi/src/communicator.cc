@@ -14,7 +14,7 @@ struct Wanted {
   CommOptions options;
 };
 
-// Rounds up: a short time must not become 0, which stands for the default.
+// Converts a timeout. Rounds up, so that a short timeout does not become 0, which stands for the default.
 std::chrono::milliseconds milliseconds_of(std::int64_t nanoseconds) {
   return std::chrono::ceil<std::chrono::milliseconds>(std::chrono::nanoseconds(nanoseconds));
 }
@@ -41,7 +41,7 @@ ReduceOp reduction_of(std::int32_t reduction, const char* call) {
   return static_cast<ReduceOp>(reduction);
 }
 
-// Runs a collective call with one or two arrays.
+// The body of an API function for a collective. `in` and `out` are the same array if the collective has one.
 template <class Call>
 heddle_status collective(const heddle_communicator* communicator, const heddle_array* in,
                          const heddle_array* out, heddle_error** error, const char* name,
@@ -58,7 +58,8 @@ heddle_communicator* new_rank(std::shared_ptr<Engine> engine, std::shared_ptr<Co
       std::make_shared<const Rank>(Rank{std::move(engine), std::move(communicator)}));
 }
 
-// Runs a call that makes a new communicator from a given one. Sets *made to null if there is none.
+// The body of an API function that makes a new communicator from a given one. Sets *made to null if this rank
+// is not part of the new communicator.
 template <class Make>
 heddle_status make_rank(const heddle_communicator* from, heddle_communicator** made, heddle_error** error,
                         const char* call, Make&& make) noexcept {

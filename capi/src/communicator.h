@@ -7,7 +7,7 @@
 
 namespace heddle::c {
 
-// Members are destroyed from the last to the first: the communicator before its engine.
+// One rank of a communicator. The members' order matters: the communicator is destroyed before its engine.
 struct Rank {
   std::shared_ptr<Engine> engine;
   std::shared_ptr<Communicator> communicator;

@@ -10,7 +10,7 @@ using namespace heddle::c;
 
 namespace {
 
-// A store during a call; its mutex is locked.
+// Access to a store during a call, with the store's mutex locked.
 class UsedStore {
  public:
   UsedStore(const heddle_kvstore* store, const char* call)
@@ -29,7 +29,8 @@ class UsedStore {
   std::lock_guard<std::mutex> guard_;
 };
 
-// The array of a handle, dense or row-sparse, of the store's engine, which the store keeps alive.
+// The array of a handle, dense or row-sparse. Throws if it does not belong to the store's engine. The store
+// keeps that engine alive.
 NDArray array_of(const heddle_array* handle, const UsedStore& store) {
   const HandleAccess<heddle_array> array(handle, store.call());
   check_engine(array->array.engine(), *store.engine(), store.call());

@@ -8,7 +8,7 @@
 
 namespace heddle::c {
 
-// Members are destroyed from the last to the first: the store before its engine.
+// A store and its mutex. The members' order matters: the store is destroyed before its engine.
 struct LockedStore {
   LockedStore(std::shared_ptr<Engine> of, std::shared_ptr<KVStore> made)
       : engine(std::move(of)), store(std::move(made)) {}

@@ -8,18 +8,20 @@
 
 namespace heddle::c {
 
-// Members are destroyed from the last to the first: the trainer before its store and their engine.
+// A trainer and its store. The members' order matters: the trainer is destroyed before the store and its
+// engine.
 struct LockedTrainer {
-  const std::shared_ptr<LockedStore> store;  // the store's mutex guards the trainer
+  const std::shared_ptr<LockedStore> store;  // its mutex also guards the trainer
   Trainer trainer;
 };
 
-// Parameters during a call, all of one engine. Keeps the engine alive.
+// The named parameters that a call was given, all of one engine. Keeps the engine alive during the call.
 struct NamedParameters {
-  // Throws for parameters of another engine than `engine`; null: of the first parameter's.
+  // Throws if a parameter belongs to another engine than `engine`, which may be null: then the engine of the
+  // first parameter is used.
   NamedParameters(const heddle_named_array* parameters, std::size_t count, std::shared_ptr<Engine> engine,
                   const char* call);
-  std::shared_ptr<Engine> engine;  // null if there are no parameters and none was given
+  std::shared_ptr<Engine> engine;  // null if there is no parameter and the constructor was given no engine
   std::vector<Parameter> parameters;
 };
 

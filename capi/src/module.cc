@@ -14,11 +14,11 @@ using namespace heddle::c;
 
 namespace {
 
-constexpr std::size_t kMostResults = 64;  // most results of a program's own module
+constexpr std::size_t kMostResults = 64;  // how many results a program's own module may have
 
 using Results = std::vector<NDArray>;
 
-// Handles that are destroyed with this object, whatever is thrown.
+// Array handles that this object destroys.
 struct Handles {
   Handles() = default;
   Handles(const Handles&) = delete;
@@ -50,7 +50,7 @@ class CModule : public Module {
                     failure, "a forward function");
     for (heddle_array*& one : made.all) {
       if (!one || std::find(given.all.begin(), given.all.end(), one) == given.all.end()) continue;
-      one = nullptr;  // `given` destroys this handle
+      one = nullptr;  // the handle is an argument, which `given` destroys; `made` must not destroy it too
       throw InvalidArgument(
           class_name() + ": a result of forward is one of its arguments; want a handle of its own, a clone");
     }

@@ -1,4 +1,4 @@
-// What stands behind a heddle_module.
+// The object of a heddle_module handle.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ struct LinkedModule {
   EngineLink engine;
 };
 
-// Throws BadHandle for a pointer to no layer.
+// The layer's index in the registry of layers. Throws BadHandle if the pointer is no layer of the registry.
 std::size_t index_of_layer(const heddle_layer* layer, const char* call);
 
 }  // namespace heddle::c

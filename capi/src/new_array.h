@@ -20,7 +20,7 @@ class NewArray {
   Device device_;
 };
 
-// Throws if values of that shape and dtype have another number of bytes.
+// Throws if `bytes` is not the size of values of that shape and dtype.
 void check_bytes(const Shape& shape, DType dtype, std::size_t bytes, const char* call);
 
 }  // namespace heddle::c

@@ -12,12 +12,12 @@
 
 namespace heddle::c {
 
-// Arguments and signature of an operator or a layer.
+// The arguments and signature of an operator or a layer, as C structs.
 class FunctionDescription {
  public:
   explicit FunctionDescription(const FunctionInfo& function);
   std::size_t argument_count() const { return arguments_.size(); }
-  // Throws InvalidArgument beyond the last.
+  // The description of the argument at this index. Throws InvalidArgument if there is no such argument.
   heddle_argument_info argument(std::size_t index, const char* call) const;
   const char* signature() const { return signature_.c_str(); }
 
@@ -30,7 +30,7 @@ class FunctionDescription {
   };
   static void describe(const ArgumentInfo& argument, Argument& described);
   std::string signature_;
-  std::vector<Argument> arguments_;  // never moved: the structs point into it
+  std::vector<Argument> arguments_;  // its elements never move: C structs point to them
 };
 
 class OperatorDescription : public FunctionDescription {
@@ -49,7 +49,7 @@ template <class T>
 std::size_t index_in(std::span<const T> all, const void* handle, const char* type, const char* call) {
   if (!handle) throw_null(call, type);
   const auto begin = reinterpret_cast<std::uintptr_t>(all.data());
-  // huge if the pointer is before `all`
+  // The distance is a huge unsigned number if the pointer lies before `all`.
   const std::uintptr_t distance = reinterpret_cast<std::uintptr_t>(handle) - begin;
   if (distance % sizeof(T) != 0 || distance / sizeof(T) >= all.size())
     throw BadHandle(std::string(call) + ": this " + type + " was never made");

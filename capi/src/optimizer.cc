@@ -11,7 +11,8 @@ namespace heddle::c {
 
 struct LockedOptimizer {
   explicit LockedOptimizer(std::unique_ptr<Optimizer> made) : optimizer(std::move(made)) {}
-  // The engines of the state's arrays. Throws if one of them was destroyed: ops on these arrays need it.
+  // The engines of the arrays in the optimizer's state. Throws if one was destroyed: ops on its arrays need
+  // it.
   std::vector<std::shared_ptr<Engine>> engines_of_state(const char* call) const {
     std::vector<std::shared_ptr<Engine>> all;
     for (const EngineLink& engine : engines) all.push_back(engine.lock(call));
@@ -21,15 +22,15 @@ struct LockedOptimizer {
     if (std::ranges::none_of(engines, [&](const EngineLink& one) { return one.is_of(*engine); }))
       engines.emplace_back(engine);
   }
-  std::mutex mutex;  // guards all below
+  std::mutex mutex;  // guards `optimizer` and `engines`
   const std::unique_ptr<Optimizer> optimizer;
-  std::vector<EngineLink> engines;  // all different
+  std::vector<EngineLink> engines;  // the engines of the state's arrays, each once
 };
 
 Key key_of(const heddle_key& key) { return key.name ? Key(std::string_view(key.name)) : Key(key.number); }
 
 OptimizerParams params_of(const heddle_parameter* parameters, std::size_t count, const char* call) {
-  constexpr std::size_t kMost = 100;  // more than any optimizer has
+  constexpr std::size_t kMost = 100;  // no optimizer has so many parameters
   if (count > kMost) throw InvalidArgument(std::string(call) + ": " + std::to_string(count) + " parameters");
   if (count > 0 && !parameters) throw_null(call, "parameters");
   OptimizerParams params;
@@ -64,7 +65,7 @@ heddle_status with_optimizer(const heddle_optimizer* optimizer, heddle_error** e
   });
 }
 
-// `Grad`: UsedArray or UsedRows.
+// An update by a dense gradient (`Grad` is UsedArray) or a row-sparse gradient (`Grad` is UsedRows).
 template <class Grad, class H>
 heddle_status update(heddle_optimizer* optimizer, heddle_key key, const heddle_array* weight, const H* grad,
                      const heddle_update_options* options, heddle_error** error, const char* call) noexcept {

@@ -1,4 +1,4 @@
-// Keys, parameters of optimizers and options of updates.
+// Converts C structs to C++: keys, optimizers' parameters and options of updates.
 #pragma once
 
 #include <heddle/c/optimizer.h>

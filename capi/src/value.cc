@@ -158,7 +158,8 @@ void give_results(const OperatorValues& values, const EngineLink& engine, heddle
 CallArguments arguments_of(const FunctionInfo& function, const heddle_value* values, std::size_t value_count,
                            const heddle_named_value* named, std::size_t named_count, Arguments& arguments,
                            const char* call) {
-  // A larger count is refused, since there cannot be so many values in the caller's memory.
+  // Refuses more values than the function has arguments before any value is read: with a wrong count, reading
+  // would run past the end of the caller's memory.
   const std::size_t most = function.arguments.size();
   if (value_count > most || named_count > most)
     throw InvalidArgument(std::string(call) + ": " + std::to_string(value_count) + " values and " +

@@ -16,7 +16,7 @@ class Arguments {
  public:
   explicit Arguments(const char* call) : call_(call) {}
   OperatorValue value_of(const heddle_value& value);
-  // The engine of the results: that of the first array argument, else `otherwise`.
+  // The engine of the results: the engine of the first array argument, or `otherwise` if there is none.
   std::shared_ptr<Engine> engine(heddle_engine* otherwise) const;
   NDArray array_of(const heddle_array* array);
 
@@ -26,14 +26,15 @@ class Arguments {
   template <class Part, class T, class Get>
   std::vector<Part> list_of(const heddle_value& value, T* const* list, Get get);
   const char* call_;
-  std::shared_ptr<Engine> first_;                 // engine of the first array
-  std::vector<std::shared_ptr<Engine>> engines_;  // kept alive during the call
+  std::shared_ptr<Engine> first_;                 // the engine of the first array argument
+  std::vector<std::shared_ptr<Engine>> engines_;  // the engines of all arguments, kept alive during the call
   std::shared_ptr<LockedGenerator> generator_;
-  std::unique_lock<std::mutex> lock_;  // holds the generator's mutex
+  std::unique_lock<std::mutex> lock_;  // locks the mutex of generator_
 };
 
-// The values with which a function of a registry is called. The Arguments keep alive what they point to. Throws
-// InvalidArgument for more values than the function has arguments.
+// The values with which a registered operator or layer is called. The `arguments` of arguments_of() keep the
+// objects alive to which the values point. arguments_of() throws InvalidArgument if there are more values
+// than the function has arguments.
 struct CallArguments {
   OperatorValues first;
   std::vector<NamedValue> named;
@@ -42,10 +43,10 @@ CallArguments arguments_of(const FunctionInfo& function, const heddle_value* val
                            const heddle_named_value* named, std::size_t named_count, Arguments& arguments,
                            const char* call);
 
-// The value, whose texts and lists live as long as `value`. Not for arrays and generators.
+// Converts a value that is no array or generator to C. The result's texts and lists live as long as `value`.
 heddle_value plain_value(const OperatorValue& value);
 
-// Makes handles for the caller: on all of `values`, or on none if it throws.
+// Converts results to C: makes handles for the caller on all of `values`, or on none if it throws.
 void give_results(const OperatorValues& values, const EngineLink& engine, heddle_value* results);
 
 }  // namespace heddle::c

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kSide = 28, kPixels = kSide * kSide;
 constexpr std::uint8_t kClasses = 10;
-// mean and standard deviation of the training pictures' pixels, divided by 255
+// The mean and the standard deviation of all pixels of the training pictures, as fractions of 255.
 constexpr float kMean = 0.2860f, kDeviation = 0.3530f;
 
 [[noreturn]] void fail(const std::string& path, const std::string& problem) {
@@ -49,7 +49,8 @@ class IdxFile {
     if (got > 0) fail(path_, "is longer than its header says");
   }
 
-  // Magic number 0x0000080N (unsigned bytes, N dimensions), then N sizes; all big-endian. Returns the first size.
+  // Reads and checks the header: the magic number 0x0000080N (unsigned bytes, N dimensions), then N sizes,
+  // all big-endian. Returns the first size.
   std::int64_t header(int dimensions) {
     std::uint32_t magic = word(), wanted = 0x800u + static_cast<std::uint32_t>(dimensions);
     if (magic != wanted) {
@@ -91,8 +92,8 @@ std::string find_file(const std::string& directory, const std::string& name) {
              : plain + ".gz";
 }
 
-// The op that reads a file of pictures or labels. A failure poisons the array and surfaces at the wait for
-// it.
+// Pushes an op that reads a file of pictures or labels into an array. If it fails, a wait for the array
+// throws its error.
 NDArray push_load(const std::string& path, heddle::Shape shape, bool whole, std::uint8_t largest) {
   NDArray array(shape, DType::u8);
   int dimensions = shape.size();

@@ -17,15 +17,15 @@ struct Dataset {
   heddle::NDArray images;  // pictures: u8 (n, 28, 28)
   heddle::NDArray labels;  // classes: u8 (n), 0 .. 9
   std::int64_t size() const { return labels.size(); }
-  void wait() const;  // returns when images and labels are loaded; throws DataError
+  void wait() const;  // waits until images and labels are loaded; throws DataError
 };
 
-// Reads the headers of DIRECTORY/PART-images-idx3-ubyte[.gz] and of the labels at once; one op per file
-// decompresses and checks the rest. PART is "train" or "t10k". Keeps the first `limit` pictures; 0: all.
-// Throws DataError.
+// Loads DIRECTORY/PART-images-idx3-ubyte[.gz] and the file of labels. PART is "train" or "t10k". The call
+// reads the headers; for each file an op decompresses and checks the rest. Keeps the first `limit` pictures;
+// 0: all. Throws DataError.
 Dataset load_dataset(const std::string& directory, const std::string& part, std::int64_t limit);
 
-// This process's rank among those that share every batch.
+// This process's rank among the processes that share every batch, and their number.
 struct Share {
   int rank = 0, ranks = 1;
 };
@@ -35,20 +35,20 @@ struct Share {
 struct Batch {
   heddle::NDArray images;  // pictures: f32 (n, 1, 28, 28), mean 0 and deviation 1 over the training set
   heddle::NDArray labels;  // classes: u8 (n)
-  std::int64_t first = 0;  // index of its first picture in the whole batch
-  std::int64_t count = 0;  // pictures of this part that count: all or none
-  std::int64_t of = 0;     // pictures of the whole batch
+  std::int64_t first = 0;  // index of this part's first picture in the whole batch
+  std::int64_t count = 0;  // number of this part's pictures; 0 if they do not count
+  std::int64_t of = 0;     // number of pictures of the whole batch
 };
 
-// Gathers batches by ops, a few batches ahead of next().
+// Gathers batches by ops, which are pushed a few batches before next() returns the batch.
 class BatchLoader {
  public:
-  // Loads only this rank's pictures of each batch; they are adjacent in the batch.
+  // Gathers only this rank's part of each batch, which is a contiguous range of the batch.
   BatchLoader(Dataset data, std::int64_t batch_size, Share share = {}, std::size_t ahead = 4);
   std::int64_t batches() const;  // number of batches per epoch; the last one may be smaller
 
-  // order: the order of this epoch's pictures, i64 (n); undefined: that of the files. The epoch begins at
-  // first_batch.
+  // Begins an epoch at batch `first_batch`. `order` (i64, n) is the order of the pictures in this epoch; an
+  // undefined array: the order of the files.
   void start(heddle::NDArray order, std::int64_t first_batch = 0);
   Batch next();
 
@@ -59,6 +59,6 @@ class BatchLoader {
   Share share_;
   std::size_t ahead_;
   heddle::NDArray order_;
-  std::int64_t gathered_ = 0;  // batches pushed so far in this epoch
+  std::int64_t gathered_ = 0;  // number of batches of this epoch whose ops are pushed
   std::deque<Batch> ready_;
 };

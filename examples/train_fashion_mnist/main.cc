@@ -17,7 +17,7 @@ constexpr int kFailed = 1, kBadUsage = 2, kInterrupted = 130;
 
 volatile std::sig_atomic_t interrupted = 0;
 
-// The first Ctrl-C ends the run in good order, the second one at once.
+// Makes the first Ctrl-C end the training in good order, and the second one end the process at once.
 void catch_interrupt() {
   struct sigaction action {};
   action.sa_handler = [](int) { interrupted = 1; };
@@ -63,7 +63,7 @@ void print_summary(const Options& options, const Training& training, const Progr
   std::printf("test accuracy %.4f\n", training.test().accuracy());
 }
 
-// Finds every error in what the user gave before the training begins.
+// Makes the training. Everything that the user gave is checked here, before the training begins.
 std::unique_ptr<Training> prepare(const Options& options) {
   check_distinct(options);
   const auto job = heddle::LaunchEnvironment::from_environment();

@@ -30,7 +30,7 @@ all ranks read --data and --resume, and a run may go on with another number of r
 
 Exit status: 0 done, 1 failed, 2 bad flags, data or files, 130 interrupted.)";
 
-// Empty if `text` is a number in [0, 1000] with nothing behind it; else what is wrong. Refuses NaN.
+// What is wrong with a rate; empty if `text` is a number in [0, 1000] and nothing else. Refuses NaN.
 std::string problem_with_rate(const std::string& text) {
   char* end = nullptr;
   double rate = std::strtod(text.c_str(), &end);
@@ -48,7 +48,8 @@ std::string problem_with_store(const std::string& text) {
   return good ? "" : text + " is not local, allreduce, dist_sync, dist_async or dist_ssp:N";
 }
 
-// The option's own conversion to an unsigned number would accept -1.
+// What is wrong with a seed; empty if it is valid. Without this check the option's conversion to an unsigned
+// number would accept -1.
 std::string problem_with_seed(const std::string& text) {
   std::uint64_t seed = 0;
   const char* end = text.data() + text.size();
@@ -123,8 +124,8 @@ std::string exact(double value) {
   return text;
 }
 
-// Flags that the user gave override settings of the checkpoint that may change; for a setting that may not, a
-// different flag is an error.
+// Takes over the settings of a checkpoint's run. A flag that the user gave overrides a setting that may
+// change. It is an error if it differs from a setting that may not.
 void take_over_notes(const heddle::command_line::Program& app, Options& options) {
   std::map<std::string, std::string> given = options.to_notes();
   for (const auto& [name, saved] : heddle::checkpoint_notes(options.resume)) {

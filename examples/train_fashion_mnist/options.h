@@ -13,11 +13,13 @@ struct Options {
   std::string optimizer = "sgd";
   std::string schedule = "cosine";
   std::string kvstore = "local";
-  std::string compression;       // compression of gradients between processes; empty: HEDDLE_COMM_COMPRESSION
-  std::string pull_compression;  // compression of weights from servers; empty: HEDDLE_STORE_PULL_COMPRESSION
+  // Compression of gradients between processes; empty: the value of HEDDLE_COMM_COMPRESSION.
+  std::string compression;
+  // Compression of weights from servers; empty: the value of HEDDLE_STORE_PULL_COMPRESSION.
+  std::string pull_compression;
   std::uint64_t seed = 1;
-  std::int64_t limit = 0;  // number of training and of test pictures; 0: all
-  int workers = 0;         // worker threads; 0: HEDDLE_WORKERS, or one per usable core
+  std::int64_t limit = 0;  // number of training pictures, and of test pictures; 0: all
+  int workers = 0;         // number of worker threads; 0: HEDDLE_WORKERS, or one per usable core
   std::string data = "/usr/share/datasets/fashion-mnist";
   std::string save, resume;
   std::string plot = "fashion_mnist.svg";
@@ -30,15 +32,17 @@ struct Options {
 
 struct ParsedOptions {
   std::optional<Options> options;
-  int exit_status = 0;  // if options is unset: 0 after --help, 2 after bad flags; the message is printed
+  // The exit status if `options` is empty: 0 after --help, 2 after bad flags, about which a message is
+  // printed.
+  int exit_status = 0;
 };
 
-// With --resume, settings of the checkpoint's run apply where no flag is given. Throws heddle::Error if the
-// checkpoint cannot be read.
+// Parses the command line. With --resume, a setting for which no flag is given is that of the checkpoint's
+// run. Throws heddle::Error if the checkpoint cannot be read.
 ParsedOptions parse_options(int argc, char** argv);
 
-// Creates and removes a file beside `path`, so that an error shows before the training. Throws heddle::Error
-// naming `flag`.
+// Checks that a file can be written at `path`, so that an error shows before the training: creates and
+// removes a file beside it. Throws heddle::Error that names `flag`.
 void check_writable(const std::string& flag, const std::string& path);
 
 // Throws heddle::Error if the picture would overwrite a checkpoint.

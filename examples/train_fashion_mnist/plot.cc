@@ -12,7 +12,7 @@
 
 namespace {
 
-constexpr double kWidth = 460, kHeight = 340;                       // size of a panel
+constexpr double kWidth = 460, kHeight = 340;                       // size of a panel in pixels
 constexpr double kLeft = 64, kRight = 20, kTop = 64, kBottom = 56;  // margins around a panel's axes
 constexpr double kPlotWidth = kWidth - kLeft - kRight, kPlotHeight = kHeight - kTop - kBottom;
 constexpr const char* kInk = "#333";
@@ -59,7 +59,8 @@ struct Axis {
   }
 };
 
-// The range of a long curve without a few extreme points, which would squeeze the rest flat.
+// The range of a curve's values. A long curve is cut off at a few extreme points, which would flatten the
+// rest.
 std::pair<double, double> typical_range(const Series& series) {
   std::vector<double> values;
   for (auto [x, y] : series.points) values.push_back(y);

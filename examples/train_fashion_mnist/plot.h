@@ -9,14 +9,15 @@ struct Series {
   std::string name;
   std::string color;                                // such as "#1f77b4"
   bool markers = false;                             // a dot at every point
-  std::vector<std::pair<double, double>> points{};  // x ascending
+  std::vector<std::pair<double, double>> points{};  // (x, y), sorted by x
 };
 
 struct Panel {
   std::string title, x_label, y_label;
-  bool legend_at_top = true;  // false: at the bottom; chosen to avoid the curves
+  bool legend_at_top = true;  // whether the legend is at the top or at the bottom of the panel
   std::vector<Series> series{};
 };
 
-// Panels side by side under one title. Throws heddle::Error if the file cannot be written.
+// Writes a picture of panels side by side under one title. Throws heddle::Error if the file cannot be
+// written.
 void write_svg(const std::string& path, const std::string& title, const std::vector<Panel>& panels);

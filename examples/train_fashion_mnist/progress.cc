@@ -7,7 +7,7 @@
 
 namespace {
 
-constexpr int kLinesAnEpoch = 5;  // lines per epoch if stdout is no terminal
+constexpr int kLinesAnEpoch = 5;  // number of progress lines per epoch if stdout is no terminal
 constexpr int kBarWidth = 24;
 
 std::string bar(double fraction) {
@@ -17,7 +17,7 @@ std::string bar(double fraction) {
   return text;
 }
 
-// A narrow terminal gets no bar, since a line that wraps cannot be redrawn.
+// Whether the terminal is too narrow for the progress bar: a line that wraps cannot be redrawn.
 bool is_narrow() {
   winsize size{};
   return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_col < 100;

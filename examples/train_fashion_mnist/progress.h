@@ -6,20 +6,20 @@
 #include <string>
 
 struct StepReport {
-  std::int64_t epoch, epochs;  // epoch counts from 1
-  std::int64_t step, steps;    // step: done in this epoch; steps: of the whole epoch
-  std::int64_t images;         // pictures of this step
-  double loss, accuracy;       // means over the epoch so far
+  std::int64_t epoch, epochs;  // number of the current epoch, from 1, and of all epochs
+  std::int64_t step, steps;    // number of steps done in this epoch, and of all its steps
+  std::int64_t images;         // number of pictures of this step
+  double loss, accuracy;       // means over the part of the epoch that is done
 };
 
 class Progress {
  public:
-  explicit Progress(bool silent = false);  // checks whether stdout is a terminal
+  explicit Progress(bool silent = false);  // `silent`: shows nothing
   void step(const StepReport& report);
-  // Removes the bar and prints a line that stays.
+  // Removes the progress bar and prints a line that stays.
   void line(const std::string& text);
-  double seconds() const;            // seconds since the start
-  double images_per_second() const;  // since the start, in training and testing together
+  double seconds() const;            // seconds since this object was made
+  double images_per_second() const;  // the mean over training and testing since this object was made
 
  private:
   void draw(const StepReport& report);

@@ -9,8 +9,8 @@ using namespace heddle;
 
 namespace {
 
-// How many steps the program may be ahead of the numbers it has read back: enough to keep the workers busy,
-// and few enough to bound the memory.
+// How many steps are pushed before the program waits for the numbers of the first of them: enough to keep the
+// workers busy, few enough to bound the memory.
 constexpr std::size_t kStepsInFlight = 6;
 constexpr std::int64_t kTestBatch = 250;
 constexpr std::int64_t kPointsAnEpoch = 20;
@@ -41,7 +41,8 @@ OptimizerParams optimizer_params(const Options& options) {
   return {{"lr", options.learning_rate()}, {"momentum", 0.9}, {"weight_decay", 5e-4}};
 }
 
-// Number of rows of logits (n, 10) whose largest value is at their label.
+// The number of pictures that are classified correctly: the rows of logits (n, 10) whose largest value is in
+// the column of their label.
 std::int64_t count_correct(const NDArray& logits, const NDArray& labels) {
   std::int64_t rows = logits.shape()[0], classes = logits.shape()[1], correct = 0;
   for (std::int64_t i = 0; i < rows; ++i) {
@@ -51,8 +52,8 @@ std::int64_t count_correct(const NDArray& logits, const NDArray& labels) {
   return correct;
 }
 
-// An op of this program: f64 (3), the loss and the correct answers summed over the pictures that count, and
-// `stop`.
+// Pushes an op whose result is f64 (3): the loss and the number of correct answers, each summed over the
+// pictures that count, and `stop` as 0 or 1.
 NDArray push_sums(const NDArray& loss, const NDArray& logits, const Batch& batch, bool stop) {
   NDArray sums({3}, DType::f64);
   array_push("count", {loss, logits, batch.labels}, {sums},
@@ -98,7 +99,7 @@ Totals to_totals(const Point& point) { return {point[0], point[1], point[2]}; }
 
 }  // namespace
 
-// Generators with independent streams of one seed: drawing more from one changes none of the others.
+// All generators have independent streams of the same seed, so drawing more from one changes no other.
 Training::Training(const Options& options, Dataset train, Dataset test, std::shared_ptr<Communicator> ranks)
     : options_(options),
       ranks_(std::move(ranks)),
@@ -124,7 +125,8 @@ std::string Training::describe() const {
 }
 
 bool Training::run(Progress& progress, const std::function<bool()>& stop) {
-  if (epoch_ >= options_.epochs) evaluate();  // resumed after the last epoch: the test result is still wanted
+  // A run that is resumed after its last epoch only reports the test result.
+  if (epoch_ >= options_.epochs) evaluate();
   while (epoch_ < options_.epochs) {
     if (!run_epoch(progress, stop)) return false;
     evaluate();
@@ -144,8 +146,8 @@ bool Training::run(Progress& progress, const std::function<bool()>& stop) {
 }
 
 bool Training::run_epoch(Progress& progress, const std::function<bool()>& stop) {
-  // A checkpoint within the epoch stores the generator's state of the epoch's beginning, so that resuming
-  // draws the same order.
+  // A checkpoint within the epoch saves the generator's state at the epoch's beginning, so that a resumed run
+  // draws the same order of pictures.
   Generator before = shuffle_;
   train_.start(shuffle_.permutation(train_size_), step_);
   for (std::int64_t step = step_; step < train_.batches(); ++step) {
@@ -161,10 +163,10 @@ bool Training::run_epoch(Progress& progress, const std::function<bool()>& stop) 
   return true;
 }
 
-// The dropout mask of a picture depends on its index in the whole batch, so it is the same for any number of
-// ranks.
+// Computes the logits of this rank's part of a batch. A picture's dropout mask depends on its index in the
+// whole batch, so it is the same for any number of ranks.
 NDArray Training::forward(const Batch& batch) {
-  // a block of the generator is four numbers; dropout uses kHidden per picture
+  // Dropout draws kHidden numbers for each picture; a block of the generator has four numbers.
   constexpr std::uint64_t kBlocksARow = kHidden / 4;
   const std::uint64_t position = dropout_.position();
   dropout_.set_position(position + static_cast<std::uint64_t>(batch.first) * kBlocksARow);
@@ -178,14 +180,15 @@ Training::Pending Training::push_step(std::int64_t step, bool stop) {
   const NDArray logits = forward(batch), loss = cross_entropy(logits, batch.labels);
   const NDArray sums = push_sums(loss, logits, batch, stop);
   if (ranks_) {
-    // Weights this rank's mean so that the sum over ranks is the mean over the whole batch, whatever the
-    // sizes of their parts.
+    // Weights the gradient of this rank's mean loss by the size of its part, so that the sum over ranks is
+    // the gradient of the mean over the whole batch.
     backward(loss, full({}, static_cast<double>(batch.count) / static_cast<double>(batch.of)));
   } else {
     backward(loss);
   }
   trainer_.step();
-  // The sums come after the gradients, which are needed sooner: collectives run in the order of their calls.
+  // Collectives run in the order of their calls: the sums are reduced after the gradients, which are needed
+  // sooner.
   if (ranks_) ranks_->all_reduce(sums);
   return {sums, batch.of, step};
 }
@@ -226,7 +229,8 @@ void Training::read_back(Progress& progress, std::size_t leave) {
   }
 }
 
-// Draws no random number and changes no parameter, so that training goes on as if it had not happened.
+// Computes the loss and the accuracy on the test pictures. It draws no random number and changes no
+// parameter, so it does not influence the training.
 void Training::evaluate() {
   NoGrad no_grad;
   net_.train(false);

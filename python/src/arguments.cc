@@ -16,7 +16,8 @@ std::size_t find(const char* const* names, std::size_t size, PyObject* keyword) 
   return size;
 }
 
-// An int as messages show it; a huge one by its number of bits, because CPython refuses to format it.
+// A Python int as error messages show it. A huge int is shown by its number of bits, because CPython refuses
+// to format it.
 std::string shown(nb::handle integer) {
   const auto bits = nb::cast<std::size_t>(integer.attr("bit_length")());
   if (bits > 1000) return "an int of " + std::to_string(bits) + " bits";

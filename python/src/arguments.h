@@ -1,4 +1,5 @@
-// Arguments of functions for which nanobind's dispatch is too slow: METH_FASTCALL | METH_KEYWORDS.
+// Parses the arguments of functions that are bound as METH_FASTCALL | METH_KEYWORDS, because nanobind's
+// dispatch is too slow for them.
 #pragma once
 
 #include <array>
@@ -11,12 +12,14 @@
 namespace heddle::python {
 
 // Sorts the arguments of a call into the order of `names`; a missing argument is null. The first `required`
-// must be given, the first `positional` may be given without a keyword. Throws TypeError, as Python does.
+// arguments must be given; the first `positional` arguments may be given without a keyword. Throws TypeError
+// as Python does.
 void take_arguments(const char* function, PyObject* const* args, Py_ssize_t count, PyObject* keywords,
                     const char* const* names, std::size_t size, std::size_t positional, std::size_t required,
                     PyObject** values);
 
-// Converts an int of at least `least`; throws TypeError and InvalidArgument.
+// Converts a Python int. Throws TypeError for other objects, and InvalidArgument for an int below `least` or
+// beyond 64 bits.
 std::int64_t int_argument(ArgumentOf of, nb::handle object,
                           std::int64_t least = std::numeric_limits<std::int64_t>::min());
 

@@ -25,21 +25,24 @@ struct Site {
 };
 static_assert(sizeof(std::source_location) == sizeof(void*));
 
-// A cache of looked-up calls: most come from the same lines again. The GIL guards all variables here.
+// An entry of the cache of call sites: most calls come from lines that were looked up before. The GIL guards
+// all variables of this file.
 struct Seen {
-  PyObject* code = nullptr;  // owned, so that no other code object gets the address
+  PyObject* code = nullptr;  // a reference that is kept, so that no other code object gets this address
   int position = 0;
-  const Site* site = nullptr;  // null: code of this package
+  const Site* site = nullptr;  // null if the code belongs to the package heddle
 };
 constexpr std::size_t kSeen = 1024;
 std::array<Seen, kSeen> seen;
 
-// Texts and sites are never freed, because ops, errors and traces point to them: so their number is limited.
+// The limits of the number of sites and of the bytes of texts. Both are never freed, because ops, errors and
+// traces point to them.
 constexpr std::size_t kMostSites = 1 << 18;
 constexpr std::size_t kMostBytes = 16 << 20;
 
-// Identifies the frame's position in its code: the instruction's index, which is cheap. The stable ABI lacks
-// that function; if the interpreter has none, the line's number, which CPython has to compute.
+// A number for the frame's position in its code: the index of the instruction, which is cheap to get. The
+// function for it is not in the stable ABI. If the interpreter lacks it, the number is that of the line,
+// which CPython has to compute.
 int position_in(PyFrameObject* frame) {
   using Position = int (*)(PyFrameObject*);
   static const auto instruction = reinterpret_cast<Position>(dlsym(RTLD_DEFAULT, "PyFrame_GetLasti"));
@@ -58,7 +61,7 @@ const Site* make_site(const char* file, const char* function, int line) {
   return &at->second;
 }
 
-// Null for a file of this package: then the caller's line counts.
+// The site of a line of Python code. Null for code of the package heddle, whose caller's line is to be used.
 const Site* site_of(nb::handle code, int line) {
   static const std::string& package = *new std::string(
       [] { return utf8_of(nb::module_::import_("heddle").attr("__path__")[nb::int_(0)]) + "/"; }());
@@ -106,7 +109,7 @@ const char* interned(std::string_view text) {
   if (at == texts.end()) {
     if (bytes > kMostBytes) return "op";
     at = texts.emplace(text).first;
-    bytes += text.size() + sizeof(std::string) + 4 * sizeof(void*);  // the text and its node in the set
+    bytes += text.size() + sizeof(std::string) + 4 * sizeof(void*);  // the text and the set's node for it
   }
   return at->c_str();
 }

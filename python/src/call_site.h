@@ -11,13 +11,14 @@ namespace heddle::python {
 
 namespace nb = nanobind;
 
-// The Python line that the calling thread executes; in code of this package, the line of its caller. Called
-// with the GIL. The result's texts live as long as the process; equal lines have the same pointer.
+// The Python line that the calling thread executes; if that line is in the package heddle, the line that
+// called the package. Needs the GIL. The result's texts live as long as the process; for equal lines the
+// pointer is the same.
 Where python_call_site();
 
-// A copy that lives as long as the process, for names of ops; equal texts give the same pointer. Called with
-// the GIL. Beyond 16 MiB of texts new ones become "op".
+// A copy of a text that lives as long as the process, for names of ops; for equal texts the pointer is the
+// same. Needs the GIL. Once all copies have 16 MiB, the result for a new text is "op".
 const char* interned(std::string_view text);
-const char* interned(nb::handle text);  // a str
+const char* interned(nb::handle text);  // `text` is a str
 
 }  // namespace heddle::python

@@ -1,4 +1,5 @@
-// Errors of calls with wrong arguments: heddle/_calls.py names the argument, nanobind would list overloads.
+// Improves the errors of calls with wrong arguments: nanobind lists overloads, while heddle/_calls.py names
+// the wrong argument.
 #include "calls.h"
 
 #include <array>
@@ -13,7 +14,8 @@ namespace {
 
 using Call = PyObject* (*)(PyObject* self, PyObject* const* args, std::size_t count, PyObject* keywords);
 
-// nanobind has a handful of vectorcall functions; each is replaced by a wrapper that examines the error.
+// The most wrappers. Each of nanobind's few vectorcall functions gets one, which examines the error of a
+// call.
 constexpr std::size_t kMost = 12;
 std::array<Call, kMost> originals;
 
@@ -35,13 +37,15 @@ nb::object explained(PyObject* self, PyObject* const* args, std::size_t count, P
   return nb::module_::import_("heddle._calls").attr("refusal")(nb::handle(self), given, named);
 }
 
-// Replaces nanobind's error by a better one; keeps nanobind's if that fails.
+// Replaces the error that nanobind has set by a better one; keeps it if that fails.
 void explain(PyObject* self, PyObject* const* args, std::size_t flags, PyObject* keywords) noexcept {
   PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);
   try {
-    constexpr std::size_t kCount = ~std::size_t{0} >> 8;  // higher bits are flags, of CPython and of nanobind
+    // The bits of `flags` that hold the number of arguments; CPython and nanobind use the highest ones as
+    // flags.
+    constexpr std::size_t kCount = ~std::size_t{0} >> 8;
     if (is_refusal(value)) {
       const nb::object error = explained(self, args, flags & kCount, keywords);
       PyErr_SetObject(error.type().ptr(), error.ptr());
@@ -76,8 +80,8 @@ Call looking_at(Call original) {
   return original;
 }
 
-// The object's vectorcall pointer, which follows the header of nanobind's functions. Null for an unknown
-// layout: its errors are not improved.
+// Where a function object of nanobind has its vectorcall pointer: behind the object's header. Null if the
+// object's layout is another one; then the errors of its calls are not improved.
 Call* pointer_of(nb::handle object) {
   using Ask = Call (*)(PyObject*);
   static const auto ask = reinterpret_cast<Ask>(dlsym(RTLD_DEFAULT, "PyVectorcall_Function"));

@@ -1,4 +1,4 @@
-// Communicators: thread-safe, so that calls need no lock.
+// The Python class Communicator. C++ communicators are thread-safe, so calls take no lock.
 #include "communicators.h"
 
 #include <chrono>
@@ -34,14 +34,14 @@ ReduceOp reduce_op(const char* function, const std::string& name) {
   refuse_value({function, "op"}, "'" + name + "'", "sum, prod, min, max or avg");
 }
 
-// Calls function(where) without the GIL.
+// Calls function(where) without the GIL; `where` is the Python line of the call.
 template <class Function> auto away(Function&& function) {
   const Where where = python_call_site();
   const ReleaseGil released;
   return function(where);
 }
 
-// Converts a timeout in seconds; 0 stands for the environment's timeout.
+// Converts a timeout in seconds. 0 stands for the timeout that the environment sets.
 std::chrono::milliseconds timeout_of(const char* call, double seconds) {
   constexpr double kLongest = 1e6;
   if (!(seconds >= 0 && seconds <= kLongest)) {
@@ -61,19 +61,19 @@ CommOptions comm_options(const std::string& backend, const std::string& algorith
 
 using Ranks = std::shared_ptr<Communicator>;
 
-// Communicators that Python objects own, by their addresses.
+// The communicators that Python objects own, by their addresses.
 struct Owned {
   std::mutex mutex;
   std::map<const Communicator*, std::weak_ptr<Communicator>> all;
 };
 Owned& owned() {
-  // The owners are never destroyed, since threads may destroy communicators until the process ends.
+  // This map is never destroyed, since threads may destroy communicators until the process ends.
   static auto& owned = *new Owned;
   return owned;
 }
 
-// The pointer that a Python object owns. It is destroyed without the GIL, because ops that the destructor
-// waits for may need the GIL.
+// Makes the pointer by which a Python object owns the communicator. The communicator is destroyed without the
+// GIL: its destructor waits for ops that may need the GIL.
 Ranks to_own(Ranks ranks) {
   Communicator* const raw = ranks.get();
   if (!raw) return nullptr;
@@ -89,7 +89,7 @@ Ranks to_own(Ranks ranks) {
   });
 }
 
-// As away(), for calls that block: Ctrl-C ends them.
+// Like away(), for calls that block for long: Ctrl-C ends the wait for them.
 template <class Function> auto away_for_long(Communicator& self, Function function) {
   const Where where = python_call_site();
   return interruptibly(
@@ -166,7 +166,7 @@ void bind_messages(nb::class_<Communicator>& type) {
           "Blocks until all calls so far have ended.");
 }
 
-// Methods that make communicators from this one.
+// Binds the methods that make new communicators from a communicator.
 void bind_members(nb::class_<Communicator>& type) {
   type.def(
           "split",

@@ -1,4 +1,4 @@
-// Access to communicators for other bindings.
+// Access to the communicators of Python objects, for bindings in other files.
 #pragma once
 
 #include <memory>
@@ -7,9 +7,10 @@
 
 namespace heddle::python {
 
-// A shared_ptr to a communicator of a Python object, for C++ code that keeps it. Any thread may destroy it
-// without the GIL. nanobind's shared_ptr of an argument takes the GIL for that: CPython before 3.14 ends a
-// thread that takes the GIL while the interpreter ends, which in the middle of C++ code aborts the process.
+// A shared_ptr to the communicator of a Python object, for C++ code that keeps the communicator. Any thread
+// may destroy this pointer without the GIL. The shared_ptr that nanobind makes for an argument takes the GIL
+// when it is destroyed, and CPython before 3.14 ends a thread that does so while the interpreter ends: in the
+// middle of C++ code this aborts the process.
 std::shared_ptr<Communicator> owner_of(const Communicator& ranks);
 
 }  // namespace heddle::python

@@ -18,12 +18,12 @@
 namespace heddle::python {
 namespace {
 
-// The classes of heddle/_errors.py. They live as long as the process.
+// An exception class of heddle/_errors.py.
 nb::object class_named(const char* name) { return nb::module_::import_("heddle._errors").attr(name); }
 
 nb::object made(const char* name, const std::string& message) {
   const std::string text = in_python_words(message);
-  // A message may quote bytes of a file that are no UTF-8.
+  // The message may quote bytes of a file that are no valid UTF-8, so decoding must not fail.
   PyObject* decoded =
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace");
   if (!decoded) raise_set();
@@ -37,7 +37,8 @@ nb::object aggregate(const AggregateError& error) {
   return class_named("AggregateError").attr("_of")(text.c_str(), list);
 }
 
-// C++ errors that were passed to Python (a PythonFailure has its own flag). Guarded by the GIL.
+// The latest C++ errors that were passed to Python. A PythonFailure has a flag of its own instead. Guarded by
+// the GIL.
 struct Raised {
   std::array<std::exception_ptr, 256> errors;
   std::size_t next = 0;
@@ -47,7 +48,7 @@ Raised& raised() {
   return immortal;
 }
 
-// The catch clauses go from derived classes to their bases.
+// The exception object for a C++ error. The order of the catch clauses matters: derived classes before bases.
 nb::object from_cpp(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -118,7 +119,7 @@ std::string message_text(nb::handle exception) {
 
 void add_note(nb::handle exception, const std::string& note) {
   PyObject* done = PyObject_CallMethod(exception.ptr(), "add_note", "s", note.c_str());
-  if (!done) PyErr_Clear();  // the exception does not support notes
+  if (!done) PyErr_Clear();  // an exception that does not support notes stays without the note
   Py_XDECREF(done);
 }
 
@@ -160,7 +161,8 @@ PythonFailure PythonFailure::take_set(const char* op, Where where) {
 nb::object PythonFailure::exception() const {
   held_->raised = true;
   PyObject* trace = held_->traceback.get();
-  // Each raise extends the traceback: reset it to the one that the op had.
+  // Each time Python raises the exception object, its traceback becomes longer. So it is reset to the
+  // traceback of the op.
   PyException_SetTraceback(held_->exception.get(), trace ? trace : Py_None);
   return nb::borrow(held_->exception.get());
 }
@@ -249,7 +251,7 @@ std::string text_in(ArgumentOf of, nb::handle text) {
 void rethrow_in_call(const char* function, const InvalidArgument& error) {
   const std::string text = error.message(), named = text.substr(0, text.find(": "));
   if (named.find(function) != std::string::npos || text.starts_with("HEDDLE_"))
-    throw;  // the message names the function, or an environment variable
+    throw;  // the message already names the function, or blames an environment variable
   throw InvalidArgument(std::string(function) + ": " + text);
 }
 

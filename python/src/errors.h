@@ -24,7 +24,7 @@ class PythonFailure : public Error {
  private:
   struct Held {
     Reference exception, traceback;
-    bool raised = false;  // guarded by the GIL
+    bool raised = false;  // whether the error was passed to Python; guarded by the GIL
   };
   friend bool was_raised(const std::exception_ptr& error);
   PythonFailure(const std::string& text, std::shared_ptr<Held> held) : Error(text), held_(std::move(held)) {}
@@ -33,13 +33,15 @@ class PythonFailure : public Error {
 
 // Converts a C++ error to an exception object. Called with the GIL.
 nb::object to_python(const std::exception_ptr& error);
-// As above, with a note that names the op and the line that pushed it; PythonFailure has that note already.
+// Converts the error of an op, and adds a note that names the op and the line that pushed it. A PythonFailure
+// has that note already.
 nb::object to_python(const ErrorReport& report);
-// Called in the catch block of a wait: rethrows, with such a note if the error poisons the var.
+// Called in the catch block of a wait for `var`: rethrows the error. If it is the error of the var's op, a
+// note names the op and the line that pushed it.
 [[noreturn]] void rethrow_with_op(const Engine& engine, const Var& var);
 
-// Whether to_python or set_current_error has passed the error to Python; of C++ errors the latest 256 are
-// known. Called with the GIL.
+// Whether to_python or set_current_error has passed the error to Python. Of C++ errors only the latest 256
+// are remembered. Called with the GIL.
 bool was_raised(const std::exception_ptr& error);
 
 // Sets the Python error for the C++ exception being handled. For catch (...) in functions that CPython calls.
@@ -55,7 +57,7 @@ template <class Result, class Call> Result guarded(Result failed, Call&& call) n
   }
 }
 
-[[noreturn]] void raise(PyObject* type, const std::string& text);  // a Python exception of that type
+[[noreturn]] void raise(PyObject* type, const std::string& text);  // throws a Python exception of that type
 
 // The function and argument that an error message names.
 struct ArgumentOf {
@@ -63,17 +65,19 @@ struct ArgumentOf {
   const char* argument;
 };
 
-// TypeError "astype: dtype is a list; want ...".
+// Throws TypeError with a message such as "astype: dtype is a list; want ...".
 [[noreturn]] void refuse_type(ArgumentOf of, nb::handle given, const std::string& wanted);
-// InvalidArgument "astype: dtype is 'f31'; want ...".
+// Throws InvalidArgument with a message such as "astype: dtype is 'f31'; want ...".
 [[noreturn]] void refuse_value(ArgumentOf of, const std::string& given, const std::string& wanted);
 
 // The UTF-8 bytes of a str. Lone surrogates (invalid bytes of file names) become escapes: "\\udc80".
 std::string utf8_of(nb::handle text);
-// As utf8_of; throws InvalidArgument "init: key is '\\udc80', which is no text in UTF-8" for lone surrogates.
+// The UTF-8 bytes of a str. For lone surrogates, throws InvalidArgument such as "init: key is '\\udc80',
+// which is no text in UTF-8".
 std::string text_in(ArgumentOf of, nb::handle text);
 
-// Called in the catch block of a call: rethrows, with a message that begins with the function's name.
+// Called in a catch block: rethrows the error with a message that begins with the name of the Python
+// function, unless the message has that name or blames an environment variable.
 [[noreturn]] void rethrow_in_call(const char* function, const InvalidArgument& error);
 
 // Runs the body of the Python function `function`: InvalidArgument messages begin with its name.

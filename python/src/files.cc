@@ -1,4 +1,4 @@
-// Safetensors and npy files, checkpoints.
+// Python functions for safetensors files, npy files and checkpoints.
 #include <map>
 #include <memory>
 #include <mutex>
@@ -36,7 +36,8 @@ std::string path_of(const char* function, nb::handle path) {
   if (!text.is_valid()) PyErr_Clear();
   if (!text.is_valid() || !(PyUnicode_Check(text.ptr()) || PyBytes_Check(text.ptr())))
     refuse_type({function, "path"}, path, "a str or a Path");
-  // A path as bytes. In a str, surrogates stand for bytes that are no UTF-8, as in Python's own file functions.
+  // The path as bytes. Surrogates in a str stand for bytes that are no UTF-8, as in Python's own file
+  // functions.
   PyObject* bytes = nullptr;
   if (!PyUnicode_FSConverter(text.ptr(), &bytes)) raise_set();
   const nb::object owned = nb::steal(bytes);
@@ -76,7 +77,7 @@ nb::object load_array(nb::handle path, nb::handle device) {
                              where = python_call_site()] { return load_npy(file, on, where); }));
 }
 
-// Converts a key of a dict of named objects.
+// Converts a key of a dict, which is the name of the object.
 std::string name_in(ArgumentOf of, nb::handle name) {
   if (!PyUnicode_Check(name.ptr())) refuse_type(of, name, "a str as the name");
   return text_in(of, name);
@@ -132,7 +133,8 @@ void save_table(nb::handle path, nb::handle object, const std::string& delimiter
                  where] { save_csv(file, array, options, where); });
 }
 
-// A checkpoint that owns the objects that it points to. `mutexes`: their locks, in a fixed order.
+// A checkpoint that owns the objects to which it points. `mutexes` are the locks of these objects, in a fixed
+// order.
 struct OwnedCheckpoint {
   Checkpoint checkpoint;
   std::shared_ptr<Trainer> trainer;
@@ -186,7 +188,8 @@ void write_checkpoint(nb::handle path, const std::vector<Parameter>& parameters,
   });
 }
 
-// Fills the parameters, the trainer, the generators, the dict of counters and arrays in place; returns all arrays and the notes.
+// Reads a checkpoint. Writes into the given parameters, trainer, generators, dict of counters and arrays.
+// Returns all arrays and the notes.
 nb::tuple read_checkpoint(nb::handle path, const std::vector<Parameter>& parameters,
                           const PythonTrainer* trainer, nb::dict generators, nb::dict counters,
                           const Arrays& arrays) {

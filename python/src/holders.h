@@ -1,4 +1,4 @@
-// Wrappers of C++ objects whose destructors wait for ops, or that are not thread-safe.
+// Wrappers for Python of C++ objects whose destructors wait for ops, or which are not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,8 @@ template <class Function> void without_gil(Function&& function) {
   function();
 }
 
-// Destroys the object without the GIL, which ops that its destructor waits for may need.
+// Makes a pointer whose last owner destroys the object without the GIL: the destructor may wait for ops that
+// need the GIL.
 template <class T> std::shared_ptr<T> destroyed_without_gil(std::shared_ptr<T> object) {
   T* raw = object.get();
   if (!raw) return nullptr;
@@ -33,12 +34,12 @@ template <class T> std::shared_ptr<T> destroyed_without_gil(std::shared_ptr<T> o
                             [held = std::move(object)](T*) mutable { without_gil([&] { held.reset(); }); });
 }
 
-// A recursive mutex, since functions that an object calls, such as a schedule, may use the object. Locked
-// without the GIL.
+// The lock of an object. It is recursive, since a function that the object calls, such as a schedule, may use
+// the object. A thread locks it without the GIL.
 using ObjectMutex = std::recursive_timed_mutex;
 
-// Records that this thread holds the lock of an object. A call that may block for long runs on another
-// thread, which would wait for that lock for ever: refuse() throws in that case.
+// A scope that records that this thread holds the lock of an object. Inside it, a call that may block for
+// long would run on another thread, which would wait for the lock for ever. refuse() throws in that case.
 class HeldLock {
  public:
   explicit HeldLock(ObjectMutex& mutex) { held().push_back(&mutex); }
@@ -60,7 +61,7 @@ class HeldLock {
   }
 };
 
-// An object that is not thread-safe, with its lock. Objects that use each other share a lock.
+// An object that is not thread-safe, together with its lock. Objects that use each other share a lock.
 template <class T> class Locked {
  public:
   explicit Locked(std::shared_ptr<T> object, std::shared_ptr<ObjectMutex> mutex = nullptr)
@@ -76,8 +77,8 @@ template <class T> class Locked {
     const ReleaseGil released;
     return function(*object_);
   }
-  // As call(), for functions that may block for long: Ctrl-C ends the wait for them. `function` owns all that
-  // it uses. Throws WouldDeadlock, which names `name`, if this thread holds the lock already.
+  // Like call(), for functions that may block for long: Ctrl-C ends the wait for them. `function` must own
+  // all that it uses. If this thread holds the lock already, throws WouldDeadlock, whose message has `name`.
   template <class Function> auto call_interruptibly(const char* name, Function function) const {
     HeldLock::refuse(*mutex_, name);
     return interruptibly([name, object = object_, mutex = mutex_, function = std::move(function)]() mutable {

@@ -11,7 +11,7 @@
 namespace heddle::python {
 namespace {
 
-// Counts the threads that hold or want the GIL through HoldGil.
+// Counts the threads that have the GIL, or wait for it, through HoldGil. Once it is closed, none may enter.
 struct Gate {
   std::atomic<int> inside{0};
   std::atomic<bool> closed{false};
@@ -27,11 +27,11 @@ struct Gate {
 Gate gate;
 thread_local int depth = 0;  // nesting depth of HoldGil on this thread
 
-// In the child of a fork only the calling thread exists, so the parent's other threads do not count.
+// Resets the count in the child of a fork, where only the thread that forked exists.
 const int at_fork = pthread_atfork(nullptr, nullptr, [] { gate.inside.store(depth > 0 ? 1 : 0); });
 
-// A thread that Python did not make gets a thread state at its first HoldGil and keeps it: making one costs
-// more than a call of a Python function.
+// The Python thread state of a thread that Python did not make. The thread gets it at its first HoldGil and
+// keeps it, since making one costs more than a call of a Python function.
 struct ThreadOfOurs {
   PyThreadState* state = nullptr;
   PyGILState_STATE before{};
@@ -48,8 +48,9 @@ struct ThreadOfOurs {
   }
 };
 
-// CPython ends a thread that waits for the GIL by pthread_exit, which unwinds the stack. This object is
-// destroyed first and blocks, before frames are unwound that must not be.
+// When the interpreter ends, CPython ends a thread that waits for the GIL by pthread_exit, which unwinds the
+// stack. This object is on that stack: its destructor blocks for ever, so that frames of C++ code, which must
+// not be unwound, stay.
 struct StayIfUnwound {
   bool back = false;
   ~StayIfUnwound() {
@@ -72,8 +73,8 @@ bool is_daemon() {
   return result;
 }
 
-// Once the interpreter ends, blocks daemon threads, since they would get errors of discarded ops. Needs the
-// GIL.
+// Blocks a daemon thread for ever once the interpreter ends: otherwise it would get errors of discarded ops.
+// Needs the GIL.
 void stay_if_over() {
   if (!gate.closed.load(std::memory_order_relaxed) || depth > 0 || is_main_thread() || !is_daemon()) return;
   PyEval_SaveThread();
@@ -133,7 +134,7 @@ bool is_main_thread() {
     const nb::object main = nb::module_::import_("threading").attr("main_thread")();
     return nb::cast<unsigned long>(main.attr("ident"));
   }();
-  // CPython's thread identifiers are those of pthreads.
+  // CPython's identifier of a thread is its pthread_t, so both can be compared.
   return static_cast<unsigned long>(pthread_self()) == main_thread;
 }
 

@@ -1,9 +1,9 @@
-// The interpreter for the engine's threads: the GIL, references that any thread may destroy, and the
-// interpreter's end.
+// What the engine's threads need to use the Python interpreter: the GIL, references that any thread may
+// destroy, and the interpreter's end.
 //
-// Two rules hold in this module. A thread that waits for the engine, or pushes to it, has released the GIL. A
-// thread takes the GIL only through HoldGil, which refuses once the interpreter ends, since a thread that
-// takes the GIL after that never returns.
+// Two rules hold in the Python bindings. A thread that waits for the engine, or makes a push that may block,
+// has released the GIL. A thread takes the GIL only through HoldGil, which refuses once the interpreter ends:
+// a thread that takes the GIL after that never returns.
 #pragma once
 
 #include <memory>
@@ -15,8 +15,9 @@ namespace heddle::python {
 
 namespace nb = nanobind;
 
-// A scope in which the calling thread has the GIL, if it converts to true. False: the interpreter has ended,
-// and no Python object may be used. Scopes may be nested, and used by threads that Python did not make.
+// A scope in which the calling thread has the GIL, if the object converts to true. If it converts to false,
+// the interpreter has ended, and no Python object may be used. Scopes may be nested, and may be used by
+// threads that Python did not make.
 class HoldGil {
  public:
   HoldGil();
@@ -47,9 +48,9 @@ class ReleaseGil {
   PyThreadState* state_;
 };
 
-// A scope in which C++ code calls Python code: the interpreter does not end meanwhile, even if the thread
-// loses the GIL. Throws Error once the interpreter has begun to end, except on the main thread; a daemon
-// thread with the GIL blocks for ever.
+// A scope in which C++ code calls Python code. The interpreter does not end meanwhile, even if the thread
+// releases the GIL. Once the interpreter has begun to end, the constructor throws Error on threads other than
+// the main thread, except that it blocks a daemon thread with the GIL for ever.
 class CallsPython {
  public:
   explicit CallsPython(bool has_gil = true);
@@ -58,13 +59,15 @@ class CallsPython {
   HoldGil gil_;
 };
 
-// From now on new HoldGil scopes are refused.
+// Makes all later HoldGil scopes of threads that are in none refuse the GIL.
 void close_interpreter();
-// As close_interpreter, and waits until no thread holds or wants the GIL through HoldGil. Called once, with
-// the GIL, before the interpreter ends. False: a signal handler has raised; the Python error is set.
+// Calls close_interpreter(), and waits until no thread has the GIL or waits for it through HoldGil. Called
+// once, with the GIL, before the interpreter ends. Returns false if a signal handler has raised; then the
+// Python error is set.
 bool end_interpreter();
 
-// A reference that may be destroyed on any thread, with or without the GIL. Once the interpreter has ended it is leaked.
+// A reference to a Python object that may be destroyed on any thread, with or without the GIL. If the
+// interpreter has ended, the object is leaked.
 class Reference {
  public:
   Reference() = default;
@@ -78,17 +81,18 @@ class Reference {
     if (object_) drop(object_);
   }
   PyObject* get() const { return object_; }
-  nb::object take() { return nb::steal(std::exchange(object_, nullptr)); }  // needs the GIL
+  // Gives up the reference and returns the object; needs the GIL.
+  nb::object take() { return nb::steal(std::exchange(object_, nullptr)); }
 
  private:
   static void drop(PyObject* object) noexcept;
   PyObject* object_ = nullptr;
 };
 
-// Whether signal handlers run on this thread.
+// Whether this is Python's main thread, on which signal handlers run.
 bool is_main_thread();
 
-void check_signals();  // throws python_error if a handler raised
+void check_signals();  // runs the handlers of pending signals; throws python_error if one raises
 
 // Throws the Python error that a call of the C API has set.
 [[noreturn]] inline void raise_set() { throw nb::python_error(); }

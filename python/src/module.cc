@@ -18,8 +18,8 @@ using namespace nb::literals;
 
 namespace {
 
-// The `with` block of heddle.trace. Start and stop are one C++ call each, so that no signal handler runs in
-// their middle. If the object is lost between them, its destructor stops the trace.
+// The `with` block of heddle.trace. Starting and stopping the trace are one C++ call each, so that no signal
+// handler runs in the middle. If the block's end is never called, the destructor stops the trace.
 class TraceBlock {
  public:
   explicit TraceBlock(std::string path) : path_(std::move(path)) {}
@@ -78,11 +78,12 @@ void bind_trace(nb::module_& m) {
 
 NB_MODULE(_heddle, m) {
   using namespace heddle::python;
-  // Ops and their errors take the GIL by PyGILState functions, which support one interpreter only.
+  // Refuses subinterpreters: ops take the GIL by PyGILState functions, which support one interpreter only.
   if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
     raise(PyExc_ImportError, "heddle works in the main interpreter only, not in subinterpreters");
   }
-  nb::set_leak_warnings(false);  // a failed op may keep its exception, and so all objects of its traceback
+  // A failed op keeps its exception, and so all objects of its traceback, at the end of the process.
+  nb::set_leak_warnings(false);
   bind_errors(m);
   bind_types(m);
   bind_groups(m);

@@ -1,4 +1,4 @@
-// The parts of the module heddle._heddle.
+// The parts of the Python extension module heddle._heddle, each of which is defined in a file of its own.
 #pragma once
 
 #include "interpreter.h"

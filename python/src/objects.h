@@ -1,4 +1,4 @@
-// Python's wrappers of C++ objects that are not thread-safe.
+// The wrappers for Python of C++ objects that are not thread-safe.
 #pragma once
 
 #include <heddle/kvstore.h>
@@ -13,7 +13,7 @@ namespace heddle::python {
 using PythonGenerator = Locked<Generator>;
 using PythonOptimizer = Locked<Optimizer>;
 using PythonStore = Locked<KVStore>;
-using PythonTrainer = Locked<Trainer>;  // shares the lock of its store
+using PythonTrainer = Locked<Trainer>;  // a trainer has the same lock as its store
 
 OptimizerParams params_of(const char* function, const nb::kwargs& kwargs);
 

@@ -1,4 +1,4 @@
-// Key-value stores.
+// The Python class KVStore.
 #include <map>
 #include <memory>
 #include <span>
@@ -105,7 +105,7 @@ void push_pull(const PythonStore& self, nb::handle key, nb::handle value, nb::ha
   call([&](KVStore& store) { store.push_pull(of, values, outs, options, where); });
 }
 
-// Calls init or assign: functions that set the value of a key.
+// A member of KVStore that sets the value of a key: init or assign.
 using Put = void (KVStore::*)(Key, const NDArray&, Where);
 void put(const char* function, Put call, const PythonStore& self, nb::handle key, const NDArray& value) {
   const Where where = python_call_site();
@@ -150,7 +150,8 @@ void bind_values(nb::class_<PythonStore>& type) {
           "key"_a, "value"_a, nb::sig("def assign(self, key: int | str, value: NDArray) -> None"));
 }
 
-// Calls function(store, where), which may block for long and owns all that it uses.
+// Calls function(store, where), which may block for long and must own all that it uses, so that Ctrl-C ends
+// the wait for it.
 template <class Function> auto for_long(const char* name, const PythonStore& self, Function function) {
   return self.call_interruptibly(name, [function = std::move(function), where = python_call_site()](
                                            KVStore& store) { return function(store, where); });

@@ -1,4 +1,4 @@
-// Optimizers and the trainer.
+// The Python classes of optimizers and of the trainer.
 #include <map>
 #include <memory>
 #include <optional>

@@ -10,7 +10,7 @@ struct Word {
   std::string_view cpp, python;
 };
 
-// Names that differ by more than the "::".
+// The C++ names whose Python names differ by more than a "." for the "::".
 constexpr Word kWords[] = {{"CommOptions::", "Communicator's "},
                            {"Communicator::create_local", "Communicator.local"},
                            {"create_local", "local"},

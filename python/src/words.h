@@ -5,7 +5,8 @@
 
 namespace heddle::python {
 
-// Names of functions, classes and options of C++ become those of this package: "KVStore::push" is "KVStore.push".
+// Replaces C++ names of functions, classes and options in a message by the names in the Python package, such
+// as "KVStore::push" by "KVStore.push".
 std::string in_python_words(std::string text);
 
 }  // namespace heddle::python

@@ -39,7 +39,8 @@ heddle_status destroy(int kind, void* handle) {
   }
 }
 
-// Handles with threads are destroyed when they are replaced in the pool, so that few exist at once.
+// Adds a handle to the pool; a full pool replaces one. A replaced handle whose object has threads is
+// destroyed at once, so that few such objects exist.
 void Pool::put(int kind, void* handle) {
   const std::size_t most = has_threads(kind) ? 6 : 24;
   void* replaced = nullptr;
@@ -64,7 +65,7 @@ void* Pool::get(int kind, std::mt19937_64& random) {
   return all.empty() ? nullptr : all[random() % all.size()];
 }
 
-// Destroys the remaining handles, engines last: engines wait for their ops, which hold arrays.
+// Destroys all handles, the engines last: an engine waits for its ops, which hold arrays.
 void Pool::destroy_all() {
   for (const bool engines : {false, true}) {
     for (const auto& [kind, handle] : made_) {
@@ -88,7 +89,7 @@ void Caller::ended(heddle_status status, heddle_error* const& error) {
   heddle_error_destroy(error);
 }
 
-// Keeps only small arrays: operators make larger ones of them.
+// Puts the array into the pool if it is small, else destroys it: operators make ever larger arrays.
 void Caller::keep(heddle_array* made) {
   heddle_array_info info{};
   info.struct_size = sizeof info;
@@ -306,8 +307,8 @@ void Caller::call_operator() {
       heddle_operator_at(random_() % operators, &op, nullptr) != HEDDLE_OK ||
       heddle_operator_describe(op, &info, nullptr) != HEDDLE_OK)
     std::abort();
-  // These operators are not called, since the size of their results depends on values, and arrays here may be
-  // uninitialised.
+  // bincount and repeat are not called: the size of their results depends on values, which may be
+  // uninitialised here.
   if (std::strcmp(info.name, "bincount") == 0 || std::strcmp(info.name, "repeat") == 0) return;
   std::vector<heddle_value> values;
   std::vector<heddle_named_value> named;
@@ -482,7 +483,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "capi_random: set HEDDLE_CHECK=1\n");
     return 1;
   }
-  // silences the log of unseen errors, which these calls cause on purpose
+  // Silences the log of unseen errors, of which the random calls cause many on purpose.
   heddle_log_set([](void*, const char*) {}, nullptr, nullptr, nullptr);
   for (int i = 0; i < 3; ++i) put_engine();
   {

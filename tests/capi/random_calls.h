@@ -1,4 +1,5 @@
-// Random calls of the C ABI of arrays: the calls of one thread, and the handles that all threads share.
+// Random calls of the C ABI of arrays: the class Caller makes the calls of one thread, and the class Pool has
+// the handles that all threads share.
 #pragma once
 
 #include <array>
@@ -28,7 +29,7 @@ enum {
   communicator_kind,
   store_kind,
   trainer_kind,
-  plain_kind,  // arrays with compatible shapes: f32, (3, 2), on the default engine
+  plain_kind,  // arrays that fit together: all are f32 of shape (3, 2) on the default engine
   kinds
 };
 
@@ -37,11 +38,11 @@ inline bool has_threads(int kind) {
   return kind == engine_kind || kind == communicator_kind || kind == store_kind || kind == trainer_kind;
 }
 
-// Handles of all types, valid and destroyed.
+// A pool of handles of all types, valid ones and destroyed ones.
 class Pool {
  public:
   void put(int kind, void* handle);
-  // Mostly a handle of that type; sometimes one of another type, or null.
+  // A random handle: mostly of the type `kind`, sometimes of another type, or null.
   void* get(int kind, std::mt19937_64& random);
   void destroy_all();
 
@@ -55,7 +56,7 @@ inline Pool pool;
 
 inline bool one_thread = true;
 
-// The random calls of one thread.
+// Makes the random calls of one thread.
 class Caller {
  public:
   explicit Caller(std::uint64_t seed);
@@ -71,7 +72,8 @@ class Caller {
   std::int64_t small() { return static_cast<std::int64_t>(random_() % 9) - 3; }
   template <class T> T* sometimes_null(T* pointer) { return rarely() ? nullptr : pointer; }
   void count(heddle_status status) { ++(status == HEDDLE_OK ? succeeded : failed); }
-  void ended(heddle_status status, heddle_error* const& error);  // the call assigns `error`
+  // Checks the outcome of a call. `error` is a reference, since the call that is an argument too assigns it.
+  void ended(heddle_status status, heddle_error* const& error);
   template <class T, class F> void make(int kind, F&& made_by);
   void keep(heddle_array* made);
   const std::int64_t* shape();
@@ -108,7 +110,7 @@ class Caller {
   std::mt19937_64 random_;
   std::int64_t shape_[16] = {};
   heddle_array* list_[2] = {};
-  double numbers_[2] = {};  // options point to these
+  double numbers_[2] = {};  // numbers to which the members of options point
   const std::string path_;  // path of this thread's checkpoint
 };
 

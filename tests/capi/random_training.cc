@@ -26,7 +26,7 @@ void Caller::make_plain() {
   heddle_array* made = nullptr;
   if (heddle_array_full(&options, kShape, 2, static_cast<double>(small()), &made, nullptr) != HEDDLE_OK)
     std::abort();
-  // requires_grad is set before other threads can get the array.
+  // requires_grad may only be set while no other thread uses the array, so before it is put into the pool.
   if (one_thread && random_() % 2 && heddle_array_set_requires_grad(made, 1, nullptr) != HEDDLE_OK)
     std::abort();
   pool.put(plain_kind, made);

@@ -7,10 +7,10 @@
 
 #include "c_check.h"
 
-// Make an f32 array on the engine, with a copy of the values.
+// Makes an f32 array on the engine, with a copy of the values.
 heddle_array* new_array(heddle_engine* engine, const float* values, const int64_t* shape, int32_t ndim);
 heddle_array* new_vector(heddle_engine* engine, const float* values, int64_t count);
-// Waits for the array and compares its `count` values.
+// Waits for the array and checks that its `count` values equal `values`.
 #define holds(array, values, count) check_values(array, values, count, __FILE__, __LINE__)
 void check_values(const heddle_array* array, const float* values, int64_t count, const char* file, int line);
 const heddle_operator* op_named(const char* name);
@@ -25,16 +25,16 @@ heddle_row_sparse* new_rows(heddle_engine* engine, const int64_t* rows, int64_t 
                             const int64_t* shape);
 heddle_array* dense_of(heddle_row_sparse* rows);
 
-// Pushes an op that mutates the array and fails with HEDDLE_USER + 3. clear_poison() pushes an op that
-// overwrites it.
+// poison() pushes an op that mutates the array and fails with HEDDLE_USER + 3. clear_poison() pushes an op
+// that overwrites the array.
 void poison(heddle_engine* engine, const heddle_array* array);
 void clear_poison(heddle_engine* engine, const heddle_array* array);
 
-// Calls use(ranks[i], i) for i = 0 and 1 on two threads of this process, which wait for each other inside.
-// Not for the scheduler naive.
+// Calls use(ranks[0], 0) and use(ranks[1], 1) on two threads. The calls may wait for each other, so the
+// scheduler must not be naive.
 void on_two_ranks(heddle_communicator* const* ranks, void (*use)(heddle_communicator* rank, int index));
 
-// Increments the atomic_int at ctx.
+// A destroy function for tests: increments the atomic_int at ctx.
 void give_back(void* ctx);
 
 void test_arrays(void);

@@ -54,7 +54,7 @@ std::int64_t sum(const Counts& counts) {
   return all;
 }
 
-// Exchanges parts and waits for the result.
+// Calls all_to_all with these counts and waits for the result.
 void exchange(Communicator& comm, const Counts& in_counts, const Counts& out_counts,
               DType dtype = DType::f32) {
   const NDArray out = zeros({sum(out_counts)}, dtype);
@@ -85,8 +85,8 @@ void reduce_raw(Communicator& comm, std::size_t count) {
 
 struct Mismatch {
   const char* name;
-  Body first, second;  // calls of ranks 0 and 1
-  const char* part;    // a part of the error's text
+  Body first, second;  // what ranks 0 and 1 call
+  const char* part;    // a text that the error must contain
 };
 
 const std::vector<Mismatch> kMismatches{
@@ -159,7 +159,8 @@ const std::vector<Mismatch> kMismatches{
      "rank 0 called barrier #1"},
 };
 
-// A rank may complete the mismatched call, and get the error in its next call, the barrier.
+// Rank 0 makes the first of two calls that do not match, and rank 1 the second. A rank may complete its call;
+// it then gets the error in the barrier that follows.
 Outcomes part(const std::string& backend, const CommOptions& options, const Mismatch& mismatch) {
   return try_job(backend, 2, options, [&](Communicator& comm) {
     comm.rank() == 0 ? mismatch.first(comm) : mismatch.second(comm);

@@ -55,7 +55,8 @@ TEST_CASE("min and max keep a NaN on either side") {
 
 namespace {
 
-// Combines every bit pattern of a half type with numbers of each kind: in f32, rounded once.
+// Combines every bit pattern of a half type with numbers of each kind. The result must be computed in f32 and
+// rounded once.
 template <class Half> void check_halves() {
   const std::vector<double> others = {0.0, -0.0, 1.0, -3.0, 1e-7, 60000, -1e30, HUGE_VAL, std::nan("")};
   for (double other : others) {

@@ -30,7 +30,7 @@ NDArray floats(std::int64_t count, float value = 1) {
   return array(std::vector<float>(static_cast<std::size_t>(count), value), {count});
 }
 
-// RankBlocks in plain memory, without communicators.
+// The RankBlocks of a shared segment in plain memory, without communicators.
 struct RankBlocks {
   explicit RankBlocks(int ranks)
       : memory(new (std::align_val_t{comm_detail::kLine}) std::byte[comm_detail::Segment::bytes(ranks)]()),
@@ -75,7 +75,7 @@ TEST_CASE("a timeout is a day at most: a later deadline would overflow") {
   const auto alone = Communicator::create({}, LaunchEnvironment{});
   CHECK_THROWS_AS(alone->grow(0, std::chrono::milliseconds::max()), InvalidArgument);
   alone->barrier();
-  alone->wait();  // the refused call has not aborted the communicator
+  alone->wait();  // works, since the refused grow() has not aborted the communicator
 }
 
 TEST_CASE("a communicator does not wait for ever for arrays that are not there") {
@@ -97,7 +97,7 @@ TEST_CASE(
   NDArray under_way = floats(8), late = floats(8);
   Gate gate(current_engine());
   gate.hold(late);
-  ranks[0]->all_reduce(under_way);  // the other rank never calls
+  ranks[0]->all_reduce(under_way);  // waits until the timeout: rank 1 never calls
   ranks[0]->all_reduce(late);
   std::thread opener([&] {
     CHECK_THROWS_AS(under_way.wait(), CommAborted);
@@ -141,7 +141,8 @@ TEST_CASE("memory whose reduction was aborted is not touched any more") {
             ranks[rank]->all_reduce(data[rank].data(), kCount, DType::f32, ReduceOp::max);
           }
         } catch (const CommAborted&) {
-          data[rank].assign(kCount, -1);  // later writes by another rank would be visible
+          // Overwrites the data, so that later writes by another rank would be visible.
+          data[rank].assign(kCount, -1);
         }
       });
     }
@@ -166,7 +167,8 @@ TEST_CASE("if one rank cannot share memory all are told which and why, and can a
     } catch (const CommError& error) {
       problem = error.what();
     }
-    const auto all = rendezvous->all_gather("after");  // the ranks are still in step
+    // After the error the ranks can still use the rendezvous in step.
+    const auto all = rendezvous->all_gather("after");
     shared.say(rank, problem + (all == std::vector<std::string>(3, "after") ? "" : " out of step"));
   });
   for (std::size_t rank = 0; rank < children.size(); ++rank) {
@@ -199,9 +201,10 @@ TEST_CASE("a reduction that is given up ends when nobody reaches into its arrays
     ended = true;
   });
   const comm_detail::Counter& version = blocks.segment.rank_block(0).wait_version;
-  while (version != 1) std::this_thread::yield();  // that rank waits for the other one
+  while (version != 1) std::this_thread::yield();  // 1: rank 0, on the other thread, waits for rank 1
   theirs.report_fault(comm_detail::Fault::aborted, 1, "enough");
-  while (version != 2) std::this_thread::yield();  // that rank has seen the fault
+  // 2: rank 0 has ended its wait, since it has seen the fault.
+  while (version != 2) std::this_thread::yield();
   for (int i = 0; i < 20'000 && !ended; ++i) std::this_thread::yield();
   CHECK(!ended);
   access.reset();
@@ -232,7 +235,8 @@ TEST_CASE("ranks are stuck when all they wait for is, and not while one is writi
   segment.pipe(0, 1).head = 1;
   CHECK(comm_detail::stuck_ranks(segment) == std::vector<bool>{false, false});
   segment.pipe(0, 1).head = 0;
-  segment.rank_block(1).wait_version = 2;  // even: rank 1 is awake, and has just removed its first wait
+  // An even number: rank 1 is awake, and has just removed its first wait.
+  segment.rank_block(1).wait_version = 2;
   segment.rank_block(1).waits[0].counter = 0;
   CHECK(comm_detail::stuck_ranks(segment) == std::vector<bool>{false, false});
 }

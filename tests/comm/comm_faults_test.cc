@@ -27,7 +27,7 @@ NDArray floats(std::int64_t count, float value = 1) {
   return array(std::vector<float>(static_cast<std::size_t>(count), value), {count});
 }
 
-// Reduces an array and waits for it.
+// Reduces an array of ones and waits for the result.
 void reduce_now(Communicator& comm, std::int64_t count = 4, ReduceOp op = ReduceOp::sum) {
   NDArray data = floats(count);
   comm.all_reduce(data, op);
@@ -36,7 +36,7 @@ void reduce_now(Communicator& comm, std::int64_t count = 4, ReduceOp op = Reduce
 
 struct Mismatch {
   const char* name;
-  Body odd, even;  // odd: the calls of rank 1; even: of the others
+  Body odd, even;  // what rank 1 calls, and what the other ranks call
 };
 
 void wait_all(Communicator& comm, const NDArray& data) {
@@ -189,7 +189,7 @@ TEST_CASE("with three ranks the one that agrees with another hears of it too") {
         std::string(mismatch.name) == "everybody receives")
       continue;
     if (std::string(mismatch.name) == "what has to be exchanged")
-      continue;  // four elements do not divide into three parts
+      continue;  // three ranks cannot share four elements evenly
     CAPTURE(std::string(mismatch.name));
     const Outcomes outcomes = try_local(
         3, {}, [&](Communicator& comm) { comm.rank() == 1 ? mismatch.odd(comm) : mismatch.even(comm); });
@@ -332,7 +332,8 @@ TEST_CASE("tcp: ranks whose calls wait for messages that the others' do not send
 
 TEST_CASE(
     "tcp: ranks that call different things hear of it while all of them wait for one that has not come") {
-  // No message reveals the mismatch, and no cycle exists: all wait for rank 3, which has called nothing.
+  // No message reveals the mismatch, and the ranks do not wait in a cycle: all of them wait for rank 3, which
+  // has called nothing.
   std::atomic<int> told = 0;
   const auto outcomes = try_job("tcp", 4, {.algorithm = "tree"}, [&](Communicator& comm) {
     struct Told {
@@ -405,5 +406,6 @@ TEST_CASE("a watch compares calls of one number, whoever comes to it first, and 
   CHECK(between_others->text.find("rank 1 called barrier #5; rank 2 called all_gather #5") !=
         std::string::npos);
   for (std::uint64_t i = 4; i < 2000; ++i) CHECK_FALSE(watch.begin(call(Kind::barrier, i)));
-  CHECK_FALSE(watch.announced(1, call(Kind::all_gather, 2)));  // that call is no longer remembered
+  // The watch no longer remembers its call 2, so it finds no mismatch.
+  CHECK_FALSE(watch.announced(1, call(Kind::all_gather, 2)));
 }

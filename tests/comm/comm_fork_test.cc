@@ -25,7 +25,7 @@ constexpr bool kThreadsInChild = false;
 constexpr bool kThreadsInChild = true;
 #endif
 
-constexpr unsigned kMostSeconds = 60;  // seconds until a child that hangs is killed
+constexpr unsigned kMostSeconds = 60;  // seconds after which a child that hangs is killed
 
 using Call = std::function<void(Communicator&)>;
 
@@ -58,7 +58,8 @@ std::vector<Call> all_calls() {
   };
 }
 
-// The child's exit status: 0 success, n the nth call did not throw, 100 something else.
+// Makes all calls in the child. Returns the child's exit status: 0: every call threw as it should; n: call
+// number n did not; 100: anything else is wrong.
 int call_all(std::shared_ptr<Communicator>& comm) {
   if (comm->rank() != 0 || comm->size() != 2 || comm->backend().empty() || comm->device() != cpu())
     return 100;
@@ -74,7 +75,8 @@ int call_all(std::shared_ptr<Communicator>& comm) {
   }
   comm.reset();
   if (!kThreadsInChild) return 0;
-  const auto own = Communicator::create_local(1)[0];  // a communicator created in the child works
+  // A communicator that was created in the child works there.
+  const auto own = Communicator::create_local(1)[0];
   const NDArray data = ones({4});
   own->all_reduce(data);
   return data.to_vector<float>() == std::vector<float>(4, 1) ? 0 : 100;

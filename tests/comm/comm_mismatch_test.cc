@@ -50,7 +50,7 @@ Call any_call(Random& random, int ranks) {
                       Kind::all_to_all, Kind::barrier});
 }
 
-// Makes the call and waits for it.
+// Makes the call and waits for its results.
 void make(Communicator& comm, const Call& call) {
   const std::int64_t all = call.count * comm.size();
   NDArray data = zeros({call.count}, call.dtype), large = zeros({all}, call.dtype), other = data;
@@ -87,14 +87,14 @@ void make(Communicator& comm, const Call& call) {
   other.wait();
 }
 
-// The calls of each rank after the common ones.
+// For each rank the calls that it makes after the calls that all ranks have in common.
 using CallsByRank = std::vector<std::vector<Call>>;
 struct Class {
   const char* name;
   CallsByRank (*make)(Random& random, int ranks, int odd);
 };
 
-// All ranks call `even`, except the odd one.
+// Calls by rank: `other` for the rank `odd`, `even` for all other ranks.
 CallsByRank but_one(int ranks, int odd, const std::vector<Call>& even, const std::vector<Call>& other) {
   CallsByRank calls_by_rank(static_cast<std::size_t>(ranks), even);
   calls_by_rank[static_cast<std::size_t>(odd)] = other;
@@ -103,7 +103,8 @@ CallsByRank but_one(int ranks, int odd, const std::vector<Call>& even, const std
 
 int next_to(int rank, int ranks) { return (rank + 1) % ranks; }
 
-// The odd rank and its neighbour call a pair, the others a barrier.
+// Calls by rank: `mine` for the rank `odd`, `neighbours` for the rank after it, and nothing for the other
+// ranks, which go on to the barrier.
 CallsByRank pair(int ranks, int odd, const Call& mine, const Call& neighbours) {
   CallsByRank calls_by_rank = but_one(ranks, odd, {}, {mine});
   calls_by_rank[static_cast<std::size_t>(next_to(odd, ranks))] = {neighbours};
@@ -241,7 +242,7 @@ struct Times {
   Clock::time_point begins{}, hears{};
 };
 
-// Makes the common calls, then this rank's own; throws its error.
+// Makes the calls that all ranks have in common, then this rank's own calls. Throws the error that they give.
 void part(Communicator& comm, const std::vector<Call>& together, const std::vector<Call>& alone,
           Times& times) {
   for (const Call& call : together) make(comm, call);
@@ -256,7 +257,8 @@ void part(Communicator& comm, const std::vector<Call>& together, const std::vect
   }
 }
 
-// Returns the milliseconds from the last rank's first differing call until the last rank got its error.
+// Injects a mismatch. Returns the milliseconds from the moment when the last rank begins its differing calls
+// until the last rank has its error.
 double inject(const Class& what, Random& random) {
   const int ranks = 2 + below(random, 4), odd = below(random, ranks);
   std::vector<Call> together(static_cast<std::size_t>(below(random, 4)));
@@ -347,7 +349,7 @@ TEST_CASE("tags of calls that go as one, and of calls without the engine, count 
     }
   };
   differ(
-      // The later calls are queued when the first one runs, so tcp fuses them.
+      // While the first call runs the others are queued, so the back end tcp fuses them.
       [](Communicator& comm) {
         std::vector<NDArray> data;
         for (int i = 0; i < 20; ++i) data.push_back(ones({8}));

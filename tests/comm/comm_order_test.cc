@@ -51,14 +51,16 @@ TEST_CASE("what is ready first waits for what was called first") {
     gate.hold(late);
     comm.all_reduce(late);
     comm.all_reduce(early);
-    // One rank's first array is late, the other's is ready: the calls still run in call order on both.
+    // `early` was ready before, `late` becomes ready only now: the calls still run in the order in which they
+    // were made.
     gate.open();
     REQUIRE(early.to_vector<float>() == all_of(5, 6));
     REQUIRE(late.to_vector<float>() == all_of(5, 2));
   });
 }
 
-// Concurrent calls may be queued in one order and pushed in the other.
+// A communicator with one rank keeps no order of calls: threads that call at the same time may queue their
+// calls in one order and push their ops in the other.
 TEST_CASE("with one rank a call runs when it is ready, whatever was called before") {
   run_local(1, {}, [](Communicator& comm) {
     NDArray late = floats(5), early = floats(5, 3);
@@ -153,7 +155,7 @@ TEST_CASE("split by colour, ordered by key") {
 }
 
 TEST_CASE("reductions have one result, whatever carries them and however they are cut") {
-  // Numbers of very different magnitudes, so that each order of additions rounds differently.
+  // Numbers of very different magnitudes, so that every order of additions gives another rounded sum.
   const auto number = [](int rank, std::int64_t i) {
     return static_cast<float>((i * 37 + rank * 101) % 1009) * (i % 3 ? 1e-4f : 1e4f) /
            static_cast<float>(rank + 3);
@@ -179,7 +181,7 @@ TEST_CASE("reductions have one result, whatever carries them and however they ar
 }
 
 TEST_CASE("ranks that each have an even share of the parts give what one rank gives that has them all") {
-  // Eight parts are added within each rank in a balanced tree, then over the ranks.
+  // Eight parts are added in a balanced tree: first those of each rank, then the ranks' sums.
   const auto part = [](int index, std::size_t i) {
     return static_cast<float>((i * 31 + static_cast<std::size_t>(index) * 17) % 997) * 1e-3f /
            static_cast<float>(index + 1);
@@ -232,7 +234,7 @@ TEST_CASE("arrays that nobody keeps are let go of while others are reduced") {
 
 namespace {
 
-// Reads the value in an op, so that the engine sees no waiting thread.
+// Reads the first element in an op, so that the engine sees no thread that waits.
 float first_of(Engine& engine, const NDArray& data) {
   std::promise<float> seen;
   engine.push([&, at = data.detach()] { seen.set_value(*at.data<const float>()); }, {.read = {data.var()}});
@@ -248,7 +250,7 @@ void call_unawaited_among_awaited(Communicator& comm) {
       data.wait();
     }
     Gate gate(comm.engine());
-    if (round % 2 == 1) gate.hold(data);  // `data` becomes ready after the call
+    if (round % 2 == 1) gate.hold(data);  // `data` becomes ready only after the call
     comm.all_reduce(data);
     gate.open();
     expected *= 2;
@@ -292,7 +294,7 @@ TEST_CASE(
     "a captured call whose input fails now and then says so each time, however soon it is launched again") {
   run_local(2, {}, [](Communicator& comm) {
     constexpr int kLaunches = 60;
-    std::atomic<int> launch = 0;  // changed only by ops that run in order
+    std::atomic<int> launch = 0;  // only ops that run one after the other change it
     const NDArray data = floats(4);
     data.wait();
     const bool fails = comm.rank() == 0;
@@ -308,7 +310,7 @@ TEST_CASE(
     std::vector<std::string> seen(kLaunches);
     for (int i = 0; i < kLaunches; ++i) {
       graph.launch();
-      if (fails && i % 3 != 0) continue;  // this rank does not wait, so it runs ahead
+      if (fails && i % 3 != 0) continue;  // rank 0 waits only for every third launch, so it runs ahead
       try {
         data.wait();
         seen[static_cast<std::size_t>(i)] = std::to_string(data.to_vector<float>()[0]);

@@ -28,7 +28,8 @@ using Body = std::function<void(Communicator&)>;
 constexpr int kRanks = 3;
 constexpr std::uint64_t kSeeds = kSanitized ? 2 : 5;
 
-// Runs body as each rank, on threads that share a fuzz engine, on every back end.
+// Runs `body` as each rank, on threads that share an engine with the scheduler fuzz. Does so on every back
+// end.
 void on_fuzz(const Body& body, std::chrono::milliseconds timeout = std::chrono::seconds(60)) {
   for (const std::string& backend : all_backends()) {
     for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -54,7 +55,7 @@ std::vector<float> of(std::int64_t count, int value) {
   return std::vector<float>(static_cast<std::size_t>(count), static_cast<float>(value));
 }
 
-// Reductions of arrays that ops compute, before any wait.
+// Starts reductions of arrays that ops compute, and does not wait for them. Returns the arrays.
 std::vector<NDArray> pending(Communicator& comm) {
   std::vector<NDArray> all;
   for (const std::int64_t count : {4, 5000, 100'000}) {
@@ -186,7 +187,8 @@ TEST_CASE(
     const Var outcome = engine.new_var();
     engine.push([&] { CHECK_THROWS_AS(comm->all_reduce(data.data(), 4, DType::f32), WouldDeadlock); },
                 {.read = {begin.var()}, .mutate = {comm->var(), outcome}});
-    comm->all_reduce(later);  // queued after the op, which mutates comm->var()
+    // Queued after the op that is not ready, since a call and that op both mutate comm->var().
+    comm->all_reduce(later);
     std::thread other([&] {
       const EngineScope inner(engine);
       const NDArray same = floats(4);

@@ -1,5 +1,5 @@
-// Ranks whose options for a communicator contradict each other get an error that names both, before anything
-// else is exchanged.
+// If the ranks' options for a communicator contradict each other, each rank gets an error that names the
+// options that differ, before anything else is exchanged.
 #include <string>
 #include <vector>
 
@@ -15,7 +15,7 @@ using namespace heddle::test;
 
 namespace {
 
-// The error of each rank, where rank i passes options[i].
+// Creates a communicator whose rank i passes options[i]. Returns the error of each rank.
 Outcomes create_with(const std::vector<CommOptions>& options) {
   const TemporaryDirectory directory;
   const int size = static_cast<int>(options.size());

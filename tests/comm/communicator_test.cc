@@ -33,7 +33,7 @@ template <class T> std::vector<T> values_of(int rank, std::size_t count, std::si
   return values;
 }
 
-// The type in which a type's elements are combined.
+// The type in which elements of type T are combined.
 template <class T> using Wide = std::conditional_t<is_half_type<T>, float, T>;
 
 template <class T> T reduced(ReduceOp op, T left, T right) {
@@ -62,8 +62,8 @@ template <class T> std::vector<T> serial_reduction(ReduceOp op, int ranks, std::
   return all;
 }
 
-// The expected results are computed once for all ranks, algorithms and back ends, since a long sweep would
-// otherwise mostly compute them. Only those for the latest number of ranks are kept, to bound the memory.
+// Expected results are kept for all ranks, algorithms and back ends, since a long sweep would otherwise spend
+// most of its time on them. Those of a former number of ranks are dropped, to bound the memory.
 template <class T>
 std::shared_ptr<const std::vector<T>> expected_reduction(ReduceOp op, int ranks, std::size_t count) {
   static std::mutex mutex;
@@ -189,7 +189,7 @@ TEST_CASE("the whole sweep of back ends, algorithms, ranks, sizes and dtypes") {
       for (const char* algorithm :
            {"auto", "direct", "ring", "tree", "recursive_doubling", "halving_doubling", "hierarchical"}) {
         if (std::string(algorithm) == "direct" && backends[backend] == "tcp")
-          continue;  // direct needs shared memory
+          continue;  // the algorithm direct needs shared memory, which tcp has not
         CAPTURE(backends[backend]);
         CAPTURE(std::string(algorithm));
         CAPTURE(ranks);

@@ -35,7 +35,7 @@ Values normals(std::size_t count, int seed) {
 
 NDArray array_of(const Values& values) { return array(values, {static_cast<std::int64_t>(values.size())}); }
 
-// The decoded values of residual + values; updates the residual.
+// What receivers decode when residual + values is sent. Updates the residual.
 Values send(const Codec& codec, const Values& values, Values& residual) {
   Values sent(values.size());
   std::vector<std::byte> bytes(codec.encoded_bytes(values.size()));
@@ -49,7 +49,7 @@ Values send(const Codec& codec, const Values& values, Values& residual) {
   return sent;
 }
 
-// Simulates all ranks on one thread.
+// Does on one thread what all ranks of a compressed reduction do.
 class Oracle {
  public:
   Oracle(const Codec& codec, std::size_t ranks, std::size_t count)
@@ -88,7 +88,7 @@ class Oracle {
     return sent;
   }
   const Codec& codec_;
-  std::shared_ptr<const Codec> sum_codec_{std::shared_ptr<void>(), &codec_};  // aliases codec_, not owned
+  std::shared_ptr<const Codec> sum_codec_{std::shared_ptr<void>(), &codec_};  // not owned: points to codec_
   std::size_t ranks_, count_;
   std::vector<Values> residuals_, sum_residuals_;
 };
@@ -120,7 +120,8 @@ void check_like_oracle(const std::string& name, int ranks, std::size_t count) {
   });
 }
 
-// Trains w of y = x . w on two ranks with half of the samples each; returns the final mean loss.
+// Learns w of y = x . w by training on two ranks with half of the samples each. Returns the mean loss at the
+// end.
 double train(const std::string& name) {
   constexpr std::size_t kSamples = 64, kWeights = 24;
   const Values truth = normals(kWeights, 5), x = normals(kSamples * kWeights, 6);
@@ -189,7 +190,8 @@ TEST_CASE("nothing is lost: what was applied and what is left are the sum of all
       std::vector<double> mine(kCount), applied(kCount);
       for (int step = 0; step < 50; ++step) {
         Values gradient = normals(kCount, 10 * step + comm->rank());
-        for (float& value : gradient) value = std::round(value * 64) / 64;  // sums of such values are exact
+        // Multiples of 1/64, whose sums are exact.
+        for (float& value : gradient) value = std::round(value * 64) / 64;
         const NDArray array = array_of(gradient);
         reduce.reduce(array);
         const Values sum = array.to_vector<float>();
@@ -212,7 +214,7 @@ TEST_CASE("nothing is lost: what was applied and what is left are the sum of all
 }
 
 TEST_CASE("a linear model learns with every codec what it learns without") {
-  const double plain = train("none"), begin = 24;  // begin: about the variance of y
+  const double plain = train("none"), begin = 24;  // begin: the loss before training, about the variance of y
   CHECK(plain < 1e-4 * begin);
   for (const std::string name : {"fp16", "bf16", "1bit", "2bit:0.2", "topk:0.1"}) {
     CAPTURE(name);
@@ -261,7 +263,8 @@ TEST_CASE(
     reduce.reduce(first);
     CHECK(first.to_vector<float>() == expected[0]);
     const Values left = reduce.residual(), sum_left = reduce.sum_residual();
-    // The second round fails because of the residuals, until their errors are cleared.
+    // In round 0 the arrays' op fails. Round 1 fails because of the residuals, until their errors are
+    // cleared.
     for (int round = 0; round < 2; ++round) {
       const NDArray bad = ones({100});
       if (comm->rank() == 1 && round == 0)
@@ -302,7 +305,7 @@ TEST_CASE("ranks that do not reduce the same are told who reduces what, also whe
   const struct {
     const char *codec, *other;
     std::int64_t count, others_count;
-    bool fits;  // false: the lengths differ, which aborts the communicator
+    bool fits;  // false: the lengths of the ranks' arrays differ, which aborts the communicator
     const char* text;
   } cases[] = {
       {"fp16", "bf16", 100, 100, true, "rank 0 has 100 elements by fp16, rank 1 has 100 elements by bf16"},
@@ -325,7 +328,7 @@ TEST_CASE("ranks that do not reduce the same are told who reduces what, also whe
           CHECK_THROWS_WITH_AS(data.wait(), doctest::Contains(one.text), CommMismatch);
         }
         if (!one.fits) return;
-        comm.barrier();  // the communicator is intact
+        comm.barrier();  // works: the communicator has not been aborted
         comm.wait();
       };
       const Outcomes outcomes = try_job(backend, 2, {}, body);

@@ -29,7 +29,7 @@ std::vector<float> normals(std::size_t count, unsigned seed = 1) {
   return values;
 }
 
-// Encodes and decodes, with exactly encoded_bytes() bytes at an odd address.
+// Encodes the values into exactly encoded_bytes() bytes at an odd address. Returns what they decode to.
 std::vector<float> round_trip(const Codec& codec, const std::vector<float>& values) {
   std::vector<std::byte> bytes(codec.encoded_bytes(values.size()) + 1);
   codec.encode(values, std::span(bytes).subspan(1));
@@ -53,8 +53,8 @@ bool same(float a, float b) {
          std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
 }
 
-// Every pattern decodes to its value and encodes back; between two patterns the nearer one is chosen, at half
-// way the even one.
+// Checks that every bit pattern decodes to its value and encodes back. A number between the values of two
+// patterns encodes to the nearer one, and at half way to the even one.
 template <class To, class From> void check_format(int exponent_bits, int fraction_bits, To to, From from) {
   const auto infinity = static_cast<std::uint16_t>(((1u << exponent_bits) - 1) << fraction_bits);
   int wrong = 0;
@@ -64,7 +64,7 @@ template <class To, class From> void check_format(int exponent_bits, int fractio
     wrong += !same(value, static_cast<float>(value_of(bits, exponent_bits, fraction_bits)));
     wrong += std::isnan(value) ? !std::isnan(from(to(value))) : to(value) != half;
     if ((half & 0x7fff) >= infinity) continue;
-    // The largest finite number rounds as if the next power of two were its neighbour.
+    // Above the largest finite number, rounding works as if the next power of two were representable.
     double next = value_of(bits + 1, exponent_bits, fraction_bits);
     if (std::isinf(next)) next = 2.0 * value - value_of(bits - 1, exponent_bits, fraction_bits);
     const float middle = static_cast<float>((value + next) / 2);
@@ -75,7 +75,8 @@ template <class To, class From> void check_format(int exponent_bits, int fractio
   }
   CHECK(wrong == 0);
   CHECK(std::isnan(from(to(kNan))));
-  CHECK(std::isnan(from(to(std::bit_cast<float>(0xff800001u)))));  // the upper 16 bits are those of -inf
+  // A NaN whose upper 16 bits are those of -inf.
+  CHECK(std::isnan(from(to(std::bit_cast<float>(0xff800001u)))));
   CHECK(to(kInf) == infinity);
   CHECK(to(-0.0f) == 0x8000);
   CHECK(to(std::numeric_limits<float>::max()) == infinity);
@@ -161,7 +162,7 @@ TEST_CASE("topk: the largest by magnitude, of equals the first") {
     const auto codec = make_codec("topk:" + std::to_string(ratio));
     for (std::size_t size : kSizes) {
       std::vector<float> values = normals(size);
-      for (float& value : values) value = std::round(value * 8) / 8;  // many values are equal
+      for (float& value : values) value = std::round(value * 8) / 8;  // makes many values equal
       std::vector<std::size_t> order(size);
       std::iota(order.begin(), order.end(), 0);
       std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {

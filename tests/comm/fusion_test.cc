@@ -28,7 +28,7 @@ NDArray floats(std::int64_t count, float value) {
   return array(std::vector<float>(static_cast<std::size_t>(count), value), {count});
 }
 
-// A back end that only fuses all_reduces of f32.
+// A back end that allows the fusion of all_reduces alone.
 class Fuses final : public comm_detail::Backend {
  public:
   int rank() const override { return 0; }
@@ -64,7 +64,8 @@ TEST_CASE("fusion: as many of the first calls as are there, alike, and not too m
   for (int i = 0; i < 5; ++i) calls.push_back(small(data));
   CHECK(comm_detail::count_fusable(calls, backend, 1000) == 5);
   CHECK(comm_detail::count_fusable(calls, backend, 159) == 3);
-  CHECK(comm_detail::count_fusable(calls, backend, 79) == 0);  // a single call is not fused
+  // Only one call fits, and a single call is not fused.
+  CHECK(comm_detail::count_fusable(calls, backend, 79) == 0);
   CHECK(comm_detail::count_fusable(calls, backend, 0) == 0);
   calls[3]->ready = false;
   CHECK(comm_detail::count_fusable(calls, backend, 1000) == 3);
@@ -156,9 +157,9 @@ TEST_CASE(
             std::vector<float> values(static_cast<std::size_t>(10 + i));
             for (float& value : values) value = static_cast<float>(random()) / 1e7F;
             arrays.push_back(array(values, {10 + i}));
-            if (attempt == 1) gate.hold(arrays.back());  // all are queued before the first runs
+            if (attempt == 1) gate.hold(arrays.back());  // all calls are queued before the first one can run
             comm.all_reduce(arrays.back());
-            if (attempt == 0) arrays.back().wait();  // so that the calls run one by one
+            if (attempt == 0) arrays.back().wait();  // the calls run one by one
           }
           gate.open();
           for (const NDArray& one : arrays) {

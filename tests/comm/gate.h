@@ -9,8 +9,8 @@
 
 namespace heddle::test {
 
-// A var that an op holds until open(): arrays that depend on it are not ready. Open it before its
-// destruction. Not for the scheduler naive.
+// A var that an op holds until open(): arrays that depend on the var are not ready before. Call open() before
+// the destructor. The scheduler naive cannot run it.
 class Gate {
  public:
   explicit Gate(Engine& engine) : engine_(engine), var_(engine.new_var()) {

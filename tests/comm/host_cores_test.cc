@@ -40,7 +40,7 @@ struct Memory {
 TEST_CASE("the cores of several ranks are those that any of them may use") {
   Memory apart(2), together(2), some(3);
   apart.comes(0, {0});
-  CHECK(!cores_of_ranks(apart.segment));  // rank 1 has not recorded its cores
+  CHECK(!cores_of_ranks(apart.segment));  // unknown, since rank 1 has not recorded its cores yet
   apart.comes(1, {1});
   CHECK(cores_of_ranks(apart.segment) == 2);
   for (int rank : {0, 1}) together.comes(rank, {7});
@@ -48,7 +48,7 @@ TEST_CASE("the cores of several ranks are those that any of them may use") {
   some.comes(0, {0, 1, 63});
   some.comes(1, {1, 64, 1023});
   some.comes(2, {64});
-  some.segment.rank_block(2).presence = Presence::left;  // a rank that has left counts too
+  some.segment.rank_block(2).presence = Presence::left;  // the cores of a rank that has left count too
   CHECK(cores_of_ranks(some.segment) == 5);
 }
 
@@ -57,6 +57,6 @@ TEST_CASE("a rank says what its thread may run on") {
   test::on_one_core([&] { record_cores(memory.segment.rank_block(0)); });
   memory.segment.rank_block(0).presence = Presence::joined;
   CHECK(cores_of_ranks(memory.segment) == 1);
-  record_cores(memory.segment.rank_block(0));  // this thread is not bound
+  record_cores(memory.segment.rank_block(0));  // this thread is not bound to a core
   CHECK(cores_of_ranks(memory.segment) == usable_cores().by_affinity);
 }

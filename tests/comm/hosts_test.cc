@@ -50,8 +50,8 @@ void sleep_until(Connection& connection, bool to_send, bool to_receive) {
   if (auto wanted = connection.before_sleep(to_send, to_receive)) poll(&*wanted, 1, -1);
 }
 
-// Sends all of `out` and receives until the other side has finished, in pieces of random size, some with a
-// head and a body; sleeps while neither progresses.
+// Sends all of `out`, and receives until the other side has finished. Sends and receives pieces of random
+// size, some as a head and a body. Sleeps while there is no progress in either direction.
 Bytes exchange(Connection& connection, std::span<const std::byte> out, unsigned seed) {
   std::mt19937 random(seed);
   Bytes all, room(1 << 18);
@@ -78,7 +78,7 @@ Bytes exchange(Connection& connection, std::span<const std::byte> out, unsigned 
   return all;
 }
 
-// Runs f on each rank; rank r is on host hosts[r].
+// Runs `f` on each rank. The list says on which host a rank is: rank r on hosts[r].
 heddle::test::Outcomes on_hosts(const std::vector<int>& hosts, const std::function<void(Transport&)>& f,
                                 std::chrono::microseconds spin = std::chrono::microseconds{50}) {
   return run_ranks(static_cast<int>(hosts.size()), [&](Rendezvous& rendezvous) {
@@ -167,7 +167,7 @@ TEST_CASE("ring: what was written before the end is read, then it is closed") {
   const Bytes bytes(1000, std::byte{7});
   CHECK(ends.left->send(bytes, {}).bytes == 1000);
   CHECK_FALSE(ends.left->all_delivered());
-  ends.left.reset();  // closes the connection, as if the process had ended
+  ends.left.reset();  // closes the connection, as the end of the process would
   Bytes room(4000);
   CHECK(ends.right->receive(room, {}).bytes == 1000);
   CHECK(ends.right->receive(room, {}).outcome == Step::Outcome::would_block);

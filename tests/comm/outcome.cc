@@ -1,4 +1,5 @@
-// The outcomes of ranks, for tests and the programs that they start.
+// What happens on ranks: the texts of errors, and how child processes end. For tests and the programs that
+// they start.
 #include <sys/wait.h>
 
 #include "ranks.h"

@@ -14,7 +14,7 @@
 
 namespace heddle::test {
 
-// The rendezvous of threads: any number of all_gathers, one after the other.
+// The texts over which threads rendezvous: they make any number of all_gathers, one after the other.
 class RendezvousTexts {
  public:
   explicit RendezvousTexts(int size) : texts_(static_cast<std::size_t>(size)) {}
@@ -56,7 +56,7 @@ class ThreadRendezvous : public comm_detail::Rendezvous {
   const int rank_;
 };
 
-// Runs f(rendezvous) on a thread for each rank; returns each rank's exception, null if none.
+// Runs f(rendezvous) on a thread for each rank. Returns each rank's exception; null if the rank threw none.
 inline Outcomes run_ranks(int size, const std::function<void(comm_detail::Rendezvous&)>& f) {
   RendezvousTexts texts(size);
   return on_threads(size, [&](int rank) {

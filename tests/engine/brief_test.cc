@@ -1,4 +1,4 @@
-// Brief ops, which the pushing thread may run inside the push.
+// Brief ops: a thread that pushes one may run it inside the push.
 #include <atomic>
 #include <future>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// Bounds on ops in flight: pushes that wait for room.
+// Bounds on the number and the bytes of ops in flight. A push waits while there is no room.
 #include <atomic>
 #include <cstddef>
 #include <cstdlib>
@@ -37,7 +37,7 @@ template <class F> void on_bounded(std::size_t max_ops, std::size_t max_bytes, F
   }
 }
 
-// Counts the closures that the engine holds, and the bytes declared for them.
+// Counts the closures that the engine holds and the bytes declared for them, with the maximum of each.
 struct Flight {
   std::atomic<std::int64_t> ops = 0, bytes = 0, most_ops = 0, most_bytes = 0, ran = 0;
   static void raise(std::atomic<std::int64_t>& most, std::int64_t value) {
@@ -54,8 +54,8 @@ struct Flight {
   }
 };
 
-// Counts itself only as a copy, since the push copies it into the op's memory, where it lives until the op
-// has ended.
+// A closure that a Flight counts, if it is a copy: the push copies the closure into the op's memory, where
+// the copy lives until the op has ended.
 struct Counted {
   Flight& flight;
   std::int64_t size = 0;
@@ -118,10 +118,11 @@ TEST_CASE("eight threads never have more bytes in flight than the bound, but for
     Counted huge(flight, 5 * kBound);
     for (int i = 0; i < 3; ++i) {
       engine.push(huge, {.bytes = 5 * kBound});
-      engine.push(Counted(flight, 0));  // an op without bytes
+      // An op that declares no bytes, between ops that exceed the bound alone.
+      engine.push(Counted(flight, 0));
     }
     engine.wait_all();
-    CHECK(flight.most_bytes == 5 * kBound);  // ops larger than the bound run one at a time
+    CHECK(flight.most_bytes == 5 * kBound);  // ops that exceed the bound run one at a time
     CHECK(flight.ran == 8 * 220 + 6);
   });
 }
@@ -155,7 +156,7 @@ TEST_CASE("a push inside an op never waits, also an op of another engine") {
           ran = nested;
         },
         {.bytes = 10});
-    engine.push([] {}, {.bytes = 10});  // waits for all ops before it
+    engine.push([] {}, {.bytes = 10});  // has no room until the ops before it have ended
     CHECK(ran == 100);
     engine.wait_all();
 
@@ -163,7 +164,8 @@ TEST_CASE("a push inside an op never waits, also an op of another engine") {
     Var held = engine.new_var();
     std::shared_ptr<Completion> last;
     std::atomic<bool> holds = false;
-    std::thread pusher([&] {  // a push under naive returns only when the op has ended
+    // On another thread, since under `naive` the push returns only when the op has ended.
+    std::thread pusher([&] {
       engine.push_async(
           [&](RunContext&, Completion done) {
             last = std::make_shared<Completion>(std::move(done));
@@ -208,7 +210,8 @@ TEST_CASE("who waits for room that an op not yet pushed has, goes on once it is"
     const std::atomic<bool>& go_on;
     PausesInCopy(std::atomic<bool>& tell, const std::atomic<bool>& until) : paused(tell), go_on(until) {}
     PausesInCopy(const PausesInCopy& other) : paused(other.paused), go_on(other.go_on) {
-      paused = true;  // the engine reserves room before it copies the closure
+      // By now the engine has reserved room for the op, since it does that before it copies the closure.
+      paused = true;
       while (!go_on) std::this_thread::yield();
     }
     void operator()() const {}
@@ -297,7 +300,7 @@ TEST_CASE("wait_all and wait go on while others wait for room") {
     }
     stop = true;
     pushers.join();
-    engine.wait_all();  // the pushers' last ops still increment `ran`
+    engine.wait_all();  // waits for the pushers' last ops, which use `ran`
   });
 }
 
@@ -336,7 +339,7 @@ TEST_CASE("a push that waits for room ends with the exception of the thread's ch
   CHECK_THROWS_WITH_AS(engine.push([&] { ran = true; }), "given up", std::runtime_error);
   CHECK(checks == 2);
   held->done();
-  engine.push([] {});  // the failed push has released its room
+  engine.push([] {});  // finds room: the push that failed has released what it had reserved
   set_interrupt_check(nullptr);
   engine.wait_all();
   CHECK_FALSE(ran);

@@ -1,4 +1,5 @@
-// Ops that use libraries with threads of their own: in total never more threads than the engine has workers.
+// Ops that use libraries with their own threads: all together never use more threads than the engine has
+// workers.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -18,7 +19,7 @@ using namespace heddle;
 
 namespace {
 
-// Counts the threads that are inside at once, and their maximum.
+// Counts the threads that hold an Inside at the same time, and the maximum of that number.
 class Crowd {
  public:
   class Inside {
@@ -107,7 +108,7 @@ TEST_CASE(
   Crowd crowd;
   std::vector<Var> vars;
   for (int i = 0; i < 8; ++i) vars.push_back(engine.new_var());
-  static thread_local int depth = 0;  // number of ops on this thread's stack
+  static thread_local int depth = 0;  // number of ops that run on top of each other on this thread
   std::atomic<int> on_top = 0;
   for (std::size_t i = 0; i < 64; ++i) {
     engine.push(
@@ -127,8 +128,8 @@ TEST_CASE(
         {.mutate = {vars[i % vars.size()]}});
   }
   engine.wait_all();
-  // Each slot timeout allows one thread more. If nothing moves for 20 ms, as on a stalled machine, the engine
-  // assumes a deadlock of slot holders.
+  // Each slot timeout allows one more thread: if nothing moves for 20 ms, as on a stalled machine, the engine
+  // assumes that the threads that hold slots are in a deadlock.
   const auto& scheduler = static_cast<const detail::ThreadedScheduler&>(engine.core().scheduler());
   CHECK(crowd.most() <= kWorkers + static_cast<int>(scheduler.slot_timeouts()));
   CHECK(on_top == 0);

@@ -18,7 +18,7 @@ namespace {
 struct Pushed {
   std::uint64_t sequence = 0;
   std::uint64_t id = 0;
-  std::uint64_t seen = 0;  // hash of the values that the op read
+  std::uint64_t seen = 0;  // hash of the values of the vars that the op has read
   std::vector<int> reads, mutates;
 };
 
@@ -82,7 +82,8 @@ TEST_CASE("eight pushing threads: the result is that of the reported serial orde
     for (const auto& list : ops) {
       for (std::size_t i = 0; i < list.size(); ++i) {
         order.push_back(&list[i]);
-        if (i > 0) REQUIRE(list[i - 1].sequence < list[i].sequence);  // each thread's ops keep their order
+        // The ops of a thread keep the order in which it has pushed them.
+        if (i > 0) REQUIRE(list[i - 1].sequence < list[i].sequence);
       }
     }
     std::sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->sequence < b->sequence; });

@@ -12,8 +12,8 @@
 
 namespace heddle::test {
 
-// Calls end() with each Completion passed to take(), on its thread. The destructor ends the remaining ones
-// first.
+// Calls end(), on a thread of its own, with each Completion that take() gets. The destructor first ends those
+// that remain.
 class Elsewhere {
  public:
   explicit Elsewhere(std::function<void(Completion&)> end)

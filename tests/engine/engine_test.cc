@@ -118,7 +118,7 @@ TEST_CASE("consecutive reads run together, writes alone") {
   Engine engine({.workers = 4});
   Var var = engine.new_var();
   std::atomic<int> inside = 0;
-  // Each of two readers waits for the other, so this ends only if both run concurrently.
+  // Each reader waits for the other one, so this ends only if they run at the same time.
   for (int i = 0; i < 2; ++i) {
     engine.push(
         [&] {
@@ -164,7 +164,7 @@ TEST_CASE("asynchronous ops end when their completion says so") {
             threads.emplace_back([&, done = std::move(completion)]() mutable {
               ++value;
               done.done();
-              done.done();  // the second call does nothing
+              done.done();  // has no effect, since the op is done
             });
           },
           {.mutate = {var}});
@@ -306,7 +306,7 @@ TEST_CASE("how long an idle worker looks for work is an option, and bad values a
   }
 }
 
-// Workers that spin for ever still let other workers get ops, and end with their engine.
+// Workers that spin for ever leave ops to other workers, and end when their engine is destroyed.
 TEST_CASE("workers that look for work without end") {
   for (int workers : {1, 3}) {
     Engine engine({.workers = workers, .spin = 1e9});

@@ -180,14 +180,15 @@ TEST_CASE("an error's path may be very long") {
   engine.wait(var);
 }
 
-// For ThreadSanitizer: the path of an error is read while its steps are destroyed.
+// Lets ThreadSanitizer see whether the path of an error is read while its steps are destroyed.
 TEST_CASE("an error is described while the errors behind it are replaced") {
   Engine engine({.workers = 3});
   Var a = engine.new_var(), b = engine.new_var(), c = engine.new_var();
   std::atomic<bool> stop = false;
   bool complete = true;
   std::thread watch([&] {
-    // Watches only b: locking c would order this thread after the one that frees what c and b share.
+    // Looks only at b. Locking c would order this thread after the thread that frees the steps which c and b
+    // share, and so hide a race.
     while (!stop) {
       const ErrorReport report = engine.error_of(b);
       complete &= !report.exception || (report.op == "fails" && report.path.size() == 1);
@@ -333,7 +334,7 @@ TEST_CASE("an error whose var has been dropped is not thrown again, whichever th
 
 namespace {
 
-// An op that records whether it ran or was skipped.
+// The function of an op. Records whether the op ran or was skipped.
 struct Awaited {
   std::string* heard;
   void operator()() const { *heard = "ran"; }

@@ -18,11 +18,12 @@ namespace {
 constexpr int kOps = 1000;
 int value = 0;
 
-// Constructed before the default engine, so destroyed after it is shut down.
+// A static object that is constructed before the default engine, and so destroyed after that engine's
+// shutdown.
 struct Late {
   heddle::Var var;
 
-  // A static destructor may describe the default engine, and create another engine.
+  // Whether a static destructor can describe the default engine and use a new engine.
   bool works_anew() {
     if (heddle::default_engine().describe_pending() != "no op is pending\n") return false;
     heddle::Engine fresh({.workers = 2, .watchdog = 1000});
@@ -55,7 +56,8 @@ struct Late {
   }
 } late;
 
-// Both exit() and this thread wait for the op, which does not end.
+// An op calls exit(), so it never ends. This thread waits for the op; the shutdown at exit must not wait for
+// it.
 int exit_inside_op(heddle::Engine& engine) {
   heddle::Var var = engine.new_var();
   engine.push([] { std::exit(0); }, {.mutate = {var}});
@@ -67,7 +69,7 @@ int destroy_inside_op() {
   auto engine = std::make_unique<heddle::Engine>();
   heddle::Var var = engine->new_var();
   engine->push([&] { engine.reset(); }, {.mutate = {var}, .name = "destroys"});
-  for (;;) pause();  // the engine may be destroyed already, so this thread must not use it
+  for (;;) pause();  // waits without the engine, which may be destroyed already
 }
 
 int leave_errors() {

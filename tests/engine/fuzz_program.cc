@@ -10,7 +10,7 @@
 
 int main(int count, char** arguments) {
   const bool fixed = count > 1 && std::strcmp(arguments[1], "--fixed") == 0;
-  heddle::Engine engine;  // HEDDLE_SCHEDULER chooses the scheduler
+  heddle::Engine engine;  // has the scheduler that HEDDLE_SCHEDULER names
   heddle::Var sum = engine.new_var(), report = engine.new_var();
   std::string order;
   int total = 0, reported = 0;

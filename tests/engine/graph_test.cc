@@ -36,8 +36,8 @@ TEST_CASE("programs of which parts are captured and launched give what pushing a
   }
 }
 
-// Without asynchronous ops a single thread may run the whole graph; the engine changes its choice between
-// launches.
+// Of a graph without asynchronous ops a single thread may run all ops. The engine decides about that anew
+// between launches.
 TEST_CASE("synchronous programs, launched many times") {
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
     CAPTURE(seed);
@@ -132,7 +132,7 @@ TEST_CASE("each launch sees the values bound to it, however many are queued") {
 TEST_CASE("errors go through a graph as through pushes, and a later launch overwrites them") {
   on_every_scheduler([](Engine& engine) {
     const Var a = engine.new_var(), b = engine.new_var(), c = engine.new_var();
-    std::atomic<int> value = 0;  // atomic, since ops without a common var change it
+    std::atomic<int> value = 0;  // atomic, since ops that have no var in common change it
     Slot<bool> bad;
     Graph graph = engine.capture([&] {
       bad = engine.slot<bool>();
@@ -165,7 +165,7 @@ TEST_CASE("poison from before a launch skips what reads it and stays where nothi
     for (const Var& var : {read, kept, cleared}) {
       engine.push([] { throw std::runtime_error("old"); }, {.mutate = {var}});
     }
-    std::atomic<int> runs = 0;  // atomic, since ops without a common var change it
+    std::atomic<int> runs = 0;  // atomic, since ops that have no var in common change it
     Graph graph = engine.capture([&] {
       engine.push([&] { ++runs; }, {.read = {read}, .mutate = {kept}});
       engine.clear_error(cleared);
@@ -290,7 +290,8 @@ TEST_CASE(
       engine.push([] {}, {.read = {b}, .mutate = {later}});
       engine.wait(later);
       CHECK(refused + returned == 2 * i);
-      // A wait for b is always refused, since the graph mutates it; `later` may not have been pushed yet.
+      // In each launch the wait for b is refused, since the graph mutates b. The wait for `later` may return,
+      // if the op that mutates `later` is not pushed yet.
       CHECK(refused >= i);
     }
     engine.wait_all();

@@ -1,4 +1,5 @@
-// Groups: ops that are cancelled, or whose deadline passes, before they start.
+// Groups of ops: their ops are skipped if the group is cancelled, or its deadline has passed, before they
+// start.
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -38,7 +39,8 @@ TEST_CASE("ops of a cancelled group fail with Cancelled, and others do not") {
     CHECK(group.cancelled());
     CHECK_FALSE(other.cancelled());
     engine.push([&] { ran += 1; }, {.mutate = {a}, .name = "first", .group = group});
-    engine.push([&] { ran += 10; }, {.read = {a}, .mutate = {b}});  // skipped, since it reads `a`
+    // skipped: it reads `a`, whose op was cancelled.
+    engine.push([&] { ran += 10; }, {.read = {a}, .mutate = {b}});
     engine.push([&] { ran += 100; }, {.mutate = {c}, .group = other});
     engine.push_async([&](RunContext&, Completion done) { done.done(); }, {.mutate = {d}, .group = group});
     CHECK(why(engine, a) == Cancelled::Why::cancelled);
@@ -47,7 +49,8 @@ TEST_CASE("ops of a cancelled group fail with Cancelled, and others do not") {
     engine.wait(c);
     CHECK(ran == 100);
     CHECK(engine.error_of(b).op == "first");
-    engine.push([&] { ran = 1; }, {.mutate = {a}});  // does not read `a`, so it overwrites the error
+    // runs: it does not read `a`, so it replaces the error of `a`.
+    engine.push([&] { ran = 1; }, {.mutate = {a}});
     engine.wait(a);
     CHECK(ran == 1);
   });
@@ -70,7 +73,7 @@ TEST_CASE("a group whose deadline has passed is overdue; one without or with a l
     engine.wait(b);
     CHECK(ran == 110);
     group.set_deadline(Clock::time_point::min());
-    group.cancel();  // both apply: cancel() takes precedence over the deadline
+    group.cancel();  // both reasons to skip the op hold now, and cancel() takes precedence over the deadline
     engine.push([] {}, {.mutate = {b}, .group = group});
     CHECK(why(engine, b) == Cancelled::Why::cancelled);
   });
@@ -89,7 +92,7 @@ TEST_CASE("a running op goes on and is told; what waits behind it is cancelled")
         },
         {.mutate = {a}, .group = *group});
     engine.push([&] { ran = true; }, {.read = {a}, .mutate = {b}, .group = *group});
-    group.reset();  // the pushed ops keep the group alive
+    group.reset();  // destroys the handle; the pushed ops keep the group itself alive
     engine.push([&](RunContext& context) { grouped = context.cancelled(); }, {.read = {a}});
     engine.wait(a);
     CHECK(why(engine, b) == Cancelled::Why::cancelled);
@@ -126,7 +129,8 @@ TEST_CASE("a thousand queued ops are cancelled behind one that runs, and their c
       engine.wait_all();
       FAIL("no error");
     } catch (const AggregateError& errors) {
-      CHECK(errors.reports().size() == 1);  // the ops mutate no var: one report for the whole group
+      // The ops mutate no var, so the group gets one report for all of them.
+      CHECK(errors.reports().size() == 1);
       CHECK_THROWS_AS(std::rethrow_exception(errors.reports()[0].exception), Cancelled);
     }
     CHECK(ran == 0);

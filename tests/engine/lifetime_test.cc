@@ -1,5 +1,5 @@
-// Fork: the parent is not affected, and the child starts with a new engine. exit_program.cc tests the exit of
-// processes.
+// A fork does not affect the parent, and gives the child a new engine. exit_program.cc tests what happens
+// when processes exit.
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -43,7 +43,8 @@ constexpr bool kCannotForkWhileOthersAllocate = true;
 constexpr bool kCannotForkWhileOthersAllocate = false;
 #endif
 
-// Runs `body` in a forked child; returns the child's exit code, 100 for an exception.
+// Runs `body` in a forked child. Returns the child's exit code, which is what `body` returns, or 100 if it
+// throws.
 int in_child(const std::function<int()>& body) {
   const pid_t child = fork();
   REQUIRE(child >= 0);
@@ -75,7 +76,7 @@ template <class F> bool throws_error(F&& call) {
 TEST_CASE("fork with ops in flight: the child gets a fresh default engine, the parent goes on" *
           doctest::skip(kCannotForkNow)) {
   Engine& engine = default_engine();
-  // Other schedulers run ops on this thread, so none is in flight at the fork.
+  // The other schedulers run ops on this thread, so no op can be in flight at the fork.
   const bool in_flight = engine.options().scheduler == Scheduler::threaded;
   Var done = engine.new_var(), busy = engine.new_var();
   std::atomic<bool> go = false, started = false;
@@ -159,7 +160,7 @@ TEST_CASE("vars, prepared ops and what ops hold may outlive their engine") {
       for (int i = 0; i < 100; ++i) vars.push_back(engine.new_var());
       prepared = engine.prepare([held] { ++*held; }, {.read = {vars[0]}, .mutate = {vars[1]}});
       for (int i = 0; i < 50; ++i) engine.push(*prepared);
-      // The closure holds the last reference to this var.
+      // The closure has the last reference to its var when the engine is destroyed.
       engine.push([var = engine.new_var()] { CHECK(var); }, {.mutate = {vars[2]}});
     }
     CHECK(*held == 50);
@@ -184,7 +185,7 @@ TEST_CASE("fork with ops under way and others not entered yet: the child makes a
       },
       {.mutate = {busy}});
   while (!entered) std::this_thread::yield();
-  // The only worker is inside an op, so these stay in the queue until it ends.
+  // The only worker is inside the op on `busy`, so the ops that follow stay in the queue until that op ends.
   for (int i = 0; i < 1000; ++i) engine.push([&] { ++runs; }, {.read = {busy}, .mutate = {queued}});
   const int code = in_child([&] {
     if (!throws_error([&] { engine.wait(queued); })) return 1;
@@ -221,7 +222,7 @@ TEST_CASE("the child of a fork takes no op for done that a worker was about to e
         },
         {.mutate = {busy}});
     while (!inside) std::this_thread::yield();
-    // All of these wait for `busy`; the other worker enters them during the fork.
+    // The ops that follow wait for `busy`. The worker that is free enters them while the process forks.
     for (int i = 0; i < kVars; ++i) engine.push([] {}, {.read = {busy}, .mutate = {vars[i]}});
     const int done = in_child([&] {
       int count = 0;
@@ -284,7 +285,7 @@ TEST_CASE("the child of a fork sees what streams have done, and what they were d
   engine.push_on(stepped, [&](Stream&) { issued = true; }, {.mutate = {busy}});
   while (!issued) std::this_thread::yield();
   engine.push([] {}, {.mutate = {done}});
-  engine.wait(done);  // the only worker has issued the op on the stream, and is free
+  engine.wait(done);  // from here on the only worker has issued the op on the stream, and is free
   const int code = in_child([&] {
     engine.wait(done);
     const bool fails = throws_error([&] { engine.wait(busy); });
@@ -321,7 +322,8 @@ TEST_CASE(
   std::atomic<int> ran = 0;
   for (int round = 0; round < 20; ++round) {
     std::thread([&] {
-      // Constructed before the first push, so destroyed after the thread_local objects that a push creates.
+      // Constructed before the first push, and so destroyed after the thread_local objects that a push
+      // creates.
       thread_local Late late;
       late.engine = &engine;
       late.vars = &vars;
@@ -333,7 +335,7 @@ TEST_CASE(
   CHECK(ran == 20 * 11);
 }
 
-// Uses op memory's own counter, since the process's memory also depends on the system.
+// Measures by the counter of op memory, since the memory of the whole process also depends on the system.
 TEST_CASE("thousands of threads that push a few ops and end leave no memory behind") {
   constexpr int kThreads = test::kSanitized ? 2000 : 10'000, kAtOnce = 8, kOps = 5;
   constexpr std::size_t kChunk = 64 * 1024;
@@ -362,6 +364,7 @@ TEST_CASE("thousands of threads that push a few ops and end leave no memory behi
     most = std::max(most, detail::op_memory_resident());
   }
   CHECK(ran == started * kOps);
-  // Each pool may hold one more chunk, and one may be in transit; but not one for every thread that ended.
+  // The pool of each thread that runs may hold one more chunk, and one may be on its way between pools; but
+  // the pools of threads that ended must hold none.
   CHECK(most <= before + 3 * kAtOnce * kChunk);
 }

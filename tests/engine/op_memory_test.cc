@@ -93,7 +93,7 @@ TEST_CASE("what other threads free is used again: memory does not grow") {
     most = std::max(most, op_memory_resident());
   }
   other.join();
-  // The 1,000 blocks of 128 bytes in flight are two chunks of 64 KiB.
+  // At most about 1,000 blocks of 128 bytes are in flight, which take two chunks of 64 KiB.
   CHECK(most <= before + 16 * 64 * 1024);
 }
 
@@ -107,7 +107,8 @@ TEST_CASE("memory of a burst goes back to the system when it is trimmed") {
   });
   burst.join();
   op_memory_trim();
-  CHECK(op_memory_resident() <= before + 5 * 64 * 1024);  // the thread's pool keeps a few chunks
+  // The pool that the burst's thread has left keeps a few chunks.
+  CHECK(op_memory_resident() <= before + 5 * 64 * 1024);
 }
 
 TEST_CASE("a thread that ends leaves its memory to the next one") {
@@ -128,7 +129,8 @@ TEST_CASE("so does one that makes blocks while its thread_local objects die") {
     }
   };
   auto make_and_free = [] {
-    thread_local Late late;  // made before the first block, so destroyed after the thread's pool
+    // Constructed before the thread's first block, and so destroyed after the thread's pool.
+    thread_local Late late;
     late.used = true;
     free_block(make_block(512, 7));
   };

@@ -16,7 +16,8 @@
 namespace {
 
 constexpr int kOff = -1;
-thread_local int until_failure = kOff;  // number of allocations of this thread that succeed before one fails
+// Number of allocations that succeed on this thread before one fails; kOff: none fails.
+thread_local int until_failure = kOff;
 thread_local bool has_failed = false;
 
 void* allocate(std::size_t bytes) {
@@ -36,7 +37,7 @@ void* allocate_or_null(std::size_t bytes) noexcept try {
 
 }  // namespace
 
-// Replaces all forms, since a sanitizer's own forms do not call each other.
+// Replaces all forms of operator new, since those of a sanitizer do not call each other.
 void* operator new(std::size_t bytes) { return allocate(bytes); }
 void* operator new[](std::size_t bytes) { return allocate(bytes); }
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return allocate_or_null(bytes); }
@@ -59,8 +60,8 @@ void check(bool good, const char* what) {
   std::exit(1);
 }
 
-// Calls until no allocation is left to fail. Returns how often the call did not throw: at least once, the
-// last time.
+// Repeats the call, and makes its first allocation fail, then its second, and so on until there is none left
+// to fail. Returns how often the call did not throw: at least once, the last time.
 template <class F> int fail_each(F&& call) {
   for (int failing = 0, successes = 0;; ++failing) {
     until_failure = failing;
@@ -90,7 +91,7 @@ Access many(const std::vector<Var>& vars) {
 void make_engines() {
   std::optional<Engine> engine;
   const int made = fail_each([&] {
-    struct Quiet {  // an engine's destructor allocates
+    struct Quiet {  // ends the failures before the engine's destructor, which allocates
       std::optional<Engine>& engine;
       ~Quiet() {
         until_failure = kOff;
@@ -102,7 +103,7 @@ void make_engines() {
   check(made >= 1, "no engine was made");
 }
 
-// If a failed push lost its room, the pushes at the end would block for ever.
+// If a push that failed kept the room that it has reserved, the pushes at the end would block for ever.
 void push_with_many_vars() {
   Engine engine({.scheduler = Scheduler::threaded, .workers = 1, .max_ops = 1});
   const std::vector<Var> vars = vars_of(engine, 40);
@@ -143,17 +144,17 @@ void make_vars_and_wait() {
   fail_each([&] { var = engine.new_var(); });
   int ran = 0;
   engine.push([&ran] { ++ran; }, {.mutate = {var}});
-  // wait() is not tested: it allocates nothing if this thread runs the op.
+  // Does not test wait(), which allocates nothing if this thread runs the op.
   fail_each([&] { engine.wait_until(var, std::chrono::steady_clock::now() + std::chrono::hours(1)); });
   check(ran == 1, "the op before the wait did not run");
 }
 
-// The allocator may be locked in a forked child, so fork handlers must not allocate.
+// In a forked child the allocator may be locked, so fork handlers must not allocate.
 void fork_allocates_nothing() {
   Engine engine({.scheduler = Scheduler::threaded, .workers = 2});
   const Var var = engine.new_var();
   engine.push([] {}, {.mutate = {var}});
-  trace::stop();  // initialises the trace recorder, whose fork handler is tested too
+  trace::stop();  // initialises the trace recorder, so that its fork handler is tested too
   engine.wait(var);
   until_failure = 0;
   const pid_t child = fork();
@@ -167,7 +168,7 @@ void fork_allocates_nothing() {
 }  // namespace
 
 int main() {
-  // Makes the allocations that happen once per process.
+  // Makes the allocations that happen once per process before any of them can fail.
   std::optional<Engine>(std::in_place, EngineOptions{.scheduler = Scheduler::threaded, .workers = 1}).reset();
   make_engines();
   push_with_many_vars();

@@ -40,7 +40,7 @@ TEST_CASE("idle workers join in") {
   Engine engine({.workers = 3});
   Var var = engine.new_var();
   std::atomic<int> inside = 0;
-  // Three chunks wait for each other, so this ends only if three threads run them.
+  // The three chunks wait for each other, so the op ends only if three threads run them.
   engine.push(
       [&] {
         parallel_for(3, 1, [&](std::int64_t, std::int64_t) {

@@ -31,7 +31,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// The line of `text` that begins with the title of the op of that name.
+// The line of a description that begins with the title of the op `name`.
 std::string line_of(const std::string& text, const std::string& name) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -41,7 +41,7 @@ std::string line_of(const std::string& text, const std::string& name) {
   return "";
 }
 
-// The lines below that op's line, which list its causes.
+// The lines of a description below the line of the op `name`. They list what the op waits for.
 std::string causes_of(const std::string& text, const std::string& name) {
   std::string causes;
   bool inside = false;
@@ -57,8 +57,9 @@ std::string causes_of(const std::string& text, const std::string& name) {
 
 // Parses the subset of DOT that the engine writes: node labels, and edges as pairs of op names.
 struct DotGraph {
-  std::set<std::string> nodes;                          // names of ops
-  std::set<std::pair<std::string, std::string>> edges;  // edges from a waiting op to the op it waits for
+  std::set<std::string> nodes;  // names of the ops that are nodes
+  // Pairs of names: an op that waits, and the op that it waits for.
+  std::set<std::pair<std::string, std::string>> edges;
   bool well_formed = false;
 
   explicit DotGraph(const std::string& dot) {
@@ -121,8 +122,8 @@ struct Gate {
   }
 };
 
-// Returns the description once it has every one of `names`: another thread may still have to enter the last
-// pushes.
+// Describes the engine's pending ops until the description has all of `names`: another thread may still have
+// to enter the last pushes.
 std::string describe_with(const Engine& engine, const std::vector<std::string>& names) {
   for (;;) {
     std::string text = engine.describe_pending();
@@ -135,7 +136,8 @@ std::string describe_with(const Engine& engine, const std::vector<std::string>& 
   }
 }
 
-// load holds a; scale and shift read a; sum reads what these two mutate, and mutates a.
+// Four pushes: "load" mutates a and is held by the gate, "scale" and "shift" read a, and "sum" reads what
+// "scale" and "shift" mutate, and mutates a.
 struct Diamond {
   Var a, b, c;
   int line = 0;
@@ -378,7 +380,7 @@ TEST_CASE("a launch that took over the vars of the one before it is described, w
   graph.launch();
   graph.launch();
   engine.push([] {}, {.read = {a}, .name = "behind"});
-  (void)describe_with(engine, {"behind"});  // all ops are entered
+  (void)describe_with(engine, {"behind"});  // returns when all ops are entered
   first.open = true;
   last.await();
   const std::string text = describe_with(engine, {"step", "behind"});
@@ -387,8 +389,8 @@ TEST_CASE("a launch that took over the vars of the one before it is described, w
   engine.wait_all();
 }
 
-// "upload" is issued on a stream that does not move; "use" reads its result; "overwrite" and "next" are
-// queued after both.
+// An engine whose stream does not move. "upload" is issued on the stream, "use" reads its result, and
+// "overwrite" and "next" are queued behind "upload" and "use".
 struct Hung {
   explicit Hung(double watchdog)
       : engine({.scheduler = Scheduler::threaded, .workers = 2, .watchdog = watchdog}) {
@@ -418,7 +420,7 @@ struct Hung {
 
 TEST_CASE("what a stream has not done is described as such, and so is what is kept back for it") {
   Hung hung(1e6);
-  // Waits until workers have returned from issuing "upload", and have found that "use" must wait.
+  // Whether workers have returned from issuing "upload", and have found that "use" must wait.
   const auto settled = [](const std::string& text) {
     return contains(line_of(text, "upload"), "was issued on stream 0 (cpu(1), copy in) ") &&
            contains(line_of(text, "use"), " for work on stream 0 (cpu(1), copy in)");
@@ -461,7 +463,7 @@ TEST_CASE("a report is due when nothing ended for the limit, and again after twi
   detail::StallTimer timer(Time(10));
   CHECK_FALSE(timer.due(Time(100), 0, true));
   CHECK_FALSE(timer.due(Time(109), 0, true));
-  CHECK_FALSE(timer.due(Time(115), 1, true));  // one op has ended
+  CHECK_FALSE(timer.due(Time(115), 1, true));  // not due: one op has ended since the last look
   CHECK_FALSE(timer.due(Time(124), 1, true));
   CHECK(timer.due(Time(125), 1, true));
   CHECK(timer.stalled() == Time(10));
@@ -474,7 +476,8 @@ TEST_CASE("a report is due when nothing ended for the limit, and again after twi
   CHECK(timer.due(Time(166), 2, true));
 }
 
-// For sanitizers: an op releases its vars one by one, and each may be freed then.
+// Lets sanitizers see whether the description reads a freed var: an op releases its vars one by one, and each
+// may be freed then.
 TEST_CASE("an engine may be described while vars that its ops read go away") {
   for (Scheduler scheduler : {Scheduler::threaded, Scheduler::fuzz}) {
     Engine engine({.scheduler = scheduler, .workers = 2});
@@ -512,7 +515,7 @@ TEST_CASE("the watchdog writes the graph of a stall to the file it was told") {
   for (Scheduler scheduler : {Scheduler::naive, Scheduler::threaded, Scheduler::fuzz}) {
     Engine engine({.scheduler = scheduler, .workers = 1, .watchdog = 0.01});
     Var var = engine.new_var();
-    // The op ends after the watchdog has reported the stall that it causes.
+    // The op stalls until the watchdog has reported it.
     engine.push(
         [&] {
           while (!contains(read_file(path), "\n}\n")) std::this_thread::yield();

@@ -1,4 +1,4 @@
-// Priorities: the order of ops that are ready.
+// Priorities decide the order in which ready ops run.
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -16,7 +16,7 @@ using heddle::test::on_every_scheduler;
 
 namespace {
 
-// Keeps the only worker busy until it is opened, so that everything pushed meanwhile is queued.
+// An op that keeps the only worker busy until open(), so that everything pushed before open() is queued.
 class Gate {
  public:
   explicit Gate(Engine& engine) {
@@ -32,11 +32,11 @@ class Gate {
   std::atomic<bool> closed_ = false, open_ = false;
 };
 
-// Number of `normal` ops that run before an op of that priority, which is pushed after the first `before` of
-// them.
+// Pushes `normal` ops of priority 0, and one op of the given priority after the first `before` of them.
+// Returns the number of normal ops that run before that op.
 int place_among(int normal, int before, int priority) {
   Engine engine({.workers = 1});
-  int ran = 0, place = -1;  // not atomic: one worker runs one op at a time
+  int ran = 0, place = -1;  // not atomic, since the only worker runs one op at a time
   Gate gate(engine);
   for (int i = 0; i < normal; ++i) {
     if (i == before) engine.push([&] { place = ran; }, {.priority = priority});
@@ -56,7 +56,8 @@ TEST_CASE("a late op of high priority overtakes a long queue, as far as its prio
   CHECK(place_among(2000, 2000, 0) == 2000);
   for (int priority : {1, 2, 5}) {
     CAPTURE(priority);
-    for (int i = 0; i < 20; ++i) {  // repeated, since the thread in wait_all sometimes runs the queue
+    // Repeated, since not the worker but the thread in wait_all sometimes runs the queue.
+    for (int i = 0; i < 20; ++i) {
       const int overtaken = 2000 - place_among(2000, 2000, priority);
       CHECK(overtaken <= priority * kAgeing);
       CHECK(overtaken >= priority * kAgeing - 1);
@@ -69,9 +70,11 @@ TEST_CASE("an op of low priority lets a bounded number of later ones pass") {
     CAPTURE(priority);
     const int passed = place_among(5000, 100, priority) - 100;
     CHECK(passed >= -priority * kAgeing - 1);
-    CHECK(passed <= -priority * kAgeing + 64);  // the normal queue is checked every 64 ops
+    // Up to 64 more, since the queue of normal ops is checked every 64 ops.
+    CHECK(passed <= -priority * kAgeing + 64);
   }
-  CHECK(place_among(100, 0, -kMostPriority) == 100);  // the op runs when no other is ready
+  // An op of the lowest priority runs when no other op is ready.
+  CHECK(place_among(100, 0, -kMostPriority) == 100);
 }
 
 TEST_CASE("ops of different priorities, all ready, run by priority; of one priority in push order") {
@@ -142,7 +145,7 @@ TEST_CASE("a late op of high priority runs before a worker has entered what was 
   std::atomic<int> ran = 0, left = 0;
   std::atomic<bool> stop = false;
   constexpr int kQueue = 100000;
-  // The worker is running, far behind the queue's end, when the urgent op is pushed.
+  // The worker is in op 1000 when the urgent op is pushed, far from the end of the queue.
   for (int i = 0; i < kQueue; ++i) {
     engine.push([&] {
       ++ran;

@@ -27,7 +27,7 @@ struct OpFailed : std::runtime_error {
   explicit OpFailed(int op) : std::runtime_error("op " + std::to_string(op)) {}
 };
 
-// Completes asynchronous ops on a thread outside the engine, not in their order.
+// A thread outside the engine that completes asynchronous ops, not in the order in which it gets them.
 class Elsewhere {
  public:
   Elsewhere() : thread_([this] { run(); }) {}
@@ -77,7 +77,8 @@ struct Machine {
   Elsewhere elsewhere;
   std::uint64_t& value(int var) { return values[static_cast<std::size_t>(var)]; }
 
-  // The new value depends on all values read; the old value counts only if the op declares that it reads it.
+  // Computes an op. The new value of a mutated var depends on all values that the op reads; its old value
+  // counts only if the op declares that it reads the var.
   void compute(const ProgramOp& op, int index) {
     const std::uint64_t hash = gather(op, index);
     if (op.fails) throw OpFailed(index);
@@ -97,8 +98,8 @@ struct Machine {
   }
 };
 
-// Enqueues the work in two pieces, so that other work could come between. A failing op fails in the first
-// piece, or while issuing.
+// Enqueues an op's work on a stream in two pieces, so that other work could come between them. An op that
+// fails does so in the first piece, or while it is issued.
 void enqueue_op(Machine* on, const ProgramOp* op, int index, Stream& stream) {
   auto hash = std::make_shared<std::uint64_t>();
   stream.enqueue([=] {
@@ -113,7 +114,7 @@ void enqueue_op(Machine* on, const ProgramOp* op, int index, Stream& stream) {
   }
 }
 
-// The groups of one run.
+// The groups that the ops of one run belong to.
 struct Groups {
   Groups() {
     cancelled.cancel();
@@ -158,8 +159,8 @@ void push_op(Engine& engine, Machine& machine, const ProgramOp& op, int index, c
           [=](RunContext&, Completion completion) {
             auto shared = std::make_shared<Completion>(std::move(completion));
             on->elsewhere.add([=] {
-              // Destroys the error here, not in the handler, since the reader may be the one that destroys
-              // it, and ThreadSanitizer does not see libstdc++'s reference count, which orders this.
+              // The error is destroyed here, not in the handler. Its reader may be the last to release it,
+              // and ThreadSanitizer does not see libstdc++'s reference count, which orders this.
               std::exception_ptr error;
               try {
                 on->compute(*what, index);
@@ -173,7 +174,8 @@ void push_op(Engine& engine, Machine& machine, const ProgramOp& op, int index, c
       break;
     case Kind::on_stream:
     case Kind::copy: {
-      const auto here = std::source_location::current();  // the line of both pushes, so that errors are equal
+      // One line for push and push_on, so that errors name the same line.
+      const auto here = std::source_location::current();
       if (machine.streams.empty() || in_graph) {
         engine.push([=] { on->compute(*what, index); }, access, here);
         break;
@@ -186,7 +188,8 @@ void push_op(Engine& engine, Machine& machine, const ProgramOp& op, int index, c
   }
 }
 
-// Streams differ in how they report completed events; some cannot wait for other streams.
+// Makes `count` streams, which differ in how they report completed events. Some cannot wait for other
+// streams.
 void add_streams(Engine& engine, Machine& machine, std::size_t count, std::uint64_t seed) {
   for (std::size_t i = 0; i < count; ++i) {
     const Lane lane = i % 2 == 0 ? Lane::compute : Lane::copy_in;
@@ -218,7 +221,7 @@ Program random_program(std::uint64_t seed, int ops, int vars, std::size_t stream
     const int on = streams > 0 ? below(10) : 0;
     if (on >= 4) op.kind = on < 8 ? Kind::on_stream : Kind::copy;
     if (on >= 4) op.stream = static_cast<std::size_t>(below(static_cast<int>(streams)));
-    // Failures are rare: a poisoned var says nothing about the order.
+    // Few ops fail, since a poisoned var says nothing about the order of ops.
     op.fails = below(streams > 0 ? 400 : 100) == 0;
     if (op.kind == Kind::copy) {
       op.reads = {below(vars)};
@@ -227,8 +230,8 @@ Program random_program(std::uint64_t seed, int ops, int vars, std::size_t stream
       program.waits.push_back(-1);
       continue;
     }
-    // With streams ops read fewer vars, since an op that reads half of all vars would leave streams nothing
-    // to overlap.
+    // With streams ops read few vars: ops that read half of all vars would leave nothing that streams could
+    // overlap.
     for (int n = below(streams > 0 ? 4 : 20); n > 0; --n) op.reads.push_back(below(vars));
     for (int n = below(4); n > 0; --n) {
       op.mutates.push_back(!op.reads.empty() && below(4) == 0 ? op.reads.front() : below(vars));
@@ -294,7 +297,7 @@ Outcome run_plan(const Program& program, const std::vector<Stretch>& plan, Engin
     if (program.waits[i] < 0) return;
     try {
       engine.wait(vars[static_cast<std::size_t>(program.waits[i])]);
-    } catch (const OpFailed&) {  // errors are compared at the end
+    } catch (const OpFailed&) {  // the errors of all vars are compared at the end
     } catch (const Cancelled&) {
     }
   };
@@ -331,7 +334,7 @@ Outcome run_plan(const Program& program, const std::vector<Stretch>& plan, Engin
   }
   outcome.values = machine.values;
   for (std::size_t i = 0; i < vars.size(); ++i) {
-    // A failed op on a stream may have written arbitrary values before.
+    // A failed op on a stream may have written part of its values before it failed.
     if (!outcome.errors[i].empty()) outcome.values[i] = 0;
   }
   return outcome;

@@ -23,7 +23,7 @@ Program without_streams(Program program) {
 
 }  // namespace
 
-// Long run: --programs=10000 --ops=10000
+// The arguments --programs=10000 --ops=10000 make a long run.
 TEST_CASE("random programs give the naive engine's result on every scheduler") {
   const auto programs = argument("programs", kPrograms);
   const int ops = static_cast<int>(argument("ops", kSanitized ? 3000 : 10000));
@@ -103,7 +103,7 @@ TEST_CASE("one program with ops on streams gives one result under many fuzzed sc
   }
 }
 
-// Long run: --from-program=1000 --programs=5000 --wish-ops=300
+// The arguments --from-program=1000 --programs=5000 --wish-ops=300 make a long run.
 TEST_CASE(
     "random programs of ops on streams, priorities, groups, bounds and graphs give the naive engine's "
     "result") {

@@ -36,9 +36,10 @@
 
 namespace {
 
-constexpr int kWindow = 4096;           // ops between two calls of wait_all
-constexpr std::uint64_t kFarAhead = 8;  // windows at the start whose ops start after the last push
-constexpr std::size_t kLanes = 32;      // vars that are used throughout
+constexpr int kWindow = 4096;  // number of ops pushed between two calls of wait_all
+// Number of windows at the start whose ops begin only after the window's last push.
+constexpr std::uint64_t kFarAhead = 8;
+constexpr std::size_t kLanes = 32;  // number of vars that are used throughout the run
 
 struct Arguments {
   std::uint64_t ops = 10'000'000;
@@ -46,7 +47,7 @@ struct Arguments {
   std::uint64_t seed = 1;
 };
 
-// Exits on invalid arguments, instead of a long run with defaults.
+// Reads the arguments. Exits if one is invalid, instead of making a long run with defaults.
 Arguments parse(int count, char** words) {
   Arguments arguments;
   bool understood = count % 2 == 1;
@@ -70,7 +71,7 @@ Arguments parse(int count, char** words) {
   std::exit(2);
 }
 
-// Trims first, so that only what the allocator cannot return counts.
+// Resident memory in MiB. Trims the allocator first, so that only memory that it cannot return counts.
 double resident_mebibytes() {
   malloc_trim(0);
   std::ifstream file("/proc/self/statm");
@@ -79,7 +80,8 @@ double resident_mebibytes() {
   return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1 << 20);
 }
 
-// Each lane has a counter of ops that mutated it successfully, written only by these ops.
+// Runs the windows. Each lane has a var and a counter of the ops that have mutated the var; only these ops
+// write the counter.
 class Soak {
  public:
   Soak(int workers, std::uint64_t seed) : engine_({.workers = workers}), random_(seed) {
@@ -90,7 +92,7 @@ class Soak {
     }
   }
 
-  // Pushes one window; false if a counter is wrong.
+  // Pushes a window of ops and waits for them. Returns false if a counter is wrong.
   bool window(bool far_ahead) {
     std::vector<std::uint64_t> expected = values_;
     may_wait_ = !far_ahead;
@@ -105,7 +107,7 @@ class Soak {
     try {
       engine_.wait_all();
     } catch (const heddle::AggregateError&) {
-      ++errors_;  // errors of ops that fail on purpose
+      ++errors_;  // counts windows with errors: some ops fail on purpose
     }
     if (values_ == expected) return true;
     std::fprintf(stderr, "engine_soak: a lane's count is not what was pushed\n");
@@ -156,7 +158,8 @@ class Soak {
     }
   }
 
-  // The error poisons vars that are destroyed with these handles; nothing waits for them.
+  // Pushes two ops. The first one's error may poison the vars, whose only handles are local; mostly nothing
+  // waits for them.
   void push_chain_with_error() {
     heddle::Var a = engine_.new_var(), b = engine_.new_var();
     if (random_() % 8 == 0) {
@@ -172,7 +175,8 @@ class Soak {
     }
   }
 
-  // A prepared op of which only some pushes take effect: the others see that they were cancelled.
+  // Pushes a prepared op three times. Sometimes a flag then tells the runs that have not begun that they were
+  // cancelled.
   void push_and_cancel() {
     auto cancelled = std::make_shared<std::atomic<bool>>(false);
     heddle::Var var = engine_.new_var();
@@ -185,7 +189,7 @@ class Soak {
     *cancelled = random_() % 16 == 0;
   }
 
-  // An op that pushes other ops and sometimes waits for them.
+  // Pushes an op that pushes other ops and sometimes waits for them.
   void push_nested(const heddle::Var& to, std::size_t lane, std::vector<std::uint64_t>& expected) {
     ++expected[lane];
     const bool waits = random_() % 16 == 0;
@@ -200,12 +204,13 @@ class Soak {
   }
 
   heddle::Engine engine_;
-  // Some of the asynchronous ops fail, or their Completion is destroyed without a call.
+  // Counts the asynchronous ops. Of 64, one fails, and the Completion of one is destroyed without a call.
   std::uint64_t elsewhere_count_ = 0;
   heddle::test::Elsewhere ready_without_slot_{[this](heddle::Completion& completion) {
     const std::uint64_t count = ++elsewhere_count_;
     if (count % 64 == 0) completion.fail(std::make_exception_ptr(std::runtime_error("elsewhere")));
-    if (count % 64 != 1) completion.done();  // no effect after fail(); for 1 the Completion is destroyed
+    // Without effect after fail(); the Completion of number 1 is only destroyed.
+    if (count % 64 != 1) completion.done();
   }};
   std::mt19937_64 random_;
   std::vector<heddle::Var> lanes_;
@@ -222,14 +227,15 @@ double median(std::vector<double> samples) {
 }
 
 struct Samples {
-  std::vector<double> resident, given_out;  // samples of memory in MiB
+  std::vector<double> resident, given_out;  // samples of resident and of allocated memory, in MiB
   void take() {
     resident.push_back(resident_mebibytes());
     given_out.push_back(static_cast<double>(mallinfo2().uordblks + mallinfo2().hblkhd) / (1 << 20));
   }
 };
 
-// Also prints the drift from the second fifth to the last, in MiB and in percent.
+// Whether the memory has grown. Prints its growth from the second fifth of the samples to the last fifth, in
+// MiB and in percent.
 bool drifted(const char* what, const std::vector<double>& samples, double tolerated) {
   const auto fifth = static_cast<std::ptrdiff_t>(samples.size() / 5);
   const double before = median({samples.begin() + fifth, samples.begin() + 2 * fifth});

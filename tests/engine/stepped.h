@@ -1,5 +1,5 @@
-// Engines with streams for tests of ops on streams: one of each scheduler, and one whose streams advance only
-// when stepped.
+// Engines with streams, for tests of ops on streams: an engine of each scheduler, and an engine whose streams
+// advance only when a test steps them.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ template <class F> void until(F&& holds) {
   while (!holds()) std::this_thread::yield();
 }
 
-// An engine with workers, and two streams that advance only when stepped.
+// An engine with workers and two streams. The streams advance only when the test steps them.
 struct Stepped {
   explicit Stepped(int workers = 2)
       : Stepped(EngineOptions{.scheduler = Scheduler::threaded, .workers = workers}) {}
@@ -37,8 +37,8 @@ struct Stepped {
     return static_cast<HostStream&>(engine.adopt_stream(std::move(stream)));
   }
 
-  // Waits until workers have done everything that is possible without a step: they do it before the last of
-  // these ops.
+  // Waits until the workers have done everything that is possible without a step. Pushes ops that do nothing
+  // for this: workers reach the last of them only after they have done the rest.
   void let_be() {
     for (int i = 0; i < 50; ++i) {
       std::atomic<bool> ran = false;
@@ -73,12 +73,12 @@ inline void run_dry(HostStream& stream) {
   }
 }
 
-// Makes the function of an op that enqueues `fn`.
+// The function of an op on a stream that enqueues `fn` as its work.
 template <class F> auto work(F fn) {
   return [fn](Stream& stream) { stream.enqueue(fn); };
 }
 
-// Runs the test with an engine of each scheduler, and with many seeds of fuzz.
+// Runs the test with an engine of each scheduler, and with many seeds of the scheduler fuzz.
 template <class F> void on_every_engine(F&& test) {
   on_every_scheduler(
       [&](Engine& engine) { test(engine, engine.make_stream(cpu()), engine.make_stream(cpu(1))); });

@@ -1,5 +1,5 @@
-// Far more workers than cores, and an engine that is destroyed while errors, cancelled groups, waits inside
-// ops and completions by other threads are in flight.
+// Far more workers than cores, and an engine that is destroyed while it still has errors, cancelled groups,
+// waits inside ops and ops that other threads complete.
 #include <array>
 #include <atomic>
 #include <deque>
@@ -24,8 +24,8 @@ using namespace heddle::test;
 
 namespace {
 
-// One thread's pushes, on its own vars and a common one. Counts the ops that must have run on each of its
-// vars.
+// What one thread pushes: ops on vars of its own and on a common var. Counts for each of its vars the ops
+// that must run.
 class Pusher {
  public:
   static constexpr std::size_t kVars = 4;
@@ -79,7 +79,8 @@ class Pusher {
     }
   }
 
-  // The next op waits for the var and so sees the error; unseen errors would be logged.
+  // Pushes an op that fails, and an op that waits for its var and so sees the error: unseen errors would be
+  // logged.
   void push_failure() {
     const Var var = engine_.new_var();
     ++failures_;
@@ -93,7 +94,8 @@ class Pusher {
     });
   }
 
-  // Ops of doomed_ may run before it is cancelled; ops of given_up_ never run.
+  // Pushes an op of doomed_, which runs only if it starts before doomed_ is cancelled, and an op of
+  // given_up_, which must not run.
   void push_doomed() {
     const Var var = engine_.new_var();
     engine_.push([] {}, {.mutate = {var}, .group = doomed_});
@@ -114,14 +116,15 @@ class Pusher {
   std::mt19937_64 random_;
   Group doomed_, given_up_;
   std::array<Var, kVars> vars_;
-  std::array<int, kVars> values_{}, expected_{};  // values_[i] is written by ops that mutate vars_[i]
+  // values_[i]: how many ops that mutate vars_[i] have run; expected_[i]: how many must run.
+  std::array<int, kVars> values_{}, expected_{};
   int failures_ = 0;
   std::atomic<int> failures_seen_ = 0, ran_given_up_ = 0;
 };
 
 }  // namespace
 
-// Long run: --stress-rounds=1000
+// The argument --stress-rounds=1000 makes a long run.
 TEST_CASE(
     "an engine with more workers than cores ends while errors, cancelled groups and waits are under way") {
   constexpr std::size_t kThreads = 4;

@@ -1,4 +1,4 @@
-// The cost of tracing an op: threads that only run ops of a given length, alternately with and without
+// Measures what tracing an op costs: threads only run ops of a given length, by turns with and without
 // recording.
 #include <algorithm>
 #include <cstdio>
@@ -14,7 +14,7 @@ namespace {
 
 using namespace heddle::trace;
 
-// A chain of multiplications, whose time does not depend on the clock reads around it.
+// A chain of multiplications. Reading the clock before and after it does not change the time that it takes.
 std::uint64_t work(std::uint64_t steps) {
   std::uint64_t value = steps;
   for (std::uint64_t i = 0; i < steps; ++i) asm volatile("imul %0, %0" : "+r"(value));
@@ -27,7 +27,8 @@ std::uint64_t cpu_nanoseconds() {
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-// Records as the engine's core does: the end of an op is the start of the next.
+// Runs ops and records them as the engine's core does: the time when an op ends is also when the next op
+// starts. Returns the CPU time in nanoseconds.
 std::uint64_t run_ops(int ops, std::uint64_t steps) {
   const std::uint64_t began = cpu_nanoseconds();
   const std::uint32_t lane = this_thread_lane();
@@ -43,7 +44,7 @@ std::uint64_t run_ops(int ops, std::uint64_t steps) {
   return cpu_nanoseconds() - began;
 }
 
-// CPU nanoseconds per op, on the slowest thread.
+// CPU nanoseconds for each op, of the slowest thread.
 double measure(int threads, int ops, std::uint64_t steps) {
   std::vector<std::uint64_t> took(static_cast<std::size_t>(threads));
   std::vector<std::thread> running;

@@ -1,4 +1,4 @@
-// Traces of a whole engine: the events that its core records.
+// Traces of whole engines: the events that an engine's core records.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -46,7 +46,7 @@ Json traced(const std::function<void()>& program) {
   return events;
 }
 
-// The events of this phase and category, by name.
+// The events of this phase and category, by their names.
 std::map<std::string, Json> named(const Json& events, const std::string& phase, const std::string& category) {
   std::map<std::string, Json> found;
   for (const Json& event : events) {
@@ -67,7 +67,7 @@ TEST_CASE("every op is in the trace once, after the op that let it go, on a lane
     engine.push([] {}, {.read = {gate}, .mutate = {a}, .name = "first"}, where);
     engine.push([] {}, {.read = {a}, .mutate = {b}, .name = "second"}, where);
     engine.push([] {}, {.read = {b}, .name = "third"}, where);
-    engine.core().scheduler().enter_submitted();  // all ops are entered before `gate` ends
+    engine.core().scheduler().enter_submitted();  // all ops are queued on their vars before "gate" ends
     open = true;
     open.notify_all();
   });
@@ -79,7 +79,8 @@ TEST_CASE("every op is in the trace once, after the op that let it go, on a lane
     const Json &before = ops.at(chain[i - 1]), &after = ops.at(chain[i]);
     CHECK(after["args"]["by"] == before["args"]["seq"]);
     CHECK(after["args"]["engine"] == before["args"]["engine"]);
-    CHECK(after["ts"].get<double>() >= end_of(before) - 0.1);  // clocks of two cores
+    // May differ by 0.1 us, since the clocks of two cores may.
+    CHECK(after["ts"].get<double>() >= end_of(before) - 0.1);
   }
   CHECK(ops.at("third")["args"]["at"] == std::string(where.file_name()) + ":" + std::to_string(where.line()));
   std::set<std::string> lanes;
@@ -212,7 +213,7 @@ TEST_CASE(
       CHECK_FALSE(issue["args"].contains("by"));
       CHECK(op["ts"].get<double>() >= issue["ts"].get<double>() - 0.1);
     }
-    CHECK(issues.size() == 3);  // a skipped op is not issued
+    CHECK(issues.size() == 3);  // the skipped op is not issued
     CHECK(ops.at("scale")["ts"].get<double>() >= end_of(ops.at("upload")) - 0.1);
     CHECK(ops.at("use")["ts"].get<double>() >= end_of(ops.at("other")) - 0.1);
   }
@@ -245,10 +246,10 @@ std::int64_t nanoseconds(const Json& microseconds) {
   return static_cast<std::int64_t>(std::llround(microseconds.get<double>() * 1000));
 }
 
-// The lanes and times of an arrow's tail and head.
+// An arrow: the lane and time of its tail, and of its head.
 using ArrowPlaces = std::array<std::int64_t, 4>;
 
-// The arrows that should exist, computed from the op numbers in the records.
+// The arrows that the trace should have, computed from the numbers of ops in its records.
 std::vector<ArrowPlaces> wanted_arrows(const Json& events) {
   using Place = std::pair<std::int64_t, std::int64_t>;
   std::map<std::pair<int, std::uint64_t>, Place> starts;
@@ -276,7 +277,7 @@ std::vector<ArrowPlaces> wanted_arrows(const Json& events) {
   return wanted;
 }
 
-// The arrows in the trace; each has an id of its own.
+// The arrows that the trace has. Checks that each has an id of its own.
 std::vector<ArrowPlaces> drawn_arrows(const Json& events) {
   std::map<std::uint64_t, std::vector<Json>> tails, heads;
   for (const Json& event : events) {
@@ -295,7 +296,7 @@ std::vector<ArrowPlaces> drawn_arrows(const Json& events) {
   return drawn;
 }
 
-// Runs random ops on eight vars, for some seeds with a bound.
+// Runs random ops on eight vars. For odd seeds the engine has a bound on ops in flight.
 void run_random_program(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   heddle::Engine engine({.workers = 1 + static_cast<int>(seed % 3), .max_ops = seed % 2 ? 50u : 0u});

@@ -32,7 +32,7 @@ namespace {
 using namespace heddle::trace;
 using Json = nlohmann::json;
 
-// A file that is removed after the test.
+// The path of a temporary file. The destructor removes the file.
 class Path {
  public:
   explicit Path(const std::string& name)
@@ -168,7 +168,7 @@ TEST_CASE("asynchronous ops and waits have events of their own") {
   REQUIRE(waits.size() == 1);
   CHECK(waits[0]["tid"] == this_thread_lane());
   CHECK(waits[0]["args"] == Json{{"engine", 2}, {"by", 4}});
-  // No arrow leads to "read": the op that made it ready is not in the trace.
+  // No arrow leads to "read", since the op that made "read" ready is not in the trace.
   const auto heads = of(events, "f", "dep"), tails = of(events, "s", "dep");
   REQUIRE(heads.size() == 1);
   REQUIRE(tails.size() == 1);
@@ -188,7 +188,8 @@ TEST_CASE("the ends of arrows are found in any order, of the ops that were named
   for (std::uint64_t op = 100; op < 100 + 2 * Arrows::kMost; ++op) {
     arrows.add_start(op, {0, 0});
     if (op % 1000 != 0) continue;
-    const auto start = arrows.add_end(7, {1, 30});  // op 7 stays known, because it is referenced regularly
+    // Op 7 stays known among many later ops, because it is referenced again and again.
+    const auto start = arrows.add_end(7, {1, 30});
     REQUIRE(start);
     CHECK(start->lane == 4);
   }
@@ -264,7 +265,7 @@ TEST_CASE("a trace with little memory and many records says what it lost") {
   const TraceSummary summary = stop();
   const Json events = path.events();
   const auto gaps = of(events, "X", "gap");
-  // Gap records count in summary.records too.
+  // The records of gaps count in summary.records, too.
   CHECK(summary.records - gaps.size() + summary.dropped == kOps);
   CHECK(of(events, "X", "op").size() + gaps.size() == summary.records);
   std::uint64_t in_gaps = 0;
@@ -281,7 +282,7 @@ TEST_CASE("a file that may grow no further is complete, and the trace says so") 
   CHECK(summary.bytes <= 20'000);
   CHECK(summary.bytes == path.text().size());
   CHECK(summary.dropped > 4000);
-  // The last record is written before the file counts as full.
+  // The file counts as full only after its last record was written, so it has one record more than counted.
   CHECK(of(path.events(), "X", "op").size() == summary.records + 1);
 }
 
@@ -315,11 +316,13 @@ TEST_CASE("names of any bytes give valid JSON") {
   CHECK(Json::parse(escaped("\"\\</script>\n")) == "\"\\</script>\n");
   CHECK(Json::parse(escaped("Gr\u00fc\u00dfe \u4e16 \U0001F9F5")) == "Gr\u00fc\u00dfe \u4e16 \U0001F9F5");
   const std::string kept = "\uFFFD";
-  CHECK(Json::parse(escaped("\xC0\x80")) == kept + kept);             // overlong encoding of U+0000
-  CHECK(Json::parse(escaped("\xE0\x80\x80")) == kept + kept + kept);  // overlong encoding of U+0000
-  CHECK(Json::parse(escaped("\xED\xA0\x80")) == kept + kept + kept);  // half of a surrogate pair
-  CHECK(Json::parse(escaped("\xF4\x90\x80\x80")) == kept + kept + kept + kept);  // above U+10FFFF
-  CHECK(Json::parse(escaped("\xE4\xB8")) == kept + kept);                        // truncated sequence
+  CHECK(Json::parse(escaped("\xC0\x80")) == kept + kept);  // overlong encoding of U+0000: two invalid bytes
+  // Overlong encoding of U+0000: three invalid bytes.
+  CHECK(Json::parse(escaped("\xE0\x80\x80")) == kept + kept + kept);
+  CHECK(Json::parse(escaped("\xED\xA0\x80")) == kept + kept + kept);  // encoding of half of a surrogate pair
+  // Encoding of a number above U+10FFFF.
+  CHECK(Json::parse(escaped("\xF4\x90\x80\x80")) == kept + kept + kept + kept);
+  CHECK(Json::parse(escaped("\xE4\xB8")) == kept + kept);  // sequence that lacks its last byte
 
   const Path path("names.json");
   start(path);
@@ -359,7 +362,7 @@ TEST_CASE("traces start and stop while ops run") {
     const Json events = path.events();
     const auto ops = of(events, "X", "op");
     CHECK(ops.size() + of(events, "X", "gap").size() == summary.records);
-    // This thread's own record is in the trace of its turn only.
+    // The record that this thread has made must not be in the trace of a later turn.
     std::vector<Json> mine;
     std::copy_if(ops.begin(), ops.end(), std::back_inserter(mine),
                  [](const Json& op) { return op["name"] == "mine"; });
@@ -403,7 +406,7 @@ TEST_CASE("the child of a fork has no trace, and leaves its parent's alone") {
     bool good = !on() && !running() && stop().path.empty();
     try {
       start(path);
-      good = false;  // the parent is writing to this file
+      good = false;  // not reached: start() throws, since the parent is writing to this file
     } catch (const heddle::Error&) {
     }
     record("in the child", 1, 5);
@@ -417,9 +420,9 @@ TEST_CASE("the child of a fork has no trace, and leaves its parent's alone") {
   CHECK(of(path.events(), "X", "op").size() == 2);
 }
 
-// ThreadSanitizer confuses a thread of a forked child with the parent's thread at the same address, and ends
-// the child ("dup thread with used id"). With it a child may trace only if the parent has no other threads
-// except the sanitizer's: so it is if this file's tests run alone, as under ctest.
+// Whether a forked child may trace. ThreadSanitizer confuses a thread of a forked child with the parent's
+// thread at the same address, and ends the child ("dup thread with used id"). So with it the parent may have
+// no threads except the sanitizer's, which is so if the tests of this file run alone, as under ctest.
 bool child_may_trace() {
   constexpr int kWithSanitizers = 2;
   if (heddle::Scheduler::HEDDLE_TEST_CHILD_SCHEDULER == heddle::Scheduler::threaded) return true;
@@ -479,7 +482,7 @@ int status_of_child(const std::string& path, void (*run)()) {
   if (child == 0) {
     ::setenv("HEDDLE_TRACE", path.c_str(), 1);
     start_from_environment();
-    start_from_environment();  // a second engine calls this, too
+    start_from_environment();  // called again, as by a second engine
     run();
   }
   int status = -1;

@@ -39,7 +39,8 @@ TEST_CASE("the quota of control groups, version 2: the tightest from the process
                     {group, "max 100000\n"},
                     {"sys/fs/cgroup/kubepods/pod7/cpu.max", "300000 100000\n"},
                     {"sys/fs/cgroup/kubepods/cpu.max", "1600000 100000\n"}}) == 3);
-  // The path is the host's, which does not exist in the container.
+  // The process is in a container: the path of its group is that of the host, and does not exist in the
+  // container.
   CHECK(quota_with({{of_process, "0::/kubepods/pod7/main\n"}, {"sys/fs/cgroup/cpu.max", "50000 100000\n"}}) ==
         0.5);
 }

@@ -21,7 +21,7 @@ using namespace heddle::test;
 
 namespace {
 
-// The work of one process, which pushes the values of workers first .. last - 1.
+// What one process does with its store. The process pushes the values of the workers first .. last - 1.
 using Body = std::function<void(KVStore&, int first, int last)>;
 
 void on_allreduce(int workers, const Body& body) {
@@ -59,19 +59,20 @@ NDArray pulled(KVStore& store, Key key, const Shape& shape, DType dtype) {
   return out;
 }
 
-// Checks all elements, as f64, which represents every tested value.
+// Checks that every element of `array` is `value`. Compares as f64, which represents every tested value.
 void check_all(const NDArray& array, double value) {
   const std::vector<double> values = array.astype(DType::f64).to_vector<double>();
   CHECK(values == std::vector<double>(values.size(), value));
 }
 
-// Row 0, which all workers push, and row 1 + worker % 2.
+// The rows that `worker` pushes: row 0, which all workers push, and row 1 or 2.
 RowSparse rows_of(int worker, DType dtype) {
   const NDArray rows = array<std::int64_t>({0, 1 + worker % 2});
   return row_sparse(rows, full({2, 3}, worker + 1, dtype), {4, 3});
 }
 
-// Above `base`, f16 and bf16 have only even numbers: a 1 is lost unless the ranks' values are summed first.
+// The initial value for a dtype. Just above it f16 and bf16 represent only even integers, so a worker's 1 is
+// lost unless the values of all workers are summed first.
 double base_of(DType dtype) { return dtype == DType::f16 ? 2048 : dtype == DType::bf16 ? 256 : 10; }
 double rounded(double value, DType dtype) {
   return full({}, value, DType::f64).astype(dtype).astype(DType::f64).item<double>();
@@ -85,7 +86,8 @@ void dense_sums(KVStore& store, int first, int last, int workers) {
   for (std::size_t i = 0; i < kDtypes.size(); ++i) {
     const DType dtype = kDtypes[i];
     const Key key = static_cast<Key>(i);
-    const Shape shape = i == 0 ? Shape{100'000} : Shape{3};  // key 0 alone, the others in buckets
+    // The value of key 0 is reduced alone, the small values of the other keys in buckets.
+    const Shape shape = i == 0 ? Shape{100'000} : Shape{3};
     store.init(key, full(shape, base_of(dtype), dtype));
     std::vector<NDArray> values;
     for (int worker = first; worker < last; ++worker) values.push_back(ones(shape, dtype));

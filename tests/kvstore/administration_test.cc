@@ -43,7 +43,7 @@ struct Administrated {
     };
     return made;
   }
-  // The last field of the first event of that name; empty if there is none.
+  // The value of the last field of the first logged event of that name; empty if no such event is logged.
   std::string why(const std::string& event) {
     const std::lock_guard guard(mutex);
     for (const ServerEvent& one : log) {
@@ -63,7 +63,7 @@ struct Administrated {
   Running running;
 };
 
-// A transport that records what is sent.
+// A transport that only records the heads of the messages sent.
 class Sent final : public Transport {
  public:
   std::string listen(const std::string&) override { return ""; }
@@ -99,7 +99,7 @@ TEST_CASE("administration: a key without the role is refused, one with it asks a
     of_server.allow(of_admin, "roles:admin");
     Administrated server(transport, &of_server);
     const std::string status = ask_server_status(server.with(&of_admin, transport));
-    CHECK(status == "of 1 " + std::string(100'000, '.'));  // longer than one message
+    CHECK(status == "of 1 " + std::string(100'000, '.'));  // the status is longer than one message
     ask_server_to_drain(server.with(&of_admin, transport));
     CHECK(server.running.server.is_draining());
     CHECK(server.why("administrator_refused").empty());
@@ -121,7 +121,8 @@ TEST_CASE(
       CHECK(holds(ask_server_status(server.with(nullptr, transport)), "of 1 "));
       ask_server_to_drain(server.with(nullptr, transport));
       CHECK(server.running.server.is_draining());
-      worker.call(0, {.request = {.kind = Kind::barrier}});  // the job continues
+      // A server that drains still serves the job that has begun.
+      worker.call(0, {.request = {.kind = Kind::barrier}});
       options.job = "another";
       Client late(options);
       CHECK(holds(message_of<StoreError>([&] { late.call(0, {.request = {.kind = Kind::barrier}}); }),
@@ -156,7 +157,7 @@ TEST_CASE("administration: a server refuses versions that it does not speak, and
   sent.unread = 0;
   node.received(1, encode(AdminRequest{.what = AdminRequest::What::drain}), {}, {});
   CHECK(node.take_admin_requests() == std::vector{std::pair(Peer{1}, AdminRequest::What::drain)});
-  CHECK(sent.all.size() == 2);  // the node's owner answers
+  CHECK(sent.all.size() == 2);  // no third answer: the drain request is for the node's owner to answer
   CHECK_THROWS_AS(node.received(1, encode(AdminAnswer{}), {}, {}), MalformedMessage);
 }
 

@@ -31,7 +31,7 @@ struct Job {
   EngineOptions engine;
 };
 
-// The error thrown by body. Takes the engine's other errors, so that they are not logged.
+// The text of the error that `body` throws. Takes the engine's other errors, so that they are not logged.
 std::string outcome_of(Engine& engine, const std::function<void()>& body) {
   std::string text = "no error";
   const EngineScope scope(engine);
@@ -66,7 +66,8 @@ LaunchEnvironment job_of(int rank, int size, const std::string& meeting_place) {
   return job;
 }
 
-// The error of each rank's body. Ranks of "local" share an engine, others have separate ones.
+// The text of the error that each rank's body throws. Ranks of the back end "local" share an engine; ranks of
+// other back ends have an engine each.
 std::vector<std::string> errors_of(const Job& job, int size, const Body& body) {
   if (job.backend == "local") {
     Engine engine(job.engine);
@@ -85,7 +86,7 @@ std::vector<std::string> errors_of(const Job& job, int size, const Body& body) {
   });
 }
 
-// As errors_of, with a process for each rank.
+// Like errors_of, but runs each rank in a process of its own.
 std::vector<std::string> errors_of_processes(const std::string& backend, int size, const Body& body) {
   const TemporaryDirectory directory;
   std::vector<pid_t> children;
@@ -121,9 +122,9 @@ const Job kJobs[] = {{"local", {.scheduler = Scheduler::threaded, .workers = 2}}
                      {"shm", {.scheduler = Scheduler::naive}},
                      {"tcp", {.scheduler = Scheduler::naive}}};
 
-constexpr int kRanks = 3, kOdd = 1;  // kOdd: the rank that calls something else
+constexpr int kRanks = 3, kOdd = 1;  // kOdd: the rank whose call differs from the other ranks' calls
 
-// Checks that the error of every rank, on every back end, has all of these parts.
+// Checks that, on every back end, the error of every rank contains all of `parts`.
 void expect_errors(const Body& body, const std::vector<std::string>& parts) {
   for (const Job& job : kJobs) {
     CAPTURE(job.backend);
@@ -151,7 +152,8 @@ std::vector<float> pulled(KVStore& store, KVStore::Key key, const Shape& shape) 
   return out.to_vector<float>();
 }
 
-constexpr std::int64_t kLarge = 100'000;  // reduced alone, not in a bucket
+// Size of a value that is reduced alone, not in a bucket with others.
+constexpr std::int64_t kLarge = 100'000;
 
 NDArray leaf(const Shape& shape) {
   NDArray weight = ones(shape);
@@ -209,7 +211,8 @@ TEST_CASE("optimizers that differ are named with the ranks that have them") {
   expect_store_errors(
       [](const auto& store, int rank) { store->set_optimizer(rank == kOdd ? "adam" : "sgd"); },
       {"sgd, lr 0.01, momentum 0, nesterov 0, weight_decay 0 on ranks 0, 2; adam, beta1 0.9, "});
-  // An invalid optimizer on one rank is an error on all ranks, which can repeat the call.
+  // A rank that sets an invalid optimizer causes an error on all ranks, and all ranks can then repeat the
+  // call.
   expect_store_errors([](const auto& store, int rank) { store->set_optimizer(rank == kOdd ? "sdg" : "sgd"); },
                       {"there is no optimizer 'sdg'"});
 }

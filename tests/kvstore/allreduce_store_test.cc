@@ -44,7 +44,8 @@ std::vector<float> values(std::int64_t count, float value) {
   return std::vector<float>(static_cast<std::size_t>(count), value);
 }
 
-constexpr std::int64_t kLarge = 100'000;  // reduced alone, not in a bucket
+// Size of a value that is reduced alone, not in a bucket with others.
+constexpr std::int64_t kLarge = 100'000;
 
 NDArray leaf(const Shape& shape, Device device = cpu()) {
   NDArray weight = ones(shape, DType::f32, device);
@@ -59,7 +60,8 @@ Trainer trainer_of(const std::vector<NDArray>& weights, const std::shared_ptr<KV
   return Trainer(std::move(parameters), {.params = {{"lr", 1.0}}, .store = store});
 }
 
-// widths of weights that share a bucket, and that are reduced alone
+// Widths of a net. With kNarrow the weights' gradients share a bucket; with kWide the first weight is large
+// enough to be reduced alone.
 constexpr std::int64_t kNarrow = 16, kWide = 24'000;
 
 Sequential make_net(std::int64_t width = kNarrow) {
@@ -67,7 +69,7 @@ Sequential make_net(std::int64_t width = kNarrow) {
   return Sequential{Dense(4, width, {.relu = true}, generator), Dense(width, 3, {}, generator)};
 }
 
-// Samples begin .. end of 24.
+// The samples begin .. end - 1 of 24.
 struct Batch {
   NDArray x, labels;
 };
@@ -91,7 +93,7 @@ std::vector<float> weights_of(const Sequential& net) {
 std::vector<float> train(const std::shared_ptr<KVStore>& store, int rank, int parts,
                          std::int64_t width = kNarrow) {
   Sequential net = make_net(width);
-  if (rank > 0) {  // overwritten by rank 0's initial weights
+  if (rank > 0) {  // other initial weights, which the trainer replaces by those of rank 0
     for (const Parameter& parameter : net.parameters()) parameter.value.detach().fill(0);
   }
   Trainer trainer(net.parameters(), {.params = {{"lr", 0.1}, {"momentum", 0.9}}, .store = store});
@@ -184,16 +186,19 @@ TEST_CASE("large gradients are computed where they are reduced") {
     Trainer trainer(net.parameters(), {.params = {{"lr", 0.1}}, .store = store});
     const NDArray memory = store->gradient_memory(0);
     REQUIRE(memory.defined());
-    REQUIRE_FALSE(store->gradient_memory(1).defined());  // small gradients, as of a bias, are copied
+    // Parameter 1 is a bias: small gradients are copied, so the store lends no memory for them.
+    REQUIRE_FALSE(store->gradient_memory(1).defined());
     const Batch mine = batch(12 * rank, 12 * rank + 12);
     for (int step = 0; step < 3; ++step) {
       backward(cross_entropy(net(mine.x), mine.labels));
       REQUIRE(grad(net.parameters()[0].value).storage() == memory.storage());
       const std::vector<float> own = memory.to_vector<float>();
       trainer.step();
-      REQUIRE(memory.to_vector<float>() != own);  // the memory holds the sum of all ranks
+      // After the step the memory holds the sum of all ranks' gradients.
+      REQUIRE(memory.to_vector<float>() != own);
     }
-    // A push of another array changes neither that array nor the gradient in the lent memory.
+    // A push of another array leaves unchanged both that array and the gradient in the memory that the store
+    // has lent.
     backward(cross_entropy(net(mine.x), mine.labels));
     const NDArray other = ones(memory.shape()), waiting = grad(net.parameters()[0].value);
     const std::vector<float> before = waiting.to_vector<float>();
@@ -229,7 +234,8 @@ TEST_CASE("a step may come after its parameter was frozen, and errors may be cle
     REQUIRE(trainer.steps() == 1);
     trainer.clear_errors();
     set_requires_grad(weight);
-    for (int step = 0; step < 2; ++step) {  // without lent memory in the first step, with it in the second
+    // In the first step the store has lent no memory for the gradient, in the second it has.
+    for (int step = 0; step < 2; ++step) {
       backward(matmul(x, weight));
       trainer.step();
     }
@@ -244,7 +250,7 @@ TEST_CASE("a gradient of the last step may be computed with") {
     backward(sum(matmul(x, weight)));
     const NDArray last = grad(weight);
     REQUIRE(last.storage() == store->gradient_memory(0).storage());
-    trainer.step();  // the gradient is then the sum, 2 everywhere
+    trainer.step();  // replaces the gradient by the sum of the ranks' gradients, 2 everywhere
     backward(sum(matmul(last, weight)));
     REQUIRE(grad(weight).to_vector<float>() == values(90'000, 600));
     REQUIRE(last.to_vector<float>() == values(90'000, 2));
@@ -300,7 +306,7 @@ TEST_CASE("a gradient that fails on one rank fails the step on all, and training
                Trainer trainer = trainer_of({weight}, store);
                NDArray x = ones({count});
                if (rank == 1) array_push("load", {}, {x}, [] { throw std::runtime_error("bad batch"); });
-               backward(matmul(x, weight));  // the gradient is in the lent memory
+               backward(matmul(x, weight));  // computes the gradient in the memory that the store has lent
                trainer.step();
                bool failed = false;
                try {
@@ -321,12 +327,14 @@ TEST_CASE("a gradient that fails on one rank fails the step on all, and training
 TEST_CASE("compressed: f32 is rounded, what does not fit is sent later, all else is exact") {
   on_ranks(2,
            [](const std::shared_ptr<KVStore>& store, int rank) {
-             store->init(0, full({3}, rank + 0.3));  // exact, since it is a stored value
+             // Exact despite compression, since an initial value is not compressed.
+             store->init(0, full({3}, rank + 0.3));
              store->init(1, zeros({2}, DType::f64));
              NDArray single = zeros({3}), wide = zeros({2}, DType::f64);
              store->pull(0, single);
              REQUIRE(single.to_vector<float>() == values(3, 0.3f));
-             // Each rank pushes 0.25, below the threshold in rounds 1 and 3; rounds 2 and 4 send 0.5 of each.
+             // In each round each rank pushes 0.25, which adds to its residual. Rounds 1 and 3 stay below the
+             // threshold 0.5 and send 0; in rounds 2 and 4 each rank sends 0.5.
              for (float sum : {0.0f, 1.0f, 0.0f, 1.0f}) {
                store->push(0, full({3}, 0.25));
                store->push(1, full({2}, 0.3, DType::f64));
@@ -339,7 +347,9 @@ TEST_CASE("compressed: f32 is rounded, what does not fit is sent later, all else
              store->pull(0, single);
              NDArray other = zeros({1});
              store->init(2, zeros({1}));
-             store->push(2, full({1}, 0.25));  // in a bucket of other keys: no residual of key 0
+             // The values of key 2 are in another bucket than those of key 0, whose residual does not count
+             // here.
+             store->push(2, full({1}, 0.25));
              store->pull(2, other);
              REQUIRE(other.to_vector<float>() == values(1, 0));
            },

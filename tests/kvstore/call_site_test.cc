@@ -20,12 +20,13 @@ NDArray leaf(Shape shape) {
   return weight;
 }
 
-// A store with one rank, for gradients that are reduced alone and gradients in buckets.
+// A store of a job with one rank.
 std::shared_ptr<KVStore> allreduce_store(const std::string& compression = "none") {
   return KVStore::create("allreduce", Communicator::create_local(1)[0], {.compression = compression});
 }
 
-// Each push is on the line of a pull. A store may delay the push until then, and still names the push's line.
+// Checks the source line that each kind of call reports. A pull follows each push on the same line: a store
+// may delay a push until the pull, and still reports the push's line.
 void check_store(KVStore& store, const NDArray& value) {
   const NDArray out = ones(value.shape());
   const std::vector<NDArray> values{value, ones(value.shape())}, outs{out, ones(value.shape())};

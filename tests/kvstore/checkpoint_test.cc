@@ -13,7 +13,8 @@ using namespace heddle::test;
 
 namespace {
 
-// A training run with everything that has state: dropout, shuffling, momentum, a schedule.
+// A training run in which everything has state that a checkpoint has to restore: dropout, shuffling,
+// momentum, a schedule.
 struct Run {
   Generator initial{1}, shuffle{2}, noise{3};
   NDArray x = Generator(4).normal({96, 6}), labels = Generator(5).integers({96}, 0, 3);
@@ -74,7 +75,7 @@ TEST_CASE("a resumed run gives the losses of one that never stopped, to the last
     save_checkpoint(path, first.checkpoint());
 
     second.initial.set_position(1000);
-    second.net.parameters()[0].value.detach().fill(7);  // overwritten by the checkpoint
+    second.net.parameters()[0].value.detach().fill(7);  // values that loading the checkpoint has to overwrite
     Checkpoint loaded = second.checkpoint();
     load_checkpoint(path, loaded);
     CHECK(loaded.counters.at("epoch") == 1);
@@ -107,7 +108,7 @@ TEST_CASE("a checkpoint of something else is refused and changes nothing") {
     CHECK(other.shuffle.position() == position);
     CHECK(other.trainer.steps() == 0);
   };
-  refuse(other.checkpoint(), "does not fit");  // the state of sgd does not fit adam
+  refuse(other.checkpoint(), "does not fit");  // the checkpoint has the state of sgd, which does not fit adam
 
   Checkpoint renamed = other.checkpoint();
   renamed.trainer = nullptr;

@@ -27,10 +27,12 @@ namespace {
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// Welcomes the worker, and closes each connection after 30 ms, but keeps those begun after `restless`.
+// Accepts workers. Closes each connection after 30 ms, except those that begin when the time `restless` has
+// passed.
 class RestlessServer final : Receiver {
  public:
-  // says: the text of its answers to pings, as from a server where no request progresses.
+  // `says`: the text of the server's answers to pings; a text is the answer of a server where no request
+  // progresses.
   RestlessServer(bool answers, Clock::duration restless, std::string says = "")
       : answers_(answers),
         says_(std::move(says)),
@@ -87,7 +89,8 @@ class RestlessServer final : Receiver {
 
 }  // namespace
 
-// Like servers that are restarted one after another, for longer than the timeout.
+// RestlessServer behaves like servers that are restarted one after another for longer than the client's
+// timeout.
 TEST_CASE("client: a server whose connections end soon is there as long as it answers on each") {
   const RestlessServer server(true, 3500ms);
   Client client({.servers = {server.address}, .timeout = 1500ms});
@@ -111,8 +114,9 @@ TEST_CASE("client: what this host can never do fails at once, for whatever time 
   for (const std::string kind : {"net", "zmq"}) {
     CAPTURE(kind);
     for (const auto& [address, why] :
-         {std::pair("192.0.2.1:1", "heddle keygen"),  // the address of no host; there are no keys
-          std::pair("127.0.0.1.1:1", "is no host"), std::pair("[fe80::1%none]:1", "is no host")}) {
+         // No host has this address; connecting needs keys, and there are none.
+         {std::pair("192.0.2.1:1", "heddle keygen"), std::pair("127.0.0.1.1:1", "is no host"),
+          std::pair("[fe80::1%none]:1", "is no host")}) {
       CAPTURE(address);
       ClientOptions direct = options(kind), scheduled = options(kind);
       direct.servers = {address};

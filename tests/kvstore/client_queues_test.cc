@@ -28,7 +28,7 @@ TEST_CASE("call ring: finds, takes and visits what is there, in any order") {
   for (int step = 0; step < 20'000; ++step) {
     const bool adds = random() % 100 < (step / 2000 % 2 == 0 ? 60u : 40u);
     if (adds) {
-      next += random() % 10 == 0 ? 3 : 1;  // leaves gaps between the numbers
+      next += random() % 10 == 0 ? 3 : 1;  // leaves gaps between the numbers of calls
       model[next] = std::to_string(next);
       CHECK(ring.add(next, std::to_string(next)) == model[next]);
     } else if (!model.empty()) {
@@ -57,7 +57,8 @@ TEST_CASE("send queue: of the largest priority the oldest first, however many wa
   for (const int priorities : {1, 4}) {
     std::mt19937_64 random(2);
     SendQueue queue;
-    std::map<int, std::vector<std::size_t>, std::greater<>> model;  // sizes of the heads, by priority
+    // Sizes of the queued messages' heads, by priority.
+    std::map<int, std::vector<std::size_t>, std::greater<>> model;
     std::size_t next = 0, bytes = 0;
     for (int step = 0; step < 30'000; ++step) {
       if (random() % 100 < (step < 15'000 ? 60u : 40u)) {

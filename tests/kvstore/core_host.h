@@ -32,7 +32,7 @@ template <class T> std::vector<T> values_in(const Bytes& bytes) {
   return values;
 }
 
-// The messages that save_state passes to its sink.
+// The messages that core.save_state passes to its sink.
 std::vector<Packet> saved_state(const ServerCore& core);
 
 // A server and its connections, with a clock that the test advances.
@@ -53,10 +53,10 @@ class Host {
   // Replaces the core by one that loads its saved state; all connections must be cut before.
   void replace_core();
 
-  std::vector<std::string> events;  // names of events
+  std::vector<std::string> events;  // names of the core's events
   std::map<Peer, std::deque<Packet>> to_worker;
   Clock::time_point now{};
-  // Null: the current engine, which several hosts can share.
+  // The engine that the core uses. Null if that is the current engine, which several hosts can share.
   std::unique_ptr<Engine> engine;
   std::unique_ptr<EngineScope> scope;
   ServerCore core;
@@ -67,24 +67,25 @@ class Host {
   Peer last_peer_ = 0;
 };
 
-// A worker's connection, which resends requests without a reply after it was cut.
+// A worker's connection to a Host. After a cut the worker resends the requests to which it has no reply.
 class Link {
  public:
   Link(Host& host, Hello hello);
   std::uint64_t send(Request request, Bytes payload = {});  // returns the request's number
-  void step();                                              // delivers one message to the server
-  void hear();    // delivers one message from the server; answers go to `replies`
+  void step();  // delivers one of the worker's messages to the server
+  // Delivers one of the server's messages to the worker. A reply goes to `replies`.
+  void hear();
   void cut();     // reconnects, and resends requests without a reply
-  void forget();  // reconnects, and drops requests without a reply
+  void forget();  // reconnects, and drops requests without a reply as a new process does
   void die() { host_.disconnect(peer_); }
   bool has_reply(std::uint64_t number) const { return replies.contains(number); }
   std::pair<Reply, Bytes> take(std::uint64_t number);
-  void settle();  // delivers all messages
+  void settle();  // delivers messages until none is left in either direction
   std::pair<Reply, Bytes> ask(Request request, Bytes payload = {});
 
   std::map<std::uint64_t, std::pair<Reply, Bytes>> replies;
   std::string refusal;
-  std::size_t piece_bytes = kPieceBytes;  // size of the pieces of sent payloads
+  std::size_t piece_bytes = kPieceBytes;  // size of the pieces in which payloads are sent
   std::uint64_t incarnation = 0;          // the incarnation in the server's welcome
 
  private:
@@ -95,7 +96,8 @@ class Link {
   bool welcome_ = false;
   std::uint64_t last_number_ = 0;
   std::deque<Packet> to_server_;
-  std::map<std::uint64_t, std::vector<Packet>> unanswered_;  // pieces of requests, by number
+  // The pieces of each request without a reply, by the request's number.
+  std::map<std::uint64_t, std::vector<Packet>> unanswered_;
   std::map<std::uint64_t, Bytes> values_;
 };
 

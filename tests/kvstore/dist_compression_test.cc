@@ -30,7 +30,8 @@ namespace {
 const std::vector<const char*> kCodecs =
     kSanitized ? std::vector<const char*>{"2bit:0.5"}
                : std::vector<const char*>{"fp16", "bf16", "1bit", "2bit:0.5", "topk:0.01"};
-constexpr std::int64_t kLarge = 900'000, kSmall = 1'000;  // kLarge is split over three servers
+// Numbers of elements; a value of kLarge elements is split over three servers.
+constexpr std::int64_t kLarge = 900'000, kSmall = 1'000;
 constexpr int kRounds = 4;
 
 Floats gradient(int rank, int round, std::int64_t size) {
@@ -41,7 +42,7 @@ Floats gradient(int rank, int round, std::int64_t size) {
   return values;
 }
 
-// The decoded value that the servers get; updates the residual.
+// What the servers decode of a pushed value. Updates the worker's residual.
 Floats sent(const Codec& codec, Floats value, Floats& residual, int servers) {
   const std::uint64_t bytes = value.size() * sizeof(float);
   for (const kv_detail::KeyPart& part :
@@ -90,7 +91,8 @@ TEST_CASE(
       store.pull(0, out);
       store.pull(1, small);
       CHECK(out.to_vector<float>() == sum);
-      CHECK(small.to_vector<float>()[0] == doctest::Approx(0.1 * 2 * kRounds));  // too small to be compressed
+      // Exact, since a value of kSmall elements is too small to be compressed.
+      CHECK(small.to_vector<float>()[0] == doctest::Approx(0.1 * 2 * kRounds));
     });
     double worst = 0;
     for (std::size_t i = 0; i < sum.size(); ++i)
@@ -153,7 +155,8 @@ TEST_CASE("compressed pulls: what a worker has follows what the server has, and 
         for (std::size_t i = 0; i < exact.size(); ++i) exact[i] += of_round[i] + theirs[i];
         CHECK(small.to_vector<float>() == Floats(kSmall, 2.0F * static_cast<float>(round + 1)));
       }
-      // Without further pushes, later pulls transfer what earlier encodings left out.
+      // The pulls of push_pull are compressed and leave an error. Later pulls, without further pushes,
+      // transfer what is missing.
       double error = 0;
       for (int pull = 0; pull < 8; ++pull) {
         error = 0;
@@ -189,7 +192,7 @@ TEST_CASE("compressed pulls: after an error, a lost connection or without memory
   CHECK(has == 1);
   CHECK(pull() == 2 * value.size());
   CHECK(has == 2);
-  has = 1;  // asks again, as if the answer was lost
+  has = 1;  // the worker asks again with the former version, as if it had not received the last answer
   CHECK(pull() == 4 * value.size());
   CHECK(has == 1);
   CHECK(pull() == 2 * value.size());
@@ -217,7 +220,8 @@ TEST_CASE("compressed pulls: after an error, a lost connection or without memory
       link.ask({.kind = Kind::init, .has_value = true, .bytes = 2 * value.size(), .text = "c"},
                bytes_of(Floats(2048)))
           .first.key;
-  // `third` took the memory of sent values: now there is room for those of `third` and `key`, not of `other`.
+  // To make room for key `third`, the server has dropped what it kept for compressed pulls. It now has room
+  // for that of `third` and of `key`, but not of `other`.
   CHECK(link.ask({.kind = Kind::pull, .key = third, .text = "fp16"}).first.key == 1);
   CHECK(link.ask({.kind = Kind::pull, .key = key, .text = "fp16"}).first.key == 1);
   CHECK(link.ask({.kind = Kind::pull, .key = other, .text = "fp16"}).first.key == 0);
@@ -281,7 +285,8 @@ TEST_CASE("compressed pulls: of a worker that is gone nothing is kept") {
   b.send({.kind = Kind::pull, .key = key, .clock = 1, .text = "fp16"});
   b.settle();
   b.die();
-  const std::uint64_t before = host.core.memory_used();  // includes a push that waits for its round
+  // Includes the push of the worker that died, which waits for its round.
+  const std::uint64_t before = host.core.memory_used();
   a.ask(push, kv_detail::Bytes(4000));
   CHECK(host.core.memory_used() == before - 4000);
 }
@@ -333,7 +338,7 @@ TEST_CASE("compressed pushes: what no codec has made is refused, and the key goe
   CHECK(why({.overwrite = true, .has_value = true, .key = key, .text = "fp16"}, 2000)
             .find("a compressed overwrite") != std::string::npos);
   CHECK(why({.key = key, .text = "fp16"}, 2000).empty());
-  // An index beyond the value: the connection is closed, as after any malformed message.
+  // A push with an index beyond the value: the server closes the connection, as after any malformed message.
   const auto codec = make_codec("topk:0.01");
   Bytes encoded(codec->encoded_bytes(1000), std::byte{0xff});
   CHECK_THROWS_AS(

@@ -25,7 +25,7 @@ inline const std::vector<const char*> kTransports = {"net"};
 inline const std::vector<const char*> kTransports = {"net", "zmq"};
 #endif
 
-// A server that runs on its own thread.
+// A server that serves on its own thread from construction to destruction.
 class Running {
  public:
   explicit Running(ServerOptions options) : server(std::move(options)), thread_([this] { server.run(); }) {}
@@ -48,7 +48,8 @@ struct Job {
   std::uint64_t memory_limit = 0;
   std::string compression = "none", pull_compression = "none";
   std::string placement = "hash";
-  int worker_protocol = 0, server_protocol = 0;  // newest protocol version of each; 0: no limit
+  // Newest protocol version that workers and servers speak; 0: no limit.
+  int worker_protocol = 0, server_protocol = 0;
 };
 
 using Servers = std::vector<std::unique_ptr<Running>>;
@@ -68,14 +69,14 @@ inline std::unique_ptr<KVStore> make_store(const Job& job, const Servers& server
   return std::make_unique<DistStore>(job.type, options, codecs);
 }
 
-// Runs `body` as one worker on the current engine.
+// Runs `body` with the store of worker `rank`, on the current engine.
 inline void run_worker_here(const Job& job, const Servers& servers, const std::function<void(KVStore&)>& body,
                             int rank = 0) {
   const std::unique_ptr<KVStore> store = make_store(job, servers, rank);
   body(*store);
 }
 
-// Runs `body` as each worker, on a thread with its own engine.
+// Runs `body` once for each worker of the job, each on a thread with its own engine.
 inline void run_workers(const Job& job, const Servers& servers, const std::function<void(KVStore&)>& body) {
   std::vector<std::thread> threads;
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(job.workers));

@@ -20,7 +20,7 @@ using Rows = std::vector<std::int64_t>;
 
 NDArray list(const Rows& rows) { return array(rows, {std::ssize(rows)}); }
 
-// Row-sparse values with these rows, and with one value in all elements.
+// A row-sparse array that stores these rows, with `value` in each of their elements.
 RowSparse same(const Rows& rows, double value, const Shape& shape, DType dtype = DType::f32) {
   Shape values = shape;
   values[0] = std::ssize(rows);
@@ -40,8 +40,9 @@ TEST_CASE(
       CAPTURE(type);
       run_job({.workers = kWorkers, .servers = 3, .type = type, .transport = transport}, [&](KVStore& store) {
         store.set_optimizer("add");
-        // A small shape, on one server; and shapes that are split over servers, also within the alignment of
-        // rows.
+        // The first shape is small and stays on one server. The others are large enough, with f32 and f64, to
+        // be split over the servers; the sizes of their rows are no multiple of 64 bytes, the usual alignment
+        // of parts.
         const std::vector<Shape> shapes = {{5, 2}, {40'000, 33}, {30'000, 4, 9}, {1'000'003}};
         const std::vector<DType> dtypes =
             test::kSanitized ? std::vector{DType::bf16} : std::vector{DType::f32, DType::f64, DType::bf16};
@@ -107,7 +108,7 @@ TEST_CASE("dist rows: lists of rows and rows of more than a piece, of which all 
 
 TEST_CASE(
     "dist rows: an optimizer on servers gives what it gives in one process, also when rows and values mix") {
-  const Shape shape{30'000, 40};  // split over the servers
+  const Shape shape{30'000, 40};  // large enough to be split over the servers
   for (const std::string optimizer : {"sgd", "adam", "adamw"}) {
     if (test::kSanitized && optimizer == "adamw") continue;
     CAPTURE(optimizer);

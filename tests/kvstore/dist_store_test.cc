@@ -52,7 +52,7 @@ TEST_CASE(
 TEST_CASE("dist store: halves are added as f32 and rounded once") {
   run_job({.workers = 3}, [](KVStore& store) {
     store.init(0, zeros({1}, DType::bf16));
-    // 256 + 1 + 1: added sequentially in bf16 the sum would stay 256.
+    // The workers push 256, 1 and 1. Added one after another in bf16 their sum would stay 256.
     store.push(0, full({1}, store.rank() == 0 ? 256 : 1, DType::bf16));
     NDArray out({1}, DType::bf16);
     store.pull(0, out);
@@ -266,7 +266,8 @@ TEST_CASE("dist store: after an init that failed nothing of the key reaches anot
     store.init(0, zeros({3}));
     NDArray out({3}), other(Shape{2 + store.rank()});
     if (store.rank() == 1) store.barrier();
-    store.init(1, zeros(other.shape()));  // the workers' shapes differ; worker 0's init is first
+    // Fails on worker 1: the workers' shapes differ, and worker 0's init comes first.
+    store.init(1, zeros(other.shape()));
     if (store.rank() == 0) store.barrier();
     store.push(1, ones(other.shape()));
     store.pull(1, other);
@@ -358,7 +359,8 @@ namespace {
 
 using Body = std::function<void(KVStore&)>;
 
-// Worker 0 pulls what needs a push of worker 1, then calls `then`. Worker 1 ends after worker 0's store.
+// In worker 0, `worker_0` runs a program that pulls a value which never comes, since worker 1 does not push.
+// Checks that the pull gets an error although worker 1 stays until worker 0's store is gone.
 void check_that_pulls_are_given_up(const std::function<void(const std::function<void(Body)>&)>& worker_0) {
   const Job job{.memory_limit = 100'000};
   const Servers servers = start_servers(job);
@@ -408,7 +410,8 @@ TEST_CASE("dist store: once a call has failed the destructor does not wait for o
   });
 }
 
-// The transport may hold a pushed value longer than the store, on a thread that cannot destroy it.
+// The transport may hold a pushed value after the last other user of the client is gone, and releases it on a
+// thread on which the client cannot be destroyed. So what is pushed must not own the client.
 TEST_CASE("dist store: what was pushed does not keep the connections") {
   const Job job{.workers = 1};
   const Servers servers = start_servers(job);
@@ -434,7 +437,7 @@ TEST_CASE("dist store: what was pushed does not keep the connections") {
   CHECK(key->is_known());
   client->leave(std::chrono::seconds(20));
   const std::weak_ptr<kv_detail::Client> weak = std::exchange(client, nullptr);
-  // The engine destroys the op after its waiters were woken.
+  // The engine destroys the op, which owns the client, only after it has woken the waiter.
   while (!weak.expired()) std::this_thread::yield();
   CHECK(weak.expired());
 }

@@ -27,13 +27,13 @@ struct Pair {
     both({.kind = Kind::set_optimizer, .text = "sgd lr=1"},
          {.kind = Kind::set_optimizer, .text = "sgd lr=1"});
   }
-  // Sends both requests; returns both errors.
+  // Sends one request of each worker; returns the error of each, empty if there is none.
   std::pair<std::string, std::string> both(Request of_a, Request of_b, Bytes payload = {}) {
     const std::uint64_t first = a.send(std::move(of_a), std::move(payload)), second = b.send(std::move(of_b));
     for (int i = 0; i < 3; ++i) a.settle(), b.settle();
     return {a.take(first).first.text, b.take(second).first.text};
   }
-  // Cuts all connections and replaces the core by one with its saved state.
+  // Cuts both workers' connections and replaces the core by one that loads its saved state.
   void replace_core() {
     a.die();
     b.die();
@@ -71,10 +71,11 @@ TEST_CASE("failures of others: a worker that has not seen a failed round is told
     clear_errors(pair.b);
     if (restarted) pair.replace_core();
     CHECK(pull(pair.a, 1) == kDiffer);
-    CHECK(pull(pair.a, 1) == kDiffer);  // repeated, since the answer may have been lost
+    // The server repeats the error, since its first answer may have been lost.
+    CHECK(pull(pair.a, 1) == kDiffer);
     CHECK(pull_many(pair.a, 1) == kDiffer);
     CHECK(push(pair.a, 2, 1) == kDiffer);
-    CHECK(push(pair.b, 2, 1).empty());  // worker b has seen the error
+    CHECK(push(pair.b, 2, 1).empty());  // no error: worker b has got the error of round 1 before
     clear_errors(pair.a);
     CHECK(push(pair.a, 2, 1).empty());
     CHECK(pull(pair.a, 2).empty());
@@ -96,7 +97,7 @@ TEST_CASE("failures of others: a push that waited for the round of a failed one 
 
 TEST_CASE("failures of others: where pushes count at once only the worker whose push failed has to know") {
   Pair pair("async");
-  // Pushes rows of another width than the optimizer's state has.
+  // Pushes row 0 with `row_bytes` bytes. A row size other than that of earlier pushes is an error.
   const auto rows = [](Link& link, std::uint64_t clock, std::uint64_t row_bytes) {
     Bytes payload = bytes_of(std::vector<std::int64_t>{0});
     payload.resize(payload.size() + row_bytes);

@@ -31,7 +31,7 @@ bool holds(const std::string& text, const std::string& part) { return text.find(
 
 const KeyRoles kTeam{.worker = true, .jobs = {"team-a-*", "eval"}};
 
-// A transport that records what is sent; all keys have the roles of kTeam.
+// A transport that only records the heads of the messages sent. The peers' keys have the roles of kTeam.
 class Sent final : public Transport {
  public:
   std::string listen(const std::string&) override { return ""; }
@@ -51,7 +51,7 @@ Hello hello_to(const std::string& job) {
   return hello;
 }
 
-// A server that asks for keys, with its log.
+// A running server that asks for keys, and the events it has logged.
 struct Guarded {
   Guarded(const char* transport, const KeyDirectory& keys)
       : running({.transport = transport,
@@ -61,7 +61,7 @@ struct Guarded {
                    const std::lock_guard guard(mutex);
                    log.push_back(event);
                  }}) {}
-  // Events of that name, and of that job if one is given.
+  // The number of logged events of that name; if `job` is given, only of events of that job.
   long count(const std::string& event, const std::string& job = "") {
     const std::lock_guard guard(mutex);
     const std::pair<std::string, std::string> field{"job", job};
@@ -120,7 +120,7 @@ TEST_CASE("jobs of a key: a server refuses other jobs for good, and names no job
   for (const char* const job : {"team-b-7", "evaluation", "", "team-a"}) {
     const auto reply = std::get<Reply>(answer_to(job));
     CHECK(reply.kind == Kind::failed);
-    CHECK(reply.clock == 0);  // permanent
+    CHECK(reply.clock == 0);  // 0: the refusal is permanent
     CHECK(reply.text ==
           "its key may not join job '" + std::string(job) + "': see jobs: in the server's comm.allowed");
     const auto events = node.take_events();
@@ -147,7 +147,7 @@ TEST_CASE("jobs of a key: the scheduler registers no worker of another job") {
   CHECK(std::holds_alternative<Registered>(answer_to("team-a-1")));
   CHECK(std::holds_alternative<Registered>(answer_to("eval")));
   const auto refused = std::get<Refused>(answer_to("secret"));
-  CHECK(refused.retry == 0);  // permanent
+  CHECK(refused.retry == 0);  // 0: the refusal is permanent
   CHECK(refused.text ==
         "the key of this process may not join job 'secret': see jobs: in the scheduler's comm.allowed");
   CHECK(core.stats().unauthorized == 1);
@@ -199,7 +199,7 @@ TEST_CASE("jobs of a key: over every transport a worker gets an error if its key
       const std::string error = call_barrier(worker);
       CHECK(holds(error, allowed ? "no error" : "its key may not join job 'team-b-1'"));
     }
-    CHECK(guarded.count("worker_refused") == 1);  // the worker has not tried again
+    CHECK(guarded.count("worker_refused") == 1);  // the worker has not tried to join again after the refusal
     CHECK(guarded.running.server.stats().unauthorized == 1);
   }
 }
@@ -215,7 +215,8 @@ TEST_CASE("jobs of a key: a changed list puts out who may no longer join, and th
     options.servers = {guarded.running.server.address()};
     Client worker(options);
     REQUIRE(call_barrier(worker) == "no error");
-    server.allow(client, "roles:worker jobs:team-a,team-c");  // fewer jobs, this one among them
+    // Fewer jobs than before; the worker's job, team-a, is still one of them.
+    server.allow(client, "roles:worker jobs:team-a,team-c");
     while (guarded.count("worker_joined") < 2) REQUIRE(call_barrier(worker) == "no error");
     CHECK(guarded.count("worker_refused") == 0);
     server.allow(client, "roles:worker jobs:team-c");

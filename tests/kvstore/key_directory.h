@@ -9,11 +9,11 @@
 
 namespace heddle::test {
 
-// A directory with its own key and a list of accepted keys.
+// A directory with a key of its own and its list of accepted keys.
 struct KeyDirectory {
   TemporaryDirectory directory;
   CommKey key = make_comm_key(directory.path, false);
-  // `roles`: the roles of the other key in this directory's list.
+  // Makes this directory's list accept `other`'s key, with `roles` as that key's roles.
   void allow(const KeyDirectory& other, const std::string& roles) const {
     std::string line = other.key.line;
     const std::size_t begin = line.find("roles:"), end = line.find(' ', begin);

@@ -23,7 +23,7 @@ TEST_CASE("a store without an optimizer keeps the sum of what is pushed") {
   CHECK(store->type() == "local");
   NDArray start = array({1.0f, 2.0f}), out = zeros({2});
   store->init(7, start);
-  start.fill(99);  // the store has a copy
+  start.fill(99);  // does not change the store's value, which is a copy
   store->pull(7, out);
   CHECK(out.to_vector<float>() == Floats{1, 2});
   store->push(7, {array({1.0f, 10.0f}), array({2.0f, 20.0f}), array({3.0f, 30.0f})});
@@ -39,7 +39,7 @@ TEST_CASE("halves are summed in f32, and the sum is rounded once") {
   for (DType dtype : {DType::f16, DType::bf16}) {
     auto store = KVStore::create("local");
     store->init(1, zeros({3}, dtype));
-    // 4096 + 1 is not representable in a half and would stay 4096
+    // Added one after another in the halves' own dtype, 4096 + 1 would stay 4096.
     store->push(1, {full({3}, 4096, dtype), full({3}, 1, dtype), full({3}, -4096, dtype)});
     const NDArray out = zeros({3}, dtype);
     store->pull(1, out);
@@ -51,7 +51,7 @@ TEST_CASE("values of several devices are summed in their order and pulled to eac
   auto store = KVStore::create();
   std::vector<NDArray> values, out;
   for (int i = 0; i < 4; ++i) {
-    // 1e8 + 1 is 1e8 in f32: any other order of additions gives a different sum
+    // In f32 1e8 + 3 is rounded, so that any other order of additions gives a different sum.
     float value = i == 0 ? 1e8f : i == 3 ? -1e8f : 3.0f;
     values.push_back(full({50'000}, value, DType::f32, cpu(i)));
     out.push_back(zeros({50'000}, DType::f32, cpu(i)));
@@ -94,7 +94,7 @@ TEST_CASE("with an optimizer a push is an update") {
   store->push(0, {gradient, gradient});
   store->pull(0, out);
   CHECK(out.to_vector<float>() == Floats{0, -1});
-  store->push(0, gradient, {.lr = 1.0, .grad_scale = 2});  // velocity: (2, 4) * 0.5 + (2, 4)
+  store->push(0, gradient, {.lr = 1.0, .grad_scale = 2});  // the velocity becomes (2, 4) * 0.5 + (2, 4)
   store->pull(0, out);
   CHECK(out.to_vector<float>() == Floats{-3, -7});
   CHECK(store->optimizer_state().size() == 2);
@@ -170,7 +170,8 @@ TEST_CASE("a refused call changes nothing, on every type of store") {
     store->init(1, zeros({2}, DType::i32));
     store->set_optimizer("sgd", {{"lr", 1}});
     store->push(0, ones({2}));
-    // If these errors were found only when the store sums up, the other pushes would fail too.
+    // Each call that follows throws at once. If the store found these errors only when it sums up, the other
+    // pushes of the key would fail too.
     CHECK_THROWS_AS(store->push(0, ones({2}), {.lr = -1}), InvalidArgument);
     CHECK_THROWS_AS(store->push(0, ones({2}), {.lr = std::nan("")}), InvalidArgument);
     CHECK_THROWS_WITH_AS(store->push(0, ones({2}), {.grad_scale = HUGE_VAL}),

@@ -1,5 +1,5 @@
-// The bytes of messages and of saved states. Processes and files of other versions have the same ones, so no
-// byte here ever changes: what is new belongs to a new version.
+// The bytes of messages and of saved states. Processes and files of other versions use the same bytes, so no
+// bytes expected here ever change: a new field belongs to a new version.
 #include <string>
 #include <string_view>
 #include <variant>
@@ -35,7 +35,7 @@ std::string hex(const Bytes& bytes) {
   return text;
 }
 
-// The bytes of hexadecimal digits; blanks are between fields.
+// The bytes that a text writes as hexadecimal digits; the text has blanks between fields.
 Bytes bytes_of(std::string_view fields) {
   std::string digits;
   for (const char one : fields)
@@ -46,7 +46,8 @@ Bytes bytes_of(std::string_view fields) {
   return bytes;
 }
 
-// Checks that a message is written as these fields, and that reading them loses nothing.
+// Checks that a message is written as the bytes in `fields`, and that decoding and encoding them again loses
+// nothing.
 template <class Decode> void check_fields(const Bytes& message, std::string_view fields, Decode&& decode) {
   const Bytes recorded = bytes_of(fields);
   CHECK(hex(message) == hex(recorded));

@@ -34,7 +34,7 @@ TEST_CASE("server core: ranks that never come are named after 5 s, and shown") {
 
 namespace {
 
-// Two workers with two keys of two elements, "a" and "b".
+// Two workers with two keys, "a" and "b", of two elements each.
 struct Waiting {
   explicit Waiting(const std::string& consistency) {
     for (std::uint32_t rank = 0; rank < 2; ++rank) links.emplace_back(host, hello_of(rank, 2, consistency));
@@ -87,7 +87,7 @@ TEST_CASE("waiting workers: those that wait for each other are named after 5 s, 
   CHECK(job.said() == 1);
   job.host.tick(5s);
   CHECK(job.said() == 2);
-  job.push(1, 0, 1);  // a request progresses
+  job.push(1, 0, 1);  // worker 1's push of key a, for which worker 0 waits
   job.settle();
   CHECK(job.links[0].has_reply(waits));
   CHECK(job.pong(1).empty());

@@ -39,15 +39,16 @@ void use_names(KVStore& store) {
     store.push(key, ones({3}));
     CHECK(pulled(store, key, {3}) == Floats(3, -workers));
   }
-  CHECK(pulled(store, "7", {3}) == Floats(3, -workers));  // "7" is the number 7
+  CHECK(pulled(store, "7", {3}) == Floats(3, -workers));  // the name "7" and the number 7 are one key
   std::map<std::string, NDArray> state = store.optimizer_state();
-  for (auto& [name, array] : state) array = array.copy();  // copies: a local store's state is live
+  // Copied, since further pushes change the arrays that a local store returns.
+  for (auto& [name, array] : state) array = array.copy();
   CHECK(state.size() == 2 * kNames.size());
   CHECK(state.at("layer.velocity").to_vector<float>() == Floats(3, workers));
   CHECK(state.at("layer.weight.velocity").to_vector<float>() == Floats(3, workers));
   store.push(kNames, ones_of_all);
   for (const Key& key : kNames) CHECK(pulled(store, key, {3}) == Floats(3, -2.5F * workers));
-  store.set_optimizer_state(state);  // the state before the second push
+  store.set_optimizer_state(state);  // restores the state before the second push
   for (const Key& key : kNames) store.push(key, ones({3}));
   for (const Key& key : kNames) CHECK(pulled(store, key, {3}) == Floats(3, -4.0F * workers));
   CHECK(message_of<InvalidArgument>([&] { store.init("layer", zeros({3})); }) ==

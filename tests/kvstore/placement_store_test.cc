@@ -27,7 +27,7 @@ namespace {
 
 const std::vector<std::string> kPlacements = {"hash", "round_robin", "greedy", "explicit:1=2,name=0,3=1"};
 const std::vector<std::string> kOrdered = {"round_robin", "greedy"};
-constexpr std::int64_t kSplit = 900'000;  // elements; split over three servers
+constexpr std::int64_t kSplit = 900'000;  // number of elements of a key that is split over three servers
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -39,7 +39,7 @@ std::vector<std::uint64_t> keys_on(const Servers& servers) {
   return keys;
 }
 
-// The error of an init of these keys in this order; "no error" if all succeed.
+// Inits keys with these sizes, in this order. Returns the text of the first error, or "no error".
 std::string init_all(KVStore& store, const Sizes& keys) {
   std::vector<NDArray> out;
   for (const auto& [key, size] : keys) {
@@ -52,7 +52,7 @@ std::string init_all(KVStore& store, const Sizes& keys) {
   });
 }
 
-// The errors of two workers on separate engines; both stay until both have their answers.
+// The errors of two workers on separate engines. Each worker stays until the other has its answers too.
 struct Pair {
   std::string first, second;
 };
@@ -100,7 +100,7 @@ TEST_CASE("placements: sums are right, and keys are where they belong") {
       current_engine().wait_all();
       if (!expected[i].empty()) CHECK(keys_on(servers) == expected[i]);
       if (kPlacements[i].starts_with("explicit")) {
-        // an explicit key, a part of the split key
+        // Each server has at least one key of the list and a part of the split key.
         for (const std::uint64_t count : keys_on(servers)) CHECK(count >= 2);
       }
       store.barrier();
@@ -218,8 +218,12 @@ TEST_CASE("placements: a server that goes on with a saved state, or as a backup,
   Host host;
   Link a(host, hello_of(0, 2, "sync, placement greedy")), b(host, hello_of(1, 2, "sync, placement greedy"));
   const auto init = [](const char* key, int place, bool has_value) {
-    return Request{
-        .kind = Kind::init, .has_value = has_value, .bytes = 8, .priority = -place, .text = key, .whole = {8, 0}};
+    return Request{.kind = Kind::init,
+                   .has_value = has_value,
+                   .bytes = 8,
+                   .priority = -place,
+                   .text = key,
+                   .whole = {8, 0}};
   };
   CHECK(a.ask(init("first", 0, true), Bytes(8)).first.text.empty());
   CHECK(a.ask(init("second", 1, true), Bytes(8)).first.text.empty());
@@ -255,7 +259,8 @@ TEST_CASE("a server that goes on with a saved state, or as a backup, knows what 
     hello.incarnation = 77;
     const std::string text = Link(host, hello).ask(set_optimizer(weights)).first.text;
     CHECK(contains(text, "the job's weights differ from those of this worker") == (weights == 8));
-    CHECK(text.empty() == (weights != 8));  // weights 0: no digest of the keys is sent
+    // A worker with weights 0 sends no digest of its keys, so nothing is compared.
+    CHECK(text.empty() == (weights != 8));
   }
 }
 

@@ -25,7 +25,7 @@ namespace {
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr Placement kAll[] = {Placement::greedy, Placement::round_robin, Placement::hash};
 
-// Sizes as of a network's layers: a few large and many small ones.
+// Keys with sizes like those of a network's layers: a few large and many small ones.
 std::vector<KeySize> some_keys(int count, std::uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<KeySize> keys;
@@ -194,7 +194,7 @@ TEST_CASE("placement hash: all servers get about as many keys") {
 }
 
 TEST_CASE("placement hash: servers of keys that other versions have placed") {
-  // computed from the definition by a program in another language
+  // The expected servers were computed from the definition by a program in another language.
   std::vector<int> found;
   for (const char* key : {"", "a", "weight", "layer1.bias", "embedding"})
     found.push_back(hash_server(key, 16));

@@ -60,23 +60,23 @@ void train(int rank, int workers, std::int64_t steps, const std::string& type, c
   const Schedule schedule = make_schedule();
   for (std::int64_t step = 0; step < steps; ++step) {
     backward(loss_of(net, rank, step), full({}, 1.0 / workers));
-    // Key by key, since a trainer's lists would be one request.
+    // Pushes key by key, since the pushes of a list would be one request.
     for (std::size_t i = parameters.size(); i-- > 0;)
       store.push(i, grad(parameters[i].value), {.lr = schedule(step)});
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       store.pull(i, parameters[i].value);
       clear_grad(parameters[i].value);
     }
-    // Random pauses, so that sometimes one worker is ahead, sometimes another.
+    // Pauses for a random time, so that different workers are ahead at different times.
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 1000));
   }
   for (const Parameter& parameter : parameters) parameter.value.wait();
 }
 
-// A worker of the serial run.
+// What the serial run repeats of a worker: its network, steps and gradients.
 struct Replica {
   Sequential net = make_net();
-  std::int64_t step = 0;  // steps whose gradients are computed
+  std::int64_t step = 0;  // number of steps whose gradients have been computed
   std::vector<NDArray> gradients{};
   void compute(int rank) {
     backward(loss_of(net, rank, step++), full({}, 1.0 / workers));
@@ -102,7 +102,8 @@ void check_bound(const std::vector<std::vector<std::uint64_t>>& pushes, const St
   for (const auto& of_worker : pushes) CHECK(of_worker[pull.key] + slack >= pull.clock);
 }
 
-// Returns the number of pulls that saw fewer pushes of another worker than the puller's clock.
+// Repeats the recorded events serially and compares all values. Returns the number of pulls that saw fewer
+// pushes of some worker than the pulling worker had made.
 int replay(const std::vector<StoreEvent>& events, int workers, std::uint64_t slack) {
   Engine engine({.scheduler = Scheduler::naive});
   const EngineScope scope(engine);

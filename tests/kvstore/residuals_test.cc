@@ -50,7 +50,7 @@ void on_ranks(const std::string& compression,
   }
 }
 
-// A run whose gradients differ by rank and step.
+// A training run whose gradients depend on the rank and the step.
 struct Run {
   std::vector<Parameter> parameters;
   Trainer trainer;
@@ -100,12 +100,13 @@ struct Run {
 };
 
 using Body = std::function<void(const std::shared_ptr<KVStore>&)>;
-// Runs the body for two workers, with new servers or ranks.
+// Runs the body for two workers. Each call starts new servers or ranks.
 using Job2 = std::function<void(const Body&)>;
 
 constexpr int kSteps = 2;
 
-// Compares rank 0's weights after 2 * kSteps steps: uninterrupted, resumed, and resumed without residuals.
+// Compares rank 0's weights after 2 * kSteps steps of three runs: one without interruption, one that is
+// resumed from a checkpoint, and one that is resumed without residuals.
 void check_resumed(const Job2& job, const std::vector<std::int64_t>& sizes) {
   const TemporaryDirectory folder;
   const std::string path = folder.file("run");
@@ -124,7 +125,7 @@ void check_resumed(const Job2& job, const std::vector<std::int64_t>& sizes) {
   const auto load_and_go_on = [&](Floats& weights) {
     job([&](const std::shared_ptr<KVStore>& store) {
       Run run(store, sizes);
-      run.go_on(1);  // load() replaces its residuals
+      run.go_on(1);  // makes residuals that load() has to replace
       run.load(path);
       REQUIRE(run.trainer.steps() == kSteps);
       run.go_on(kSteps);
@@ -156,7 +157,7 @@ bool contains(const std::string& text, const std::string& part) {
 TEST_CASE("allreduce with compression, saved and resumed, goes on to the last bit") {
   for (const std::string& codec : kCodecs) {
     CAPTURE(codec);
-    // Several buckets, the first of them with several keys.
+    // The sizes make several buckets; the first bucket has several keys.
     check_resumed([&](const Body& body) { on_ranks(codec, body); }, {300'000, 10, 2'000, 3});
   }
 }
@@ -170,7 +171,8 @@ TEST_CASE("dist_sync with compression, saved and resumed, goes on to the last bi
       run_workers(job, servers,
                   [&](KVStore& store) { body(std::shared_ptr<KVStore>(&store, [](KVStore*) {})); });
     };
-    // Keys split over both servers, on one of them, and uncompressed.
+    // The first key is split over both servers, the second is on one of them, and the third is too small to
+    // be compressed.
     check_resumed(run, {600'000, 20'000, 10});
   }
 }
@@ -212,7 +214,8 @@ TEST_CASE("residuals are this worker's own, and those of compressed pushes alone
     store.push("large", full({20'000}, 0.25));
     NDArray out = zeros({20'000});
     store.pull("large", out);
-    CHECK(out.to_vector<float>() == Floats(20'000, 0.5F));  // rank 0's two pushes are 0.5 together
+    // Rank 0's two pushes of 0.25 reach the threshold 0.5; rank 1's 0.125 and 0.25 do not.
+    CHECK(out.to_vector<float>() == Floats(20'000, 0.5F));
   });
 }
 
@@ -280,7 +283,7 @@ TEST_CASE("residuals that do not fit an allreduce store are refused on all ranks
     refused([](auto& all) { all["bucket0.1.b"] = ones({2}); }, "key b is f32 (2,), stored is f32 (3,)");
     refused([](auto& all) { all["bucket0.1.b"] = ones({3}, DType::f64); }, "f64 (3,), want f32");
     refused([](auto& all) { all["bucket0.sum"] = ones({7}); }, "rank 1 of 2 adds a part");
-    // The residuals are unchanged.
+    // The refused calls have not changed the residuals.
     CHECK(push_and_pull() == Floats(4, 1.0F));
   });
   on_ranks("none", [](const std::shared_ptr<KVStore>& store) {
@@ -318,12 +321,13 @@ TEST_CASE("residuals of other counts of steps are removed, but for those of the 
     const auto has = [&](int step) { return std::filesystem::exists(folder.file(parts[step - 1] + rank)); };
     run.go_on(1);
     run.save(path);
-    run.go_on(1);  // rank 0 has written the checkpoint before it pushes
+    run.go_on(1);  // rank 1 cannot get past this step before rank 0 has written the checkpoint
     save_residuals(path, run.trainer);
     CHECK(has(1));
     CHECK(has(2));
     run.go_on(1);
-    save_residuals(path, run.trainer);  // the checkpoint is still that of the first step
+    // The checkpoint of step 1 is still there, so the residuals of step 1 stay; those of step 2 go.
+    save_residuals(path, run.trainer);
     CHECK(has(1));
     CHECK_FALSE(has(2));
     CHECK(has(3));
@@ -357,7 +361,7 @@ TEST_CASE("a checkpoint whose residuals do not fit changes nothing, and says whi
   const std::string damaged = path + ".residuals-1-0-of-2";
   std::string bytes = read_file(damaged);
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
-  write_file(damaged, bytes);  // damages one rank's file
+  write_file(damaged, bytes);  // damages the residuals' file of one rank
   on_ranks("1bit", [&](const std::shared_ptr<KVStore>& store) {
     Run run(store, {10, 20});
     const std::string message = message_of([&] { run.load(path); });
@@ -372,7 +376,7 @@ TEST_CASE("a checkpoint whose residuals do not fit changes nothing, and says whi
 TEST_CASE("residuals that one worker cannot write are an error of all, and the next step has all pushes") {
   const TemporaryDirectory folder;
   const std::string path = folder.file("run");
-  // Blocks the path that rank 1 would write to.
+  // Makes a folder where rank 1 would write its file.
   std::filesystem::create_directories(folder.file("run.residuals-1-1-of-2/full"));
   std::vector<Floats> weights(2);
   on_ranks("1bit", [&](const std::shared_ptr<KVStore>& store) {

@@ -1,4 +1,4 @@
-// Answers that workers have got, and that the snapshot from which their server was restored lacks.
+// A server restored from a snapshot lacks answers that its workers have got since the snapshot.
 #include <filesystem>
 #include <limits>
 #include <memory>
@@ -39,14 +39,15 @@ struct Served : Host {
   Snapshots snapshots;
 };
 
-// A worker's connection; its requests have numbers that no earlier connection has used.
+// A worker's connection. With `former_requests` it has used as many request numbers as an earlier connection,
+// so its further requests have new numbers.
 struct Worker : Link {
   Worker(Host& host, std::uint32_t rank, std::uint32_t workers, const std::string& consistency,
          int former_requests = 0)
       : Link(host, hello_of(rank, workers, consistency)) {
     for (int i = 0; i < former_requests; ++i) ask({.kind = Kind::ping});
   }
-  // Sends what a client sends when it reconnects and `had` was its last answer.
+  // Sends what a client sends when it reconnects and the last answer it has got is `had`.
   void resume(const Reply& had) {
     send({.kind = Kind::resume, .settings = had.clock, .collectives = had.bytes});
     settle();
@@ -65,7 +66,8 @@ void init(Link& link) {
   link.ask({.kind = Kind::init, .has_value = true, .text = "w"}, bytes_of(Floats{10, 10}));
 }
 
-// Both workers call a barrier; returns the first one's answer. Without `other_hears` the other one gets none.
+// Both workers call a barrier. Returns the answer to `one`. If `other_hears` is false, `other` gets no
+// answer.
 Reply barrier_of(Worker& one, Worker& other, bool other_hears = true) {
   const std::uint64_t first = one.send({.kind = Kind::barrier}), second = other.send({.kind = Kind::barrier});
   one.step();
@@ -102,10 +104,10 @@ TEST_CASE("restored: a worker that has set an optimizer since the snapshot is to
     CHECK(worker.ask({.kind = Kind::pull_many, .bytes = 8, .entries = entries})
               .first.text.ends_with(kLostSettings));
     CHECK(worker.ask({.kind = Kind::get_state, .clock = 1}).first.text.ends_with(kLostSettings));
-    worker.forget();  // reconnects as a worker whose last answer is `had`
+    worker.forget();  // reconnects; resume() then says that the worker's last answer is `had`
     worker.resume(had);
     CHECK(worker.push(2).ends_with(kLostSettings));
-    // A new optimizer replaces the lost setting.
+    // Setting a new optimizer replaces the setting that the server has lost.
     const Reply again = worker.set_optimizer("sgd lr=100");
     CHECK(again.clock > had.clock);
     worker.resume(again);
@@ -160,7 +162,7 @@ TEST_CASE("restored: what came before the snapshot, and barriers, are not lost")
   CHECK(worker.barrier().bytes == had.bytes + 1);
 }
 
-// Worker 1 has not got the answer to a barrier that worker 0 has passed.
+// Before the restart worker 0 has passed a barrier, but worker 1 has not got the answer to it.
 TEST_CASE("restored: a barrier that is asked for again does not take the place of the next one") {
   for (const bool first_there : {true, false}) {
     CAPTURE(first_there);
@@ -188,7 +190,7 @@ TEST_CASE("restored: a barrier that is asked for again does not take the place o
     one.push(1);
     const std::uint64_t pulled = one.send({.kind = Kind::pull, .clock = 1});
     one.settle();
-    CHECK_FALSE(one.has_reply(pulled));  // the round waits for the other worker
+    CHECK_FALSE(one.has_reply(pulled));  // worker 1 has not pushed in this round yet
     other.push(1);
     one.settle();
     CHECK(one.take(pulled).first.kind == Kind::value);
@@ -243,7 +245,8 @@ TEST_CASE("restored: the value of a key that came after the snapshot is an init 
   CHECK(one.pull(0).first.kind == Kind::value);
 }
 
-// Over real connections. The server is stopped, with a last snapshot, and restarted with an older one.
+// Over real connections: the server is stopped after it has written a last snapshot, and restarted from an
+// older one.
 TEST_CASE("restored: a store says what its server has lost") {
   const test::TemporaryDirectory folder;
   ServerOptions options{.listen = "127.0.0.1:0", .snapshots = folder.file("in")};

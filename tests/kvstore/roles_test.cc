@@ -26,7 +26,7 @@ namespace {
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// A transport that records what is sent; all keys have the given roles.
+// A transport that only records the heads of the messages sent. All peers' keys have the given roles.
 class Sent final : public Transport {
  public:
   explicit Sent(KeyRoles given) : roles(given) {}
@@ -42,7 +42,7 @@ class Sent final : public Transport {
   std::vector<Bytes> all;
 };
 
-// A process on the simulated network that connects to a server as a primary would.
+// A process on the simulated network that is no server, but connects to one as a primary would.
 class Impostor final : public sim::Process {
  public:
   Impostor(sim::SimTransport& transport, const std::string& address, const ReplicaMessage& hello)
@@ -65,7 +65,7 @@ class Impostor final : public sim::Process {
   Peer peer_ = 0;
 };
 
-// One worker that pushes to one shard, whose backup is complete.
+// A cluster with one worker, which pushes to one shard, and a complete backup of that shard.
 struct Copied {
   sim::Plan plan = [] {
     sim::Plan made{.servers = 2, .workers = 1, .replicas = 2, .rounds = 300, .consistency = "async"};
@@ -81,7 +81,7 @@ struct Copied {
   }
   ShardView shard() const { return cluster.decided().views.shards[0]; }
   bool is_synced() const { return cluster.decided().synced[0] == shard().epoch; }
-  // The hello of the current epoch's primary.
+  // The hello that the primary of the current epoch sends to its backup.
   ReplicaMessage hello() const {
     return {.epoch = shard().epoch,
             .log = 4711,
@@ -151,7 +151,8 @@ TEST_CASE("roles: workers use no server whose key is none, and a key that loses 
       return TransportOptions{.kind = kind, .keys = keys.directory.path, .encrypt_loopback = true};
     };
     server.allow(client, "roles:worker");
-    client.allow(server, "by hand");  // a key without roles counts as a worker's
+    // This list gives the server's key no roles, so the key counts as a worker's.
+    client.allow(server, "by hand");
     {
       End of_server(options(server)), of_client(options(client));
       of_client->connect(of_server->listen("127.0.0.1:0"));
@@ -164,7 +165,8 @@ TEST_CASE("roles: workers use no server whose key is none, and a key that loses 
     const std::string shown = pair.server.recorder.connected().front().text;
     CHECK_FALSE(pair.server->roles_of(shown).server);
     server.allow(client,
-                 "roles:worker,server");  // granted after the connection was made, and taken away again
+                 // The client's key gets the role after the connection was made, and later loses it.
+                 "roles:worker,server");
     pair.pump_until([&] { return pair.server->roles_of(shown).server; });
     CHECK(pair.server->roles_of("").worker);
     server.allow(client, "roles:worker");
@@ -210,7 +212,7 @@ TEST_CASE("roles: who does not prove that it is the primary does not disturb the
   CHECK(copied.shard().epoch == epoch);
 }
 
-// An impostor that knows everything the primary knows takes over the copy.
+// An impostor that knows everything that the primary knows takes over the backup's copy.
 TEST_CASE("roles: a backup that has lost its state gets it anew, in another epoch, and workers go on") {
   Copied copied;
   const std::uint64_t epoch = copied.shard().epoch;

@@ -73,7 +73,7 @@ TEST_CASE("local store: misuse of rows throws at the call, and rows that there a
   CHECK_THROWS_AS(store->pull_rows(0, list({4})).wait(), Error);
 }
 
-// Ranks push different numbers of rows, one of them none.
+// The ranks push different numbers of rows. Rank 0 pushes none.
 TEST_CASE("allreduce store: rows are summed over the ranks, in their order beside whole values") {
   for (const std::string compression : {"none", "2bit"}) {
     CAPTURE(compression);
@@ -90,7 +90,8 @@ TEST_CASE("allreduce store: rows are summed over the ranks, in their order besid
       const NDArray out({2, 2});
       store.pull_rows(0, list({5, 1}), out);
       CHECK(out.to_vector<float>() == Floats{3, 3, 9, 9});
-      store.push(0, full({6, 2}, 0));  // this push goes to a bucket, and counts before the rows
+      // This push waits in a bucket, and still counts before the push of rows that follows.
+      store.push(0, full({6, 2}, 0));
       store.push(0, same({3}, 1, {6, 2}));
       CHECK(pulled(store, 0, {6, 2})[6] == 3);
     };

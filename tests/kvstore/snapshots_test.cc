@@ -1,4 +1,5 @@
-// Snapshots of a server's core: what is restored, what a restored server tells workers, and disk errors.
+// Snapshots of a server's core: what a server restores from them, what it then tells workers, and disk
+// errors.
 #include "server/state/snapshots.h"
 
 #include <filesystem>
@@ -27,7 +28,7 @@ namespace {
 using Floats = std::vector<float>;
 constexpr double kNoRate = std::numeric_limits<double>::quiet_NaN();
 
-// A core with snapshots, and their events.
+// A core that snapshots are taken of, and the events that they log.
 struct Served : Host {
   explicit Served(const ServerOptions& given, std::uint64_t incarnation = 7) : Host(given) {
     snapshots = std::make_unique<Snapshots>(
@@ -131,7 +132,8 @@ TEST_CASE("snapshots: a worker whose acknowledged pushes are lost is told what t
     CHECK(link.ask({.kind = Kind::get_state, .clock = 4}).first.text == when + ", " + of_key + anew);
     CHECK(pull(link, 2).first.text ==
           "the push of key w before the pull has failed, or " + when + ", it is lost" + anew);
-    CHECK(push(link, 2).first.kind == Kind::done);  // this worker has lost nothing
+    // Nothing is lost: the snapshot has the only push before this one.
+    CHECK(push(link, 2).first.kind == Kind::done);
     CHECK(pull(link, 2).first.kind == Kind::value);
   }
 }
@@ -248,11 +250,11 @@ TEST_CASE("snapshots: written when they are due and something has changed") {
     const auto written = [&] { return server.snapshots->stats(begin).written; };
     const std::uint64_t before = written();
     server.snapshots->tick(begin + at);
-    // Waits for the writing that tick() has begun.
+    // Waits until the snapshot that tick() has begun is written.
     while (server.snapshots->go_on()) std::this_thread::yield();
     return written() - before;
   };
-  CHECK(ticks(61s) == 0);  // nothing has changed
+  CHECK(ticks(61s) == 0);  // writes nothing: nothing has changed
   Link link(server, alone());
   init(link);
   CHECK(ticks(62s) == 0);
@@ -263,7 +265,7 @@ TEST_CASE("snapshots: written when they are due and something has changed") {
   CHECK(ticks(251s) == 1);
   link.ask({.kind = Kind::leave});
   server.tick(1s);
-  CHECK(ticks(252s) == 1);  // at once, since the job has ended
+  CHECK(ticks(252s) == 1);  // writes at once, since the job has ended
   CHECK(files_in(folder).size() == 2);
   server.core.drain();
   CHECK(ticks(253s) == 0);
@@ -297,7 +299,7 @@ TEST_CASE("snapshots: many keys are collected in pieces, and what changes meanwh
       CHECK(values_in<float>(pull(link, 1, key).second) == Floats{5, 5});
     push(link, 2, {7, 7}, 4);
     server.snapshots->tick(Clock::now() + 1h);
-    server.snapshots->leave_core();  // happens when another server becomes the primary
+    server.snapshots->leave_core();  // a server does this when another server becomes the primary
     CHECK_FALSE(server.snapshots->go_on());
     CHECK(files_in(folder).size() == 1);
     server.snapshots->adopt();

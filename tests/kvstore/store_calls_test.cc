@@ -1,4 +1,5 @@
-// Properties of every store's calls: a refused call has no effect, and a list equals its calls one by one.
+// Properties of every store's calls: a refused call has no effect, and a call with a list does what single
+// calls for its elements do.
 #include <functional>
 #include <random>
 #include <string>
@@ -24,7 +25,8 @@ using Arrays = std::vector<NDArray>;
 using Keys = std::vector<Key>;
 using Body = std::function<void(KVStore&)>;
 
-// Pushes to a "dist_async" store arrive in any order, so it has one worker.
+// The types of stores and their numbers of workers. A "dist_async" store adds pushes in the order of arrival,
+// so it has one worker here.
 const std::vector<std::pair<std::string, int>> kStores = {
     {"local", 1}, {"allreduce", 1}, {"allreduce", 2}, {"dist_sync", 1}, {"dist_sync", 2}, {"dist_async", 1}};
 
@@ -55,7 +57,8 @@ void push_pull(KVStore& store, const Keys& keys, const Arrays& values, const Arr
                   std::span<const NDArray>(out));
 }
 
-// Refused by a store with keys 0 and 1, f32 (4, 2), and 2, i32 (3,): `out` and key 3 are not written.
+// Calls that a store refuses whose keys are 0 and 1 with f32 (4, 2), and 2 with i32 (3,). They must not write
+// `out`, and must not make a key 3.
 std::vector<std::function<void(KVStore&)>> refused_calls(const NDArray& out) {
   const NDArray nine = full({4, 2}, 9), wrong = zeros({5}), wide = full({4, 2}, 9, DType::f64), none;
   const NDArray folded = zeros({2}).view({4, 2}, {0, 1}, 0);  // an array whose rows share memory
@@ -171,7 +174,7 @@ Floats pulled(KVStore& store, Key key, const Shape& shape) {
 
 }  // namespace
 
-// Only worker 0 makes these calls, since one that took part in a collective would wait for the other worker.
+// Only worker 0 makes the refused calls: if one took part in a collective, it would wait for worker 1.
 TEST_CASE("every store: a call that is refused has done nothing") {
   on_every_store([](KVStore& store) {
     const Shape shape{4, 2};
@@ -216,7 +219,7 @@ TEST_CASE("every store: a key that is in a list more than once is pushed and pul
     push(store, {1, 1}, {value(1), value(2)});
     pull(store, {1, 0, 1}, {out[0], out[1], out[1]});
     CHECK(seen() == Floats{5 * n, 5 * n, 7 * n});
-    // The second value is the target of the first pull.
+    // The second value of the list is the array that the first key is pulled into.
     push_pull(store, {0, 1}, {value(1), out[2]}, {out[2], out[0]});
     CHECK(seen() == Floats{5 * n + 8 * n * n, 5 * n, 8 * n});
   });
@@ -224,10 +227,12 @@ TEST_CASE("every store: a key that is in a list more than once is pushed and pul
 
 namespace {
 
-// Values and targets are parts of one buffer that sometimes overlap.
+// The values after a random program, whose pushed and pulled arrays are parts of one buffer that sometimes
+// overlap.
 Floats results_of(KVStore& store, unsigned seed, bool lists) {
   std::mt19937 random(seed);
-  const std::vector<std::int64_t> sizes = {1, 5, 30, 70'000};  // the last one is reduced alone
+  // The last size is large enough to be reduced alone.
+  const std::vector<std::int64_t> sizes = {1, 5, 30, 70'000};
   const NDArray buffer = arange(200'000).astype(DType::f32);
   store.set_optimizer("sgd", {{"lr", 1}});
   for (std::size_t key = 0; key < sizes.size(); ++key) store.init(static_cast<Key>(key), zeros({sizes[key]}));
@@ -280,7 +285,7 @@ TEST_CASE("every store: a list does what its calls do one after the other, whate
   }
 }
 
-// If ranks reduced different groups, they would get an error.
+// If the ranks reduced different groups of keys, they would get an error.
 TEST_CASE("allreduce store: a list without a repeated key is reduced as a whole, also in place") {
   on_ranks(2, [](KVStore& store) {
     const NDArray buffer = ones({30});
@@ -344,7 +349,7 @@ TEST_CASE("written parts: what was added overlaps what has one of its bytes") {
   }
 }
 
-// A restarted worker continues from this number.
+// A restarted worker reads this number of rounds and continues after them.
 TEST_CASE("dist_sync store: the optimizer's state says how many rounds of a key are complete") {
   run_job({.workers = 2, .servers = 2}, [](KVStore& store) {
     store.init("w", zeros({3}));

@@ -1,4 +1,4 @@
-// Stores' ops in captured graphs, and stores whose engine is destroyed before them.
+// Ops of stores in captured graphs, and stores whose engine is destroyed before they are.
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,7 +17,7 @@ using namespace heddle::test;
 
 namespace {
 
-// Runs body with one worker's store.
+// Runs `body` with an engine and a worker's store on it.
 template <class Body> void with_store(const Job& job, const Servers& servers, const Body& body) {
   Engine engine({.workers = 2});
   const EngineScope scope(engine);
@@ -69,7 +69,7 @@ TEST_CASE("store graph: each launch pushes and pulls anew, values, lists and row
           CHECK(many.to_vector<float>() == all(many, static_cast<float>(launch)));
           CHECK(rows.to_vector<float>() == all(rows, static_cast<float>(launch)));
           CHECK(table.to_vector<float>()[6] == static_cast<float>(launch));
-          store.push(Key(1), zeros({5}));  // a push outside the graph
+          store.push(Key(1), zeros({5}));  // a push that is not in the graph, between two launches
         }
       });
     }
@@ -93,7 +93,7 @@ TEST_CASE("store graph: assign is repeated, and what happens once is refused in 
                          Error);
     CHECK_THROWS_AS(engine.capture([&] { store.barrier(); }), Error);
     CHECK_THROWS_AS(engine.capture([&] { store.set_optimizer("add"); }), Error);
-    store.init(1, value);  // the failed captures have left nothing
+    store.init(1, value);  // possible, since the failed captures have not made the key
     store.barrier();
   });
 }

@@ -25,7 +25,8 @@ using Floats = std::vector<float>;
 
 enum class How { singles, push_pulls, lists };
 
-// A program determined by the seed: keys of many sizes, a few rounds over some of them.
+// Runs a program determined by the seed: keys of many sizes, and a few rounds with some of them. Returns the
+// values at the end.
 std::vector<Floats> results_of(KVStore& store, std::uint64_t seed, How how) {
   std::mt19937_64 random(seed);
   const std::vector<std::int64_t> sizes = {0, 1, 3, 100, 5'000, 12'000, 20'000, 400'000};
@@ -67,7 +68,8 @@ std::vector<Floats> results_of(KVStore& store, std::uint64_t seed, How how) {
   std::vector<Floats> all;
   for (std::int64_t key = 0; key < keys; ++key) {
     const auto at = static_cast<std::size_t>(key);
-    if (store.type() != "dist_sync") store.pull(key, out[at]);  // a pull that sees all pushes
+    // Without rounds, only a pull after the barrier sees all pushes.
+    if (store.type() != "dist_sync") store.pull(key, out[at]);
     all.push_back(out[at].to_vector<float>());
   }
   return all;
@@ -84,7 +86,7 @@ TEST_CASE("store lists: the same bits as single calls, over random programs") {
         CAPTURE(type);
         CAPTURE(seed);
         Job job{.servers = 2, .type = type, .transport = transport};
-        // Without rounds the order of two workers' pushes would matter.
+        // Without synchronous rounds the result would depend on the order of two workers' pushes.
         job.workers = type == "dist_sync" ? 2 : 1;
         std::vector<std::vector<Floats>> seen(static_cast<std::size_t>(job.workers));
         for (const How how : {How::singles, How::push_pulls, How::lists}) {
@@ -111,7 +113,8 @@ TEST_CASE("store lists: on every scheduler, also what is pulled to where another
         store.init(key, full({4}, 10));
         a.push_back(full({4}, key + 1));
       }
-      // As if called one by one: key 1 gets the value pulled from key 0, and key 0 is in the list twice.
+      // The list does what single calls in its order do: key 1 gets a value that was pulled from key 0
+      // before. Key 0 is in the list twice.
       const std::vector<NDArray> values = {a[1], a[0], a[0], a[2]}, targets = {a[0], a[1], a[2], a[2]};
       store.push_pull(keys, values, targets);
       CHECK(a[0].to_vector<float>() == Floats(4, 12));
@@ -169,7 +172,7 @@ TEST_CASE("store lists: a push that the server refuses fails its op once, and th
       values.push_back(ones({key == 1 ? 600 : 10}));
       out.push_back(zeros({key == 1 ? 600 : 10}));
     }
-    store.push_pull(keys, values, out);  // no room for a second value of key 1
+    store.push_pull(keys, values, out);  // the server has no room for a second value as large as key 1's
     CHECK_THROWS_WITH_AS(out[0].wait(), doctest::Contains("would exceed the memory limit"), StoreError);
     CHECK_THROWS_WITH_AS(out[1].wait(), doctest::Contains("would exceed the memory limit"), StoreError);
     store.clear_errors();
@@ -181,7 +184,7 @@ TEST_CASE("store lists: a push that the server refuses fails its op once, and th
     const std::vector<Key> others = {0, 2};
     const std::vector<NDArray> again = {values[0], values[2]}, seen = {out[0], out[2]};
     store.push_pull(others, again, seen);
-    // The other pushes of the list have counted.
+    // The pushes of the keys 0 and 2 in the first list have counted.
     for (const NDArray& one : seen) CHECK(one.to_vector<float>() == Floats(10, 2));
     store.pull(1, out[1]);
     CHECK(out[1].to_vector<float>() == Floats(600, 0));
@@ -197,7 +200,8 @@ TEST_CASE("dist store: two stores in a process, and many threads that wait") {
         store->set_optimizer("add");
         for (std::int64_t key = 0; key < 4; ++key) store->init(key, zeros({50}, DType::i64));
       }
-      // The threads have separate arrays, and lock for each call, since a store is not thread-safe.
+      // Each thread has arrays of its own, and locks this mutex for each call, since a store is not
+      // thread-safe.
       std::mutex turn;
       std::vector<std::thread> threads;
       for (std::int64_t key = 0; key < 4; ++key) {

@@ -43,7 +43,7 @@ std::unique_ptr<Running> start_server(const std::string& scheduler, const std::s
       .transport = transport, .number = -1, .servers = 0, .scheduler = scheduler, .replicas = replicas});
 }
 
-// Runs body as a worker, which gets its rank from the scheduler.
+// Runs `body` with a worker's store. The scheduler gives the worker its rank.
 void run_worker(const std::string& scheduler, const std::string& transport,
                 const std::function<void(KVStore&)>& body) {
   Engine engine({.workers = 2});
@@ -57,7 +57,7 @@ void run_worker(const std::string& scheduler, const std::string& transport,
   body(store);
 }
 
-// Runs a server until it ends by itself; returns the reason.
+// Runs a server until it ends by itself. Returns the reason for the end.
 std::string end_of(const ServerOptions& options) {
   Server server(options);
   return message_of<StoreError>([&] { server.run(); });
@@ -93,7 +93,8 @@ TEST_CASE("store scheduler: workers find servers, and a server that ends hands i
           store.push(0, full({300'000}, store.rank() + 1, DType::i64));
           store.pull(0, out);
           CHECK(out.to_vector<std::int64_t>() == std::vector<std::int64_t>(300'000, 3 * round));
-          if (round == kRounds) {  // the remaining server has both shards, and each worker once
+          // The remaining server is the primary of both shards, and lists each worker once.
+          if (round == kRounds) {
             const ServerStats stats = servers[0]->server.stats();
             CHECK(stats.jobs == 1);
             CHECK(stats.workers.size() == 2);
@@ -114,7 +115,7 @@ TEST_CASE("store scheduler: workers find servers, and a server that ends hands i
     ended = true;
     first.join();
     second.join();
-    CHECK(ranks == 3);  // ranks 0 and 1, plus one each
+    CHECK(ranks == 3);  // each worker has added its rank plus 1; the ranks are 0 and 1
     const StoreSchedulerStats stats = running.scheduler.stats();
     CHECK(stats.begun);
     CHECK(stats.failovers == 1);
@@ -122,7 +123,7 @@ TEST_CASE("store scheduler: workers find servers, and a server that ends hands i
   }
 }
 
-// kv_scale does the same with a million keys.
+// The program kv_scale does the same as this test with a million keys.
 TEST_CASE("store scheduler: many keys with an optimizer go to a backup, to a new server, and to snapshots") {
   const TemporaryDirectory folder;
   RunningScheduler running({.servers = 2, .workers = 1});
@@ -159,10 +160,10 @@ TEST_CASE("store scheduler: many keys with an optimizer go to a backup, to a new
     step();
     wait_until(has_copies);
     servers.erase(servers.begin());
-    step();  // a step on the backup, which has the optimizer's state
+    step();  // a step with the former backup, which has the optimizer's state
     CHECK(servers[0]->server.stats().keys == kKeys);
     servers.push_back(start());
-    step();  // a step while the new server gets the state
+    step();  // a step while the backup's state is sent to the new server
     wait_until(has_copies);
     servers.erase(servers.begin());
     step();

@@ -22,7 +22,8 @@ struct Data {
   NDArray x, labels;
 };
 
-// Three classes that planes separate: the index of the largest of the first three features.
+// Samples of three classes that planes separate: a sample's class is the index of the largest of its first
+// three features.
 Data make_data(std::int64_t count) {
   Generator generator(2);
   NDArray x = generator.normal({count, 4});
@@ -85,7 +86,7 @@ TEST_CASE("a step goes on from what the user wrote into a parameter") {
   }
   CHECK(step() == std::vector<float>{99, 99});
   CHECK(step() == std::vector<float>{98, 98});
-  weight.detach().slice(0, {.end = 1}).fill(7);  // through a view of the weight
+  weight.detach().slice(0, {.end = 1}).fill(7);  // changes the weight through a view of it
   CHECK(step() == std::vector<float>{6, 97});
 }
 
@@ -114,7 +115,8 @@ TEST_CASE("after a bad batch and clear_errors training goes on as if it had neve
         if (std::count(bad_steps.begin(), bad_steps.end(), step) != 0) {
           backward(cross_entropy(net(data.x), full({32}, 99, DType::i64)));
           trainer.step();
-          backward(cross_entropy(net(data.x), data.labels));  // the error has not been noticed yet
+          // The program has not noticed the error of the last step yet.
+          backward(cross_entropy(net(data.x), data.labels));
           trainer.step();
           backward(cross_entropy(net(data.x), data.labels));
           CHECK_THROWS_AS(net.parameters()[0].value.wait(), InvalidArgument);
@@ -164,7 +166,8 @@ TEST_CASE("replicas on several devices stay equal and agree with one device") {
   constexpr std::int64_t kHalf = 32;
   Data data = make_data(2 * kHalf);
   Sequential single = make_net(), first = make_net(cpu(0)), second = make_net(cpu(1));
-  second.parameters()[0].value.detach().fill(0.5);  // overwritten by the first replica's values
+  // Other values, which the trainer replaces by those of the first replica.
+  second.parameters()[0].value.detach().fill(0.5);
   TrainerOptions options{.params = {{"lr", 0.1}, {"momentum", 0.9}}};
   Trainer one(single.parameters(), options), two({first.parameters(), second.parameters()}, options);
   NDArray x0 = data.x.slice(0, {.end = kHalf}), x1 = data.x.slice(0, {.begin = kHalf}).copy_to(cpu(1));
@@ -297,7 +300,7 @@ TEST_CASE("a trainer's state is that of parameters by name, whatever their order
   CHECK(c.to_vector<float>() == std::vector<float>{-0.5, -0.5, -0.5});
   CHECK(d.to_vector<float>() == std::vector<float>{-5, -5, -5});
 
-  // the format of earlier versions: by index in the list
+  // The state in the format of earlier versions: named by the parameter's index in the list.
   const NDArray e = leaf(zeros({3})), f = leaf(zeros({3}));
   Trainer by_place({{"x", e}, {"y", f}}, options);
   by_place.set_state({{"steps", state.at("steps")},

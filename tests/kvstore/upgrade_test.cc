@@ -1,4 +1,5 @@
-// Mixed versions of processes: workers and servers, replication between servers, and the scheduler.
+// Jobs whose processes have different versions: workers and servers, a server and its backup, processes and
+// the scheduler.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -48,7 +49,7 @@ template <class Condition> void wait_until(Condition&& condition) {
   }
 }
 
-// A server that speaks a protocol version which the worker has not offered.
+// A server that answers with a protocol version which the worker has not offered.
 class OddServer final : kv_detail::Receiver {
  public:
   OddServer() : transport_(kv_detail::make_transport({}, *this)), address(transport_->listen("127.0.0.1:0")) {
@@ -127,7 +128,7 @@ TEST_CASE("upgrade: a server that answers in a version which the worker does not
         }).ends_with("it speaks version 9 of the protocol, this worker 1 to 4"));
 }
 
-// Two servers with replicas of each other's shards; one ends, and the other continues with its replica.
+// Two servers are backups of each other's shards. One ends, and the other continues with its copies.
 TEST_CASE("upgrade: a server of a version takes over what one of the other version had") {
   struct Mix {
     int scheduler, ends, stays, worker;
@@ -205,11 +206,12 @@ TEST_CASE("upgrade: what servers say to each other is that of the version of the
   CHECK(same.secret == 7);
   ReplicaMessage old = hello;
   old.version = 1;
-  CHECK(encode(old).size() == 1 + 4 + 3 * 8);  // the size in version 1
+  CHECK(encode(old).size() == 1 + 4 + 3 * 8);  // the size of a hello of version 1
   CHECK(decode_replica_message(encode(old)).version == 1);
   std::vector<std::byte> bytes = encode(hello);
   CHECK_THROWS_AS(decode_replica_message(std::span(bytes).first(bytes.size() - 1)), MalformedMessage);
-  bytes[bytes.size() - 18] = std::byte{1};  // version 1, but with more bytes
+  // Changes the version to 1, in which the message would have fewer bytes.
+  bytes[bytes.size() - 18] = std::byte{1};
   CHECK_THROWS_AS(decode_replica_message(bytes), MalformedMessage);
   const StateWorker worker{.greeted = true, .pushes = 8, .state_set = 9};
   CHECK(std::get<StateWorker>(decode_state_record(encode(worker))).state_set == 9);

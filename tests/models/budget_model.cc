@@ -1,4 +1,5 @@
-// Budget: never admits more than the bound, and no thread waits for ever while there is room.
+// Model of class Budget: it never admits more ops or bytes than its bound, and no thread waits for ever while
+// there is room.
 #include "model.h"
 
 #define std model_std
@@ -6,7 +7,7 @@
 #define __builtin_ia32_pause model::step
 #include <product/op/budget.cc>
 namespace heddle::detail {
-// Returns at any time that Relacy chooses.
+// Replaces the product's wait: returns whenever Relacy's scheduler chooses.
 void Budget::wait_briefly(std::condition_variable&, std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   lock.lock();
@@ -23,10 +24,11 @@ namespace {
 template <int Threads, int MaxOps, int MaxBytes>
 struct Bound : model::Schedule<Bound<Threads, MaxOps, MaxBytes>, Threads> {
   heddle::detail::Budget budget{MaxOps, MaxBytes};
-  int ops = 0, bytes = 0;  // admitted so far; no scheduling point lies between the admission and the update
+  // What is admitted now. Plain ints: Relacy switches no thread between the admission and the update.
+  int ops = 0, bytes = 0;
 
   void thread(unsigned index) {
-    // The size for one of the threads exceeds the whole bound.
+    // The size of each thread's ops. For one thread it exceeds the whole bound.
     const int mine = MaxBytes == 0 ? 0 : 1 + static_cast<int>(index) % (MaxBytes + 1);
     for (int i = 0; i < 2; ++i) {
       budget.acquire(static_cast<std::size_t>(mine));
@@ -48,8 +50,8 @@ struct Bound : model::Schedule<Bound<Threads, MaxOps, MaxBytes>, Threads> {
   }
 };
 
-// Room for two is released at once. Each of the two waiters releases its room only when the other has got its
-// own.
+// Room for two ops is released at once, so both waiting threads must be woken: each keeps its room until the
+// other thread has got room too.
 struct Together : model::Schedule<Together, 3> {
   heddle::detail::Budget budget{2, 0};
   model_std::atomic<int> taken{0};
@@ -72,7 +74,8 @@ struct Together : model::Schedule<Together, 3> {
   }
 };
 
-// Less room than a wake-up batch is released, and no more until the waiting thread has got it.
+// Less room is released than the amount at which waiting threads are usually woken. The waiting thread must
+// get it all the same, since no more is released before.
 struct Alone : model::Schedule<Alone, 2> {
   heddle::detail::Budget budget{8, 0};
   model_std::atomic<int> taken{0};

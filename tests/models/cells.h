@@ -1,5 +1,5 @@
 // Relacy's objects behind the engine's atomics. A Cell holds one Relacy object during one schedule. An atomic
-// constructed in memory that was not destroyed, or used in a static, gets a new cell.
+// gets a new cell if it is constructed again in the same memory, or is static and used in a new schedule.
 #pragma once
 
 #include <relacy/atomic.hpp>
@@ -23,8 +23,9 @@ namespace model {
 
 struct Cell {
   virtual ~Cell() = default;
-  bool dead = false;  // whether the owner was destroyed, or its memory freed; a use fails the model
-  // malloc, so that Relacy does not track the model's own allocations
+  // Whether the owner was destroyed or its memory was freed. A use after that fails the model.
+  bool dead = false;
+  // Uses malloc, so that Relacy does not track the model's own allocations.
   static void* operator new(std::size_t bytes) { return (::malloc)(bytes); }
   static void operator delete(void* memory) { (::free)(memory); }
 };
@@ -34,7 +35,7 @@ class Cells {
   // Number of the current schedule; 0 between schedules.
   std::uint64_t schedule() const { return schedule_; }
   void begin() {
-    cells_.clear();  // leaks the cells of a schedule that failed, whose Relacy context no longer exists
+    cells_.clear();  // leaks the cells of a failed schedule: its Relacy context no longer exists
     schedule_ = ++count_;
   }
   void end() {
@@ -50,7 +51,7 @@ class Cells {
   void remove(const void* owner) {
     if (auto at = cells_.find(owner); at != cells_.end()) at->second->dead = true;
   }
-  // Marks the cells in memory that was freed without destroying its objects.
+  // Marks the cells of all owners in memory that was freed as dead.
   void freed(const void* memory, std::size_t bytes) {
     const auto end = cells_.lower_bound(static_cast<const char*>(memory) + bytes);
     for (auto at = cells_.lower_bound(memory); at != end; ++at) at->second->dead = true;
@@ -67,8 +68,9 @@ inline void fail(const char* what, const rl::debug_info& where) {
   rl::ctx().fail_test(what, rl::test_result_user_assert_failed, where);
 }
 
-// Lets other threads run, in loops that wait for them. In a bounded search only a yield makes such a loop
-// end; random schedules avoid it, since Relacy's yield makes all stores visible, which would hide bugs.
+// Lets other threads run; called in loops that wait for another thread. In a bounded search only Relacy's
+// yield makes such a loop end. Random schedules do without it: it makes all stores visible, which would hide
+// bugs.
 inline void step() {
   if (rl::ctx().is_random_sched()) {
     rl::ctx().sched();
@@ -77,15 +79,15 @@ inline void step() {
   }
 }
 
-// Lets other threads run for up to `most` steps: purely random schedules rarely delay a thread for long. Does
-// nothing in a bounded search.
+// Delays this thread: lets other threads run for up to `most` steps, since random schedules alone rarely
+// delay a thread for long. Does nothing in a bounded search.
 inline void dawdle(unsigned most) {
   if (!rl::ctx().is_random_sched()) return;
   for (unsigned steps = rl::rand(most + 1); steps > 0; --steps) step();
 }
 
-// A Relacy object that a class of model_std holds: its constructor makes the object, or for a static variable
-// the first use does.
+// The handle by which a class of model_std holds its Relacy object. The constructor of that class makes the
+// object; for a static variable its first use in a schedule does.
 template <class Contents> class Held {
  public:
   constexpr Held() = default;
@@ -95,7 +97,7 @@ template <class Contents> class Held {
     if (schedule_ != 0 && schedule_ == cells.schedule()) cells.remove(this);
   }
   template <class... Arguments> void make(Arguments... arguments) const {
-    rl::ctx().disable_preemption();  // the first use of a static may be on two threads at once
+    rl::ctx().disable_preemption();  // two threads may use a static variable first at the same time
     auto* cell = new Box(arguments...);
     rl::ctx().enable_preemption();
     cells.add(this, cell);
@@ -117,7 +119,7 @@ template <class Contents> class Held {
   mutable std::uint64_t schedule_ = 0;
 };
 
-// Non-atomic data of a model: Relacy reports unordered accesses.
+// Non-atomic data of a model. Relacy reports accesses that are not ordered as data races.
 template <class T> class Plain {
  public:
   explicit Plain(T value = T()) : value_(value) {}

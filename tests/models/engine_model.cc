@@ -1,4 +1,4 @@
-// The whole threaded engine: its guarantees to user threads, in any schedule.
+// Model of the whole threaded engine: checks its guarantees to user threads in any schedule.
 #include "model.h"
 #include "product_engine.h"
 
@@ -62,9 +62,10 @@ struct Program : model::Schedule<Derived, Users, Workers + Spare> {
   void end() {}
 };
 
-constexpr double kShortSpin = 1e-6;  // seconds: a few clock reads in any schedule
+constexpr double kShortSpin = 1e-6;  // seconds for which workers spin: a few clock reads in any schedule
 
-// Each user adds to the shared var, reads it into a var of its own, and waits for that.
+// Each user thread adds to the data of a shared var, copies it to the data of its own var, and waits for that
+// var.
 template <int Workers, bool Spins = false> struct SharedVar : Program<SharedVar<Workers, Spins>, 2, Workers> {
   Var shared, own[2];
   Plain<int> sum, seen[2];
@@ -101,7 +102,7 @@ template <int Users, int Each> struct WaitAll : Program<WaitAll<Users, Each>, Us
   }
 };
 
-// wait_all also waits for ops that those ops push, recursively.
+// wait_all also waits for ops that are pushed by the ops for which it waits.
 struct WaitAllNested : Program<WaitAllNested, 1, 2> {
   Plain<int> left{4};
 
@@ -130,7 +131,7 @@ struct Async : Program<Async, 2, 1> {
     if (index == 1) {
       handed.wait(0);
       written.set(1);
-      model::dawdle(rl::rand(2) == 0 ? 4 : 100);  // completes while the function returns, or later
+      model::dawdle(rl::rand(2) == 0 ? 4 : 100);  // completes the op while its function returns, or later
       Completion worker_context = *std::exchange(completion, std::nullopt);
       return worker_context.done();
     }
@@ -148,7 +149,8 @@ struct Async : Program<Async, 2, 1> {
   }
 };
 
-// As Async, with an op of another priority after it, which only a sleeping worker can run.
+// An asynchronous op, which another thread completes, is followed by an op of another priority. A sleeping
+// worker must be woken to run it.
 struct AnotherPriority : Program<AnotherPriority, 2, 1> {
   Var var;
   Plain<bool> ran{false};
@@ -185,7 +187,7 @@ struct Bounded : Program<Bounded, 2, 1> {
   void user(int index) {
     for (int i = 0; i < 2; ++i) {
       engine->push([this, index] {
-        inside.set(inside.get() + 1);  // a race if two ops are admitted at once
+        inside.set(inside.get() + 1);  // Relacy reports a data race if two ops are admitted at once
         done[index].set(done[index].get() + 1);
       });
     }
@@ -194,7 +196,8 @@ struct Bounded : Program<Bounded, 2, 1> {
   }
 };
 
-// An op waits for another op with one worker: a spare thread runs the other op, and releases the slot.
+// An op on the only worker waits for another op. A spare thread must run that op, and then release the worker
+// slot, so that the waiting op can go on.
 template <bool Spins> struct NestedWait : Program<NestedWait<Spins>, 1, 1, 1> {
   Var inner, outer;
   Plain<int> value, result;
@@ -217,7 +220,7 @@ template <bool Spins> struct NestedWait : Program<NestedWait<Spins>, 1, 1, 1> {
   }
 };
 
-// Short ops, which one exclusive worker runs, and an op that it does not.
+// Short ops, all of which one exclusive worker runs, together with an op that is not short.
 struct ShortOps : Program<ShortOps, 1, 2> {
   Var var;
   Plain<int> count;
@@ -271,7 +274,7 @@ struct Poison : Program<Poison, 1, 2> {
   }
 };
 
-// An op that finds its group cancelled also sees what was written before cancel().
+// If an op is skipped because its group was cancelled, the data written before cancel() is visible.
 struct Cancel : Program<Cancel, 2, 1> {
   Var var;
   heddle::Group group;
@@ -297,7 +300,7 @@ struct Cancel : Program<Cancel, 2, 1> {
   }
 };
 
-// A graph's ops run as if pushed one by one, on one thread or on several, in every launch.
+// In every launch the ops of a graph run once, each after the ops that it depends on.
 struct Launches : Program<Launches, 1, 2> {
   Var left_var, right_var, sum_var;
   Plain<int> left_value, right_value, sum;
@@ -321,7 +324,8 @@ struct Launches : Program<Launches, 1, 2> {
   }
 };
 
-// An op of a graph waits, and may continue without a slot: ops that it made ready then go to other threads.
+// An op of a graph waits for another op, and may go on without a worker slot. The ops of the graph that it
+// makes ready must then run on other threads.
 struct WaitInGraph : Program<WaitInGraph, 1, 2, 1> {
   Var inner, var, last;
   Plain<int> value, result;
@@ -348,8 +352,9 @@ struct WaitInGraph : Program<WaitInGraph, 1, 2, 1> {
   }
 };
 
-// Each op of one stream, of the CPU and of another stream runs after the previous one. CallsBack: streams
-// call back, or one more thread polls them. Alone: streams cannot wait for each other's events.
+// A chain of ops on two streams and on the CPU, each of which runs after the previous one. CallsBack: whether
+// streams report the end of work by callbacks; otherwise one more thread polls them. Alone: whether a stream
+// is unable to wait for events of other streams.
 template <bool CallsBack, bool Alone>
 struct Streams : Program<Streams<CallsBack, Alone>, 1, 1, CallsBack ? 2 : 3> {
   Var x, y;
@@ -395,7 +400,8 @@ template <bool Shared> struct Readers : Program<Readers<Shared>, 2, 2, Shared ? 
     Plain<int>& in_stream = inside[Shared ? 0 : index];
     this->engine->push_on(*streams[index],
                           [&in_stream, this, index](Stream& on) {
-                            in_stream.set(in_stream.get() + 1);  // a race if two threads issue at once
+                            // Relacy reports a data race if two threads issue at once.
+                            in_stream.set(in_stream.get() + 1);
                             on.enqueue([this, index] { seen[index].set(source.get() + 1); });
                           },
                           {.read = {source_var}, .mutate = {own[index]}});
@@ -415,8 +421,8 @@ template <bool Shared> struct Readers : Program<Readers<Shared>, 2, 2, Shared ? 
   }
 };
 
-// The error of a stream's work reaches an op on another stream that reads it, a CPU op after that, and the
-// wait at the end.
+// The error of an op on a stream reaches the op on another stream that reads its result, the CPU op after
+// that, and the waits for the vars.
 struct StreamError : Program<StreamError, 1, 1, 2> {
   Var x, y, z;
 

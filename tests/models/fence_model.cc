@@ -1,5 +1,5 @@
-// Fences with issuers and pollers, on streams that threads of the model step: an op after an op on a stream
-// sees its results.
+// Model of fences, which order ops on streams: an op sees the results of the ops before it, also on other
+// streams. The streams' work is done step by step by threads of the model.
 #include "model.h"
 #include "product_engine.h"
 
@@ -42,7 +42,8 @@ template <class Derived> struct TwoStreams : model::Schedule<Derived, 3> {
       while (stream.step() || !settled(last)) model::step();
     }
   }
-  // Whether everything issued is done. `last`: nothing more will be issued.
+  // Whether the thread can stop stepping its stream for now. Once no more ops will be issued (`last`), this
+  // means that all ops are done.
   bool settled(bool last) const {
     if (!last) return true;
     for (const Fence& fence : fences) {
@@ -69,7 +70,7 @@ template <class Derived> struct TwoStreams : model::Schedule<Derived, 3> {
     if (!inherited.empty()) return ErrorLog::skipped(op, inherited.front());
     return own ? errors.failed(op, own) : nullptr;
   }
-  // A CPU op that runs after the ops that use `var`.
+  // Runs `fn` as a CPU op that reads or mutates `var`, after the earlier ops on it.
   void when_free(FenceSet& var, bool reads, bool mutates, std::function<void()> fn) {
     std::vector<Dependency> after;
     var.collect(reads, mutates, after);

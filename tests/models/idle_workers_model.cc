@@ -1,4 +1,4 @@
-// IdleWorkers: no worker stays parked while there is work and no searcher.
+// Model of class IdleWorkers: no worker stays parked while there is work and no worker searches for it.
 
 #include "model.h"
 
@@ -14,8 +14,9 @@ using heddle::detail::IdleWorkers;
 using heddle::detail::MonitorResult;
 using heddle::detail::ParkedThread;
 
-// Pushers publish work and notify; workers run the loop of a pool thread. The monitor parks at its first
-// check, so only the protocol wakes workers; Relacy reports a worker parked for ever as a deadlock.
+// Pushers publish work and notify; workers run the loop of a pool thread. The monitor's check for missed work
+// is switched off, so a worker is woken only by notify(). Relacy reports a worker that is parked for ever as
+// a deadlock.
 template <int Pushers, int Workers, int Each>
 struct Work : model::Schedule<Work<Pushers, Workers, Each>, Pushers + Workers> {
   IdleWorkers parking;
@@ -55,7 +56,8 @@ struct Work : model::Schedule<Work<Pushers, Workers, Each>, Pushers + Workers> {
   void after() { model::check(done.load() == Pushers * Each, "work is lost"); }
 };
 
-// A searcher is blocked, so notify() wakes no worker, and the monitor must find the work.
+// A worker that counts as searching is blocked, so notify() wakes no other worker. The parked worker, which
+// is the monitor, must find the work by its checks.
 struct Monitor : model::Schedule<Monitor, 3> {
   IdleWorkers parking;
   model_std::atomic<int> work{0}, done{0};

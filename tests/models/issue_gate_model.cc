@@ -1,4 +1,5 @@
-// IssueGate: one thread at a time issues, no thread waits, and no op is left at the gate.
+// Model of class IssueGate: one thread at a time issues ops, no thread waits at the gate, and no op is left
+// there.
 #include "model.h"
 
 #define std model_std
@@ -16,7 +17,8 @@ struct Op {
   void set_next_ready(Op* op) { next = op; }
 };
 
-// Each thread enters `Each` ops. Each op is issued once, those of a thread in their order.
+// Each thread enters `Each` ops into the gate. Each op must be issued once, and the ops of a thread in their
+// order.
 template <int Threads, int Each> struct Gate : model::Schedule<Gate<Threads, Each>, Threads> {
   heddle::detail::IssueGate<Op> gate;
   Op ops[Threads][Each];

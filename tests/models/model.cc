@@ -9,8 +9,8 @@
 namespace model {
 namespace {
 
-// Relacy's allocation functions are inline; taking their addresses emits them, so that the standard library
-// uses them.
+// Emits Relacy's inline allocation functions by taking their addresses, so that the standard library uses
+// them too.
 [[gnu::used]] void* (*const kNew)(std::size_t) = &::operator new;
 [[gnu::used]] void* (*const kNewArray)(std::size_t) = &::operator new[];
 [[gnu::used]] void (*const kDelete)(void*) noexcept = &::operator delete;
@@ -94,8 +94,8 @@ int run_all(const std::vector<Program>& programs, const Run& run) {
 
 std::string order_name(rl::memory_order order) { return rl::format(order); }
 
-// Returns the first program that fails; null if all pass. Runs all programs in rounds of growing length: most
-// bugs are found early by some program, and never by the others.
+// Returns the first program that fails; null if all pass. Runs all programs in turn, in rounds of growing
+// length, since a bug is often found early by one program and never by the other programs.
 const Program* first_to_fail(const std::vector<Program>& programs, const Run& run, Outcome& outcome) {
   const std::uint64_t end = run.first + run.count;
   for (std::uint64_t first = run.first, count = 32; first < end; first += count, count *= 2) {
@@ -124,7 +124,8 @@ std::vector<Site> all_sites(const std::vector<Program>& programs) {
   return collector.sites();
 }
 
-// Several sites may share one name: finding one of them is enough.
+// Weakens one memory order after the other. If several sites have the same name and order, it is enough that
+// the programs fail for one of them.
 int weaken_each(const std::vector<Program>& programs, const Options& options,
                 const std::vector<std::string>& required) {
   std::vector<std::string> must_fail = required;
@@ -154,7 +155,9 @@ int weaken_each(const std::vector<Program>& programs, const Options& options,
 }  // namespace
 
 Outcome run_schedules(const Run& run, bool (*simulate)(rl::test_params&)) {
-  std::ostream quiet(nullptr);  // a string would be allocated on Relacy's heap and freed on the normal one
+  // Discards the output. A stringstream would allocate its text on Relacy's heap and free it on the normal
+  // heap.
+  std::ostream quiet(nullptr);
   rl::test_params params;
   params.iteration_count = run.first + run.count - 1;
   params.output_stream = run.history ? &std::cout : &quiet;

@@ -1,4 +1,4 @@
-// A model: threads that run the product's own code under Relacy, in one schedule after another.
+// A model: threads that run the product's own code under Relacy, in one thread schedule after another.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace model {
 
-// Base of a model: thread(index) is the body of a thread, after() checks the end. `Threads` threads start
-// with the schedule; the product may create up to `More`.
+// Base class of a model: thread(index) is the body of a thread, after() checks the state at the end.
+// `Threads` threads start with each schedule; the product's code may create up to `More` further threads.
 template <class Derived, int Threads, int More = 0> struct Schedule : rl::test_suite<Derived, Threads> {
   static constexpr rl::thread_id_t dynamic_thread_count = More;
   Schedule() { cells.begin(); }
@@ -25,7 +25,7 @@ struct Run {
   std::uint64_t first = 1, count = 0;  // numbers of random schedules: the same number gives the same schedule
   Search search = Search::random;
   unsigned bound = 2;
-  bool history = false;  // whether to print the failing schedule's history
+  bool history = false;  // whether to print the steps of a failing schedule
 };
 struct Outcome {
   bool passed;
@@ -36,7 +36,7 @@ struct Outcome {
 struct Program {
   const char* name;
   Outcome (*run)(const Run&);
-  bool bounded;  // whether Search::bounded is supported
+  bool bounded;  // whether the program supports Search::bounded
 };
 
 Outcome run_schedules(const Run& run, bool (*simulate)(rl::test_params&));
@@ -47,14 +47,15 @@ template <class Model, template <rl::thread_id_t> class Scheduler> bool simulate
          rl::test_result_success;
 }
 
-// Supports random schedules only. The bounded search is not even compiled, which would double the compilation
-// time.
+// A program that supports random schedules only. The bounded search is not even compiled for it, since that
+// would double the compilation time.
 template <class Model> Program random_program(const char* name) {
   return {name, [](const Run& run) { return run_schedules(run, &simulate_by<Model, rl::random_scheduler>); },
           false};
 }
 
-// For models small enough for a bounded search, in which no sleep ends by a timeout alone.
+// A program that supports both searches: for models that are small enough for a bounded search, and in which
+// no thread depends on a timeout.
 template <class Model> Program program(const char* name) {
   return {name,
           [](const Run& run) {

@@ -1,5 +1,5 @@
-// Replaces cores.cc: threads of a model have no cores. A model's only source file includes it after the
-// product's sources.
+// Replaces the product's cores.cc, since threads of a model have no cores. The source file of a model
+// includes it after the product's sources.
 #pragma once
 
 #include <product/base/cores.h>

@@ -1,4 +1,4 @@
-// The memory of ops: a chunk is reused when all of its ops are freed, and not before.
+// Model of the allocator of ops' memory: a chunk is reused when all of its ops are freed, and not before.
 
 #include <sys/mman.h>
 
@@ -49,17 +49,19 @@ namespace {
 using namespace heddle::detail;
 using model::check;
 
-constexpr std::size_t kOp = kLargestOp;  // seven ops fill a chunk
+constexpr std::size_t kOp = kLargestOp;  // size of each op: seven of them fill a chunk
 constexpr int kSlots = static_cast<int>(model::kRoom / kOp);
 
 int slot_of(const void* op) {
   return static_cast<int>((static_cast<const std::byte*>(op) - model::room) / kOp);
 }
 
-// Owners allocate ops, more than fit into a chunk, and free some of them; another thread frees the rest.
+// Owner threads allocate more ops than fit into a chunk, and free some of them; another thread frees the
+// rest.
 template <int Owners, int Each> struct Chunks : model::Schedule<Chunks<Owners, Each>, Owners + 1> {
   Chunks() { current_reserve = nullptr; }
-  model::Plain<int> used[kSlots];  // Relacy reports memory that is reused before it was freed
+  // Whether the memory of a slot is used by an op. Relacy reports a data race if it is reused too early.
+  model::Plain<int> used[kSlots];
   model_std::atomic<void*> handed[Owners][Each];
 
   void thread(unsigned index) {
@@ -79,7 +81,7 @@ template <int Owners, int Each> struct Chunks : model::Schedule<Chunks<Owners, E
       use.set(1);
       if (i % 3 == 2) {
         give_up(op);
-        hand[i].store(this, model_std::memory_order_release);  // stands for a freed op
+        hand[i].store(this, model_std::memory_order_release);  // `this` tells the other thread: already freed
       } else {
         hand[i].store(op, model_std::memory_order_release);
       }
@@ -128,6 +130,6 @@ int main(int argc, char** argv) {
       {random_program<Chunks<1, 16>>("1 owner, 2 chunks"), random_program<Chunks<2, 9>>("2 owners")},
       {"give_back compare_exchange relaxed", "take_off fetch_sub acquire", "take_off fetch_sub release",
        "next_chunk exchange relaxed"});
-  thread_caches[0] = {};  // a failed schedule leaves this dangling, and op_memory.cc reads it at exit
+  thread_caches[0] = {};  // a failed schedule leaves a dangling pointer here, which is read at exit
   return status;
 }

@@ -1,4 +1,5 @@
-// Parallel loops: every chunk runs once, and the owner continues when all helpers have left.
+// Model of parallel loops: every chunk runs once, and the thread that owns the loop goes on only when all
+// helping threads have left.
 #include "model.h"
 #include "relacy_threads.h"
 

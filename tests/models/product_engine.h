@@ -85,7 +85,8 @@ inline void Budget::wait_briefly(std::condition_variable&, std::unique_lock<std:
   lock.lock();
 }
 
-// A failed schedule leaves its threads unfinished; this resets their state for the next schedule.
+// Resets the thread-local state: a failed schedule leaves its threads unfinished, and the next schedule would
+// find their state.
 inline void forget_threads() {
   for (auto& one : ThreadedScheduler::worker_contexts) one = {};
   for (auto& one : this_thread_states) one = {};

@@ -11,15 +11,17 @@ inline rl::debug_info info(const std::source_location& at) {
   return {at.function_name(), at.file_name(), static_cast<unsigned>(at.line())};
 }
 
-// Relacy does not support atomic pointers to const.
+// The type of which Relacy keeps an atomic: T, but without const for pointers to const, which it does not
+// support.
 template <class T> struct Stored { using Value = T; };
 template <class T> struct Stored<const T*> { using Value = T*; };
 
-// Selects an atomic that exists before all threads, as a static must, whichever thread uses it first. Relacy
-// makes it zero.
+// Selects the constructor for static atomics: such an atomic exists, with the value zero, before all threads,
+// whichever thread uses it first.
 struct FromTheStart {};
 
-// std::atomic::wait as in libstdc++: a count of waiters that the notifier checks, and a futex.
+// What an atomic holds. std::atomic::wait is as in libstdc++: a count of waiters, which the notifier checks,
+// and a futex.
 template <class T> struct AtomicContents {
   using Value = typename Stored<T>::Value;
   static Value stored(T value) { return (Value)value; }
@@ -112,8 +114,8 @@ template <class T> class atomic {
     if (load(order, at) != old) return;
     mine.waiters.fetch_add(1, rl::mo_seq_cst, model::info(at));
     while (load(order, at) == old) {
-      // A futex compares and sleeps in one step. The compared store may still be in another core's store
-      // buffer, unless it was sequentially consistent.
+      // A futex compares the value and sleeps in one step. It may read an old value if a store that is not
+      // sequentially consistent is still in another core's store buffer.
       if (mine.with([&](auto& cell) { return cell.load(rl::mo_seq_cst, model::info(at)) == old; })) {
         mine.asleep.park_current(rl::ctx(), false, false, false, model::info(at));
       }

@@ -6,13 +6,13 @@
 
 namespace model {
 
-inline bool times_out = true;  // false: waits with a timeout never time out
+inline bool times_out = true;  // whether waits with a timeout may time out
 
 }  // namespace model
 
 namespace model_std {
 
-// Plain accesses: Relacy does not know atomic_ref.
+// An atomic_ref whose accesses are plain, since Relacy has no atomic_ref.
 template <class T> class atomic_ref {
  public:
   explicit atomic_ref(T& value) : value_(value) {}
@@ -45,7 +45,7 @@ class condition_variable {
   template <class Predicate> void wait(unique_lock<mutex>& lock, Predicate done) {
     while (!done()) contents().wait(lock.mutex()->contents(), RL_INFO);
   }
-  // The scheduler chooses when the time is over.
+  // Relacy's scheduler chooses when the time is over.
   template <class Time, class Predicate> bool wait_for(unique_lock<mutex>& lock, Time time, Predicate done) {
     while (!done()) {
       if (!model::times_out) {

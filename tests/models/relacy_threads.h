@@ -8,13 +8,14 @@ namespace model {
 
 constexpr unsigned kMostThreads = 8;
 
-// In a constant expression, such as the bound of an array: the maximum number of threads.
+// The index of the calling thread. In a constant expression, such as the bound of an array, the maximum
+// number of threads.
 constexpr unsigned thread_index() {
   if (std::is_constant_evaluated()) return kMostThreads;
   return rl::is_ctx() ? rl::thread_index() : 0;
 }
 
-inline int threads_left = 0;  // threads that the product may still create in this schedule
+inline int threads_left = 0;  // number of threads that the product may still create in this schedule
 
 }  // namespace model
 
@@ -48,7 +49,7 @@ class thread {
 namespace chrono {
 using namespace ::std::chrono;
 
-// The scheduler chooses whether little or much time has passed.
+// A clock for which Relacy's scheduler chooses whether little or much time has passed since the last call.
 struct steady_clock {
   using rep = ::std::chrono::steady_clock::rep;
   using duration = ::std::chrono::steady_clock::duration;

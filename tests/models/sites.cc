@@ -11,7 +11,8 @@ bool sites_matter = false;
 
 namespace {
 
-// Plain data in static arrays, since sites are recorded during a schedule, whose allocations Relacy tracks.
+// A recorded site as plain data, kept in a static array: sites are recorded during a schedule, and Relacy
+// tracks all allocations of a schedule.
 struct Raw {
   const char* file;
   const char* function;
@@ -45,7 +46,8 @@ const char* name_of(Kind kind) {
   return kNames[static_cast<int>(kind)];
 }
 
-// "bool heddle::detail::WorkerSlots::take(heddle::detail::WorkerSlot*)" -> "WorkerSlots::take"
+// The short name of a function: "bool heddle::detail::WorkerSlots::take(heddle::detail::WorkerSlot*)" becomes
+// "WorkerSlots::take".
 std::string short_name(std::string_view function) {
   function = function.substr(0, function.find('('));
   function = function.substr(function.rfind(' ') + 1);

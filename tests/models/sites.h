@@ -17,13 +17,13 @@ struct Site {
   unsigned line, column;
   Kind kind;
   rl::memory_order order;
-  std::string name() const;  // such as "SubmissionQueue::push exchange"; independent of line numbers
+  std::string name() const;  // such as "SubmissionQueue::push exchange"; does not depend on line numbers
 };
 
-// The orders weaker than `order` that are legal for `kind`, strongest first.
+// The memory orders weaker than `order` that are legal for this kind of access, the strongest first.
 std::vector<rl::memory_order> weaker(rl::memory_order order, Kind kind);
 
-// Records sites during its lifetime.
+// While this object lives, the sites that the product passes are recorded.
 class Collector {
  public:
   Collector();
@@ -31,14 +31,14 @@ class Collector {
   std::vector<Site> sites() const;  // ordered by file and line
 };
 
-// Replaces the memory order of `site` by `to` during its lifetime.
+// While this object lives, the memory order at `site` is replaced by `to`.
 class Weakening {
  public:
   Weakening(const Site& site, rl::memory_order to);
   ~Weakening();
 };
 
-extern bool sites_matter;  // true while a Collector or a Weakening exists
+extern bool sites_matter;  // whether a Collector or a Weakening exists now
 rl::memory_order order_at(rl::memory_order order, Kind kind, const std::source_location& at);
 
 inline rl::memory_order weakened(rl::memory_order order, Kind kind, const std::source_location& at) {

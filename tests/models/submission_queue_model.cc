@@ -1,4 +1,4 @@
-// SubmissionQueue: several pushers, and poppers that alternate under its lock.
+// Model of class SubmissionQueue: several threads push, and several threads pop under the queue's lock.
 #include "model.h"
 
 #define std model_std
@@ -18,13 +18,13 @@ struct Node : QueueNode {
   model::Plain<int> pusher, number;
 };
 
-// Pushers of `Each` nodes and threads that pop, each node freed at once. Every node is popped once, those of
-// one pusher in order; and once all are pushed, empty() and pop() see the nodes.
+// Several threads push `Each` nodes each, others pop and free them. Every node must be popped once, and the
+// nodes of one pusher in order. Once all nodes are pushed, empty() and pop() must see those that are left.
 template <int Pushers, int Poppers, int Each>
 struct Queue : model::Schedule<Queue<Pushers, Poppers, Each>, Pushers + Poppers> {
   SubmissionQueue queue;
-  model::Plain<int> last[Pushers];     // last node popped of each pusher; guarded by the lock
-  model::Plain<int> popped{0};         // guarded by the lock
+  model::Plain<int> last[Pushers];     // of each pusher, the last node popped; guarded by the queue's lock
+  model::Plain<int> popped{0};         // number of popped nodes; guarded by the queue's lock
   model_std::atomic<int> finished{0};  // number of pushers that are done
 
   void thread(unsigned index) {
@@ -37,7 +37,7 @@ struct Queue : model::Schedule<Queue<Pushers, Poppers, Each>, Pushers + Poppers>
   }
   void pop_all() {
     for (;;) {
-      // Read before empty() and pop(), which must then see every node.
+      // This is read before empty() and pop() are called: if it is true, they must see every node.
       const bool all_pushed = finished.load(model_std::memory_order_acquire) == Pushers;
       const bool empty = queue.empty();
       if (!queue.try_lock()) {
@@ -67,7 +67,8 @@ struct Queue : model::Schedule<Queue<Pushers, Poppers, Each>, Pushers + Poppers>
   void after() { model::check(popped.get() == Pushers * Each && queue.empty(), "a node is lost"); }
 };
 
-// If a pusher has seen another push, the other's node is popped first.
+// If one thread pushes after it has seen the push of another thread, the other thread's node must be popped
+// first.
 struct Causal : model::Schedule<Causal, 3> {
   SubmissionQueue queue;
   model_std::atomic<bool> told{false};
@@ -95,7 +96,8 @@ struct Causal : model::Schedule<Causal, 3> {
   void after() { model::check(order[0] == 0 && order[1] == 1, "a later push is popped first"); }
 };
 
-// IdleWorkers relies on this: either the pusher sees the parked thread, or the parking thread sees the node.
+// A thread pushes and then looks for sleepers; another counts itself as a sleeper and then looks for nodes.
+// At least one of them must see the other, on which IdleWorkers relies.
 struct SleepOrSee : model::Schedule<SleepOrSee, 2> {
   SubmissionQueue queue;
   model_std::atomic<int> sleepers{0};

@@ -1,9 +1,9 @@
-// Trace buffers: a thread appends records, the writer takes them, and chunks are reused.
+// Model of a thread's trace buffer: the thread appends records, the writer takes them, and chunks are reused.
 #include <unistd.h>
 
 #include "model.h"
 
-// Relacy defines these as macros, which would also match names in namespaces.
+// Relacy defines malloc and free as macros, which would also match names in namespaces.
 #undef malloc
 #undef free
 
@@ -33,12 +33,13 @@ namespace {
 using namespace heddle::trace;
 using model::check;
 
-// Index of a 64-byte record in the room. `written` has a Relacy variable for each record, to detect races.
+// The index of a record in model::room, the memory of all chunks; a record has 64 bytes.
 std::size_t slot_of(const Record& record) {
   return static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&record) - model::room) / 64;
 }
 
-// Every record is taken once, in order. Records without room are counted, and a gap record replaces them.
+// The writer must take every record once, in order. Records for which there is no room are counted, and a gap
+// record replaces them.
 template <int Records> struct Buffer : model::Schedule<Buffer<Records>, 2> {
   ChunkPool pool;
   std::optional<ThreadBuffer> buffer;

@@ -1,5 +1,5 @@
-// Dependency tracking, enter() and release_accesses(): one thread enters ops, several threads run and release
-// them.
+// Model of the engine's dependency tracking: one thread enters ops by enter(), several threads run them and
+// call release_accesses().
 #include "model.h"
 #include "product_engine.h"
 
@@ -37,7 +37,7 @@ const Program kTwoVars = {
 const Program kReadBehindWrite = {
     {{0, false}, {1, false}}, {{1, true}, {0, true}}, {{0, false}}, {{1, false}}};
 
-// Every op runs once, sees the writes of the ops before it, and never overlaps with a conflicting op.
+// Every op must run once, see the writes of the ops before it, and never overlap with a conflicting op.
 template <const Program& Ops> struct Grants : model::Schedule<Grants<Ops>, 3> {
   static constexpr int kVars = 2;
   EngineCore* core = new EngineCore({});

@@ -1,5 +1,5 @@
-// WorkerSlots and ThreadPool::await_slot: a slot has one holder, and none stays free while a thread waits for
-// one.
+// Model of WorkerSlots and ThreadPool::await_slot: a worker slot has at most one holder, and no slot stays
+// free while a thread waits for a slot.
 
 #include "model.h"
 #include "relacy_threads.h"
@@ -18,8 +18,8 @@ using heddle::detail::ThreadPool;
 using heddle::detail::WorkerSlot;
 using heddle::detail::WorkerSlots;
 
-// Waiters need a slot to continue an op; workers take a slot only if one is free. Relacy reports an endless
-// wait as a deadlock.
+// Waiting threads need a slot to continue an op; worker threads take a slot only if one is free. Relacy
+// reports an endless wait as a deadlock.
 template <int Count, int Waiters, int Runners>
 struct Contest : model::Schedule<Contest<Count, Waiters, Runners>, Waiters + Runners> {
   WorkerSlots slots{Count};
@@ -50,7 +50,7 @@ struct Contest : model::Schedule<Contest<Count, Waiters, Runners>, Waiters + Run
 }  // namespace
 
 int main(int argc, char** argv) {
-  model::times_out = false;  // without timeouts, so that a missed wake-up is a deadlock instead of a delay
+  model::times_out = false;  // so that a missed wake-up shows as a deadlock, which a timeout would end
   using model::program;
   using model::random_program;
   return model::run_models(

@@ -41,7 +41,8 @@ TEST_CASE("what covers a storage") {
   CHECK_FALSE(a[0].covers_storage());
   CHECK_FALSE(a.slice(1, {.step = 2}).covers_storage());
   CHECK_FALSE(zeros({1}).broadcast_view({4}).covers_storage());
-  CHECK_FALSE(a.view({4, 6}, {4, 1}, 0).covers_storage());  // as many elements, but some twice
+  // The view has as many elements as the storage, but shows some of them twice.
+  CHECK_FALSE(a.view({4, 6}, {4, 1}, 0).covers_storage());
   CHECK(zeros({0, 3}).covers_storage());
   CHECK(zeros({}).covers_storage());
 }
@@ -86,7 +87,7 @@ TEST_CASE("an error in an op is rethrown wherever its array is read, and ends wi
   CHECK_THROWS_AS(a.to_vector<float>(), std::out_of_range);
   CHECK_THROWS_AS(a.to_string(), std::out_of_range);
   CHECK_THROWS_AS(a.copy().wait(), std::out_of_range);
-  a[0].fill(1);  // overwrites only a part, so the error stays
+  a[0].fill(1);  // overwrites only a part of the array, so the array's error stays
   CHECK_THROWS_AS(a.wait(), std::out_of_range);
   a.fill(1);
   CHECK(a.to_vector<float>() == std::vector<float>{1, 1, 1, 1});

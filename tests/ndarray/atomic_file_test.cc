@@ -1,4 +1,5 @@
-// Saves are atomic, and clean up after killed ones: what saves leave when their process is killed.
+// Saving a file is atomic, and removes the temporary files that earlier saves have left because their process
+// was killed.
 #include "files/atomic_file.h"
 
 #include <algorithm>
@@ -31,7 +32,7 @@ namespace {
 
 constexpr rlim_t kMost = 4096;  // limit on the bytes that a child may write to a file
 
-// A child that runs save(), and stops in the write that exceeds kMost bytes.
+// Starts a child process that runs save(), and is stopped in the write that exceeds kMost bytes.
 pid_t stopped_child(const std::function<void()>& save) {
   const pid_t child = fork();
   if (child == 0) {
@@ -105,7 +106,7 @@ TEST_CASE(
     CHECK(midway[0].starts_with("state.tmp-"));
     CHECK(std::filesystem::file_size(directory.path / midway[0]) == kMost);
 
-    save(path, 1);  // the stopped process is alive, so its temporary file stays
+    save(path, 1);  // leaves the stopped process's temporary file, since that process is still alive
     CHECK(names_in(directory) == Names{"state", midway[0]});
     end(child);
     save(directory.file("other"), 1);
@@ -118,7 +119,7 @@ TEST_CASE(
 TEST_CASE("what is not left by a killed save of this name, user and host stays") {
   const TemporaryDirectory directory;
   const std::string left = leave_one(directory, "state");
-  // prefix of the names: state.tmp-HOST-
+  // The prefix of the names of temporary files of this host: state.tmp-HOST-
   const std::string ours = left.substr(0, left.find('-', left.find(".tmp-") + 5) + 1);
   Names kept = {"state", "state2.tmp-00000000-7-0", "state.tmp-00000000-7-0", "state.tmp-7-0"};
   for (const std::string end : {"7", "7-", "-7", "7-0-1", "7-x", "x-0", ""}) kept.push_back(ours + end);
@@ -133,7 +134,8 @@ TEST_CASE("what is not left by a killed save of this name, user and host stays")
     REQUIRE(chown(directory.file(others).c_str(), 1, 1) == 0);
     kept.push_back(others);
   }
-  // The temporary file of a dead process with this process's id: its start time differs.
+  // A temporary file that the next save must remove: it has this process's id, but another start time, so it
+  // is of a dead process.
   write_file(directory.file(ours + std::to_string(getpid()) + "-4000000000"), "stale");
   save_text(directory.file("state"), 1);
   std::sort(kept.begin(), kept.end());

@@ -31,14 +31,14 @@ NDArray square_of(const NDArray& x, Where where = Where::current()) {
   return y;
 }
 
-// An array whose op failed: ops that read it are skipped.
+// An array whose op has failed, so that ops that read the array are skipped.
 NDArray poisoned() {
   const NDArray x = zeros({4});
   array_push("fail", {}, {x}, [] { throw std::runtime_error("spoiled"); });
   return x;
 }
 
-// Four zeros in Fortran order: loading pushes an op that transposes them.
+// A .npy file of four zeros in Fortran order, for which loading pushes an op that transposes them.
 std::string fortran_npy() {
   std::string header = "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 2), }";
   header.resize(117, ' ');
@@ -70,7 +70,7 @@ TEST_CASE("the outermost call counts, and its place ends with it") {
   CHECK(text_of(CallSite::current(inner)) == text_of(inner));
 }
 
-// The op runs inside the push under naive, and inside the wait or on a worker otherwise.
+// With the scheduler naive the op runs inside array_push; otherwise it runs inside wait() or on a worker.
 TEST_CASE("what an op pushes has nothing of the call during which it runs") {
   on_every_scheduler([](Engine& engine) {
     const EngineScope scope(engine);
@@ -166,7 +166,7 @@ TEST_CASE("each function of arrays names the line of its call") {
   check_site("save_npz", [&] { save_npz(files.file("x.npz"), {{"x", x}}); });
   check_site("save_csv", [&] { save_csv(files.file("x.csv"), x); });
   check_site("load_csv", [&] { load_csv(files.file("x.csv"), {.dtype = DType::f32}); });
-  // Copies, since lending an unused array pushes no op.
+  // Asks for a copy, since lending an array that no op uses pushes no op.
   check_site("to_dlpack", [&] { from_dlpack(to_dlpack(x, true)); });
   check_site("to_dlpack_unversioned", [&] { from_dlpack(to_dlpack_unversioned(x, true)); });
   heddle_dl_managed_tensor_versioned* const lent = to_dlpack(x);

@@ -28,7 +28,8 @@ class Checking {
   bool before_;
 };
 
-// The message of the op's UndeclaredAccess, thrown by a wait on `result`; other errors fail the test.
+// Waits for `result`, whose op must have failed with UndeclaredAccess, and returns that error's message. Any
+// other outcome fails the test.
 std::string report_on(const NDArray& result) {
   try {
     result.wait();

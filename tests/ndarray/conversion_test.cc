@@ -1,5 +1,6 @@
 // Conversions of NaN, infinities and out-of-range numbers, from every floating dtype to every dtype, as
-// documented in docs/dtypes.md. UBSan's float-cast-overflow checks that none is undefined.
+// documented in docs/dtypes.md. UBSan's float-cast-overflow checks that no conversion has undefined
+// behaviour.
 #include <cmath>
 #include <cstdint>
 #include <limits>

@@ -250,7 +250,7 @@ TEST_CASE("dlpack: an array without elements ends the loan at once") {
 }
 
 TEST_CASE("dlpack: bools of bytes above 1 are refused, where they are elements") {
-  Foreign foreign({0, 0}, {2, 3}, {4, 1});  // the last of the four bytes of each row is not an element
+  Foreign foreign({0, 0}, {2, 3}, {4, 1});  // of the four bytes of each row, the last is no element
   foreign.managed.tensor.dtype = {HEDDLE_DL_BOOL, 8, 1};
   auto* const bytes = reinterpret_cast<unsigned char*>(foreign.memory.data());
   bytes[0] = bytes[6] = 1;
@@ -262,7 +262,7 @@ TEST_CASE("dlpack: bools of bytes above 1 are refused, where they are elements")
   CHECK(refusal([&] {
           from_dlpack(&foreign.managed);
         }).starts_with("from_dlpack: the memory holds a bool whose byte is above 1; want 0 or 1 in each"));
-  foreign.strides = {-4, 2};  // the elements are bytes 4 and 6, then 0 and 2
+  foreign.strides = {-4, 2};  // row 0 consists of the bytes 4 and 6, row 1 of the bytes 0 and 2
   foreign.shape = {2, 2};
   foreign.managed.tensor.data = bytes + 4;
   CHECK(from_dlpack(&foreign.managed).to_vector<bool>() == std::vector<bool>{false, true, true, false});

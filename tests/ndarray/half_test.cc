@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-// The value of a bit pattern by the definition of the format, independent of the code under test.
+// The value of a half's bit pattern by the definition of the format, computed without the code under test.
 double worth(unsigned bits, int fraction_bits, int exponent_bits) {
   const int fraction = static_cast<int>(bits & ((1u << fraction_bits) - 1));
   const int exponent = static_cast<int>(bits >> fraction_bits & ((1u << exponent_bits) - 1));
@@ -45,8 +45,8 @@ template <class Rules> double worth_of(unsigned bits) {
   return worth(bits, Rules::kFraction, Rules::kExponent);
 }
 
-// The pattern nearest to a number of this sign, by a search over all finite patterns; ties go to the even
-// pattern. Infinity counts as one step above the largest finite pattern.
+// The bit pattern of the half nearest to a number, found by a binary search over the finite patterns of the
+// number's sign. Ties go to the even pattern. Infinity counts as one step above the largest finite half.
 template <class Rules> unsigned nearest(long double value) {
   const unsigned sign = std::signbit(value) ? 0x8000 : 0;
   const long double size = std::abs(value);
@@ -118,7 +118,7 @@ TEST_CASE_TEMPLATE("numbers between two patterns go to the nearest, half ways to
   narrow(floats.data(), many.data(), many.size());
   int wrong = 0;
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    // a conversion from f64 must round only once
+    // A conversion from f64 must round only once, not first to f32.
     wrong += Type(numbers[i]).bits != nearest<Rules>(numbers[i]);
     wrong += many[i].bits != nearest<Rules>(static_cast<double>(floats[i])) ||
              many[i].bits != Type(floats[i]).bits;
@@ -142,7 +142,7 @@ TEST_CASE_TEMPLATE("integers are rounded once, large ones too", Rules, F16Rules,
   CHECK(Type(std::numeric_limits<std::int64_t>::min()).bits == nearest<Rules>(-0x1p63));
   CHECK(Type(std::numeric_limits<std::int64_t>::max()).bits == nearest<Rules>(0x1p63));
   CHECK(Type(std::numeric_limits<std::uint64_t>::max()).bits == nearest<Rules>(0x1p64));
-  // Halfway between two bf16 numbers, and one more than that.
+  // 0x8080 << 48 lies halfway between two bf16 numbers; one more must round up.
   CHECK(Type(std::uint64_t{0x8080} << 48).bits == nearest<Rules>(0x1p63));
   CHECK(Type((std::uint64_t{0x8080} << 48) + 1).bits == nearest<Rules>(0x1.02p63));
 }

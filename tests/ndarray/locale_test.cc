@@ -23,7 +23,7 @@ using namespace heddle::test;
 
 namespace {
 
-// Everything that is written as text, and read back.
+// The texts of everything that the library writes as text or reads from text.
 std::vector<std::string> texts() {
   const TemporaryFile file;
   std::vector<std::string> all;

@@ -28,7 +28,7 @@ TEST_CASE("a mapped npy file: values, changes that stay here, and the file that 
   CHECK(x.to_vector<float>() == Floats(6, 7));
   CHECK(other.to_vector<float>() == Floats{0, 1, 2, 3, 4, 5});
   CHECK(read_file(file.path) == bytes);
-  save_npy(file.path, zeros({2}));  // replaces the file; the old contents stay mapped
+  save_npy(file.path, zeros({2}));  // replaces the file, while the contents of the old file stay mapped
   CHECK(other.to_vector<float>() == Floats{0, 1, 2, 3, 4, 5});
   std::filesystem::remove(file.path);
   CHECK(other.slice(0, {.begin = 1}).to_vector<float>() == Floats{3, 4, 5});

@@ -1,4 +1,4 @@
-// Memory by source line, and the options of printing.
+// The report of the arrays' memory by source line.
 #include <string>
 #include <thread>
 
@@ -50,14 +50,14 @@ TEST_CASE("the peak names the lines that held most when all held most") {
   const Tracking tracking;
   reset_memory_peak();
   const std::size_t before = memory_report().bytes;
-  const NDArray kept = ones({1000}), at = kept;  // at `line`
+  const NDArray kept = ones({1000}), at = kept;  // this is the source line `line`
   const unsigned line = __LINE__ - 1;
   kept.wait();
   {
-    const NDArray large = ones({5000});  // at `line` + 4
+    const NDArray large = ones({5000});  // this is the source line `line` + 4
     large.wait();
   }
-  const NDArray later = ones({2000});  // at `line` + 7
+  const NDArray later = ones({2000});  // this is the source line `line` + 7
   later.wait();
   CHECK(site_at(line).at_peak == 4000);
   CHECK(site_at(line + 4).at_peak == 20'000);

@@ -1,4 +1,4 @@
-// Error messages of arrays: the called function, the value that came and the value that is wanted.
+// Error messages of arrays name the called function, the value that was given and the value that is wanted.
 #include <message_of.h>
 #include <string>
 

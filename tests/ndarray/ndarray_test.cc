@@ -141,7 +141,7 @@ TEST_CASE("assignment broadcasts and converts") {
                        "assign: a source of shape (2,) does not broadcast to a target of shape (2, 3)",
                        InvalidArgument);
   CHECK_THROWS_AS(a.assign(zeros({2, 2, 3})), InvalidArgument);
-  CHECK_NOTHROW(a.assign(zeros({1, 2, 3})));  // leading axes of length 1 are dropped
+  CHECK_NOTHROW(a.assign(zeros({1, 2, 3})));  // a leading axis of length 1 of the source is dropped
 }
 
 TEST_CASE("overlapping assignment behaves as if the source was copied first") {
@@ -209,7 +209,7 @@ TEST_CASE("arrays without elements") {
 TEST_CASE("eight dimensions, most of them strided") {
   const NDArray a = arange(0, 256, 1, DType::i32).view_as({2, 2, 2, 2, 2, 2, 2, 2});
   const auto values = a.permuted({7, 0, 6, 1, 5, 2, 4, 3}).slice(3, {.step = -1}).to_vector<std::int32_t>();
-  const int place[] = {0, 7, 1, 6, 2, 5, 3, 4};  // the bit of the value that each axis selects
+  const int place[] = {0, 7, 1, 6, 2, 5, 3, 4};  // for each axis, which bit of the value its index is
   for (int i = 0; i < 256; ++i) {
     int expected = 0;
     for (int axis = 0; axis < 8; ++axis) {

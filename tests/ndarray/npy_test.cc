@@ -198,7 +198,7 @@ TEST_CASE("no truncation and no changed byte does worse than throw Error") {
       }
     }
   }
-  CHECK(loaded >= 24 * 5);  // flips in data bytes cannot be detected
+  CHECK(loaded >= 24 * 5);  // files with a flip in one of the 24 data bytes are loaded, with a wrong value
 }
 
 TEST_CASE("saving says what went wrong and leaves the old file") {

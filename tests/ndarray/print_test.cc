@@ -9,7 +9,7 @@
 
 using namespace heddle;
 
-// A few examples that need no NumPy; numpy_check.py compares many more.
+// A few examples with known texts; numpy_check.py compares many more arrays with NumPy.
 TEST_CASE("arrays print as NumPy's") {
   CHECK(array<float>({1, 2, 3, 4}).view_as({2, 2}).to_string() == "[[1. 2.]\n [3. 4.]]");
   CHECK(array<float>({0.1f, -2.5f, 100}).to_string() == "[  0.1  -2.5 100. ]");
@@ -21,13 +21,15 @@ TEST_CASE("arrays print as NumPy's") {
   CHECK(full({}, 2.5).to_string() == "2.5");
   CHECK(full({}, 1e-5, DType::f64).to_string() == "1e-05");
   CHECK(full({}, 1, DType::boolean).to_string() == "True");
-  // 0.0001 in the array's dtype does not count as below 0.0001, even if it is as a double.
+  // An element that is 0.0001 rounded to the array's dtype gets no exponent, even if as a double it is less
+  // than 0.0001.
   for (const DType dtype : {DType::f32, DType::f64, DType::f16})
     CHECK(array<double>({1e-4, 1e-3}).astype(dtype).to_string() == "[0.0001 0.001 ]");
   CHECK(array<float>({9e-5F, 1e-3F}).to_string() == "[9.e-05 1.e-03]");
   CHECK(zeros({0}).to_string() == "[]");
   CHECK(zeros({3, 0}).to_string() == "[]");
-  // Strides that overflow 64 bits in bytes, on axes without a step.
+  // Strides that overflow 64 bits if they are counted in bytes. They are never used: no axis with such a
+  // stride has two elements.
   const std::int64_t huge = std::int64_t{1} << 62;
   CHECK(zeros({0, huge}).to_string() == "[]");
   CHECK(ones({2}).view({1, 2}, {huge, 1}, 0).to_string() == "[[1. 1.]]");

@@ -60,7 +60,7 @@ TEST_CASE("uniform numbers fill their range evenly") {
 
 TEST_CASE("uniform numbers never reach the upper end") {
   Generator generator(2);
-  // no float lies between the bounds, so rounding could reach the upper one
+  // No float lies between the bounds, so that rounding could give the upper bound, which is excluded.
   const float next = std::nextafter(1.0f, 2.0f);
   const auto values = generator.uniform({1000}, 1, next).to_vector<float>();
   CHECK(std::count(values.begin(), values.end(), 1.0f) == 1000);
@@ -85,16 +85,16 @@ TEST_CASE("normal numbers have the moments and tails of a bell") {
     CHECK(within(1) == doctest::Approx(0.6827).epsilon(0.01));
     CHECK(within(2) == doctest::Approx(0.9545).epsilon(0.005));
     CHECK(within(3) == doctest::Approx(0.9973).epsilon(0.001));
-    double neighbours = 0;  // the two numbers of a pair are independent
+    double neighbours = 0;  // the covariance, times kMany, of the two numbers that are drawn as a pair
     for (std::size_t i = 0; i + 1 < values.size(); i += 2)
       neighbours += (values[i] - 5) * (values[i + 1] - 5);
     CHECK(std::abs(neighbours / static_cast<double>(kMany)) < 0.05);
   }
 }
 
-// Checks that draws, which are vectorised, equal numbers computed one by one from the words of philox().
+// Draws are vectorised. They must equal numbers that are computed one by one from the words of philox().
 TEST_CASE("every draw is made of its own words") {
-  // kStart makes the low word of the counter overflow
+  // kStart is chosen so that the low word of the generator's counter overflows.
   constexpr std::uint64_t kSeed = 0x123456789abcdef, kStart = 0xfffffffe;
   const auto word = [](std::size_t i) {
     const std::uint64_t at = kStart + i / 4;

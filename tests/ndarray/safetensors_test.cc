@@ -46,7 +46,7 @@ Safetensors sample() {
           .metadata = {{"made by", "a test"}, {"umlaut", "\xc3\xa4"}}};
 }
 
-// The bits of byte i that are flipped in turn.
+// Which bits of byte i of the file the test flips, one after the other.
 std::vector<int> bits_of(std::size_t i) {
   if (kSanitized) return {static_cast<int>(i % 8)};
   return {0, 1, 2, 3, 4, 5, 6, 7};
@@ -86,7 +86,8 @@ TEST_CASE("views are saved as they look, and the same content gives the same byt
 
 TEST_CASE("what is saved while another thread writes was there between two ops") {
   TemporaryFile file;
-  // One op rewrites both arrays, so a mixture of two states shows between the arrays as well as within one.
+  // One op rewrites a and b with the same number. If a save mixes two states, the saved arrays differ from
+  // each other or within themselves.
   NDArray a = zeros({std::int64_t{1} << 20}), b = zeros({std::int64_t{1} << 20});
   std::atomic<bool> stop{false};
   std::thread writer([a, b, &stop] {
@@ -194,7 +195,7 @@ TEST_CASE("broken files are refused with their name and the reason") {
 
 TEST_CASE("a file of very many arrays is loaded in time that grows as they do") {
   const TemporaryFile file;
-  constexpr int kArrays = 200'000;  // with quadratic time this would take half an hour
+  constexpr int kArrays = 200'000;  // so many that loading in quadratic time would take half an hour
   std::string header = "{\"__metadata__\":{\"by\":\"a test\"}";
   for (int i = 0; i < kArrays; ++i) {
     const std::string offset = std::to_string(i), end = std::to_string(i + 1);
@@ -250,7 +251,7 @@ TEST_CASE("a file with checksums is loaded as it was saved, and is the same file
   CHECK(loaded.metadata == saved.metadata);
   CHECK(load_safetensors_metadata(file.path) == saved.metadata);
   CHECK(loaded.arrays.at("weight").to_vector<float>() == saved.arrays.at("weight").to_vector<float>());
-  // zlib's crc32 of these 8, 24 and 3 bytes
+  // The checksums are zlib's crc32 of the arrays' 8, 24 and 3 bytes.
   CHECK(bytes.find("\"heddle.crc32:steps\":\"e72bd69b\"") != std::string::npos);
   CHECK(bytes.find("\"heddle.crc32:weight\":\"69fb0d0b\"") != std::string::npos);
   CHECK(bytes.find("\"heddle.crc32:labels\":\"f56c75da\"") != std::string::npos);

@@ -59,7 +59,7 @@ TEST_CASE("arrays of ever new sizes do not pile up in the cache") {
     const AllocatorStats now = cpu_allocator_stats();
     CHECK(now.cached <= std::max(now.peak, std::size_t{64} << 20));
   }
-  // a size that is in constant use stays cached: the same block is reused
+  // A size of blocks that is used all the time stays cached: each allocation gets the same block again.
   std::byte* small = nullptr;
   for (int round = 0; round < 10; ++round) {
     Storage kept(current_engine(), cpu(), std::size_t{1} << 20);
@@ -96,7 +96,7 @@ TEST_CASE("too much memory is bad_alloc, and nothing is counted") {
 
 TEST_CASE("threads that touch a storage first together get one block") {
   constexpr std::size_t kCount = 500, kThreads = 3;
-  // blocks fresh from the system, whose slow first touch lets another thread overtake
+  // The blocks come fresh from the system, so their first touch is slow, and another thread can overtake.
   constexpr std::size_t kBytes = std::size_t{1} << 20;
   for (int round = 0; round < 10; ++round) {
     cpu_allocator_trim();
@@ -120,7 +120,7 @@ TEST_CASE("threads that touch a storage first together get one block") {
     for (std::thread& thread : threads) thread.join();
     CHECK(seen[0] == seen[1]);
     CHECK(seen[0] == seen[2]);
-    // the blocks of the losing threads were freed
+    // Of threads that allocated the same storage at once, all but one have freed their blocks.
     CHECK(cpu_allocator_stats().in_use == before + kCount * kBytes);
   }
 }

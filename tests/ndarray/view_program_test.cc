@@ -1,4 +1,5 @@
-// Random programs of assignments between overlapping views, on every scheduler, against plain vectors.
+// Runs random programs of assignments between overlapping views on every scheduler, and compares the results
+// with a model that uses plain vectors.
 #include <cstdint>
 #include <random>
 #include <vector>
@@ -197,7 +198,8 @@ class Program {
     }
   }
 
-  // If the shapes differ, reduces the source to a scalar and broadcasts it to `shape`.
+  // Makes `source` fit an assignment to `shape`: if its shape differs, it is reduced to a scalar and
+  // broadcast.
   void fit(Pair& source, const Shape& shape) {
     if (source.array.shape() == shape) return;
     while (source.array.ndim() > 0 && source.array.shape()[0] > 0) index(source);

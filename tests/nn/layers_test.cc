@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include <heddle/autograd.h>
+#include <heddle/ops.h>
 #include <heddle/sequential.h>
 
 using namespace heddle;
@@ -70,6 +70,32 @@ TEST_CASE("pooling, activations and flatten have the shapes they promise") {
   CHECK(Sigmoid()(y).to_vector<float>()[0] == doctest::Approx(1 / (1 + std::exp(1.0))));
 }
 
+TEST_CASE("a batch norm keeps running statistics, and uses them in inference") {
+  BatchNorm norm(2, {.momentum = 0.5});
+  const NDArray x = array<float>({1, 10, 3, 30}, {2, 2});
+  CHECK(norm(x).to_vector<float>()[0] == doctest::Approx(-1).epsilon(1e-4));
+  const std::vector<Parameter> state = norm.state();
+  REQUIRE(state.size() == 4);
+  CHECK(state[2].name == "running_mean");
+  CHECK(state[2].value.to_vector<float>() == std::vector<float>{1, 10});       // half of (2, 20)
+  CHECK(state[3].value.to_vector<float>() == std::vector<float>{1.5, 100.5});  // half of 1 and of (2, 200)
+  CHECK(norm.parameters().size() == 2);
+  norm.train(false);
+  const std::vector<float> y = norm(x).to_vector<float>();
+  CHECK(y[0] == doctest::Approx(0).epsilon(1e-4));
+  CHECK(y[3] == doctest::Approx(20 / std::sqrt(100.5)).epsilon(1e-4));
+  CHECK(state[2].value.to_vector<float>() == std::vector<float>{1, 10});
+  norm.train();
+  CHECK(message_of<InvalidArgument>([&] {
+          norm(ones({1, 2}));
+        }).find("two elements or more of each channel") != std::string::npos);
+  Sequential net{Dense(kInferred, 4), BatchNorm(kInferred), Relu(), LayerNorm(kInferred), RmsNorm(kInferred)};
+  const NDArray out = net(Generator(1).normal({8, 3}));
+  backward(sum(out * out));
+  for (const Parameter& parameter : net.parameters()) CHECK(grad(parameter.value).defined());
+  CHECK(net.to_string().find("BatchNorm(4)") != std::string::npos);
+}
+
 TEST_CASE("dropout acts in training alone") {
   Generator generator(4);
   Sequential net{Dropout(0.5, generator)};
@@ -108,7 +134,8 @@ TEST_CASE("a sequential names parameters by path, nests, and trains") {
   CHECK(net.size() == 4);
   CHECK(copy.size() == 4);
   CHECK(net.to_string() ==
-        "Sequential{\n  Sequential{\n    Dense(3, 4, relu)\n    Dense(4, 4, no bias)\n  }\n  Tanh\n  Dense(4, 1)\n  "
+        "Sequential{\n  Sequential{\n    Dense(3, 4, relu)\n    Dense(4, 4, no bias)\n  }\n  Tanh\n  "
+        "Dense(4, 1)\n  "
         "Relu\n}");
   CHECK(message_of<InvalidArgument>([&] { net[4]; }) == "Sequential: index is 4; there are 4 modules");
 }

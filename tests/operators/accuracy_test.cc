@@ -24,13 +24,13 @@ struct Totals {
     sum += static_cast<Exact>(value);
     size += static_cast<Exact>(std::abs(value));
   }
-  // Error of `got`, in units in the last place of the sum of absolute values.
+  // The error of the sum `got`, in units in the last place (ulp) of the sum of absolute values.
   double error(double got) const {
     return static_cast<double>((static_cast<Exact>(got) - sum) / size) / kUlp;
   }
 };
 
-// The largest error of the sums of x (a, b, c) over all axes that are not `kept`.
+// The largest error of the sums `got` of an array x of three axes over the axes that are not `kept`.
 double worst_error(const NDArray& x, const NDArray& got, const std::vector<bool>& kept) {
   const auto values = x.to_vector<double>();
   const Shape shape = x.shape();
@@ -59,7 +59,7 @@ NDArray mixed(Shape shape) { return Generator(4).normal(shape, 0, 1, DType::f64)
 }  // namespace
 
 TEST_CASE("sums of f64 are at least as exact as pairwise ones, along any axes") {
-  constexpr double kMost = 2;  // units in the last place; a sequential sum has hundreds
+  constexpr double kMost = 2;  // largest error in ulp; a sequential sum would have hundreds
   constexpr std::int64_t kLong = test::kSanitized ? 30'000 : 100'000;
   constexpr std::int64_t kRows = test::kSanitized ? 3000 : 7000, kPlanes = test::kSanitized ? 60 : 150;
   for (auto* make : {tenths, positive, mixed}) {
@@ -100,7 +100,7 @@ TEST_CASE("softmax and cross entropy of long f64 lines are exact") {
   const NDArray rows = tenths({kLength / 5, 2}), labels = zeros({kLength / 5}, DType::i32);
   CHECK(cross_entropy(rows, labels).item<double>() == doctest::Approx(std::log(2)).epsilon(4 * kUlp));
   const NDArray y = softmax(x, 1);
-  backward(y, tenths({1, kLength}));  // constant seed: the gradient is exactly 0
+  backward(y, tenths({1, kLength}));  // with this constant seed the exact gradient is 0
   double most = 0;
   for (const double g : grad(x).to_vector<double>()) most = std::max(most, std::abs(g));
   CHECK(most <= 4 * kUlp * 0.1 / kLength);
@@ -141,7 +141,7 @@ TEST_CASE("avg_pool2d's gradient of overlapping windows is exact") {
   set_requires_grad(x);
   backward(avg_pool2d(x, {.kernel = {kKernel, kKernel}, .stride = {1, 1}}), seed);
   const auto gradient = grad(x).to_vector<float>();
-  CHECK(gradient[100 * 200 + 100] == 0.1f);  // the pixel is in as many windows as a window has elements
+  CHECK(gradient[100 * 200 + 100] == 0.1f);  // a pixel in the middle is in kKernel * kKernel windows
   CHECK(gradient[0] == 0.1f / (kKernel * kKernel));
 }
 

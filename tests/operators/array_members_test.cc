@@ -1,4 +1,4 @@
-// Operators as members of arrays and of x[keys]: each is the function of the same name.
+// Operators as members of arrays and of x[keys]: each member does the same as the function of its name.
 #include <cmath>
 #include <complex>
 #include <cstdint>
@@ -23,13 +23,13 @@ namespace {
 
 using Floats = std::vector<float>;
 
-// Calls of a member, and those of the function that have to do the same.
+// Calls of a member of NDArray, and calls of the function that must give the same result.
 struct Member {
   const char* name;
   NDArray (*member)(const NDArray& x, Where where);
   NDArray (*of_chosen)(const Chosen& x, Where where);
   NDArray (*function)(const NDArray& x, Where where);
-  NDArray (*member_by_default)(const NDArray& x);  // undefined, if an argument has no default
+  NDArray (*member_by_default)(const NDArray& x);  // its result is undefined if an argument has no default
   NDArray (*function_by_default)(const NDArray& x);
 };
 
@@ -50,7 +50,7 @@ struct Member {
   }
 #define MEMBER(name, ...) MEMBER_AS(name, name __VA_OPT__(, ) __VA_ARGS__)
 
-// Arguments for an array of shape (2, 1, 3), which no op makes.
+// Arguments for members of an array of shape (2, 1, 3). They are made of literals, without an op.
 NDArray matrix() { return array<double>({{0.5, 1.5}, {1, 0.75}, {1.25, 2}}); }
 NDArray row() { return array<double>({2, 3, 4}); }
 NDArray indices() { return array<std::int64_t>({2, 0}); }
@@ -115,7 +115,7 @@ const std::vector<Member> kMembers = {
     MEMBER(isfinite),
 };
 
-// An array of shape (2, 1, 3) of positive numbers.
+// The array, of shape (2, 1, 3), whose members are called. Its numbers are positive.
 NDArray numbers(DType dtype = DType::f64) {
   return cast(Generator(7).uniform({2, 1, 3}, 0.1, 3, DType::f64), dtype);
 }
@@ -272,7 +272,7 @@ TEST_CASE("allclose has NumPy's rule") {
   CHECK(close(0, 1e-8));
   CHECK_FALSE(close(0, 1.1e-8));
   CHECK(close(1, 2, 0.5, 0));
-  CHECK_FALSE(close(2, 1, 0.5, 0));  // the second one is the reference
+  CHECK_FALSE(close(2, 1, 0.5, 0));  // rtol is relative to the second argument
   CHECK(close(inf, inf));
   CHECK_FALSE(close(inf, -inf));
   CHECK_FALSE(close(1, inf));
@@ -284,7 +284,8 @@ TEST_CASE("allclose has NumPy's rule") {
   CHECK_FALSE(allclose(ones(2, 3), arange(3)));
   CHECK(allclose(zeros(0), zeros(0)));
   CHECK(allclose(array<std::uint8_t>({1}), array<std::int64_t>({1})));
-  CHECK_FALSE(allclose(array<std::uint8_t>({0}), array<std::uint8_t>({255}), 0, 1));  // no wrapping around
+  // The difference of the u8 numbers 0 and 255 must not wrap around to 1.
+  CHECK_FALSE(allclose(array<std::uint8_t>({0}), array<std::uint8_t>({255}), 0, 1));
   CHECK(message_of<InvalidArgument>([] { allclose(ones(2), ones(3)); }).starts_with("allclose: "));
   NDArray x = ones(2);
   set_requires_grad(x);
@@ -309,7 +310,7 @@ TEST_CASE("an array of one element is a condition, and its operators stay those 
   static_assert(std::is_same_v<decltype(x + true), NDArray>);
   static_assert(!std::is_convertible_v<NDArray, bool>);
   CHECK((x && 0).to_vector<bool>() == std::vector<bool>{false, false, false});
-  // A condition of the program before an array: the array is looked at only if the condition holds.
+  // With a bool before &&, or ||, and an array, C++ evaluates the array only if the bool does not decide.
   const NDArray none;
   if (none.defined() && none > 0) FAIL_CHECK("an undefined array was looked at");
   if (!none.defined() || none > 0) CHECK(true);

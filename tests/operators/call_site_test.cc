@@ -25,7 +25,7 @@ NDArray leaf(Shape shape, double value = 0.5) {
   return x;
 }
 
-// The call site of the op that failed.
+// The call site of the op whose failure is the error of y.
 std::string place_of_error(const NDArray& y) {
   try {
     y.wait();
@@ -72,7 +72,8 @@ TEST_CASE("what is written otherwise than by an operator's name names the line o
   const NDArray index = zeros({2}, DType::i64), labels = zeros({4}, DType::i64);
   const OperatorValues values{x, y};
   check_site("block", [&] { block({{x, x}}); });
-  check_site("exp2", [&] { exp2(x); });  // one of each macro; samples of the others call by name
+  // One operator of each macro that defines operators; the others are called by name, in their samples.
+  check_site("exp2", [&] { exp2(x); });
   check_site("hypot", [&] { hypot(x, y); });
   check_site("max", [&] { max(x, y); });
   check_site("min", [&] { min(x, y); });
@@ -186,7 +187,7 @@ TEST_CASE("backward names its own line for what it pushes itself") {
   bool found = false;
   const Where here = Where::current();
   for (const OpSite& site : sites_of_ops([&] { backward(loss, {}, false, here); })) {
-    found |= site.name == "fill" && site.at == text_of(here);  // the gradient of the loss, 1
+    found |= site.name == "fill" && site.at == text_of(here);  // the op that sets the loss's gradient to 1
   }
   CHECK(found);
   check_site("backward", [&] { backward(x, ones({4})); });
@@ -222,7 +223,7 @@ TEST_CASE("a bad argument is refused with the line of the call") {
   check_refusal([&] { x.item<float>(); });
   check_refusal([&] { NDArray().contiguous(); });
   check_refusal([&] { reshape(x, {4}); });
-  check_refusal([&] { stack({x}, 7); });  // an operator composed of others
+  check_refusal([&] { stack({x}, 7); });  // stack is an operator that calls other operators
   check_refusal([&] { x + ones({4}); });
   check_refusal([&] { call_operator("add", {x, ones({4})}); });
   check_refusal([&] { call_operator("add", {x}); });

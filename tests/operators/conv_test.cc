@@ -22,7 +22,8 @@ struct Sample {
   Conv2dOptions options;
 };
 
-// Strides that leave rows over, odd sizes, groups, depthwise, 1 x 1, dilation, kernels wider than high.
+// Convolutions with strides that do not divide the size, odd sizes, groups, depthwise and 1 x 1 kernels,
+// dilation, and kernels wider than high.
 const std::vector<Sample> kSamples = {
     {{2, 3, 5, 5}, {4, 3, 3, 3}, {.padding = {1, 1}}},
     {{3, 2, 6, 5}, {3, 2, 2, 3}, {.stride = {2, 1}}},
@@ -38,7 +39,7 @@ struct Results {
   NDArray y, x, weight, bias;
 };
 
-// The result and its three gradients, for a fixed gradient of the result.
+// The result of a convolution, and the gradients of x, weight and bias for a fixed gradient of the result.
 Results run(const Sample& sample, DType dtype) {
   const auto leaf = [&](const Shape& shape, std::uint64_t seed) {
     NDArray array = uniform(shape, DType::f32, seed).astype(dtype);
@@ -105,7 +106,7 @@ TEST_CASE("conv2d in f32 agrees with f64") {
 }
 
 TEST_CASE("NaN goes through conv2d's relu, forward and backward") {
-  // few channels, many channels and depthwise have different kernels
+  // Few channels, many channels and depthwise convolutions: each uses another implementation.
   const std::vector<Shape> weights = {{5, 3, 3, 3}, {16, 16, 3, 3}, {32, 1, 3, 3}};
   for (const DType dtype : {DType::f32, DType::f64}) {
     for (const Shape& shape : weights) {
@@ -120,7 +121,7 @@ TEST_CASE("NaN goes through conv2d's relu, forward and backward") {
       const auto half = static_cast<std::ptrdiff_t>(values.size() / 2);
       CHECK(std::all_of(values.begin(), values.begin() + half, [](double v) { return std::isnan(v); }));
       CHECK(std::all_of(values.begin() + half, values.end(), [](double v) { return v == 0; }));
-      // every output channel passes one gradient back; a NaN counts as active
+      // Each of the output channels passes the gradient 1 back to the pixel, since relu counts NaN as active.
       CHECK(gradients[0] == shape[0]);
       CHECK(gradients.back() == 0);
     }

@@ -29,8 +29,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 std::vector<double> numbers(const NDArray& x) { return x.astype(DType::f64).to_vector<double>(); }
 
-// The Kolmogorov-Smirnov test: the largest distance to the distribution function `below`, times the root of
-// the count, exceeds 1.95 once in a thousand.
+// The Kolmogorov-Smirnov test of numbers against their distribution function `below`. For right numbers, the
+// largest distance times the root of their count exceeds 1.95 once in a thousand tests.
 void check_distribution(const NDArray& x, const std::function<double(double)>& below) {
   std::vector<double> values = numbers(x);
   std::sort(values.begin(), values.end());
@@ -43,8 +43,8 @@ void check_distribution(const NDArray& x, const std::function<double(double)>& b
   CHECK(distance * std::sqrt(n) < 1.95);
 }
 
-// Pearson's chi-squared test of counts of 0, 1, 2 ...; values with an expected count below 5 are merged. The
-// sum has the mean `degrees` and the deviation sqrt(2 degrees).
+// Pearson's chi-squared test of how often 0, 1, 2 ... occur in x. Values with an expected count below 5 are
+// merged. The test's sum has the mean `degrees` and the standard deviation sqrt(2 degrees).
 void check_counts(const NDArray& x, const std::function<double(int)>& probability) {
   std::vector<double> values = numbers(x);
   const auto n = static_cast<double>(values.size());
@@ -143,7 +143,8 @@ TEST_CASE("truncated normal numbers have their distribution, in each interval") 
     CAPTURE(low);
     CAPTURE(high);
     const NDArray x = truncated_normal({kMany / 4}, 1, 2, 1 + 2 * low, 1 + 2 * high, DType::f64, cpu(), from);
-    // The upper tail is mirrored: differences of a distribution function near 1 would lose digits.
+    // An interval in the upper tail is mirrored to the lower tail: near 1, differences of the distribution
+    // function would lose digits.
     const double sign = low > 0 ? -1 : 1, from_low = normal_below(sign * low),
                  to_high = normal_below(sign * high);
     check_distribution(x, [=](double value) {
@@ -164,7 +165,7 @@ TEST_CASE("indices come in proportion to weights and to exp(logits)") {
     check_counts(x[0].copy(), [&](int k) { return expected[static_cast<std::size_t>(k)]; });
     check_counts(x[1].copy(), [](int) { return 0.25; });
   }
-  // Without replacement the first index has the same probabilities.
+  // Of indices drawn without replacement, the first one has the same probabilities as one with replacement.
   const NDArray rows = broadcast_to(weights[0], {kMany, 4});
   const NDArray pairs = multinomial(rows, 3, false, from);
   check_counts(slice(pairs, 1, {.end = 1}).copy(),
@@ -207,7 +208,7 @@ TEST_CASE("arrays of parameters broadcast, and each element is drawn for its own
   for (std::size_t i = 0; i < x.size(); i += 2) CHECK(x[i] == 0);
   CHECK(x[1] > 800);
   CHECK(x[3] < 200);
-  // A number as parameter equals an array of that number.
+  // A number as the parameter gives the same draws as an array filled with that number.
   from = again = Generator(8);
   CHECK(numbers(gamma({50}, 0.7, 2, DType::f64, cpu(), from)) ==
         numbers(gamma({50}, full({50}, 0.7, DType::f64), 2, DType::f64, cpu(), again)));
@@ -278,7 +279,7 @@ TEST_CASE("parameters out of their range are refused at the call, those in array
 }
 
 TEST_CASE("large parameters") {
-  // Mean and deviation of numbers far from 0, which are first scaled to the size of 1.
+  // Checks the mean and the standard deviation of large numbers, which are first scaled to the size of 1.
   const auto check_moments = [](const NDArray& x, double expected_mean, double deviation) {
     const NDArray scaled = (x.astype(DType::f64) - expected_mean) / deviation;
     CAPTURE(expected_mean);
@@ -311,8 +312,8 @@ TEST_CASE("a truncated normal distribution far from its mean") {
   CHECK(max(drawn(-5, 1e-160, 0, 1)).item<double>() == 0);
   CHECK(min(drawn(5, 5e-324, -kInfinity, 1)).item<double>() == 1);
   CHECK(max(drawn(-1e300, 1e-300, 3, kInfinity)).item<double>() == 3);
-  // The distribution is exponential beyond the nearer bound, and uniform where the density is nearly
-  // constant.
+  // If the mean is far outside of the bounds, the distribution is exponential beyond the nearer bound. Where
+  // the density is nearly constant between the bounds, it is uniform.
   check_distribution((drawn(-1e10, 1, 0, 1) * 1e10), [](double x) { return 1 - std::exp(-x); });
   check_distribution((1 - drawn(1e10, 1, -1, 1)) * 1e10, [](double x) { return 1 - std::exp(-x); });
   check_distribution(drawn(-1e10, 1, 0, 1e-14) * 1e14, [](double x) { return x; });

@@ -26,7 +26,7 @@ NDArray values(Shape shape, double low, double high, std::uint64_t seed) {
   return Generator(seed).uniform(shape, low, high, DType::f64);
 }
 
-// All operators with that many operands.
+// All operators of the family "Elementwise mathematics" with that many operands.
 std::vector<const OperatorInfo*> elementwise_operators(std::size_t operands) {
   std::vector<const OperatorInfo*> all;
   for (const OperatorInfo& op : operators()) {
@@ -46,7 +46,8 @@ TEST_CASE("gradients of elementwise mathematics") {
   for (const OperatorInfo* op : elementwise_operators(1)) {
     if (!op->differentiable) continue;
     CAPTURE(op->name);
-    // Values far from the domain's ends, where some functions have a pole or an infinite slope.
+    // The values stay away from the ends of the domain, where some functions have a pole or an infinite
+    // slope.
     const double low = op->domain[0], width = op->domain[1] - low;
     for (const double part : {0.1, 0.35, 0.6}) {
       if (op->name == "cbrt" && part == 0.35) continue;
@@ -92,7 +93,7 @@ TEST_CASE("values where both sides of a formula meet") {
 TEST_CASE("equal elements give equal results, wherever they are in an array and however it is laid out") {
   for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
     for (const OperatorInfo* op : elementwise_operators(1)) {
-      if (op->arguments[0].dtypes.front() != DType::f32) continue;  // an operator on bits
+      if (op->arguments[0].dtypes.front() != DType::f32) continue;  // skips operators on bits
       CAPTURE(op->name);
       const NDArray x = full({2, 37}, op->name == "acosh" ? 1.25 : 0.8125, dtype);
       for (const NDArray& seen : {x, transpose(x), x.slice(1, {.step = 2}), broadcast_to(x[0][0], {19})}) {

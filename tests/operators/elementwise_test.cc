@@ -221,7 +221,7 @@ TEST_CASE("an op's error poisons what is computed from it") {
   x.engine().push([] { throw Error("no value"); }, {.mutate = {x.var()}, .name = "fail"});
   const NDArray y = relu(x + 1) * 2;
   CHECK_THROWS_WITH(y.wait(), "no value");
-  x += 1;  // the op reads x, so the error stays
+  x += 1;  // this op reads x, so it is skipped, and the error of x stays
   CHECK_THROWS_WITH(x.wait(), "no value");
   x.fill(2);
   CHECK((x + 1).to_vector<float>() == Floats{3, 3, 3});

@@ -36,7 +36,7 @@ std::vector<std::byte> bytes_of(const NDArray& x) {
   return {begin, begin + whole.size() * static_cast<std::int64_t>(size_of(whole.dtype()))};
 }
 
-// An array on a device without kernels.
+// An array on a device for which there are no kernels.
 NDArray pinned(const Shape& shape, DType dtype) {
   const std::size_t bytes = static_cast<std::size_t>(element_count(shape)) * size_of(dtype);
   const std::shared_ptr<std::byte[]> memory(new std::byte[bytes]());
@@ -51,7 +51,7 @@ void check_near(const NDArray& a, const NDArray& b) {
   for (std::size_t i = 0; i < left.size(); ++i) CHECK(left[i] == doctest::Approx(right[i]).epsilon(1e-14));
 }
 
-// The gradient of the table in a loss that is not linear in it, after `count` lookups.
+// The gradient of the table for a loss that is not linear in the table, after `count` lookups.
 NDArray table_gradient(const Shape& table, const NDArray& indices, DType dtype, bool sparse, int count = 1) {
   const NDArray weight = leaf(table, dtype);
   for (int i = 0; i < count; ++i) {
@@ -163,7 +163,7 @@ TEST_CASE("row-sparse gradients of several uses and passes add up") {
   CHECK(gradient.rows().to_vector<std::int64_t>() == std::vector<std::int64_t>{0, 1, 3});
   CHECK(gradient.values().to_vector<double>() == std::vector<double>{2, 2, 4});
   CHECK_FALSE(grad(weight).defined());
-  CHECK_THROWS_AS(backward(loss), Error);  // the tape is freed
+  CHECK_THROWS_AS(backward(loss), Error);  // fails, since the first backward() has freed the tape
 }
 
 TEST_CASE("a leaf with dense and row-sparse gradients has their sum as its dense one") {
@@ -268,7 +268,7 @@ TEST_CASE("an index out of range is an op error that names it, its position and 
       CHECK(test::message_of(wait) == message);
     }
     clear_grad(weight);
-    // the backward op does not read the lookup's values
+    // The gradient is wrong too, although the backward op does not read the result of the failed lookup.
     backward(sum(embedding(weight, list({9}), {.sparse_grad = true})));
     CHECK(test::message_of([&] { row_sparse_grad(weight).wait(); }) == message);
   });

@@ -1,4 +1,5 @@
-// Properties of every operator, checked with all samples: errors, and ops of calls.
+// Properties that every operator must have, checked with all sample calls: errors for undefined arrays, and
+// the ops that a call pushes.
 #include <algorithm>
 #include <functional>
 #include <string>
@@ -20,7 +21,7 @@ using namespace heddle::testing;
 
 namespace {
 
-// Copies of the value, in each of which one array is undefined.
+// Copies of an operator's argument, in each of which one array is replaced by an undefined one.
 std::vector<OperatorValue> with_undefined(const OperatorValue& value) {
   std::vector<OperatorValue> all;
   if (std::holds_alternative<NDArray>(value)) all.push_back(NDArray());
@@ -37,7 +38,7 @@ std::vector<OperatorValue> with_undefined(const OperatorValue& value) {
   return all;
 }
 
-// A view with the shape and values of x that is not contiguous.
+// A view that has the shape and values of x but is not contiguous.
 NDArray strided(const NDArray& x) {
   if (x.ndim() == 0) return x;
   return slice(repeat(x, 2, x.ndim() - 1), x.ndim() - 1, {.step = 2});
@@ -54,8 +55,8 @@ OperatorValue changed(const OperatorValue& value, NDArray (*change)(const NDArra
   return all;
 }
 
-// Variants of a sample's values: unchanged; with other strides; with halves; with integers for floats; with
-// integers for the first value only.
+// Variants of the arguments of a sample: unchanged; as strided views; as halves; as integers; with only the
+// first argument as integers.
 std::vector<OperatorValues> variants_of(const OperatorValues& values) {
   std::vector<OperatorValues> all{values, {}, {}, {}, values};
   for (const OperatorValue& value : values) {
@@ -67,7 +68,8 @@ std::vector<OperatorValues> variants_of(const OperatorValues& values) {
   return all;
 }
 
-// The ops that the plain call pushes; none if it refuses the values. Ops may fail.
+// The ops that the plain C++ call of a sample pushes with these arguments; they may fail. If the call refuses
+// the arguments, `result` is empty.
 std::vector<test::OpSite> sites_of(const Sample& sample, const OperatorValues& values,
                                    OperatorValue& result) {
   return test::sites_of_ops([&] {
@@ -85,7 +87,7 @@ std::vector<NDArray> arrays_in(const OperatorValue& value) {
   return {};
 }
 
-// Whether all arrays of the result are views of arrays of the first value.
+// Whether all arrays in `result` are views of arrays in `value`.
 bool is_view(const OperatorValue& result, const OperatorValue& value) {
   const std::vector<NDArray> views = arrays_in(result), of = arrays_in(value);
   return !views.empty() && std::all_of(views.begin(), views.end(), [&](const NDArray& view) {
@@ -115,7 +117,7 @@ TEST_CASE("every operator refuses an undefined array in each place") {
     }
   }
   CHECK(refused > 300);
-  // two samples have an array where the plain C++ function takes numbers
+  // Two samples are excepted: they have an array where the plain C++ function takes numbers.
   CHECK(refused_plainly >= refused - 2);
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr DType kHalves[] = {DType::f16, DType::bf16};
 
-// The values as f32, which represents every half exactly.
+// The values of an array of halves, as f32, which represents every half exactly.
 std::vector<float> numbers(const NDArray& array) { return array.astype(DType::f32).to_vector<float>(); }
 
 NDArray every_pattern(DType dtype) {
@@ -28,7 +28,7 @@ NDArray every_pattern(DType dtype) {
   return NDArray(made.storage(), made.shape(), DType::bf16);
 }
 
-// Checks that all elements are equal; NaNs equal each other, and 0 differs from -0.
+// Checks that all elements of two arrays are equal. NaN counts as equal to NaN, and 0 as different from -0.
 void check_same(const NDArray& got, const NDArray& wanted) {
   REQUIRE(got.dtype() == wanted.dtype());
   REQUIRE(got.shape() == wanted.shape());
@@ -44,7 +44,8 @@ void check_same(const NDArray& got, const NDArray& wanted) {
 
 NDArray wide(const NDArray& x) { return x.astype(DType::f32); }
 
-// The expected result: a comparison's as it is, a number rounded to the half type.
+// The result that is expected for halves, made of the result y for f32: numbers are rounded to the half type;
+// the bools of comparisons stay as they are.
 NDArray as_result(const NDArray& y, DType dtype) { return y.dtype() == DType::f32 ? y.astype(dtype) : y; }
 
 using Unary = std::function<NDArray(const NDArray&, Where)>;
@@ -95,7 +96,7 @@ TEST_CASE("binary operators on halves are those on f32, rounded once: arrays, br
         check_same(kBinary[i](b, x, Where::current()),
                    as_result(kBinary[i](wide(b), wide(x), Where::current()), dtype));
       }
-      const NDArray tenth = full({}, 0.1, dtype);  // a number is first converted to the array's dtype
+      const NDArray tenth = full({}, 0.1, dtype);  // the operator must convert 0.1 to the array's dtype first
       check_same(kBinary[i](x, 0.1, Where::current()),
                  as_result(kBinary[i](wide(x), wide(tenth), Where::current()), dtype));
       check_same(kBinary[i](3, x, Where::current()),
@@ -291,7 +292,7 @@ TEST_CASE("gradients of elementwise operators on halves are those on f32, rounde
       }
     }
   }
-  // The square of 300 exceeds f16's range.
+  // The gradient must be right although the square of 300 exceeds the range of f16.
   NDArray x = leaf({300}, DType::f16);
   backward(atan(x) * 1000);
   CHECK(numbers(grad(x))[0] == doctest::Approx(1000 / 90001.0).epsilon(1e-3));

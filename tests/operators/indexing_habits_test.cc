@@ -109,7 +109,7 @@ TEST_CASE("a mask reads and writes the elements where it is true") {
   x[even] += 0.5;
   CHECK(of(x) == Floats{7.5, 1, 8.5, 3, 9.5, -1});
   x[even] = ones({});
-  CHECK_THROWS_AS(x[x < 0] = x[even], InvalidArgument);  // three elements for one position
+  CHECK_THROWS_AS(x[x < 0] = x[even], InvalidArgument);  // assigns three elements to one position
   CHECK_THROWS_AS(x[x > 0] = x, InvalidArgument);
   x[x < 0] = 1;
   CHECK(of(x) == Floats{1, 1, 1, 3, 1, 1});
@@ -142,7 +142,7 @@ TEST_CASE("indices read and write entries of axis 0") {
   CHECK(of(x[last]) == Floats{3, 4, 5, 0, 1, 2});
   x[last] = array({{1, 2, 3}, {4, 5, 6}});
   CHECK(of(x) == Floats{4, 5, 6, 1, 2, 3});
-  x[array<std::int64_t>({0, 0})] *= 2;  // an index that repeats counts once
+  x[array<std::int64_t>({0, 0})] *= 2;  // row 0, although listed twice, is doubled once
   CHECK(of(x) == Floats{8, 10, 12, 1, 2, 3});
   CHECK_THROWS_AS(x[array({0.5})] = 1, InvalidArgument);
 }
@@ -174,7 +174,7 @@ TEST_CASE("one axis is a number; two arrays have a maximum") {
 TEST_CASE("arrays of indices and masks stand anywhere among the keys") {
   const NDArray x = arange(24).view_as({2, 3, 4}), ends = array({0, -1}), some = array({true, false, true});
   CHECK(of(x(kAll, ends, 0)) == Floats{0, 8, 12, 20});
-  // Index arrays that are not adjacent: their axis comes first.
+  // Indices and index arrays that are not adjacent among the keys: their axis comes first in the result.
   CHECK(of(x(1, kAll, ends)) == Floats{12, 16, 20, 15, 19, 23});
   CHECK(of(x(ends, 0, ends)) == Floats{0, 15});
   CHECK(of(x(kAll, some, 3)) == Floats{3, 11, 15, 23});
@@ -219,7 +219,7 @@ TEST_CASE("what is chosen by keys is changed under the rules of arrays") {
   CHECK_THROWS_AS(plain[large] = leaf, Error);
   CHECK_THROWS_AS(plain[array({0, 1})] += leaf[0], Error);
   CHECK_THROWS_AS(y[large] = 1, Error);
-  CHECK_THROWS_AS(leaf[large] += 1, Error);  // refused like `leaf += 1`
+  CHECK_THROWS_AS(leaf[large] += 1, Error);  // changing a leaf in place is refused, as `leaf += 1` is
   CHECK_THROWS_AS(leaf(Slice{.begin = 1})[array({0})] *= 2, Error);
   {
     const NoGrad off;
@@ -237,7 +237,7 @@ TEST_CASE("what is chosen is used as an array") {
   CHECK(x[x == 2].item<float>() == 2);
   CHECK(of(-x[m]) == Floats{-2, -3});
   CHECK((!m[m]).to_vector<bool>() == std::vector<bool>{false, false});
-  x[array({0, 1})] = array({{5, 6}});  // leading axes of length 1 are dropped
+  x[array({0, 1})] = array({{5, 6}});  // the leading axis of length 1 of the value is dropped
   x(Slice{.begin = 2}) = array({{7, 8}});
   CHECK(of(x) == Floats{5, 6, 7, 8});
 }

@@ -1,4 +1,5 @@
-// Results in memory of the caller: every operator gives its usual result, whatever the memory's layout.
+// Tests of into() and call_operator_into(), which write results into the caller's array: every operator gives
+// its usual result, whatever the layout of that array.
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,14 +20,15 @@ namespace {
 using Floats = std::vector<float>;
 Floats of(const NDArray& x) { return x.to_vector<float>(); }
 
-// An array like x with other values.
+// An array with the shape, dtype and device of x, and other values.
 NDArray other(const NDArray& x) {
   NDArray y(x.shape(), x.dtype(), x.device());
   y.fill(7);
   return y;
 }
 
-// An array like x with other values and gaps between elements, and with its axes in reverse order in memory.
+// An array with the shape, dtype and device of x and other values. In memory there are gaps between its
+// elements, and its axes are in reverse order.
 NDArray spread_out(const NDArray& x) {
   Shape shape = x.shape();
   Dims axes;
@@ -51,7 +53,8 @@ NDArray plain(const Sample& sample) {
   return std::get<NDArray>(sample.plain(sample.values)).detach();
 }
 
-// Called with the tape on: leaves that an operator makes, such as new weights, can be written to.
+// Checks that the operator writes the expected result into `out`. Gradients are recorded meanwhile: this must
+// also work for results that are leaves, such as new weights.
 void check_written(const Sample& sample, const OperatorValues& values, const NDArray& out,
                    const NDArray& expected) {
   restart_generators();
@@ -226,7 +229,8 @@ TEST_CASE("what an op computes meanwhile on the same thread does not get the mem
   const EngineScope scope(naive);
   const NDArray x = ones({3}), y = zeros({3});
   NDArray seen;
-  // The op runs on this thread, after `y` is lent and before the operator takes it.
+  // With the scheduler naive the pushed op runs on this thread at once: after `y` was lent to the next
+  // operator, and before a * 2 takes it.
   into(
       y,
       [&seen](auto& a) {
@@ -253,6 +257,6 @@ TEST_CASE("calls of into within each other each have their own memory") {
   CHECK_THROWS_AS(into(
                       y, [](auto& a) { return a + ones({4}); }, x),
                   InvalidArgument);
-  CHECK(of(x + 1) == Floats{2, 2, 2});  // the loan has ended
+  CHECK(of(x + 1) == Floats{2, 2, 2});  // after the failed call, `y` is no longer lent to operators
   CHECK((x + 1).storage() != y.storage());
 }

@@ -21,7 +21,8 @@ TEST_CASE("a kernel is found by operator and device") {
   KernelTable table;
   table.add<OfInt>("double", DeviceKind::cpu, doubled);
   CHECK(table.find<OfInt>("double", DeviceKind::cpu)(4) == 8);
-  CHECK(table.find<OfInt>(std::string("double"), DeviceKind::cpu)(4) == 8);  // by its text, not its address
+  // A kernel is found by the text of its name, not by the address of the text.
+  CHECK(table.find<OfInt>(std::string("double"), DeviceKind::cpu)(4) == 8);
 }
 
 TEST_CASE("a missing, doubled or mistyped kernel says so") {

@@ -27,7 +27,7 @@ void check_close(const NDArray& got, const std::vector<double>& expected, double
   }
 }
 
-// The gradient of sum(weights * d(det)/dx).
+// The second gradient of det: the gradient of sum(weights * d(det)/dx) by x.
 NDArray second_of_det(const NDArray& given, const NDArray& weights, bool create_graph = false) {
   NDArray x = given.copy();
   set_requires_grad(x);
@@ -45,7 +45,8 @@ TEST_CASE("the second gradient of det, of regular, singular and almost singular 
     const NDArray second = second_of_det(x, weights);
     CHECK(max(abs(second - square_of({4, -3, -2, 1}))).item<double>() < 1e-14);
   }
-  // For [[a, b, c], [d, e, f], [g, h, i]]: the derivatives of d(det)/da = e i - f h by e, f, h and i.
+  // For a matrix [[a, b, c], [d, e, f], [g, h, i]], d(det)/da is e i - f h. Its derivatives by e, f, h and i
+  // are i, -h, -f and e.
   const NDArray x = square_of({1, 2, 3, 2, 4, 6, 3, 6, 9}), one = square_of({1, 0, 0, 0, 0, 0, 0, 0, 0});
   CHECK(max(abs(second_of_det(x, one) - square_of({0, 0, 0, 0, 9, -6, 0, -6, 4}))).item<double>() < 1e-12);
   CHECK(second_of_det(square_of({3}), square_of({2})).item<double>() == 0);
@@ -64,7 +65,8 @@ TEST_CASE("the third gradient of det is that of the second") {
   constexpr double kStep = 1e-6;
   const NDArray above = second_of_det(x.detach() + kStep * weights, weights),
                 below = second_of_det(x.detach() - kStep * weights, weights);
-  // The third gradient equals the derivative of the second gradient along the weights.
+  // The third gradient must equal the derivative of the second gradient in the direction of the weights,
+  // which is computed as a difference quotient.
   CHECK(max(abs(third - (above - below) / (2 * kStep))).item<double>() < 1e-7);
 }
 
@@ -80,7 +82,7 @@ TEST_CASE("expm of triangular matrices with large entries") {
   check_close(expm(square_of({0, 0, 0, 1e6, 0, 0, 1e6, 1e6, 0})), {1, 0, 0, 1e6, 1, 0, 1e6 + 0.5e12, 1e6, 1});
   check_close(expm(diag(array<double>({-700, 0, 5, 700}))),
               diag(exp(array<double>({-700, 0, 5, 700}))).to_vector<double>());
-  // The matrix's square is 0.
+  // The square of this matrix is 0, so expm gives the identity plus the matrix.
   check_close(expm(square_of({1e3, -1e3, 1e3, -1e3})), {1 + 1e3, -1e3, 1e3, 1 - 1e3}, 1e-6);
   check_close(expm(square_of({0, -3, 3, 0})), {std::cos(3), -std::sin(3), std::sin(3), std::cos(3)}, 1e-14);
   check_close(expm(square_of({0, -300, 300, 0})),
@@ -108,7 +110,7 @@ TEST_CASE("expm's gradient is proportional to what it is multiplied by") {
 }
 
 TEST_CASE("ranks and pseudo-inverses of halves are those of what the halves say") {
-  // Rank 1 except for the rounding to the half type.
+  // The product of the column and the row has rank 1, except for the rounding to the half type.
   const NDArray column = array<double>({1, 1.5, 2.1}), row = array<double>({0.7, 1.3, 0.9, 3.3});
   for (const DType dtype : {DType::f16, DType::bf16}) {
     CAPTURE(name_of(dtype));

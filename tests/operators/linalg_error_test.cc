@@ -1,4 +1,5 @@
-// Errors of linear algebra: those thrown by the call, and those of the op that depend on the matrix's values.
+// Errors of linear algebra: those that the call throws, and those of its op, which depend on the matrix's
+// values.
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -20,7 +21,7 @@ using test::message_of;
 
 namespace {
 
-// A batch of identity matrices, except for number `wrong`, which is all 1.
+// A batch of identity matrices, except that all elements of the matrix number `wrong` are 1.
 NDArray batch(Shape shape, std::int64_t wrong) {
   const std::int64_t n = shape[shape.size() - 1], count = element_count(shape) / (n * n);
   NDArray x = broadcast_to(eye(n, DType::f64), {count, n, n}).copy();
@@ -28,7 +29,8 @@ NDArray batch(Shape shape, std::int64_t wrong) {
   return reshape(x, shape);
 }
 
-// Waiting for the result also marks the error as seen, so that the engine does not log it.
+// Waits for y and returns the message of its error. This marks the error as seen, so that the engine does not
+// log it.
 std::string error_of(const NDArray& y) {
   return message_of([&] { y.wait(); });
 }
@@ -58,7 +60,7 @@ TEST_CASE("a singular matrix is an error that names the op, the matrix and the l
     }
     CHECK(holds(error_of(s), "inv: the matrix is singular: element (1, 1) of its triangular factor is 0"));
     CHECK(holds(error_of(t), "solve_triangular: the matrix is singular: element (0, 0)"));
-    // An op that reads the result fails with the same error.
+    // An op that reads the failed result has the same error.
     CHECK(holds(error_of(sum(z) + 1), "inv: " + what));
   });
 }
@@ -98,12 +100,12 @@ TEST_CASE("values that have no factors are errors") {
   CHECK(holds(error_of(e), "eigh: the matrix has an element that is not finite"));
   CHECK(holds(error_of(l), "lstsq: the matrix has an element that is not finite"));
   CHECK(holds(error_of(one), "lstsq: the matrix has an element that is not finite"));
-  // The error names the called function, not one of those that it uses.
+  // The error must name the function that was called, not another function that it calls.
   const NDArray rank = matrix_rank(nan), nuclear = matrix_norm(nan, "nuc"), condition = cond(nan);
   CHECK(holds(error_of(rank), "matrix_rank: the matrix has an element that is not finite"));
   CHECK(holds(error_of(nuclear), "matrix_norm: the matrix has an element that is not finite"));
   CHECK(holds(error_of(condition), "cond: the matrix has an element that is not finite"));
-  // Elements of the other triangle are not read.
+  // Elements of the triangle that is not used are not read: a NaN there does not matter.
   const NDArray half = array<double>({1, std::nan(""), 0, 2}, {2, 2});
   CHECK(eigvalsh(half).to_vector<double>() == std::vector<double>{1, 2});
   CHECK(std::isnan(det(nan).item<float>()));

@@ -27,7 +27,7 @@ NDArray values(Shape shape, std::uint64_t seed = 5) {
   return Generator(seed).uniform(shape, -1, 1, DType::f64);
 }
 NDArray mirrored(const NDArray& x) { return x + swapaxes(x, -1, -2); }
-// A well-conditioned matrix.
+// A random matrix that is well-conditioned.
 NDArray regular(Shape shape, std::uint64_t seed = 5) {
   const std::int64_t n = shape[shape.size() - 1];
   return values(shape, seed) + eye(n, DType::f64) * static_cast<double>(n);
@@ -97,7 +97,7 @@ TEST_CASE("gradients of factors") {
     check_gradients([=](const Arrays& in) { return eigvalsh(mirrored(in[0]), uplo); }, {values({2, 3, 3})},
                     1e-4);
   }
-  // A function of all three factors.
+  // The loss depends on all three factors of the decomposition.
   check_gradients(
       [](const Arrays& in) {
         const Arrays y = svd(in[0], false);
@@ -248,7 +248,7 @@ TEST_CASE("the condition of a singular matrix is infinite, and that of the other
     CHECK(cond(flat, p).item<double>() == infinity);
     const std::vector<double> both = cond(x, p).to_vector<double>();
     CHECK(both[0] == doctest::Approx(expected));
-    // A matrix of ones has singular values that are 0 up to rounding.
+    // A matrix of ones has singular values that are 0 except for rounding, so its condition number is huge.
     CHECK((p == "-2" ? 1 / both[1] : both[1]) > 1e15);
     NDArray leaf = x.copy();
     set_requires_grad(leaf);

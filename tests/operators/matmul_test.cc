@@ -178,8 +178,8 @@ TEST_CASE("the gradient of a bias keeps its digits over many rows") {
 }
 
 TEST_CASE("products of one row or column, and sums of many products, keep their digits") {
-  // From 2^24 on adding 1 changes no f32, so a sequential sum would stay at the first number; partial sums
-  // grow.
+  // Adding 1 to an f32 of 2^24 or more does not change it. So a sequential sum would stay at its first
+  // number, while sums of parts grow.
   constexpr std::int64_t kLong = 200000;
   constexpr double kFirst = 0x1p24;
   const auto near = [](const NDArray& x) { return max(abs(x - (kFirst + kLong - 1))).item<float>() <= 1100; };

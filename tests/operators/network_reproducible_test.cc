@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-// Every gradient of a small convolutional network, and its loss.
+// Computes the loss and all gradients of a small convolutional network, on an engine with these options.
 std::vector<float> gradients(EngineOptions options) {
   Engine engine(options);
   EngineScope scope(engine);

@@ -27,7 +27,7 @@ const OperatorInfo& info_of(const Sample& sample) {
   return *op;
 }
 
-// A sample's values after a call, which may have changed some, and the call's results.
+// The outcome of a call of a sample: its arguments, of which the call may have changed some, and its results.
 struct Made {
   OperatorValues values, results;
 };
@@ -51,7 +51,7 @@ Made made_by_name(const Sample& sample) {
       sample, [&](const OperatorValues& values) { return call_operator(sample.name, values, sample.named); });
 }
 
-// Passes all arguments by keyword, in reverse order.
+// Calls the sample's operator with all arguments as keyword arguments, in reverse order.
 Made made_by_keywords(const Sample& sample) {
   const OperatorInfo& op = info_of(sample);
   return made_by(sample, [&](const OperatorValues& values) {
@@ -67,7 +67,7 @@ void check_same(const Made& a, const Made& b) {
   testing::check_same(a.values, b.values);
 }
 
-// The first sample of each operator, which has no optional arguments.
+// The first sample of each operator, which is the one without optional arguments.
 std::vector<Sample> first_samples() {
   std::vector<Sample> first = operator_samples();
   std::set<std::string> seen;
@@ -75,8 +75,8 @@ std::vector<Sample> first_samples() {
   return first;
 }
 
-// The value with its first array replaced by a copy that is a leaf, and this leaf; undefined if the value has
-// no array.
+// A copy of the argument, whose first array is replaced by a leaf with the same values, and this leaf. The
+// leaf is undefined if the argument has no array.
 std::pair<OperatorValue, NDArray> with_leaf(const OperatorValue& value) {
   auto list = std::get_if<std::vector<NDArray>>(&value);
   const auto* array = list ? &list->front() : std::get_if<NDArray>(&value);
@@ -115,7 +115,8 @@ DType dtype_in(const OperatorValue& value) {
   return std::get<NDArray>(value).dtype();
 }
 
-// The values with all arrays of this group of dtypes cast to `dtype`; empty if that is impossible.
+// The arguments, with the arrays of all those that may have exactly the dtypes `group` cast to `dtype`; empty
+// if an argument cannot be cast.
 OperatorValues cast_group(const OperatorInfo& op, const OperatorValues& values,
                           const std::vector<DType>& group, DType dtype) {
   OperatorValues result = values;
@@ -130,7 +131,7 @@ OperatorValues cast_group(const OperatorInfo& op, const OperatorValues& values,
   return result;
 }
 
-// The result's dtype by the rule in OperatorInfo::result_dtype.
+// The dtype that the result must have by the rule in OperatorInfo::result_dtype.
 DType expected_dtype(const OperatorInfo& op, const OperatorValues& values) {
   std::string text = op.result_dtype;
   const std::size_t extra = text.find("; ");
@@ -150,7 +151,7 @@ DType expected_dtype(const OperatorInfo& op, const OperatorValues& values) {
     REQUIRE(of(text.substr(8)));
     dtype = dtype_in(*of(text.substr(8)));
   } else if (text.starts_with("common")) {
-    dtype = dtype_in(values.back());  // all arrays of a group have the same dtype
+    dtype = dtype_in(values.back());  // arrays whose dtypes must be equal all have this dtype
   } else {
     return dtype_from_name(text);
   }
@@ -218,7 +219,8 @@ TEST_CASE(
 
 namespace {
 
-// The gradient of argument i; undefined if there is none, as the description must say.
+// The gradient of argument i. It is undefined if the operator has no gradient for it; checks that the
+// description says so.
 NDArray gradient_of(std::size_t i, const Sample& sample,
                     const std::function<OperatorValue(const OperatorValues&)>& call) {
   auto [value, leaf] = with_leaf(sample.values[i]);
@@ -298,7 +300,7 @@ TEST_CASE("values of every kind in every place are taken or refused") {
       }
     }
   }
-  test::finish_ops();  // ops may fail
+  test::finish_ops();  // waits for ops of the calls above, which may fail
   CHECK(taken > 200);
   CHECK(refused > 1000);
 }

@@ -32,7 +32,7 @@ class Random {
     for (std::int64_t axes = below(4); axes > 0; --axes) shape.push_back(below(4));
     return shape;
   }
-  // A shape that usually broadcasts with `other`.
+  // A random shape that usually can be broadcast together with `other`.
   Shape like(const Shape& other) {
     Shape shape;
     for (int axis = static_cast<int>(below(other.size() + 1)); axis < other.size(); ++axis) {
@@ -41,7 +41,7 @@ class Random {
     return shape;
   }
   DType dtype() { return kAllDTypes[below(std::size(kAllDTypes))]; }
-  // An array that may be a transposed view.
+  // A random array of this shape; it may be a transposed view.
   NDArray array(const Shape& shape) {
     const NDArray x = Generator(engine_()).uniform(shape, -3, 4, DType::f64).astype(dtype());
     return one_in(3) ? transpose(x) : x;
@@ -63,7 +63,7 @@ Operand operand_of(const OperatorValue& value) {
   return std::get<double>(value);
 }
 
-// The result, or the message of the call's or the op's error.
+// The result of a call; or no result and the message of the error of the call or of its op.
 std::pair<std::optional<NDArray>, std::string> outcome(const std::function<NDArray()>& call) {
   try {
     const NDArray y = call();
@@ -76,7 +76,8 @@ std::pair<std::optional<NDArray>, std::string> outcome(const std::function<NDArr
   }
 }
 
-// Checks that both calls give the same result or error; true if they give a result.
+// Checks that the call by name and the plain C++ call give the same result or error. Returns true if they
+// give a result.
 bool check_alike(const std::function<NDArray()>& by_name, const std::function<NDArray()>& plain) {
   const auto named = outcome(by_name), direct = outcome(plain);
   CHECK(named.second == direct.second);

@@ -46,7 +46,7 @@ TEST_CASE("each operator is described, by words that other languages take") {
     CHECK(names.insert(op.name).second);
     CHECK(find_operator(op.name) == &op);
     if (op.family != family)
-      CHECK(families.insert(op.family).second);  // the operators of a family are adjacent
+      CHECK(families.insert(op.family).second);  // each family is one run of operators in the list
     family = op.family;
     CHECK(op.documentation.ends_with("."));
     CHECK(op.documentation.find('\n') == std::string::npos);
@@ -58,7 +58,7 @@ TEST_CASE("each operator is described, by words that other languages take") {
     for (const ArgumentInfo& argument : op.arguments) {
       CHECK(is_identifier(argument.name));
       CHECK(keywords.insert(argument.name).second);
-      CHECK((required || !argument.required()));  // Python needs required arguments first
+      CHECK((required || !argument.required()));  // in Python, required arguments must precede optional ones
       required = argument.required();
       gradient |= argument.differentiable;
     }

@@ -56,8 +56,8 @@ TEST_CASE("pooling's gradients agree with finite differences") {
 }
 
 TEST_CASE("max_pool2d's two ways agree, in value and in gradient") {
-  // the default 2 x 2 window without padding has a specialised kernel; f64 and padded windows use the general
-  // one
+  // A 2 x 2 window of f32 without padding has a specialised implementation. f64 and windows with padding use
+  // the general implementation.
   const Shape shape{3, 4, 9, 11};
   NDArray x = Generator(4).integers(shape, 0, 4).astype(DType::f32);  // a picture with many ties
   set_requires_grad(x);
@@ -85,7 +85,7 @@ TEST_CASE("max_pool2d's gradient goes to the first of equals and NaN wins") {
   CHECK(max_gradient({1, nan, 3, nan}, {1, 1, 2, 2}, {}) == std::vector<float>{0, 1, 0, 0});
   CHECK(max_gradient({1, nan, 3, nan}, {1, 1, 1, 4}, {.kernel = {1, 4}}) == std::vector<float>{0, 1, 0, 0});
   CHECK(std::isnan(max_pool2d(array<float>({1, nan, 3, 4}, {1, 1, 2, 2})).item<float>()));
-  // the last row and column are in no window
+  // The last row and the last column are in no window, so their gradient is 0.
   CHECK(max_gradient({1, 2, 9, 3, 4, 9, 9, 9, 9}, {1, 1, 3, 3}, {}) ==
         std::vector<float>{0, 0, 0, 0, 1, 0, 0, 0, 0});
 }

@@ -60,7 +60,7 @@ TEST_CASE("gradients of einsum") {
   check("...ij,...jk->...ik", {values({2, 1, 2, 3}), values({4, 3, 2}, 8)});
   check("bij,bjk->bik", {values({2, 2, 3}), values({1, 3, 2}, 9)});
   check("iij,jk->ik", {values({3, 3, 2}), values({2, 2}, 9)});
-  // Both operands are the same leaf.
+  // Here both operands of the product are the same leaf.
   NDArray x = values({3, 3});
   set_requires_grad(x);
   backward(einsum("ij,ij->", {x, x}));
@@ -82,7 +82,8 @@ TEST_CASE("einsum of one array of which nothing is summed is a view") {
 }
 
 TEST_CASE("einsum multiplies a chain in the cheaper order") {
-  // (a b) has 300 x 300 elements, (b c) 1 x 2: only the order a (b c) has no op with more than 600 elements.
+  // The product a b has 300 x 300 elements, b c has 1 x 2. So a result of more than 600 elements shows that
+  // the chain was not computed in the order a (b c).
   const NDArray a = ones({300, 1}), b = ones({1, 300}), c = ones({300, 2});
   const NDArray y = einsum("ij,jk,kl->il", {a, b, c});
   CHECK(y.shape() == Shape{300, 2});

@@ -17,7 +17,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 
 using Function = std::function<NDArray(const NDArray&)>;
 
-// A large and a small number, whose squares are outside the dtype's range.
+// A large and a small number whose squares are outside the range of the dtype.
 double large_in(DType dtype) { return dtype == DType::f32 ? 1e25 : 1e200; }
 double small_in(DType dtype) { return dtype == DType::f32 ? 1e-30 : 1e-200; }
 
@@ -34,7 +34,8 @@ Found found(const Function& f, const std::vector<double>& x, DType dtype) {
   return {y.astype(DType::f64).item<double>(), grad(leaf).astype(DType::f64).to_vector<double>()};
 }
 
-// Checks that f(s x) = s f(x) with the same gradient, for an x of the size of 1.
+// Checks, for a function with f(s x) = s f(x), that results and gradients are right for large and small s;
+// the elements of x are of the size of 1.
 void check_scales(const Function& f, const std::vector<double>& x) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     const Found one = found(f, x, dtype);
@@ -169,7 +170,7 @@ TEST_CASE("gradients of products whose parts leave the range") {
     close(found(f, {1e100, 1e300, 1e-200, 1e-200}, DType::f64).slopes, {1e-100, 1e-300, 1e200, 1e200});
     close(found(f, {1e200, 1e200, 1e-300}, DType::f64).slopes, {1e-100, 1e-100, kInf});
     std::vector<double> tiny = found(f, {1.234567890123456e-200, 1e-115, 1e200}, DType::f64).slopes;
-    tiny.pop_back();  // the last slope is subnormal
+    tiny.pop_back();  // the slope at the last element is subnormal, and so not exact
     close(tiny, {1e85, 1.234567890123456});
     close(found(f, {0, 1e-200, 1e-200, 1e300, 1e100}, DType::f64).slopes, {1, 0, 0, 0, 0});
     close(found(f, {0, 0, 1e200, 1e200}, DType::f64).slopes, {0, 0, 0, 0});

@@ -91,7 +91,8 @@ TEST_CASE("where no element moves the result is a view") {
        {swapaxes(x, 0, 1), moveaxis(x, {0}, {1}), flip(x), rot90(x), atleast_3d(x), diagonal(x), diag(x)})
     views.push_back(view);
   for (const NDArray& view : views) CHECK(view.storage() == x.storage());
-  // A copy is never a view of x, even if it has x's elements in the same order.
+  // The results of operators that copy are never views of x, even if they have the elements of x in the same
+  // order.
   for (const NDArray& made : {roll(x, {0}), roll(x, {4}, {0}), tile(x, {1}), repeat(x, 1, 0),
                               pad(x, {0}, {0}, PadMode::edge), tril(x, 9)})
     CHECK(made.storage() != x.storage());
@@ -123,7 +124,8 @@ TEST_CASE("series and arrays like others") {
   CHECK(linspace(0, 4, 4, false).to_vector<float>() == std::vector<float>{0, 1, 2, 3});
   CHECK(linspace(3, 9, 1).to_vector<float>() == std::vector<float>{3});
   CHECK(linspace(0, 1, 0).size() == 0);
-  CHECK(linspace(0, 0.3, 7).slice(0, {.begin = -1}).item<float>() == 0.3F);  // the last one is exact
+  // The last element is exactly the upper bound.
+  CHECK(linspace(0, 0.3, 7).slice(0, {.begin = -1}).item<float>() == 0.3F);
   CHECK(logspace(0, 3, 4, true, 2, DType::i64).to_vector<std::int64_t>() ==
         std::vector<std::int64_t>{1, 2, 4, 8});
   const NDArray like = zeros({2, 3}, DType::i8, cpu(1));
@@ -191,7 +193,7 @@ TEST_CASE("linspace from and to infinities, the largest numbers and integers") {
   CHECK(logspace(kInf, kInf, 3, true, 10, DType::f64).to_vector<double>() == std::vector<double>(3, kInf));
   CHECK(linspace(-1.5e308, 1.5e308, 5, true, DType::f64).to_vector<double>() ==
         std::vector<double>{-1.5e308, -0.75e308, 0, 0.75e308, 1.5e308});
-  // Rounds down, as NumPy does.
+  // For integer dtypes linspace rounds down, as NumPy does.
   CHECK(linspace(0, -3, 50, true, DType::i64).to_vector<std::int64_t>()[17] == -2);
   CHECK(linspace(-2, 2, 6, true, DType::i32).to_vector<std::int32_t>() ==
         std::vector<std::int32_t>{-2, -2, -1, 0, 1, 2});

@@ -15,7 +15,8 @@ namespace {
 
 using Program = std::function<NDArray()>;
 
-constexpr std::int64_t kRows = test::kSanitized ? 300 : 3000;  // enough for several chunks of a sum
+// Enough rows that a sum over them is split into several chunks.
+constexpr std::int64_t kRows = test::kSanitized ? 300 : 3000;
 
 std::vector<float> run_on(EngineOptions options, const Program& program) {
   Engine engine(options);
@@ -29,7 +30,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 
 NDArray normal(Shape shape) { return Generator(9).normal(shape); }
 
-// Uses one leaf in many operators with large sums over both axes.
+// Computes gradients of a loss in which leaves are used by many operators, with large sums over each axis.
 NDArray training_step() {
   NDArray w = normal({64, 1500}), b = normal({1500});
   set_requires_grad(w);

@@ -25,14 +25,14 @@ using Values = std::vector<float>;
 
 NDArray list(const Rows& rows) { return array<std::int64_t>(rows, {static_cast<std::int64_t>(rows.size())}); }
 
-// Checks the rows that are present, and their values.
+// Checks that x has exactly these rows, with these values.
 void check_is(const RowSparse& x, const Rows& rows, const Values& values) {
   const RowSparse present = x.trimmed();
   CHECK(present.rows().to_vector<std::int64_t>() == rows);
   CHECK(present.values().to_vector<float>() == values);
 }
 
-// The expected rows of row_sparse(), for f32 values with `width` elements per row.
+// What row_sparse() must give: the sum of the values of each row. `width` is the number of elements of a row.
 std::map<std::int64_t, Values> added_up(const Rows& rows, const Values& values, std::size_t width) {
   std::map<std::int64_t, Values> sums;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -79,7 +79,7 @@ TEST_CASE("many rows, some of them often, add up in the order in which they come
       const EngineScope scope(engine);
       Generator generator(8);
       Rows rows = generator.integers({k}, 0, n).to_vector<std::int64_t>();
-      // every other row is n - 1, as a padding row
+      // Every other index is n - 1, so that one row occurs very often.
       for (std::size_t i = 0; i < rows.size(); i += 2) rows[i] = n - 1;
       const NDArray values = generator.normal({k, width}, 0, 1000);
       check_is(row_sparse(list(rows), values, {n, width}),
@@ -125,7 +125,7 @@ TEST_CASE("sum merges rows and adds in the order of the arrays") {
   const RowSparse a = row_sparse(list({0, 2}), array<float>({1e8f, 1}, {2, 1}), {4, 1});
   const RowSparse b = row_sparse(list({3, 0}), array<float>({7, 1}, {2, 1}), {4, 1});
   const RowSparse c = row_sparse(list({0}), array<float>({-1e8f}, {1, 1}), {4, 1});
-  check_is(sum({a, b, c}), {0, 2, 3}, {0, 1, 7});  // 1e8 + 1 is 1e8 in f32
+  check_is(sum({a, b, c}), {0, 2, 3}, {0, 1, 7});  // row 0 is (1e8 + 1) - 1e8, and 1e8 + 1 is 1e8 in f32
   check_is(sum({a, c, b}), {0, 2, 3}, {1, 1, 7});
   check_is(sum({b}), {0, 3}, {1, 7});
   CHECK(sum({a, b, c}).capacity() == 4);

@@ -18,12 +18,12 @@ namespace {
 
 using In = const std::vector<NDArray>&;
 
-// Distinct random numbers.
+// An array of distinct random numbers.
 NDArray values(Shape shape, std::uint64_t seed = 5) {
   return Generator(seed).uniform(shape, -2, 2, DType::f64);
 }
 
-// Positions of which 2 and 0 are repeated.
+// An index array in which the positions 2 and 0 occur twice.
 NDArray places() { return array<std::int64_t>({0, 2, 2, 1, 0, -1}, {3, 2}); }
 
 std::string refusal(auto&& call) { return test::message_of<InvalidArgument>(call); }

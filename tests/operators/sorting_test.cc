@@ -25,7 +25,7 @@ namespace {
 
 using In = const std::vector<NDArray>&;
 
-// Distinct numbers in random order.
+// An array of distinct numbers in random order.
 NDArray shuffled(Shape shape, std::uint64_t seed = 5) {
   return (Generator(seed).permutation(element_count(shape)).astype(DType::f64) * 0.5 - 3).view_as(shape);
 }
@@ -168,7 +168,7 @@ TEST_CASE("distinct elements, whether they are counted in one pass or sorted") {
       }
     }
   }
-  // Integers around 0, with one outlier at the end.
+  // Integers around 0, except that the last element is an outlier.
   for (const std::int64_t outlier : {-1'000'000'000, -3000, 0, 3000, 1'000'000'000}) {
     const NDArray y = Generator(12).integers({longest}, -3, 4, DType::i32);
     y[longest - 1] = outlier;
@@ -182,7 +182,7 @@ TEST_CASE("distinct elements, whether they are counted in one pass or sorted") {
     CHECK(sum(counts).item<std::int64_t>() == longest);
     CHECK(all(take(y, first) == values).item<bool>());
   }
-  // A long line with a few NaNs, which are all distinct.
+  // A long array of zeros with a few NaNs. With the option false, each NaN counts as a distinct value.
   NDArray x = zeros({longest});
   x[Slice{.step = 50'000}] = std::numeric_limits<float>::quiet_NaN();
   CHECK(unique(x).size() == 2);

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kWorkers = 2;
 constexpr int kQuietRounds = 8;
-constexpr std::chrono::seconds kLongest{60};  // on a busy machine OpenBLAS's threads stop spinning late
+constexpr std::chrono::seconds kLongest{60};  // on a busy machine OpenBLAS's threads spin for long
 
 // Nanoseconds that each thread of this process has run, by thread id.
 std::map<std::string, std::uint64_t> running_times() {
@@ -34,7 +34,7 @@ std::map<std::string, std::uint64_t> running_times() {
 
 using Times = std::map<std::string, std::uint64_t>;
 
-// Number of threads outside `own` that ran between `before` and `after`.
+// The number of threads that are not in `own` and ran between the readings `before` and `after`.
 int strangers(const Times& before, const Times& after, const std::set<std::string>& own) {
   int count = 0;
   for (const auto& [thread, ran] : after) {

@@ -11,7 +11,7 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
-// The N of the argument --name=N; `otherwise` if it is not given.
+// The N of the command-line argument --name=N; `otherwise` if the argument is not given.
 long long argument(const char* name, long long otherwise);
 
 }  // namespace heddle::test

@@ -21,7 +21,7 @@ inline std::string text_of(Where where) {
 }
 
 struct OpSite {
-  std::string name, at;  // source location, such as "tests/ndarray/call_site_test.cc:12"
+  std::string name, at;  // `at` is a source location, such as "tests/ndarray/call_site_test.cc:12"
 };
 
 // The string value of `key` in a line of a trace; empty if the line has none.
@@ -53,7 +53,7 @@ inline std::vector<OpSite> sites_of_ops(const std::function<void()>& call) {
   std::vector<OpSite> sites;
   std::istringstream lines(read_file(file.path));
   for (std::string line; std::getline(lines, line);) {
-    const std::string category = value_in(line, "cat");  // "issue": the first part of an asynchronous op
+    const std::string category = value_in(line, "cat");  // the kind of event; "issue": an async op's function
     if (category != "op" && category != "issue") continue;
     sites.push_back({value_in(line, "name"), value_in(line, "at")});
   }
@@ -69,8 +69,8 @@ inline void check_sites(const char* function, const std::vector<OpSite>& sites, 
   }
 }
 
-// A type-erased reference to a call. std::function would be instantiated for every lambda, which takes long
-// to compile.
+// A type-erased reference to a lambda. std::function would take long to compile, since it would be
+// instantiated for every lambda.
 struct CallRef {
   template <class Call>
   explicit CallRef(const Call& call)

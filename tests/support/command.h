@@ -12,8 +12,8 @@ namespace heddle::test {
 
 struct CommandResult {
   std::string output;
-  int code = -1;   // -1: the shell was killed by a signal
-  int signal = 0;  // signal that killed the program; 0: none
+  int code = -1;   // exit code of the command; -1: the shell was killed by a signal
+  int signal = 0;  // the signal that killed the command; 0: none
   bool operator==(const CommandResult&) const = default;
 };
 
@@ -27,7 +27,7 @@ inline CommandResult run_command(const std::string& command) {
   const int status = pclose(pipe);
   if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
   if (WIFEXITED(status)) result.code = WEXITSTATUS(status);
-  if (result.code > 128) result.signal = result.code - 128;  // the shell's encoding of a signal
+  if (result.code > 128) result.signal = result.code - 128;  // a shell returns 128 + the signal's number
   return result;
 }
 

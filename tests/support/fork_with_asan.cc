@@ -13,7 +13,7 @@ namespace heddle::test {
 #ifdef __SANITIZE_ADDRESS__
 namespace {
 
-// Whether all other threads of this process are in an interruptible sleep.
+// Whether all threads of this process except the calling one are in an interruptible sleep.
 bool others_sleep() {
   const std::string self = std::to_string(gettid());
   for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {

@@ -1,4 +1,4 @@
-// Compares gradients with central differences, in f64.
+// Compares gradients, computed in f64, with central differences.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace heddle::testing {
 
 using Function = std::function<NDArray(const std::vector<NDArray>&)>;
 
-// The loss: the scalar product of the result with fixed random weights, so that no gradient cancels by
+// The loss of a result y: its scalar product with fixed random weights, so that no gradient cancels by
 // chance.
 inline double weighted_sum(const NDArray& y, const std::vector<double>& weights) {
   const std::vector<double> values = y.to_vector<double>();
@@ -33,7 +33,7 @@ inline double weighted_sum(const NDArray& y, const std::vector<double>& weights)
   return total;
 }
 
-// Copies of all inputs, and those of the copies that are f64: they require a gradient.
+// Returns copies of all inputs, and a list of those copies that are f64, which are set to require a gradient.
 inline std::pair<std::vector<NDArray>, std::vector<NDArray>> leaves_of(const std::vector<NDArray>& inputs) {
   std::vector<NDArray> all, leaves;
   for (const NDArray& input : inputs) {
@@ -45,7 +45,7 @@ inline std::pair<std::vector<NDArray>, std::vector<NDArray>> leaves_of(const std
   return {all, leaves};
 }
 
-// The scalar product of f's gradients with fixed random weights.
+// The scalar product of the gradients of f by its inputs with fixed random weights.
 inline NDArray weighted_gradients(const Function& f, const std::vector<NDArray>& inputs,
                                   const std::vector<NDArray>& leaves, bool create_graph) {
   const NDArray y = f(inputs);
@@ -61,7 +61,7 @@ inline NDArray weighted_gradients(const Function& f, const std::vector<NDArray>&
   return total;
 }
 
-// Compares second gradients, those of weighted_gradients(), with difference quotients.
+// Compares second gradients, that is the gradients of weighted_gradients(), with difference quotients.
 inline void check_second_gradients(const Function& f, const std::vector<NDArray>& inputs, double tolerance,
                                    double step) {
   const auto [arguments, leaves] = leaves_of(inputs);
@@ -83,7 +83,8 @@ inline void check_second_gradients(const Function& f, const std::vector<NDArray>
       const auto [all, fresh] = leaves_of(there);
       return weighted_gradients(f, all, fresh, false).item<double>();
     };
-    // With a sanitizer or the access checker two elements suffice, since only the code paths matter.
+    // With a sanitizer or the access checker two elements of each input suffice, since only the code paths
+    // matter.
     const std::size_t stride =
         test::kSanitized || check::enabled() ? std::max<std::size_t>(values.size() / 2, 1) : 1;
     for (std::size_t i = 0; i < values.size(); i += stride) {

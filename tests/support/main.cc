@@ -10,8 +10,8 @@
 #include "arguments.h"
 #include "fork_with_asan.h"
 
-// Read by ThreadSanitizer's runtime. The tests of fork start threads in the child, which it allows only with
-// die_after_fork=0.
+// Options that ThreadSanitizer's runtime reads. The tests of fork start threads in the child process, which
+// ThreadSanitizer allows only with die_after_fork=0.
 extern "C" const char* __tsan_default_options();
 extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
 
@@ -33,7 +33,7 @@ long long argument(const char* name, long long otherwise) {
 
 }  // namespace heddle::test
 
-// CHECK_THROWS_WITH compares messages without the call site.
+// Makes CHECK_THROWS_WITH compare the message of an InvalidArgument without its call site.
 REGISTER_EXCEPTION_TRANSLATOR(const heddle::InvalidArgument& error) { return error.message().c_str(); }
 
 int main(int argc, char** argv) {

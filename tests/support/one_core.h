@@ -9,7 +9,8 @@
 
 namespace heddle::test {
 
-// Runs body on a thread that is pinned to one core, with all threads that it starts, and waits for it.
+// Runs body on a new thread and waits for its end. The thread, and all threads that it starts, are pinned to
+// one core.
 inline void on_one_core(const std::function<void()>& body) {
   std::thread([&body] {
     cpu_set_t one;

@@ -21,7 +21,8 @@ template <class F> void on_every_scheduler(F&& test) {
   }
 }
 
-// As on_every_scheduler, and takes the errors that are left, which the engine would log.
+// Like on_every_scheduler, for tests that leave errors of ops unseen: takes these errors, so that the engine
+// does not log them.
 template <class F> void on_every_scheduler_with_errors(F&& test) {
   on_every_scheduler([&](Engine& engine) {
     test(engine);

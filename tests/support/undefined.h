@@ -1,4 +1,4 @@
-// The error of all functions for an undefined array, and a check that calls throw it.
+// The error that all functions throw for an undefined array, and a check that calls throw it.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace heddle::test {
 
-// The message after the function's name.
+// The message of that error, which follows the function's name.
 inline const std::string kSaysUndefined =
     ": an array is undefined: made without a shape, moved from, or a gradient before backward()";
 

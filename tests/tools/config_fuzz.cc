@@ -1,4 +1,5 @@
-// Fuzzes configuration files of `heddle server`: those of users and of orchestrators, with random changes.
+// Fuzzes the parser of `heddle server`'s configuration files: with files as users and orchestrators write
+// them, and random changes of these.
 //
 //     config_fuzz [INPUTS]
 //

@@ -30,7 +30,7 @@ std::multiset<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// A running `heddle` with arguments. Its temporary files are in a separate directory.
+// A running process of the program `heddle`. Its temporary files are in a directory of its own.
 class Running {
  public:
   explicit Running(std::vector<std::string> arguments) {
@@ -62,7 +62,7 @@ class Running {
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
 
-  // Reads its output up to that many lines; -1: all of it.
+  // Reads the process's output until it has `lines` lines; -1: reads to the end.
   const std::string& read(long lines = -1) {
     char buffer[4096];
     while (lines < 0 || std::count(text_.begin(), text_.end(), '\n') < lines) {
@@ -73,7 +73,7 @@ class Running {
     return text_;
   }
   void send(int signal) const { ::kill(id_, signal); }
-  // Waits for its end; returns the exit status as a shell encodes it.
+  // Waits for the end of the process; returns the exit status as a shell encodes it.
   int end() {
     read();
     int status = 0;
@@ -114,29 +114,30 @@ Outcome shell(const std::string& script, std::vector<std::string> options = {"-n
   return launch(std::move(options));
 }
 
-// Each rank prints its own process id and a grandchild's, then waits without end.
+// A shell script for ranks: prints the process ids of the rank and of a child of it, then waits without end.
 constexpr const char* kFamily = "sleep 600 & echo $$ $!; wait";
 
 std::vector<pid_t> family_of(const std::string& text) {
   std::vector<pid_t> ids;
   for (const std::string& line : lines_of(text)) {
-    std::istringstream words(line.substr(line.find(']') + 1));  // the whole line if it has no prefix
+    std::istringstream words(line.substr(line.find(']') + 1));  // cuts off the prefix "[RANK]" of the line
     for (pid_t id = 0; words >> id;) ids.push_back(id);
   }
   return ids;
 }
 
-// Orphans become children of this process, so that it can wait for them.
+// Lets orphaned descendants become children of this process, so that it can wait for them.
 void adopt_orphans() { REQUIRE(::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0); }
 
-// Once this process has no children, it has no descendants either, since orphans become its children.
+// Waits until this process has no children, and checks that the processes `ids` have ended. Then it has no
+// other descendants either, since orphans become its children.
 void check_all_end(const std::vector<pid_t>& ids) {
   while (::waitpid(-1, nullptr, 0) > 0) continue;
   for (const pid_t id : ids) CHECK(::kill(id, 0) != 0);
 }
 
-// Replaces ssh: takes the same options, but every host is this one. As with sshd, the remote command survives
-// it.
+// Writes a script that replaces ssh and returns its path. It takes the options of ssh, but runs the command
+// on this host. As with sshd, the command survives the end of ssh.
 std::string fake_ssh(const TemporaryDirectory& directory) {
   const std::string path = directory.file("ssh");
   heddle::test::write_file(
@@ -212,7 +213,7 @@ TEST_CASE("a rank that fails is started again, so often as was asked for, and no
   const Outcome bad = shell(script, {"-n", "2", "--restarts", "2", "--env", "LAST=5"});
   CHECK(bad.status == 5);
   CHECK(holds(bad.error, "ended with exit code 5"));
-  check_all_end({});  // processes started by the ranks that died
+  check_all_end({});  // waits for processes that were started by ranks that died
 }
 
 TEST_CASE("on another host too") {

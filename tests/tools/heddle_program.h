@@ -39,7 +39,7 @@ struct Outcome {
   std::string out, error;
 };
 
-// Runs the program; status -1 if a signal ended it.
+// Runs the program `heddle` with arguments; the status is -1 if a signal ended it.
 inline Outcome run_heddle(const std::string& arguments) {
   const File out, error;
   const std::string command =

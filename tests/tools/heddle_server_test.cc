@@ -52,7 +52,7 @@ class RunningServer {
   RunningServer(const RunningServer&) = delete;
   RunningServer& operator=(const RunningServer&) = delete;
 
-  // The next line of the log with that event. Fails if the log ends before.
+  // Reads the log up to the next line with this event, and returns that line. Fails if the log ends before.
   nlohmann::json event(const std::string& name) {
     while (true) {
       const std::size_t end = text_.find('\n');
@@ -226,11 +226,11 @@ TEST_CASE("heddle server: help teaches") {
 }
 
 TEST_CASE("metrics that cannot be served say whether the port is taken or the host is unknown") {
-  const std::string host = "no..name";  // has an empty label, so no name server is asked
+  const std::string host = "no..name";  // invalid, since a label is empty: it is refused without a DNS query
   const Outcome unknown = run_heddle("server --listen 127.0.0.1:0 --metrics " + host + ":0");
   CHECK(unknown.status != 0);
   CHECK(holds(unknown.out + unknown.error, "is no host: "));
-  // TEST-NET-1, which is no host's address.
+  // 192.0.2.1 is in TEST-NET-1, so it is not an address of this host.
   const Outcome taken = run_heddle("server --listen 127.0.0.1:0 --metrics 192.0.2.1:9");
   CHECK(taken.status != 0);
   CHECK(holds(taken.out + taken.error, "Cannot assign requested address"));
@@ -250,7 +250,7 @@ TEST_CASE(
     CHECK(holds(started.error, "event=failed"));
     CHECK(run_heddle(role + " --check-config").status == 0);
   }
-  // A port that is in use is a temporary error, so the status is 1.
+  // A port in use may become free, so the exit status is 1: starting the server again may help.
   RunningServer first({});
   const std::string address = first.event("started")["address"];
   CHECK(run_heddle("server --metrics off --listen " + address).status == 1);

@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 
 Outcome simulate(const std::string& arguments) { return run_heddle("simulate " + arguments); }
 
-// The forecast for one number of ranks and one algorithm.
+// What `heddle simulate` predicts for one number of ranks and one algorithm.
 Json forecast(const std::string& arguments, const std::string& algorithm, int ranks) {
   const Outcome outcome =
       simulate(arguments + " --json --algorithms " + algorithm + " --ranks " + std::to_string(ranks));
@@ -40,8 +40,9 @@ Json event(const char* category, const std::string& name, double start, double l
           {"args", {{"engine", 1}, {"seq", sequence}}}};
 }
 
-// Times in microseconds: forward 0-1000; gradients of 1,000,000 bytes at 2000 and at 3000, each reduced by
-// the single rank in 10; updates until 3500.
+// A trace of one training step of a single rank. Times in microseconds: the forward pass takes 0 to 1000;
+// gradients of 1,000,000 bytes are ready at 2000 and at 3000, each of which is reduced in 10; the update ends
+// at 3500.
 File one_step() {
   return File(
       Json({event("op", "forward", 0, 1000, 1), event("op", "backward", 1000, 1000, 2),
@@ -50,7 +51,7 @@ File one_step() {
           .dump());
 }
 
-// 100 us per message, 1 ns per byte, free additions.
+// Options for a network that takes 100 us per message and 1 ns per byte, with additions that take no time.
 const std::string kNetwork =
     " --alpha 100us --beta 1GB/s --local-alpha 100us --local-beta 1GB/s --gamma 1000000GB/s ";
 
@@ -58,17 +59,19 @@ const std::string kNetwork =
 
 TEST_CASE("simulate: a step by hand, on a ring of two and of five ranks") {
   const File trace = one_step();
-  // On two ranks a bucket takes 2 x (100 us + 500 us). The first one is reduced from 2000 to 3200, the second
-  // to 4400; then updates take 490 us.
+  // On two ranks the reduction of a bucket takes 2 x (100 us + 500 us). The first bucket is reduced from 2000
+  // to 3200, the second from 3200 to 4400; then the update takes 490.
   const Json two = forecast(trace.path() + kNetwork + "--bucket 1", "ring", 2);
   CHECK(two["step"].get<double>() == doctest::Approx(4890e-6).epsilon(1e-5));
   CHECK(two["efficiency"].get<double>() == doctest::Approx(3490.0 / 4890).epsilon(1e-5));
   CHECK(two["communication"].get<double>() == doctest::Approx(2400e-6).epsilon(1e-5));
   CHECK(two["hidden"].get<double>() == doctest::Approx(1000.0 / 2400).epsilon(1e-5));
-  // On five ranks a bucket takes 8 x (100 us + 200 us): from 2000 to 4400, and to 6800.
+  // On five ranks the reduction of a bucket takes 8 x (100 us + 200 us). The first bucket is reduced from
+  // 2000 to 4400, the second from 4400 to 6800.
   CHECK(forecast(trace.path() + kNetwork + "--bucket 1", "ring", 5)["step"].get<double>() ==
         doctest::Approx(7290e-6).epsilon(1e-5));
-  // With --steps 2 the trace counts as two steps of one bucket each; the second is from 2010 to 3000.
+  // With --steps 2 the trace counts as two steps of one bucket each. The second step computes from 2010 to
+  // 3000.
   CHECK(forecast(trace.path() + kNetwork + "--bucket 1 --steps 2", "ring", 2)["step"].get<double>() ==
         doctest::Approx((990 + 1200) * 1e-6).epsilon(1e-5));
   // With one rank nothing is reduced.
@@ -79,7 +82,7 @@ TEST_CASE("simulate: a step by hand, on a ring of two and of five ranks") {
 
 TEST_CASE("simulate: buckets that are put together wait for their last gradient") {
   const File trace = one_step();
-  // One bucket: 2 x (100 us + 1000 us), from 3000 on.
+  // Both gradients are in one bucket, whose reduction takes 2 x (100 us + 1000 us) and starts at 3000.
   const Json one = forecast(trace.path() + kNetwork + "--bucket 2MB", "ring", 2);
   CHECK(one["step"].get<double>() == doctest::Approx((3000 + 2200 + 490) * 1e-6).epsilon(1e-5));
   CHECK(one["hidden"].get<double>() == doctest::Approx(0));
@@ -87,12 +90,13 @@ TEST_CASE("simulate: buckets that are put together wait for their last gradient"
 
 TEST_CASE("simulate: parameter servers by hand") {
   const File trace = one_step();
-  // Four workers on separate hosts, one server. A push takes 4 x (100 us + 1000 us), a pull as long; the
-  // second push overlaps with the first pull. First bucket: 2000 - 6400 - 10800; second: 6400 - 10800 -
-  // 15200.
+  // Four workers on separate hosts and one server. The push of a gradient takes 4 x (100 us + 1000 us), and
+  // its pull as long; the second push overlaps with the first pull. The first gradient is pushed from 2000 to
+  // 6400 and pulled until 10800; the second is pushed from 6400 to 10800 and pulled until 15200.
   const Json one = forecast(trace.path() + kNetwork + "--servers 1", "server", 4);
   CHECK(one["step"].get<double>() == doctest::Approx(15690e-6).epsilon(1e-5));
-  // Two servers with one bucket each; the worker sends the first until 3100: 3100 + 2 x 4400.
+  // Two servers with one gradient each. A worker's link is busy with the first gradient until 3100, and the
+  // push and the pull of the second gradient take 4400 each.
   const Json two = forecast(trace.path() + kNetwork + "--servers 2", "server", 4);
   CHECK(two["step"].get<double>() == doctest::Approx(12390e-6).epsilon(1e-5));
 }
@@ -109,10 +113,10 @@ TEST_CASE("simulate: of a trace of many steps the one in the middle counts, what
   events.push_back(event("op", "begin", 0, 50000, ++sequence));
   now = 50000;
   for (int step = 0; step < 30; ++step) {
-    reduce(step == 0 ? 90000 : 3000 + step % 3, 4000);  // the first step is slow
+    reduce(step == 0 ? 90000 : 3000 + step % 3, 4000);  // step 0 takes far longer than the later steps
     reduce(500, 8000);
     reduce(490, 2000);
-    if (step == 20) reduce(100, 8);  // a small reduction, such as a count
+    if (step == 20) reduce(100, 8);  // a small reduction that is not of a gradient, such as that of a count
   }
   const File trace(events.dump());
   const Outcome outcome = simulate(trace.path() + " --json --ranks 1 --algorithms ring");
@@ -150,9 +154,10 @@ TEST_CASE("simulate: a tuning file gives what is not said") {
   const File trace = one_step(),
              tuning("local_alpha_us 200\nlocal_beta_ns 1\nremote_alpha_us 7\ngamma_ns 0\n");
   const std::string common = trace.path() + " --bucket 1 --ranks-per-host 2 --tuning " + tuning.path();
-  // 2 x (200 us + 500 us) per bucket: 2000 - 3400 - 4800
+  // With 200 us per message from the file, a bucket takes 2 x (200 us + 500 us): the first is reduced from
+  // 2000 to 3400, the second from 3400 to 4800.
   CHECK(forecast(common, "ring", 2)["step"].get<double>() == doctest::Approx(5290e-6).epsilon(1e-5));
-  // 2 x (100 us + 500 us) per bucket
+  // The option overrides the file: a bucket takes 2 x (100 us + 500 us).
   CHECK(forecast(common + " --local-alpha 100us", "ring", 2)["step"].get<double>() ==
         doctest::Approx(4890e-6).epsilon(1e-5));
   const File bad("local_alpha_us 200\nlocal_gamma 1\n");

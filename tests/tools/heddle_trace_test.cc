@@ -45,7 +45,7 @@ TEST_CASE("span, busy time, critical path, names and gaps of a trace worked out 
   CHECK(found["ops"] == 5);
   CHECK(found["span"] == 100'000);
   CHECK(found["op_time"] == 100'000);
-  CHECK(found["idle"] == 10'000);  // nothing ran from 70 to 80
+  CHECK(found["idle"] == 10'000);  // no op ran from 70 to 80 us
   CHECK(found["cut_off"] == false);
   CHECK(found["dependencies"] == 3);
   CHECK(found["dependencies_ignored"] == 0);
@@ -75,7 +75,7 @@ TEST_CASE("span, busy time, critical path, names and gaps of a trace worked out 
                                  {"mean", 20e3},
                                  {"max", 30'000},
                                  {"share", 40e3 / 90e3}});
-  CHECK(path["names"][1]["name"] == "load");  // the `load` on the path
+  CHECK(path["names"][1]["name"] == "load");  // only one of the two ops `load` is on the critical path
   CHECK(path["names"][1]["count"] == 1);
   CHECK(path["names"][2]["share"] == doctest::Approx(20.0 / 90));
 
@@ -106,7 +106,8 @@ Json blocked(double start, double length, int sequence, int by = -1) {
 // Microseconds:  0    10    20    30    40    50    60    70    80
 //   thread 1     [push of 2 ][push of 3][push of 4 ]
 //   worker 0     [1 0-20      ][2 21-40  ][3 42-60  ][4 62-80  ]
-// No op depends on another; each push waited until the op before had ended. The push of 5 did not wait.
+// No op depends on another op. Each push of the ops 2 to 4 waited until the op before had ended; the push of
+// op 5 did not wait.
 TEST_CASE("the critical path goes through pushes that waited for room") {
   const Json events = {lane(8, "engine 1 worker 0"), op(8, "work", 0, 20, 1),  op(8, "work", 21, 19, 2),
                        op(8, "work", 42, 18, 3),     op(8, "work", 62, 18, 4), op(9, "work", 60, 5, 5),
@@ -124,7 +125,8 @@ TEST_CASE("the critical path goes through pushes that waited for room") {
   CHECK(path["between"] == 500 + 1'000 + 1'000);
   REQUIRE(path["names"].size() == 2);
   CHECK(path["names"][1]["name"] == "blocked push");
-  CHECK(path["names"][1]["total"] == 500 + 1'000 + 1'000);  // the parts during which no op of the path ran
+  // Of the blocked pushes, only the parts during which no op of the path ran count.
+  CHECK(path["names"][1]["total"] == 500 + 1'000 + 1'000);
   CHECK(path["names"][0]["total"] == 20'000 + 19'000 + 18'000 + 18'000);
   REQUIRE(found["lanes"].size() == 3);
   CHECK(found["lanes"][0]["waiting"] == 58'000);
@@ -142,7 +144,7 @@ TEST_CASE("an op whose own push did not wait follows the last one that did, of i
     return report(events.dump())["critical_path"];
   };
   CHECK(path_of(op(9, "work", 30, 50, 3))["ops"].size() == 3);
-  CHECK(path_of(op(9, "work", 10, 50, 3))["ops"].size() == 1);  // started before that push was over
+  CHECK(path_of(op(9, "work", 10, 50, 3))["ops"].size() == 1);  // op 3 started before the blocked push ended
   Json other = op(9, "work", 30, 50, 3);
   other["args"]["engine"] = 2;
   CHECK(path_of(other)["ops"].size() == 1);
@@ -279,7 +281,7 @@ TEST_CASE("a trace of a killed process is read up to where it ends, wherever tha
     const File file(text.substr(0, length));
     const Outcome outcome = run_heddle("trace --json " + file.path());
     if (outcome.status == 1) {
-      CHECK(first == 0);  // allowed only before the first complete event
+      CHECK(first == 0);  // a file may only be refused if it ends before its first complete event
       CHECK(holds(outcome.error, "ends at byte"));
       continue;
     }
@@ -310,7 +312,7 @@ TEST_CASE("the object form, a comma at the end and what others write into traces
 TEST_CASE("names cannot do harm to a terminal, to JSON, or to a page") {
   Json events = {op(1, "\x1b[31m</script><script>alert(1)//", 0, 10, 1)};
   std::string text = events.dump();
-  text.replace(text.find("alert"), 1, "\xFF");  // invalid UTF-8
+  text.replace(text.find("alert"), 1, "\xFF");  // makes the name invalid UTF-8
   const File file(text), page;
   const Outcome outcome = run_heddle("trace " + file.path() + " --html " + page.path());
   CHECK(outcome.status == 0);
@@ -375,8 +377,8 @@ Json began(double unix_ns, int rank = -1) {
 //   under way         [all_reduce 10-35 ]
 //                              [all_reduce 25-60         ]
 //                                                       [read 65-90], which is no collective
-// Collectives take 10 to 60; ops overlap in 10 to 20, 30 to 40 and 55 to 60: half of it. On the common clock
-// all is 5 us later.
+// The collectives take the time from 10 to 60. Computing ops overlap with it from 10 to 20, 30 to 40 and 55
+// to 60, which is half of it. This rank's clock starts 5 us after that of rank 0.
 Json rank_one() {
   Json wait = op(1, "wait", 20, 10, 0);
   wait["cat"] = "wait";
@@ -408,7 +410,7 @@ TEST_CASE("communication of each rank, and how much of it lay beside other ops")
   REQUIRE(outcome.status == 0);
   CHECK(holds(outcome.out, "rank 1 engine 1 worker 0"));
   CHECK(holds(outcome.out,
-              // hidden: 45 us of the 70 us of both ranks
+              // Of the 70 us of communication of the two ranks together, 45 us are hidden.
               "64.3 % of the communication was hidden: the rank computed meanwhile"));
   CHECK_FALSE(holds(run_heddle("trace " + File(known().dump()).path()).out, "ommunication"));
 }
@@ -419,7 +421,7 @@ TEST_CASE("the ranks' files are laid on one clock, whatever their order") {
     const Outcome outcome = run_heddle("trace --json " + files + " --html " + page.path());
     REQUIRE(outcome.status == 0);
     const Json found = Json::parse(outcome.out);
-    CHECK(found["span"] == 95'120);  // up to the end of `read`
+    CHECK(found["span"] == 95'120);  // from the start of rank 0's first op to the end of rank 1's op `read`
     CHECK(found["ops"] == 8);
     CHECK(found["dependencies"] == 2);
     REQUIRE(found["communication"].size() == 2);
@@ -428,7 +430,7 @@ TEST_CASE("the ranks' files are laid on one clock, whatever their order") {
     const Json data = data_of(page.text());
     CHECK(data["lanes"] == Json{"rank 0 engine 1 worker 0", "rank 0 engine 1 asynchronous", "rank 1 thread 1",
                                 "rank 1 engine 1 worker 0", "rank 1 engine 1 asynchronous"});
-    CHECK(data["slices"][6] == 0);  // the first op of rank 0
+    CHECK(data["slices"][6] == 0);  // the start of the first slice, which is of rank 0
   }
 }
 
@@ -446,7 +448,8 @@ TEST_CASE("files that are not of the ranks of one job are refused") {
     CHECK(outcome.status == 1);
     CHECK(holds(outcome.error, file.path() + ": " + reason));
   }
-  // Files of processes without a launcher are numbered in the order of the arguments.
+  // Traces of processes that were not started by a launcher do not state a rank. They are numbered in the
+  // order of the arguments.
   const File first(unknown.dump()), second(unknown.dump());
   CHECK(holds(run_heddle("trace " + first.path() + " " + second.path()).out, "rank 1 engine 1 worker 0"));
 }

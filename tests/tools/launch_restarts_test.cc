@@ -24,6 +24,7 @@ TEST_CASE("restarts: no more than so many within a minute") {
   CHECK(restarts.after_death(begin, begin + 10s).has_value());
   CHECK(restarts.after_death(begin + 10s, begin + 30s).has_value());
   CHECK(!restarts.after_death(begin + 30s, begin + 69s).has_value());
-  CHECK(restarts.after_death(begin + 30s, begin + 70s).has_value());  // the first restart is a minute ago
+  // The first restart was a minute ago, so it no longer counts.
+  CHECK(restarts.after_death(begin + 30s, begin + 70s).has_value());
   CHECK(!Restarts(0).after_death(begin, begin + 10s).has_value());
 }

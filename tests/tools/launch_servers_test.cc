@@ -1,4 +1,5 @@
-// The reserved port of a job's scheduler, between its choice and the scheduler's start.
+// What a job's servers and scheduler are told, and the port that is reserved for the scheduler until it
+// starts.
 #include <algorithm>
 #include <cerrno>
 #include <string>
@@ -16,10 +17,10 @@ namespace {
 
 struct Listening {
   Descriptor socket;
-  int error;  // errno; 0: the socket listens
+  int error;  // the errno of the failure; 0 if the socket listens
 };
 
-// Listens on a port as servers do, with SO_REUSEADDR.
+// Listens on a port of the loopback address; `reuse`: with SO_REUSEADDR, as Heddle's servers do.
 Listening listen_at(int port, bool reuse) {
   Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = reuse ? 1 : 0;
@@ -55,7 +56,7 @@ TEST_CASE("launch: servers and the scheduler do not write the traces of ranks") 
   for (const RankPlan& plan : servers.plan()) {
     const Environment environment = servers.program(plan).environment;
     REQUIRE(environment.contains("HEDDLE_TRACE"));
-    CHECK(environment.at("HEDDLE_TRACE").empty());  // overrides this process's value
+    CHECK(environment.at("HEDDLE_TRACE").empty());  // keeps the launcher's value from being inherited
   }
 }
 
@@ -63,9 +64,9 @@ TEST_CASE("launch: the scheduler's port is kept for it, whenever it is started")
   const StoreServers servers({.servers = 1, .directory = "."});
   const std::string address = servers.address();
   const int port = std::stoi(address.substr(address.rfind(':') + 1));
-  CHECK(listen_at(port, false).error == EADDRINUSE);  // another program that wants this port
+  CHECK(listen_at(port, false).error == EADDRINUSE);  // another program cannot take this port
   for (int start = 0; start < 3; ++start) {
-    CHECK(listen_at(port, true).error == 0);  // the scheduler; its socket is closed at once
+    CHECK(listen_at(port, true).error == 0);  // the scheduler can take it; this socket is closed at once
     CHECK(listen_at(port, false).error == EADDRINUSE);
   }
 }

@@ -24,7 +24,8 @@ Json inside(Json wait, int sequence) {
 //   worker 1                     [load 25-80; in it a wait 50-70]
 //   under way         [kvstore_push 10-35 ]
 //                         [kvstore_pull 12-90                           ]
-// In flight from 10 to 90; hidden from 10 to 20, 25 to 50 and 70 to 80, once only where several ops overlap.
+// Communication is under way from 10 to 90. It is hidden from 10 to 20, 25 to 50 and 70 to 80: time in which
+// several ops compute counts once, and `load` does not compute while it waits.
 TEST_CASE("what a store on servers sends is communication, hidden while an op computes that does not wait") {
   const Json events = {lane(8, "engine 1 worker 0"),           op(8, "decode", 0, 20, 1),
                        op(8, "kvstore_decompress", 30, 10, 2), op(9, "load", 25, 55, 3),
@@ -49,8 +50,8 @@ TEST_CASE("every op of a store on servers counts as communication, what it compu
   CHECK(report(Json{op(8, "kvstore_compress", 5, 5, 2)}.dump())["communication"].empty());
 }
 
-// Op 2 runs on top of op 1, inside whose wait (10-30) it starts, and waits itself. 0-10, 15-20 and 30-40
-// count as computation.
+// Op 1 waits from 10 to 30. Op 2 starts at 15 on the same thread, inside this wait, and waits from 20 on. So
+// the times 0 to 10, 15 to 20 and 30 to 40 count as computation.
 TEST_CASE("ops on top of an op that waits compute; a wait beyond its op's end hides no more than there is") {
   const Json events = {op(8, "outer", 0, 40, 1), inside(op(2, "wait", 10, 20, 0), 1),
                        op(8, "inner", 15, 15, 2), inside(op(2, "wait", 20, 50, 0), 2),

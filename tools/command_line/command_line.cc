@@ -21,7 +21,7 @@ std::string names_of_commands(const CLI::App& program) {
   return names;
 }
 
-// The innermost command on the command line, and its full name: "heddle server plan".
+// The innermost command on the command line, and its full name, such as "heddle server plan".
 std::pair<const CLI::App*, std::string> chosen(const CLI::App& program) {
   const CLI::App* command = &program;
   std::string name = program.get_name();
@@ -181,7 +181,7 @@ Program::~Program() { delete app_; }
 
 std::optional<int> Program::parse(std::vector<std::string> words) {
   try {
-    std::reverse(words.begin(), words.end());  // CLI11 takes the words from the end
+    std::reverse(words.begin(), words.end());  // CLI11 wants the words in reverse order
     app_->parse(words);
   } catch (const CLI::ParseError& error) {
     return error.get_exit_code() == 0 ? app_->exit(error) : misused(*app_, complaint(*app_, error));

@@ -22,17 +22,18 @@ struct Misuse : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// One option of a command. A copy is the same option; it lives as long as its Program.
+// One option of a command. Copies of this object refer to the same option, which lives as long as its
+// Program.
 class Option {
  public:
   explicit Option(CLI::Option& option) : option_(&option) {}
 
   Option type_name(const std::string& name);  // the name of the value in --help
-  Option show_default();                      // --help shows the variable's present value as the default
+  Option show_default();                      // --help shows the variable's initial value as the default
   Option required();
   Option hidden();               // --help omits the option
-  Option delimiter(char comma);  // separates the values of a list
-  Option one_value();            // each occurrence of a list's option takes one word
+  Option delimiter(char comma);  // the character that separates the values in a word, for a list
+  Option one_value();            // each occurrence of the option takes only one word, for a list
 
   // Each value must be in the range [least, most].
   Option range(double least, double most);
@@ -42,7 +43,7 @@ class Option {
   // `problem` returns what is wrong with a value; "" if it is valid.
   Option check(std::function<std::string(const std::string&)> problem);
 
-  bool given() const;                  // after parse: whether the command line has the option
+  bool given() const;                  // whether the command line that was parsed has the option
   void set(const std::string& value);  // sets the value as if the command line had it. Throws Misuse.
 
  private:
@@ -51,29 +52,33 @@ class Option {
   CLI::Option* option_;
 };
 
-// A program, or one command of it. A copy is the same command; it lives as long as its Program.
+// A program, or one of its commands. Copies of this object refer to the same command, which lives as long as
+// its Program.
 class Command {
  public:
   explicit Command(CLI::App& app) : app_(&app) {}
 
-  // `names` is "-n,--ranks", or "file" for a word without an option's name. The variable is written by parse; of a scalar
-  // that is given twice the last value counts. T: std::string, int, std::uint32_t, std::int64_t, std::uint64_t, double,
-  // std::optional<double>, std::vector<std::string>, std::vector<int>.
+  // Adds an option whose value parse() writes to the variable. `names` is like "-n,--ranks", or like "file"
+  // for a word that needs no option's name. If a scalar is given twice, the last value counts. T:
+  // std::string, int, std::uint32_t, std::int64_t, std::uint64_t, double, std::optional<double>,
+  // std::vector<std::string>, std::vector<int>.
   template <typename T>
   Option add_option(const std::string& names, T& variable, const std::string& help = "");
-  // `names` may contain a negation: "--pin,!--no-pin".
+  // Adds an option without a value that sets the variable to true, or to false under a name with '!', as in
+  // "--pin,!--no-pin".
   Option add_flag(const std::string& names, bool& variable, const std::string& help);
   std::optional<Option> find_option(const std::string& name) const;
 
   Command add_command(const std::string& name, const std::string& description);
   void commands_optional();              // no subcommand is required; call after the last add_command
   void footer(const std::string& text);  // text at the end of --help
-  // parse calls `function` if this command is the innermost one on the command line; it may throw Misuse.
+  // Lets parse() call `function`, which may throw Misuse, if this command is the innermost one on the command
+  // line.
   void on_parsed(std::function<void()> function);
 
-  void allow_extras();                         // accepts unknown words
+  void allow_extras();                         // accepts words that belong to no option
   void prefix_command();                       // the first word that is not an option ends the options
-  std::vector<std::string> remaining() const;  // the words that belong to no option
+  std::vector<std::string> remaining() const;  // the words of the command line that belong to no option
 
  protected:
   CLI::App* app_;
@@ -86,8 +91,8 @@ class Program : public Command {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // Writes the variables. Returns the exit status if the program ends here: 0 after --help, 2 after a mistake, which it
-  // prints. A program with commands needs one of them.
+  // Parses a command line and writes the variables. Returns the exit status if the program must end now: 0
+  // after --help, 2 after a mistake, which parse() prints. If the program has commands, one must be given.
   std::optional<int> parse(std::vector<std::string> words);
   std::optional<int> parse(int argc, char** argv);
 };

@@ -10,14 +10,15 @@
 
 namespace heddle::tool {
 
-// Runs a parsed command. Returns the exit status; exceptions have a message for the user.
+// Runs a command whose options are parsed. Returns the exit status; exceptions have a message for the user.
 using Action = std::function<int()>;
 using command_line::Program;
 
-// Each adds a command to the program. If the command line has that command, parse sets `action`.
+// Each add_ function adds one command to the program. If the command line has the command, parsing sets
+// `action` to what runs it.
 void add_trace(Program& program, Action& action);
 
-// The words behind the first "--", if there is one.
+// The words behind the first "--" of the command line; nullopt if it has no "--".
 using Behind = std::optional<std::vector<std::string>>;
 void add_launch(Program& program, Action& action, const Behind& behind);
 

@@ -24,7 +24,8 @@ const char* word_for(Finding::Level level) {
   return "";
 }
 
-// OpenBLAS chooses its kernels by a list of known CPUs. A CPU newer than the list gets kernels of an old one.
+// Checks which kernels OpenBLAS has chosen. It knows a list of CPUs; on a CPU newer than the list it chooses
+// slow kernels, those of an old CPU.
 Finding examine_linear_algebra() {
   const auto name_of_core = reinterpret_cast<char* (*)()>(dlsym(RTLD_DEFAULT, "openblas_get_corename"));
   const std::string subject = "linear algebra";

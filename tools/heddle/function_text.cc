@@ -55,7 +55,7 @@ Json json_of(const OperatorValue& value) {
   if (const auto* list = std::get_if<Dims>(&value))
     return std::vector<std::int64_t>(list->begin(), list->end());
   if (value.is_none()) return nullptr;
-  return value.to_string();  // a dtype or a device
+  return value.to_string();  // the value is a dtype or a device
 }
 
 }  // namespace

@@ -11,14 +11,14 @@ namespace heddle::tool {
 
 using Json = nlohmann::ordered_json;
 
-std::string text_of_kind(const ArgumentInfo& argument);  // "int or 2 ints", "'he' or 'xavier'"
+std::string text_of_kind(const ArgumentInfo& argument);  // such as "int or 2 ints", "'he' or 'xavier'"
 std::string anchor_of(const std::string& heading);       // the anchor that GitHub makes from a heading
 Json json_of(const ArgumentInfo& argument);
 
-// Prints the contents of a page with these headings, in lines of some 120 characters.
+// Prints the table of contents of a page whose headings were added, in lines of about 120 characters.
 class Contents {
  public:
-  void add(const std::string& heading);  // the same heading once more changes nothing
+  void add(const std::string& heading);  // ignores a heading that equals the last one
   void end();
 
  private:

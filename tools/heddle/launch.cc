@@ -29,7 +29,7 @@ namespace heddle::tool {
 namespace {
 
 struct Options {
-  int ranks = 0, servers = 0, replicas = 0;  // replicas 0: two copies if there are two servers
+  int ranks = 0, servers = 0, replicas = 0;  // replicas 0: two if there are at least two servers, else one
   std::string hosts, output, ssh = "ssh";
   bool no_prefix = false;
   bool no_bind = false;
@@ -38,7 +38,7 @@ struct Options {
   std::vector<std::string> variables, program;
 };
 
-// A private directory for the ranks' socket, for as long as the job lives.
+// A private directory for the socket by which the ranks find each other. The destructor removes it.
 class SocketDirectory {
  public:
   SocketDirectory() {
@@ -63,7 +63,8 @@ class SocketDirectory {
   std::string path_;
 };
 
-// The port is below those of outgoing connections on Linux, and differs between launchers on one host.
+// The TCP address of the ranks' rendezvous. Its port is below the ports that Linux uses for outgoing
+// connections, and depends on this process, so that launchers on one host use different ports.
 std::string tcp_rendezvous(const std::vector<RankPlan>& plan) {
   constexpr int kFirst = 20000, kCount = 10000;
   const char* set = std::getenv("HEDDLE_COMM_PORTS");
@@ -75,7 +76,7 @@ std::string tcp_rendezvous(const std::vector<RankPlan>& plan) {
   return "tcp:" + host.substr(host.find('@') + 1) + ":" + port;
 }
 
-// The variables of this process's environment that are forwarded to other hosts.
+// The variables of this process's environment that ranks on other hosts get, and those that --env names.
 Environment forwarded(const std::vector<std::string>& asked) {
   Environment result;
   for (char** entry = environ; *entry; ++entry) {
@@ -117,13 +118,14 @@ void share_cores(Environment& environment, int local_size) {
 
 // The command that starts the program through ssh on its host.
 RankProgram by_ssh(RankProgram program, const Options& options) {
-  program.environment.merge(forwarded(options.variables));  // merge keeps existing values
+  program.environment.merge(forwarded(options.variables));  // keeps the values that program.environment has
   const std::string directory = std::filesystem::current_path().string();
   const std::string script = remote_script(program.plan, directory, program.environment, program.words);
   return {program.plan, {options.ssh, "-o", "BatchMode=yes", "-T", "--", program.plan.host, script}, {}, {}};
 }
 
-// `scheduler`: the address of the servers' scheduler; empty: the job has no servers.
+// The command for one rank. `scheduler` is the address of the servers' scheduler; empty: the job has no
+// servers.
 RankProgram program_of(const RankPlan& rank, int restart, int size, const std::string& rendezvous,
                        const std::string& scheduler, const Options& options) {
   Environment environment = identity(rank, size, rendezvous);
@@ -145,7 +147,8 @@ int copies(const Options& options) {
   return options.replicas > 0 ? options.replicas : std::min(std::max(options.servers, 1), 2);
 }
 
-// The servers run on the ranks' hosts, round robin. `directory`: where the scheduler keeps its state.
+// The job's servers, which run on the ranks' hosts, round robin. The scheduler keeps its state in
+// `directory`.
 StoreServers servers_of(const Options& options, const std::string& directory) {
   StoreServers::Settings settings{
       .servers = options.servers, .replicas = copies(options), .directory = directory};
@@ -164,7 +167,8 @@ std::vector<RankPlan> plan_of(const Options& options) {
 
 [[noreturn]] void misuse(const std::string& why) { throw command_line::Misuse(why); }
 
-// `rest` starts with the first word that is no option of heddle launch. A later "--" belongs to the program.
+// The program and its arguments. `rest` has the words from the first one that is no option of heddle launch;
+// `behind` has those behind a "--", which belongs to the program if it follows such a word.
 std::vector<std::string> program_in(std::vector<std::string> rest, const Behind& behind) {
   if (!rest.empty() && rest.front().starts_with("-")) misuse("unknown option " + rest.front());
   if (behind) {

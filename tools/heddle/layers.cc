@@ -30,13 +30,14 @@ In C, `heddle_layer_find` and `heddle_module_make` take them by position or by n
 )";
 
 void write_array(const LayerArray& array) {
-  std::cout << "| `" << array.name << "` | " << (array.trained ? "parameter" : "buffer") << " | `" << array.shape
-            << "` | " << array.start << (array.condition.empty() ? "" : "; only with `" + array.condition + "`")
-            << " |\n";
+  std::cout << "| `" << array.name << "` | " << (array.trained ? "parameter" : "buffer") << " | `"
+            << array.shape << "` | " << array.start
+            << (array.condition.empty() ? "" : "; only with `" + array.condition + "`") << " |\n";
 }
 
 void write_markdown(const LayerInfo& layer) {
-  std::cout << "\n### " << layer.name << "\n\n    " << layer.signature() << "\n\n" << layer.documentation << "\n\n";
+  std::cout << "\n### " << layer.name << "\n\n    " << layer.signature() << "\n\n"
+            << layer.documentation << "\n\n";
   for (const ArgumentInfo& argument : layer.arguments) {
     std::cout << "- `" << argument.name << "`: " << text_of_kind(argument);
     if (argument.least) std::cout << ", at least " << *argument.least;

@@ -13,7 +13,8 @@ namespace {
 
 constexpr int kFailed = 1;
 
-// Cuts off the words behind "--" of `heddle launch`, which the parser would take for options of `heddle`.
+// Cuts off and returns the words behind the "--" of `heddle launch`: they are the program's, and the parser
+// would take them for options of `heddle`.
 Behind take_program(std::vector<std::string>& words) {
   const auto mark = std::find(words.begin(), words.end(), "--");
   if (mark == words.end() || words.front() != "launch") return std::nullopt;
@@ -22,8 +23,8 @@ Behind take_program(std::vector<std::string>& words) {
   return program;
 }
 
-// Makes a write beyond `ulimit -f` fail instead of killing the process by SIGXFSZ. It sets a handler, because
-// programs that `launch` starts would inherit SIG_IGN.
+// Makes a write beyond `ulimit -f` fail instead of killing the process by SIGXFSZ. A handler is set rather
+// than SIG_IGN, which the programs that `heddle launch` starts would inherit.
 void let_large_writes_fail() {
   struct sigaction action {};
   ::sigaction(SIGXFSZ, nullptr, &action);

@@ -10,7 +10,8 @@
 namespace heddle::tool {
 namespace {
 
-// A launcher may start one program in all roles. This command then runs the scheduler if DMLC_ROLE says so.
+// Runs a server, or the scheduler if the environment variable DMLC_ROLE is "scheduler": DMLC's launchers
+// start the same program in all roles.
 int run(const SettingsCommand& server) {
   const std::string role = launcher_role(environment_variable);
   if (role == "worker")

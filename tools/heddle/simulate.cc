@@ -40,7 +40,7 @@ constexpr const char* kFooter =
     "  heddle simulate --model vgg16 --bucket 64MiB --ranks-per-host 4 --local-beta 10GB/s --html vgg.html\n"
     "  heddle simulate step.json --tuning tuning --ranks 2,3,4 --algorithms halving_doubling";
 
-// Parses an option's value; errors name the option.
+// Parses an option's value by `parse`; the message of an error names the option.
 template <class Parse> double parsed(const char* option, const std::string& text, Parse&& parse) {
   try {
     return parse(text);

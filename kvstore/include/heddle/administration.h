@@ -11,12 +11,12 @@ struct AdministrationOptions {
   std::string server;             // HOST:PORT at which the server accepts workers
   std::string transport = "net";  // the server's transport: "net" or "zmq"
   std::string keys{};             // directory of comm.key and comm.allowed; empty: comm_keys_directory()
-  bool encrypt_loopback = false;  // the server's setting of the same name
+  bool encrypt_loopback = false;  // must equal ServerOptions::encrypt_loopback of the server
   std::chrono::milliseconds timeout{5000};
 };
 
-// Both functions block. They throw StoreError if the server refuses or does not answer within the timeout,
-// CommError if a key is needed and missing, and InvalidArgument for a malformed address.
+// The functions ask_server_...() block. They throw StoreError if the server refuses or does not answer within
+// the timeout, CommError if a key is needed and missing, and InvalidArgument for a malformed address.
 
 // Returns what ServerOptions::status of the server makes of its statistics: for `heddle server`, its metrics.
 std::string ask_server_status(const AdministrationOptions& options);

@@ -13,14 +13,16 @@
 
 namespace heddle {
 
-// The contents of a checkpoint, to save or to load. The caller chooses the names; loading needs the same.
+// The contents of a checkpoint, to save or to load. The caller chooses the names of the entries. An entry is
+// loaded under the name that it was saved under.
 struct Checkpoint {
   std::vector<Parameter> parameters{};  // loading overwrites the values in place
-  Trainer* trainer = nullptr;           // saves the trainer's optimizer state and steps; may be null
-  std::map<std::string, Generator*> generators{};  // saves each generator's seed and position
+  Trainer* trainer = nullptr;  // its optimizer state and count of steps are saved and loaded; may be null
+  std::map<std::string, Generator*> generators{};  // each generator's seed and position are saved and loaded
   std::map<std::string, std::int64_t> counters{};  // epoch, step and the like; loading overwrites them
-  // Other arrays, such as a layer's running statistics. Loading fills an array of the saved shape and dtype
-  // in place, replaces any other or undefined one, and adds saved arrays that are missing here.
+  // Arrays that are no parameters, such as a layer's running statistics. Loading fills an array of the saved
+  // shape and dtype in place, replaces an array that is undefined or has another shape or dtype, and adds
+  // saved arrays that the map lacks.
   std::map<std::string, NDArray> arrays{};
   std::map<std::string, std::string> notes{};  // settings of the run and the like; loading replaces the map
 };

@@ -19,8 +19,9 @@ namespace heddle {
 
 class Communicator;
 
-// Keeps an array for each key. Not thread-safe. All arrays of a key have the shape and dtype that it was initialised with. An
-// unknown key, one initialised twice, a wrong shape or dtype throws InvalidArgument at the call, before anything is done.
+// Keeps an array for each key. Not thread-safe. All arrays of a key have the shape and dtype of its init(). A
+// call with an unknown key, an init() of a known key, and an array of another shape or dtype throw
+// InvalidArgument before anything is done.
 class KVStore {
  public:
   using Key = heddle::Key;
@@ -40,9 +41,8 @@ class KVStore {
   // Waits for all ops. After an error, a dist_ store waits for pushes only: pulls fail with StoreError.
   virtual ~KVStore() = default;
   virtual std::string type() const = 0;
-  // This process's number among the workers, the processes that push, and the number of workers.
-  virtual int rank() const { return 0; }
-  virtual int workers() const { return 1; }
+  virtual int rank() const { return 0; }     // number of this process among the workers, from 0
+  virtual int workers() const { return 1; }  // number of workers, the processes that push to the store
 
   // Stores a copy of value on value's device. With several workers, the value of rank 0 is stored.
   void init(Key key, const NDArray& value, Where where = Where::current());
@@ -72,7 +72,7 @@ class KVStore {
   // Overwrites the stored value without the optimizer. With several workers, the value of rank 0 is taken.
   void assign(Key key, const NDArray& value, Where where = Where::current());
   // Later pushes use this optimizer (create_optimizer), with new state, or "add": value += grad_scale * sum.
-  // Blocks until all workers call it; all throw if it or `weights`, "w f32 (3,), b f32 ()", differ.
+  // Blocks until all workers call it. If optimizers or `weights` ("w f32 (3,), b f32 ()") differ, all throw.
   void set_optimizer(const std::string& name, const OptimizerParams& params = {},
                      Where where = Where::current());
   void set_optimizer(const std::string& name, const OptimizerParams& params, const std::string& weights,
@@ -85,16 +85,16 @@ class KVStore {
   virtual std::map<std::string, NDArray> optimizer_state() const = 0;
   void set_optimizer_state(const std::map<std::string, NDArray>& state, Where where = Where::current());
 
-  // What compression has left out of this worker's pushes, f32: its part of a checkpoint; empty without
-  // compression. For stores with as many workers and the same keys. Blocks, and rethrows errors.
+  // Values (f32) that compression has left out of this worker's pushes, for a checkpoint; empty without
+  // compression. They fit stores with as many workers and the same keys. Blocks, and rethrows errors.
   std::map<std::string, NDArray> residuals(Where where = Where::current()) const;
-  // An empty map sets them to 0. Throws InvalidArgument, before anything is changed, naming what does not fit. Blocks
-  // until all workers call it; all throw if one refuses. On "allreduce" all ranks set residuals, or none.
+  // An empty map sets all residuals to 0. Throws InvalidArgument before anything is changed. Blocks until all
+  // workers call it; all throw if one refuses. On "allreduce" either all ranks set residuals, or none does.
   void set_residuals(const std::map<std::string, NDArray>& residuals, Where where = Where::current());
   // Returns what `read` returns if set_residuals would take it, else all workers throw. Changes nothing.
   std::map<std::string, NDArray> check_residuals(const ReadResiduals& read, Where where = Where::current());
 
-  // Clears errors of stored values and optimizer state, which are those before the first failed op.
+  // Clears errors. Stored values and optimizer state are as they were before the first failed op.
   void clear_errors(Where where = Where::current());
 
   // Memory for lend_gradient_memory(), from which this key's gradient is pushed without a copy; the same
@@ -110,8 +110,8 @@ class KVStore {
   // init, then pull: every array of `out` gets the stored value.
   void broadcast(Key key, const NDArray& value, std::span<const NDArray> out, Where where = Where::current());
 
-  // Calls for many keys with one array each, equal to single calls in this order, also for a key that comes
-  // twice. Dist stores send small values of consecutive keys as one op with one error. Other lengths throw.
+  // Calls for many keys, one array for each. They equal single calls in the order of the list; a key may come
+  // twice. Dist stores send small values of consecutive keys as one op with one error.
   void push(std::span<const Key> keys, std::span<const NDArray> values, const UpdateOptions& options = {},
             Where where = Where::current());
   void pull(std::span<const Key> keys, std::span<const NDArray> out, Where where = Where::current());
@@ -126,7 +126,7 @@ class KVStore {
   void pull(Key key, const NDArray& out, Where where = Where::current());
 
  private:
-  // Implementations of the calls above, which have set the CallSite. Each first checks all arguments.
+  // Implementations of the public functions, which set the CallSite. Each of them first checks its arguments.
   virtual void do_init(Key key, const NDArray& value) = 0;
   virtual void do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) = 0;
   virtual void do_pull(Key key, std::span<const NDArray> out) = 0;
@@ -134,7 +134,7 @@ class KVStore {
   virtual RowSparse do_pull_rows(Key key, const NDArray& rows, const NDArray* out) = 0;  // out may be null
   virtual void do_push_pull(Key key, std::span<const NDArray> values, std::span<const NDArray> out,
                             const UpdateOptions& options) = 0;
-  // `values` and `out` are as long as `keys`, or one of them is empty.
+  // A push (`out` is empty), a pull (`values` is empty) or a push_pull of many keys.
   virtual void do_list(std::span<const Key> keys, std::span<const NDArray> values,
                        std::span<const NDArray> out, const UpdateOptions& options) = 0;
   virtual void do_assign(Key key, const NDArray& value) = 0;

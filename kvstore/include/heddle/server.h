@@ -20,32 +20,33 @@ namespace heddle {
 struct ServerEvent {
   enum class Level : std::uint8_t { debug, info, warning, error };
   Level level = Level::info;
-  std::string name;  // snake_case, of a fixed set: see docs/servers.md
+  std::string name;  // name of the event in snake_case; docs/servers.md lists all names
   std::vector<std::pair<std::string, std::string>> fields;
 };
 
 struct ServerStats;
 
 struct ServerOptions {
-  std::string listen = "127.0.0.1:0";  // HOST:PORT; HOST may be an interface; port 0: any
+  std::string listen = "127.0.0.1:0";  // HOST:PORT; HOST may be an interface; port 0: the system chooses
   // HOST:PORT that the scheduler gives to other processes; empty: the address that this server listens at.
   std::string advertise{};
   std::string transport = "net";  // "net" or "zmq"
   std::string keys{};             // directory of comm.key and comm.allowed; empty: comm_keys_directory()
-  int number = 0, servers = 1;    // this server's number, from 0, and the number of servers
-  // HOST:PORT of the scheduler (heddle/store_scheduler.h), which assigns shards to this server. Empty: none,
-  // and this server alone keeps the shard of its number. With a scheduler, number -1 is any free one, and
-  // servers 0 the scheduler's count.
+  int number = 0, servers = 1;    // number of this server, from 0; count of servers
+  // HOST:PORT of the scheduler (heddle/store_scheduler.h), which assigns shards to this server. Empty: there
+  // is no scheduler, and this server alone keeps the shard of its number. With a scheduler, `number` -1 means
+  // any free number, and `servers` 0 means the scheduler's count of servers.
   std::string scheduler{};
   EtcdOptions etcd{};  // used instead of `scheduler`: etcd names the leading scheduler
-  // Copies of each shard, on different servers: 1, or 2 with a scheduler. 0: 2 if the scheduler has several
-  // servers and none of them says 1; else 1.
+  // Copies of each shard, on different servers: 1, or 2 with a scheduler. 0: two copies if the scheduler has
+  // several servers and none of them has the option 1; else one copy.
   int replicas = 0;
   // Limit in bytes on values, optimizer state, waiting pushes and copies being sent to workers; 0: none. A
-  // request beyond it is refused. The overhead of keys, connections and running updates is not counted.
+  // request that would exceed the limit is refused. The overhead of keys, connections and running updates is
+  // not counted.
   std::uint64_t memory_limit = 0;
-  std::uint64_t job_memory_limit = 0;                        // the limit in bytes of each job; 0: none
-  std::map<std::string, std::uint64_t> job_memory_limits{};  // limits of single jobs by name, used instead
+  std::uint64_t job_memory_limit = 0;                        // memory limit of each job in bytes; 0: none
+  std::map<std::string, std::uint64_t> job_memory_limits{};  // by job name; replaces job_memory_limit for it
   int max_connections = 10'000;
   // A worker that was silent for this time is left out of rounds and clocks until it comes back.
   std::chrono::milliseconds worker_timeout{30'000};
@@ -56,7 +57,7 @@ struct ServerOptions {
   int snapshots_kept = 3;  // number of snapshots kept; older ones are removed
   // Keys whose state is collected in one step, for a snapshot or a copy, before messages are handled again.
   int keys_at_once = 128;
-  // Encrypts and checks keys on loopback, too, for connections through a tunnel. Workers need the same.
+  // Encrypts and checks keys on loopback, too, for connections through a tunnel. Workers must set this, too.
   bool encrypt_loopback = false;
   int protocol = 0;  // newest protocol version to speak, for tests of upgrades; 0: the newest there is
   std::function<void(const ServerEvent&)> log{};  // called on the server's thread; empty: nothing is logged
@@ -78,7 +79,7 @@ struct WorkerStats {
 struct SnapshotStats {
   bool kept = false;  // whether the server has a folder for snapshots
   std::uint64_t written = 0, failed = 0;
-  double age = 0;           // seconds since the moment whose whole state is on the disk, or since the start
+  double age = 0;           // seconds since the latest moment whose state is on the disk, or since the start
   std::uint64_t bytes = 0;  // size of the last snapshot
   double seconds = 0;       // time that writing the last snapshot took
 };
@@ -93,22 +94,25 @@ struct ShardStats {
 };
 
 struct ServerStats {
-  double uptime = 0;  // seconds since the start
+  double uptime = 0;  // seconds since the server's start
   bool draining = false;
   std::uint64_t jobs = 0, keys = 0;
-  // waiting_bytes: pushes for later rounds, and partly received requests.
+  // value_bytes: stored values. state_bytes: optimizer state. waiting_bytes: pushes for later rounds, and
+  // partly received requests.
   std::uint64_t value_bytes = 0, state_bytes = 0, waiting_bytes = 0;
-  // Bytes that count for the limit: those above, also of shards whose backup this server is, and unsent
-  // replies.
+  // Bytes that count for ServerOptions::memory_limit: values, state and waiting bytes, also of shards whose
+  // backup this server is, and unsent replies.
   std::uint64_t memory_used = 0;
   std::uint64_t pushes = 0, pulls = 0, duplicates = 0, refused = 0, rounds = 0;
-  std::uint64_t unauthorized = 0;    // processes that were refused for what their key lacks
-  std::int64_t worst_staleness = 0;  // most pushes that a pull was ahead of the slowest worker
+  // Processes that were refused since comm.allowed does not permit their key what they asked for.
+  std::uint64_t unauthorized = 0;
+  // The most pushes by which a worker was ahead of the slowest worker when its pull was answered.
+  std::int64_t worst_staleness = 0;
   SnapshotStats snapshots;
-  int number = 0, servers = 1;  // this server's number and the number of servers; -1 of 0: not assigned yet
+  int number = 0, servers = 1;  // this server's number, count of servers; -1 and 0: not assigned yet
   std::vector<WorkerStats> workers;
   std::vector<ShardStats> shards;
-  std::vector<RequestStats> requests;  // by kind, since the start
+  std::vector<RequestStats> requests;  // one entry for each kind of request, since the server's start
 };
 
 // A server process of a key-value store.
@@ -124,8 +128,8 @@ class Server {
 
   const std::string& address() const;  // HOST:PORT, with the port that the system has chosen for port 0
   // Serves on the calling thread until stop(), or until drain() is done; then writes a last snapshot. Throws
-  // StoreError if the scheduler refuses this server before it has sent views, and Error if a shard has
-  // snapshots and none is valid.
+  // StoreError if the scheduler refuses this server before the scheduler has sent views, and Error if a shard
+  // has snapshots and none is valid.
   void run();
   // Makes run() return once other servers keep this server's shards, which is soon if they have copies.
   // Without backups it waits until workers have left, and accepts no new job. Any thread; signal-safe.
@@ -134,8 +138,8 @@ class Server {
   void stop() noexcept;
   ServerStats stats() const;  // any thread; blocks until the server's thread has answered
   bool is_draining() const;   // any thread; blocks like stats(); for probes
-  // Any thread; blocks as stats(). Empty: this server accepts workers, and all copies of shards that it knows
-  // of are complete, so the next server may be replaced. Else the reason.
+  // Why other servers must not be replaced yet. Empty: this server accepts workers, and all copies of shards
+  // that it knows of are complete. Any thread; blocks like stats().
   std::string reason_not_ready() const;
 
  private:

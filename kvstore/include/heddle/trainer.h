@@ -24,8 +24,8 @@ struct TrainerOptions {
   std::shared_ptr<KVStore> store{};  // a store without keys; null: a "local" one
 };
 
-// Updates parameters by their gradients, in place, by engine ops. Not thread-safe. Blocks only where the store blocks, and to
-// read counts of updates: in state(), set_state() and clear_errors().
+// Updates parameters by their gradients, in place, by engine ops. Not thread-safe. Blocks where the store
+// blocks, and in state(), set_state() and clear_errors(), which read counts of updates.
 class Trainer {
  public:
   // Throws InvalidArgument for an empty list and for whatever the optimizer and the store refuse.
@@ -43,10 +43,10 @@ class Trainer {
   // clear_errors(): copy what is to be kept.
   void step(double grad_scale = 1, Where where = Where::current());
 
-  std::int64_t steps() const { return steps_; }  // steps done so far
-  double learning_rate() const;                  // rate of the next step
+  std::int64_t steps() const { return steps_; }  // number of steps done so far
+  double learning_rate() const;                  // learning rate of the next step
   const std::vector<Parameter>& parameters() const { return replicas_[0]; }
-  KVStore& store() const { return *options_.store; }  // the keys are the parameters' indices
+  KVStore& store() const { return *options_.store; }  // its keys are the indices of parameters()
 
   // Recovers from an error that a wait reported, such as a bad batch: clears the errors of parameters, stored
   // values and optimizer state, and discards the gradients. Steps that failed changed nothing and no longer

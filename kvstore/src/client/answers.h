@@ -14,7 +14,7 @@ namespace heddle {
 struct Answers {
   Completion done;
   std::atomic<std::size_t> left;
-  std::atomic<bool> failed{false};  // only the first answer with an error sets `error`
+  std::atomic<bool> failed{false};  // whether an answer was an error: only the first error sets `error`
   std::exception_ptr error{};
   Answers(Completion op, std::size_t count) : done(std::move(op)), left(count) {}
   void one(std::exception_ptr why) {

@@ -31,7 +31,7 @@ void BundleTransfer::start(const std::shared_ptr<BundleTransfer>& self, Completi
   client->submit(calls);
 }
 
-// The priority is that of the most urgent key.
+// The request has the priority of its most urgent key.
 Request BundleTransfer::request_for(Kind kind, const Share& share) const {
   Request request = push_.value_or(Request{});
   request.kind = kind;
@@ -97,7 +97,7 @@ void BundleTransfer::pulled(Share& share, std::exception_ptr error) {
 void BundleTransfer::answered(std::exception_ptr error) {
   if (error && !failed_.exchange(true)) error_ = std::move(error);
   if (left_.fetch_sub(1) > 1) return;
-  client_ = nullptr;  // see Transfer::answered()
+  client_ = nullptr;  // Transfer::answered() says why
   Completion done = std::move(*done_);
   done_.reset();
   error_ ? done.fail(std::move(error_)) : done.done();

@@ -30,13 +30,14 @@ class BundleTransfer {
   static constexpr std::size_t kMostBytes = 64 << 10;
   static bool may_have(const ClientKey& key) { return key.parts.size() == 1 && key.bytes() <= kMostBytes; }
 
-  // `push`: the fields that all pushes share; empty: the bundle only pulls.
+  // `push`: the request fields that the pushes of all keys share; empty: the bundle only pulls.
   BundleTransfer(std::shared_ptr<kv_detail::Client> client, std::vector<BundledKey> keys,
                  const std::optional<kv_detail::Request>& push)
       : client_(std::move(client)), keys_(std::move(keys)), push_(push) {}
 
   const std::vector<BundledKey>& keys() const { return keys_; }
-  std::shared_ptr<BundleTransfer> again() const {  // a copy that is not started
+  // Returns a new transfer of the same keys that has not been started.
+  std::shared_ptr<BundleTransfer> again() const {
     return std::make_shared<BundleTransfer>(client_, keys_, push_);
   }
   // Completes the op when all servers have answered, or fails it at once if a key is not initialised.
@@ -47,8 +48,10 @@ class BundleTransfer {
   struct Share {
     std::vector<BundledKey*> keys{};
     std::vector<std::byte> values{}, results{};
-    std::vector<std::byte*> into{};    // where to write the value of each key; set when the op runs
-    std::vector<std::byte> counted{};  // if a push failed, by push: 1 if the server counts that push
+    std::vector<std::byte*> into{};  // where to write the pulled value of each key; set when the op runs
+    // A byte for each key, filled only if the push of a key failed: 1 if the server counts the push of this
+    // key.
+    std::vector<std::byte> counted{};
   };
   void send(const std::shared_ptr<BundleTransfer>& self, std::size_t server,
             std::vector<kv_detail::ServerCall>& calls);
@@ -62,8 +65,8 @@ class BundleTransfer {
   const std::optional<kv_detail::Request> push_;
   std::vector<Share> shares_;  // one share for each server
   std::optional<Completion> done_;
-  std::atomic<std::size_t> left_{0};  // calls that are not answered yet
-  std::atomic<bool> failed_{false};   // only the first call that fails sets error_
+  std::atomic<std::size_t> left_{0};  // number of calls to servers that are not answered yet
+  std::atomic<bool> failed_{false};   // whether a call to a server has failed: only the first one sets error_
   std::exception_ptr error_;
 };
 

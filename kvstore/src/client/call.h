@@ -17,8 +17,8 @@ using namespace net_detail;
 
 // One request, and what to do with its reply.
 struct Call {
-  Request request{};              // the client sets its number
-  Payload payload{};              // the whole value: the client sends it in pieces
+  Request request{};              // Client sets Request::number
+  Payload payload{};              // the whole value to send; Client sends it in pieces
   std::span<std::byte> into{};    // memory for the whole value of the reply
   std::shared_ptr<void> owner{};  // keeps the memory of `into` alive
   // Used instead of `into`: for a value of unknown length, and for the payload of a failed reply.

@@ -15,14 +15,15 @@ template <class T> class CallRing {
   bool empty() const { return live_ == 0; }
   std::size_t size() const { return live_; }
 
-  // `number` is larger than all numbers before.
+  // `number` must be larger than the numbers of all calls that were added earlier.
   T& add(std::uint64_t number, T call) {
     if (slots_.size() == slots_.capacity() && 2 * live_ <= slots_.size()) compact();
     ++live_;
     return *slots_.emplace_back(number, std::move(call)).second;
   }
 
-  // Null: there is no such call. Valid until the next add() or take().
+  // Returns the call with this number, null if there is none. The pointer is valid until the next add() or
+  // take().
   T* find(std::uint64_t number) {
     const std::size_t at = index_of(number);
     return at < slots_.size() ? &*slots_[at].second : nullptr;
@@ -47,7 +48,8 @@ template <class T> class CallRing {
  private:
   using Slot = std::pair<std::uint64_t, std::optional<T>>;
 
-  // Index in slots_ of the call with this number, else slots_.size(). Numbers mostly have no gaps.
+  // Index in slots_ of the call with this number, else slots_.size(). The first guess is right if the numbers
+  // of the calls have no gaps, as is mostly the case.
   std::size_t index_of(std::uint64_t number) const {
     if (first_ == slots_.size() || number < slots_[first_].first) return slots_.size();
     const std::uint64_t guess = first_ + (number - slots_[first_].first);

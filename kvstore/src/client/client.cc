@@ -20,19 +20,20 @@ namespace heddle::kv_detail {
 using namespace net_detail;
 namespace {
 
-constexpr std::chrono::seconds kStalled{5};  // how long nothing has moved when a server first reports a stall
+constexpr std::chrono::seconds kStalled{5};  // a server reports a stall once nothing has moved for this time
 constexpr std::chrono::milliseconds kPoll{100}, kLongestPause{1000}, kPing{1000};
 // Pause of the client's own thread between two polls while waiting threads drive the transport.
 constexpr std::chrono::microseconds kRest{300};
-// Priorities of messages.
+// The highest and the lowest priority of a message.
 constexpr int kFirst = std::numeric_limits<int>::max(), kLast = std::numeric_limits<int>::min();
-constexpr int kMostIdle = 2;  // idle polls or spins, after which a thread leaves the transport to another
+// Number of polls or spins without events after which a thread leaves the transport to another thread.
+constexpr int kMostIdle = 2;
 
 bool is_push(const Call& call) {
   return call.request.kind == Kind::push || call.request.kind == Kind::push_many;
 }
 
-// True if the answer has the server's counts of settings and collectives, see Kind::resume.
+// True if the answer to such a request has the server's counts of settings and collectives, see Kind::resume.
 bool counts_settings(Kind kind) {
   return kind == Kind::ping || kind == Kind::barrier || kind == Kind::set_optimizer ||
          kind == Kind::set_state;
@@ -45,7 +46,7 @@ std::string seconds_text(std::chrono::steady_clock::duration time) {
 }  // namespace
 
 Client::Client(ClientOptions options) : options_(std::move(options)), process_(getpid()) {
-  if (options_.job.size() > kMaxJobName)  // a server would refuse the hello as malformed
+  if (options_.job.size() > kMaxJobName)  // a server would refuse a hello with this name as malformed
     throw InvalidArgument("HEDDLE_JOB: a name of " + std::to_string(options_.job.size()) +
                           " bytes; wanted at most " + std::to_string(kMaxJobName));
   std::random_device device;
@@ -91,7 +92,7 @@ void Client::find_servers() {
       *transport_, MemberOptions{.scheduler = options_.scheduler,
                                  .finder = std::move(finder),
                                  .role = Role::worker,
-                                 .number = static_cast<std::uint32_t>(options_.rank),  // -1: kAnyNumber
+                                 .number = static_cast<std::uint32_t>(options_.rank),  // -1 gives kAnyNumber
                                  .workers = static_cast<std::uint32_t>(options_.workers),
                                  .incarnation = incarnation_ | 1,
                                  .job = options_.job,
@@ -133,15 +134,15 @@ void Client::submit(std::span<ServerCall> calls) {
   transport_->wake();
 }
 
-// Runs `work` without the lock, while transport_busy_ gives it exclusive use of the transport and the links. Then sends
-// calls that were submitted meanwhile, so that none is forgotten. Runs done() of answered calls last: it may
-// submit, wait, and destroy objects that use this client.
+// Runs `work` without the lock, while transport_busy_ gives it exclusive use of the transport and the links.
+// Then sends the calls that were submitted while `work` ran, so that none is forgotten. Runs done() of
+// answered calls last: done() may submit, wait, and destroy objects that use this client.
 template <class Work> void Client::with_transport(Lock& lock, Work&& work) noexcept {
   transport_busy_ = true;
   lock.unlock();
   try {
     work();
-  } catch (const std::exception& error) {  // out of memory: the failed call is not known, so all fail
+  } catch (const std::exception& error) {  // out of memory: any call may have failed, so all calls fail
     for (Link& link : links_) fail(link, error.what());
   }
   lock.lock();
@@ -167,7 +168,8 @@ template <class Work> void Client::with_transport(Lock& lock, Work&& work) noexc
   answered.clear();
   lock.lock();
   unanswered_ -= count;
-  if (!transport_busy_ && answered_.capacity() == 0) answered_.swap(answered);  // the memory is used again
+  // Keeps the vector's memory for the next answers.
+  if (!transport_busy_ && answered_.capacity() == 0) answered_.swap(answered);
 }
 
 void Client::await_transport(Lock& lock) {
@@ -241,8 +243,8 @@ void Client::fail_waiting() {
 
 void Client::progress_until(const Var&, const std::atomic<std::uint32_t>& over) noexcept { work_until(over); }
 
-// Drives the transport until `over` is set. Returns early when nothing has moved for a while: the client's
-// own thread can sleep until something does.
+// Drives the transport until `over` is set. Returns early when the transport has had no events for a while,
+// because the client's own thread can sleep until there is an event.
 void Client::work_until(const std::atomic<std::uint32_t>& over) noexcept {
   if (!transport_->can_spin()) return;
   Lock lock(mutex_);
@@ -286,8 +288,9 @@ void Client::loop() {
   }
 }
 
-// Runs on the client's own thread while waiting threads drive the transport: polls now and then what they
-// leave. It is not woken for that, as a wake-up takes as long as many calls.
+// Runs on the client's own thread while waiting threads drive the transport. Polls the transport every kRest,
+// in case that no waiting thread does so. Uses a timer, since to wake this thread each time that a waiting
+// thread returns would take as long as many calls.
 void Client::rest(Lock& lock) {
   for (int idle = 0; idle < kMostIdle && !stopping_ && !work_left_;) {
     const std::uint32_t visits = helper_entries_;
@@ -341,7 +344,8 @@ void Client::answered(Call call, const Reply& reply, std::exception_ptr error) {
 
 void Client::connect_where_needed(Clock::time_point now) {
   if (rendezvous_) follow_servers(now);
-  // A process that was stopped has not read what servers sent meanwhile, so their silence does not count.
+  // If this process was stopped, it has not read what servers sent meanwhile, so their silence does not
+  // count.
   const bool was_away = now - std::exchange(looked_, now) > kPing;
   for (std::size_t i = 0; i < links_.size(); ++i) {
     Link& link = links_[i];
@@ -374,7 +378,7 @@ void Client::ping(Link& link, Clock::time_point now) {
     lost(link, "it has not answered for " + seconds_text(now - link.last_heard));
     link.lost_since = link.last_heard;
   } else if (now - link.last_heard > options_.most_silent()) {
-    // A router in between may have forgotten the connection, which then stays open for ever.
+    // A router on the way to the server may have forgotten the connection, which then stays open for ever.
     transport_->close(link.peer);
     lost(link, "it has been silent for " + seconds_text(now - link.last_heard));
     link.lost_since = link.last_heard;
@@ -426,7 +430,7 @@ void Client::lost(Link& link, const std::string& why) {
   by_peer_.erase(link.peer);
   if (link.state == State::failed) return;
   const auto now = Clock::now();
-  // A server that ends each connection after its welcome counts as lost, so lost_since stays.
+  // A server that sends a welcome and then ends the connection, each time, counts as lost: lost_since stays.
   if (link.state == State::greeted && link.answered) {
     link.lost_since = now;
     link.pause = std::chrono::milliseconds(10);
@@ -467,9 +471,10 @@ void Client::greeted(Link& link, const Welcome& welcome) {
   link.last_heard = Clock::now();
   if (link.collectives != 0 && welcome.protocol >= kResumes)
     transport_->send(
-        link.peer, {encode(Request{.kind = Kind::resume, .settings = link.settings, .collectives = link.collectives}),
-                    {},
-                    kFirst});
+        link.peer,
+        {encode(Request{.kind = Kind::resume, .settings = link.settings, .collectives = link.collectives}),
+         {},
+         kFirst});
   link.calls.each([&](std::uint64_t number, const Call& call) { send(link, number, call); });
   // The answer to this ping shows at once that the server works, even if no other call can be answered yet.
   // The ping goes behind the calls, since a server that ends the connection because of one of them answers
@@ -546,7 +551,7 @@ void Client::received(Peer peer, std::span<const std::byte> head, std::span<std:
   if (reply.number == 0) return refused(*link, reply);
   link->answered = true;
   if (reply.number == kPingNumber) return pinged(*link, reply);
-  if (!link->calls.find(reply.number)) return;  // the answer to a request that was sent twice
+  if (!link->calls.find(reply.number)) return;  // the second answer to a request that was sent twice
   if (reply.kind == Kind::value && reply.offset + payload.size() < reply.bytes) return;
   Call call = link->calls.take(reply.number);
   // The server closes the connection when the job has ended. Connecting again would begin a new job of that

@@ -17,12 +17,14 @@ struct ClientKeyPart {
   static constexpr std::uint32_t kNone = ~0u;
   std::size_t server = 0;
   std::size_t offset = 0, bytes = 0;
-  // Offset and size in the payload of a push, which may be compressed
+  // Offset and size of this part in the bytes that a push of the key sends, which may be compressed.
   std::size_t sent_offset = 0, sent_bytes = 0;
-  // The key's number on that server. Ops that mutate the key's var change this and `clock`.
+  // The key's number on `server`; kNone: not known yet. Only ops that mutate ClientKey::var change `number`
+  // and `clock`.
   std::uint32_t number = kNone;
-  std::uint64_t clock = 0;  // pushes that the server has acknowledged
-  // Compressed pulls: the version of this part that ClientKey::pulled has. Changed by ops on that array.
+  std::uint64_t clock = 0;  // number of pushes of the key that the server has acknowledged
+  // The version of this part's value that ClientKey::pulled holds; 0: none. Only ops that mutate that array
+  // change it.
   std::uint32_t pulled = 0;
 };
 
@@ -35,10 +37,10 @@ struct ClientKey {
   Var var;
   std::vector<ClientKeyPart> parts;
   std::shared_ptr<const Codec> codec{};       // codec of pushes; null: not compressed
-  NDArray residual{};                         // f32, like the value: what compressed pushes have left out
+  NDArray residual{};                         // f32 of shape `shape`: what compressed pushes have left out
   std::shared_ptr<const Codec> pull_codec{};  // codec of pulls; null: not compressed
-  NDArray pulled{};                           // f32: the value as servers have sent it
-  std::uint64_t bundle = 0;                   // number of the last bundle with this key
+  NDArray pulled{};                           // f32: the value as compressed pulls have received it
+  std::uint64_t bundle = 0;                   // number of the last bundle that this key was added to
   bool is_known() const {                     // whether all servers of the key have answered its init
     return std::all_of(parts.begin(), parts.end(),
                        [](const ClientKeyPart& part) { return part.number != ClientKeyPart::kNone; });

@@ -30,7 +30,8 @@ struct ClientOptions {
   std::chrono::milliseconds timeout{60'000};
 
   // A connection that was silent for this time, although the server is pinged every second, may be half-open
-  // and is made anew. The scheduler finds in less time that a backup is gone, for which answers wait.
+  // and is made anew. The time is longer than the scheduler takes to notice the loss of a backup, for which a
+  // primary's answers wait.
   std::chrono::milliseconds most_silent() const {
     using std::chrono::milliseconds;
     return std::min(milliseconds(4000), timeout / 4 + std::min(milliseconds(1000), timeout / 4));

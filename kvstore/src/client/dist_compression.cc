@@ -1,5 +1,6 @@
-// Compressed values. What the encoding of a push leaves out is added to the next push of the key, so that a
-// sum lacks only the rest of the last push. The answer to a pull is the difference to what this worker has.
+// Compressed values. What the encoding of a push leaves out is added to the next push of the key, so that the
+// sum of all pushes lacks only what the last one left out. The answer to a pull is the difference to the
+// value that this worker has.
 #include <cstring>
 #include <utility>
 
@@ -14,7 +15,7 @@ namespace heddle {
 
 using kv_detail::Request;
 
-// Sets no codec for small values, which travel with others in one message.
+// Sets no codec for small values, which travel in one message with the values of other keys.
 void DistStore::set_codecs(ClientKey& entry) const {
   const EngineScope scope(engine());
   const bool gains = entry.bytes() > BundleTransfer::kMostBytes && entry.dtype == DType::f32;
@@ -46,7 +47,7 @@ NDArray DistStore::compressed(const KeyPtr& entry, const NDArray& value, Request
   array_push("kvstore_compress", {flat}, {entry->residual, scratch, bytes}, [entry, flat, scratch, bytes] {
     const float* const from = flat.data<const float>();
     auto* const into = bytes.data<std::byte>();
-    for (const ClientKeyPart& part : entry->parts) {  // only offsets and sizes are read here
+    for (const ClientKeyPart& part : entry->parts) {  // reads offsets and sizes only, which never change
       const std::size_t at = part.offset / sizeof(float), count = part.bytes / sizeof(float);
       const std::span<float> left(entry->residual.data<float>() + at, count);
       encode_with_feedback(*entry->codec, {from + at, count}, left, left, {scratch.data<float>(), count},
@@ -56,7 +57,7 @@ NDArray DistStore::compressed(const KeyPtr& entry, const NDArray& value, Request
   return bytes;
 }
 
-// The servers' answers to a compressed pull: their bytes, and the version and size of each. See PullCache.
+// The servers' answers to a compressed pull: the bytes of all, and version and size of each. See PullCache.
 struct DistStore::Pulled {
   NDArray bytes;
   struct Part {
@@ -87,8 +88,9 @@ struct DistStore::Pulled {
   }
 };
 
-// ClientKeyPart::pulled is 0 while a pull is under way. If it fails after a server has answered, this worker
-// lacks a version that the server counts as sent, and asks for the whole value next time.
+// ClientKeyPart::pulled is 0 while a pull is under way. If the pull fails after a server has answered, this
+// worker lacks a version that the server counts as sent. Then the 0 makes the next pull ask for the whole
+// value.
 void DistStore::pull_compressed(const KeyPtr& entry, const NDArray& out) {
   const EngineScope scope(engine());
   const auto pulled = std::make_shared<Pulled>();

@@ -30,7 +30,7 @@ std::vector<std::string> servers_in(const std::string& text) {
   return servers;
 }
 
-// The scheduler that the variables of DMLC's launchers name; empty: none.
+// HOST:PORT of the scheduler that the variables of DMLC's launchers name; empty: they name none.
 std::string dmlc_scheduler() {
   const std::string host = variable("DMLC_PS_ROOT_URI"), port = variable("DMLC_PS_ROOT_PORT");
   if (variable("DMLC_ROLE") != "worker" || host.empty()) return "";
@@ -47,7 +47,8 @@ int workers_of_dmlc() {
   return workers;
 }
 
-// Sets rank and number of workers as the launcher gives them. Without one, the scheduler chooses a rank.
+// Sets rank and number of workers as the launcher gives them. Without a launcher, the scheduler chooses the
+// rank.
 void find_rank(kv_detail::ClientOptions& options) {
   const bool numbered = !variable("DMLC_WORKER_ID", variable("DMLC_TASK_ID")).empty();
   const bool with_dmlc = !options.is_scheduled() || variable("DMLC_ROLE").empty() || numbered;

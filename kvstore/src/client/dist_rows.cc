@@ -1,4 +1,4 @@
-// Pushes and pulls of rows: each server gets only those of its part of the value.
+// Pushes and pulls of rows: each server gets only the rows of its part of the value.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -20,13 +20,14 @@ using kv_detail::Request;
 using kv_detail::ServerCall;
 using Numbers = std::span<const std::int64_t>;
 
-// The rows within [first, first + count), of rows that are in rising order.
+// Those of `rows`, which are in rising order, that lie in [first, first + count).
 Numbers rows_between(Numbers rows, std::int64_t first, std::int64_t count) {
   const auto begin = std::lower_bound(rows.begin(), rows.end(), first);
   return {begin, std::lower_bound(begin, rows.end(), first + count)};
 }
 
-// The rows' numbers from the part's `first` row on, followed by their values, if any.
+// The payload of a push or pull of rows: their numbers, counted from `first`, and behind them `values`, if
+// any.
 kv_detail::Payload payload_of(Numbers rows, std::int64_t first, std::span<const std::byte> values) {
   const auto bytes = std::make_shared<std::vector<std::byte>>(rows.size_bytes() + values.size());
   std::byte* to = bytes->data();
@@ -69,7 +70,7 @@ void DistStore::do_push_rows(Key key, const RowSparse& value, const UpdateOption
   const NDArray reads[] = {rows.rows(), rows.values(), rows.count()};
   Access access = array_access("kvstore_push_rows", reads, {});
   access.read.add(order_);
-  access.read.add(entry->var);  // also read: an op that only overwrites the var would clear its error
+  access.read.add(entry->var);  // an op that only overwrites a var, without reading it, clears its error
   access.mutate.add(entry->var);
   access.name = "kvstore_push_rows";
   engine().push_async(
@@ -84,9 +85,10 @@ void DistStore::do_push_rows(Key key, const RowSparse& value, const UpdateOption
       access, CallSite::current());
 }
 
-// Sends a push for each part, also one without rows, since every server counts the pushes of the key.
-void DistStore::send_rows(kv_detail::Client& client, const KeyPtr& entry, Numbers rows,
-                          const NDArray& values, const Request& request, Completion& completion) {
+// Sends a push for each part of the key. A part without such rows gets an empty push, since every server
+// counts the pushes of the key.
+void DistStore::send_rows(kv_detail::Client& client, const KeyPtr& entry, Numbers rows, const NDArray& values,
+                          const Request& request, Completion& completion) {
   if (!entry->is_known()) return completion.fail(not_initialised(entry->name));
   const auto row_bytes = static_cast<std::int64_t>(entry->row_bytes);
   const auto answers = std::make_shared<Answers>(std::move(completion), entry->parts.size());
@@ -140,7 +142,7 @@ RowSparse DistStore::do_pull_rows(Key key, const NDArray& rows, const NDArray* o
   return found;
 }
 
-// `numbers` may be in any order and repeated.
+// Pulls the rows `numbers`, which may be in any order and come twice, to `found`.
 void DistStore::fetch_rows(kv_detail::Client& client, const KeyPtr& entry, std::vector<std::int64_t> numbers,
                            const RowSparse& found, Completion& completion) {
   if (!entry->is_known()) return completion.fail(not_initialised(entry->name));

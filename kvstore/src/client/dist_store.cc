@@ -30,7 +30,8 @@ using kv_detail::Reply;
 using kv_detail::Request;
 
 constexpr std::chrono::milliseconds kLeaveLimit{5000};
-const std::string kRowUpdates = "row_updates";  // name of an optimizer's array: a count for each row
+// Name of the optimizer's array with a count of updates per row.
+const std::string kRowUpdates = "row_updates";
 
 // Deletes the client. If the last op of a store ends on the client's own thread, another thread does it, as
 // no thread can join itself. In the child of a fork nothing is done, since the connections are the parent's.
@@ -62,15 +63,16 @@ Engine& DistStore::engine() const {
   throw Error("KVStore: the engine of the store is destroyed");
 }
 
-// Without an error, waits for all pushes and pulls. After an error, calls other than pushes are failed first,
-// since they may wait for workers that wait for this one.
+// Without an error, waits for all pushes and pulls. After an error, first fails all calls that are no pushes,
+// since such a call may wait for workers that wait for this worker.
 DistStore::~DistStore() {
   if (!client_->in_child() && (std::uncaught_exceptions() > exceptions_ || client_->has_failed()))
     client_->give_up_waiting("the store was closed after an error, while this waited for other workers");
   try {
     if (engine_of(order_).load()) wait_for_ops();  // a destroyed engine has ended all ops
   } catch (const std::exception&) {
-    return;  // called in an op that ops of this store need: the last of these closes the connections
+    // Called in an op that ops of this store wait for; the last of the waiting ops destroys the client.
+    return;
   }
   client_->leave(kLeaveLimit);
 }
@@ -112,7 +114,7 @@ const DistStore::KeyPtr& DistStore::entry_of(const char* call, Key key) const {
 }
 
 const DistStore::KeyPtr& DistStore::checked(const char* call, Key key,
-                                             std::span<const NDArray> arrays) const {
+                                            std::span<const NDArray> arrays) const {
   const KeyPtr& entry = entry_of(call, key);
   check_arrays(call, key, arrays, entry->shape, entry->dtype, engine());
   return entry;
@@ -162,11 +164,11 @@ void DistStore::push_value(const char* name, const KeyPtr& entry, const NDArray&
   request.dtype = entry->dtype;
   Access access = array_access(name, {&flat, 1}, {});
   access.read.add(order_);
-  // also read: an op that only overwrites the var would clear its error
+  // The op also reads the var, since an op that only overwrites a var clears its error.
   if (is_push) access.read.add(entry->var);
   access.mutate.add(entry->var);
   if (request.kind == Kind::init && key_placer_.is_ordered()) {
-    access.read.add(inits_);  // also read: an op that only overwrites the var would clear its error
+    access.read.add(inits_);  // an op that only overwrites a var, without reading it, clears its error
     access.mutate.add(inits_);
   }
   access.name = name;
@@ -227,8 +229,8 @@ void DistStore::pull_value(const KeyPtr& entry, const NDArray& out) {
   if (memory.storage() != out.storage()) out.assign(memory);
 }
 
-// One op, unless the pull would write the array that is pushed, since it must not change before the server
-// has it.
+// Pushes one op for the push and the pull. If the pull would write to the array that is pushed, pushes two
+// ops, since that array must not change before the server has it.
 void DistStore::push_and_pull(const KeyPtr& entry, const NDArray& value, const NDArray& out,
                               Request request) {
   const NDArray memory = receiver_for(out);
@@ -239,7 +241,7 @@ void DistStore::push_and_pull(const KeyPtr& entry, const NDArray& value, const N
   const NDArray flat = compressed(entry, value, request);
   Access access = array_access("kvstore_push_pull", {&flat, 1}, {&memory, 1});
   access.read.add(order_);
-  access.read.add(entry->var);  // also read: an op that only overwrites the var would clear its error
+  access.read.add(entry->var);  // an op that only overwrites a var, without reading it, clears its error
   access.mutate.add(entry->var);
   access.name = "kvstore_push_pull";
   StartTransfer op{std::make_shared<Transfer>(client_, entry), is_capturing()};
@@ -272,7 +274,8 @@ void DistStore::do_set_optimizer(const std::string& name, const OptimizerParams&
 void DistStore::do_barrier() {
   engine().push_async(
       [client = client_](RunContext&, Completion completion) {
-        // Every server has to know that this worker pushes nothing during the barrier.
+        // The barrier is sent to every server, since each has to know that this worker pushes nothing
+        // meanwhile.
         auto answers = std::make_shared<Answers>(std::move(completion), client->servers());
         for (std::size_t server = 0; server < client->servers(); ++server) {
           Call call{.request = {.kind = Kind::barrier}};
@@ -296,8 +299,9 @@ void DistStore::do_clear_errors() {
   client_->reset_failed();
 }
 
-// Joins the state of all parts: the parts of each array in sequence, and scalar counts, which are equal on
-// all servers, from the first part. Counts of rows are split as the rows are.
+// Joins the optimizer state of all parts of a key. Takes scalar counts, which are equal on all servers, from
+// the first part, and concatenates the parts of every other array. An array of counts per row is split like
+// the rows.
 std::map<std::string, NDArray> DistStore::state_of(const ClientKey& entry) const {
   std::map<std::string, NDArray> all;
   std::map<std::string, std::size_t> filled;
@@ -343,7 +347,7 @@ std::map<std::string, NDArray> DistStore::optimizer_state() const {
   return all;
 }
 
-// Runs `own`, and blocks until all workers have. If it throws on one of them, all throw.
+// Runs `own`, and blocks until all workers have run theirs. If it throws on one worker, all workers throw.
 void DistStore::check_together(const std::function<void()>& own) const {
   std::exception_ptr error;
   std::string why;
@@ -387,7 +391,7 @@ void DistStore::send_state(const std::map<std::string, NDArray>& state) const {
       kv_detail::StateArrays arrays;
       for (auto found = state.lower_bound(prefix); found != state.end() && found->first.starts_with(prefix);
            ++found) {
-        // the entry belongs to a key with a longer name
+        // This entry belongs to another key, whose name begins with `prefix`.
         if (found->first.find('.', prefix.size()) != std::string::npos) continue;
         NDArray flat = found->second.contiguous().view_as({found->second.size()});
         const bool of_rows = found->first == prefix + kRowUpdates && entry->row_bytes > 0;

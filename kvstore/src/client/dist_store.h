@@ -14,8 +14,8 @@
 
 #include "client/bundle_transfer.h"
 #include "client/client.h"
-#include "client/placement.h"
 #include "client/client_key.h"
+#include "client/placement.h"
 #include "client/transfer.h"
 
 namespace heddle {
@@ -66,20 +66,20 @@ class DistStore final : public KVStore {
   void pull_value(const KeyPtr& entry, const NDArray& out);
   void push_and_pull(const KeyPtr& entry, const NDArray& value, const NDArray& out,
                      kv_detail::Request request);
-  // In dist_compression.cc:
+  // Defined in dist_compression.cc.
   void set_codecs(ClientKey& entry) const;
   struct Pulled;
   void pull_compressed(const KeyPtr& entry, const NDArray& out);
   NDArray compressed(const KeyPtr& entry, const NDArray& value, kv_detail::Request& request) const;
-  // In store_lists.cc:
+  // Defined in store_lists.cc.
   class Bundle;
   std::vector<KeyPtr> checked_list(std::span<const Key> keys, std::span<const NDArray> values,
-                                    std::span<const NDArray> out, const UpdateOptions& options) const;
+                                   std::span<const NDArray> out, const UpdateOptions& options) const;
   void send_bundle(std::vector<BundledKey> keys, const kv_detail::Request* push,
                    const std::vector<NDArray>& outs);
-  // Memory that a pulled value is received in: the array itself, or an array that is then assigned to it.
+  // Memory that a value pulled to `out` is received in: `out` itself, or an array to assign to `out` later.
   static NDArray receiver_for(const NDArray& out);
-  // In dist_rows.cc:
+  // Defined in dist_rows.cc.
   void check_parts(const char* call, Key key, const ClientKey& entry) const;
   static void send_rows(kv_detail::Client& client, const KeyPtr& entry, std::span<const std::int64_t> rows,
                         const NDArray& values, const kv_detail::Request& request, Completion& completion);
@@ -98,15 +98,17 @@ class DistStore final : public KVStore {
   const Codecs codecs_;
   std::shared_ptr<kv_detail::Client> client_;
   kv_detail::KeyPlacer key_placer_;
-  // Mutated by each init where placement depends on the order of keys: after a failed init, later ones fail.
+  // Var that each init reads and mutates if placement depends on the order of keys: once an init has failed,
+  // later inits fail, too.
   const Var inits_;
   // The var that all ops read. An op that mutates it runs after all earlier ones and before all later ones.
   const Var order_;
-  const int exceptions_;  // std::uncaught_exceptions() when the store was made
+  // std::uncaught_exceptions() when the store was made; the destructor compares with it.
+  const int exceptions_;
   std::map<Key, KeyPtr> entries_;
-  std::uint64_t bundles_ = 0;  // bundles sent so far
+  std::uint64_t bundles_ = 0;  // number of bundles sent so far
   void check_update(Key key, const ClientKey& entry, const UpdateOptions& options) const;
-  std::unique_ptr<Optimizer> optimizer_;  // only checks the options of pushes; keeps no state
+  std::unique_ptr<Optimizer> optimizer_;  // checks the options of pushes; has no state, which servers keep
   bool adds_ = false;                     // whether the servers' update rule is "add"
 };
 

@@ -42,8 +42,8 @@ std::uint64_t unit_of(const KeySize& one, int servers) {
   return one.bytes / one.row_bytes >= wanted ? one.row_bytes : kPartAlignment;
 }
 
-// End of a part of a split value, in bytes. Parts differ by one unit at most; the last one, which also gets
-// the bytes of an incomplete unit, has no extra unit.
+// End of a part of a split value, in bytes. Parts differ by one unit at most, and the first parts are the
+// larger ones. The bytes of an incomplete unit are in the last part.
 std::uint64_t split_end(std::uint64_t bytes, std::uint64_t unit, int part, int servers) {
   const std::uint64_t units = bytes / unit, count = static_cast<std::uint64_t>(servers);
   const std::uint64_t index = static_cast<std::uint64_t>(part) + 1;

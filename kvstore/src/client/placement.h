@@ -11,10 +11,10 @@
 namespace heddle::kv_detail {
 
 enum class Placement {
-  greedy,       // each key to the server with the fewest bytes so far
+  greedy,       // each key to the server that has got the fewest bytes so far
   round_robin,  // keys to servers in turn
   hash,    // rendezvous hashing: a key's server depends on no other key, and few keys move with a new server
-  by_list  // "explicit": keys as a list says; other keys as with `hash`
+  by_list  // "explicit": each key to the server that a list names; keys that are not listed as with `hash`
 };
 
 struct PlacementRule {
@@ -56,7 +56,8 @@ class KeyPlacer {
   // Throws InvalidArgument for servers < 1, and for a list that names an unknown server.
   KeyPlacer(PlacementRule rule, int servers);
 
-  // The parts of the next key, by offset. With greedy and round_robin they depend on the keys placed before.
+  // The parts of the key in the order of their offsets. With greedy and round_robin the servers depend on the
+  // keys that were placed earlier.
   std::vector<KeyPart> place(const KeySize& key);
   bool is_listed() const { return rule_.kind == Placement::by_list; }
   bool is_ordered() const { return rule_.kind == Placement::greedy || rule_.kind == Placement::round_robin; }
@@ -67,15 +68,16 @@ class KeyPlacer {
   PlacementRule rule_;
   int servers_;
   int next_ = 0;                      // round_robin: the next server
-  std::vector<std::uint64_t> loads_;  // greedy: bytes by server, without split values
+  std::vector<std::uint64_t> loads_;  // greedy: bytes placed on each server, without values that are split
 };
 
-// Places all keys at once: greedy begins with the largest one, which gives the best balance. Returns the
-// parts in the order of the keys, and by offset. Only round_robin depends on the order of the keys. Throws
-// InvalidArgument as KeyPlacer does, and for a key that comes twice.
+// Places all keys at once: greedy begins with the largest key, which gives the best balance. Returns the
+// parts in the order of the keys, and the parts of a key by offset. Only with round_robin the servers depend
+// on the order of the keys. Throws InvalidArgument as KeyPlacer does, and for a key that comes twice.
 std::vector<KeyPart> place_keys(const std::vector<KeySize>& keys, int servers, const PlacementRule& rule);
 
-// The server of a key with the placement `hash`. Results never change: jobs of different versions agree.
+// The server of a key with the placement `hash`. No version of Heddle may change the result for a key, since
+// processes of different versions have to agree.
 int hash_server(std::string_view key, int servers);
 
 }  // namespace heddle::kv_detail

@@ -70,7 +70,8 @@ std::string PlacementRule::text() const {
   if (kind == Placement::round_robin) return "round_robin";
   if (kind == Placement::hash) return "hash";
   std::uint64_t hash = net_detail::kFnvBegin;
-  for (const auto& [key, server] : servers) hash = net_detail::fnv1a(key + "=" + std::to_string(server) + "\n", hash);
+  for (const auto& [key, server] : servers)
+    hash = net_detail::fnv1a(key + "=" + std::to_string(server) + "\n", hash);
   char digits[17];
   std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
   return "explicit " + std::string(digits);

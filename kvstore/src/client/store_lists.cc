@@ -14,8 +14,8 @@ namespace heddle {
 
 using kv_detail::Request;
 
-// Collects keys for one op, which has the effect of single calls in this order: no key comes twice, and no
-// array shares storage with one that an earlier entry pulls to.
+// Collects keys for one op. The op has the effect of single calls in the order of the keys, since no key is
+// added twice, and no array that shares storage with one that an earlier entry pulls to.
 class DistStore::Bundle {
  public:
   // `expected`: the most keys that will be added.
@@ -76,7 +76,8 @@ void DistStore::send_bundle(std::vector<BundledKey> keys, const Request* push,
   access.read.add(order_);
   for (const BundledKey& one : keys) {
     if (one.value.defined()) access.read.add(one.value.var());
-    access.read.add(one.key->var);  // a push reads the var, too: overwriting it would clear its error
+    // A push reads the var, too, since an op that only overwrites a var clears its error.
+    access.read.add(one.key->var);
     if (push) access.mutate.add(one.key->var);
   }
   const auto transfer =
@@ -87,14 +88,14 @@ void DistStore::send_bundle(std::vector<BundledKey> keys, const Request* push,
   }
 }
 
-// Checks the whole list, before anything is sent.
+// Checks all entries of a list of keys before anything is sent. Returns the records of the keys.
 std::vector<DistStore::KeyPtr> DistStore::checked_list(std::span<const Key> keys,
-                                                        std::span<const NDArray> values,
-                                                        std::span<const NDArray> out,
-                                                        const UpdateOptions& options) const {
+                                                       std::span<const NDArray> values,
+                                                       std::span<const NDArray> out,
+                                                       const UpdateOptions& options) const {
   std::vector<KeyPtr> entries;
   entries.reserve(keys.size());
-  std::optional<DType> good;  // dtype of the last push that the optimizer has accepted
+  std::optional<DType> good;  // dtype of the last push whose options the optimizer has accepted
   for (std::size_t i = 0; i < keys.size(); ++i) {
     if (!out.empty()) checked_pull(keys[i], out.subspan(i, 1));
     entries.push_back(values.empty() ? entry_of("pull", keys[i])

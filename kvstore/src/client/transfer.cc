@@ -55,8 +55,7 @@ Call Transfer::push_call(const std::shared_ptr<Transfer>& self, ClientKeyPart& p
   if (request_->kind == Kind::push) call.request.clock = part.clock + 1;
   if (request_->kind == Kind::init)
     call.request.whole = {
-        key_->bytes(),
-        static_cast<std::uint32_t>(key_->row_bytes > 0 ? key_->bytes() / key_->row_bytes : 0)};
+        key_->bytes(), static_cast<std::uint32_t>(key_->row_bytes > 0 ? key_->bytes() / key_->row_bytes : 0)};
   if (value_.defined())
     call.payload = {self, std::span(value_.data<const std::byte>() + offset, call.request.bytes)};
   call.done = [self, &part](const Reply& reply, std::exception_ptr error) {
@@ -77,14 +76,16 @@ Call Transfer::pull_call(const std::shared_ptr<Transfer>& self, const ClientKeyP
   return call;
 }
 
-// The op's error is that of the call that fails first: for a push and its pull, that of the push. A failed
-// init ends the op at once: on another server it may wait for ever for a value that rank 0 does not have.
+// The op's error is that of the call that fails first: if a push and its pull fail, that of the push. A
+// failed init ends the op at once: the init of the key on another server may wait for ever for a value that
+// rank 0 does not send.
 void Transfer::answered(std::exception_ptr error) {
   const bool is_first = error && !failed_.exchange(true);
   if (is_first) error_ = std::move(error);
   const bool is_last = left_.fetch_sub(1) == 1, is_init = request_ && request_->kind == Kind::init;
   if (is_init && failed_.load() ? !is_first : !is_last) return;
-  // A thread of ZeroMQ may be the last owner of this object, and cannot end its own context with the client.
+  // A thread of ZeroMQ may be the last owner of this Transfer. It must not destroy the client, since it
+  // cannot end the ZeroMQ context that it belongs to.
   client_ = nullptr;
   Completion done = std::move(*done_);
   done_.reset();

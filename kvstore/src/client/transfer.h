@@ -17,17 +17,18 @@
 namespace heddle {
 
 // Made when the op is pushed, or at each launch of a graph, and shared by the op and its calls. A pull is
-// sent right behind the push of its key, since a server handles the requests of a connection in order.
+// sent right behind the push of its key, without waiting for the push's answer, because a server handles the
+// requests of a connection in order.
 class Transfer {
  public:
   Transfer(std::shared_ptr<kv_detail::Client> client, std::shared_ptr<ClientKey> key)
       : client_(std::move(client)), key_(std::move(key)) {}
 
-  // Sets an init or a push; an undefined value: the request is sent without one. Arrays of push() and pull()
-  // are contiguous, on a cpu.
+  // Sets the init or push to send. If `value` is undefined, the request is sent without a payload. The arrays
+  // given to push() and pull() are contiguous, on a cpu.
   void push(const kv_detail::Request& request, NDArray value);
   void pull(NDArray to);
-  std::shared_ptr<Transfer> again() const;  // a copy that is not started
+  std::shared_ptr<Transfer> again() const;  // a new transfer of the same arrays that has not been started
   const ClientKey& key() const { return *key_; }
 
   // Completes the op when all servers have answered, or fails it at once if the key is not initialised.
@@ -40,15 +41,15 @@ class Transfer {
 
   std::shared_ptr<kv_detail::Client> client_;  // null once all servers have answered: see answered()
   const std::shared_ptr<ClientKey> key_;
-  std::optional<kv_detail::Request> request_;  // init or push; empty: only a pull
+  std::optional<kv_detail::Request> request_;  // the init or push; empty: there is only a pull
   NDArray value_, out_;
   std::optional<Completion> done_;
-  std::atomic<std::size_t> left_{0};  // calls that are not answered yet
-  std::atomic<bool> failed_{false};   // only the first call that fails sets error_
+  std::atomic<std::size_t> left_{0};  // number of calls to servers that are not answered yet
+  std::atomic<bool> failed_{false};   // whether a call to a server has failed: only the first one sets error_
   std::exception_ptr error_;
 };
 
-// The function of the op. It runs when the arrays are computed.
+// The function of the engine op that starts a transfer. It runs when the arrays are computed.
 struct StartTransfer {
   static constexpr bool immediate = true;
   std::shared_ptr<Transfer> transfer;

@@ -9,7 +9,7 @@ class WaitNotice {
  public:
   using Duration = std::chrono::steady_clock::duration;
 
-  // `waited`: time since the wait began. True after 5 s, and then every 15 s.
+  // `waited`: time since the wait began. Returns true once after 5 s of waiting, and then every 15 s.
   bool due(Duration waited) {
     if (waited < kFirst) next_ = kFirst;
     if (waited < next_) return false;

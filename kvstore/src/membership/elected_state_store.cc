@@ -17,7 +17,7 @@ constexpr milliseconds kLook{300};      // pause between two attempts to become 
 constexpr milliseconds kAgain{100};     // pause before a request without an answer is repeated
 constexpr milliseconds kQuiet{10'000};  // time between two log lines about the same trouble
 
-// The state in etcd is damaged, or that of another cluster. No retry helps.
+// Error: the state in etcd is damaged, or is that of another cluster. To try again does not help.
 class UselessState : public Error {
  public:
   using Error::Error;
@@ -36,12 +36,12 @@ ElectedStateStore::ElectedStateStore(ConsensusStore& store, ElectedOptions optio
   begin_campaign();
 }
 
-// Begins anew: unanswered requests of a former leadership do not matter to the next one.
+// Makes a new Leadership, which knows nothing of unanswered requests of the former one.
 void ElectedStateStore::begin_campaign() {
   leadership_.emplace(store_, options_.prefix, options_.address, options_.lease, clock_);
 }
 
-// A term ends when its lease may have ended, even while step() waits for etcd.
+// Ends the term if its lease may have ended, even while step() still waits for etcd.
 std::uint64_t ElectedStateStore::term(Time now) {
   const Lock lock(mutex_);
   if (failed_) std::rethrow_exception(failed_);
@@ -61,7 +61,7 @@ std::uint64_t ElectedStateStore::save(std::uint64_t term, const SchedulerState& 
   std::string text = text_of(state);
   const Lock lock(mutex_);
   ++numbers_;
-  if (term == term_) {  // replaces an older state that is not saved yet
+  if (term == term_) {  // an older state that is not saved yet is dropped
     wanted_ = std::move(text);
     wanted_number_ = numbers_;
   }
@@ -97,7 +97,8 @@ void ElectedStateStore::log(Level level, const char* name,
   wake_();
 }
 
-// Logs trouble with etcd when it begins, every now and then, and when it has ended (`problem` is empty).
+// Called after each step() with its error; empty: etcd has answered. Logs when etcd is unreachable, first at
+// once and then every kQuiet, and when etcd is reached again.
 void ElectedStateStore::reached(const std::string& problem) {
   const Time now = clock_();
   if (problem.empty() && problem_.empty()) return;
@@ -128,7 +129,7 @@ void ElectedStateStore::resign() {
 }
 
 ElectedStateStore::Time ElectedStateStore::stand_by() {
-  if (!looked_) read_state();  // a scheduler that can never lead fails at once
+  if (!looked_) read_state();  // throws at once if this scheduler can never lead
   looked_ = true;
   elected_ = leadership_->campaign();
   if (elected_) return lead();
@@ -138,7 +139,8 @@ ElectedStateStore::Time ElectedStateStore::stand_by() {
   return clock_() + kLook;
 }
 
-// Renews the lease, then saves the state: each may block for a while, or throw and be tried again.
+// Renews the lease, then saves the state. Either may block for a while, or throw; then the next step() tries
+// again.
 ElectedStateStore::Time ElectedStateStore::lead() {
   if (clock_() >= leadership_->valid_until() || (begun_ && has_ended()))
     return end_term("etcd has not answered within the lease");
@@ -178,8 +180,8 @@ void ElectedStateStore::begin_term() {
 
 ElectedStateStore::Time ElectedStateStore::end_term(const std::string& why) {
   try {
-    if (elected_) leadership_->resign();  // the lease may not have ended yet
-  } catch (const Error&) {                // the lease ends by itself
+    if (elected_) leadership_->resign();  // ends the lease, if it has not ended yet
+  } catch (const Error&) {                // ignored, since the lease ends by itself later
   }
   elected_ = false;
   begin_campaign();

@@ -19,18 +19,18 @@ struct ElectedOptions {
   std::chrono::milliseconds lease{3000};
 };
 
-constexpr int kRenewals = 6;  // renewals in the time of a lease
+constexpr int kRenewals = 6;  // the leader renews its lease this many times within the time of a lease
 
 class ElectedStateStore final : public StateStore {
  public:
-  // `wake` is called by step() when there is something new.
+  // step() calls `wake` when there are new events, or a save is done.
   ElectedStateStore(ConsensusStore& store, ElectedOptions options, Leadership::Clock clock,
                     std::function<void()> wake);
 
-  // Tries to become the leader; as the leader, renews the lease and saves the newest state. Returns when to
-  // call it again; it has to be called sooner if asked() grows.
+  // Tries to become the leader; as the leader, renews the lease and saves the newest state. Returns the time
+  // at which to call step() again. If asked() grows, it has to be called at once.
   Time step();
-  std::uint64_t asked() const;  // number of save() calls
+  std::uint64_t asked() const;  // number of calls of save() so far
   bool is_good() const;         // false: this scheduler can never lead, and term() throws the reason
   void resign();                // gives up leadership: another scheduler may lead at once
 
@@ -55,7 +55,7 @@ class ElectedStateStore final : public StateStore {
            std::vector<std::pair<std::string, std::string>> fields);
   SchedulerState decoded(const std::string& text) const;
 
-  // Used only by the thread that calls step().
+  // The members from here to leader_ are used only by the thread that calls step().
   ConsensusStore& store_;
   const ElectedOptions options_;
   const Leadership::Clock clock_;
@@ -63,14 +63,14 @@ class ElectedStateStore final : public StateStore {
   std::optional<Leadership> leadership_;
   bool looked_ = false, elected_ = false, begun_ = false;
   Time next_renewal_{}, quiet_until_{};
-  std::string problem_;  // trouble with the store that was logged last
-  std::string leader_;   // leader that was logged last
+  std::string problem_;  // the error of the store if the last request failed; empty: it succeeded
+  std::string leader_;   // address of the leader that was logged last
 
-  mutable std::mutex mutex_;            // guards what follows
+  mutable std::mutex mutex_;            // guards the members below
   std::uint64_t terms_ = 0, term_ = 0;  // number of terms so far; the current term, 0: none
   Time valid_until_{};                  // time at which this term may end
   std::optional<SchedulerState> state_;
-  std::optional<std::string> wanted_;  // state of this term that is to be saved
+  std::optional<std::string> wanted_;  // encoded state that step() has to save in this term
   std::uint64_t wanted_number_ = 0, numbers_ = 0, saved_ = 0;
   std::vector<ServerEvent> events_;
   std::exception_ptr failed_;

@@ -75,7 +75,7 @@ std::vector<std::string> checked_urls(const EtcdOptions& options) {
   return urls;
 }
 
-// A request that can be cancelled. Its connection is kept for the next request.
+// A request that can be cancelled. Its connection stays open for the next request.
 class EtcdClient::Request {
  public:
   Request() : easy_((start_library(), curl_easy_init())), multi_(curl_multi_init()) {
@@ -109,7 +109,7 @@ class EtcdClient::Request {
   void set_up(const EtcdOptions& options, const std::string& url, const std::string& body,
               std::chrono::milliseconds limit) {
     const auto limit_ms = static_cast<long>(limit.count());
-    curl_easy_reset(easy_);  // resets the options, but keeps connections open
+    curl_easy_reset(easy_);  // resets the options of the last request, but keeps connections open
     curl_easy_setopt(easy_, CURLOPT_URL, url.c_str());
     curl_easy_setopt(easy_, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(easy_, CURLOPT_PROXY, "");  // etcd is near; the environment's proxy is for other hosts
@@ -170,7 +170,8 @@ std::string EtcdClient::ask(const std::string& path, const std::string& body) {
       problems += (problems.empty() ? "etcd " : "; etcd ") + urls_[one] + ": " + error.what();
     }
   }
-  // The next request begins with another member, since this one may not answer for a while.
+  // The next request goes to another member first, since the member that has failed may not answer for a
+  // while.
   latest_ = (latest_ + 1) % urls_.size();
   throw Error(problems);
 }

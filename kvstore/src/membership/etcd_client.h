@@ -1,4 +1,4 @@
-// etcd as a ConsensusStore, by its JSON gateway (/v3/..., since version 3.4) and libcurl.
+// Implements ConsensusStore with etcd, by libcurl and etcd's JSON gateway (/v3/..., since etcd 3.4).
 #pragma once
 
 #include <atomic>
@@ -16,8 +16,8 @@ namespace heddle::kv_detail {
 // contradict each other.
 std::vector<std::string> checked_urls(const EtcdOptions& options);
 
-// One thread, except for cancel(). A request goes to the member that answered last; if there is no answer
-// within the limit, to the next ones in turn.
+// All functions but cancel() are called on one thread. A request goes to the member of etcd that has answered
+// last. If that does not answer within the limit, the request goes to the other members in turn.
 class EtcdClient final : public ConsensusStore {
  public:
   EtcdClient(const EtcdOptions& options, std::chrono::milliseconds limit);
@@ -30,7 +30,8 @@ class EtcdClient final : public ConsensusStore {
   std::chrono::milliseconds renew(std::int64_t lease) override;
   void revoke(std::int64_t lease) override;
 
-  void cancel() { cancelled_.store(true); }  // any thread: running and later calls end soon, with an Error
+  // Makes the running call and later calls end soon, with an Error. Any thread.
+  void cancel() { cancelled_.store(true); }
 
  private:
   class Request;
@@ -39,9 +40,9 @@ class EtcdClient final : public ConsensusStore {
   const EtcdOptions options_;
   const std::vector<std::string> urls_;
   const std::chrono::milliseconds limit_;
-  std::size_t latest_ = 0;  // index of the member that answered last
+  std::size_t latest_ = 0;  // index in urls_ of the member that has answered last
   std::atomic<bool> cancelled_{false};
-  const std::unique_ptr<Request> request_;  // keeps its connections open between requests
+  const std::unique_ptr<Request> request_;  // used for all requests, since it keeps its connections open
 };
 
 }  // namespace heddle::kv_detail

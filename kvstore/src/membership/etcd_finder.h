@@ -12,7 +12,7 @@ namespace heddle::kv_detail {
 
 class EtcdFinder final : public SchedulerFinder {
  public:
-  explicit EtcdFinder(const EtcdOptions& options);  // throws InvalidArgument
+  explicit EtcdFinder(const EtcdOptions& options);  // throws InvalidArgument for invalid options
   ~EtcdFinder() override;
   void look() override;
   std::optional<SchedulerFound> answer() override;
@@ -23,7 +23,7 @@ class EtcdFinder final : public SchedulerFinder {
 
   const EtcdOptions options_;
   EtcdClient client_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   bool wanted_ = false, stopping_ = false;
   std::optional<SchedulerFound> answer_;

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t kMostSeconds = 1'000'000'000;  // of a lease
+constexpr std::int64_t kMostSeconds = 1'000'000'000;  // most seconds that the time of a lease may have
 
 [[noreturn]] void malformed_reply(const std::string& problem) {
   throw MalformedMessage("a reply of etcd: " + problem);
@@ -31,7 +31,8 @@ json parsed_reply(std::string_view reply) {
   }
 }
 
-// Null without the member: etcd leaves out numbers that are 0, texts and lists that are empty, and false.
+// A member of a JSON object; null if it is missing. etcd leaves out numbers that are 0, empty texts and
+// lists, and false.
 const json& member_of(const json& object, const char* name) {
   static const json null;
   if (!object.is_object())
@@ -72,7 +73,8 @@ std::string bytes_member(const json& object, const char* name) {
   return *std::move(bytes);
 }
 
-// A failed request has the text in "error" or "message". A renewal is a stream, whose "error" is an object.
+// The error in a reply; empty: none. It is a text in "error" or "message". The reply to a renewal is a
+// stream, in which "error" is an object.
 std::string error_of_reply(const json& reply) {
   const json& error = member_of(reply, "error");
   if (error.is_object()) return text_member(error, "message");

@@ -1,4 +1,5 @@
-// Requests and replies of etcd's JSON gateway. Keys and values are base64, numbers of 64 bits strings.
+// Requests and replies of etcd's JSON gateway. In JSON, keys and values are base64, and 64-bit numbers are
+// strings.
 #pragma once
 
 #include <chrono>
@@ -16,14 +17,15 @@ std::string get_request(const std::string& key);
 std::string put_if_request(const std::vector<StoreCondition>& conditions, const std::string& key,
                            const std::string& value, std::int64_t lease);
 std::string grant_request(std::chrono::seconds time);
-std::string lease_request(std::int64_t lease);  // renews or revokes it
+std::string lease_request(std::int64_t lease);  // body of the request that renews or revokes a lease
 
-// All of these throw MalformedMessage for what is no such reply.
+// The functions below parse replies. They throw MalformedMessage for a text that is no such reply.
 std::optional<StoreEntry> entry_from(std::string_view reply);
-std::optional<std::int64_t> revision_from(
-    std::string_view reply);  // of the put; empty: a condition is not met
+// Revision of the change that a conditional put has made; empty: a condition is not met.
+std::optional<std::int64_t> revision_from(std::string_view reply);
 StoreLease lease_from(std::string_view reply);
-std::chrono::seconds renewed_from(std::string_view reply);  // the time left; throws Error if etcd reports one
-std::string error_from(std::string_view reply);             // the error that etcd reports; empty: none
+// Time that is left of a renewed lease. Throws Error if the reply reports an error.
+std::chrono::seconds renewed_from(std::string_view reply);
+std::string error_from(std::string_view reply);  // the error that the reply reports; empty: none
 
 }  // namespace heddle::kv_detail

@@ -4,7 +4,8 @@
 
 namespace heddle::kv_detail {
 
-// The limit of a request is a fraction of the lease: several requests may fail before the lease ends.
+// The time limit of a request is a fraction of the lease's time, so that several requests may fail before it
+// ends.
 EtcdStateStore::EtcdStateStore(const EtcdOptions& options, int servers, const std::string& address,
                                std::function<void()> wake)
     : client_(options, options.lease / kRenewals),

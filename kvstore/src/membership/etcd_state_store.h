@@ -15,8 +15,9 @@ namespace heddle::kv_detail {
 
 class EtcdStateStore final : public StateStore {
  public:
-  // `servers`: number of servers of the cluster. `address`: that of this scheduler. `wake` is called on the
-  // state store's thread when there is something new. Throws InvalidArgument.
+  // `servers`: number of servers of the cluster. `address`: address of this scheduler. `wake` is called on
+  // the thread of this object when there are new events, or a save is done. Throws InvalidArgument for
+  // invalid options.
   EtcdStateStore(const EtcdOptions& options, int servers, const std::string& address,
                  std::function<void()> wake);
   ~EtcdStateStore() override;  // resigns: another scheduler may lead at once

@@ -9,11 +9,12 @@
 
 namespace heddle::kv_detail {
 
-// There is no other scheduler. This one always leads. save() blocks for the disk. A write that fails, because
-// the disk is full, is tried again every second: meanwhile decisions are not published.
+// For a scheduler that is the only one, and so always leads. save() blocks until the state is on the disk. A
+// write that fails, for example because the disk is full, is tried again every second; until then decisions
+// are not published.
 class FileStateStore final : public StateStore {
  public:
-  // An empty path: no file. Throws Error with the path if the file cannot be used.
+  // If `path` is empty, nothing is saved. Throws Error with the path if the file cannot be used.
   explicit FileStateStore(const std::string& path);
 
   std::uint64_t term(Time now) override;

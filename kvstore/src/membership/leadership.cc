@@ -26,7 +26,7 @@ bool Leadership::campaign() {
   };
   leader_.clear();
   if (const std::optional<StoreEntry> entry = store_.get(leader_key_)) {
-    // An earlier attempt has succeeded, and its answer was lost.
+    // This scheduler has made the key in an earlier attempt, whose answer was lost.
     if (lease_ != 0 && entry->lease == lease_) return leads(entry->created);
     leader_ = entry->value;
     return false;
@@ -70,7 +70,8 @@ bool Leadership::save(const std::string& state) {
       return true;
     }
     if (!still_leads()) return false;
-    // The state is that of a save of this leader whose answer was lost, maybe of an attempt of this one.
+    // This leader has saved the state that is there, in an earlier call or in an earlier attempt of this
+    // call, and the answer was lost.
     const std::optional<StoreEntry> entry = store_.get(state_key_);
     modified_ = entry ? entry->modified : 0;
     if (entry && entry->value == state) return true;

@@ -15,7 +15,7 @@ std::vector<Peer> LeadingScheduler::follow(StateStore& store, StateStore::Time n
   return closed;
 }
 
-// Ends the core. Decisions that are not saved are lost; they were not published either.
+// Ends the core. Decisions that are not saved are dropped: no process was told them.
 std::vector<Peer> LeadingScheduler::step_down() {
   std::vector<Peer> peers = core_ ? core_->peers() : std::vector<Peer>();
   core_.reset();
@@ -24,7 +24,7 @@ std::vector<Peer> LeadingScheduler::step_down() {
   return peers;
 }
 
-// A message may depend on all decisions before it, so it waits for the newest save.
+// A message may depend on all earlier decisions, so it waits for the newest save.
 std::vector<SchedulerOutbox> LeadingScheduler::deliver(StateStore& store) {
   if (!core_) return {};
   SchedulerOutbox outbox = core_->take_outbox();

@@ -14,16 +14,18 @@ namespace heddle::kv_detail {
 
 class LeadingScheduler {
  public:
-  // `random` makes numbers for new clusters and secrets, not 0.
+  // `random` makes random numbers other than 0, for ids of new clusters and for secrets.
   LeadingScheduler(const StoreSchedulerOptions& options, std::function<std::uint64_t()> random)
       : options_(options), random_(std::move(random)) {}
 
-  // Null: this scheduler does not lead.
+  // The core; null: this scheduler does not lead.
   SchedulerCore* core() { return core_ ? &*core_ : nullptr; }
   const SchedulerCore* core() const { return core_ ? &*core_ : nullptr; }
-  // Makes or ends the core, as the state store says. Returns peers to close. Throws as SchedulerCore does.
+  // Makes the core if the state store says that this scheduler leads, and ends it if it does not. Returns
+  // peers to close. Throws as the constructor of SchedulerCore does.
   std::vector<Peer> follow(StateStore& store, StateStore::Time now);
-  // Saves what the core has decided. Returns what may be sent now, in this order.
+  // Begins to save what the core has decided. Returns outboxes whose decisions are saved, to be sent in this
+  // order.
   std::vector<SchedulerOutbox> deliver(StateStore& store);
   std::vector<Peer> step_down();
 
@@ -33,7 +35,7 @@ class LeadingScheduler {
   std::optional<SchedulerCore> core_;
   std::uint64_t term_ = 0;
   std::uint64_t newest_save_ = 0;  // number of the newest save of this term
-  // Outboxes that are held, with the numbers of the saves that they wait for.
+  // Outboxes that wait until their decisions are saved, with the numbers of the saves.
   std::deque<std::pair<std::uint64_t, SchedulerOutbox>> held_;
 };
 

@@ -10,10 +10,12 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstPause{10}, kLongestPause{250};
-// Longest pause of workers that look for the scheduler in etcd: there may be many.
+// Longest pause between two attempts of a worker that looks for the scheduler in etcd. It is long, since
+// there may be many workers.
 constexpr milliseconds kLongestWorkersPause{1000};
 constexpr milliseconds kUsualInterval{50};
-// A scheduler that was silent for this time, and for this many heartbeats, may be on a host that is lost.
+// If the scheduler was silent for kSilence and for kSilentHeartbeats heartbeats, its host may be lost, and
+// the connection is made anew.
 constexpr milliseconds kSilence{3000};
 constexpr int kSilentHeartbeats = 10;
 
@@ -57,7 +59,7 @@ void Member::tick(Time now) {
   if (state_ == State::registered && now >= next_heartbeat_) send_heartbeat(now);
 }
 
-// Asks the finder. True: self_.scheduler is the address that it has found.
+// Asks the finder for the scheduler's address. True: it is in self_.scheduler.
 bool Member::find(Time now) {
   if (!std::exchange(looking_, true)) self_.finder->look();
   const std::optional<SchedulerFound> found = self_.finder->answer();
@@ -139,7 +141,8 @@ void Member::received(Peer peer, std::span<const std::byte> head, Time now) {
   if (auto* views = std::get_if<Views>(&message)) {
     take_views(std::move(*views));
     if (state_ == State::registered)
-      send_heartbeat(now);  // the scheduler may wait until this process has the new views
+      // Tells the scheduler, which may wait for that, that this process has the new views.
+      send_heartbeat(now);
     return;
   }
   if (const auto* status = std::get_if<Status>(&message)) {
@@ -168,7 +171,8 @@ void Member::refused(const Refused& refused, Time now) {
   transport_.close(peer_);
   lose(refused.text, now);
   if (refused_since_ == Time()) refused_since_ = now;
-  // A restarted scheduler may have given the number away. Without views nobody knows this process by it.
+  // A restarted scheduler may have given this process's number to another process. Without views no other
+  // process knows this process by its number, so it asks again for the number that it was started with.
   if (views_.version == 0) self_.number = wanted_number_;
   if (refused.retry > 0 && now - refused_since_ < milliseconds(refused.retry)) return;
   state_ = State::refused;
@@ -201,7 +205,7 @@ void Member::report_lost(std::uint32_t shard, std::uint64_t epoch) {
   next_heartbeat_ = {};  // a heartbeat is due now
 }
 
-// Counts the scheduler as heard, since its answers may wait to be read.
+// Counts the scheduler as heard, since its messages may have come and wait to be read.
 void Member::keep_alive(Time now) {
   if (state_ != State::registered) return;
   heard_ = now;
@@ -214,7 +218,7 @@ void Member::leave() {
 
 void Member::unregister() {
   if (state_ == State::registered) {
-    if (leaving_) send_heartbeat({});  // the heartbeat says that this process is leaving
+    if (leaving_) send_heartbeat({});  // says again that this process is leaving
     transport_.send(peer_, {encode(Unregister{})});
   }
   state_ = State::departed;

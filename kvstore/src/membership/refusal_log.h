@@ -1,5 +1,5 @@
-// Logs refused connections: their number and the last of them, at most once a minute, since anybody may try
-// to connect any number of times.
+// Logs refused connections: how many there were, and the last one. Logs at most once a minute, since anybody
+// may try to connect any number of times.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,8 @@ class RefusalLog {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // The event to log, if there is one. To be called now and then.
+  // Returns an event to log if connections were refused and it is time to log that. To be called now and
+  // then.
   std::optional<ServerEvent> look(const Transport& transport, Time now) {
     if (now < next_) return std::nullopt;
     const RefusedConnections& refused_connections = transport.refused_connections();

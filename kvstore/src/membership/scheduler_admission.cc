@@ -10,13 +10,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::uint32_t kUntaken = kAnyNumber;  // no number is free
+constexpr std::uint32_t kUntaken = kAnyNumber;  // result of number_for() and rank_for(): no number is free
 
 std::uint32_t milliseconds_of(milliseconds time) { return static_cast<std::uint32_t>(time.count()); }
 
 }  // namespace
 
-// What the key lacks to register so; empty: nothing.
+// Why the process's key does not permit this registration; empty: it does.
 std::string SchedulerCore::lacking(const Registration& registration, const KeyRoles& roles) {
   const bool is_server = registration.role == Role::server;
   if (is_server ? !roles.server : !roles.worker)
@@ -32,8 +32,8 @@ Refused SchedulerCore::refusal(const Registration& registration, const KeyRoles&
     return {0, no_common_version("the process", theirs, "this scheduler", versions_)};
   if (const std::string why = lacking(registration, roles); !why.empty()) return {0, why};
   if (over_) return {0, "the job is over: all of its workers have left"};
-  // The process tries again and again, since a scheduler with the right state may come. This one never
-  // accepts it.
+  // This scheduler never accepts the process. The process may still try again and again, since a scheduler
+  // with the right state may be started.
   if (registration.version > 0 && registration.cluster != state_.cluster)
     return {
         std::numeric_limits<std::uint32_t>::max(),
@@ -53,8 +53,8 @@ Refused SchedulerCore::refusal(const Registration& registration, const KeyRoles&
                                            : refusal_of_worker(registration, now);
 }
 
-// The process that has the number may be dead although its connection is open. That is known after the
-// timeout, which begins anew with each start of the scheduler.
+// The refusal if process `by` has the number already. Since `by` may be dead although its connection is open,
+// a retry may succeed for server_timeout, which begins anew with each start of the scheduler.
 Refused SchedulerCore::taken(const std::string& who, const Process& by) const {
   std::string text = who + " is there already: " + (by.process.empty() ? "a process" : by.process);
   text += by.address.empty() ? " (another store or job needs another HEDDLE_JOB)" : " at " + by.address;
@@ -62,7 +62,8 @@ Refused SchedulerCore::taken(const std::string& who, const Process& by) const {
   return {milliseconds_of(2 * options_.server_timeout + milliseconds(1000)), text};
 }
 
-// Copies of each shard: a server that does not say takes what others have said. Two copies need two servers.
+// Copies of each shard, as the registering server's options or, if these leave it open, earlier registrations
+// say. Two copies need two servers.
 std::uint32_t SchedulerCore::replicas_of(const Registration& registration) const {
   if (registration.replicas > 0) return registration.replicas;
   return others_are_there(registration) ? state_.replicas : std::min(state_.servers, kMostCopies);
@@ -98,7 +99,7 @@ Refused SchedulerCore::refusal_of_server(const Registration& registration) const
   return taken("server " + std::to_string(number), now);
 }
 
-// The number of a server; kUntaken: all are taken.
+// The number for a registering server; kUntaken: all numbers are taken.
 std::uint32_t SchedulerCore::number_for(const Registration& registration) const {
   if (registration.number != kAnyNumber) return registration.number;
   std::uint32_t unused = kUntaken, gone = kUntaken;
@@ -143,7 +144,8 @@ Refused SchedulerCore::refusal_of_worker(const Registration& registration, Time 
     return {0, "the worker takes part in a job of " + std::to_string(registration.workers) +
                    " workers; the " + (options_.workers > 0 ? "scheduler" : "other workers") + of_job +
                    " say " + std::to_string(workers)};
-  // Ranks are not kept on disk. A restarted scheduler learns them from the workers that have one.
+  // Ranks are not saved. A restarted scheduler learns them from the workers that have a rank. Until
+  // ranks_known_ it gives out no new ranks.
   if (registration.number == kAnyNumber && now < ranks_known_)
     return {taken("", {}).retry,
             "the scheduler was started anew and waits for the workers that have a rank already"};

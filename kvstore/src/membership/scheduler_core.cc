@@ -119,7 +119,7 @@ void SchedulerCore::registration(Peer peer, Session& session, const Registration
     ++refused_;
     if (!lacking(registration, session.roles).empty()) ++unauthorized_;
     send(peer, encode(refused));
-    // a refusal that is repeated is not logged
+    // A refusal that was logged within the last minute is not logged again.
     if (!is_news(registration.process + refused.text, now)) return;
     return log(refused.retry > 0 ? Level::info : Level::warning, "process_refused",
                {{"role", role}, {"process", registration.process}, {"why", refused.text}});
@@ -159,7 +159,7 @@ void SchedulerCore::registration(Peer peer, Session& session, const Registration
   const std::uint64_t before = views().version;
   change_views();
   if (before > 0 && before == views().version)
-    send(peer, encode(views(), process.protocol));  // otherwise change_views() has sent the views to all
+    send(peer, encode(views(), process.protocol));  // if views have changed, change_views() has sent them
   if (!rules_.has_begun()) {
     find_missing(now);
     send(peer, encode(status(session)));
@@ -172,7 +172,7 @@ bool SchedulerCore::is_news(const std::string& refusal, Time now) {
   return refusals_.size() < kMostRefusals && refusals_.try_emplace(refusal, now).second;
 }
 
-// Gives the number or rank to this process. A former process or connection that has it is closed.
+// Gives a number or rank to the process that registers. The connection of the process that had it is closed.
 void SchedulerCore::assign_process(Process& process, Peer peer, const Registration& registration, Time now) {
   if (process.peer != 0) {
     sessions_.erase(process.peer);
@@ -260,7 +260,8 @@ void SchedulerCore::declare_gone(Process& process, const Session& who, const std
       std::move(fields));
 }
 
-// A scheduler that hears no server may be cut off itself, and does not count the time for lost_after.
+// Adds to Process::gone_for, for the option lost_after. If the scheduler hears no server, it may be cut off
+// itself, and the time does not count.
 void SchedulerCore::count_time_gone(Time now) {
   const auto time = now - std::exchange(last_tick_, now);
   const bool hears = std::any_of(servers_.begin(), servers_.end(), [&](const Process& one) {
@@ -272,7 +273,7 @@ void SchedulerCore::count_time_gone(Time now) {
   }
 }
 
-// Gives up the ranks of workers that were gone for long, and ends jobs without workers.
+// Gives up the ranks of workers that were gone for start_timeout, and ends jobs that have no workers left.
 void SchedulerCore::forget_workers(Time now) {
   for (auto job = jobs_.begin(); job != jobs_.end();) {
     for (auto rank = job->second.ranks.begin(); rank != job->second.ranks.end();) {
@@ -333,7 +334,7 @@ void SchedulerCore::save() {
   state_.views = views();
   state_.synced = rules_.synced();
   if (rules_.take_recovery()) {
-    // a warning ends a loss that was logged as one
+    // If the loss of a copy was logged as a warning, its end is logged as a warning, too.
     const Level level = std::exchange(unrecovered_, false) ? Level::warning : Level::info;
     log(level, "copies_complete", {{"shards", std::to_string(servers_.size())}});
   }
@@ -345,7 +346,8 @@ std::string SchedulerCore::server_text(std::uint64_t incarnation) const {
   return incarnation == 0 ? "none" : server ? std::to_string(server->number) : "a former process";
 }
 
-// True if the server asked to leave, and has left or still answers: its end is no loss.
+// True if the server has asked to leave, and has then left or is still here. Such an end is not logged as a
+// loss.
 bool SchedulerCore::goes_in_order(std::uint64_t server) const {
   return std::any_of(servers_.begin(), servers_.end(), [server](const Process& one) {
     return one.incarnation == server && one.leaving && (one.left || !one.gone);
@@ -370,8 +372,8 @@ void SchedulerCore::log_change(const ViewChange& change) {
        {"primary_before", server_text(change.before.primary)}});
 }
 
-// Text with the role and number of each process that the scheduler still waits for. `only_job`: the workers of other jobs are left
-// out.
+// Text with the role and number of each process that the scheduler still waits for. If `only_job` is not
+// null, it leaves out the workers of other jobs.
 std::string SchedulerCore::missing(Time now, const std::string* only_job) const {
   std::string text;
   std::size_t names = 0;
@@ -416,7 +418,8 @@ std::string SchedulerCore::missing_for(const Session& session) const {
   return is_worker && !missing_.empty() ? missing(missing_at_, &session.job) : missing_;
 }
 
-// After start_timeout, tells waiting processes which are missing, and to end: else they may wait for ever.
+// After start_timeout, refuses the processes that wait for the first views, and tells them which processes
+// are missing. Otherwise they could wait for ever.
 void SchedulerCore::check_start(Time now) {
   if (rules_.has_begun() || !waiting_since_) return;
   find_missing(now);
@@ -466,7 +469,7 @@ StoreSchedulerStats SchedulerCore::stats() const {
   stats.lost = lost_;
   stats.refused = refused_;
   stats.unauthorized = unauthorized_;
-  // -1 for a process that is gone.
+  // The server number of the process with this incarnation; -1: the process is gone.
   const auto number_of = [this](std::uint64_t incarnation) {
     const ServerInfo* const server = find_server(views(), incarnation);
     return server && !servers_[server->number].gone ? static_cast<int>(server->number) : -1;

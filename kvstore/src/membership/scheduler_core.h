@@ -1,8 +1,9 @@
-// What the scheduler does with messages, without threads, clocks, connections and files: it is given events
-// and the time, and returns what to save and to send. So a test can run it in any order and at any speed.
+// The scheduler without threads, clocks, connections and files. SchedulerCore is given events and the time,
+// and returns what to save and to send. So a test can run it in any order and at any speed.
 //
-// The owner saves SchedulerOutbox::save before it sends anything of that outbox. So the saved state is never
-// older than views that a process has seen, and a restarted scheduler decides nothing that contradicts them.
+// The owner saves SchedulerOutbox::save before it sends messages of this outbox. So the saved state is never
+// older than the views that a process has seen, and a restarted scheduler decides nothing that contradicts
+// these views.
 #pragma once
 
 #include <chrono>
@@ -26,7 +27,7 @@ namespace heddle::kv_detail {
 using namespace net_detail;
 
 struct SchedulerOutbox {
-  std::optional<SchedulerState> save;  // saved before the rest of the outbox is used
+  std::optional<SchedulerState> save;  // state to save before `messages` are sent; empty: no change
   std::vector<std::pair<Peer, std::vector<std::byte>>> messages;
   std::vector<Peer> closed;
   std::vector<ServerEvent> events;
@@ -36,29 +37,31 @@ class SchedulerCore {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // `state`: as saved, or of a new cluster. Throws InvalidArgument for another number of servers.
+  // `state`: as saved, or of a new cluster. Throws InvalidArgument if it is for another number of servers.
   SchedulerCore(const StoreSchedulerOptions& options, SchedulerState state, Time now);
 
-  void connected(Peer peer, const KeyRoles& roles = net_detail::kAllRoles);  // those of the peer's key
+  // `roles`: what comm.allowed permits the peer's key.
+  void connected(Peer peer, const KeyRoles& roles = net_detail::kAllRoles);
   void disconnected(Peer peer, const std::string& why, Time now);
   void received(Peer peer, std::span<const std::byte> head, Time now);  // throws MalformedMessage
-  // Finds processes that are gone, and changes views. To be called every 20 ms or so, after all messages.
+  // Finds processes that are gone, and changes views. To be called every 20 ms or so, after received().
   void tick(Time now);
   // Called when the scheduler was stopped, or busy, for this time, in which it could hear nobody.
   void paused(Time::duration time);
 
   SchedulerOutbox take_outbox() { return std::exchange(out_, {}); }
-  bool is_over() const { return over_; }  // option `once`: all workers have left, and the processes were told
+  // Option `once`: whether all workers have left, and all processes were told so.
+  bool is_over() const { return over_; }
   const Views& views() const { return rules_.views(); }
   StoreSchedulerStats stats() const;
   std::vector<Peer> peers() const;
 
  private:
-  // The latest process with a number or rank.
+  // The latest process that has registered with some server number, or with some rank of a job.
   struct Process {
     std::uint64_t incarnation = 0;  // 0: none has registered yet
     Peer peer = 0;                  // 0: the process is not connected
-    bool gone = false;              // whether it was silent or disconnected for too long, or has left
+    bool gone = false;              // whether the process was silent or away for too long, or has left
     bool leaving = false;           // whether the server asks to hand its shards to others
     bool left = false;              // whether the process has said that it ends
     Time heard{};                   // last time that the process was heard
@@ -66,7 +69,8 @@ class SchedulerCore {
     Time::duration gone_for{};      // for how long the process was gone while another server was heard
     std::uint64_t version = 0;      // version of the newest views that the process has
     std::string address{}, process{};
-    // The newest protocol version that the process speaks, and the one that it and the scheduler speak.
+    // newest: newest protocol version that the process speaks. protocol: version of its connection to the
+    // scheduler.
     std::uint16_t newest = 1, protocol = 1;
   };
   struct Job {
@@ -74,7 +78,7 @@ class SchedulerCore {
     std::map<std::uint32_t, Process> ranks{};
     std::set<std::uint32_t> ended{};  // ranks that have left, or were gone for too long
   };
-  // The process that a connection belongs to.
+  // A connection, and which process it belongs to.
   struct Session {
     bool registered = false;
     bool dismissed = false;  // true: the process was told to end, and its later messages are ignored
@@ -112,7 +116,7 @@ class SchedulerCore {
   void check_end();
   std::string missing(Time now, const std::string* only_job = nullptr) const;
   void find_missing(Time now);
-  std::string missing_for(const Session& session) const;  // without a word of other jobs
+  std::string missing_for(const Session& session) const;  // missing() for a process; names no other jobs
   std::string server_text(std::uint64_t incarnation) const;
   bool goes_in_order(std::uint64_t server) const;
   Status status(const Session& session) const;
@@ -132,13 +136,13 @@ class SchedulerCore {
   std::map<std::string, Job> jobs_;
   std::unordered_map<Peer, Session> sessions_;
   Time last_tick_;
-  const Time ranks_known_;  // time until which workers with a rank from before a restart may come back
+  const Time ranks_known_;  // until this time, workers that got a rank before a restart may come back
   std::optional<Time> waiting_since_;     // time since which processes wait for the first views
-  std::string missing_;                   // text for waiting servers: those that have not registered
-  Time missing_at_{};                     // time of missing_
+  std::string missing_;                   // text that names the processes that have not registered
+  Time missing_at_{};                     // time at which missing_ was made
   std::map<std::string, Time> refusals_;  // time at which each refusal was logged
   bool had_workers_ = false, over_ = false;
-  bool unrecovered_ = false;  // whether a loss was logged, but not yet that all shards have two copies again
+  bool unrecovered_ = false;  // whether a copy's loss was logged, but not yet that all copies are complete
   std::uint64_t failovers_ = 0, returned_ = 0, lost_ = 0, refused_ = 0, unauthorized_ = 0;
   SchedulerOutbox out_;
 };

@@ -11,12 +11,12 @@ struct SchedulerFound {
   std::string why{};      // why there is no scheduler
 };
 
-// For one thread. No function blocks.
+// All functions are called on one thread. None of them blocks.
 class SchedulerFinder {
  public:
   virtual ~SchedulerFinder() = default;
   virtual void look() = 0;  // begins to look for the scheduler
-  // The result of the last look(); empty: it is not known yet.
+  // The result of the last look(); empty: there is no result yet.
   virtual std::optional<SchedulerFound> answer() = 0;
 };
 

@@ -19,11 +19,13 @@ using namespace net_detail;
 namespace {
 
 constexpr std::uint64_t kMagic = 0x6468637365646468;  // the bytes "hddeschd"
-// Version 1 has no secret and no protocols, version 2 no learners.
+// Versions of the saved state. Version 1 has no secret and no protocol versions of servers, version 2 has no
+// learners.
 constexpr std::uint32_t kVersion = 3, kOldestVersion = 1;
 constexpr std::size_t kMostStateBytes = 1 << 20;
 
-// What follows magic, version and checksum. `synced` gets an entry for each shard.
+// The fields that follow magic, version and checksum. When a state is read, `synced` gets an entry for each
+// shard.
 void body_fields(auto& archive, SchedulerState& state, std::uint32_t version) {
   archive(state.cluster, state.servers, state.replicas, state.views);
   state.synced.resize(state.views.shards.size());

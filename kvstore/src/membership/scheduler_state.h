@@ -1,4 +1,5 @@
-// A scheduler's decisions, as they are saved: a restarted scheduler must know all that processes were told.
+// A scheduler's decisions, in the form in which they are saved. A restarted scheduler must know everything
+// that processes were told.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,7 @@
 namespace heddle::kv_detail {
 
 struct SchedulerState {
-  std::uint64_t cluster = 0;  // random number of this history of views
+  std::uint64_t cluster = 0;  // random id of this history of views
   std::uint64_t secret = 0;   // a random number that only servers are told; 0: none yet
   std::uint32_t servers = 1, replicas = 1;
   Views views{};
@@ -21,11 +22,13 @@ struct SchedulerState {
   bool operator==(const SchedulerState&) const = default;
 };
 
-// Has a version and a checksum; former versions can be read. Decoding throws MalformedMessage, saying why.
+// The encoded state has a version and a checksum. States of former versions can be decoded. Decoding throws
+// MalformedMessage, which says what is wrong.
 std::vector<std::byte> encode(const SchedulerState& state);
 SchedulerState decode_scheduler_state(std::span<const std::byte> bytes);
 
-// The state file, locked as long as this object lives, since two schedulers with one file would decide twice.
+// The state file. It is locked as long as this object lives, because two schedulers with one file could make
+// decisions that contradict each other.
 class StateFile {
  public:
   // Throws Error with the path if the file belongs to a running scheduler or cannot be made.
@@ -36,7 +39,8 @@ class StateFile {
 
   // Reads the state; empty: there is no file. Throws Error with the path and what is wrong.
   std::optional<SchedulerState> read() const;
-  // Returns once the state is on the disk. A crash leaves the former state or this one. Throws Error.
+  // Returns once the state is on the disk. After a crash the file has the former state or the new one. Throws
+  // Error.
   void write(const SchedulerState& state) const;
 
  private:

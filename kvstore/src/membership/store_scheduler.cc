@@ -66,13 +66,14 @@ struct StoreScheduler::Impl final : kv_detail::Receiver {
     if (file) scheduler.follow(*file, begun);
   }
 
-  // The store of the scheduler's state: a file, or etcd, which is connected only during run().
+  // The store of the scheduler's state: a file, or etcd, which exists only during run().
   kv_detail::StateStore& state_store() {
     if (file) return *file;
     return *etcd;
   }
 
-  // Without a core this scheduler does not lead. Processes notice that, since their connection is closed.
+  // If there is no core, this scheduler does not lead, and closes the connection, so that the process looks
+  // for another scheduler.
   void connected(Peer peer, const std::string& key) override {
     core() ? core()->connected(peer, transport->roles_of(key)) : transport->close(peer);
   }
@@ -138,7 +139,8 @@ struct StoreScheduler::Impl final : kv_detail::Receiver {
       transport->poll(kTick);
       follow_state_store();
       const auto now = Clock::now();
-      // After a pause of this process, others get time to be heard again before they count as silent.
+      // If this process was stopped for a while, other processes get that much time before they count as
+      // silent.
       if (core() && now - next_tick > options.server_timeout / 4) core()->paused(now - next_tick);
       if (core()) core()->tick(now);
       next_tick = now + kTick;
@@ -159,7 +161,7 @@ struct StoreScheduler::Impl final : kv_detail::Receiver {
   kv_detail::LeadingScheduler scheduler{options, &kv_detail::new_incarnation};
   kv_detail::RefusalLog stranger_log;
   std::atomic<bool> stopping{false};
-  std::mutex mutex;  // guards what follows
+  std::mutex mutex;  // guards the members below
   std::condition_variable answered;
   bool running = false, stats_wanted = false;
   StoreSchedulerStats stats;

@@ -26,8 +26,8 @@ ViewRules::ViewRules(std::uint32_t servers, std::uint32_t replicas, Views views,
                      const std::vector<std::uint64_t>& synced)
     : servers_(servers), replicas_(replicas), views_(std::move(views)), notes_(servers) {
   for (std::uint32_t shard = 0; shard < servers_; ++shard) {
-    // After a restart it is not known which views had the epoch first, so the primary has to see the newest
-    // views.
+    // After a restart of the scheduler it is not known which views had the shard's epoch first. So the newest
+    // views are taken for them, which the primary has to see.
     notes_[shard].version = views_.version;
     notes_[shard].primary_number = shard;
     if (!has_begun()) continue;
@@ -51,7 +51,7 @@ bool ViewRules::report_synced(std::uint32_t shard, std::uint64_t copy, std::uint
   if (view.learner != 0 && view.learner_copy == copy) note.learner_synced = !note.learner_lost;
   if (view.backup == 0 || copy_of(view) != copy || note.synced || note.lost) return false;
   note.synced = true;
-  // Once the shard is home, its move is over, and other shards may move.
+  // When the server of the shard's number is the primary, and has a backup again, the move is over.
   note.moves_home = note.moves_home && note.primary_number != shard;
   return true;
 }
@@ -109,12 +109,13 @@ void ViewRules::begin(const Servers& servers, std::vector<ViewChange>& changes) 
   }
 }
 
-// Makes one change of a shard, if there is one to make.
+// Makes one change of the shard's view, if there is one to make. Returns whether it did.
 bool ViewRules::step(std::uint32_t shard, const Servers& servers, std::vector<ViewChange>& changes) {
   const ShardView& view = views_.shards[shard];
   const ServerPresence* primary = find(servers, view.primary);
   if (!is_here(primary)) return replace_primary(shard, servers, changes);
-  // A primary that begins the shard must see that epoch first, since a later one would not say so.
+  // A primary that begins the shard anew must see this epoch before the next one, since only this epoch tells
+  // it to do so.
   if (view.fresh && primary->version < notes_[shard].version) return false;
   if (drop_gone(shard, servers, changes) || let_leave(shard, servers, changes)) return true;
   if (replicas_ < 2) return false;
@@ -135,8 +136,9 @@ bool ViewRules::drop_gone(std::uint32_t shard, const Servers& servers, std::vect
   return true;
 }
 
-// A server that leaves stays the primary until a backup or learner that stays has all state. If two servers
-// leave at one time, and no third one stays, they keep their shards.
+// Handles the wish of primary or backup to leave. A primary that leaves stays the primary until a backup or
+// learner that does not leave has all state. If primary and backup leave at one time, and there is no third
+// server, both stay.
 bool ViewRules::let_leave(std::uint32_t shard, const Servers& servers, std::vector<ViewChange>& changes) {
   const ShardView& view = views_.shards[shard];
   const ServerPresence *const primary = find(servers, view.primary), *const backup =
@@ -153,7 +155,8 @@ bool ViewRules::let_leave(std::uint32_t shard, const Servers& servers, std::vect
   return backup->leaving && replace_leaving(shard, servers, changes);
 }
 
-// A backup that leaves keeps its copy until another server has one, if there is such a server.
+// Replaces a backup that leaves. If another server can get a copy, the backup keeps its own until that copy
+// is complete.
 bool ViewRules::replace_leaving(std::uint32_t shard, const Servers& servers,
                                 std::vector<ViewChange>& changes) {
   const ShardView& view = views_.shards[shard];
@@ -178,7 +181,8 @@ bool ViewRules::replace_primary(std::uint32_t shard, const Servers& servers,
   const ShardView& view = views_.shards[shard];
   const ServerPresence *const primary = find(servers, view.primary), *const backup =
                                                                          find(servers, view.backup);
-  // A primary may have left without a handover, since its backup leaves, too. That is no failover.
+  // A primary may leave without handing the shard over if its backup leaves, too. The change is then no
+  // failover.
   const auto why = primary && primary->left ? ViewChange::Why::handed_over : ViewChange::Why::failover;
   const bool synced = notes_[shard].synced || (view.handover && view.backup != 0 && !notes_[shard].lost);
   if (synced && backup && backup->connected) {
@@ -190,20 +194,23 @@ bool ViewRules::replace_primary(std::uint32_t shard, const Servers& servers,
     change(shard, {.primary = view.learner}, why, changes);
     return true;
   }
-  // A server with all state may have lost only its connection, so the shard waits for it.
+  // If a server with all state may come back, because it has only lost its connection, the shard waits for
+  // this server.
   if (may_return(primary) || (synced && may_return(backup)) ||
       (notes_[shard].learner_synced && may_return(learner)))
     return false;
   const ServerPresence* next = successor(shard, servers);
   if (!next) return false;
   change(shard, {.primary = next->incarnation, .fresh = true}, ViewChange::Why::lost, changes);
-  // The shard must not change again in these views, because the successor has to see this epoch.
+  // The shard must not change again before the successor has seen this epoch: these views will be the first
+  // with it.
   notes_[shard].version = views_.version + 1;
   return true;
 }
 
-// The server that begins a shard anew: the process with the former primary's number, which may have a
-// snapshot; if that one is given up, any server.
+// The server that begins a shard anew. It is the process with the former primary's number, which may have a
+// snapshot of the shard. If that process is given up, it is the server of the shard's number, or else the one
+// that keeps the fewest shards.
 const ServerPresence* ViewRules::successor(std::uint32_t shard, const Servers& servers) const {
   const ServerPresence& same = servers[notes_[shard].primary_number];
   if (same.connected) return &same;
@@ -223,7 +230,8 @@ bool ViewRules::add_backup(std::uint32_t shard, const Servers& servers, std::vec
   return true;
 }
 
-// The server of the shard's number, which gets its shard back; else the one that keeps the fewest shards.
+// The best server for a new backup: the server of the shard's number, which can then get its shard back, or
+// else the server that keeps the fewest shards. 0: there is none.
 std::uint64_t ViewRules::best_backup(std::uint32_t shard, const Servers& servers) const {
   const std::uint64_t primary = views_.shards[shard].primary;
   std::uint64_t best = 0;
@@ -238,8 +246,8 @@ std::uint64_t ViewRules::best_backup(std::uint32_t shard, const Servers& servers
   return best;
 }
 
-// Moves a shard back to the server of its number: this gets a copy, and then becomes the primary. A backup
-// that has all state is kept meanwhile.
+// Makes a step of the move of a shard back to the server of its number, which gets a copy and then becomes
+// the primary. A backup that has all state is kept until that copy is complete.
 bool ViewRules::move_home(std::uint32_t shard, const Servers& servers, std::vector<ViewChange>& changes) {
   const ShardView& view = views_.shards[shard];
   const ServerPresence& home = servers[shard];
@@ -268,7 +276,8 @@ bool ViewRules::go_home(std::uint32_t shard, const Servers& servers, std::vector
   return true;
 }
 
-// A server takes part in one such move at a time, as each move costs a copy of the shard.
+// Whether the server takes part in a move of a shard by move_home(). It may take part in one such move at a
+// time, as each move costs a copy of the shard.
 bool ViewRules::is_moving(std::uint64_t incarnation) const {
   for (std::uint32_t shard = 0; shard < servers_; ++shard) {
     const ShardView& view = views_.shards[shard];
@@ -279,7 +288,7 @@ bool ViewRules::is_moving(std::uint64_t incarnation) const {
   return false;
 }
 
-// True if both servers speak a version with learners.
+// True if `primary` and `learner` speak a protocol version with learners.
 bool ViewRules::can_learn(std::uint64_t primary, std::uint64_t learner) const {
   const ServerInfo *const from = find_server(views_, primary), *const to = find_server(views_, learner);
   return from && to && std::min(from->protocol, to->protocol) >= kLearners;
@@ -292,7 +301,8 @@ std::size_t ViewRules::load(std::uint64_t incarnation) const {
       }));
 }
 
-// Replaces the backup by the learner, whose copy goes on, or by none.
+// Makes the learner the backup, with the copy that it has got so far. Without a learner there is no backup
+// then.
 void ViewRules::replace_backup(std::uint32_t shard, std::vector<ViewChange>& changes) {
   const ShardView view = views_.shards[shard];
   const bool synced = notes_[shard].learner_synced, missing = copies_missing_;
@@ -303,7 +313,7 @@ void ViewRules::replace_backup(std::uint32_t shard, std::vector<ViewChange>& cha
   if (synced) copies_missing_ = missing;
 }
 
-// 0 removes the learner. The epoch stays: the roles of primary and backup do not change.
+// Sets or, with `learner` 0, removes the learner. The epoch does not change, since primary and backup do not.
 void ViewRules::set_learner(std::uint32_t shard, std::uint64_t learner, std::vector<ViewChange>& changes) {
   ShardView& view = views_.shards[shard];
   const ShardView before = view;

@@ -50,7 +50,7 @@ std::size_t index_of(Kind kind) {
   }
 }
 
-// A clock that is read on one thread never goes back, but a caller's `now` may be a little older.
+// The result is never negative. A caller's `now` may be a little older than the last reading of the clock.
 double seconds_between(Clock::time_point begin, Clock::time_point end) {
   return std::max(std::chrono::duration<double>(end - begin).count(), 0.0);
 }

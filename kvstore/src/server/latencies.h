@@ -1,8 +1,9 @@
-// Measures how long requests take, with one reading of the clock that the caller has made anyhow.
+// Measures how long requests take. Uses only times that the caller has read from the clock anyhow.
 //
-// The messages that one poll of the transport receives are a batch. They arrive when the batch begins: what a
-// message waits for those before it is the server's time. A reply is handed to the connection at the next
-// reading of the clock, which is that of the next message, or of the end of the batch.
+// The messages that one poll of the transport receives are a batch. All of them count as arrived when the
+// batch begins, so the time in which a message waits for earlier messages of its batch is the server's time.
+// A reply counts as sent at the next reading of the clock, which is made for the next message, or at the end
+// of the batch.
 #pragma once
 
 #include <array>
@@ -17,8 +18,9 @@ namespace heddle::kv_detail {
 // The times of a request until its reply is sent.
 struct RequestTimes {
   Kind kind = Kind::ping;
-  // `arrived` is that of the request; the epoch: it is not measured. `answerable` is that of the message or of
-  // the moment that let the server answer: the request waited for other workers until then.
+  // arrived: time at which the request has arrived; Clock::time_point(): the request is not measured.
+  // answerable: time of the message or event that let the server answer; until then the request waited for
+  // other workers.
   Clock::time_point arrived{}, answerable{};
 };
 
@@ -34,7 +36,7 @@ class Latencies {
     batch_ = {};
   }
   bool has_sent() const { return !sent_.empty(); }
-  // Arrival of what is being handled; `now` outside of a batch.
+  // Time of arrival of the message that is being handled; `now` outside of a batch.
   Clock::time_point arrival(Clock::time_point now) const {
     return batch_ == Clock::time_point{} ? now : batch_;
   }
@@ -50,7 +52,7 @@ class Latencies {
   };
   void count_sent(Clock::time_point now);
 
-  Clock::time_point batch_{};  // the epoch: there is no batch
+  Clock::time_point batch_{};  // begin of the batch; Clock::time_point(): there is no batch
   std::vector<RequestTimes> sent_{};
   std::array<Times, kKinds> times_{};
 };

@@ -24,12 +24,13 @@ using kv_detail::Clock;
 using kv_detail::Peer;
 
 constexpr std::chrono::milliseconds kIdleTick{500};
-constexpr std::uint64_t kMessagesBetween = 16;  // messages between two calls of keep_alive()
-// Collecting the state of many keys takes one part in kPartsOfTime of the time, and kCollectAtOnce at once
-// after a rest. A server with nothing else to do sleeps for kShortSleep in between.
+constexpr std::uint64_t kMessagesBetween = 16;  // number of messages between two calls of keep_alive()
+// To collect the state of many keys takes one kPartsOfTime-th of the thread's time, or kCollectAtOnce at once
+// after a pause. Between two pieces of the state a server without messages sleeps for kShortSleep.
 constexpr int kPartsOfTime = 3;
 constexpr std::chrono::microseconds kCollectAtOnce{1000}, kShortSleep{200};
-// Times until it is logged that the scheduler cannot be reached, first and again.
+// kFirstComplaint: time until it is logged that the scheduler cannot be reached. kComplaints: time until it
+// is logged again.
 constexpr std::chrono::seconds kFirstComplaint{5}, kComplaints{60};
 
 kv_detail::TransportOptions transport_options(const ServerOptions& options) {
@@ -66,7 +67,7 @@ ServerOptions checked(ServerOptions options) {
 
 }  // namespace
 
-// Updates run on the server's thread, since the engine is a naive one.
+// The engine is a naive one, so updates run on the server's thread.
 struct Server::Impl final : kv_detail::Receiver {
   explicit Impl(ServerOptions given)
       : options(checked(std::move(given))),
@@ -79,7 +80,7 @@ struct Server::Impl final : kv_detail::Receiver {
   }
 
   std::unique_ptr<kv_detail::ServerNode> make_node() {
-    const EngineScope scope(engine);  // the engine of restored values
+    const EngineScope scope(engine);  // values that the node restores belong to this engine
     return std::make_unique<kv_detail::ServerNode>(options, kv_detail::new_incarnation(), *transport, begun);
   }
 
@@ -93,7 +94,7 @@ struct Server::Impl final : kv_detail::Receiver {
         kv_detail::MemberOptions{.scheduler = options.scheduler,
                                  .finder = finder(),
                                  .role = kv_detail::Role::server,
-                                 .number = static_cast<std::uint32_t>(options.number),  // -1: kAnyNumber
+                                 .number = static_cast<std::uint32_t>(options.number),  // -1 gives kAnyNumber
                                  .servers = static_cast<std::uint32_t>(options.servers),
                                  .replicas = static_cast<std::uint32_t>(options.replicas),
                                  .incarnation = node.incarnation(),
@@ -106,12 +107,12 @@ struct Server::Impl final : kv_detail::Receiver {
     member->on_views = [this](const kv_detail::Views& views) {
       try {
         node.set_views(views, Clock::now());
-      } catch (const std::exception&) {  // no snapshot is valid, or out of memory
+      } catch (const std::exception&) {  // a shard has no valid snapshot, or memory is lacking: run() ends
         lost = std::current_exception();
         throw;
       }
     };
-    // A refused server that has views goes on, since its workers know where it is.
+    // A server that the scheduler refuses goes on if it has views, since workers know where it is.
     member->on_refused = [this](const std::string& why) {
       node.log(ServerEvent::Level::error, "refused", {{"why", why}});
       if (member->views().version == 0) lost = std::make_exception_ptr(StoreError(why));
@@ -126,7 +127,7 @@ struct Server::Impl final : kv_detail::Receiver {
     log_lost_scheduler(Clock::now());
   }
 
-  // Logs that the scheduler cannot be reached. Meanwhile the server goes on, or waits for its first views.
+  // Logs that the scheduler cannot be reached. Without it the server goes on, or waits for its first views.
   void log_lost_scheduler(Clock::time_point now) {
     if (member->is_registered() || member->is_refused()) {
       next_complaint = now + kFirstComplaint;
@@ -157,7 +158,8 @@ struct Server::Impl final : kv_detail::Receiver {
   }
   void received(Peer peer, std::span<const std::byte> head, std::span<std::byte> payload) override {
     if (of_scheduler(peer)) return member->received(peer, head, Clock::now());
-    if (++messages % kMessagesBetween == 0) kv_detail::keep_alive();  // one poll may receive many messages
+    // One poll may receive so many messages that heartbeats are due before it ends.
+    if (++messages % kMessagesBetween == 0) kv_detail::keep_alive();
     try {
       node.received(peer, head, payload, Clock::now());
     } catch (const kv_detail::ReplicaDiverged&) {
@@ -185,7 +187,8 @@ struct Server::Impl final : kv_detail::Receiver {
     if (stats_wanted) stats = current_stats();
     is_draining = node.is_draining();
     not_ready = node.reason_not_ready(Clock::now());
-    // Without the scheduler, copies may have changed unnoticed, and no server takes over from this one.
+    // Without the scheduler this server does not know whether copies have changed, and no server would take
+    // over from it.
     if (not_ready.empty() && member && !member->is_registered()) not_ready = "no scheduler: " + member->why();
     stats_wanted = probed = false;
     answered.notify_all();
@@ -199,7 +202,8 @@ struct Server::Impl final : kv_detail::Receiver {
     }
   }
 
-  // Gets the answers to probes from a running server. Returns the lock that guards them.
+  // Blocks until the server's thread has set is_draining and not_ready, if it runs. Returns the lock that
+  // guards them.
   std::unique_lock<std::mutex> probe() {
     std::unique_lock lock(mutex);
     if (!running) return lock;
@@ -220,7 +224,7 @@ struct Server::Impl final : kv_detail::Receiver {
     node.drain();
   }
 
-  // Collects a piece of the state, for a snapshot or a new backup. True: there is more.
+  // Collects a piece of the state for a snapshot or a new backup. Returns whether there is more to collect.
   bool collect() {
     if (!node.has_more()) return false;
     const auto begin = Clock::now();
@@ -230,7 +234,7 @@ struct Server::Impl final : kv_detail::Receiver {
     return node.has_more();
   }
 
-  // Called during long work on the server's thread.
+  // Called during long work on the server's thread: tells the scheduler and workers that the server is alive.
   void keep_alive() {
     const auto now = Clock::now();
     if (member) member->keep_alive(now);
@@ -280,11 +284,12 @@ struct Server::Impl final : kv_detail::Receiver {
   kv_detail::TimeBudget share_of_collecting{kPartsOfTime, kCollectAtOnce};
   const std::chrono::milliseconds tick = std::min(
       kv_detail::is_scheduled(options) ? kv_detail::kBeat / 2 : kIdleTick, options.snapshot_interval);
-  // Why run() has to end: a change or a shard that cannot be taken, or a refusal by the scheduler.
+  // Why run() has to end: a change of a primary that failed here, a shard without valid snapshot, or a
+  // refusal by the scheduler. Null: run() goes on.
   std::exception_ptr lost{};
-  std::uint64_t messages = 0;  // messages received
+  std::uint64_t messages = 0;  // number of messages received from workers and servers
   std::atomic<bool> stopping{false}, draining{false};
-  std::mutex mutex;  // guards what follows
+  std::mutex mutex;  // guards the members below
   std::condition_variable answered;
   bool running = false, stats_wanted = false, probed = false, is_draining = false;
   std::string not_ready{};

@@ -6,11 +6,11 @@
 namespace heddle::kv_detail {
 namespace {
 
-// Most unread replies of a worker: kUnread bytes + kUnreadValues times the memory in use. A worker may ask
+// A worker may leave replies of kUnread bytes, plus kUnreadValues times the memory in use, unread. It may ask
 // for all values at once, for each of several replicas of its model.
 constexpr std::size_t kUnread = 256 << 20, kUnreadValues = 16;
 
-// Job names become labels of metrics and words of a log.
+// Job names must be printable ASCII, since they become labels of metrics and words of a log.
 bool is_good_name(const std::string& name) {
   return std::all_of(name.begin(), name.end(), [](char one) { return one >= ' ' && one <= '~'; });
 }
@@ -40,7 +40,7 @@ void ServerCore::disconnected(Peer peer, const std::string& why, Clock::time_poi
   sessions_.erase(found);
   if (!session.job) return;
   const JobWorker& worker = session.job->workers()[session.rank];
-  if (worker.peer != peer) return;  // the worker has another connection by now
+  if (worker.peer != peer) return;  // the worker has made another connection, which is still open
   const bool left = worker.left;
   session.job->disconnected(session.rank, now);
   if (left) {
@@ -80,7 +80,8 @@ std::string ServerCore::refusal(const Hello& hello) const {
 
 void ServerCore::greet(Peer peer, Session& session, const Hello& hello, Clock::time_point now) {
   if (session.job || session.refused) throw MalformedMessage("a second hello");
-  // A new job has nothing of a job of the same name that is over.
+  // If the former job of this name is over, it is ended, so that the worker begins a new job without its
+  // keys.
   if (const auto before = jobs_.find(hello.job); before != jobs_.end() &&
                                                  before->second->workers().are_gone() &&
                                                  !before->second->workers().has_had(hello))
@@ -90,7 +91,8 @@ void ServerCore::greet(Peer peer, Session& session, const Hello& hello, Clock::t
   if (const std::string why = refusal(hello); !why.empty()) {
     const auto known = jobs_.find(hello.job);
     session.refused = true;
-    // The process of this rank that counts as connected may be gone already. Then the worker may try again.
+    // If another process of this rank counts as connected, it may be gone already, so the worker may try
+    // again later.
     const bool later = (known != jobs_.end() && known->second->workers().is_connected(hello));
     Reply reply{.kind = Kind::failed, .clock = later};
     reply.text = why;
@@ -117,7 +119,7 @@ JobHost ServerCore::host_of(const std::string& job) {
   return {limits_of(job, options_), used_, counters_, outbox_.replies, changes_};
 }
 
-// Finds the job of that name, or makes it.
+// Finds the job that the hello names, or makes it.
 Job& ServerCore::job_for(const Hello& hello, std::uint64_t incarnation, Clock::time_point now) {
   const auto found = jobs_.find(hello.job);
   if (found != jobs_.end()) return *found->second;
@@ -147,7 +149,8 @@ void ServerCore::received(Peer peer, std::span<const std::byte> head, std::size_
   Session& session = session_of(peer);
   FromWorker message = decode_from_worker(head, payload);
   if (const auto* hello = std::get_if<Hello>(&message)) return greet(peer, session, *hello, now);
-  // While the answer to its leave is held for a slow backup, a worker still sends pings.
+  // A worker that waits for the answer to its leave, which a slow backup may delay, still sends pings. They
+  // are ignored.
   if (session.over) return;
   if (!session.job) throw MalformedMessage("a request before a hello");
   auto& request = std::get<Request>(message);
@@ -162,7 +165,8 @@ void ServerCore::restored(const std::string& when, std::uint64_t incarnation) {
 
 std::size_t ServerCore::most_unread() const { return kUnread + kUnreadValues * used_; }
 
-// Closes connections that have sent no hello, or that stay after a refusal, since they could stay for ever.
+// Closes connections of peers that have sent no hello, or that stay connected after a refusal. Otherwise
+// these could stay for ever.
 void ServerCore::close_idle(Clock::time_point now) {
   for (auto session = sessions_.begin(); session != sessions_.end();) {
     auto& [peer, one] = *session;
@@ -204,8 +208,8 @@ ServerCore::Jobs::iterator ServerCore::end_job(Jobs::iterator entry) {
   Job& job = *entry->second;
   changes_.add({.kind = Record::Kind::end_job, .job = job.name()});
   log(ServerEvent::Level::info, "job_ended", {{"job", job.name()}});
-  // Workers close the connections themselves: answers to their leaves may still be on the way, and a worker
-  // without one would connect again, as the first of a new job of that name.
+  // Connections are left open until workers close them, since answers to their leaves may still be on the
+  // way. A worker that gets no answer would connect again, and begin a new job of that name.
   for (auto& [peer, session] : sessions_) {
     if (session.job != &job) continue;
     session.job = nullptr;

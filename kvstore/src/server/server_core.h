@@ -18,29 +18,31 @@ namespace heddle::kv_detail {
 
 using namespace net_detail;
 
-// What the owner has to do, in this order.
+// What the owner of a ServerCore has to do: send, close and log, in the order of the members.
 struct Outbox {
-  std::vector<Change> changes;  // the backup has to have these before workers get the replies
-  std::vector<std::pair<Peer, std::vector<std::byte>>> greetings;  // welcomes and refusals
+  std::vector<Change> changes;  // the backup has to have these changes before workers get the replies
+  std::vector<std::pair<Peer, std::vector<std::byte>>> greetings;  // encoded welcomes and refusals of workers
   std::vector<Outgoing> replies;
   std::vector<Peer> closed;
-  std::vector<std::shared_ptr<Job>> ended;  // keeps memory that closed connections may still write to
+  // Keeps ended jobs, whose memory open connections may still write to.
+  std::vector<std::shared_ptr<Job>> ended;
   std::vector<ServerEvent> events;
 };
 
 class ServerCore {
  public:
-  // `used`: the bytes of all cores of the process, which share one limit.
+  // `used`: count of the bytes that all cores of the process use, which have one limit together.
   ServerCore(const ServerOptions& options, std::uint64_t incarnation,
              std::shared_ptr<std::uint64_t> used = std::make_shared<std::uint64_t>(0));
 
   void connected(Peer peer, const std::string& key);
-  // `loss`: the level of the event if the worker has not left.
+  // `loss`: level of the event that is logged if the worker has not left its job.
   void disconnected(Peer peer, const std::string& why, Clock::time_point now,
                     ServerEvent::Level loss = ServerEvent::Level::warning);
-  // As in Receiver. Both throw MalformedMessage.
+  // See Receiver. memory_for() and received() throw MalformedMessage.
   std::span<std::byte> memory_for(Peer peer, std::span<const std::byte> head, std::size_t bytes);
-  // `arrived`: when the message has come, for statistics of requests; the epoch: they have none.
+  // `arrived`: time at which the message has come, for statistics; Clock::time_point(): the request is not
+  // measured.
   void received(Peer peer, std::span<const std::byte> head, std::size_t payload, Clock::time_point now,
                 Clock::time_point arrived = {});
   // Drops workers that are gone, and ends jobs that are over. To be called every second or so.
@@ -48,16 +50,16 @@ class ServerCore {
   // Called when the process was stopped or busy for this time, in which it could not hear workers.
   void paused(Clock::duration time);
   std::vector<Peer> peers() const;
-  std::uint64_t held_bytes() const { return counters_.held.bytes(); }  // bytes that only replies hold
-  // bytes that this and all other cores of the process use
+  std::uint64_t held_bytes() const { return counters_.held.bytes(); }  // bytes that only unsent replies hold
+  // Bytes that the jobs of all cores of the process use, and the overhead of this core.
   std::uint64_t memory_used() const { return used_ + counters_.overhead; }
-  // Most bytes of replies that may wait for one worker. A connection with more is to be closed.
+  // Most bytes of replies that may wait to be sent to one worker. A connection with more is to be closed.
   std::size_t most_unread() const;
   void drain() { draining_ = true; }
   bool is_draining() const { return draining_; }
-  bool has_jobs() const { return !jobs_.empty(); }  // jobs with workers that have not left
+  bool has_jobs() const { return !jobs_.empty(); }  // whether there is a job that has not ended
   // Called when the state was loaded from a snapshot of the time `when`: workers may know later states.
-  // `incarnation`: a new one.
+  // `incarnation`: new incarnation of the core.
   void restored(const std::string& when, std::uint64_t incarnation);
   // Number of changes of the state: a state that was saved at the same number is still up to date.
   std::uint64_t changes() const { return changes_.count; }
@@ -67,14 +69,14 @@ class ServerCore {
   ServerStats stats(Clock::time_point now) const;
   void add_to(ServerStats& stats, Clock::time_point now) const;
 
-  // From now on the outbox has the changes, for a backup.
+  // Sets whether the outbox gets records of changes, for a backup or learner.
   void record_changes(bool wanted) { changes_.wanted = wanted; }
-  // Makes this the core of a backup, which has no workers and applies its primary's records. memory_for() and
-  // apply() do for records what memory_for() and received() do for messages.
+  // Makes this the core of a backup, which has no workers and applies its primary's records. Then
+  // memory_for(record) and apply() take the place of memory_for(peer) and received().
   void follow() { changes_.following = true; }
   std::span<std::byte> memory_for(const Record& record, std::size_t bytes);
   void apply(const Record& record, std::size_t payload, Clock::time_point now);
-  // The core of a backup becomes that of the primary. All workers count as heard at `now`.
+  // Makes the core of a backup the core of a primary. All workers count as heard at `now`.
   void promote(Clock::time_point now);
 
  private:
@@ -82,9 +84,9 @@ class ServerCore {
   friend class StateLoader;
   struct Session {
     std::string key;
-    Job* job = nullptr;  // null: before the hello, after a refusal, or after the end of the job
+    Job* job = nullptr;  // job of the worker; null before its hello, after a refusal, and after the job's end
     std::uint32_t rank = 0;
-    bool refused = false;       // true: no hello is accepted any more
+    bool refused = false;       // whether a hello was refused, so that no other hello is accepted
     bool over = false;          // whether the job of the session has ended
     Clock::time_point since{};  // when tick() first saw the session without a job
   };
@@ -106,7 +108,7 @@ class ServerCore {
   bool draining_ = false;
   Counters counters_;
   const std::shared_ptr<std::uint64_t> memory_;
-  std::uint64_t& used_;  // bytes of all jobs of all cores
+  std::uint64_t& used_;  // *memory_: bytes that the jobs of all cores of the process use
   Outbox outbox_;
   Changes changes_;
   Jobs jobs_;

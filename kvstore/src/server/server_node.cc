@@ -65,7 +65,8 @@ std::string ServerNode::reason_not_ready(Clock::time_point now) const {
   const auto number = static_cast<std::size_t>(options_.number);
   if (number >= shards_.size()) return "the scheduler has not said yet what this server keeps";
   if (const std::string why = shards_[number]->reason_not_to_serve(now); !why.empty()) return why;
-  // A server whose options leave the number of copies open learns it from the first backup in a view.
+  // If the options leave the number of copies open, each shard has to have a backup once a view has had any
+  // backup.
   const bool copied = options_.replicas == 2 || (options_.replicas == 0 && copies_seen_);
   for (const auto& shard : shards_) {
     if (const std::string why = shard->reason_not_complete(copied); !why.empty()) return why;
@@ -107,14 +108,15 @@ void ServerNode::disconnected(Peer peer, const std::string& why, Clock::time_poi
   Shard& shard = *shards_[session.shard];
   if (session.kind == Session::Kind::replica) shard.disconnected(peer, why, now);
   if (session.kind != Session::Kind::worker || !shard.core()) return;
-  // Workers may hear from the scheduler that the shard has moved, and leave, before this server hears it.
+  // If the shard is being moved, workers may hear of it from the scheduler, and disconnect, before this
+  // server hears of it. That is no warning.
   const bool moves =
       shard.has_backup() && (draining_ || session.shard != static_cast<std::uint32_t>(options_.number));
   shard.core()->disconnected(peer, why, now, moves ? ServerEvent::Level::info : ServerEvent::Level::warning);
   shard.say(now);
 }
 
-// The server goes on without a backup that it cannot connect to, and tries again.
+// Called when the address of a backup cannot be used. The server goes on without the backup, and tries again.
 void ServerNode::cannot_connect(Peer peer, const std::string& why, Clock::time_point now) {
   if (const auto found = sessions_.find(peer); found != sessions_.end()) {
     const std::uint32_t shard = found->second.shard;
@@ -124,7 +126,7 @@ void ServerNode::cannot_connect(Peer peer, const std::string& why, Clock::time_p
   disconnected(peer, why, now);
 }
 
-// The shard of the connection; null: it is not served any more.
+// The shard of a worker's connection; null: this server is no longer the primary of that shard.
 Shard* ServerNode::serving(const Session& session) {
   Shard& shard = *shards_[session.shard];
   return shard.core() ? &shard : nullptr;
@@ -154,7 +156,7 @@ void ServerNode::received(Peer peer, std::span<const std::byte> head, std::span<
   Shard* const shard = serving(session);
   if (!shard) throw MalformedMessage("a message to a server that serves no longer");
   shard->core()->received(peer, head, payload.size(), now, latencies_.arrival(now));
-  shard->say(now);  // the first reply does not wait for later messages
+  shard->say(now);  // sends the reply now, before later messages of this poll are handled
 }
 
 void ServerNode::greeted(Peer peer, Session& session, std::span<const std::byte> head, std::size_t payload,
@@ -181,7 +183,8 @@ void ServerNode::greeted(Peer peer, Session& session, std::span<const std::byte>
   worker_greeted(peer, session, *hello, head, now);
 }
 
-// The connection counts as one without a hello. It is closed as such, or by the administrator.
+// Handles the request of an administrator. Its connection counts as one that has sent no hello. So it is
+// closed after a while if the administrator does not close it.
 void ServerNode::administrator_asks(Peer peer, const Session& session, const AdminRequest& wish) {
   const bool drains = wish.what == AdminRequest::What::drain;
   const Versions theirs{wish.oldest, wish.newest}, mine = versions_up_to(options_.protocol);
@@ -214,7 +217,8 @@ void ServerNode::tell_administrator(Peer peer, std::string_view text) {
 
 void ServerNode::worker_greeted(Peer peer, Session& session, const Hello& hello,
                                 std::span<const std::byte> head, Clock::time_point now) {
-  // A server that the scheduler knows may have any shard; another one has its own, and refuses wrong numbers.
+  // With a scheduler, this server may have any shard, and the hello says which. Without one it has only its
+  // own shard, which refuses a hello with another number.
   const bool any = is_scheduled(options_) && hello.server < shards_.size();
   const std::uint32_t number = any ? hello.server : static_cast<std::uint32_t>(options_.number);
   const auto refuse = [&](const std::string& why, bool for_good = false) {
@@ -264,7 +268,8 @@ void ServerNode::keep_alive(Clock::time_point now) {
 void ServerNode::tick(Clock::time_point now) {
   close_idle(now);
   for (const auto& shard : shards_) shard->tick(now);
-  // Answers may wait for a busy backup for longer than a worker waits before it takes the server for dead.
+  // A busy backup may delay answers for so long that workers would take this server for dead: tells them that
+  // it is alive.
   if (std::any_of(shards_.begin(), shards_.end(), [](const auto& shard) { return shard->holds_answers(); }))
     return keep_alive(now);
   answered_ = now;
@@ -288,7 +293,7 @@ void ServerNode::drain() {
   draining_ = true;
   for (const auto& shard : shards_) {
     if (shard->core() && !shard->has_backup())
-      shard->core()->drain();  // with a backup the jobs go on at the backup
+      shard->core()->drain();  // only without a backup, since with one the jobs go on there
   }
 }
 
@@ -296,7 +301,7 @@ void ServerNode::finish_snapshots() {
   for (const auto& shard : shards_) shard->finish_snapshot();
 }
 
-// A server with a complete copy stays until views no longer need the copy.
+// Whether the server may end. As long as it is a backup with a complete copy of jobs, it may not.
 bool ServerNode::is_drained() const {
   return draining_ && std::all_of(shards_.begin(), shards_.end(), [](const auto& shard) {
            return (!shard->core() || !shard->core()->has_jobs()) && !shard->keeps_copy();
@@ -323,7 +328,7 @@ ServerStats ServerNode::stats(Clock::time_point now) const {
       shard->core()->add_to(stats, now);
       stats.memory_used += shard->core()->held_bytes();
     }
-    stats.jobs = std::max(stats.jobs, jobs);  // not a sum, since each shard has all jobs
+    stats.jobs = std::max(stats.jobs, jobs);  // no sum, since a job is counted by every shard
     shard->add_snapshots_to(stats.snapshots, now);
     if (shard->epoch() == 0) continue;
     ShardStats one{.epoch = static_cast<std::int64_t>(shard->epoch())};

@@ -1,5 +1,5 @@
-// A server without threads and clocks: its shards, and the shard that each message is for. So a test can run
-// it on a network and a clock of its own.
+// A server without threads and clocks. It has the shards, and finds the shard that a message is for. So a
+// test can run a server on a network and a clock of its own.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,8 @@ class ServerNode final : public ShardOwner {
   ServerNode(const ServerOptions& options, std::uint64_t incarnation, Transport& transport,
              Clock::time_point now);
 
-  // As in Receiver. After an exception the peer is to be closed; after ReplicaDiverged the process has to end.
+  // connected() to received(): see Receiver. If one of them throws, the peer is to be closed; after
+  // ReplicaDiverged the process has to end.
   void connected(Peer peer, const std::string& key, Clock::time_point now);
   void disconnected(Peer peer, const std::string& why, Clock::time_point now);
   void cannot_connect(Peer peer, const std::string& why, Clock::time_point now);
@@ -44,30 +45,30 @@ class ServerNode final : public ShardOwner {
                 Clock::time_point now);
   // Called during long work, while no request is answered: tells workers that the server is alive.
   void keep_alive(Clock::time_point now);
-  // All messages that the transport had have been received. To be called after each poll.
+  // To be called after each poll, when all messages that the transport had are handled.
   void end_batch(Clock::time_point now) { latencies_.end_batch(now); }
-  // To be called before each poll: counts requests that were answered in between.
+  // To be called before each poll: counts requests that were answered since end_batch().
   void count_answers() {
     if (latencies_.has_sent()) latencies_.end_batch(Clock::now());
   }
-  // To be called about every kBeat.
+  // To be called about every kBeat (see shard_owner.h).
   void tick(Clock::time_point now);
-  // Collects the next piece of state; has_more(): there is some.
+  // Collects the next piece of a shard's state for a snapshot or a new backup. To be called if has_more().
   void go_on();
   bool has_more() const;
-  // Sets the number that the scheduler has assigned. Later calls get the same number.
+  // Sets the number of this server, which the scheduler has assigned. A later call must have the same number.
   void set_number(int number, int servers);
   // Sets the scheduler's secret, which it tells only servers.
   void set_secret(std::uint64_t secret) { secret_ = secret; }
   // Takes the newest views of the scheduler.
   void set_views(const Views& views, Clock::time_point now);
-  // Shards and copies whose backups have got all state since the last call.
+  // Copies that have got all state since the last call: number of the shard, number of the copy.
   std::vector<std::pair<std::uint32_t, std::uint64_t>> take_synced() { return std::exchange(synced_, {}); }
 
-  // Shards and copies whose backups have lost state since the last call.
+  // Copies that have lost state since the last call: number of the shard, number of the copy.
   std::vector<std::pair<std::uint32_t, std::uint64_t>> take_lost() { return std::exchange(lost_, {}); }
 
-  // Requests of administrators since the last call. The owner answers each by tell_administrator().
+  // Requests of administrators since the last call. The owner answers each request by tell_administrator().
   std::vector<std::pair<Peer, AdminRequest::What>> take_admin_requests() {
     return std::exchange(admin_requests_, {});
   }
@@ -75,10 +76,11 @@ class ServerNode final : public ShardOwner {
 
   void paused(Clock::duration time);
   void drain();
-  // Writes all state to the disk, or logs why it cannot. Blocks.
+  // Writes the state of all shards to their snapshots, or logs why it cannot. Blocks.
   void finish_snapshots();
   bool is_draining() const { return draining_; }
-  // Why no other server may end yet; empty: this one accepts workers, and copies are complete.
+  // Why no other server may end yet; empty: this server accepts workers, and all copies that it knows of are
+  // complete.
   std::string reason_not_ready(Clock::time_point now) const;
   bool is_drained() const;
   std::vector<Peer> peers() const;
@@ -120,14 +122,15 @@ class ServerNode final : public ShardOwner {
   std::uint64_t secret_ = 0;
   const std::shared_ptr<std::uint64_t> memory_used_ = std::make_shared<std::uint64_t>(0);
   bool draining_ = false, copies_seen_ = false;
-  std::uint64_t unauthorized_ = 0;  // processes that were refused for what their key lacks
+  std::uint64_t unauthorized_ =
+      0;  // number of processes refused since comm.allowed does not permit their key
   Latencies latencies_;
-  Clock::time_point answered_{};  // last time that workers were answered, or told that the server is alive
+  Clock::time_point answered_{};  // last time at which workers could get answers, or were sent a sign of life
   std::vector<std::unique_ptr<Shard>> shards_;
   std::unordered_map<Peer, Session> sessions_;
   std::vector<std::pair<std::uint32_t, std::uint64_t>> synced_, lost_;
   std::vector<std::pair<Peer, AdminRequest::What>> admin_requests_;
-  // Logged errors of the connections to backups, by shard.
+  // The error of the connection to each shard's backup that was logged last, by shard.
   std::map<std::uint32_t, std::string> unreachable_;
   std::vector<ServerEvent> events_;
 };

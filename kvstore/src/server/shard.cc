@@ -6,7 +6,8 @@
 namespace heddle::kv_detail {
 namespace {
 
-// Time until snapshots are tried again: another process may still have the folder.
+// Time until this server tries again to use the folder for snapshots, which another process may still have
+// locked.
 constexpr std::chrono::seconds kKeepAgain{1};
 
 }  // namespace
@@ -24,7 +25,7 @@ void Shard::set_view(const ShardView& view, const Views& views, Clock::time_poin
   const bool primary = view.primary == owner_.incarnation();
   backup_ = {view.backup != 0, second ? second->address : "", view.handover, backup_.protocol};
   if (primary && view.fresh) {
-    stop_serving();  // the scheduler has given up this process's state
+    stop_serving();  // a former state of this process is dropped, since the scheduler has given it up
     receiver_ = nullptr;
     begin(
         std::make_unique<ServerCore>(core_options(owner_, number_), new_incarnation(), owner_.memory_used()),
@@ -44,7 +45,8 @@ void Shard::set_view(const ShardView& view, const Views& views, Clock::time_poin
   keep_role(view, views, now);
 }
 
-// Learners come and go within an epoch. A restarted scheduler may have learnt versions of servers.
+// Takes from a view what may change within an epoch: the learner, and the protocol versions of servers, which
+// a restarted scheduler may not have known at first.
 void Shard::keep_role(const ShardView& view, const Views& views, Clock::time_point now) {
   if (!sender_) return set_receiver(view, nullptr);
   const ServerInfo* const learner = find_server(views, view.learner);
@@ -54,7 +56,8 @@ void Shard::keep_role(const ShardView& view, const Views& views, Clock::time_poi
                        {true, learner ? learner->address : "", false, protocol, true}, now);
 }
 
-// A learner that becomes the backup keeps its copy.
+// Sets receiver_ if the view makes this server the backup or learner, else resets it. A learner that becomes
+// the backup keeps its copy. `former`: see ReplicaReceiver.
 void Shard::set_receiver(const ShardView& view, std::unique_ptr<ServerCore> former) {
   const std::uint64_t me = owner_.incarnation();
   const std::uint64_t copy = view.backup == me ? copy_of(view) : view.learner == me ? view.learner_copy : 0;
@@ -63,7 +66,8 @@ void Shard::set_receiver(const ShardView& view, std::unique_ptr<ServerCore> form
   if (copy != 0) receiver_ = std::make_unique<ReplicaReceiver>(owner_, number_, copy, std::move(former));
 }
 
-// Makes this server the shard's primary. If the shard begins anew, it begins with a snapshot.
+// Makes this server the shard's primary. If the shard begins anew (ShardView::fresh), it begins with the
+// newest snapshot, if there is one.
 void Shard::begin(std::unique_ptr<ServerCore> core, const ShardView& view, Clock::time_point now) {
   core_ = std::move(core);
   keep_snapshots(view.fresh);
@@ -78,14 +82,14 @@ void Shard::keep_snapshots(bool restores) {
   if (owner_.options().snapshots.empty()) return;
   next_keep_ = Clock::now() + kKeepAgain;
   if (restores) end_retired();
-  if (retired_) return;  // retired_ has the folder; tick() tries again
+  if (retired_) return;  // retired_ has the lock of the folder; tick() tries again later
   const auto log = [this](ServerEvent::Level level, const char* name, auto fields) {
     owner_.log(level, name, std::move(fields));
   };
   try {
     snapshots_ =
         std::make_unique<Snapshots>(core_options(owner_, number_), owner_.incarnation(), *core_, log);
-  } catch (const Error& error) {  // this is not fatal, since the core has all of the state
+  } catch (const Error& error) {  // not fatal unless a snapshot has to be restored: the core has all state
     if (restores) throw;
     if (std::exchange(keep_failed_, true)) return;
     return log(ServerEvent::Level::error, "snapshot_failed", Snapshots::Fields{{"why", error.what()}});
@@ -94,7 +98,8 @@ void Shard::keep_snapshots(bool restores) {
   restores ? snapshots_->restore(new_incarnation()) : snapshots_->adopt();
 }
 
-// Finishes the snapshot that a former primary still writes; an event says if it fails. Blocks.
+// Finishes the snapshot that this server began as a former primary. If that fails, an event is logged.
+// Blocks.
 void Shard::end_retired() {
   if (retired_) retired_->finish_writing();
   retired_ = nullptr;
@@ -105,7 +110,8 @@ void Shard::finish_snapshot() {
   if (snapshots_) snapshots_->finish();
 }
 
-// Adds to statistics of several shards: the largest age and time count.
+// Adds this shard's snapshots to the statistics of all shards, which have the largest age and time of any
+// shard.
 void Shard::add_snapshots_to(SnapshotStats& stats, Clock::time_point now) const {
   stats.kept = stats.kept || keep_failed_;
   stats.failed += keep_failed_ ? 1 : 0;
@@ -128,7 +134,8 @@ void Shard::take_over(const ShardView& view, Clock::time_point now) {
   begin(std::move(core), view, now);
 }
 
-// Ends the role of the primary, and returns its core.
+// Ends this server's role as the primary, if it has that. Returns the core with the state, null if there is
+// none.
 std::unique_ptr<ServerCore> Shard::stop_serving() {
   if (!core_) return nullptr;
   for (const Peer peer : core_->peers()) {
@@ -199,7 +206,8 @@ void Shard::say(Clock::time_point now) {
   }
 }
 
-// Why this hello is not that of the primary of this epoch; empty: it is. Version 1 has no proof of that.
+// Why this hello is not that of the primary of this epoch; empty: it is. A hello of version 1 has no proof of
+// it, and is accepted if the primary speaks no newer version.
 std::string Shard::objection(const ReplicaMessage& hello) const {
   const Versions mine = versions_up_to(owner_.options().protocol);
   if (!mine.has(hello.version))

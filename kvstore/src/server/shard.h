@@ -1,11 +1,11 @@
-// A shard (a part of the keys) on this server, as its primary, which serves workers, as its backup, or as
-// neither. The scheduler's views say which. The number of a shard's view is the epoch.
+// A shard (a part of the keys) on this server. The scheduler's views say whether the server is the shard's
+// primary, which serves workers, or its backup, or neither. The number of a shard's view is the epoch.
 //
-// No answer of a primary is lost with it, and no two primaries answer at one time (Oki and Liskov,
-// "Viewstamped replication", PODC 1988; leases: Gray and Cheriton, SOSP 1989):
+// Whatever a primary has told workers is not lost with the primary, and no two primaries answer at one time
+// (Oki and Liskov, "Viewstamped replication", PODC 1988; leases: Gray and Cheriton, SOSP 1989):
 // - A primary with a complete backup answers workers only when the backup has the change, too.
-// - The scheduler makes a backup the primary only if the primary has reported that it has all state.
-// - A primary answers for 250 ms after its backup has last confirmed it. A backup takes over after that time.
+// - The scheduler makes a backup the primary only if the primary has reported that the backup has all state.
+// - A primary answers for 250 ms after its backup has last answered a beat. The backup takes over later.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,11 @@ class Shard {
  public:
   Shard(ShardOwner& owner, std::uint32_t number) : owner_(owner), number_(number) {}
 
-  // The newest view of the shard. It is part of `views`, which have the servers' addresses and versions.
+  // Takes the newest view of the shard. It is part of `views`, which have the servers' addresses and
+  // versions.
   void set_view(const ShardView& view, const Views& views, Clock::time_point now);
   void tick(Clock::time_point now);
-  // Collects the next piece of state, for a snapshot or a new backup; has_more(): there is some.
+  // Collects the next piece of the state for a snapshot or a new backup. To be called if has_more().
   void go_on(Clock::time_point now);
   bool has_more() const;
   bool holds_answers() const { return sender_ && sender_->holds_answers(); }
@@ -34,26 +35,28 @@ class Shard {
   std::uint64_t epoch() const { return epoch_; }
   bool is_primary() const { return core_ != nullptr; }
   bool is_backup() const { return receiver_ != nullptr; }
-  // whether this server has a complete copy, with jobs
+  // Whether this server, as backup or learner, has a complete copy of the shard, and the copy has jobs.
   bool keeps_copy() const { return receiver_ && receiver_->has_jobs(); }
   bool has_backup() const { return sender_ && backup_.exists; }
   bool is_synced() const { return sender_ && sender_->is_synced(); }  // whether the backup has all state
   std::uint64_t log_bytes() const { return sender_ ? sender_->log_bytes() : 0; }
-  // Why workers are not served, for those that ask; empty: they are.
+  // Why this server does not serve the shard's workers, as text for them; empty: it does.
   std::string reason_not_to_serve(Clock::time_point now) const;
-  // Why this server's state of the shard, as primary or backup, is incomplete; empty: it is complete. With
-  // `copied` each shard has to have a backup, on whichever server.
+  // Why a copy of the shard is incomplete, as far as this server knows; empty: all are complete. With
+  // `copied` the shard has to have a backup, on whichever server.
   std::string reason_not_complete(bool copied) const;
   ServerCore* core() { return core_.get(); }
   const ServerCore* core() const { return core_.get(); }
   void finish_snapshot();
   void add_snapshots_to(SnapshotStats& stats, Clock::time_point now) const;
-  // To be called after each use of the core: sends its answers, or holds them until the backup has changes.
+  // To be called after each use of the core. Sends the core's answers, or holds them until the backup has the
+  // changes.
   void say(Clock::time_point now);
 
   // Called when a peer says hello as the primary of this shard.
   void primary_greeted(Peer peer, const ReplicaMessage& hello);
-  // Events of the connections to its copies, or from its primary. Those of other peers are ignored.
+  // Handle events of the connections to the shard's copies, or from its primary. Events of other peers are
+  // ignored.
   void connected(Peer peer);
   void disconnected(Peer peer, const std::string& why, Clock::time_point now);
   std::span<std::byte> memory_for(Peer peer, const ReplicaMessage& message, std::size_t bytes);
@@ -74,7 +77,7 @@ class Shard {
   const std::uint32_t number_;
   std::uint64_t epoch_ = 0;
   std::uint64_t primary_ = 0;           // incarnation of the primary of this epoch
-  std::uint16_t primary_protocol_ = 1;  // newest version that the primary speaks
+  std::uint16_t primary_protocol_ = 1;  // newest protocol version that the primary speaks
   std::string refused_{};               // why a primary's hello was refused last
   ReplicaSender::Backup backup_{};      // the backup, if this server is the primary
   Clock::time_point serves_from_{};

@@ -9,7 +9,7 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr int kReleasedAtOnce = 4;  // parts that one go_on() releases
+constexpr int kReleasedAtOnce = 4;  // most parts that one call of go_on() releases
 
 }  // namespace
 
@@ -61,11 +61,12 @@ void BackgroundWriter::run() noexcept {
   over_.store(true);
 }
 
-// Waits for the next part. False: there are no more.
+// Waits for the next part to write, and moves it to writing_. False: there are no more parts.
 bool BackgroundWriter::next() {
   std::unique_lock lock(mutex_);
-  // The owner of values changes them in place once it is the only one. A part that was written is released on
-  // the owner's thread, so that it sees that this thread has read them.
+  // The thread that owns the values changes them in place once nobody else holds them. A written part is
+  // handed back and released on that thread, so that this thread's reads of the values come before the
+  // changes.
   if (!writing_.empty()) written_.push_back(std::exchange(writing_, {}));
   changed_.wait(lock, [this] { return !to_write_.empty() || complete_ || given_up_; });
   if (given_up_) throw Error("it was given up before it was complete");
@@ -83,7 +84,7 @@ void BackgroundWriter::write() {
   result_.bytes = writer.commit();
   try {
     remove_old_snapshots(folder_, header_.number, header_.servers, kept_);
-  } catch (const std::exception&) {  // the next snapshot's writer removes the old ones
+  } catch (const std::exception&) {  // ignored: the writer of the next snapshot removes old snapshots, too
   }
 }
 

@@ -1,4 +1,5 @@
-// Writes one snapshot on a thread of its own, while the server goes on and collects the rest of its state.
+// Writes one snapshot on a thread of its own, while the server's thread goes on and collects the rest of the
+// state.
 #pragma once
 
 #include <atomic>
@@ -18,16 +19,18 @@ namespace heddle::kv_detail {
 struct WrittenSnapshot {
   std::string path;
   std::uint64_t bytes = 0;
-  double seconds = 0;  // time that writing took
-  std::string error;   // empty: the snapshot is on the disk
+  double seconds = 0;  // time that writing has taken
+  std::string error;   // why writing has failed; empty: the snapshot is on the disk
 };
 
-// All calls come from one thread, which owns the values: they are released on it.
+// All functions are called on one thread, which owns the values. The payloads of written parts are released
+// on this thread.
 class BackgroundWriter {
  public:
-  // Writes a snapshot with this header to the folder, then removes all but the newest `kept`.
+  // Writes a snapshot with this header to the folder. Then removes all snapshots of the server but the newest
+  // `kept`.
   BackgroundWriter(std::string folder, const SnapshotHeader& header, std::size_t kept);
-  ~BackgroundWriter();  // waits; an incomplete snapshot is discarded
+  ~BackgroundWriter();  // waits for the writing thread; an incomplete snapshot is discarded
   BackgroundWriter(const BackgroundWriter&) = delete;
   BackgroundWriter& operator=(const BackgroundWriter&) = delete;
 
@@ -35,10 +38,10 @@ class BackgroundWriter {
   void add(Part part);  // ignores the part if writing has failed
   void complete();      // says that no more parts follow
 
-  // Releases some of what has been written. True: writing is over, and wait() does not block.
+  // Releases some of the parts that have been written. True: writing is over, and wait() does not block.
   bool go_on();
-  bool has_written();  // whether go_on() has something to release
-  // Blocks until the snapshot is written. To be called once complete() was called, or go_on() was true.
+  bool has_written();  // whether there are written parts that go_on() can release
+  // Blocks until the snapshot is written. To be called after complete(), or when go_on() has returned true.
   const WrittenSnapshot& wait();
 
  private:
@@ -49,15 +52,15 @@ class BackgroundWriter {
   const std::string folder_;
   const SnapshotHeader header_;
   const std::size_t kept_;
-  std::mutex mutex_;  // guards what follows; nothing else is locked under it
+  std::mutex mutex_;  // guards the members from here to given_up_; while it is held, nothing else is locked
   std::condition_variable changed_;
   std::deque<Part> to_write_{}, written_{};
   bool complete_ = false, given_up_ = false;
 
-  Part writing_{};  // belongs to the writing thread, while that runs
+  Part writing_{};  // the part that is being written; used only by thread_ while it runs
   std::atomic<bool> over_{false};
   WrittenSnapshot result_;
-  std::thread thread_;  // the last member, since it uses the members above
+  std::thread thread_;  // declared last, since the thread uses all other members
 };
 
 }  // namespace heddle::kv_detail

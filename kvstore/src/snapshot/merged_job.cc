@@ -13,7 +13,7 @@ using Role = StateArray::Role;
 
 std::string server_text(std::size_t server) { return "server " + std::to_string(server); }
 
-// How a part of a key differs from the first one; empty: it does not.
+// In what a part of a key contradicts the key's first part, as text; empty: in nothing.
 std::string difference(const MergedKey::Part& first, const MergedKey::Part& other) {
   const auto both = [&](const char* what, std::uint64_t a, std::uint64_t b) {
     return server_text(first.server) + " has " + std::to_string(a) + " " + what + ", " +
@@ -52,7 +52,7 @@ void set_arrays(MergedKey::Part& part, bool with_pushes) {
   }
 }
 
-// Whether an array says which rows the other arrays are of.
+// Whether the array of optimizer state with this name says which rows the other arrays belong to.
 bool is_of_rows(const std::string& name) { return name == "rows" || name == "width"; }
 
 bool has_state_like(const MergedKey::Part& a, const MergedKey::Part& b) {
@@ -166,11 +166,11 @@ class Merger {
     return result;
   }
 
-  // Throws Error unless the parts are those that workers of this number of servers make of the value.
+  // Throws Error unless the parts are those into which workers split the value for this number of servers.
   void check_placement(const MergedKey& merged, const std::vector<MergedKey::Part>& parts,
                        KeyPlacer& placer) const {
     const StateKey& key = merged.key;
-    // The explicit list, which is not known here, may have placed the value on any server.
+    // With an explicit placement the value may be on any server, since the list is not known here.
     const bool anywhere = placer.is_listed() && parts.size() == 1;
     const std::vector<KeyPart> expected =
         anywhere ? std::vector<KeyPart>{{key.name, 0, key.bytes, static_cast<int>(parts[0].server)}}
@@ -209,7 +209,7 @@ class Merger {
                 " have different arrays of it: the snapshots are of different moments");
   }
 
-  // Takes the largest counts of all parts.
+  // Raises the counts of the merged key to those of the part, if these are larger.
   static void take_newest(MergedKey& result, const KeyIndex& part) {
     result.key.rounds = std::max(result.key.rounds, part.key.rounds);
     if (result.key.failure.empty()) result.key.failure = part.key.failure;

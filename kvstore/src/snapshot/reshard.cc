@@ -54,7 +54,8 @@ class PartWriter {
     if (is_first_ || !piece_.empty()) flush(made.array);
   }
 
-  // Fills pieces with `bytes` bytes. read(begin, to) reads some of them.
+  // Adds `bytes` bytes to the array that is being written in pieces. read(begin, to) reads those from `begin`
+  // on.
   template <class Read> void add(const StateArray& array, std::uint64_t bytes, const Read& read) {
     for (std::uint64_t begin = 0; begin < bytes;) {
       const std::size_t had = piece_.size();
@@ -79,7 +80,7 @@ class PartWriter {
   bool is_first_ = true;
 };
 
-// A key that a new server has, and which bytes of it.
+// A key that a new server has, and the range of bytes of its value that is on this server.
 struct NewPart {
   const MergedKey* key;
   ByteRange range;
@@ -133,7 +134,7 @@ class Resharder {
   }
 
  private:
-  // Throws Error if an array of a new server cannot be made.
+  // Throws Error if an array for a new server cannot be made from the snapshots.
   void check(const MergedJob& job, const std::vector<std::vector<NewPart>>& servers) const {
     for (const auto& parts : servers) {
       for (const NewPart& part : parts) {
@@ -146,7 +147,7 @@ class Resharder {
     }
   }
 
-  // Warnings about keys whose values are of different moments. Every key by itself is consistent.
+  // Warnings about keys whose values are of different moments. The value of each single key is of one moment.
   std::vector<std::string> notes() const {
     std::vector<std::string> all;
     const auto [first, last] =

@@ -1,4 +1,4 @@
-// Makes snapshots of all servers of a job anew, for another number of servers.
+// Makes new snapshots from those of all servers, for another number of servers.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,24 @@
 namespace heddle::kv_detail {
 
 struct ReshardOptions {
-  std::string out{};  // folder for the new snapshots, without any of that number of servers
+  std::string out{};  // folder for the new snapshots, which must not have snapshots of `servers` servers
   std::uint32_t servers = 1;
   std::uint64_t incarnation = 0;  // incarnation of the new snapshots: a random number
-  // Parts of one value may have had different pushes. Each part is taken as it is, without pushes that wait.
+  // Whether parts of one value may have had different pushes. Each part is then taken as it is, without
+  // waiting pushes.
   bool newest_parts = false;
-  PlacementRule placement{};    // for jobs with an explicit placement: the list for the new servers
+  PlacementRule placement{};    // for jobs with an explicit placement: where their keys are to be
   SnapshotProgress progress{};  // called while snapshots are written
 };
 
 struct Resharded {
   std::vector<std::string> files{};
-  std::vector<std::string> notes{};  // warnings, a line each
+  std::vector<std::string> notes{};  // warnings; each is a line of text
 };
 
-// `parts`: the snapshot of each server, by number. Split values are joined, and split as workers of the new
-// servers expect them. Throws Error, before anything is written, for snapshots that do not belong together:
-// it names the key or the job that differs. Files are removed if writing fails.
+// `parts`: the snapshot of each server, by number. Split values are joined, and split again as workers of the
+// new servers expect them. If snapshots do not belong together, throws Error, which names the key or the job,
+// before anything is written. If writing fails, removes the files that were written.
 Resharded reshard(const std::vector<SnapshotIndex>& parts, const ReshardOptions& options);
 
 }  // namespace heddle::kv_detail

@@ -25,12 +25,13 @@ constexpr std::size_t kHeaderBytes = 48;
 constexpr std::size_t kBuffer = 1 << 20;
 constexpr FrameLimits kLimits{.head = 64 << 10, .payload = kPieceBytes};
 
-// The chain leaves out the CRC at the end of a preamble, since a CRC over bytes and their own CRC is a
-// constant.
+// Bytes of a preamble that the checksum over all messages covers: all but the CRC at its end, since a CRC
+// over bytes and their own CRC is a constant.
 constexpr std::size_t kChained = kPreambleBytes - sizeof(std::uint32_t);
 using Chain = std::array<std::byte, sizeof(std::uint32_t) + kChained>;
 
-// Adds one preamble to the checksum over those before it.
+// Returns the checksum over all preambles up to this one. `before`: the checksum over the preambles before
+// it.
 std::uint32_t chained(std::uint32_t before, std::span<const std::byte, kPreambleBytes> preamble) {
   Chain both{};
   std::memcpy(both.data(), &before, sizeof before);
@@ -55,7 +56,7 @@ std::vector<std::byte> encode(const SnapshotHeader& header) {
   return with_checksum(std::move(writer));
 }
 
-// True if the last four bytes are the checksum of those before.
+// True if the last four bytes are the checksum of the bytes before them.
 bool is_intact(std::span<const std::byte> bytes) {
   std::uint32_t sum = 0;
   const auto before = bytes.first(bytes.size() - sizeof sum);
@@ -84,7 +85,7 @@ SnapshotWriter::~SnapshotWriter() = default;
 
 void SnapshotWriter::write(std::span<const std::byte> bytes) {
   bytes_ += bytes.size();
-  const bool large = bytes.size() > kBuffer / 2;  // too large to be worth a copy
+  const bool large = bytes.size() > kBuffer / 2;  // large bytes are written without a copy to the buffer
   if (large || buffer_.size() + bytes.size() > kBuffer) flush();
   if (large) return file_->write(bytes.data(), bytes.size());
   buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());

@@ -98,7 +98,7 @@ SnapshotLock::SnapshotLock(const std::string& folder, std::uint32_t number, std:
   if (error) throw Error("the folder for snapshots, " + folder + ", cannot be made: " + error.message());
   const std::string path = (fs::path(folder) / (prefix_of(number, servers) + ".lock")).string();
   file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (file_ < 0) return;  // nobody can write to a read-only folder
+  if (file_ < 0) return;  // the folder is read-only, and needs no lock, since nobody can write to it
   if (::flock(file_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
   ::close(file_);
   throw Error("another process writes snapshots of server " + std::to_string(number) + " of " +

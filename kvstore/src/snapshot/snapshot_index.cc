@@ -6,7 +6,7 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::uint64_t kStep = 16 << 20;  // bytes between two progress calls
+constexpr std::uint64_t kStep = 16 << 20;  // bytes that are read between two calls of `progress`
 
 void require(bool good, const char* wrong) {
   if (!good) throw MalformedMessage(wrong);

@@ -1,5 +1,5 @@
-// The index of a snapshot: what is where in the file, without the values. It is shown to people, and used to
-// make snapshots for another number of servers.
+// The index of a snapshot: its jobs, workers and keys, and where in the file their arrays are, but no values.
+// It is shown to people, and used to make snapshots for another number of servers.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ namespace heddle::kv_detail {
 
 struct ArrayIndex {
   StateArray array;
-  std::vector<std::uint64_t> pieces{};  // offsets of pieces in the file; all but the last have kPieceBytes
+  // Offsets in the file of the pieces of the array. All pieces but the last one have kPieceBytes bytes.
+  std::vector<std::uint64_t> pieces{};
 };
 
 struct KeyIndex {
@@ -37,10 +38,10 @@ struct SnapshotIndex {
   std::vector<JobIndex> jobs{};
 };
 
-// Called now and then with the bytes done and the bytes in all.
+// Called now and then with the number of bytes that are done, and the number of all bytes to do.
 using SnapshotProgress = std::function<void(std::uint64_t done, std::uint64_t all)>;
 
-// Reads the whole file. Throws SnapshotError if it is damaged.
+// Reads the whole file to make its index. Throws SnapshotError if the file is damaged.
 SnapshotIndex index_snapshot(const std::string& path, const SnapshotProgress& progress = {});
 
 }  // namespace heddle::kv_detail

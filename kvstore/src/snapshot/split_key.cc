@@ -45,7 +45,8 @@ class Splitter {
   }
 
  private:
-  // The rows of `part` that lie in the range: those at [first, last) of the part's `count` rows.
+  // The rows of `part` that lie in the range. They have the indices [first, last) in the part's list of
+  // `count` rows.
   struct Selected {
     const MergedKey::Part* part;
     std::uint64_t first = 0, last = 0, count = 0;
@@ -54,7 +55,8 @@ class Splitter {
   [[noreturn]] void fail(const std::string& why) const { throw Error("key " + key_.key.name + ": " + why); }
   const MergedKey::Part& first() const { return key_.parts.front(); }
 
-  // The array "updates" is the same for all parts.
+  // Adds the arrays of state of a whole value. The array "updates" is not cut, since all parts have the same
+  // one.
   void add_state(std::vector<NewArray>& result) const {
     for (const auto& [name, index] : first().state) {
       result.push_back(name == kUpdates ? whole(*index, first().server)
@@ -68,7 +70,7 @@ class Splitter {
     return {.array = index.array, .rest = {{server, &index, 0, index.array.bytes}}};
   }
 
-  // Cuts an array that is split in proportion to the value.
+  // Cuts an array that is split over the parts in proportion to the value. find(part) is the array of a part.
   template <class Find> NewArray cut(const StateArray& array, const Find& find) const {
     if (key_.parts.size() == 1 && range_.second - range_.first == key_.key.bytes)
       return whole(*find(first()), first().server);
@@ -113,7 +115,8 @@ class Splitter {
     return numbers;
   }
 
-  // Selects the rows in the range, and appends their numbers in the new part.
+  // Selects the rows of the part that lie in the range, and appends the numbers that they have in the new
+  // part to `to`.
   Selected select(const MergedKey::Part& part, const std::vector<std::int64_t>& numbers,
                   std::uint64_t row_bytes, NewArray& to) const {
     const auto offset = static_cast<std::int64_t>(part.offset / row_bytes),
@@ -130,7 +133,7 @@ class Splitter {
             static_cast<std::uint64_t>(until - numbers.begin()), numbers.size()};
   }
 
-  // A push of rows: the numbers of those in the range, and their values behind them.
+  // Array `i`, a push of rows: the numbers of its rows in the range, followed by their values.
   NewArray push_of_rows(std::size_t i) const {
     const std::uint64_t row_bytes = first().arrays[i]->array.row_bytes;
     check_cut(row_bytes);
@@ -153,7 +156,7 @@ class Splitter {
     for (const ArraySlice& one : made.rest) made.array.bytes += one.end - one.begin;
   }
 
-  // Finds the array with the elements of a row, on which all parts agree.
+  // Finds the array with the number of elements of a row, which must be the same in all parts.
   const ArrayIndex& width(std::uint64_t& elements, std::size_t& server) const {
     const ArrayIndex* found = nullptr;
     for (const MergedKey::Part& part : key_.parts) {
@@ -167,7 +170,8 @@ class Splitter {
     return *found;
   }
 
-  // Adds state of rows. A part with state of its whole value has state of all of its rows.
+  // Adds the arrays of state of rows. A part with state of a whole value counts as one with state of all its
+  // rows.
   void add_state_of_rows(std::vector<NewArray>& result) const {
     std::uint64_t elements = 0;
     std::size_t server = 0;
@@ -210,7 +214,7 @@ class Splitter {
   const MergedKey& key_;
   const ByteRange range_;
   const SnapshotReaders& from_;
-  std::vector<const MergedKey::Part*> parts_;  // parts that have bytes of the range
+  std::vector<const MergedKey::Part*> parts_;  // the parts of the key that have bytes of the range
 };
 
 }  // namespace

@@ -30,7 +30,7 @@ bool follows(Key before, Key key, std::int64_t step) {
          next == key.number();
 }
 
-// Quotes a name, which may have commas.
+// Text of a key in a list of keys. A key that is a name is quoted, since the name may have commas.
 std::string quoted(Key key) { return key.is_number() ? key.text() : "'" + key.text() + "'"; }
 
 // The keys as text. Consecutive numbers, rising or falling, are a range: "7..0".

@@ -1,5 +1,5 @@
-// Checks that the ranks of an allreduce store agree: by the tag of a collective call, where that costs
-// nothing, or by an exchange of texts.
+// Checks that all ranks of an allreduce store make the same calls with the same settings. A collective call
+// has a tag, which is compared at no cost; other settings are exchanged as texts.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,14 @@ struct PushedKey {
   Key key;
   UpdateOptions options;
 };
-// Text such as "push of keys 7..0, lr 0.1, scale 0.5". Equal texts: the same keys, order and options.
+// Text such as "push of keys 7..0, lr 0.1, scale 0.5". Two lists of pushes have the same text only if they
+// have the same keys in the same order with the same options.
 std::string describe(const std::vector<PushedKey>& pushes);
 
-// Blocks until all ranks call it. own_text() returns this rank's setting. If own_text() throws, this call rethrows
-// it, and the other ranks throw InvalidArgument with its message. If the settings differ, all ranks throw
-// InvalidArgument: "KVStore::create: the ranks' compression differs: none on ranks 0, 2; fp16 on rank 1".
+// Blocks until all ranks call it. own_text() returns this rank's setting. If own_text() throws, this call
+// rethrows it, and the other ranks throw InvalidArgument with its message. If the settings differ, all ranks
+// throw InvalidArgument: "KVStore::create: the ranks' compression differs: none on ranks 0, 2; fp16 on rank
+// 1".
 void agree(Communicator& ranks, const std::string& call, const std::string& subject,
            const std::function<std::string()>& own_text);
 

@@ -1,6 +1,6 @@
-// Residuals of compression, by bucket, for a checkpoint. "bucket0.2.weight": the residual of the gradient of
-// key `weight`, the third one in the first bucket. "bucket0.sum": the residual of this rank's part of the
-// bucket's sum.
+// Residuals of compression as named arrays, for a checkpoint. "bucket0.2.weight" is the residual of the
+// gradient of key `weight`, which is the third key in the first bucket. "bucket0.sum" is the residual of this
+// rank's part of the sum of the first bucket.
 #include <charconv>
 #include <optional>
 #include <string_view>
@@ -19,7 +19,8 @@ constexpr std::uint32_t kMostBuckets = 65'536;
 
 [[noreturn]] void refuse(const std::string& why) { throw InvalidArgument("KVStore::set_residuals: " + why); }
 
-// Takes a number and a dot from the front: for "12.rest" returns 12 and leaves "rest" in `text`. Empty: none.
+// Takes a number and a dot from the front of `text`: for "12.rest" returns 12 and leaves "rest". Returns
+// nothing if `text` does not begin so.
 std::optional<std::uint32_t> take_number(std::string_view& text) {
   std::uint32_t number = 0;
   const auto [stopped, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -30,7 +31,8 @@ std::optional<std::uint32_t> take_number(std::string_view& text) {
 }
 
 struct SavedBucket {
-  std::map<std::uint32_t, std::pair<Key, NDArray>> parts{};  // keyed by index in the bucket
+  // Residuals of keys, by their index in the bucket.
+  std::map<std::uint32_t, std::pair<Key, NDArray>> parts{};
   NDArray sum{};
 };
 
@@ -79,7 +81,9 @@ std::map<std::string, NDArray> AllReduceStore::do_residuals() const {
   return all;
 }
 
-// Throws InvalidArgument. Each layout has all that reduce_data() compares when the bucket is filled.
+// Makes buckets with these residuals, which have no memory for gradients yet. Throws InvalidArgument if
+// residuals do not fit the store. Sets Bucket::layout, so that reduce_data() can tell whether the residuals
+// are still valid.
 AllReduceStore::Buckets AllReduceStore::buckets_with(const std::map<std::string, NDArray>& residuals) const {
   const EngineScope scope(ranks_->engine());
   if (!codec_ && !residuals.empty())

@@ -16,8 +16,8 @@
 namespace heddle {
 namespace {
 
-// Size of a bucket: so large that its bytes cost more than the call, so small that the last bucket, whose
-// reduction no computation hides, does not take long.
+// Size of a bucket. It is so large that to reduce the bytes takes longer than the fixed cost of a call. It is
+// so small that the last bucket, which is reduced when the backward pass is over, does not take long.
 constexpr std::size_t kBucketBytes = std::size_t{1} << 20;
 
 // From this size on a gradient is reduced alone, since copying it to a bucket would cost more than a call.
@@ -25,7 +25,8 @@ constexpr std::size_t kAloneBytes = kBucketBytes / 4;
 
 std::string text_of(KVStore::Key key) { return "key " + key.text(); }
 
-// A summary of optimizer state: what it leaves out is made equal by broadcasts.
+// A summary of optimizer state, which the ranks compare. It has counts only, since broadcasts make the rest
+// of the state equal.
 std::string describe(const std::map<std::string, NDArray>& state) {
   std::int64_t keys = 0, least = std::numeric_limits<std::int64_t>::max(), most = 0;
   for (const auto& [name, value] : state) {
@@ -53,9 +54,9 @@ NDArray gathered(Communicator& ranks, const NDArray& array, std::int64_t count) 
   return all;
 }
 
-// Returns the end of the group of entries that begins at `begin`. All entries of a group are pushed, and then
-// pulled in the opposite order: what a backward pass pushes last is needed first. In a group no key comes
-// twice, and no array overlaps one that an earlier entry pulls to.
+// Returns the end of the group of list entries that begins at `begin`. All entries of a group are pushed, and
+// then pulled in the opposite order, since the value that a backward pass pushes last is needed first. In a
+// group no key comes twice, and no array overlaps one that an earlier entry pulls to.
 std::size_t end_of_group(std::span<const Key> keys, std::span<const NDArray> values,
                          std::span<const NDArray> out, std::size_t begin) {
   std::set<Key> pushed;
@@ -70,7 +71,8 @@ std::size_t end_of_group(std::span<const Key> keys, std::span<const NDArray> val
 
 }  // namespace
 
-// All ranks need the same compression, since they would wait for different calls otherwise, or misread bytes.
+// Checks that all ranks have the same compression. With different ones they would make different collective
+// calls, and wait for each other for ever, or misread bytes.
 AllReduceStore::AllReduceStore(std::shared_ptr<Communicator> ranks, const KVStoreOptions& options)
     : ranks_(std::move(ranks)) {
   agree(*ranks_, "KVStore::create", "compression", [&] {
@@ -91,8 +93,9 @@ void AllReduceStore::do_init(Key key, const NDArray& value) {
   ranks_->broadcast(local_.at("init", key), 0);
 }
 
-// True if the value is reduced alone, without a bucket; equal on all ranks, which have to make the same
-// calls. With compression it is false: residuals belong to buckets.
+// True if gradients of the value are reduced alone, without a bucket. The result is the same on all ranks,
+// which have to make the same collective calls. With compression it is false, since residuals belong to
+// buckets.
 bool AllReduceStore::goes_alone(const NDArray& value) const {
   return !codec_ && static_cast<std::size_t>(value.size()) * size_of(value.dtype()) >= kAloneBytes;
 }
@@ -108,7 +111,8 @@ NDArray AllReduceStore::gradient_memory(Key key) {
   return goes_alone(value) && value.device() == cpu() ? memory_of(lent_, key, value) : NDArray();
 }
 
-// Copies go to copies_, not to lent memory, where a gradient may wait for its own push.
+// Reduces a gradient in its lent memory, or else in a copy. The copy is in copies_, not in the key's lent
+// memory, since that may have a gradient that is yet to be pushed.
 void AllReduceStore::push_alone(Key key, const NDArray& sum, const UpdateOptions& options) {
   const auto lent = lent_.find(key);
   const bool there = lent != lent_.end() && sum.storage() == lent->second.storage() && sum.is_contiguous();
@@ -183,8 +187,8 @@ void AllReduceStore::add(Key key, std::span<const NDArray> values, const UpdateO
   if (static_cast<std::size_t>(bucket.used) * size_of(value.dtype()) >= kBucketBytes) reduce();
 }
 
-// If other keys are in the bucket than the last time, residuals start at 0: what was left out of one gradient
-// is of no use to another one.
+// Sums the bucket over the ranks. If it has other keys than the last time, residuals start at 0, since what
+// compression has left out of one gradient must not be added to another one.
 void AllReduceStore::reduce_data(Bucket& bucket, const NDArray& data,
                                  const std::vector<Entry>& entries) const {
   std::vector<PushedKey> pushes;
@@ -217,8 +221,8 @@ void AllReduceStore::finish_all() {
   current_ = 0;
 }
 
-// The largest capacity of any rank's rows. Blocks for all ranks, but for no gradient, since it follows from
-// shapes.
+// The largest capacity of the rows that any rank pushes. Blocks until all ranks call it, but waits for no
+// gradient, since a capacity is part of a shape.
 std::int64_t AllReduceStore::most_rows(const RowSparse& value) const {
   const EngineScope scope(ranks_->engine());
   const NDArray room = full({1}, value.capacity(), DType::i64);
@@ -226,7 +230,7 @@ std::int64_t AllReduceStore::most_rows(const RowSparse& value) const {
   return room.item<std::int64_t>();
 }
 
-// Gathers all ranks' rows, padded to the largest capacity, and adds them in the order of the ranks.
+// Gathers the rows of all ranks, padded to the largest capacity, and adds them in the order of the ranks.
 void AllReduceStore::do_push_rows(Key key, const RowSparse& value, const UpdateOptions& options) {
   check_capture("push");
   const NDArray& here = local_.checked_push(key, value, options);

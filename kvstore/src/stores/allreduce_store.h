@@ -52,14 +52,14 @@ class AllReduceStore final : public KVStore {
   struct Entry {
     Key key;
     Shape shape;
-    std::int64_t offset;  // offset in elements
+    std::int64_t offset;  // offset of the gradient in the bucket, in elements
     UpdateOptions options;
     Where where;  // call site of the push
   };
-  // The keys of a bucket and their offsets, which its residuals belong to.
+  // The keys of a bucket and their offsets. Residuals of the bucket are valid for this layout only.
   using Layout = std::vector<std::pair<Key, std::int64_t>>;
   struct Bucket {
-    NDArray data{};  // shared memory, for ranks on one host
+    NDArray data{};  // memory of the bucket; ranks on one host share it
     std::int64_t used = 0;
     std::vector<Entry> entries{};
     std::unique_ptr<CompressedReduce> compressed{};
@@ -68,7 +68,7 @@ class AllReduceStore final : public KVStore {
   using Buckets = std::map<std::size_t, Bucket>;  // keyed by index in buckets_
   Buckets buckets_with(const std::map<std::string, NDArray>& residuals) const;
   void check_capture(const char* call) const;
-  // Adds the push to a bucket, or reduces a large value alone.
+  // Adds a push to a bucket, or reduces it alone if the value is large.
   void add(Key key, std::span<const NDArray> values, const UpdateOptions& options);
   bool goes_alone(const NDArray& value) const;
   const NDArray& memory_of(std::map<Key, NDArray>& all, Key key, const NDArray& value) const;
@@ -77,13 +77,15 @@ class AllReduceStore final : public KVStore {
   void reduce_data(Bucket& bucket, const NDArray& data, const std::vector<Entry>& entries) const;
   void reduce();  // reduces the bucket that is being filled
   std::int64_t most_rows(const RowSparse& value) const;
-  void finish_all();  // reduces what is left; the next push goes to the first bucket
+  void finish_all();  // reduces the bucket that is being filled; the next push goes to the first bucket
   std::shared_ptr<Communicator> ranks_;
   std::shared_ptr<const Codec> codec_;  // null: no compression
   LocalStore local_;
   std::vector<Bucket> buckets_;  // reused in each step, in the same order
   std::size_t current_ = 0;
-  std::map<Key, NDArray> lent_, copies_;  // memory for large gradients, shared as a bucket's is
+  // Memory for gradients that are reduced alone; ranks on one host share it. lent_: memory of
+  // gradient_memory(). copies_: memory that other gradients are copied to.
+  std::map<Key, NDArray> lent_, copies_;
 };
 
 }  // namespace heddle

@@ -6,7 +6,8 @@
 
 #include <heddle/kvstore.h>
 
-// heddle::servers defines it; a program without that library has a null pointer here. The store is the caller's.
+// Makes a store; the caller owns it. The library heddle::servers defines this function. In a program without
+// that library its address is null.
 extern "C" [[gnu::weak]] heddle::KVStore* make_heddle_dist_store(const std::string& type,
                                                                  const heddle::KVStoreOptions& options);
 

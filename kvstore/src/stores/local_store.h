@@ -26,22 +26,24 @@ class LocalStore : public KVStore {
   void do_set_optimizer(const std::string& name, const OptimizerParams& params,
                         const std::string& weights) override;
   std::map<std::string, NDArray> optimizer_state() const override;
-  // With a null optimizer pushes add to the stored value, or replace it.
+  // Sets what pushes do. With a null optimizer they add to the stored value if `adds`, and replace it
+  // otherwise.
   void set_optimizer(std::unique_ptr<Optimizer> optimizer, bool adds) {
     optimizer_ = std::move(optimizer);
     adds_ = adds;
   }
   bool adds() const { return adds_; }
-  // Returns a new optimizer like the store's with this state; null for a store that adds and an empty state.
-  // Changes nothing. Throws what set_optimizer_state throws.
+  // Returns a new optimizer like that of the store, but with this state. Returns null if pushes add to stored
+  // values and the state is empty. Changes nothing. Throws what set_optimizer_state() throws.
   std::unique_ptr<Optimizer> optimizer_with(const std::map<std::string, NDArray>& state) const;
   void do_set_optimizer_state(const std::map<std::string, NDArray>& state) override;
   void do_clear_errors() override;
   // Does nothing: there are no other workers to wait for.
   void do_barrier() override {}
 
-  // Check all arguments of the call of this name, and return the stored value. Throw InvalidArgument in its
-  // name.
+  // checked_push(), checked_pull(), checked_assign(), checked_rows() and check_list() check all arguments of
+  // push(), pull(), assign(), pull_rows() and calls with lists. They throw InvalidArgument, whose message
+  // names the call. checked_...() return the stored value.
   const NDArray& checked_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) const;
   const NDArray& checked_push(Key key, const RowSparse& value, const UpdateOptions& options) const;
   const NDArray& checked_pull(Key key, std::span<const NDArray> out) const;
@@ -49,7 +51,7 @@ class LocalStore : public KVStore {
   const NDArray& checked_rows(Key key, const NDArray& rows, const NDArray* out) const;
   void check_list(std::span<const Key> keys, std::span<const NDArray> values, std::span<const NDArray> out,
                   const UpdateOptions& options) const;
-  // Throws InvalidArgument as init does.
+  // Throws InvalidArgument if init() must refuse this key or value.
   void check_new(Key key, const NDArray& value) const;
   // Returns the stored value. Throws InvalidArgument, naming the call, if the key is unknown.
   const NDArray& at(const char* call, Key key) const;
@@ -70,8 +72,9 @@ std::string who_says(const char* call, KVStore::Key key);
 // Throws InvalidArgument, naming the call, if the array belongs to another engine.
 void check_engine(const char* call, KVStore::Key key, const NDArray& array, const Engine& engine);
 
-// Throw InvalidArgument, naming the call, for an empty list, and for an array of another shape, dtype or
-// engine. check_targets() also refuses arrays whose elements share memory, since they are written.
+// check_arrays() and check_targets() throw InvalidArgument, naming the call, for an empty list, and for an
+// array of another shape, dtype or engine. check_targets() also refuses arrays whose elements share memory,
+// since the call writes to them.
 void check_arrays(const char* call, KVStore::Key key, std::span<const NDArray> arrays, const Shape& shape,
                   DType dtype, const Engine& engine);
 void check_targets(const char* call, KVStore::Key key, std::span<const NDArray> out, const Shape& shape,

@@ -9,7 +9,8 @@
 namespace heddle::kv_detail {
 
 struct UpdateRule {
-  // replace: the sum of the pushes replaces the stored value. add: it is added. optimizer: it is a gradient.
+  // replace: the sum of the pushes replaces the stored value. add: the sum is added to the stored value.
+  // optimizer: the sum is the gradient for an optimizer.
   enum class Kind : std::uint8_t { replace, add, optimizer };
   Kind kind = Kind::replace;
   std::string name{};
@@ -22,7 +23,7 @@ bool is_add(const std::string& name, const OptimizerParams& params);
 // The rule as text, "sgd lr=0.1 momentum=0.9 ...", with the fewest digits that give the same numbers. Rules
 // travel as text, never as code. Throws InvalidArgument for an unknown optimizer or parameter.
 std::string update_rule_text(const std::string& name, const OptimizerParams& params);
-// Parses such a text. Throws InvalidArgument.
+// Parses a text that update_rule_text() has made. Throws InvalidArgument.
 UpdateRule parse_update_rule(const std::string& text);
 
 }  // namespace heddle::kv_detail

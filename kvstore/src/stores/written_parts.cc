@@ -6,7 +6,8 @@
 namespace heddle {
 namespace {
 
-// The range of bytes in its storage that the array, which has elements, lies in; with the gaps between them.
+// The range [first, end) of bytes in its storage that the array lies in, including gaps between its elements.
+// The array has an element at least.
 std::pair<std::int64_t, std::int64_t> bytes_of(const NDArray& array) {
   std::int64_t first = array.offset(), last = first;
   for (int axis = 0; axis < array.ndim(); ++axis) {
@@ -33,7 +34,8 @@ void WrittenParts::add(const NDArray& array) {
   parts_[{storage, begin}] = end;
 }
 
-// Parts do not overlap: only the last one that begins before the array's end can reach into the array.
+// Since ranges in parts_ do not overlap, only the last range that begins before the array's end can reach
+// into the array.
 bool WrittenParts::overlap(const NDArray& array) const {
   if (array.size() == 0 || parts_.empty()) return false;
   const Storage* const storage = array.storage().get();

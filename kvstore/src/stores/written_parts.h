@@ -1,4 +1,4 @@
-// The bytes of arrays that the calls of a list write.
+// Remembers which bytes the calls of a list write, to find arrays that overlap.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,12 @@ namespace heddle {
 class WrittenParts {
  public:
   void add(const NDArray& array);
-  // True if a byte between the array's first and last one has been added.
+  // True if a byte between the array's first and last byte belongs to an array that was added.
   bool overlap(const NDArray& array) const;
 
  private:
-  // The end of each part, by its storage and its first byte. Parts of a storage neither overlap nor touch.
+  // Ranges of written bytes: the end of each range, keyed by its storage and its first byte. Ranges of one
+  // storage neither overlap nor touch.
   std::map<std::pair<const Storage*, std::int64_t>, std::int64_t> parts_;
 };
 

@@ -54,7 +54,7 @@ class Reader {
   [[noreturn]] void fail(const std::string& problem) const { heddle::fail(path_, problem); }
   const Metadata& metadata() const { return content_.metadata; }
 
-  // All arrays whose names begin with `prefix`, under the rest of their names.
+  // All arrays whose names begin with `prefix`, by their names without the prefix.
   std::map<std::string, NDArray> arrays(const std::string& prefix) const {
     std::map<std::string, NDArray> all;
     for (const auto& [name, array] : content_.arrays) {
@@ -107,7 +107,8 @@ void check_arrays(const Reader& reader, const std::map<std::string, NDArray>& ar
   }
 }
 
-// Fills arrays of the saved shape and dtype in place. A layer that has the same array sees the saved values.
+// Fills arrays of the saved shape and dtype in place, so that a layer which holds the array sees the saved
+// values.
 void fill_arrays(std::map<std::string, NDArray>& arrays, std::map<std::string, NDArray> saved) {
   for (auto& [name, value] : saved) {
     const auto mine = arrays.find(name);
@@ -120,13 +121,15 @@ void fill_arrays(std::map<std::string, NDArray>& arrays, std::map<std::string, N
   arrays = std::move(saved);
 }
 
-// Loads this worker's residuals. All workers call it, and all throw if those of one do not fit.
+// Loads this worker's residuals. All workers call this function, and all throw if the residuals of one worker
+// do not fit.
 std::map<std::string, NDArray> checked_residuals(const std::string& path, Trainer& trainer,
                                                  const std::map<std::string, NDArray>& state,
                                                  const Metadata& metadata) {
   const auto steps = state.find("steps");
   if (steps == state.end()) return {};
-  // Files of another number of workers belong to another run that has reached the same count of steps.
+  // If the checkpoint was saved with another number of workers, residual files of this number belong to
+  // another run that has reached the same count of steps.
   const auto workers = metadata.find(kCheckpointWorkers);
   const bool has_any =
       workers == metadata.end() || workers->second == std::to_string(trainer.store().workers());
@@ -192,7 +195,8 @@ void load(const std::string& path, Checkpoint& checkpoint) {
   std::map<std::string, NDArray> residuals;
   if (checkpoint.trainer) {
     residuals = checked_residuals(path, *checkpoint.trainer, trainer, reader.metadata());
-    // This call checks all names before it changes anything; the second one takes the assigned parameters.
+    // Checks the whole state before parameters are changed. set_state() is called again when they are
+    // assigned, since it also assigns the parameters' values to the store.
     try {
       checkpoint.trainer->set_state(trainer);
     } catch (const InvalidArgument& error) {

@@ -36,7 +36,8 @@ bool take(std::string_view& text, std::string_view wanted) {
   return good;
 }
 
-// Parses the end of a residual file's name, which the end of a temporary file's name may follow.
+// Parses the end of a residual file's name, "STEPS-RANK-of-WORKERS". It may be the name of a temporary file,
+// which ends with ".tmp-" and more.
 std::optional<FileName> file_name_from(std::string_view text) {
   FileName name;
   const bool good = take(text, name.steps) && take(text, "-") && take(text, name.rank) &&
@@ -45,7 +46,8 @@ std::optional<FileName> file_name_from(std::string_view text) {
   return good ? std::optional(name) : std::nullopt;
 }
 
-// Steps and workers of the checkpoint that is at `path`. -1: there is no checkpoint, or it does not say.
+// Counts of steps and workers of the checkpoint at `path`. -1: there is no checkpoint, or it does not have
+// the count.
 FileName of_checkpoint(const std::string& path) {
   FileName name{.steps = -1, .workers = -1};
   std::error_code error;
@@ -60,13 +62,14 @@ FileName of_checkpoint(const std::string& path) {
     };
     number(kCheckpointSteps, name.steps);
     number(kCheckpointWorkers, name.workers);
-  } catch (const Error&) {  // a damaged checkpoint, which is about to be replaced
+  } catch (const Error&) {  // ignored: the checkpoint is damaged, but it is about to be replaced
   }
   return name;
 }
 
-// Removes this worker's residual files of other counts of steps. Rank 0 also removes those of ranks that are
-// gone, since the run goes on with fewer workers.
+// Removes this worker's residual files of other counts of steps, except those of the checkpoint at `path`.
+// Rank 0 also removes files of ranks that there are no longer, after the run has continued with fewer
+// workers.
 void remove_others(const std::string& path, const FileName& mine) {
   const FileName current = of_checkpoint(path);
   const std::filesystem::path whole(path);
@@ -102,7 +105,7 @@ std::string residual_file(const std::string& path, std::int64_t steps, const KVS
          std::to_string(store.workers());
 }
 
-// Residuals are stored by key, the parameter's index, so the parameters must be in the same order.
+// Residuals are saved by key. A key is the index of a parameter, so the parameters must be in the same order.
 std::map<std::string, NDArray> load_residuals(const std::string& path, std::int64_t steps,
                                               const Trainer& trainer) {
   const KVStore& store = trainer.store();
@@ -120,12 +123,13 @@ std::map<std::string, NDArray> load_residuals(const std::string& path, std::int6
   return std::move(content.arrays);
 }
 
-// If there is nothing to save, a file of the same count of steps that a former run has left is removed.
+// If there are no residuals, removes a file of the same count of steps, which a former run may have left.
 void save_residuals(const std::string& path, const Trainer& trainer, Where where) {
   const CallSite site(where);
   KVStore& store = trainer.store();
   const std::string file = residual_file(path, trainer.steps(), store);
-  // Returns when all workers have written their files. If one cannot, all throw, so that none waits for it.
+  // check_residuals() returns when all workers have written their files. If one worker cannot, all workers
+  // throw, so that none waits for it for ever.
   store.check_residuals([&] {
     Safetensors content{.arrays = store.residuals(),
                         .metadata = {{kFormatEntry, kResidualsFormat}, {kParameters, names_of(trainer)}}};

@@ -9,13 +9,14 @@
 
 namespace heddle {
 
-// Metadata of a checkpoint: its counts of steps and workers, which say which residual files belong to it.
+// Names of metadata of a checkpoint: its counts of steps and workers, which say which residual files belong
+// to it.
 constexpr const char *kCheckpointSteps = "steps", *kCheckpointWorkers = "workers";
 
 std::string residual_file(const std::string& path, std::int64_t steps, const KVStore& store);
 
-// Loads this worker's residuals for the checkpoint at `path`; empty: there is no file. Throws Error for a
-// damaged file, InvalidArgument for one of other parameters, or of another order.
+// Loads this worker's residuals for the checkpoint at `path`; empty: there is no file. Throws Error if the
+// file is damaged, and InvalidArgument if it is for other parameters, or for another order of parameters.
 std::map<std::string, NDArray> load_residuals(const std::string& path, std::int64_t steps,
                                               const Trainer& trainer);
 

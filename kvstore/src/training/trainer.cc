@@ -13,12 +13,13 @@ namespace heddle {
 namespace {
 
 constexpr const char* kSteps = "steps";
-// Prefix of optimizer state by name of the parameter: "state.0.weight.velocity".
+// Prefix of a state entry that names its parameter, such as "state.0.weight.velocity".
 const std::string kState = "state.";
-// Prefix of optimizer state by key of the store: for keys without a parameter, and in older versions.
+// Prefix of a state entry that names its key of the store, such as "optimizer.0.velocity". It is for keys
+// without a parameter, and in states that older versions have saved.
 const std::string kOptimizer = "optimizer.";
 
-// The range [first, last] of elements in its storage that a parameter lies in.
+// The range [first, last] of elements of its storage in which a parameter lies.
 struct Part {
   const Parameter* parameter;
   std::int64_t first, last;
@@ -40,13 +41,15 @@ void for_each_element(const NDArray& array, int axis, std::int64_t place,
     for_each_element(array, axis + 1, place + i * array.strides()[axis], body);
 }
 
-// `a` and `b` point into one vector: the message names them in the vector's order.
+// Throws InvalidArgument: two parameters share elements. `a` and `b` point into one vector, and the message
+// names them in the order of the vector.
 [[noreturn]] void refuse_shared(const Parameter* a, const Parameter* b) {
   throw InvalidArgument("Trainer: parameters '" + std::min(a, b)->name + "' and '" + std::max(a, b)->name +
                         "' share elements; make the array that they are parts of the parameter");
 }
 
-// Compares parts that interleave, as the columns of a matrix do, element by element.
+// Throws if two parameters share an element. For parameters whose ranges overlap, as those of the columns of
+// a matrix do.
 void check_elements(const std::vector<Part>& parts) {
   std::unordered_map<std::int64_t, const Parameter*> owners;
   for (const Part& part : parts) {
@@ -57,12 +60,13 @@ void check_elements(const std::vector<Part>& parts) {
   }
 }
 
-// Refuses parameters that share elements, since a store keeps each parameter by itself, and its update of one
-// would be lost with that of the other. The same array twice is one parameter, as it has one gradient.
+// Refuses parameters that share elements, since a store keeps a value for each parameter, and one parameter's
+// update of a shared element would be overwritten by the other's. The same array may come twice, as it has
+// one gradient.
 void check_apart(const std::vector<Parameter>& parameters) {
   std::unordered_set<const GradMeta*> seen;
   std::unordered_map<const Storage*, std::size_t> index;
-  std::vector<std::vector<Part>> storages;  // in the order of the parameters
+  std::vector<std::vector<Part>> storages;  // the parts of each storage, in the order of the parameters
   for (const Parameter& parameter : parameters) {
     if (parameter.value.size() == 0 || !seen.insert(parameter.value.grad_meta().get()).second) continue;
     const auto [at, is_new] = index.emplace(parameter.value.storage().get(), storages.size());
@@ -86,7 +90,8 @@ void check_apart(const std::vector<Parameter>& parameters) {
   }
 }
 
-// Replicas may have other names than the first one, but not its names in another order.
+// Checks the names of a replica's parameters. They may differ from those of the first replica, but must not
+// be the same names in another order.
 void check_order(const std::vector<Parameter>& first, const std::vector<Parameter>& replica) {
   std::unordered_set<std::string> names;
   for (const Parameter& parameter : first) names.insert(parameter.name);
@@ -97,7 +102,7 @@ void check_order(const std::vector<Parameter>& first, const std::vector<Paramete
   }
 }
 
-// The store's keys as text: "weight f32 (3,), bias f32 ()".
+// The parameters as text for KVStore::set_optimizer(): "weight f32 (3,), bias f32 ()".
 std::string describe(const std::vector<Parameter>& parameters) {
   std::string text;
   for (const auto& [name, value] : parameters) {
@@ -127,7 +132,7 @@ std::vector<std::string> state_names(const std::vector<Parameter>& parameters) {
   return names;
 }
 
-// Returns the optimizer's part of a trainer's state, by key of the store.
+// Returns the optimizer state in a trainer's state, with entries named by keys of the store.
 std::map<std::string, NDArray> by_key(const std::map<std::string, NDArray>& state,
                                       const std::vector<std::string>& names) {
   std::unordered_map<std::string, std::size_t> places;
@@ -183,8 +188,8 @@ void Trainer::check_replicas() const {
   }
 }
 
-// Keys are initialised first, since a store that is in use refuses them, before its optimizer loses its
-// state.
+// Initialises the keys before it sets the optimizer: a store that is in use refuses the keys, and so keeps
+// its optimizer's state.
 void Trainer::init_store() {
   for (std::size_t i = 0; i < replicas_[0].size(); ++i) {
     auto key = static_cast<KVStore::Key>(i);
@@ -196,15 +201,16 @@ void Trainer::init_store() {
   }
   options_.store->set_optimizer(options_.optimizer, options_.params, describe(replicas_[0]));
   find_memory();
-  for (const auto& replica : replicas_) {  // takes back memory that another trainer has lent
+  for (const auto& replica : replicas_) {  // takes back gradient memory that another trainer may have lent
     for (const Parameter& parameter : replica) lend_gradient_memory(parameter.value, {});
   }
   lend_memory();
   remember_versions();
 }
 
-// Several replicas get no memory, since the store gets their sum. A parameter that comes twice gets none
-// either, since its gradient is pushed twice, and the first push would leave its sum in that memory.
+// Finds gradient memory for the parameters. With several replicas there is none, since the sum of their
+// gradients is pushed. There is none for a parameter that comes twice either: its gradient is pushed twice,
+// and the first push would overwrite the gradient in that memory with a sum.
 void Trainer::find_memory() {
   const std::vector<Parameter>& parameters = replicas_[0];
   memory_.resize(parameters.size());
@@ -220,7 +226,7 @@ void Trainer::find_memory() {
 void Trainer::lend_memory() const {
   for (std::size_t i = 0; i < memory_.size(); ++i) {
     const NDArray& value = replicas_[0][i].value;
-    // Frozen parameters get no memory.
+    // A frozen parameter, which requires no gradient, is lent no memory.
     if (memory_[i].defined() && requires_grad(value)) lend_gradient_memory(value, memory_[i]);
   }
 }
@@ -271,8 +277,8 @@ std::vector<NDArray> Trainer::values(std::size_t index) const {
 
 double Trainer::learning_rate() const { return options_.schedule(steps_); }
 
-// Pushes in the order in which the backward pass computes gradients, since the store handles the first ones
-// meanwhile.
+// Pushes gradients in the order in which the backward pass computes them, so that the store handles the first
+// gradients while later ones are computed.
 void Trainer::exchange(const std::vector<Gradients>& gradients, const UpdateOptions& update) {
   for (std::size_t i = gradients.size(); i-- > 0;) {
     const auto key = static_cast<KVStore::Key>(i);
@@ -286,8 +292,8 @@ void Trainer::exchange(const std::vector<Gradients>& gradients, const UpdateOpti
     options_.store->pull(static_cast<KVStore::Key>(i), values(i));
 }
 
-// exchange() for one replica, as one list: a store may send small values together. Pushes of rows, which may
-// block, come last.
+// exchange() for one replica: pushes and pulls all whole values by one call with a list, so that the store
+// may send small values together. Pushes of rows, which may block, come last.
 void Trainer::exchange_list(const std::vector<Gradients>& gradients, const UpdateOptions& update) {
   std::vector<KVStore::Key> keys, keys_of_rows;
   std::vector<NDArray> pushed, pulled;
@@ -324,7 +330,7 @@ void Trainer::step(double grad_scale, Where where) {
   ++steps_;
 }
 
-// The largest number of successful updates of any parameter.
+// The number of successful updates of the parameter that has had the most.
 std::int64_t Trainer::updates() const {
   std::int64_t most = 0;
   for (const auto& [name, value] : options_.store->optimizer_state()) {
@@ -344,8 +350,8 @@ void Trainer::clear_errors(Where where) {
   options_.store->clear_errors();
   lend_memory();
   steps_ = steps_before_updates_ + updates();
-  // Assigns all parameters to the store again at the next step, since the error may have hit such an
-  // assignment.
+  // The error may have hit the assignment of a changed parameter to the store. So all parameters count as
+  // changed, and the next step assigns them again.
   versions_.assign(versions_.size(), ~std::uint64_t{0});
 }
 
@@ -364,7 +370,7 @@ std::map<std::string, NDArray> Trainer::state() const {
   return all;
 }
 
-// Every step updates all parameters: there is state of each of them, unless no step was done.
+// Throws if a parameter has no state although steps were done, since every step updates all parameters.
 void Trainer::check_complete(const std::map<std::string, NDArray>& optimizer, std::int64_t steps) const {
   if (optimizer.empty() && steps == 0) return;
   const std::vector<std::string> names = state_names(replicas_[0]);

@@ -1,5 +1,6 @@
-// Messages between a server and an administrator, who connects, sends a request, and gets answers until one
-// says done or refused. The server checks that the administrator's key has the role admin.
+// Messages between a server and an administrator. The administrator connects, sends a request, and gets
+// answers up to one that says done or refused. The server checks that the administrator's key has the role
+// admin.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,8 @@ namespace heddle::kv_detail {
 
 using namespace net_detail;
 
-// Unlike all numbers of messages.h, replication.h and membership.h: the first byte tells who sends a message.
+// The first byte of a message. Messages of messages.h, replication.h and membership.h have other first bytes,
+// so a server can tell an administrator's message from a worker's.
 enum class AdminKind : std::uint8_t { wish = 192, answer };
 
 // The request of an administrator.
@@ -40,7 +42,7 @@ struct AdminAnswer {
   enum class Outcome : std::uint8_t { part = 1, done, refused };
   std::uint16_t protocol = kProtocol;  // version of this message
   Outcome outcome = Outcome::done;
-  std::string text{};  // at most kMaxAdminText bytes. part: a piece of the status. refused: the reason
+  std::string text{};  // of at most kMaxAdminText bytes. part: a piece of the status. refused: the reason
 
   static void fields(auto& archive, auto& self) {
     archive(self.protocol, self.outcome);
@@ -52,7 +54,8 @@ struct AdminAnswer {
 std::vector<std::byte> encode(const AdminRequest& wish);
 std::vector<std::byte> encode(const AdminAnswer& answer);
 bool is_admin_message(std::span<const std::byte> head);
-// Both throw MalformedMessage. An answer may be of this version or an older one.
+// decode_admin_request() and decode_admin_answer() throw MalformedMessage. An answer may be of this protocol
+// version or an older one.
 AdminRequest decode_admin_request(std::span<const std::byte> head);
 AdminAnswer decode_admin_answer(std::span<const std::byte> head);
 

@@ -11,7 +11,7 @@ namespace heddle::kv_detail {
 
 using namespace net_detail;
 
-// Throws MalformedMessage for a number that was read and is no dtype.
+// Throws MalformedMessage if `dtype`, which was read from a message, is no valid dtype.
 inline void check_dtype(DType dtype) {
   const int number = static_cast<int>(dtype);
   if (!is_dtype(static_cast<std::uint64_t>(number)))

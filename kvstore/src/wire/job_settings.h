@@ -7,8 +7,8 @@
 
 namespace heddle::kv_detail {
 
-// Consistency and placement of a job. Their text: "sync" or "ssp:3"; a placement other than `hash` follows,
-// as in "sync, placement greedy".
+// Consistency and placement of a job. As text they are "sync" or "ssp:3" with the placement `hash`, and
+// "sync, placement greedy" with another placement.
 struct JobSettings {
   Consistency consistency;
   std::string placement = "hash";  // text as PlacementRule::text() writes it

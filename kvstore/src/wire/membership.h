@@ -1,8 +1,8 @@
 // Messages between the scheduler and the processes that register with it.
 //
-// A process sends Registration, and the scheduler answers with Registered or Refused. From then on the process
-// sends heartbeats, each of which is answered with a Status, and the scheduler sends Views whenever they
-// change. A process that has lost its connection registers again under its number. All messages are
+// A process sends Registration, and the scheduler answers with Registered or Refused. From then on the
+// process sends heartbeats, each of which is answered with a Status, and the scheduler sends Views whenever
+// they change. A process that has lost its connection registers again under its number. All messages are
 // idempotent.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace heddle::kv_detail {
 
 using namespace net_detail;
 
-// The numbers differ from those of messages.h: a message to the wrong kind of process is recognised.
+// The first byte of a message. It differs from those of messages.h, to recognise messages to a wrong process.
 enum class MembershipKind : std::uint8_t {
   registration = 128,
   heartbeat,
@@ -30,26 +30,26 @@ enum class MembershipKind : std::uint8_t {
   refused,
   views,
   status,
-  backup_lost,  // backup_lost and views_of_speakers: from protocol version 2 on
+  backup_lost,  // from protocol version 2 on, like views_of_speakers
   views_of_speakers,
   views_with_learners  // from protocol version 3 on
 };
 
 enum class Role : std::uint8_t { server = 1, worker };
 
-constexpr std::uint32_t kAnyNumber = ~0u;  // asks the scheduler to choose a number
+constexpr std::uint32_t kAnyNumber = ~0u;  // Registration::number: the scheduler is to choose the number
 constexpr std::uint32_t kMostCopies = 2;
-constexpr std::size_t kMaxReason = 16 << 10;  // most bytes of a text that is shown to users
+constexpr std::size_t kMaxReason = 16 << 10;  // most bytes of Refused::text and of Status::text
 
 // The registration of a process.
 struct Registration {
   std::uint16_t oldest = kOldestProtocol, newest = kProtocol;
   Role role = Role::worker;
-  std::uint32_t number = kAnyNumber;       // a server's number, a worker's rank
-  std::uint32_t servers = 0, workers = 0;  // counts that the process expects; 0: not known
+  std::uint32_t number = kAnyNumber;       // number of the server, or rank of the worker
+  std::uint32_t servers = 0, workers = 0;  // numbers of servers and workers that it expects; 0: not known
   std::uint32_t replicas = 0;              // servers: copies of each shard, 1 or 2; 0: as the scheduler says
   std::uint64_t incarnation = 0;           // random number of the process; not 0
-  std::uint64_t cluster = 0, version = 0;  // the newest views that the process has seen; 0: none
+  std::uint64_t cluster = 0, version = 0;  // ids of the newest views that the process has seen; 0: none
   std::string job{};                       // workers: name of the job
   std::string address{};                   // servers: HOST:PORT that workers connect to
   std::string process{};                   // name for log messages: "host, process 123"
@@ -68,14 +68,14 @@ struct Registration {
 // A primary's report that its backup or learner has all state of the shard.
 struct Synced {
   std::uint32_t shard = 0;
-  std::uint64_t epoch = 0;  // the epoch, or the number of the copy: see ShardView
+  std::uint64_t epoch = 0;  // epoch of the shard, or number of the copy if ShardView::copy is not 0
   static void fields(auto& archive, auto& self) { archive(self.shard, self.epoch); }
 };
 
 struct Heartbeat {
   std::uint64_t version = 0;     // version of the newest views that the process has
-  std::vector<Synced> synced{};  // servers: shards whose backup has all state
-  bool leaving = false;          // servers: asks to hand its shards to other servers
+  std::vector<Synced> synced{};  // from a server: its shards whose backup or learner has all state
+  bool leaving = false;          // from a server: it asks to hand its shards to other servers
   static void fields(auto& archive, auto& self) {
     archive(self.version);
     archive.list(self.synced, kMostServers, "reports about ", " shards");
@@ -91,19 +91,19 @@ struct BackupLost {
   static void fields(auto& archive, auto& self) { archive(self.shard, self.epoch); }
 };
 
-// The process ends or stops serving: nothing has to wait for it.
+// Says that the sender ends, or stops serving: no other process has to wait for it.
 struct Unregister {
   static void fields(auto&, auto&) {}
 };
 
 struct Registered {
-  std::uint16_t protocol = kProtocol;  // version that both sides speak from now on
+  std::uint16_t protocol = kProtocol;  // protocol version of all later messages of both sides
   std::uint32_t number = 0;
   std::uint32_t servers = 0, workers = 0;
   std::uint32_t heartbeat = 0;  // milliseconds between two heartbeats
   // Random id of the scheduler's history of views. Epochs of different histories cannot be compared.
   std::uint64_t cluster = 0;
-  std::uint64_t secret = 0;  // servers, from version 2 on: a secret that only servers are told
+  std::uint64_t secret = 0;  // to servers, from version 2 on: a secret that only servers are told
 
   static void fields(auto& archive, auto& self) {
     archive(self.protocol, self.number, self.servers, self.workers, self.heartbeat, self.cluster);
@@ -123,7 +123,7 @@ struct Refused {
 };
 
 struct Status {
-  bool over = false;   // all workers have left: servers may end
+  bool over = false;   // whether all workers have left, so that servers may end
   std::string text{};  // what the scheduler waits for before it publishes the first views
 
   static void fields(auto& archive, auto& self) {
@@ -141,7 +141,7 @@ std::vector<std::byte> encode(const Refused& refused);
 std::vector<std::byte> encode(const Views& views, std::uint16_t protocol = kProtocol);
 std::vector<std::byte> encode(const Status& status);
 
-// Messages from a process, and from the scheduler. Both decoders throw MalformedMessage.
+// FromMember: messages to the scheduler. FromScheduler: its messages. The decoders throw MalformedMessage.
 using FromMember = std::variant<Registration, Heartbeat, BackupLost, Unregister>;
 FromMember decode_from_member(std::span<const std::byte> head);
 using FromScheduler = std::variant<Registered, Refused, Views, Status>;

@@ -1,4 +1,4 @@
-// Messages between workers and servers of a key-value store: their heads. Payloads are the bytes of values.
+// Heads of the messages between workers and servers of a key-value store. Their payloads are bytes of values.
 //
 // A worker says hello, and the server answers with welcome or failed. From then on each request of the worker
 // has a number, and gets one reply at least with that number: done, failed, or a value in pieces. A worker
@@ -26,7 +26,7 @@ struct Hello {
   std::string job;          // name of the job; only its own workers share its keys
   std::string consistency;  // "sync", "async", "ssp:3", "sync, placement greedy": see wire/job_settings.h
   std::uint32_t rank = 0, workers = 1;
-  std::uint32_t server = 0, servers = 1;  // the number that the worker takes this server for
+  std::uint32_t server = 0, servers = 1;  // number of the addressed server, and count of servers
   std::uint64_t incarnation = 0;          // random number of the worker's process
 
   static void fields(auto& archive, auto& self) {
@@ -39,26 +39,29 @@ struct Hello {
 };
 
 struct Welcome {
-  std::uint16_t protocol = kProtocol;  // version that both sides speak from now on
-  std::uint64_t incarnation = 0;       // number of the server's state; another number: the state is lost
+  std::uint16_t protocol = kProtocol;  // protocol version of all later messages of both sides
+  std::uint64_t incarnation = 0;       // number of the server's state; it changes if the state is lost
 
   static void fields(auto& archive, auto& self) { archive(self.protocol, self.incarnation); }
 };
 
 struct Reply {
   Kind kind = Kind::done;  // done, value or failed
-  std::uint32_t key = 0;   // init: the key's number. value of a compressed pull: its version, see PullCache
+  // Answer to an init: number of the key. Answer to a compressed pull: version of the value, see PullCache.
+  std::uint32_t key = 0;
   std::uint64_t number = 0;
-  // init: the pushes of this worker that the server has had. value: the rounds that are in it. failed, to a
-  // hello: 1 if a retry may succeed. done, to other requests: JobCounts::settings of the server.
+  // Answer to an init: number of pushes of the key that the server has had from this worker. Kind `value`:
+  // number of rounds that are in the value. Kind `failed`, in answer to a hello: 1 if a retry may succeed.
+  // Kind `done`, in answer to other requests: JobCounts::settings of the server.
   std::uint64_t clock = 0;
-  // value: as in Request. done: `bytes` is JobCounts::collectives, 1 + the completed barriers and set_optimizers.
+  // Kind `value`: as in Request. Kind `done`: `bytes` is JobCounts::collectives, which is 1 + the number of
+  // completed barriers and set_optimizers.
   std::uint64_t offset = 0, bytes = 0;
-  // failed: the error; that of a push_many has a payload, too. done, to a ping: which workers wait for which,
-  // if the job makes no progress.
+  // Kind `failed`: the error. Kind `done`, in answer to a ping: which workers wait for which, if the job
+  // makes no progress.
   std::string text{};
 
-  // The kind is before them.
+  // The fields that follow the kind in a message.
   static void fields(auto& archive, auto& self) {
     archive(self.key, self.number, self.clock, self.offset, self.bytes);
     archive.text(self.text, kMaxText);
@@ -70,8 +73,9 @@ std::vector<std::byte> encode(const Welcome& welcome);
 std::vector<std::byte> encode(const Request& request);
 std::vector<std::byte> encode(const Reply& reply);
 
-// Messages from a worker, and from a server. The decoders throw MalformedMessage, also if `payload` bytes at
-// `offset` do not lie within `bytes`.
+// FromWorker: messages to a server. FromServer: messages to a worker. `payload`: size of the message's
+// payload. The decoders throw MalformedMessage, also if the payload, at the head's `offset`, ends behind its
+// `bytes`.
 using FromWorker = std::variant<Hello, Request>;
 FromWorker decode_from_worker(std::span<const std::byte> head, std::size_t payload);
 using FromServer = std::variant<Welcome, Reply>;

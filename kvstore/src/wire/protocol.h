@@ -1,5 +1,5 @@
-// The protocol version of workers, servers and the scheduler. A process understands this version and those
-// before, and speaks the newest that the other side understands, too.
+// Versions of the protocol of workers, servers and the scheduler. A process understands version kProtocol and
+// all before it, down to kOldestProtocol. It speaks the newest version that the other side understands, too.
 //
 // 1: the first. 2: a server that says hello to a backup proves that it is the primary of the scheduler's
 // view. 3: views have learners. 4: a worker that connects again says what it has had answers to.
@@ -13,7 +13,7 @@
 
 namespace heddle::kv_detail {
 
-constexpr std::size_t kMaxJobName = 256, kMaxName = 256;  // most bytes
+constexpr std::size_t kMaxJobName = 256, kMaxName = 256;  // most bytes of a job's name, and of other names
 
 constexpr std::uint16_t kProtocol = 4, kOldestProtocol = 1;
 constexpr std::uint16_t kProven = 2;    // from this version on a primary authenticates to its backup

@@ -5,7 +5,7 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::size_t kOldHelloBytes = 1 + 4 + 3 * 8;  // size of a hello of version 1
+constexpr std::size_t kOldHelloBytes = 1 + 4 + 3 * 8;  // size of a hello of protocol version 1
 
 bool has_request(Record::Kind kind) { return kind == Record::Kind::request || kind == Record::Kind::key; }
 

@@ -3,7 +3,7 @@
 namespace heddle::kv_detail {
 namespace {
 
-// Most bytes of a row: no value in memory has longer ones, and sums of sizes cannot overflow.
+// Most bytes of a row. No value in memory has longer rows, and with this limit sums of sizes cannot overflow.
 constexpr std::uint64_t kLongestRow = std::uint64_t{1} << 48;
 
 std::uint64_t bytes_each(const Request& request) {

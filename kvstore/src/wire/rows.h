@@ -14,7 +14,8 @@ namespace heddle::kv_detail {
 
 constexpr std::uint64_t kRowNumberBytes = sizeof(std::int64_t);
 
-// Throws MalformedMessage if requests of this kind have no row_bytes, or if `bytes` does not fit them.
+// Throws MalformedMessage if the request has row_bytes although its kind has none, or if its `bytes` do not
+// fit its row_bytes.
 void check_rows(const Request& request);
 // Number of rows in a push or a pull that check_rows() has accepted.
 std::uint64_t row_count(const Request& request);

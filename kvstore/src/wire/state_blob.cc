@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMaxStateName = 64;
 
-// What is before the elements of an array.
+// The fields of an encoded array that come before its elements.
 struct ArrayHead {
   std::string name{};
   DType dtype = DType::f32;

@@ -11,11 +11,11 @@
 
 namespace heddle::kv_detail {
 
-using StateArrays = std::map<std::string, NDArray>;  // one-dimensional, by name: "velocity" and so on
+using StateArrays = std::map<std::string, NDArray>;  // one-dimensional arrays by name, such as "velocity"
 
 // Serialises arrays. Blocks until they are computed.
 std::vector<std::byte> encode_state(const StateArrays& arrays);
-// Parses them. Throws MalformedMessage.
+// Parses the bytes that encode_state() has made. Throws MalformedMessage.
 StateArrays decode_state(std::span<const std::byte> bytes);
 
 }  // namespace heddle::kv_detail

@@ -1,4 +1,4 @@
-// What the state of a server has of a job beside its keys: records of wire/state_records.h.
+// The records of wire/state_records.h with the saved state of a job, except those of its keys.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ struct StateJob {
   std::string rule;  // update rule, as update_rule_text writes it; empty: none
   std::uint64_t incarnation = 0;
   std::uint32_t workers = 1, servers = 1;
-  std::string restored{};       // time of the snapshot that the job was restored from; empty: it was not
+  std::string restored{};       // time of the snapshot that the job was restored from; empty: not restored
   std::uint8_t generation = 0;  // how often the job was restored, modulo 256
-  std::uint64_t weights = 0;    // Request::clock of the last set_optimizer; from version 2 on
-  std::uint64_t settings = 0, collectives = 1;  // see Job; from version 3 on
+  std::uint64_t weights = 0;    // Request::keys_digest of the last set_optimizer; from state version 2 on
+  std::uint64_t settings = 0, collectives = 1;  // see JobCounts; from state version 3 on
 
   static void fields(auto& archive, auto& self) {
     archive.text(self.name, kMaxJobName);
@@ -39,8 +39,8 @@ struct StateWorker {
   std::string collective_failure{};
   std::uint64_t pushes = 0, pulls = 0, bytes_received = 0, bytes_sent = 0;
   std::int64_t clock = 0;
-  std::uint64_t state_set = 0;                  // number of the latest set_state; from version 2 on
-  std::uint64_t passed = 0, lost_settings = 0;  // see JobWorker; from version 3 on
+  std::uint64_t state_set = 0;                  // number of the latest set_state; from state version 2 on
+  std::uint64_t passed = 0, lost_settings = 0;  // see JobWorker; from state version 3 on
 
   static void fields(auto& archive, auto& self) {
     archive(self.greeted, self.left, self.dropped, self.rejoined, self.incarnation, self.collective_done,
@@ -56,7 +56,7 @@ struct StateCollective {
   std::uint32_t rank = 0;
   Request request{};
 
-  // `request` follows as a message.
+  // The fields of the record; `request` follows them as an encoded message.
   static void fields(auto& archive, auto& self) { archive(self.rank); }
 };
 

@@ -1,6 +1,7 @@
-// Heads of the messages that carry the whole state of a server, to its disk or to its backup. Their order:
-// begin; for each job the job, its workers by rank, its incomplete collectives, its keys by number; end. A
-// key is followed by its arrays. An array's payload is its first piece, and the other pieces follow it.
+// Heads of the messages that carry the whole state of a server to its disk or to its backup. Their order is
+// StateBegin; for each job StateJob, its StateWorkers by rank, its StateCollectives, its StateKeys by number;
+// StateEnd. A StateKey is followed by its StateArrays. The payload of a StateArray is the first piece of the
+// array; StatePieces with the other pieces follow.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +34,8 @@ struct StateBegin {
   void check() const;
 };
 
-// A key. The payload has the workers' clocks by rank, then WorkerPushes::missed by rank.
+// A key. The payload of the message has the clocks of all workers by rank, and then their
+// WorkerPushes::missed.
 struct StateKey {
   struct Failure {
     std::uint32_t rank = 0;
@@ -50,11 +52,12 @@ struct StateKey {
   std::uint32_t number = 0;
   std::uint64_t bytes = 0, rounds = 0;
   std::uint64_t whole_bytes = 0;  // size of the value on all servers; 0: not known
-  std::uint32_t whole_rows = 0;   // first dimension of the whole value; 0: the value has none
+  std::uint32_t whole_rows = 0;   // first dimension of the value on all servers; 0: the value has no rows
   std::string failure{};
-  // Keys of the job that were initialised before this one, if its servers depend on them.
+  // Number of keys of the job that were initialised before this one. kNoIndex: the placement does not depend
+  // on it.
   std::uint32_t place = kNoIndex;
-  // Errors of pushes, by rank, that these workers have not cleared; from version 3 on.
+  // Errors of workers' pushes that these workers have not cleared yet; from state version 3 on.
   std::vector<Failure> failures{};
 
   static void fields(auto& archive, auto& self) {
@@ -77,9 +80,9 @@ struct StateArray {
   bool has_value = true;  // false: an overwriting push of a rank other than 0, which has no value
   DType dtype = DType::f32;
   std::uint32_t rank = 0;       // push: the worker's rank
-  std::uint64_t bytes = 0;      // size of all pieces
+  std::uint64_t bytes = 0;      // size of the whole array
   std::uint64_t row_bytes = 0;  // push of rows: bytes of a row, see wire/rows.h; 0: a whole value
-  double lr = 0, scale = 1;     // push: the options
+  double lr = 0, scale = 1;     // push: learning rate and grad_scale
   std::string name{};           // optimizer: name of the array, "velocity" and so on
 
   static void fields(auto& archive, auto& self) {
@@ -105,15 +108,15 @@ using StateRecord = std::variant<StateBegin, StateJob, StateWorker, StateCollect
 
 std::vector<std::byte> encode(const StateRecord& record, std::uint16_t version = kStateVersion);
 // Throws MalformedMessage for a field that no server can have; the caller checks how records fit together.
-// `version`: that of the StateBegin before it.
+// `version`: StateBegin::version of the state that the record belongs to.
 StateRecord decode_state_record(std::span<const std::byte> head, std::uint16_t version = kStateVersion);
 
 std::vector<std::byte> encode_clocks(const std::vector<std::uint64_t>& clocks,
                                      const std::vector<std::uint64_t>& missed);
 struct Clocks {
-  std::vector<std::uint64_t> clocks, missed;  // both are indexed by rank
+  std::vector<std::uint64_t> clocks, missed;  // clock and WorkerPushes::missed of each worker, by rank
 };
-// Throws MalformedMessage for another number of workers.
+// Throws MalformedMessage if the payload is not for this number of workers.
 Clocks decode_clocks(std::span<const std::byte> payload, std::size_t workers);
 
 }  // namespace heddle::kv_detail

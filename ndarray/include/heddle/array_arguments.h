@@ -20,7 +20,7 @@ struct Slice {
   std::int64_t step = 1;
 };
 
-// The i of x[i].
+// The index i in x[i], with the call site.
 struct Index {
   template <ndarray_detail::Size T>
   Index(T index, Where at = Where::current()) : value(static_cast<std::int64_t>(index)), where(at) {}
@@ -28,7 +28,7 @@ struct Index {
   Where where;
 };
 
-// The slice of x[kAll] and x[Slice{1, 3}], along axis 0.
+// The slice in x[kAll] or x[Slice{1, 3}], along axis 0, with the call site.
 struct RangeIndex {
   RangeIndex(const Slice& of, Where at = Where::current()) : slice(of), where(at) {}
   Slice slice;
@@ -43,7 +43,7 @@ inline constexpr Slice kAll{};
 inline constexpr NewAxis kNewAxis = NewAxis::here;
 inline constexpr Ellipsis kEllipsis = Ellipsis::here;
 
-// Whether an array is among the keys.
+// Whether an array is among the keys of x(...).
 template <class... Keys>
 concept AnyArray = (std::is_convertible_v<const Keys&, NDArray> || ...);
 
@@ -63,18 +63,19 @@ struct AxisKey {
   Where where{};
 };
 
-// The y of x[i] = y: an array, or a number.
+// The right-hand side y in x[i] = y, an array or a number, with the call site.
 struct Assigned {
   template <ndarray_detail::Real T>
   Assigned(T value, Where at = Where::current()) : number(value), where(at) {}
   Assigned(const Scalar& value, Where at = Where::current()) : number(value), where(at) {}
   Assigned(const NDArray& source, Where at = Where::current()) : array(&source), where(at) {}
-  const NDArray* array = nullptr;  // valid as long as the source; null: the number
+  // The assigned array, which outlives this object; null if a number is assigned.
+  const NDArray* array = nullptr;
   Scalar number = 0;
   Where where;
 };
 
-// The x of -x and of out << x: valid as long as the array.
+// The array x in -x or in out << x, with the call site. It refers to x, which must outlive it.
 struct ArrayArgument {
   ArrayArgument(const NDArray& x, Where at = Where::current()) : array(x), where(at) {}
   const NDArray& array;

@@ -32,7 +32,7 @@ using Named = std::conditional_t<
     std::conditional_t<std::is_signed_v<T>, Signed<sizeof(T)>, std::make_unsigned_t<Signed<sizeof(T)>>>>;
 template <class T> using List = std::initializer_list<T>;
 template <class T> using Blocks = List<List<List<T>>>;
-struct ThreeLevelsAtMostThenViewAs;  // a name for compilers' messages only
+struct ThreeLevelsAtMostThenViewAs;  // never defined; compile errors show its name
 [[noreturn]] void refuse_rows(std::size_t columns, std::size_t size);
 
 // Appends the length of each level's first list, up to an empty one, as in NumPy: {{}, {}} has shape (2, 0).
@@ -47,7 +47,7 @@ template <class T> Shape shape_of(List<T> list) {
   return shape;
 }
 
-// Appends the values of nested lists. Throws InvalidArgument if a list has another length than its level.
+// Throws InvalidArgument unless list, of level `axis`, is as long as the first list of that level.
 template <class T> void check_length(const Shape& shape, int axis, List<T> list) {
   if (std::ssize(list) != shape[axis]) refuse_rows(static_cast<std::size_t>(shape[axis]), list.size());
 }
@@ -120,7 +120,7 @@ NDArray array(std::initializer_list<std::initializer_list<std::initializer_list<
 template <int = 0, std::same_as<double> T> NDArray array(T value, Device device = cpu()) {
   return array(static_cast<float>(value), device);
 }
-// For explicit T. With T deduced the functions above win, since these end in a pack (of at most one device).
+// For an explicit T. If T is deduced, the overloads above win, since the ones below end in a pack.
 template <std::same_as<double> T, std::convertible_to<Device>... Place>
 NDArray array(std::initializer_list<T> values, Place... device) {
   return ndarray_detail::array_of<double>(values, Device(device...));

@@ -18,13 +18,13 @@ class NDArray;
 // The members are defined in the library heddle::operators: a program that calls one has to link it.
 template <class Array> class ArrayMembers {
  public:
-  // reduce.h, statistics.h
+  // Functions of reduce.h and statistics.h.
   NDArray sum(Dims axes = {}, bool keepdims = false, Where where = Where::current()) const;
   NDArray mean(Dims axes = {}, bool keepdims = false, Where where = Where::current()) const;
   NDArray prod(Dims axes = {}, bool keepdims = false, Where where = Where::current()) const;
   NDArray max(Dims axes = {}, bool keepdims = false, Where where = Where::current()) const;
   NDArray min(Dims axes = {}, bool keepdims = false, Where where = Where::current()) const;
-  NDArray std(Dims axes = {}, double correction = 0, bool keepdims = false,  // stddev(x, ...)
+  NDArray std(Dims axes = {}, double correction = 0, bool keepdims = false,  // calls stddev(x, ...)
               Where where = Where::current()) const;
   NDArray norm(double p = 2, Dims axes = {}, bool keepdims = false, Where where = Where::current()) const;
   NDArray any(Dims axes = {}, bool keepdims = false, Where where = Where::current()) const;
@@ -33,7 +33,7 @@ template <class Array> class ArrayMembers {
   NDArray argmax(std::optional<int> axis = {}, Where where = Where::current()) const;
   NDArray argmin(std::optional<int> axis = {}, Where where = Where::current()) const;
 
-  // scan.h, sorting.h, softmax.h
+  // Functions of scan.h, sorting.h and softmax.h.
   NDArray cumsum(int axis = -1, Where where = Where::current()) const;
   NDArray cumprod(int axis = -1, Where where = Where::current()) const;
   NDArray sort(std::optional<int> axis = -1, bool descending = false, Where where = Where::current()) const;
@@ -44,7 +44,8 @@ template <class Array> class ArrayMembers {
   NDArray softmax(int axis = -1, Where where = Where::current()) const;
   NDArray log_softmax(int axis = -1, Where where = Where::current()) const;
 
-  // shape_ops.h, rearrange.h, scatter.h. The axis of flatten() has no default: it is 0 in NumPy, 1 in flatten(x).
+  // Functions of shape_ops.h, rearrange.h and scatter.h. The axis of flatten() has no default: it is 0 in
+  // NumPy, 1 in flatten(x).
   NDArray reshape(Shape shape, Where where = Where::current()) const;
   template <ndarray_detail::Size... Sizes>
   requires(sizeof...(Sizes) > 0) auto reshape(Index first, Sizes... rest) const {  // x.reshape(2, 3)
@@ -53,16 +54,16 @@ template <class Array> class ArrayMembers {
   NDArray flatten(int from_axis, Where where = Where::current()) const;
   NDArray transpose(Where where = Where::current()) const;
   NDArray transpose(Dims axes, Where where = Where::current()) const;
-  NDArray T(Where where = Where::current()) const;                    // transpose(x)
-  NDArray permute(Dims axes, Where where = Where::current()) const;   // transpose(x, axes)
-  NDArray unsqueeze(int axis, Where where = Where::current()) const;  // expand_dims(x, axis)
+  NDArray T(Where where = Where::current()) const;                    // calls transpose(x)
+  NDArray permute(Dims axes, Where where = Where::current()) const;   // calls transpose(x, axes)
+  NDArray unsqueeze(int axis, Where where = Where::current()) const;  // calls expand_dims(x, axis)
   NDArray squeeze(Dims axes = {}, Where where = Where::current()) const;
   NDArray swapaxes(int axis1, int axis2, Where where = Where::current()) const;
   NDArray broadcast_to(Shape shape, Where where = Where::current()) const;
   NDArray take(const NDArray& indices, int axis = 0, Where where = Where::current()) const;
   NDArray masked_fill(const NDArray& mask, Scalar value, Where where = Where::current()) const;
 
-  // matmul.h, products.h, elementwise.h, statistics.h
+  // Functions of matmul.h, products.h, elementwise.h and statistics.h.
   NDArray matmul(const NDArray& b, Where where = Where::current()) const;
   NDArray dot(const NDArray& b, Where where = Where::current()) const;
   NDArray pow(const NDArray& exponent, Where where = Where::current()) const;
@@ -71,7 +72,7 @@ template <class Array> class ArrayMembers {
   bool allclose(const NDArray& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false,
                 Where where = Where::current()) const;
 
-  // elementwise.h, elementwise_math.h
+  // Functions of elementwise.h and elementwise_math.h.
   NDArray abs(Where where = Where::current()) const;
   NDArray sign(Where where = Where::current()) const;
   NDArray square(Where where = Where::current()) const;

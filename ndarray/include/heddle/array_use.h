@@ -1,4 +1,5 @@
-// Which arrays, of those that it has not made itself, a piece of code changes or differentiates. For layers above, which check what belongs to them.
+// Which arrays, of those that it has not made itself, a piece of code changes or differentiates. For modules
+// above this one, which check changes to their own arrays.
 #pragma once
 
 #include <unordered_set>
@@ -10,8 +11,8 @@
 
 namespace heddle {
 
-// While an ArrayUse lives, it notes what its thread does; if several live, only the one that was made last does.
-// Threads without an ArrayUse are not slowed down.
+// While an ArrayUse lives, it notes which arrays its thread changes or differentiates. If several live on a
+// thread, only the one that was made last takes notes. Threads without an ArrayUse are not slowed down.
 class ArrayUse {
  public:
   ArrayUse();
@@ -19,12 +20,12 @@ class ArrayUse {
   ArrayUse(const ArrayUse&) = delete;
   ArrayUse& operator=(const ArrayUse&) = delete;
 
-  // Arrays whose storage this thread has not made itself meanwhile, one for each storage. changed(): those that ops
-  // write. differentiated(): leaves that operators record.
+  // Arrays whose storage the thread has not made itself while this ArrayUse lived, one for each storage.
+  // changed(): arrays that ops write. differentiated(): leaves that operators record.
   const std::vector<NDArray>& changed() const { return changed_; }
   const std::vector<NDArray>& differentiated() const { return differentiated_; }
 
-  // For the library's own calls. current(): null if the thread has no ArrayUse.
+  // These functions are for the library itself. current() returns null if the thread has no ArrayUse.
   static ArrayUse* current() noexcept { return current_; }
   void made(const Storage& storage) { made_.insert(&storage); }
   void changes(const NDArray& array) { note(array, changed_); }
@@ -47,8 +48,8 @@ class ArrayUse {
   void note(const NDArray& array, std::vector<NDArray>& list);
   static thread_local constinit ArrayUse* current_;
   ArrayUse* const outer_;
-  // The library call that the thread was in. Ops that the thread runs meanwhile are in another library call, or in
-  // none.
+  // The library call that the thread was in when this ArrayUse was made. Only operators called directly in it
+  // are noted: ops that the thread runs meanwhile are in another library call, or in none.
   const CallSite* const site_;
   std::unordered_set<const Storage*> made_;
   std::vector<NDArray> changed_, differentiated_;

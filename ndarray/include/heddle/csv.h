@@ -9,7 +9,7 @@
 namespace heddle {
 
 struct CsvOptions {
-  char delimiter = ',';  // a space: any number of spaces and tabs
+  char delimiter = ',';  // what separates fields; a space stands for any number of spaces and tabs
   int skip_lines = 0;    // lines to skip at the beginning, such as a line of names
   char comment = '#';    // starts a comment, which ends with the line; 0: no comments
   DType dtype = DType::f64;

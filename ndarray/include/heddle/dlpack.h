@@ -30,7 +30,8 @@ NDArray from_dlpack(heddle_dl_managed_tensor_versioned* tensor, bool copy = fals
                     Where where = Where::current());
 NDArray from_dlpack(heddle_dl_managed_tensor* tensor, bool copy = false, Where where = Where::current());
 
-// Whether this library's to_dlpack made the struct: its deleter then needs nothing of whoever passed it on.
+// Whether to_dlpack of this library made the struct. Then its deleter is a function of this library, and
+// whoever passed the struct on is not needed for calling it.
 bool is_own_loan(const heddle_dl_managed_tensor_versioned& tensor);
 bool is_own_loan(const heddle_dl_managed_tensor& tensor);
 

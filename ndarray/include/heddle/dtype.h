@@ -21,9 +21,9 @@ constexpr bool is_dtype(std::uint64_t number) { return number < std::size(kAllDT
 
 std::size_t size_of(DType dtype);           // bytes of an element
 const char* name_of(DType dtype);           // "f32", ... "bool"
-DType dtype_from_name(const std::string&);  // throws InvalidArgument
+DType dtype_from_name(const std::string&);  // throws InvalidArgument for an unknown name
 bool is_floating(DType dtype);
-bool is_unsigned(DType dtype);  // u8 to u64; not bool
+bool is_unsigned(DType dtype);  // true for u8, u16, u32 and u64
 inline bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
 
 // NumPy's result_type of two arrays. bf16, which NumPy lacks, follows JAX and PyTorch: with integers and
@@ -57,8 +57,8 @@ namespace ndarray_detail {
 [[noreturn]] void refuse_half(DType dtype);
 }
 
-// Calls fn.template operator()<T>() with the C++ type of dtype; fn returns the same type for all. For code that
-// computes: throws InvalidArgument for f16 and bf16, which have no arithmetic of their own.
+// Calls fn.template operator()<T>() with the C++ type of dtype; fn returns the same type for all dtypes. For
+// code that computes: throws InvalidArgument for f16 and bf16, which have no arithmetic of their own.
 template <class F> decltype(auto) visit_number(DType dtype, F&& fn) {
   switch (dtype) {
     case DType::f16:

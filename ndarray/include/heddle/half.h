@@ -20,7 +20,8 @@ template <class To, class From> constexpr To saturate(From x) {
     return x != From{0};
   } else {
     constexpr auto below = static_cast<From>(std::numeric_limits<To>::min());
-    // 2^n, one more than the largest To, which the floating type may not represent.
+    // One more than the largest To. It is a power of two, which From represents exactly, unlike perhaps the
+    // largest To.
     constexpr From above = static_cast<From>(std::numeric_limits<To>::max() / 2 + 1) * From{2};
     if (x != x) return To{0};
     if (x >= above) return std::numeric_limits<To>::max();
@@ -38,7 +39,8 @@ inline float odd_float(double value) {
   return std::bit_cast<float>((std::bit_cast<std::uint32_t>(near) - beyond) | 1);
 }
 inline float odd_float(std::int64_t value) {
-  // kLow: those bits of an i64 that an f64 may not hold.
+  // kLow masks the bits of an i64 that an f64 may not be able to hold. Up to kExact an f64 holds every
+  // integer.
   constexpr std::int64_t kExact = std::int64_t{1} << 53, kLow = 0x7ff;
   const bool cut = value <= -kExact || value >= kExact;
   return odd_float(static_cast<double>(cut && (value & kLow) ? (value & ~kLow) | (kLow + 1) : value));
@@ -65,7 +67,7 @@ struct Brain16 {
 
 }  // namespace ndarray_detail
 
-// One element of two bytes. Conversions from and to numbers are explicit.
+// A 16-bit floating-point number of the given format. Conversions from and to numbers are explicit.
 template <class Format> struct Half {
   std::uint16_t bits;
 

@@ -16,17 +16,17 @@ namespace heddle {
 void track_memory(bool on);
 
 struct MemorySite {
-  std::source_location where;  // outermost library call; line 0: not known
+  std::source_location where;  // outermost library call that made the arrays; line 0: not known
   std::int64_t arrays = 0;     // live arrays that own memory, without their views
-  std::size_t bytes = 0;       // bytes of these arrays; memory is allocated when an array is computed
+  std::size_t bytes = 0;       // bytes of these arrays, which get memory only when they are computed
   std::size_t peak = 0;        // most bytes that this line held at once
   std::size_t at_peak = 0;     // bytes that this line held when all lines together held most
 };
 
 struct MemoryReport {
   AllocatorStats allocator{};
-  std::int64_t arrays = 0;          // arrays of all sites
-  std::size_t bytes = 0, peak = 0;  // bytes counted by line, now and at most
+  std::int64_t arrays = 0;          // live arrays of all sites
+  std::size_t bytes = 0, peak = 0;  // bytes of all sites, now and at most
   // The lines with most bytes come first. Lines that hold nothing now and held nothing at the peak are left
   // out.
   std::vector<MemorySite> sites{};
@@ -36,6 +36,6 @@ struct MemoryReport {
 
 // The memory of ops in flight may or may not be counted: wait for them first. Thread-safe.
 MemoryReport memory_report();
-void reset_memory_peak();  // sets all peaks to the present use
+void reset_memory_peak();  // sets the peaks of all sites, and of their sum, to the bytes held now
 
 }  // namespace heddle

@@ -28,13 +28,13 @@ namespace heddle {
 
 class Chosen;
 
-// An array, or a view of one. A handle: copies share storage, var and values. A handle is not thread-safe, the data is. Errors of shapes throw
-// InvalidArgument at the call, and so does every member of an undefined array. Ops that a call pushes, and their
-// errors, name `where`. The members sum(), reshape(), exp() and other operators are in array_members.h.
+// An array, or a view of one. A handle: copies share storage, var and values. Threads may share the data, but
+// not a handle. Errors of shapes throw InvalidArgument at the call, as do all members of an undefined array.
+// Ops that a call pushes, and their errors, name `where`. array_members.h has the members that are operators.
 class NDArray : public ArrayMembers<NDArray> {
  public:
   NDArray() = default;  // undefined: only defined(), detach(), grad_meta() and assignment may be used
-  explicit NDArray(Shape shape, DType dtype = DType::f32, Device device = cpu());  // undetermined values
+  explicit NDArray(Shape shape, DType dtype = DType::f32, Device device = cpu());  // with undetermined values
   explicit NDArray(std::initializer_list<std::int64_t> shape, DType dtype = DType::f32, Device device = cpu())
       : NDArray(Shape(shape), dtype, device) {}
   NDArray(std::shared_ptr<Storage> storage, Shape shape, DType dtype);  // row-major, from byte 0 of storage
@@ -52,7 +52,7 @@ class NDArray : public ArrayMembers<NDArray> {
   DType dtype() const { return checked("dtype").dtype_; }
   int ndim() const { return checked("ndim").shape_.size(); }
   std::int64_t size() const { return element_count(checked("size").shape_); }
-  std::int64_t size(int axis) const;  // along this axis
+  std::int64_t size(int axis) const;  // size along this axis
   Device device() const { return checked("device").storage_->device(); }
   Engine& engine() const { return checked("engine").storage_->engine(); }
   const Var& var() const { return checked("var").storage_->var(); }
@@ -81,18 +81,18 @@ class NDArray : public ArrayMembers<NDArray> {
   NDArray view_as(Shape shape, Where where = Where::current()) const;  // if contiguous; one size may be -1
   NDArray view(Shape shape, Where where = Where::current()) const { return view_as(shape, where); }
   NDArray permuted(Dims axes, Where where = Where::current()) const;  // axis i is axis axes[i] of this array
-  NDArray broadcast_view(const Shape& shape, Where where = Where::current()) const;  // with stride 0
+  NDArray broadcast_view(const Shape& shape, Where where = Where::current()) const;  // broadcast: stride 0
   NDArray detach() const;  // an array with the same data, outside any autograd tape
 
-  // Ops. They record a gradient too, except astype() to a dtype that is not floating.
+  // copy() to astype() push ops. They record a gradient, except astype() to a dtype that is not floating.
   NDArray copy(Where where = Where::current()) const;                    // a new contiguous array
   NDArray copy_to(Device device, Where where = Where::current()) const;  // a copy on another device
   NDArray contiguous(Where where = Where::current()) const;  // this array if it is contiguous, else a copy
   NDArray astype(DType dtype, Where where = Where::current()) const;  // a copy, as docs/dtypes.md says
 
-  // Changes in place. source is broadcast and converted; if it overlaps this array, as if copied first. A tape does not
-  // record changes in place: throws Error, while recording, if this array was computed from others (except a view of a
-  // leaf) or if source needs a gradient.
+  // Changes in place. source is broadcast and converted; a source that overlaps this array is read before any
+  // write. A tape does not record changes in place: throws Error, while recording, if this array was computed
+  // from others (except a view of a leaf) or if source needs a gradient.
   void assign(const NDArray& source, Where where = Where::current()) const;
   void fill(Scalar value, Where where = Where::current()) const;
   // Gradients, as by the functions of autograd.h; defined in heddle::operators.
@@ -102,17 +102,17 @@ class NDArray : public ArrayMembers<NDArray> {
   bool requires_grad() const;
   void set_requires_grad(bool on = true);
 
-  void wait() const;                                            // blocks, as do the next functions
+  void wait() const;  // blocks, as do to_string(), item(), bool and to_vector()
   std::string to_string(Where where = Where::current()) const;  // the text that NumPy prints
-  // The value of the one element. T must match the dtype; without T a number that converts itself.
+  // The value of an array of one element. T must match the dtype; without T it is a Scalar.
   template <class T> T item(Where where = Where::current()) const;
   Scalar item(Where where = Where::current()) const;
-  // Whether the one element is not 0: if (sum(x) > 3). Several elements throw InvalidArgument: say any() or all().
+  // Whether the one element is not 0: if (sum(x) > 3). Several throw InvalidArgument: say any() or all().
   explicit operator bool() const;
   template <class T> std::vector<T> to_vector(Where where = Where::current()) const;  // row-major
 
-  // The first element: only inside an op that declared var(), or after wait(). T must match the dtype, or be
-  // std::byte. Use data<const T>() unless the op mutates var(): the access checker (check.h) tests that.
+  // The first element. Call only inside an op that declared var(), or after wait(). T must match the dtype,
+  // or be std::byte. Use data<const T>() unless the op mutates var(): check.h tests that.
   template <class T> T* data() const {
     using Value = std::remove_const_t<T>;
     constexpr bool kBytes = std::is_same_v<Value, std::byte>;
@@ -132,7 +132,7 @@ class NDArray : public ArrayMembers<NDArray> {
     return *this;
   }
   void check_dtype(const char* member, DType wanted) const;
-  NDArray view_of(Shape shape, Strides strides, std::int64_t offset) const;  // unchecked, outside any tape
+  NDArray view_of(Shape shape, Strides strides, std::int64_t offset) const;  // unchecked, on no tape
   NDArray at_index(const char* name, int axis, std::int64_t index) const;
   NDArray with_axis(const char* name, int axis) const;
   std::shared_ptr<Storage> storage_;

@@ -35,8 +35,9 @@ class Generator {
   std::uint64_t position() const { return position_; }
   void set_position(std::uint64_t position) { position_ = position; }
 
-  // Generators for parts of a program, such as threads or layers; their seeds follow from this one's seed and
-  // position. Draws a block, so that the next split gives others. Throws InvalidArgument unless parts > 0.
+  // Generators for parts of a program, such as threads or layers; their seeds follow from this generator's
+  // seed and position. Draws a block of this generator, so that the next split() returns other generators.
+  // Throws InvalidArgument unless parts > 0.
   std::vector<Generator> split(int parts);
   // A copy that is `times` * 2^40 blocks further on: rank r of a job takes jumped(r), and no two ranks draw
   // the same numbers. Throws InvalidArgument unless 0 <= times < 2^24.

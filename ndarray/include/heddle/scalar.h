@@ -1,4 +1,4 @@
-// Numbers beside arrays.
+// A number as an operand beside an array.
 #pragma once
 
 #include <compare>
@@ -42,7 +42,7 @@ class Scalar {
     if (is_huge()) return static_cast<double>(static_cast<std::uint64_t>(integer_));
     return is_integral() ? static_cast<double>(integer_) : real_;
   }
-  // Integers keep their low bits; a real as an integer is truncated, as docs/dtypes.md says.
+  // Converts to T. An integer keeps its low bits; a real is truncated to an integer, as docs/dtypes.md says.
   template <class T> T as() const {
     if (is_integral()) return static_cast<T>(integer_);
     if constexpr (std::is_same_v<T, std::uint64_t>) {
@@ -56,7 +56,7 @@ class Scalar {
   }
   // Converts like as<T>(): float v = x[3].item().
   template <ndarray_detail::Real T> operator T() const { return as<T>(); }
-  std::string to_string() const;  // all digits; 1 for true
+  std::string to_string() const;  // with all digits; "1" for true
   friend std::ostream& operator<<(std::ostream& out, const Scalar& x) { return out << x.to_string(); }
 
   // if (loss.item() < 0.1), total += loss.item(): a Scalar beside a number, or beside another Scalar, is a number. Integers
@@ -86,7 +86,7 @@ class Scalar {
   HEDDLE_SCALAR_OPERATOR(*)
   HEDDLE_SCALAR_OPERATOR(/)
 #undef HEDDLE_SCALAR_OPERATOR
-  // Say item<bool>() && ...: an operator would compute both sides.
+  // Deleted, since an operator && of a class would always compute both operands. Write item<bool>() && ...
   template <class T> friend void operator&&(const Scalar&, const T&) = delete;
   template <class T> friend void operator||(const Scalar&, const T&) = delete;
 
@@ -95,7 +95,7 @@ class Scalar {
   union {
     std::int64_t integer_;
     double real_;
-  };  // integer_ of a huge one: the bits of a uint64
+  };  // integer_ of a number of Kind::huge has the bits of a uint64
   enum class Kind : std::uint8_t { boolean, integer, huge, real } kind_;
 };
 

@@ -14,7 +14,7 @@ namespace heddle {
 inline constexpr int kMaxDims = 8;
 
 namespace ndarray_detail {
-// A number of entries, of an axis, or an index.
+// An integer type that can stand for a number of entries, for an axis or for an index.
 template <class T>
 concept Size = std::integral<T> && !std::same_as<T, bool>;
 }  // namespace ndarray_detail
@@ -23,11 +23,12 @@ concept Size = std::integral<T> && !std::same_as<T, bool>;
 class Dims {
  public:
   Dims() = default;
-  Dims(std::initializer_list<std::int64_t> values);  // throws InvalidArgument past kMaxDims
-  // One number: zeros(3), sum(x, 0).
+  Dims(std::initializer_list<std::int64_t> values);  // throws InvalidArgument for more than kMaxDims numbers
+  // A list of one number, so that zeros(3) and sum(x, 0) compile.
   template <ndarray_detail::Size T> Dims(T value) : Dims({static_cast<std::int64_t>(value)}) {}
-  explicit Dims(std::span<const std::int64_t> values);  // throws InvalidArgument past kMaxDims
-  static Dims filled(int count, std::int64_t value);    // `value`, `count` times
+  // Throws InvalidArgument for more than kMaxDims numbers.
+  explicit Dims(std::span<const std::int64_t> values);
+  static Dims filled(int count, std::int64_t value);  // `value`, `count` times
 
   int size() const { return size_; }
   bool empty() const { return size_ == 0; }
@@ -35,7 +36,7 @@ class Dims {
   std::int64_t& operator[](int i) { return values_[static_cast<std::size_t>(i)]; }
   const std::int64_t* begin() const { return values_.data(); }
   const std::int64_t* end() const { return values_.data() + size_; }
-  void push_back(std::int64_t value);  // throws InvalidArgument past kMaxDims
+  void push_back(std::int64_t value);  // throws InvalidArgument for more than kMaxDims numbers
   bool operator==(const Dims& other) const;
   std::string to_string() const;  // "(2, 3)"; one number: "(2,)"
 
@@ -46,10 +47,11 @@ class Dims {
 using Shape = Dims;
 using Strides = Dims;
 
-std::int64_t element_count(const Shape& shape);          // throws InvalidArgument past 2^63-1 or below 0
+// Throws InvalidArgument for a negative dimension, and past 2^63-1 elements.
+std::int64_t element_count(const Shape& shape);
 Strides contiguous_strides(const Shape& shape);          // row-major
 Shape broadcast_shapes(const Shape& a, const Shape& b);  // NumPy's rule; throws InvalidArgument naming both
-int normalize_axis(std::int64_t axis, int ndim);         // -1 is the last axis; throws InvalidArgument
+int normalize_axis(std::int64_t axis, int ndim);  // -1 is the last axis; throws InvalidArgument out of range
 std::ostream& operator<<(std::ostream& out, const Dims& dims);
 
 namespace ndarray_detail {

@@ -1,4 +1,4 @@
-// The memory behind arrays: one allocation, one var. Views share both.
+// A storage is one allocation and one engine variable. An array and its views share a storage.
 #pragma once
 
 #include <atomic>
@@ -41,12 +41,13 @@ class Storage {
       ndarray_detail::refuse_without_engine();
     return *engine;
   }
-  // Null once the engine is destroyed.
+  // The engine; null once it is destroyed.
   Engine* engine_if_alive() const { return engine_->load(std::memory_order_relaxed); }
 
-  // The memory, 64-byte aligned. Only inside an op that declared var(), or after a wait: the access checker
-  // (check.h) compares `touch` with that, and throws UndeclaredAccess, describing the array if one is given.
-  // Throws OutOfMemory (array_error.h), and Error for memory that the CPU cannot reach.
+  // The memory, 64-byte aligned. Call only inside an op that declared var(), or after waiting for var(). The
+  // access checker (check.h) compares `touch` with what the op declared, and throws UndeclaredAccess,
+  // describing the array if one is given. Throws OutOfMemory (array_error.h), and Error for memory that the
+  // CPU cannot reach.
   std::byte* data(check::AccessKind touch = check::AccessKind::write, const NDArray* seen_as = nullptr);
   // As data(), for ops on streams of the device, which do not dereference the pointer on the CPU.
   std::byte* device_data(check::AccessKind touch = check::AccessKind::write,
@@ -55,7 +56,7 @@ class Storage {
   // The number of ops pushed so far that change this storage. Autograd uses it to detect that a saved value
   // was overwritten.
   std::uint64_t version() const { return version_.load(std::memory_order_relaxed); }
-  // Counts one more such op.
+  // Counts one more op that changes this storage.
   void bump_version() {
     version_.fetch_add(1, std::memory_order_relaxed);
     if (check::enabled()) record_.pushed();
@@ -63,14 +64,16 @@ class Storage {
 
  private:
   Var var_;
-  const std::atomic<Engine*>* engine_;  // valid as long as var_
+  const std::atomic<Engine*>* engine_;  // null once the engine is destroyed; var_ keeps the pointer valid
   Device device_;
   std::size_t bytes_;
-  const std::shared_ptr<std::byte> lent_;  // memory from outside; null: the allocator's
+  // Memory that the caller has allocated; null if the allocator provides the memory.
+  const std::shared_ptr<std::byte> lent_;
   std::atomic<std::byte*> data_{nullptr};
   std::atomic<std::uint64_t> version_{0};
   check::Record record_;
-  ndarray_detail::SiteCount* const count_;  // null: not counted by line
+  // Counter of the line that made the array; null if memory is not counted by line.
+  ndarray_detail::SiteCount* const count_;
 };
 
 // Statistics of the caching CPU allocator. Thread-safe.

@@ -19,7 +19,7 @@ void check_array(const char* name, const NDArray& array, const Engine** engine) 
   }
 }
 
-// A captured op changes the array in each launch as well.
+// An op that is captured into a graph changes the array again in each launch of the graph.
 void count_change(const std::shared_ptr<Storage>& storage) {
   storage->bump_version();
   if (!is_capturing()) [[likely]]
@@ -29,7 +29,8 @@ void count_change(const std::shared_ptr<Storage>& storage) {
 
 }  // namespace
 
-// Passing an op to another core costs some 200 ns, and waking a thread more: docs/operators_speed.md.
+// Whether an op is brief matters since passing an op to another core costs some 200 ns, and waking a thread
+// costs more: docs/operators_speed.md.
 bool ndarray_detail::is_brief(std::span<const NDArray> arrays) {
   constexpr std::int64_t kMostElements = 1024;
   for (const NDArray& array : arrays) {

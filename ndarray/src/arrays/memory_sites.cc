@@ -31,7 +31,7 @@ bool wanted_from_the_start() {
 
 struct Counts {
   std::atomic<bool> on{wanted_from_the_start()};
-  std::mutex mutex;  // guards all below
+  std::mutex mutex;  // guards the members below
   std::map<std::pair<std::string, unsigned>, SiteCount> by_line;
   std::size_t bytes = 0, peak = 0;
   bool peak_noted = true;  // whether at_peak of each site belongs to the present peak
@@ -42,7 +42,7 @@ struct Counts {
   }
 };
 
-// The counts are never destroyed, since static arrays end late.
+// The counts are never destroyed, since static arrays may be destroyed after them.
 Counts& counts() {
   static Counts& immortal = *new Counts;
   return immortal;

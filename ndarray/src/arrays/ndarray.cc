@@ -96,7 +96,7 @@ bool NDArray::is_contiguous() const {
   for (int i = ndim() - 1; i >= 0; --i) {
     if (shape_[i] == 0) return true;
     if (shape_[i] != 1 && strides_[i] != expected) {
-      return size() == 0;  // strides do not matter, since another axis is empty
+      return size() == 0;  // an array without elements is contiguous, whatever its strides
     }
     expected *= shape_[i];
   }
@@ -204,7 +204,7 @@ Scalar NDArray::item(Where where) const {
 }
 
 NDArray::operator bool() const {
-  const CallSite site((Where()));  // a conversion is not told its line
+  const CallSite site((Where()));  // a conversion operator has no parameter for the call site
   check_defined(*this, "operator bool");
   if (size() == 1) return item().as<bool>();
   throw InvalidArgument("operator bool: an array of shape " + shape_.to_string() +

@@ -71,7 +71,7 @@ template <class T> class FloatFormat {
   std::string plain(T x) const {
     const ndarray_detail::Decimal decimal = shortest_(x);
     const int places = static_cast<int>(decimal.digits.size()) - decimal.point;
-    // All digits of a large number are shown.
+    // A number whose last digit is left of the decimal point is shown with all digits of its integer part.
     if (places < 0) return plain_text(ndarray_detail::rounded_plain(x, 1));
     return plain_text(places <= precision_ ? decimal : ndarray_detail::rounded_plain(x, precision_));
   }

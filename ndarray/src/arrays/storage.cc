@@ -67,7 +67,8 @@ std::byte* Storage::device_data(check::AccessKind touch, const NDArray* seen_as)
   if (check::enabled()) record_.check_access(var_, touch, [=, this] { return describe(*this, seen_as); });
   std::byte* block = data_.load(std::memory_order_acquire);
   if (block) return block;
-  // Ops that only read may run this at the same time. All use the block that the first one publishes.
+  // Several ops that only read may allocate a block at the same time. All of them then use the block that was
+  // stored first, and the other blocks are freed.
   std::byte* fresh = allocate(*this, seen_as);
   if (data_.compare_exchange_strong(block, fresh, std::memory_order_acq_rel)) {
     if (count_) ndarray_detail::count_memory(*count_, bytes_);

@@ -1,6 +1,7 @@
-// The loops are reordered so that the target is written in memory order, and dimensions that are contiguous with each
-// other in both operands are merged. The remaining loops are cut into blocks of two dimensions: a row of the target
-// and, if the source is dense in another dimension, that one. So a transpose works in tiles.
+// The loops are reordered so that the target is written in memory order, and dimensions that are contiguous
+// with each other in both operands are merged. The remaining loops are cut into blocks of two dimensions: the
+// dimension that is dense in the target and, if another dimension is dense in the source, that one. So a
+// transpose works in tiles.
 #include "arrays/strided_copy.h"
 
 #include <algorithm>
@@ -102,7 +103,7 @@ template <class To> BlockKernel kernel_to(DType source) {
   return visit_number(source, []<class T>() -> BlockKernel {
     using From = std::conditional_t<std::is_same_v<T, bool>, BoolByte, T>;
     if constexpr (std::is_same_v<To, OddFloat> && (sizeof(From) <= 2 || std::is_same_v<From, float>)) {
-      return copy_block<float, From>;  // f32 holds these types exactly
+      return copy_block<float, From>;  // f32 holds every value of From exactly
     } else if constexpr (std::is_integral_v<To> && !std::is_floating_point_v<From>) {
       return copy_block<LowBits<To>, BitsFor<To, From>>;
     } else {
@@ -111,7 +112,7 @@ template <class To> BlockKernel kernel_to(DType source) {
   });
 }
 
-// The kernels that each part of the copy runs: one, or two by way of f32 if one side is a half type, so that
+// The kernels that copy each part: one kernel, or two by way of f32 if one side is a half type. That way
 // fewer kernels are built.
 struct Kernels {
   BlockKernel first, second = nullptr;

@@ -169,7 +169,7 @@ void check_index(const char* name, int axis, std::int64_t index, const Shape& sh
                                                  " axes of an array of shape " + shape.to_string()));
 }
 
-// Called before an index removes its axis: errors number axes as the caller does.
+// Called before an index removes its axis, so that errors number the axes as the caller does.
 void check_indices(std::span<const AxisKey> keys, const Shape& shape, int of_ellipsis) {
   int axis = 0;
   for (const AxisKey& key : keys) {

@@ -11,7 +11,8 @@ namespace {
 // The size of an integer dtype; a bool counts as an unsigned integer without bytes.
 std::size_t integer_bytes(DType dtype) { return dtype == DType::boolean ? 0 : size_of(dtype); }
 
-// The narrowest dtype that represents all values of both; f64 for u64 and a signed one, which have none.
+// The narrowest dtype that represents all values of a and b; f64 for u64 with a signed dtype, for which there
+// is no such integer dtype.
 DType promote_integers(DType a, DType b) {
   if (integer_bytes(a) > integer_bytes(b)) std::swap(a, b);
   const bool one_sign = a == DType::boolean || is_unsigned(a) == is_unsigned(b);

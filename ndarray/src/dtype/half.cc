@@ -10,8 +10,8 @@ namespace heddle {
 
 namespace {
 
-// Both return the number of elements that were converted, in whole vectors. The loops below convert the rest;
-// the compiler vectorises those of bf16.
+// widen_vectors() and narrow_vectors() return the number of elements that were converted, in whole vectors.
+// The loops of widen() and narrow() convert the rest; the compiler vectorises those of bf16.
 std::size_t widen_vectors([[maybe_unused]] const Float16* from, [[maybe_unused]] float* to,
                           [[maybe_unused]] std::size_t count) {
   std::size_t i = 0;

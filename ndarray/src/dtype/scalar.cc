@@ -9,7 +9,7 @@ std::partial_ordering Scalar::compared_with(const Scalar& other) const {
   if (is_real() || other.is_real()) return real() <=> other.real();
   if (is_huge() != other.is_huge())
     return is_huge() ? std::partial_ordering::greater : std::partial_ordering::less;
-  return integer_ <=> other.integer_;  // those of huge ones are negative, and in the same order
+  return integer_ <=> other.integer_;  // for huge numbers both are negative, and in the same order
 }
 
 std::string Scalar::to_string() const {

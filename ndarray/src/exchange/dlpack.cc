@@ -81,8 +81,8 @@ template <class Managed> Managed* lend(const NDArray& given, bool copy, Where wh
   const CallSite site(where);
   if (!given.defined()) ndarray_detail::refuse_undefined("to_dlpack");
   auto loan = std::make_unique<Loan<Managed>>();
-  // An op that has declared the array need not wait; it would wait for itself. With `copy`, the copy is a new
-  // array, which no op has declared.
+  // If the op that runs on this thread has declared the array, this call does not wait: the op would wait for
+  // itself. With `copy` the array is a new one, which no op has declared.
   const VarUse use = copy ? VarUse::none : use_by_this_op(given.var());
   const bool read_only = use == VarUse::read;
   if (read_only && !std::is_same_v<Managed, heddle_dl_managed_tensor_versioned>)

@@ -54,7 +54,7 @@ void remove_if_abandoned(const std::string& path) {
   struct stat opened {
   }, named{};
   const bool ours = ::fstat(file, &opened) == 0 && S_ISREG(opened.st_mode) && opened.st_uid == ::geteuid();
-  // By the time that the lock is taken, the name may belong to another file.
+  // By the time that the lock is taken, another file may have the name.
   if (ours && ::flock(file, LOCK_EX | LOCK_NB) == 0 && ::lstat(path.c_str(), &named) == 0 &&
       named.st_ino == opened.st_ino && named.st_dev == opened.st_dev)
     ::unlink(path.c_str());
@@ -79,7 +79,7 @@ class Scans {
   struct Last {
     std::size_t entries = 0, saves = 0;  // entries at the last search of the directory; saves since then
   };
-  std::mutex mutex_;  // guards last_; nothing is locked under it
+  std::mutex mutex_;  // guards last_; no other mutex is locked while it is held
   std::map<std::string, Last> last_;
 };
 
@@ -87,7 +87,7 @@ class Scans {
 // stay.
 void remove_abandoned(const std::string& path, const std::string& prefix) {
   const fs::path parent = fs::path(path).parent_path();
-  static Scans& scans = *new Scans;  // static destructors may save too
+  static Scans& scans = *new Scans;  // never destroyed, since static destructors may save files too
   if (!scans.due(parent.string())) return;
   std::size_t count = 0;
   const std::string begin = fs::path(prefix).filename().string();

@@ -6,11 +6,11 @@
 
 namespace heddle {
 
-// Writes to a temporary file in the same directory. commit() renames it to `path`; durable_commit() syncs it
-// before, so that it survives a power failure. Without either the temporary file is removed. The next
-// AtomicFile of that path on that host removes temporary files of killed processes. Throws Error with the
-// path and the system's message. `mode` is the mode of a new file, less the process's umask; a replaced file
-// passes on its permissions and group.
+// Writes to a temporary file in the same directory. commit() renames it to `path`; durable_commit() syncs the
+// file before, so that it survives a power failure. If neither is called, the temporary file is removed. The
+// next AtomicFile of that path on that host removes temporary files of killed processes. Throws Error with
+// the path and the system's message. `mode` is the mode of a new file, less the process's umask; a replaced
+// file passes on its permissions and group.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path, unsigned mode = 0666);

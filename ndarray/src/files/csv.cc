@@ -60,13 +60,15 @@ void split(std::string_view line, char delimiter, std::vector<std::string_view>&
   fields.push_back(trimmed(line));
 }
 
-// The value in Python of a number that is out of double's range: infinity, or 0.
+// The value that Python gives a number out of the range of double: infinity, or 0 for a number that is too
+// small.
 double out_of_range(std::string_view text) {
   static const locale_t c_locale = ::newlocale(LC_ALL_MASK, "C", nullptr);
   return ::strtod_l(std::string(text).c_str(), nullptr, c_locale);
 }
 
-// False if the text is no number of type T. A leading "+" is removed, which std::from_chars does not accept.
+// Parses text into value; returns false if the text is no number of type T. A leading "+" is removed, which
+// std::from_chars does not accept.
 template <class T> bool parse(std::string_view text, T& value) {
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -89,7 +89,7 @@ class HeaderReader {
       }
     }
     if (at_ == start) throw Error("no number at byte " + std::to_string(at_));
-    if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // a long of Python 2
+    if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // Python 2 writes a long as 3L
     return value;
   }
 

@@ -26,7 +26,7 @@ constexpr std::size_t kMaxName = 65535 - kSuffix.size();  // the longest name th
   throw Error("npz file '" + path + "': " + problem);
 }
 
-// An open archive: closed without a change unless it was committed.
+// A deleter for an open archive that was not committed: it closes the archive without a change to the file.
 struct Discard {
   void operator()(zip_t* archive) const { zip_discard(archive); }
 };
@@ -44,7 +44,7 @@ Archive open_archive(const std::string& path, int flags) {
   fail(path, "cannot be opened: " + text);
 }
 
-// An entry that is being read.
+// An entry of an archive that is being read.
 class ZipEntry final : public ByteSource {
  public:
   ZipEntry(const std::string& path, zip_t* archive, zip_uint64_t index) : path_(path) {
@@ -64,7 +64,7 @@ class ZipEntry final : public ByteSource {
   ZipEntry& operator=(const ZipEntry&) = delete;
 
   const std::string& name() const { return name_; }
-  // libzip compares the checksum when the end is reached.
+  // Checks that the entry ends here. libzip compares the checksum when the end is reached.
   void check_end() {
     char more;
     const zip_int64_t got = zip_fread(file_, &more, 1);
@@ -91,7 +91,7 @@ class ZipEntry final : public ByteSource {
 
 using Arrays = std::vector<std::pair<std::string, NDArray>>;
 
-// An entry that is written: a header and an array's bytes, one after the other.
+// An entry to write into an archive: a header and the bytes of an array, one after the other.
 struct Parts {
   std::string name, header;
   std::vector<std::byte> data;
@@ -157,7 +157,7 @@ void write_archive(const std::string& path, std::vector<Parts>& all, NpzOptions 
     check(zip_set_file_compression(archive.get(), place, options.compressed ? ZIP_CM_DEFLATE : ZIP_CM_STORE,
                                    0) == 0);
   }
-  check(zip_close(archive.get()) == 0);  // only this call reads the sources
+  check(zip_close(archive.get()) == 0);  // libzip reads the sources only in this call
   archive.release();
 }
 

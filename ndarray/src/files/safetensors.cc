@@ -307,8 +307,8 @@ Metadata parse_metadata(const std::string& path, const json& value) {
   return metadata;
 }
 
-// Moves the checksums of the arrays out of the metadata, and removes that of the header, which `text` must
-// match.
+// Removes the checksums from the metadata: returns those of the arrays, and checks that of the header against
+// `text`.
 Metadata take_checksums(const std::string& path, const std::string& text, Metadata& metadata) {
   Metadata checksums;
   const bool whole = metadata.erase(kHeaderChecksum) > 0;
@@ -377,12 +377,13 @@ class SafetensorsReader {
                                                std::shared_ptr<std::byte>(file.memory, at));
       return NDArray(std::move(storage), entry.shape, entry.dtype);
     }
-    // no op uses the array yet, so this thread may write its memory
+    // No op uses the array yet, so this thread may write its memory.
     if (bytes > 0) std::memcpy(copied.data<std::byte>(), at, bytes);
     return copied;
   }
 
-  // Call for all entries in their order.
+  // Reads the array of one entry. Call for all entries in the order of the file, since the file is read from
+  // front to back.
   NDArray read_array(const ArrayEntry& entry, Device device) {
     NDArray array(entry.shape, entry.dtype, device);
     std::vector<std::byte> bytes(entry.end - entry.begin);

@@ -80,7 +80,8 @@ std::vector<Generator> Generator::split(int parts) {
   const auto high = [](std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); };
   std::vector<Generator> made;
   for (std::uint32_t part = 0; part < static_cast<std::uint32_t>(parts); ++part) {
-    // Draws of numbers have 0 in the last two words of the counter.
+    // Draws of numbers have 0 in the last two words of the counter, so no draw uses the words that become
+    // seeds.
     const auto words = philox({low(block), high(block), part, 1}, {low(seed_), high(seed_)});
     made.emplace_back(words[0] | std::uint64_t{words[1]} << 32);
   }

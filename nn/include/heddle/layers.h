@@ -9,4 +9,5 @@
 #include <heddle/layers/dense.h>
 #include <heddle/layers/dropout.h>
 #include <heddle/layers/embedding.h>
+#include <heddle/layers/norm.h>
 #include <heddle/layers/pooling.h>

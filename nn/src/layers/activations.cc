@@ -9,10 +9,10 @@ namespace heddle {
 using namespace nn_detail;
 
 // What becomes of the rows of heddle/activations.h.
-#define HEDDLE_ACTIVATION_LAYER(name, layer, ...)                       \
+#define HEDDLE_ACTIVATION_LAYER(name, layer, ...)                     \
   layer::layer() : Layer(call_of(#layer, {}, CallSite::current())) {} \
   NDArray layer::compute(const NDArray& x) { return name(x); }
-#define HEDDLE_ACTIVATION_LAYER_WITH_NUMBER(name, layer, number, ...)                        \
+#define HEDDLE_ACTIVATION_LAYER_WITH_NUMBER(name, layer, number, ...)                    \
   layer::layer(double number) : Layer(call_of(#layer, {number}, CallSite::current())) {} \
   NDArray layer::compute(const NDArray& x) { return name(x, real(#number)); }
 
@@ -27,8 +27,8 @@ NDArray Flatten::compute(const NDArray& x) { return flatten(x); }
 
 #define HEDDLE_ACTIVATION_LAYER_ENTRY(function, layer, formula, derivative, numpy, text) \
   table.add<layer>({.name = #layer, .documentation = text});
-#define HEDDLE_ACTIVATION_LAYER_ENTRY_WITH_NUMBER(function, layer, number, otherwise, formula, derivative, numpy, \
-                                                  text)                                                           \
+#define HEDDLE_ACTIVATION_LAYER_ENTRY_WITH_NUMBER(function, layer, number, otherwise, formula, derivative, \
+                                                  numpy, text)                                             \
   table.add<layer>({.name = #layer, .documentation = text, .arguments = {real_argument(#number, otherwise)}});
 
 HEDDLE_LAYERS(activation) {

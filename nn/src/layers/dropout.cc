@@ -14,8 +14,7 @@ Dropout::Dropout(const LayerCall& call) : Layer(call) {
   throw InvalidArgument("Dropout: the probability must be in [0, 1), not " + number_text(probability));
 }
 
-Dropout::Dropout(double probability)
-    : Dropout(call_of("Dropout", {probability}, CallSite::current())) {}
+Dropout::Dropout(double probability) : Dropout(call_of("Dropout", {probability}, CallSite::current())) {}
 
 Dropout::Dropout(double probability, Generator& generator) : Dropout(probability) { generator_ = &generator; }
 

@@ -100,8 +100,7 @@ std::string text_of(const OperatorValue& value) {
 
 }  // namespace
 
-Layer::Layer(const LayerCall& call)
-    : state_(std::make_shared<LayerState>(*call.info, call.values)) {
+Layer::Layer(const LayerCall& call) : state_(std::make_shared<LayerState>(*call.info, call.values)) {
   const CallSite site(call.where);
   widen_windows(*state_);
   OperatorValue* const given = state_->find("generator");

@@ -70,9 +70,8 @@ class LayerTable {
   void family(const char* heading) { family_ = heading; }  // sets the heading of the layers that follow
   // A class with the constructor of Layer.
   template <std::derived_from<Layer> L> void add(LayerSpec spec) {
-    insert(std::move(spec), [](const LayerCall& call) -> std::shared_ptr<Module> {
-      return std::make_shared<L>(call);
-    });
+    insert(std::move(spec),
+           [](const LayerCall& call) -> std::shared_ptr<Module> { return std::make_shared<L>(call); });
   }
 
  private:

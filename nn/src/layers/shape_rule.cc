@@ -113,7 +113,9 @@ std::string ShapeRule::to_string(const FindSize& find) const {
       if (&factor != &part.factors.front()) text += std::string(" ") + factor.operation + " ";
       const OperatorValue* const value = factor.name.empty() || !find ? nullptr : find(factor.name);
       const auto* const known = value ? std::get_if<std::int64_t>(value) : nullptr;
-      text += known ? std::to_string(*known) : factor.name.empty() ? std::to_string(factor.number) : factor.name;
+      text += known                 ? std::to_string(*known)
+              : factor.name.empty() ? std::to_string(factor.number)
+                                    : factor.name;
     }
     if (part.many) text += "...";
   }

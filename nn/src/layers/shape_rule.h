@@ -37,7 +37,7 @@ class ShapeRule {
   };
   struct Part {
     std::vector<Factor> factors;  // empty: "..." without a name
-    bool many = false;  // "..." follows
+    bool many = false;            // "..." follows
   };
   static Part part_of(std::string_view text);
   static void append(const Part& part, const FindSize& find, Shape& shape);

@@ -28,7 +28,8 @@ template <class Visit> void visit_arrays(const ModuleNode& node, const std::stri
     if (entry.module) {
       visit_arrays(ModuleNode::of(*entry.module), path + entry.name + ".", visit);
     } else if (entry.pending) {
-      throw InvalidArgument("'" + path + entry.name + "' has no shape before the first call of its layer; call the "
+      throw InvalidArgument("'" + path + entry.name +
+                            "' has no shape before the first call of its layer; call the "
                             "module once, or give the layer its sizes");
     } else {
       visit(entry, path + entry.name);

@@ -12,12 +12,12 @@ enum class ArgumentKind : std::uint8_t {
   arrays,               // a list of arrays
   row_sparse,
   row_sparse_list,
-  number,     // an int, float or bool; the operator treats them differently
+  number,     // an int, float or bool, which the operator tells apart
   real,       // a float, or an int that stands for one
   integer,    // an int
   boolean,    // a bool
-  text,       // one of `choices`, or any if there are none
-  integers,   // a shape, axes or one number for each axis; an int is a list of one
+  text,       // a string: one of the argument's `choices`, or any string if it has none
+  integers,   // a list of ints: a shape, axes or one int for each axis; an int is a list of one
   dtype,      // a DType, or its name
   device,     // a Device
   generator,  // a Generator of random numbers

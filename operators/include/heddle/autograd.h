@@ -36,29 +36,30 @@ void lend_gradient_memory(const NDArray& leaf, const NDArray& memory);
 struct BackwardOptions {
   NDArray seed = {};  // d(loss)/d(root), of root's shape; undefined: root has one element, and the seed is 1
   bool keep_tape = false;
-  // The gradients are on the tape: they can be computed with, and have gradients. Implies keep_tape. They
-  // refer to the tape, the tape refers to the leaves, and these hold them: clear_grad() breaks the cycle. Not
-  // for row-sparse gradients.
+  // true: the gradients are on the tape, so that results computed from them have gradients. Implies
+  // keep_tape. The gradients refer to the tape, the tape refers to the leaves, and the leaves hold the
+  // gradients: clear_grad() breaks the cycle. Not for row-sparse gradients.
   bool create_graph = false;
 };
 
 // Adds d(root)/d(leaf) to the gradient of every leaf that root was computed from. Returns when all ops are
 // pushed. The pass frees the tape unless `keep_tape`; a second backward over a freed tape throws Error.
 // Throws Error if an array saved for the gradient was changed after it was recorded, and with create_graph if
-// an operator's gradient has no gradient itself, which it names; leaves are unchanged then. Ops of an
-// operator's gradient name the line of its forward call, ops that add gradients name `where`.
+// an operator's gradient has no gradient itself: the error names the operator. These errors leave the leaves
+// unchanged. Ops of an operator's gradient name the line of its forward call, ops that add gradients name
+// `where`.
 void backward(const NDArray& root, const BackwardOptions& options = {}, Where where = Where::current());
 void backward(const NDArray& root, const NDArray& seed, bool keep_tape, Where where = Where::current());
-// A template, so that braces select the overload with options.
+// A template, so that an argument in braces selects the overload with options.
 template <std::convertible_to<NDArray> Seed>
 void backward(const NDArray& root, const Seed& seed, Where where = Where::current()) {
   backward(root, BackwardOptions{.seed = seed}, where);
 }
 
 struct GradOptions {
-  std::vector<NDArray> seeds = {};  // one for each output, or empty
+  std::vector<NDArray> seeds = {};  // d(loss)/d(output) for each output; empty: all are 1
   bool keep_tape = false;
-  bool create_graph = false;  // see BackwardOptions
+  bool create_graph = false;  // as in BackwardOptions
   bool allow_unused = false;
 };
 
@@ -69,10 +70,10 @@ struct GradOptions {
 std::vector<NDArray> grad(const std::vector<NDArray>& outputs, const std::vector<NDArray>& inputs,
                           const GradOptions& options = {}, Where where = Where::current());
 
-// Called with the complete gradient of an array in a backward pass; the array that it returns replaces the
-// gradient, an undefined one leaves it. A hook may keep its argument and its result, since no pass changes
-// them. It must not change its argument in place, whose memory other gradients may share. Runs on the thread
-// that calls backward() or grad(), under NoGrad unless create_graph.
+// Called with the complete gradient of an array in a backward pass; the array that the hook returns replaces
+// the gradient; an undefined one leaves the gradient unchanged. A hook may keep its argument and its result,
+// since no pass changes them. It must not change its argument in place, since other gradients may share that
+// memory. Runs on the thread that calls backward() or grad(), under NoGrad unless create_graph.
 using GradientHook = std::function<NDArray(const NDArray& gradient)>;
 
 // Adds a hook to a leaf, or to an array that was computed from one, for all passes to come; hooks run in the
@@ -126,8 +127,8 @@ NDArray make_gradient(std::size_t index, const NDArray& like);
 // For operators with one input that use only a part of it: adds that part's gradient into `whole`, the gradient of the
 // whole input so far, contiguous and with the input's shape and dtype. All parts of an input share one `whole`.
 using AddGradient = std::function<void(const NDArray& grad_output, const NDArray& whole)>;
-// The operator itself, applied to an array like its input: it is the gradient of AddGradient, and records
-// itself.
+// Applies the operator itself to an array like its input. It is the gradient of AddGradient, and records
+// itself on the tape.
 using PartOf = std::function<NDArray(const NDArray& like_input)>;
 
 // For operators whose gradient for their input is row-sparse.

@@ -7,8 +7,8 @@
 namespace heddle {
 
 // Zeroes each element with probability p and multiplies the rest by 1 / (1 - p). Without `training`, and for
-// p = 0, returns x itself.
-// The mask is drawn from `generator` at the call. x floating, 0 <= p <= 1. Differentiable.
+// p = 0, returns x itself. The mask is drawn from `generator` at the call. x is floating, 0 <= p <= 1.
+// Differentiable.
 NDArray dropout(const NDArray& x, double p, Generator& generator, bool training,
                 Where where = Where::current());
 

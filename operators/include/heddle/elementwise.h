@@ -17,7 +17,7 @@ NDArray subtract(const Operand& a, const Operand& b, Where where = Where::curren
 NDArray multiply(const Operand& a, const Operand& b, Where where = Where::current());
 NDArray divide(const Operand& a, const Operand& b, Where where = Where::current());
 NDArray power(const Operand& base, const Operand& exponent, Where where = Where::current());
-// power(base, exponent), of which one is an array at least.
+// power(base, exponent) for arguments of any type; at least one of them is an array.
 template <class Base, class Exponent>
 requires AnyArray<Base, Exponent> NDArray pow(const Base& base, const Exponent& exponent,
                                               Where where = Where::current()) {
@@ -33,7 +33,7 @@ NDArray square(const NDArray& x, Where where = Where::current());  // x * x
 // max(x, 0), NaN for NaN; gradient 0 at 0, 1 at NaN.
 NDArray relu(const NDArray& x, Where where = Where::current());
 
-// In floating point, down to sigmoid: f64 for an integer or bool x.
+// The functions from exp() to sigmoid() compute in floating point: f64 for an integer or bool x.
 NDArray exp(const NDArray& x, Where where = Where::current());
 NDArray log(const NDArray& x, Where where = Where::current());  // the natural logarithm
 NDArray sqrt(const NDArray& x, Where where = Where::current());

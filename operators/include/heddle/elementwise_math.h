@@ -12,7 +12,7 @@
 
 namespace heddle {
 
-// In floating point, down to digamma.
+// The functions from exp2() to digamma() compute in floating point.
 NDArray exp2(const NDArray& x, Where where = Where::current());
 NDArray expm1(const NDArray& x, Where where = Where::current());  // exp(x) - 1, exact near 0
 NDArray log1p(const NDArray& x, Where where = Where::current());  // log(1 + x), exact near 0
@@ -38,14 +38,15 @@ NDArray lgamma(const NDArray& x, Where where = Where::current());  // log(|gamma
 // The derivative of lgamma; NaN at its poles, -inf at 0.
 NDArray digamma(const NDArray& x, Where where = Where::current());
 
-// The functions down to sign() return x's dtype; integers are unchanged. round takes halves to the even neighbour.
+// The functions from floor() to sign() return x's dtype; integers are unchanged. round takes halves to the
+// even neighbour.
 NDArray floor(const NDArray& x, Where where = Where::current());
 NDArray ceil(const NDArray& x, Where where = Where::current());
 NDArray round(const NDArray& x, Where where = Where::current());
 NDArray trunc(const NDArray& x, Where where = Where::current());
 NDArray sign(const NDArray& x, Where where = Where::current());  // -1, 0 or 1; NaN for NaN
 
-// bool, down to signbit.
+// The functions from isnan() to signbit() return bools.
 NDArray isnan(const NDArray& x, Where where = Where::current());
 NDArray isinf(const NDArray& x, Where where = Where::current());
 NDArray isfinite(const NDArray& x, Where where = Where::current());
@@ -63,7 +64,7 @@ NDArray floor_divide(const Operand& a, const Operand& b, Where where = Where::cu
 NDArray remainder(const Operand& a, const Operand& b, Where where = Where::current());
 NDArray fmod(const Operand& a, const Operand& b, Where where = Where::current());
 
-// In floating point, down to nextafter.
+// The functions from atan2() to nextafter() compute in floating point.
 NDArray atan2(const Operand& y, const Operand& x, Where where = Where::current());
 NDArray hypot(const Operand& a, const Operand& b, Where where = Where::current());
 // log(exp(a) + exp(b)).
@@ -92,7 +93,7 @@ inline NDArray operator^(const Operand& a, const Operand& b) { return bitwise_xo
 inline NDArray operator<<(const NDArray& a, const Operand& b) { return bitwise_left_shift(a, b, b.where); }
 inline NDArray operator>>(const NDArray& a, const Operand& b) { return bitwise_right_shift(a, b, b.where); }
 inline NDArray operator~(const ArrayArgument& x) { return bitwise_invert(x.array, x.where); }
-// Written into x's own memory, as by x += b.
+// Writes the result into x's own memory, as x += b does.
 const NDArray& operator%=(const NDArray& x, const Operand& b);
 const NDArray& operator&=(const NDArray& x, const Operand& b);
 const NDArray& operator|=(const NDArray& x, const Operand& b);
@@ -101,8 +102,9 @@ const NDArray& operator<<=(const NDArray& x, const Operand& b);
 const NDArray& operator>>=(const NDArray& x, const Operand& b);
 const NDArray& floor_divide_(const NDArray& x, const Operand& b);
 const NDArray& power_(const NDArray& x, const Operand& exponent);
-// Both operands of && and || are always computed. Since an array converts to bool, each has to fit better than the
-// operators of bools: so !x, and && and || with a number, are not told their line. logical_not(x) is.
+// Both operands of && and || are always computed. An array converts to bool, so these overloads have to match
+// better than the built-in operators on bools. So !x, and && and || with a number, cannot take the call site
+// as the others do: their errors do not name the line of the call, while those of logical_not(x) do.
 inline NDArray operator!(const NDArray& x) { return logical_not(x, Where()); }
 inline NDArray operator&&(const Operand& a, const Operand& b) { return logical_and(a, b, a.where); }
 inline NDArray operator||(const Operand& a, const Operand& b) { return logical_or(a, b, a.where); }
@@ -118,7 +120,8 @@ template <std::same_as<NDArray> X, operators_detail::Number T> NDArray operator&
 template <std::same_as<NDArray> X, operators_detail::Number T> NDArray operator||(const X& a, const T& b) {
   return logical_or(a, b, Where());
 }
-// A bool before an array is a condition of the program: if (n > 0 && x[n - 1] > 0) looks at x only if n > 0.
+// These overloads take no bool as first operand, so that && stays a condition of the program: if (n > 0 &&
+// x[n - 1] > 0) looks at x only if n > 0.
 template <operators_detail::Number T, std::same_as<NDArray> X>
 requires(!std::same_as<T, bool>) NDArray operator&&(const T& a, const X& b) {
   return logical_and(a, b, Where());

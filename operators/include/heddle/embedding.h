@@ -6,7 +6,8 @@
 namespace heddle {
 
 struct EmbeddingOptions {
-  // The gradient of weight, which has to be a leaf then, is row-sparse: row_sparse_grad(weight), not grad(weight).
+  // true: the gradient of weight is row-sparse, read by row_sparse_grad(weight) instead of grad(weight).
+  // weight must be a leaf then.
   bool sparse_grad = false;
 };
 

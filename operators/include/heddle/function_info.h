@@ -22,7 +22,7 @@ struct ArgumentInfo {
   int length = 0;  // length of a list of integers, for all of which one integer may stand; 0: any
   std::optional<std::int64_t> least{};  // the smallest value of an integer, or of each in a list
   bool inferred = false;                // a layer's size, which may be None: its first call finds it
-  bool differentiable = false;  // whether a floating array gets a gradient
+  bool differentiable = false;          // whether a floating array gets a gradient
 
   bool required() const { return !default_value; }
   bool takes_none() const { return inferred || (default_value && default_value->is_none()); }

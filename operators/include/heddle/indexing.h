@@ -3,8 +3,8 @@
 //
 // The rules are NumPy's. Arrays of indices (integers, negative ones from the end) broadcast to one shape; a
 // mask (bool) counts as the indices of its true elements, one array for each of its axes, and the call waits
-// for it. If the array keys and the numbers beside them are adjacent, the axes of that shape replace theirs,
-// else they come first.
+// for it. If the array keys and the numbers beside them are adjacent, the axes of that shape stand in the
+// result where the keys stand, else they come first.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +22,16 @@ struct IndexKey {
   requires std::is_convertible_v<T, AxisKey> IndexKey(const T& key) : axis(key) {}
   IndexKey(const NDArray& of) : axis(kAll), array(of), is_array(true) {}
   IndexKey(const ArrayArgument& of) : IndexKey(of.array) {}
-  AxisKey axis;  // the whole axis, if the key is an array
+  AxisKey axis;  // what to take of an axis; the whole axis if the key is an array
   NDArray array;
   bool is_array = false;
 };
 
-// The elements of x that such keys select. Converted to an array it is a copy, which passes gradients on to
-// x. Assigning writes into x's memory: a number, or an array that broadcasts to the shape of the copy and is
-// converted. If an element is selected repeatedly, the last value stays, and x[i] += 1 adds once: it reads,
-// adds and writes by three ops, between which ops of other threads may come. It follows x: `auto y = x[mask]`
-// is no copy.
+// The elements of x that the keys of x[...] or x(...) select. A Chosen converts to an array by a copy, which
+// passes gradients on to x. Assigning writes into x's memory: a number, or an array that broadcasts to the
+// shape of the copy and is converted. If an element is selected repeatedly, the last value stays, and x[i] +=
+// 1 adds once: it reads, adds and writes by three ops, between which ops of other threads may come. A Chosen
+// refers to x: `auto y = x[mask]` does not copy.
 class Chosen : public ArrayMembers<Chosen> {
  public:
   Chosen(const NDArray& x, std::vector<IndexKey> keys, Where where);
@@ -50,8 +50,8 @@ class Chosen : public ArrayMembers<Chosen> {
   NDArray operator~() const { return ~copy(); }
   void operator=(const Operand& values) const;
   void operator=(const Chosen& values) const;
-  // These throw as the same operators of arrays do: InvalidArgument if the kind of the result does not fit
-  // x's dtype, Error where a gradient would be recorded.
+  // The operators that assign throw as those of arrays do: InvalidArgument if the kind of the result does not
+  // fit the dtype of x, Error where a gradient would be recorded.
   void operator+=(const Operand& b) const;
   void operator-=(const Operand& b) const;
   void operator*=(const Operand& b) const;

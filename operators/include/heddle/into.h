@@ -12,7 +12,7 @@
 namespace heddle {
 namespace operators_detail {
 
-// Whether both have the same storage, dtype and elements, in the same order.
+// Whether a and b have the same storage, the same dtype and the same elements in the same order.
 bool same_elements(const NDArray& a, const NDArray& b);
 
 // Memory for a result of the library call that the thread is in: make_result() gives it once, to a result of its
@@ -26,16 +26,18 @@ class ResultLoan {
   ResultLoan& operator=(const ResultLoan&) = delete;
 
   void lend(const NDArray& contiguous) { memory_ = contiguous.detach(); }
-  NDArray take(const NDArray& like, const Shape& shape, DType dtype);  // undefined: nothing that fits is lent
+  // Returns an undefined array if no lent memory fits.
+  NDArray take(const NDArray& like, const Shape& shape, DType dtype);
 
  private:
-  NDArray memory_;  // undefined before lend() and once it is taken
+  NDArray memory_;  // undefined before lend() is called and once take() has returned the memory
   const CallSite* const lender_;
   ResultLoan* const outer_;
 };
 
-// Lends the memory of an array to the operators that a function calls. `function` is its name in errors. If
-// an argument uses that memory, or might, the result is computed elsewhere and copied.
+// Lends the memory of an array to the operators that a function calls. `function` is the name of that
+// function in errors. If an argument uses the lent memory, or might use it, the result is computed in other
+// memory and copied.
 class OutputCall {
  public:
   OutputCall(const char* function, const NDArray& out);

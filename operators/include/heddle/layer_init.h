@@ -6,7 +6,7 @@
 
 namespace heddle {
 
-// The distribution of initial weights, uniform in +-limit; biases start at 0.
+// The limit of initial weights, which are uniform in [-limit, limit]. Biases start at 0.
 enum class Init {
   he,  // limit is sqrt(6 / fan_in): for relu (He et al., ICCV'15)
   // Limit is sqrt(6 / (fan_in + fan_out)): for tanh, sigmoid and none (Glorot and Bengio, AISTATS'10).

@@ -17,18 +17,20 @@
 
 namespace heddle {
 
-// x with a x = b: a (..., n, n), b (..., n, k), or (n) for one vector. A singular a is an op error.
+// Solves a x = b for x: a is (..., n, n), b is (..., n, k), or (n) for one vector. A singular a is an op
+// error.
 NDArray solve(const NDArray& a, const NDArray& b, Where at = Where::current());
-// As solve, for a triangular a, of which only the upper or lower triangle is read. b (..., n, k).
+// Solves a x = b for a triangular a, of which only the upper or lower triangle is read. b is (..., n, k).
 NDArray solve_triangular(const NDArray& a, const NDArray& b, bool upper = true, Where at = Where::current());
-// x with the least |a x - b| and, among those, the least |x|: a (..., m, n), b (..., m, k), or (m). Singular values up to rtol
-// times the largest count as 0; rtol is max(m, n) * epsilon by default.
+// The x with the least |a x - b|; of several such x the one with the least |x|. a is (..., m, n), b is (...,
+// m, k), or (m) for one vector. Singular values up to rtol times the largest count as 0; rtol is max(m, n) *
+// epsilon by default.
 NDArray lstsq(const NDArray& a, const NDArray& b, std::optional<double> rtol = {},
               Where at = Where::current());
 
 // The inverse; a singular matrix is an op error.
 NDArray inv(const NDArray& x, Where at = Where::current());
-// The pseudo-inverse, which always exists; rtol as in lstsq.
+// The pseudo-inverse, which always exists. rtol is that of lstsq().
 NDArray pinv(const NDArray& x, std::optional<double> rtol = {}, Where at = Where::current());
 
 // The determinant.
@@ -47,17 +49,18 @@ std::vector<NDArray> lu(const NDArray& x, Where at = Where::current());
 // without a gradient if m > n.
 std::vector<NDArray> qr(const NDArray& x, const std::string& mode = "reduced", Where at = Where::current());
 
-// {U, S, V^T} with x = U diag(S) V^T, S descending. full_matrices: U (m, m) and V^T (n, n), without a
-// gradient unless m = n; else U (m, k) and V^T (k, n). svdvals: S alone.
+// {U, S, V^T} with x = U diag(S) V^T, S descending. With full_matrices U is (m, m) and V^T (n, n), without a
+// gradient unless m = n; else U is (m, k) and V^T (k, n) for k = min(m, n). svdvals() returns S alone.
 std::vector<NDArray> svd(const NDArray& x, bool full_matrices = true, Where at = Where::current());
 NDArray svdvals(const NDArray& x, Where at = Where::current());
 
-// {values, vectors} of symmetric matrices, of which only the triangle uplo ("L" or "U") is read: values rise,
-// vectors are columns. The gradient is symmetric. eigvalsh: the values alone.
+// {values, vectors}: the eigenvalues in ascending order and the eigenvectors, as columns, of symmetric
+// matrices, of which only the triangle uplo ("L" or "U") is read. The gradient is symmetric. eigvalsh()
+// returns the values alone.
 std::vector<NDArray> eigh(const NDArray& x, const std::string& uplo = "L", Where at = Where::current());
 NDArray eigvalsh(const NDArray& x, const std::string& uplo = "L", Where at = Where::current());
 
-// x to the power of n; a negative n: a power of the inverse.
+// x to the power of n. For a negative n it is a power of the inverse of x.
 NDArray matrix_power(const NDArray& x, std::int64_t n, Where at = Where::current());
 // The matrix exponential: the sum of x^k / k!.
 NDArray expm(const NDArray& x, Where at = Where::current());
@@ -70,10 +73,11 @@ NDArray matrix_rank(const NDArray& x, std::optional<double> rtol = {}, Where at 
 // column, in a row.
 NDArray matrix_norm(const NDArray& x, const std::string& ord = "fro", bool keepdims = false,
                     Where at = Where::current());
-// As norm() of statistics.h.
+// The norm of vectors along the axes, as norm() of statistics.h computes it.
 NDArray vector_norm(const NDArray& x, double ord = 2, Dims axes = {}, bool keepdims = false,
                     Where at = Where::current());
-// The norm of x times that of its inverse; for "2" and "-2" from singular values, so that a singular matrix gives infinity.
+// The condition number: the norm of x times the norm of its inverse, with the norm that p names as in
+// matrix_norm(). For "2" and "-2" it is a ratio of singular values, so that a singular matrix is no error.
 NDArray cond(const NDArray& x, const std::string& p = "2", Where at = Where::current());
 
 }  // namespace heddle

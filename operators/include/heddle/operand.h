@@ -18,7 +18,7 @@ struct Operand {
   Operand(Scalar value, Where at = Where::current()) : scalar(value), where(at) {}
   Operand(const NDArray& value, Where at = Where::current())
       : array(value), scalar(0), where(at), is_array(true) {}
-  // x[mask], x[indices]
+  // From x[mask] or x[indices], whose type is Chosen.
   template <class T>
   requires std::is_same_v<T, Chosen> Operand(const T& value, Where at = Where::current())
       : Operand(NDArray(value), at) {}
@@ -30,7 +30,7 @@ struct Operand {
 };
 
 namespace operators_detail {
-// A number beside an array.
+// The type of a number that may be an operand beside an array.
 template <class T>
 concept Number = std::is_convertible_v<const T&, Operand> && !AnyArray<T>;
 }  // namespace operators_detail

@@ -24,18 +24,20 @@ struct OperatorCode;
 
 struct OperatorInfo : FunctionInfo {
   std::vector<ArgumentKind> results{};  // array, row_sparse, arrays (one value that is a list), or no result
-  std::string result_dtype{};           // the result's dtype in words; empty without a result
+  std::string result_dtype{};           // the dtype of the result in words; empty if there is no result
   bool differentiable = false;          // whether some argument gets a gradient
-  bool in_place = false;                // whether it writes its first argument; its name ends with _ then
-  std::string numpy{};  // the same in NumPy, such as "np.log1p(x) / np.log(2)"; empty if NumPy has none
-  std::array<double, 2> domain{-4, 4};  // range of the elements that tests of `numpy` draw
+  bool in_place = false;  // whether the operator writes its first argument; its name then ends with _
+  // An equal expression in NumPy, such as "np.log1p(x) / np.log(2)"; empty if NumPy has none.
+  std::string numpy{};
+  // Range from which tests that compare the operator with `numpy` draw elements.
+  std::array<double, 2> domain{-4, 4};
 
-  std::shared_ptr<const operators_detail::OperatorCode> code{};  // used by call_operator
+  std::shared_ptr<const operators_detail::OperatorCode> code{};  // the function that call_operator() calls
 };
 
 // All operators, by family and then in the order of registration. Any thread; the same objects for the life of the process.
 std::span<const OperatorInfo> operators();
-const OperatorInfo* find_operator(std::string_view name);  // null if there is none
+const OperatorInfo* find_operator(std::string_view name);  // null if no operator has this name
 
 // Calls the function of `op`: `values` are its first arguments, in order, `named` are others; the rest have
 // their defaults. Returns at once and records gradients as that function does; its ops and errors name
@@ -49,7 +51,7 @@ void call_operator_into(const OperatorInfo& op, std::span<const OperatorValue> v
                         std::span<const NamedValue> named, const NDArray& out,
                         Where where = Where::current());
 bool takes_out(const OperatorInfo& op);  // whether call_operator_into can call op
-// Calls the operator of that name; throws InvalidArgument for an unknown one.
+// Calls the operator named `name`; throws InvalidArgument if there is none.
 OperatorValues call_operator(std::string_view name, const OperatorValues& values,
                              const std::vector<NamedValue>& named = {}, Where where = Where::current());
 

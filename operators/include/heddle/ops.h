@@ -13,7 +13,9 @@
 #include <heddle/indexing.h>
 #include <heddle/into.h>
 #include <heddle/linalg.h>
+#include <heddle/losses.h>
 #include <heddle/matmul.h>
+#include <heddle/norms.h>
 #include <heddle/pooling.h>
 #include <heddle/products.h>
 #include <heddle/rearrange.h>

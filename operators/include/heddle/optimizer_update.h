@@ -16,25 +16,26 @@ struct SgdStep {
 struct AdamStep {
   double lr, grad_scale, beta1, beta2, epsilon, weight_decay;
   bool decoupled;                       // true: weight decay acts on the weight, not on the gradient
-  double mean_unbias, variance_unbias;  // 1 / (1 - beta^updates)
+  double mean_unbias, variance_unbias;  // 1 / (1 - beta1^updates), 1 / (1 - beta2^updates)
 };
 
 // The state that an update changes besides the weight. updates (i64, one element on cpu()) counts updates.
 struct SgdState {
-  NDArray velocity;  // undefined without momentum
+  NDArray velocity;  // undefined if there is no momentum
   NDArray updates;
 };
 struct AdamState {
   NDArray mean, variance, updates;
-  NDArray row_updates;  // i64, one for each row of the weight; for row-sparse gradients only
+  NDArray row_updates;  // number of updates of each row of the weight (i64), for row-sparse gradients only
 };
 
-// The arrays are contiguous and of one shape and dtype, f32 or f64. The op computes mean_unbias and
-// variance_unbias of `step` itself.
+// The arrays are contiguous and of one shape and dtype, f32 or f64. The op of adam_update() sets mean_unbias
+// and variance_unbias of its copy of `step`.
 void sgd_update(const NDArray& weight, const NDArray& grad, const SgdState& state, const SgdStep& step);
 void adam_update(const NDArray& weight, const NDArray& grad, const AdamState& state, const AdamStep& step);
 
-// Update the rows of the weight and its state that are present in grad. Other rows are unchanged.
+// These overloads update the rows of the weight and of its state that are present in grad. Other rows are
+// unchanged.
 void sgd_update(const NDArray& weight, const RowSparse& grad, const SgdState& state, const SgdStep& step);
 void adam_update(const NDArray& weight, const RowSparse& grad, const AdamState& state, const AdamStep& step);
 

@@ -14,27 +14,29 @@
 
 namespace heddle {
 
-// The sum of a * b along `axis`, which has the same size in both; the other axes broadcast.
+// The sum of a * b along `axis`, which has the same size in a and b; the other axes broadcast.
 NDArray vecdot(const NDArray& a, const NDArray& b, int axis = -1, Where at = Where::current());
 
-// NumPy's dot: the sum over the last axis of a and the last but one of b (its only one, if it has one); a
-// scalar argument multiplies.
+// NumPy's dot: the sum over the last axis of a and the last but one of b (or the only axis of a b with one
+// axis). A scalar argument is multiplied with the other one.
 NDArray dot(const NDArray& a, const NDArray& b, Where at = Where::current());
 
-// The sum over the last axes of a and b; a scalar argument multiplies.
+// The sum of products over the last axis of a and the last axis of b. A scalar argument is multiplied with
+// the other one.
 NDArray inner(const NDArray& a, const NDArray& b, Where at = Where::current());
 
 // Shape (a.size(), b.size()): the products of each element of a with each of b.
 NDArray outer(const NDArray& a, const NDArray& b, Where at = Where::current());
 
-// Kronecker's product. The array with fewer axes gets leading ones of size 1; both have at most four.
+// Kronecker's product. The array with fewer axes gets leading axes of size 1; a and b have at most four axes.
 NDArray kron(const NDArray& a, const NDArray& b, Where at = Where::current());
 
-// The vector product along `axis`, of size 3 in both; the other axes broadcast. No bools.
+// The vector product along `axis`, of size 3 in a and b; the other axes broadcast. No bools.
 NDArray cross(const NDArray& a, const NDArray& b, int axis = -1, Where at = Where::current());
 
-// The sum over the last `axes` axes of a and the first ones of b; or over pairs of axes, a_axes[i] of a and
-// b_axes[i] of b. The other axes of a come first in the result, then those of b.
+// The sum of products over the last `axes` axes of a and the first `axes` axes of b; in the second overload
+// over pairs of axes, a_axes[i] of a and b_axes[i] of b. The other axes of a come first in the result, then
+// those of b.
 NDArray tensordot(const NDArray& a, const NDArray& b, std::int64_t axes = 2, Where at = Where::current());
 NDArray tensordot(const NDArray& a, const NDArray& b, Dims a_axes, Dims b_axes, Where at = Where::current());
 

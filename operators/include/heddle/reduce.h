@@ -12,17 +12,18 @@
 
 namespace heddle {
 
-// The dtype is i64 for integers and bool, u64 for unsigned ones, else x's. The sum of nothing is 0.
+// The dtype is i64 for integers and bool, u64 for unsigned ones, else x's. The sum of no elements is 0.
 NDArray sum(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 
-// The dtype is f64 for integers and bool, else x's. The mean of nothing is NaN.
+// The dtype is f64 for integers and bool, else x's. The mean of no elements is NaN.
 NDArray mean(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 
-// The dtype is x's; NaN if any element is NaN. All elements equal to the maximum (minimum) share the gradient
-// equally. Throws InvalidArgument at the call if a reduced axis is empty.
+// The result has the dtype of x, and is NaN if any element is NaN. All elements equal to the maximum
+// (minimum) share the gradient equally. Throws InvalidArgument at the call if a reduced axis is empty.
 NDArray max(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 NDArray min(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
-// As maximum and minimum: of two arrays, or of an array and a floating number; max(x, 0) names an axis.
+// max(a, b) and min(a, b) are maximum() and minimum() of two arrays, or of an array and a floating number. An
+// integer as second argument is an axis: max(x, 0).
 template <class Other>
 requires std::same_as<Other, NDArray> || std::floating_point<Other> NDArray
 max(const NDArray& a, const Other& b, Where where = Where::current()) {

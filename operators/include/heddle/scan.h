@@ -16,7 +16,8 @@ NDArray cumprod(const NDArray& x, int axis = -1, Where where = Where::current())
 NDArray cummax(const NDArray& x, int axis = -1, Where where = Where::current());
 NDArray cummin(const NDArray& x, int axis = -1, Where where = Where::current());
 
-// Differences of adjacent elements, n times; the axis gets n shorter, down to 0. Throws for bool.
+// Takes differences of adjacent elements, n times in succession; the axis gets n shorter, down to 0. Throws
+// for bool.
 NDArray diff(const NDArray& x, std::int64_t n = 1, int axis = -1, Where where = Where::current());
 
 }  // namespace heddle

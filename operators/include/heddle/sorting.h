@@ -1,5 +1,6 @@
 // Operators that sort and search. NaN counts as the largest number: it comes last, in descending order first.
-// No axis: the flattened array. Bad axes and ranks throw InvalidArgument at the call. Values get gradients.
+// Without an axis, functions work on the flattened array. Bad axes and ranks throw InvalidArgument at the
+// call. Values get gradients.
 #pragma once
 
 #include <array>
@@ -17,7 +18,8 @@ NDArray sort(const NDArray& x, std::optional<int> axis = -1, bool descending = f
 NDArray argsort(const NDArray& x, std::optional<int> axis = -1, bool descending = false,
                 Where where = Where::current());
 
-// The k largest, or smallest, elements along an axis, in order, and their indices; the first of equal ones.
+// The k largest, or smallest, elements along an axis, in order, and their indices. Of equal elements the
+// first ones are taken.
 std::array<NDArray, 2> topk(const NDArray& x, std::int64_t k, int axis = -1, bool largest = true,
                             Where where = Where::current());
 // The k-th smallest element along an axis, counted from 1, and its index.
@@ -48,11 +50,13 @@ std::array<NDArray, 2> histogram(const NDArray& x, std::int64_t bins = 10, std::
 // The functions from here on wait for x, since the shape of the result depends on values. unique: the
 // distinct elements of the flattened array in ascending order.
 NDArray unique(const NDArray& x, bool equal_nan = true, Where where = Where::current());
-// {unique(x), the index of the first occurrence of each (i64), for each element of x its index among them
-// (i64, in x's shape), the number of occurrences of each (i64)}.
+// {values, first, inverse, counts}, the last three i64: unique(x); the index in x of the first occurrence of
+// each value; for each element of x, in the shape of x, the index of its value in `values`; and how often
+// each value occurs.
 std::array<NDArray, 4> unique_all(const NDArray& x, bool equal_nan = true, Where where = Where::current());
-// The number of occurrences of each of 0, 1, 2, ... in x (integers without negative ones, one axis), i64; or
-// the sums of the weights at these, f64. The length is that of the largest element, at least `minlength`.
+// The number of occurrences of each of 0, 1, 2, ... in x (integers without negative ones, one axis), i64.
+// With weights it returns the sums of the weights of these occurrences, f64. The length is that of the
+// largest element, at least `minlength`.
 NDArray bincount(const NDArray& x, const NDArray& weights = {}, std::int64_t minlength = 0,
                  Where where = Where::current());
 

@@ -18,7 +18,7 @@ NDArray var(const NDArray& x, Dims axes = {}, double correction = 0, bool keepdi
 NDArray stddev(const NDArray& x, Dims axes = {}, double correction = 0, bool keepdims = false,
                Where where = Where::current());
 
-// In floating point: log(sum(exp(x))), without overflow. Of nothing it is -infinity.
+// In floating point: log(sum(exp(x))), without overflow. For no elements it is -infinity.
 NDArray logsumexp(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 
 // In floating point: (sum |x|^p)^(1/p), the norm of a vector; for a matrix and p = 2 the Frobenius norm. p =
@@ -33,11 +33,12 @@ NDArray all(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where
 // equal_nan. a and b broadcast. The call waits for the values.
 bool allclose(const NDArray& a, const NDArray& b, double rtol = 1e-5, double atol = 1e-8,
               bool equal_nan = false, Where where = Where::current());
-// The result is i64.
+// The number of elements that are not 0, as i64.
 NDArray count_nonzero(const NDArray& x, Dims axes = {}, bool keepdims = false,
                       Where where = Where::current());
 
-// sum, mean, max and min of the elements that are not NaN. If all are NaN: nansum is 0, the others are NaN.
+// sum, mean, max and min of the elements that are not NaN. If all are NaN: nansum is 0; nanmean, nanmax and
+// nanmin are NaN.
 NDArray nansum(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 NDArray nanmean(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());
 NDArray nanmax(const NDArray& x, Dims axes = {}, bool keepdims = false, Where where = Where::current());

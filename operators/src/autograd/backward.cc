@@ -46,7 +46,7 @@ struct PendingNode {
 using PendingNodes = std::map<std::uint64_t, PendingNode, std::greater<>>;
 
 // Returns an array for the input's gradient. Lent memory is only for the first gradient of a leaf: later ones
-// are added to that. It is not used for a leaf with hooks, which may keep the gradient.
+// are added to that. Lent memory is not used for a leaf with hooks, which may keep the gradient.
 NDArray gradient_for(const Input& input, const NDArray& like, bool lends) {
   if (lends && input.meta && input.meta->leaf) {
     AutogradMeta& leaf = *input.meta;
@@ -107,7 +107,7 @@ std::string described(DType dtype, const Shape& shape, Device device) {
   return name_of(dtype) + shape.to_string() + " on " + device.to_string();
 }
 
-// gradient: an NDArray or a RowSparse.
+// Throws Error unless a gradient that the node returned fits its input. Gradient is NDArray or RowSparse.
 template <class Gradient>
 void check_gradient(const Node& node, const Input& input, const Gradient& gradient) {
   if (gradient.shape() != input.shape || gradient.dtype() != input.dtype ||
@@ -170,27 +170,27 @@ void run_hooks(const char* name, const Hooks& hooks, Sum& sum) {
 struct PassOptions {
   bool keep_tape;
   bool recorded;  // whether gradients go on the tape
-  bool captures;  // whether gradients of leaves are kept apart from the gradients that the leaves hold
+  bool captures;  // whether gradients of leaves are kept in the Pass, not added to the leaves
 };
 
-// One backward pass. Gradients of leaves are added to the leaves' gradients while the pass runs, or they are
-// captured.
+// One backward pass. Gradients of leaves are added to the leaves' gradients while the pass runs, or kept in
+// the Pass: with `captures`, and for leaves with hooks.
 class Pass {
  public:
   explicit Pass(PassOptions options)
       : options_(options), mode_{options.recorded, !options.captures}, grad_mode_(options.recorded) {}
 
   void start_at(const NDArray& root, const NDArray& seed, bool shared);
-  // With `captures`, after start_at(): only gradients of these arrays are computed. False if no root was
-  // computed from `input`.
+  // Requests the gradient of `input`; then only requested gradients are computed. Returns false if no root
+  // was computed from `input`. Call after start_at(), with `captures`.
   bool ask_for(const NDArray& input);
 
-  void run();  // throws, having changed nothing, if the tape cannot be run
+  void run();  // runs the backward pass; throws, having changed nothing, if the tape cannot be run
 
-  // With `captures`, after run(): the gradient, in memory that nothing else refers to unless it is on the
-  // tape.
+  // Returns the gradient of `input`, in memory that nothing else refers to unless the gradient is on the
+  // tape. Call after run(), with `captures`.
   NDArray gradient_of(const NDArray& input) const;
-  // After run(): adds the captured gradients to those of the leaves.
+  // Adds the captured gradients to the gradients of the leaves. Call after run().
   void give_to_leaves();
 
  private:
@@ -215,7 +215,7 @@ class Pass {
   const GradMode grad_mode_;
   PendingNodes nodes_;
   std::unordered_map<std::shared_ptr<AutogradMeta>, Sum> leaves_;  // captured gradients
-  std::unordered_map<std::shared_ptr<Node>, Sum> inner_;  // captured gradients of arrays that are no leaves
+  std::unordered_map<std::shared_ptr<Node>, Sum> inner_;  // captured gradients of arrays other than leaves
   std::vector<std::shared_ptr<Storage>> seeds_;
   std::unordered_set<const AutogradMeta*> wanted_leaves_;
   bool asked_ = false;
@@ -265,7 +265,8 @@ bool Pass::ask_for(const NDArray& input) {
   }
   wanted_leaves_.insert(meta.get());
   const auto uses = [&](const Input& one) { return one.meta == meta; };
-  // The inputs of a freed node are not known any more: run() refuses it.
+  // The inputs of a freed node are not known any more. The node counts as one that uses the leaf, and run()
+  // refuses it.
   return leaves_.count(meta) > 0 || std::any_of(nodes_.begin(), nodes_.end(), [&](const auto& entry) {
            const Node& node = *entry.second.node;
            return node.freed || std::any_of(node.inputs.begin(), node.inputs.end(), uses);
@@ -356,7 +357,7 @@ void Pass::add_to_input(const Input& input, const NDArray& gradient, bool shared
   accumulate_in_leaf(*input.meta, gradient, shared);
 }
 
-// Runs node.backward and returns its gradients; `made`: the memory that it got from make_gradient().
+// Runs node.backward and returns its gradients. `made` gets the memory that it got from make_gradient().
 std::vector<NDArray> Pass::gradients_of(const Node& node, const NDArray& grad_output, MadeGradients& made) {
   const CallSite site = CallSite::on_behalf_of(node.where);
   const RunsBackward running(node, mode_);
@@ -388,7 +389,8 @@ void Pass::run_rows(const Node& node, const NDArray& grad_output) {
 }
 
 // The array to which a part of the gradient of `input` is added; undefined for a leaf whose gradient cannot
-// be changed in place. All parts of a backward pass share one array, for a leaf all passes do.
+// be changed in place. All parts of one backward pass are added to the same array; for a leaf, the parts of
+// all passes are.
 NDArray Pass::whole_gradient(const Input& input, const NDArray& like) {
   if (!input.meta->producer && !captures(*input.meta)) return whole_in_leaf(input, like);
   Sum& sum = input.meta->producer ? nodes_.at(input.meta->producer->sequence).sum : leaves_[input.meta];
@@ -433,7 +435,8 @@ void Pass::run_part(const Node& node, const NDArray& grad_output) {
   if (apart) accumulate_in_leaf(*input.meta, whole, false);
 }
 
-// The part's gradient by itself, as an operator of grad_output, whose gradient is the node's operator.
+// Computes the gradient of a part into an array of its own, and records this as an operator on grad_output.
+// The gradient of that operator is the operator of the node.
 NDArray Pass::recorded_part(const Node& node, const NDArray& grad_output) {
   if (!node.part) refuse_second_gradient(node.name);
   const CallSite site = CallSite::on_behalf_of(node.where);
@@ -451,7 +454,7 @@ NDArray Pass::recorded_part(const Node& node, const NDArray& grad_output) {
 
 void Pass::run_node(const PendingNode& pending) {
   const Node& node = *pending.node;
-  check_saved(node);  // again: a hook or a user's gradient may have run since check_ready()
+  check_saved(node);  // a second check: a hook or a gradient function may have run since check_ready()
   const NDArray& grad_output = pending.sum.gradient;
   if (node.rows) return run_rows(node, grad_output);
   if (node.add) return run_part(node, grad_output);

@@ -1,4 +1,4 @@
-// Functions of users on arrays: whether they need a gradient, the gradient, and memory for it.
+// Public functions that say whether an array needs a gradient, return the gradient, and lend memory for it.
 #include "autograd/leaf.h"
 
 #include <mutex>
@@ -64,7 +64,7 @@ void clear_grad(const NDArray& array) {
   check_defined("clear_grad", array);
   const std::shared_ptr<AutogradMeta> meta = meta_of(array);
   if (!meta) return;
-  NDArray dense;  // destroyed outside the lock: the arrays may hold the last references on a tape
+  NDArray dense;  // destroyed after the lock is released: the arrays may hold the last references on a tape
   RowSparse sparse;
   const std::lock_guard lock(meta->mutex);
   std::swap(dense, meta->grad);

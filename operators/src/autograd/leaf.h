@@ -8,12 +8,13 @@
 
 namespace heddle::operators_detail {
 
-// `shared`: something else refers to the gradient's memory, so the gradient is copied.
+// Adds a gradient to that of the leaf. With `shared` something else refers to the gradient's memory, so the
+// gradient is copied.
 void accumulate_in_leaf(AutogradMeta& leaf, const NDArray& gradient, bool shared);
-// Adds a gradient that stays on the tape, so that it has gradients itself.
+// Adds a gradient that stays on the tape, so that the gradient has gradients itself.
 void give_recorded(AutogradMeta& leaf, const NDArray& gradient);
 void accumulate_rows_in_leaf(AutogradMeta& leaf, const RowSparse& gradient);
-// Makes a row-sparse gradient dense; called with the leaf's mutex locked.
+// Adds the row-sparse gradient of the leaf to its dense one; called with the mutex of the leaf locked.
 void add_sparse_part(AutogradMeta& leaf);
 
 }  // namespace heddle::operators_detail

@@ -38,8 +38,8 @@ class RunsBackward {
   RunsBackward(const RunsBackward&) = delete;
   RunsBackward& operator=(const RunsBackward&) = delete;
 
-  static const Node* node();     // null while no Backward runs on this thread
-  static MadeGradients& made();  // call only while a Backward runs
+  static const Node* node();     // the node whose Backward runs on this thread; null if none does
+  static MadeGradients& made();  // memory of the Backward that runs; call only while one runs
   static BackwardMode mode();
 
  private:

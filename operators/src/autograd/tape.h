@@ -29,9 +29,10 @@ struct AutogradMeta final : GradMeta {
   bool drops_gradient = false;  // true for a leaf whose gradient nobody requests
   Hooks hooks;                  // hooks of a leaf
   bool view_of_leaf = false;
-  std::mutex mutex;  // guards the next four, a leaf's gradient, to which several threads may add
+  std::mutex mutex;  // guards grad, grad_owned, row_sparse_grad and lent_memory
   NDArray grad;
-  // Nothing else refers to grad's memory, and grad is not on the tape: more is added in place.
+  // True if nothing else refers to the memory of grad, and grad is not on the tape: then gradients are added
+  // to grad in place.
   bool grad_owned = true;
   RowSparse row_sparse_grad;  // at most one of grad and row_sparse_grad is defined
   NDArray lent_memory;        // memory for the next gradient, see lend_gradient_memory()
@@ -89,16 +90,16 @@ struct Node : std::enable_shared_from_this<Node> {
   std::vector<Input> inputs;
   std::vector<Saved> saved;
   Backward backward;
-  AddGradient add;         // used instead of backward
-  PartOf part;             // used with add
-  RowSparseBackward rows;  // used instead of backward
-  Hooks hooks;             // hooks of the output
-  // False if the node saved an array without save_for_backward(): on the tape, its gradient then does not
-  // depend on that array.
+  AddGradient add;         // gradient function for a part of the input; replaces `backward`
+  PartOf part;             // the operator itself, for the gradient of `add`; set only with `add`
+  RowSparseBackward rows;  // gradient function for row-sparse gradients; replaces `backward`
+  Hooks hooks;             // hooks of the output array
+  // False if the node saved an array without save_for_backward(): a recorded gradient of the node does not
+  // depend on that array then.
   bool saved_on_tape = true;
   bool keeps_no_gradient = false;  // true: the Backward keeps no array that it returns (record_op)
   bool freed = false;
-  int running = 0;  // number of passes in the node: its contents are not destroyed before they leave
+  int running = 0;  // number of passes that run the node; its contents live until all have left it
 
   ~Node();
 };

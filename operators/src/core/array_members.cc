@@ -4,7 +4,7 @@
 
 namespace heddle {
 
-// Defines the member `name` as a call of `function`. The name is qualified, since in a member it is that of the member.
+// Defines the member `name` as a call of heddle::function. Without heddle:: the name would mean the member.
 #define HEDDLE_MEMBER_AS(function, name, parameters, ...)                     \
   template <class Array> NDArray ArrayMembers<Array>::name parameters const { \
     return heddle::function(self(), __VA_ARGS__);                             \

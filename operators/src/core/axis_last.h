@@ -8,9 +8,9 @@
 
 namespace heddle::operators_detail {
 
-// x detached and contiguous, with the axis moved to the end.
+// Returns x, detached and contiguous, with the axis moved to the end.
 NDArray with_axis_last(const NDArray& x, int axis);
-// y contiguous, with the last axis moved to position `axis`.
+// Returns y, contiguous, with its last axis moved to position `axis`.
 NDArray with_axis_back(const NDArray& y, int axis);
 
 // Records y = take_along_axis(x, indices, axis), for a y that has these values. Defined in gather_scatter.cc.

@@ -15,7 +15,7 @@ namespace heddle {
 // int axis)); every device's kernels of that operator are functions of that type. A kernel runs inside the op.
 class KernelTable {
  public:
-  // `op` is a literal.
+  // Adds a kernel. `op` is a string literal, since the table keeps the pointer.
   template <class Fn> void add(const char* op, DeviceKind device, Fn* kernel) {
     insert({op, device}, {typeid(Fn), reinterpret_cast<void (*)()>(kernel)});
   }
@@ -66,7 +66,8 @@ template <class Fn> class Kernel {
   Fn* cpu_;
 };
 
-// All kernels for the CPU, and for GPUs, of which a build without CUDA has none.
+// Functions that add all kernels for the CPU, and all kernels for GPUs. A build without CUDA has none for
+// GPUs.
 namespace cpu_kernels {
 void register_all(KernelTable& table);
 }

@@ -16,7 +16,7 @@
 namespace heddle::operators_detail {
 
 // Makes an array of undetermined values on the device and engine of `like`, not on the thread's current
-// engine; in memory that into() lends, if that fits.
+// engine; in the memory that into() lends, if that memory fits.
 NDArray make_result(const NDArray& like, const Shape& shape, DType dtype);
 
 // Throws InvalidArgument unless all arrays are defined and on one device and engine.
@@ -30,7 +30,7 @@ void check_floating(const char* op, const NDArray& array);
 // of these dtypes; else x itself.
 NDArray wide(const NDArray& x);
 
-// As broadcast_shapes; its error names the operator.
+// As broadcast_shapes(), with errors that name the operator.
 Shape broadcast_for(const char* op, const Shape& a, const Shape& b);
 
 // The kernel of `op` for the device that `array` is on.

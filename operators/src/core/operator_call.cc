@@ -81,8 +81,8 @@ void check_values(const FunctionInfo& function, std::span<const OperatorValue* c
     const ArgumentInfo& argument = function.arguments[i];
     if (!fits(argument, *values[i])) refuse_value(function, i, *values[i], wanted_by(argument));
     if (argument.least && is_below(*values[i], *argument.least))
-      throw InvalidArgument(function.name + ": " + argument.name + " is " + values[i]->to_string() + "; want " +
-                            std::to_string(*argument.least) + " or more");
+      throw InvalidArgument(function.name + ": " + argument.name + " is " + values[i]->to_string() +
+                            "; want " + std::to_string(*argument.least) + " or more");
   }
 }
 

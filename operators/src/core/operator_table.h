@@ -32,7 +32,7 @@ inline constexpr None kNone{};
 // The default value of an argument.
 struct Default {
   enum class Kind : std::uint8_t { required, none, boolean, integer, real, text, pair, dtype, device };
-  constexpr Default() = default;  // the argument is required
+  constexpr Default() = default;  // an argument without a default value, which is required
   constexpr Default(None) : kind(Kind::none) {}
   constexpr Default(bool value) : kind(Kind::boolean), boolean(value) {}
   constexpr Default(int value) : kind(Kind::integer), integer(value) {}
@@ -73,8 +73,9 @@ struct Domain {
   double low = -4, high = 4;
 };
 
-// `result` is the dtype of the result, in words; `numpy` a Python expression of the arguments, np and math
-// with the same value; empty without one. An entry lives no longer than the call in which it is written.
+// What is registered of an operator. `result` is the dtype of the result, in words. `numpy` is a Python
+// expression with the same value, which may use the arguments, np and math; empty if there is none. An entry
+// lives no longer than the call in which it is written.
 struct Entry {
   std::string documentation;
   std::initializer_list<Argument> arguments;
@@ -140,7 +141,7 @@ class OperatorTable {
   }                                                       \
   void operators_detail::register_##name##_operators(OperatorTable& table)
 
-// Adds all operators.
+// Calls all functions headed by HEDDLE_OPERATORS.
 void register_operators(OperatorTable& table);
 
 }  // namespace heddle::operators_detail

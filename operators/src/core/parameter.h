@@ -47,7 +47,7 @@ template <> struct Parameter<Device> : ParameterOf<&CheckedCall::device, Argumen
 template <> struct Parameter<Generator> : ParameterOf<&CheckedCall::generator, ArgumentKind::generator> {};
 // clang-format on
 
-// None gives std::nullopt.
+// An optional parameter: None gives std::nullopt.
 template <class T> struct Parameter<std::optional<T>> {
   static constexpr ParameterType type = Parameter<T>::type;
   static std::optional<T> of(const CheckedCall& call, std::size_t i) {

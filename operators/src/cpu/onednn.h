@@ -12,7 +12,7 @@ namespace heddle::cpu_kernels {
 
 dnnl::engine& onednn_engine();
 
-// This thread's stream. Work on it is done when execute returns.
+// The stream of this thread. Work on it is done when execute() returns.
 dnnl::stream& onednn_stream();
 
 // A description of row-major f32 memory.
@@ -26,14 +26,14 @@ dnnl::primitive_attr caller_scratch();
 class Executable {
  public:
   struct Argument {
-    int kind;  // DNNL_ARG_SRC, ...
+    int kind;  // the argument's number in oneDNN: DNNL_ARG_SRC, ...
     dnnl::memory::desc desc;
   };
   Executable() = default;  // an empty one: run() does nothing
   Executable(dnnl::primitive primitive, std::vector<Argument> arguments, const dnnl::memory::desc& scratch);
 
-  // One pointer for each argument, in order. They are const for outputs too, since oneDNN has one type for
-  // both.
+  // Runs the primitive with one pointer for each argument, in order. Pointers to outputs are const too, since
+  // oneDNN has one type for inputs and outputs.
   void run(std::initializer_list<const float*> pointers) const;
 
  private:
@@ -46,8 +46,8 @@ class Executable {
   std::size_t scratch_bytes_ = 0;
 };
 
-// Converts a layout to another one, or does nothing if both are equal. Immutable: run() may be called on any
-// thread.
+// Converts a layout to another one, or does nothing if the layouts are equal. Immutable: run() may be called
+// on any thread.
 class Reorder {
  public:
   Reorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to);

@@ -34,7 +34,7 @@ template <class Key, class Plan> class PlanCache {
 
  private:
   static constexpr std::size_t kMost = 512;
-  std::mutex mutex_;  // guards plans_; nothing else is locked under it
+  std::mutex mutex_;  // guards plans_; no other mutex is locked while it is held
   std::map<Key, std::shared_ptr<const Plan>> plans_;
 };
 

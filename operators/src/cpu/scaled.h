@@ -41,7 +41,8 @@ struct Scaled {
 
  private:
   static constexpr double kLarge = 0x1p400;
-  static constexpr std::int64_t kNothing = 100;  // the smaller of two terms so many bits apart is negligible
+  // If two terms are so many bits apart, the smaller one is left out.
+  static constexpr std::int64_t kNothing = 100;
 
   // Divides a number that is far from 1 by a power of two, and returns the exponent.
   static int exponent_out_of(double& number) {

@@ -9,7 +9,8 @@
 namespace heddle::cpu_kernels {
 
 // As visit_number, for function objects for which a signed integer is equivalent to the unsigned one of its
-// width: those that only compare for equality, or compute modulo 2^n. They are compiled once for both.
+// width: those that only compare for equality, or compute modulo 2^n. They are compiled once for both integer
+// types.
 template <class F> void visit_word(DType dtype, F&& fn) {
   const DType word = dtype == DType::i8    ? DType::u8
                      : dtype == DType::i16 ? DType::u16

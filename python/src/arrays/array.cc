@@ -23,7 +23,7 @@ namespace {
 
 using namespace nb::literals;
 
-PyTypeObject* array_type = nullptr;  // never freed
+PyTypeObject* array_type = nullptr;  // the Python class NDArray, which is never freed
 
 // Calls function without the GIL; its ops have the current Python line as call site.
 template <class Function> nb::object computed(Function&& function) {
@@ -112,7 +112,8 @@ nb::object rebuild(nb::bytes bytes, nb::handle shape, const std::string& dtype, 
   return wrap(std::move(array));
 }
 
-// Accepts both reshape(2, 3) and reshape((2, 3)).
+// The shape in the arguments of a method: several ints, as in reshape(2, 3), or one tuple, as in
+// reshape((2, 3)).
 Dims dims_of(ArgumentOf of, const nb::args& args) {
   if (args.size() == 1 && !PyIndex_Check(nb::handle(args[0]).ptr())) return to_dims(of, args[0]);
   return to_dims(of, nb::borrow(args));
@@ -409,7 +410,7 @@ void bind_arrays(nb::module_& m) {
   bind_reductions(type);
   bind_memory(type);
   bind_from_dlpack(m);
-  type.attr("__array_ufunc__") = nb::none();  // NumPy's operators then call NDArray's
+  type.attr("__array_ufunc__") = nb::none();  // makes NumPy's operators leave operands to NDArray's operators
   m.def("array", &array, "object"_a, "dtype"_a = nb::none(), "device"_a = nb::none(),
         nb::sig("def array(object: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> "
                 "NDArray"),

@@ -12,41 +12,43 @@
 
 namespace heddle::python {
 
-// A dtype as a Python object: heddle.f32 and so on, one object each.
+// A dtype as a Python object, such as heddle.f32. There is one object for each dtype.
 struct PythonDType {
   DType value;
 };
 
-nb::object wrap(NDArray array);        // makes a new Python object
-NDArray* array_in(nb::handle object);  // null if `object` is no heddle.NDArray
+nb::object wrap(NDArray array);        // makes a new Python object of class NDArray
+NDArray* array_in(nb::handle object);  // the array of a Python object; null if it is no heddle.NDArray
 std::string kind_of(nb::handle object);
 
 // The to_... functions throw TypeError for objects of other types, and InvalidArgument for unknown values.
 DType to_dtype(ArgumentOf of, nb::handle object);  // a dtype, its name, a dtype of NumPy, or float, int, bool
 Device to_device(ArgumentOf of, nb::handle object);  // a device, or its name: "cpu", "cpu(1)", "gpu(0)"
 Dims to_dims(ArgumentOf of, nb::handle object);      // an int, or a tuple or list of ints
-Scalar to_scalar(ArgumentOf of, nb::handle object);  // a number, also NumPy's; no text
+Scalar to_scalar(ArgumentOf of, nb::handle object);  // a number of Python or NumPy
 nb::object from_dtype(DType dtype);
 nb::object from_dims(const Dims& dims);
 
-// A number, an array, or an object with NumPy's array interface. Empty if it is none of these.
+// Converts the operand of an operator: a number, an array, or an object with NumPy's array interface. Empty
+// for other objects.
 std::optional<Operand> to_operand(ArgumentOf of, nb::handle object, Where where);
-// Converts the other operand of `array` (null: none) if it is an int beyond 64 bits: to a float beside a
-// floating array, as in Python, and in a comparison with integers to a value beyond all of them. Other
-// operands are returned as they are.
+// Converts `other`, an operand beside `array` (null: no array), if it is an int beyond 64 bits: to a float if
+// the array is floating, as in Python; in a comparison with an integer array, to a value beyond all integers.
+// Any other operand is returned as it is.
 nb::object operand_beside(const NDArray* array, nb::handle other, bool comparison);
 
-// Converts an object to an array: itself if it is a heddle.NDArray of that dtype, else a copy, made by NumPy.
-// Without a dtype Python's floats become `floats`, or f64 in a list that contains an f64 array.
+// Converts an object to an array. A heddle.NDArray of that dtype is returned itself; otherwise NumPy makes a
+// copy. Without a dtype Python's floats become `floats`, or f64 in a list that contains an f64 array.
 NDArray to_array(ArgumentOf of, nb::handle object, std::optional<DType> dtype, Where where,
                  DType floats = DType::f32);
 // Whether the object is an f64 array, also of another package, or a list that contains one.
 bool holds_f64(nb::handle object);
-// As to_array, for a value to assign to elements of dtype `target`: Python's own numbers are converted
-// without loss of digits that `target` can hold.
+// Like to_array, for a value that is assigned to elements of dtype `target`: Python's own numbers keep all
+// digits that `target` can hold.
 NDArray to_array_for(ArgumentOf of, nb::handle object, DType target, Where where);
 
-// Blocks until the thread may read, or read and write, the array: at once inside an op that declared the var.
+// make_readable blocks until the thread may read the array, make_writable until it may read and write. Inside
+// an op that declared the array's var they return at once.
 void make_readable(const NDArray& array);
 void make_writable(const NDArray& array);
 

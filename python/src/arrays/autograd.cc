@@ -17,14 +17,15 @@ namespace {
 
 using namespace nb::literals;
 
-// The `with` blocks of one kind that a thread is in. Those of a thread's coroutines may end in any order.
+// The `with` blocks of one kind that a thread is in. They may end in any order if coroutines of the thread
+// have entered them.
 template <class Scope> struct Block {
   explicit Block(const char* in_messages) : name(in_messages) {}
   const char* name;
 };
 template <class Scope> struct OpenBlocks {
   std::vector<const Block<Scope>*> list;
-  std::optional<Scope> scope;  // exists while a block is open
+  std::optional<Scope> scope;  // exists while `list` is not empty
 
   void enter(const Block<Scope>* block) {
     list.push_back(block);
@@ -60,8 +61,8 @@ std::vector<NDArray> arrays_in(const nb::list& list) {
   return arrays;
 }
 
-// Called by heddle.grad(), which converts single arrays to lists. None in the result means that the input was
-// not used.
+// The C++ part of heddle.grad(), whose Python part converts single arrays to lists. The result has None for
+// an input that no output depends on.
 nb::list grad_of(const nb::list& outputs, const nb::list& inputs, const nb::list& seeds, bool keep_tape,
                  bool create_graph, bool allow_unused) {
   const Where where = python_call_site();
@@ -78,12 +79,12 @@ nb::list grad_of(const nb::list& outputs, const nb::list& inputs, const nb::list
   return result;
 }
 
-// A Python function that a tape keeps. The thread that runs the backward pass calls it, without the GIL.
+// A Python function that a tape keeps. The thread that runs the backward pass has no GIL when it calls this.
 class Kept {
  public:
   explicit Kept(nb::handle function) : function_(std::make_shared<Reference>(nb::borrow(function))) {}
 
-  // Returns convert(function(gradient)).
+  // Calls the Python function with the gradient, and returns its result, converted by `convert`.
   template <class Convert> auto call(const NDArray& gradient, Convert&& convert) const {
     const CallsPython calling(false);
     return convert(nb::handle(function_->get())(wrap(gradient)));
@@ -123,7 +124,8 @@ void add_hook(const NDArray& array, const nb::object& hook) {
   });
 }
 
-// Checks the result of a gradient function: an array or None for each input; for one input also an array.
+// Converts the result of a gradient function, which must have an array or None for each input. If there is
+// one input, the result may be the array itself.
 std::vector<NDArray> gradients_in(const char* name, const nb::object& result, std::size_t inputs) {
   if (const NDArray* array = array_in(result); array && inputs == 1) return {*array};
   const auto refuse = [&](nb::handle given) {

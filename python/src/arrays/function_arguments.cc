@@ -185,9 +185,9 @@ nb::list described_arguments(const FunctionInfo& info) {
   for (const ArgumentInfo& argument : info.arguments) {
     nb::list choices;
     for (const std::string& word : argument.choices) choices.append(word);
-    arguments.append(
-        nb::make_tuple(argument.name, std::string(name_of(argument.kind)) + (argument.inferred ? " or None" : ""), choices,
-                       argument.default_value ? nb::cast(literal(*argument.default_value)) : nb::none()));
+    arguments.append(nb::make_tuple(
+        argument.name, std::string(name_of(argument.kind)) + (argument.inferred ? " or None" : ""), choices,
+        argument.default_value ? nb::cast(literal(*argument.default_value)) : nb::none()));
   }
   return arguments;
 }

@@ -40,7 +40,8 @@ IndexKey key_of(PyObject* part, Where where) {
   if (is_int(part)) return to_int(part);
   if (PySlice_Check(part)) return slice(part);
   if (array_in(part) || PyList_Check(part) || nb::hasattr(part, "__array_interface__")) {
-    const bool empty = PyList_Check(part) && PyList_Size(part) == 0;  // [] is f64 in NumPy
+    // An empty list is a list of indices here; NumPy would make an f64 array of it.
+    const bool empty = PyList_Check(part) && PyList_Size(part) == 0;
     return to_array({kName, "a key"}, part, empty ? std::optional(DType::i64) : std::nullopt, where);
   }
   refuse_type({kName, "a key"}, part, "ints, slices, '...', None, and arrays of integers or bools");
@@ -72,7 +73,8 @@ constexpr ArgumentOf kValue{kName, "the value"};
 
 void assign(const NDArray& target, PyObject* value, Where where) {
   if (const NDArray* array = array_in(value)) {
-    if (same_elements(target, *array)) return;  // the last step of x[key] += y
+    // Python ends x[key] += y by assigning the changed view to x[key], where it already is.
+    if (same_elements(target, *array)) return;
     const ReleaseGil released;
     return ndarray_detail::in_name_of(kName, [&] { target.assign(*array, where); });
   }

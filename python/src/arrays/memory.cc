@@ -1,4 +1,4 @@
-// The memory of arrays: from and to NumPy, the buffer protocol, DLPack.
+// Exchange of the memory of arrays with other libraries: NumPy, the buffer protocol, DLPack.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -63,16 +63,18 @@ const char* format_of(DType dtype, bool raw) {
   return raw ? "H" : nullptr;
 }
 
-thread_local bool raw_halves = false;  // set while to_numpy gets the buffer
+// True while to_numpy gets the buffer: bf16 is then exported as unsigned shorts.
+thread_local bool raw_halves = false;
 
-// In an op that declared a read, memory is read-only. Only ops that a tape knows may change its arrays.
+// Whether Python code may only read the array's memory. Inside an op this follows from how the op declared
+// the var. Outside, an array that needs a gradient is read-only, since the tape would not know of the change.
 bool is_read_only(const NDArray& array) {
   const VarUse use = use_by_this_op(array.var());
   if (use != VarUse::none) return use == VarUse::read;
   return requires_grad(array) || array.overlaps_itself();
 }
 
-// Whether the first axis is the one with the smallest strides, without gaps.
+// Whether the array is contiguous in Fortran order: the first axis has the stride 1.
 bool is_column_major(const NDArray& array) {
   std::int64_t stride = 1;
   for (int i = 0; i < array.ndim(); ++i) {
@@ -82,7 +84,7 @@ bool is_column_major(const NDArray& array) {
   return true;
 }
 
-// Shape and strides of an exported buffer.
+// The shape and the strides in bytes of a buffer that was exported by the buffer protocol.
 struct Export {
   Py_ssize_t shape[kMaxDims], strides[kMaxDims];
 };
@@ -92,7 +94,7 @@ void fill(Py_buffer& buffer, const NDArray& array, bool read_only, const char* f
   auto* dims = new Export;
   for (int i = 0; i < array.ndim(); ++i) {
     dims->shape[i] = static_cast<Py_ssize_t>(array.shape()[i]);
-    // A stride that overflows is never used, since the axis has one element, or the array has none.
+    // Sets a stride that overflows to 0. It is never used: the axis has one element, or the array has none.
     if (__builtin_mul_overflow(array.strides()[i], size, &dims->strides[i])) dims->strides[i] = 0;
   }
   buffer.buf = const_cast<std::byte*>(array.data<const std::byte>());
@@ -140,8 +142,8 @@ struct HeldBuffer {
   Py_buffer buffer;
 };
 
-// Copies a NumPy array to a new array, through a row-major one with native byte order. `given`: the caller's
-// object, from which NumPy has made `from`.
+// Copies the NumPy array `from`, which NumPy has made of the caller's object `given`, to a new array. NumPy
+// first converts it to row-major order and native byte order.
 NDArray copy_of_numpy(ArgumentOf of, nb::handle given, nb::handle from, std::optional<DType> dtype) {
   const CallsPython calling;
   nb::object source = numpy("asarray")(from, "order"_a = "C");
@@ -171,7 +173,8 @@ NDArray copy_of_numpy(ArgumentOf of, nb::handle given, nb::handle from, std::opt
   return result.astype(*dtype);
 }
 
-// Whether the object has Python's own numbers, to which NumPy gives a dtype: floats become f32 then.
+// Whether the object consists of Python's own numbers. Then the dtype that NumPy chooses for floats, f64, is
+// not the caller's wish, and f32 is used.
 bool is_plain(nb::handle object) {
   return PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()) || PyFloat_Check(object.ptr());
 }
@@ -183,7 +186,8 @@ constexpr const char* kUnversioned = "dltensor";
 
 template <class Tensor> void destroy_capsule(PyObject* capsule) {
   const char* name = PyCapsule_GetName(capsule);
-  if (!name || std::strncmp(name, "used_", 5) == 0) return;  // the capsule's receiver calls the deleter
+  // A receiver that has taken the tensor has renamed the capsule, and will call the deleter itself.
+  if (!name || std::strncmp(name, "used_", 5) == 0) return;
   auto* tensor = static_cast<Tensor*>(PyCapsule_GetPointer(capsule, name));
   if (tensor && tensor->deleter) tensor->deleter(tensor);
 }
@@ -243,8 +247,8 @@ nb::object dlpack(const NDArray& self, nb::handle stream, nb::handle max_version
   return capsule_of(&to_dlpack_unversioned, self, copied, read_only, kUnversioned, where);
 }
 
-// Wraps a producer's tensor: its deleter may need the GIL and is called within HoldGil. A tensor that this
-// library lent needs no GIL and is returned as it is; is_own_loan recognises it by its deleter.
+// Wraps a tensor of another library, so that its deleter, which may need the GIL, is called with it. A tensor
+// that Heddle has lent needs no GIL and is returned as it is, since is_own_loan recognises it by its deleter.
 template <class Tensor> Tensor* with_gil(Tensor* theirs) {
   if (is_own_loan(*theirs)) return theirs;
   auto* ours = new Tensor(*theirs);
@@ -268,14 +272,14 @@ NDArray take_capsule(nb::handle capsule, const char* name, const char* used, boo
     const ReleaseGil released;
     result = from_dlpack(ours, copy, where);
   } catch (...) {
-    if (ours != tensor) delete ours;  // the capsule still owns `tensor`
+    if (ours != tensor) delete ours;  // deletes only the wrapper: the capsule still owns `tensor`
     throw;
   }
   PyCapsule_SetName(capsule.ptr(), used);
   return result;
 }
 
-// The options of from_dlpack. device: where the result has to be; none: where the memory is.
+// The options of from_dlpack. The result has to be on `device`; nullopt: on the device of the lent memory.
 struct Wanted {
   nb::handle copy;
   std::optional<Device> device;
@@ -283,8 +287,8 @@ struct Wanted {
   bool must_copy() const { return copy.ptr() == Py_True; }
 };
 
-// from_dlpack of a heddle.NDArray needs no capsule, since the result has the same memory and var, outside any
-// tape.
+// from_dlpack for an object that is a heddle.NDArray. It needs no capsule: the result is a view with the same
+// memory and var, outside of any tape, or a copy.
 NDArray from_own(const NDArray& source, const Wanted& wanted, Where where) {
   const bool read_only = is_read_only(source);
   if (read_only && !wanted.may_copy()) {
@@ -295,8 +299,8 @@ NDArray from_own(const NDArray& source, const Wanted& wanted, Where where) {
   return source.detach().copy(where);
 }
 
-// Calls the producer's __dlpack__ with the keywords that it supports, beginning with those of DLPack 1. Lets
-// the producer make the copy if it can.
+// Calls __dlpack__ of the object that lends memory. Tries the keywords of DLPack 1 first, then fewer ones.
+// Sets `copied` if that object made the copy that is wanted.
 nb::object ask_for_capsule(nb::handle source, const Wanted& wanted, bool& copied) {
   const CallsPython calling;
   const nb::object lend = source.attr("__dlpack__");
@@ -317,7 +321,7 @@ nb::object ask_for_capsule(nb::handle source, const Wanted& wanted, bool& copied
   } catch (const nb::python_error& error) {
     if (!refused(error)) throw;
   }
-  return lend();  // a producer from before DLPack 1
+  return lend();  // the producer is older than DLPack 1 and knows no keyword
 }
 
 NDArray from_capsule(nb::handle capsule, bool must_copy, bool may_copy, Where where) {
@@ -384,11 +388,12 @@ void make_readable(const NDArray& array) {
 void make_writable(const NDArray& array) {
   if (use_by_this_op(array.var()) != VarUse::none || is_idle(array.var())) return;
   Engine& engine = array.engine();
-  if (has_ended(engine)) {  // no op runs any more, also in the child of a fork
+  if (has_ended(engine)) {  // the engine runs no ops any more, for example in the child of a fork
     wait_for(engine, array.var());
     return;
   }
-  // Ops that read the array have to end as well, since an op that mutates it runs after them.
+  // Waiting for the var would only wait for ops that mutate the array. An empty op that mutates it also runs
+  // after the ops that read it.
   const Where where = python_call_site();
   {
     const ReleaseGil released;
@@ -466,7 +471,8 @@ template <class T> NDArray array_from(const std::vector<double>& values) {
                        {static_cast<std::int64_t>(values.size())});
 }
 
-// Converts a list or tuple of Python floats, without NumPy, which takes ten times as long; else nothing.
+// Converts a list or tuple of Python floats without NumPy, which takes ten times as long. Returns nullopt for
+// other objects.
 std::optional<NDArray> floats_in(nb::handle object, DType dtype) {
   const bool is_list = PyList_CheckExact(object.ptr());
   if (!is_list && !PyTuple_CheckExact(object.ptr())) return std::nullopt;
@@ -526,7 +532,7 @@ void bind_memory(ArrayClass& type) {
       .def(
           "tolist",
           [](nb::handle self) -> nb::object {
-            // NumPy cannot represent some empty shapes.
+            // Handles empty arrays without NumPy, which cannot represent some of their shapes.
             const NDArray& array = *array_in(self.ptr());
             if (array.defined() && array.ndim() > 0 && array.shape()[0] == 0) return nb::list();
             return to_numpy(self, false).attr("tolist")();

@@ -7,7 +7,8 @@ namespace {
 
 using namespace nb::literals;
 
-// numpy.asarray(given). Its ValueError, such as that for nested lists of different lengths, names the argument.
+// Calls numpy.asarray(given). A ValueError of NumPy, such as that for nested lists of different lengths, is
+// replaced by one that names the argument.
 nb::object as_numpy(ArgumentOf of, nb::handle given) {
   try {
     return numpy("asarray")(given);

@@ -10,8 +10,8 @@ namespace heddle::python {
 
 nb::object numpy(const char* name);  // an attribute of the module numpy
 
-// The NumPy array of a list or a float. NumPy would convert ints that share no integer dtype to floats or
-// objects; these are converted or refused here.
+// Makes a NumPy array of a list or a float. NumPy itself would convert ints that fit no common integer dtype
+// to floats or objects; here such ints are converted to `dtype` or refused.
 nb::object numpy_of(ArgumentOf of, nb::handle given, std::optional<DType> dtype);
 
 }  // namespace heddle::python

@@ -18,10 +18,10 @@ namespace {
 using namespace nb::literals;
 
 constexpr int kDTypes = static_cast<int>(std::size(kAllDTypes));
-PyObject* dtype_objects[kDTypes];  // one object per dtype, never freed
+PyObject* dtype_objects[kDTypes];  // the Python object of each dtype; these are never freed
 
-// Our names, NumPy's names, and the names of Python's classes, with the same meaning as the classes. Of NumPy's codes those that
-// are no name of ours: "f8" has 8 bytes, but "i8" has 8 bits.
+// The dtypes by name: Heddle's names, NumPy's names, and the names of Python's classes. Of NumPy's codes,
+// such as "f8" with 8 bytes, only those that are no name of Heddle: "i8" has 8 bits here.
 const std::map<std::string, DType, std::less<>>& dtype_names() {
   static const auto& names = *new std::map<std::string, DType, std::less<>>{
       {"f32", DType::f32}, {"float32", DType::f32},  {"f64", DType::f64},   {"float64", DType::f64},
@@ -86,7 +86,7 @@ DType to_dtype(ArgumentOf of, nb::handle object) {
   if (object.ptr() == reinterpret_cast<PyObject*>(&PyFloat_Type)) return DType::f32;
   if (object.ptr() == reinterpret_cast<PyObject*>(&PyLong_Type)) return DType::i64;
   if (object.ptr() == reinterpret_cast<PyObject*>(&PyBool_Type)) return DType::boolean;
-  // NumPy's dtypes and scalar classes.
+  // The object is a class, such as float, or a dtype or scalar class of NumPy.
   if (PyType_Check(object.ptr()) || is_numpy_dtype(object))
     return dtype_named(of, utf8_of(numpy_dtype()(object).attr("name")));
   refuse_type(of, object, "a dtype, such as heddle.f32 or 'f32'");
@@ -94,7 +94,7 @@ DType to_dtype(ArgumentOf of, nb::handle object) {
 
 namespace {
 
-// The dtype that `other` is or stands for; empty if it is none.
+// The dtype that the object is or stands for, such as NumPy's; empty for other objects.
 std::optional<DType> dtype_in(nb::handle other) {
   if (PyUnicode_Check(other.ptr())) {
     const auto at = dtype_names().find(utf8_of(other));
@@ -105,7 +105,7 @@ std::optional<DType> dtype_in(nb::handle other) {
   try {
     return to_dtype({"DType.__eq__", "other"}, other);
   } catch (const InvalidArgument&) {
-  } catch (nb::python_error&) {  // NumPy has no dtype for this class
+  } catch (nb::python_error&) {  // the object is a class for which NumPy has no dtype
   }
   return std::nullopt;
 }

@@ -1,4 +1,4 @@
-// Engines and vars: waits, the end of the process.
+// The Python classes Engine and Var, waits for ops, and the end of the process.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -36,16 +36,17 @@ namespace {
 using namespace nb::literals;
 using Clock = std::chrono::steady_clock;
 
-// The engines that the end of the process waits for: a list, and the default engine. Guarded by the GIL.
+// The engines made by Python, which the end of the process waits for, like the default engine if it is used.
+// Guarded by the GIL.
 std::vector<std::weak_ptr<Engine>>& engines() {
   static auto& list = *new std::vector<std::weak_ptr<Engine>>;
   return list;
 }
 bool default_is_used = false;
-std::atomic<int> deletions{0};  // engines being destroyed by threads of destroy()
+std::atomic<int> deletions{0};  // number of engines that threads of destroy() are destroying
 
-// If the last reference ends inside an op, another thread destroys the engine, since the op would wait for
-// itself.
+// Destroys an engine when its last reference ends. Inside an op a new thread does this: the destructor waits
+// for all ops, so the op would wait for itself.
 void destroy(Engine* engine) noexcept {
   if (!check::running_op()) return without_gil([engine] { delete engine; });
   deletions.fetch_add(1);
@@ -80,8 +81,7 @@ EngineOptions options_of(std::optional<int> workers, std::optional<std::string> 
   return options;
 }
 
-// Lets signals interrupt the main thread while it waits in C++: while a push waits for room, or an operator
-// for an array.
+// Lets Ctrl-C interrupt the main thread while it waits in C++ code, for example while a push waits for room.
 void look_for_signals_in_waits() {
   if (!is_main_thread()) return;
   set_interrupt_check([] {
@@ -121,7 +121,8 @@ void wait_all(const std::shared_ptr<Engine>& engine) {
   interruptibly([engine] { engine->wait_all(); });
 }
 
-// Prints once which ops the end of the process waits for, if the wait is long.
+// While this object exists, the end of the process waits for ops. If that takes long, a note with the ops is
+// printed once.
 class PendingNote {
  public:
   explicit PendingNote(std::shared_ptr<Engine> engine)
@@ -152,7 +153,8 @@ class PendingNote {
   std::thread thread_;
 };
 
-// The first step of the process's end: waits for all ops, prints unseen errors, and closes Python to ops.
+// The first step of the process's end: waits for all ops, prints errors that nobody has seen, and keeps ops
+// from calling Python from then on.
 void shut_down() {
   std::vector<std::shared_ptr<Engine>> all;
   for (const std::weak_ptr<Engine>& engine : engines()) {
@@ -167,9 +169,9 @@ void shut_down() {
       for (const ErrorReport& report : error.reports()) {
         if (!was_raised(report.exception)) PySys_WriteStderr("heddle: %s\n", report.to_string().c_str());
       }
-    } catch (const Error&) {  // the engine is from before a fork
+    } catch (const Error&) {  // this process is the child of a fork, where the engine cannot wait
     } catch (nb::python_error& interrupted) {
-      close_interpreter();  // first, so that no other op begins
+      close_interpreter();  // precedes the message, so that no op calls a Python function any more
       PySys_WriteStderr("heddle: interrupted at exit: ops that have not run are dropped\n");
       interrupted.restore();
       PyErr_Clear();
@@ -184,7 +186,8 @@ void shut_down() {
   fail_held_completions();
 }
 
-// The engines whose `with` blocks a thread is in. Blocks of coroutines of one thread may end in any order.
+// The engines whose `with` blocks a thread is in. The blocks may end in any order if coroutines of the thread
+// have entered them.
 struct Entered {
   std::vector<std::shared_ptr<Engine>> list;
   std::optional<EngineScope> scope;  // makes list.back() the current engine
@@ -329,7 +332,8 @@ void bind_scope(EngineClass& type) {
   type.def(
           "__enter__",
           [](nb::object self) {
-            // An engine that was entered is never destroyed, since arrays do not keep their engine alive.
+            // An engine whose `with` block was entered is never destroyed: arrays were made on it, and arrays
+            // do not keep their engine alive.
             static auto& kept = *new std::vector<std::shared_ptr<Engine>>;
             const std::shared_ptr<Engine>& engine = nb::inst_ptr<PythonEngine>(self)->engine;
             if (std::find(kept.begin(), kept.end(), engine) == kept.end()) kept.push_back(engine);
@@ -389,7 +393,7 @@ bool waited(Engine& engine, const Var& var, Clock::time_point end) {
     return true;
   } catch (const Error&) {
     rethrow_with_op(engine, var);
-  } catch (const std::exception&) {  // an op threw an exception of the standard library
+  } catch (const std::exception&) {  // the error of an op may be an exception of the standard library
     rethrow_with_op(engine, var);
   }
 }

@@ -1,4 +1,4 @@
-// Graphs and their slots as Python objects. Both keep their engine alive.
+// Graphs and their slots as Python objects. Each object keeps its engine alive.
 #pragma once
 
 #include <memory>

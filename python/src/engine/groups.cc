@@ -1,4 +1,4 @@
-// Groups, graphs, and the slots of graphs.
+// The Python classes of groups of ops, of graphs, and of the slots of graphs.
 #include <memory>
 #include <vector>
 

@@ -21,13 +21,13 @@ namespace heddle::python {
 // The interval at which waits of the main thread check for signals.
 inline constexpr std::chrono::milliseconds kSlice{50};
 
-// Whether Ctrl-C ends waits of this thread. Inside an op, calls stay on its thread, since their errors name
-// the op.
+// Whether interruptibly() runs a call on another thread, so that Ctrl-C ends the wait for it. Inside an op a
+// call stays on the op's thread, since its errors name the op.
 inline bool is_interruptible() { return is_main_thread() && !check::running_op(); }
 
-// Runs call() without the GIL; is called with the GIL. On the main thread another thread runs call(), with
-// the same current engine, and the main thread checks for signals meanwhile. If a signal handler raises, its
-// error is thrown and call() goes on in the background. So `call` must own all that it uses.
+// Runs call() without the GIL; needs the GIL itself. If this is the main thread, another thread runs call(),
+// with the same current engine, while the main thread checks for signals. If a signal handler raises, its
+// error is thrown, and call() goes on in the background. So `call` must own all that it uses.
 template <class Call> std::invoke_result_t<Call&> interruptibly(Call call) {
   if (!is_interruptible()) {
     const ReleaseGil released;
@@ -41,7 +41,8 @@ template <class Call> std::invoke_result_t<Call&> interruptibly(Call call) {
   };
   std::promise<Result> promise;
   auto result = promise.get_future();
-  // `work` is destroyed before the result is set, so that the caller goes on after that.
+  // `work` is destroyed before the promise is set: when the caller goes on, nothing that `work` owned is
+  // left.
   std::thread([promise = std::move(promise), work = std::optional(std::move(work))]() mutable {
     try {
       if constexpr (std::is_void_v<Result>) {

@@ -1,4 +1,4 @@
-// Pushes of Python functions: the calls push and push_async.
+// Engine.push and Engine.push_async: pushes of Python functions.
 #include <algorithm>
 #include <climits>
 #include <optional>
@@ -22,13 +22,13 @@ namespace {
 
 using namespace nb::literals;
 
-// A cache: the engine of the latest push, and whether pushes to it may block. The GIL guards both.
+// The engine of the latest push, and whether pushes to it may block, as a cache. The GIL guards the cache.
 const Engine* known_engine = nullptr;
 bool known_may_block = false;
 
 constexpr const char* kVars = "a Var, an array, or a list of these";
 
-// A tuple of the items: a list may change while the GIL is released.
+// Makes a tuple of the items, since another thread may change a list while the GIL is released.
 nb::object as_tuple(ArgumentOf of, nb::handle items) {
   if (PyTuple_Check(items.ptr())) return nb::borrow(items);
   PyObject* tuple = PySequence_Tuple(items.ptr());
@@ -44,7 +44,8 @@ bool is_var(nb::handle object) {
   return nb::isinstance<PythonVar>(object) || nb::isinstance<NDArray>(object);
 }
 
-// Collects the access list of a push. Mutated arrays are registered by array_access, like those of operators.
+// Collects the vars that a push reads and mutates. Mutated arrays go through array_access, as those of
+// operators do.
 struct PushList {
   const char* call;
   Access access{};
@@ -55,7 +56,8 @@ struct PushList {
     if (nb::isinstance<NDArray>(object)) {
       const NDArray& array = *nb::inst_ptr<NDArray>(object);
       if (mutates) {
-        array_access(call, {}, {&array, 1});  // autograd counts the mutation, also in each launch
+        // Lets autograd count the change of the array, now or in each launch of a graph.
+        array_access(call, {}, {&array, 1});
         if (!array.covers_storage()) access.read.add(array.var());
       }
       return add(array.var(), mutates);
@@ -79,12 +81,12 @@ constexpr Arguments<8> kPush{{"fn", "read", "mutate", "name", "priority", "group
 
 bool is_given(PyObject* object) { return object && object != Py_None; }
 
-// The arguments of a push. `list` has the engine's part.
+// The arguments of Engine.push or Engine.push_async. Those for the C++ engine are in list.access.
 struct PushCall {
   PushList list;
   PyObject* fn;
   PyObject* skipped;
-  // Keeps the engine alive: other threads may destroy its Python object while the GIL is released.
+  // Keeps the engine alive: another thread may destroy the engine's Python object while the GIL is released.
   std::shared_ptr<Engine> engine;
   Where where = python_call_site();
 
@@ -103,7 +105,7 @@ struct PushCall {
     access.name = is_given(name) ? interned(nb::handle(name)) : name_of_function(fn);
     if (is_given(priority)) {
       const std::int64_t wanted = int_argument({call, "priority"}, priority);
-      // The engine checks the range.
+      // Clamps the priority only to the range of int. The engine checks whether it is valid.
       access.priority = static_cast<int>(std::clamp<std::int64_t>(wanted, INT_MIN, INT_MAX));
     }
     if (is_given(bytes)) access.bytes = static_cast<std::size_t>(int_argument({call, "bytes"}, bytes, 0));
@@ -113,7 +115,7 @@ struct PushCall {
   }
 };
 
-// Pushes `op`, wrapped in WithSkip if the call has an argument `skipped`.
+// Pushes `op` by `push`; wraps it in WithSkip if the Python call has the argument `skipped`.
 template <class Op, class Push> void with_skip(const PushCall& call, Op op, Push&& push) {
   if (call.skipped) {
     WithSkip<Op> telling(std::move(op), nb::borrow(call.skipped));

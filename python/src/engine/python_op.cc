@@ -15,7 +15,8 @@ using namespace nb::literals;
 
 thread_local const RunContext* innermost = nullptr;
 
-// The completions of ops that have not ended; guarded by the GIL. A forked child gets an empty set.
+// The completions of asynchronous ops that have not ended. Guarded by the GIL. In the child of a fork the set
+// is replaced by an empty one.
 std::unordered_set<PythonCompletion*>* held_completions = new std::unordered_set<PythonCompletion*>;
 const int at_fork =
     pthread_atfork(nullptr, nullptr, [] { held_completions = new std::unordered_set<PythonCompletion*>; });
@@ -50,7 +51,7 @@ void PythonOp::operator()(RunContext& context) {
   PyObject* result = PyObject_CallNoArgs(fn_.get());
   if (!result) throw PythonFailure::take_set(context.name, where_);
   Py_DECREF(result);
-  if (once_) fn_ = Reference();  // released here, because the thread has the GIL
+  if (once_) fn_ = Reference();  // releases the function now, while the thread has the GIL
 }
 
 void PythonAsyncOp::operator()(RunContext& context, Completion completion) {
@@ -59,7 +60,8 @@ void PythonAsyncOp::operator()(RunContext& context, Completion completion) {
   const Running running(&context);
   const nb::object object = nb::cast(PythonCompletion(std::move(completion), context.name, where_));
   PyObject* result = PyObject_CallFunctionObjArgs(fn_.get(), object.ptr(), nullptr);
-  // Other objects may hold the completion too. The op fails, whatever they report.
+  // The function has raised, so the op fails at once. Other Python objects may still hold the completion;
+  // what they report later is ignored.
   if (!result) nb::inst_ptr<PythonCompletion>(object)->fail_with_set_error();
   Py_XDECREF(result);
   if (once_) fn_ = Reference();
@@ -99,7 +101,8 @@ void PythonCompletion::fail(nb::handle exception) {
 
 void PythonCompletion::fail_with_set_error() {
   if (!completion_) return PyErr_Clear();
-  // take_set may run Python code. If the thread blocks there at the interpreter's end, another fails the op.
+  // The error is made before the completion is taken: take_set may run Python code and block for ever when
+  // the interpreter ends, and then fail_held_completions() must still find the completion.
   std::exception_ptr error = std::make_exception_ptr(PythonFailure::take_set(op_, where_));
   if (std::optional<Completion> completion = take()) without_gil([&] { completion->fail(std::move(error)); });
 }
@@ -123,7 +126,7 @@ void call_skipped(const Reference& skipped, const std::exception_ptr& why) noexc
   } catch (nb::python_error& error) {
     error.restore();
     PyErr_WriteUnraisable(skipped.get());
-  } catch (...) {  // no memory for the error
+  } catch (...) {  // there is no memory for the exception object: skipped() is not called
   }
 }
 

@@ -1,4 +1,4 @@
-// Ops that call a Python function.
+// Function objects of ops that call a Python function.
 #pragma once
 
 #include <exception>
@@ -13,7 +13,7 @@
 
 namespace heddle::python {
 
-// The function object of an op. The thread that ends the op releases its references, with the GIL.
+// The function object of an op. The thread that ends the op takes the GIL to release the Python references.
 class PythonOp {
  public:
   PythonOp(nb::object fn, Where where, bool once) : fn_(std::move(fn)), where_(where), once_(once) {}
@@ -22,10 +22,11 @@ class PythonOp {
  private:
   Reference fn_;
   Where where_;
-  bool once_;  // false: the op is part of a graph, which calls it again and again
+  bool once_;  // whether the op runs once; false for an op of a graph, which runs in each launch
 };
 
-// The argument of an asynchronous op's function: completes the op, on any thread, or fails it if destroyed.
+// The argument of an asynchronous op's Python function. It completes the op, on any thread. If it is
+// destroyed before, the op fails.
 class PythonCompletion {
  public:
   PythonCompletion(Completion completion, const char* op, Where where);
@@ -33,12 +34,12 @@ class PythonCompletion {
   ~PythonCompletion();
   void done();
   void fail(nb::handle exception);
-  void fail_with_set_error();  // fails the op with the current Python error
-  void fail_at_end();          // fails the op because the interpreter ends
+  void fail_with_set_error();  // fails the op with the Python error that is set
+  void fail_at_end();          // fails the op with the error that the interpreter ends
 
  private:
   std::optional<Completion> take();
-  std::optional<Completion> completion_;  // empty after one of the calls; guarded by the GIL
+  std::optional<Completion> completion_;  // empty once the op was completed or failed; guarded by the GIL
   const char* op_;
   Where where_;
 };
@@ -55,13 +56,14 @@ class PythonAsyncOp {
   bool once_;
 };
 
-// Fails the ops whose completions Python still holds: when the interpreter ends, nothing else completes them.
-// Called with the GIL.
+// Fails all asynchronous ops that are not completed yet. Called with the GIL when the interpreter ends, since
+// nothing will complete them later.
 void fail_held_completions();
 
 void call_skipped(const Reference& skipped, const std::exception_ptr& why) noexcept;
 
-// An op that calls skipped(exception) if it is skipped, for waits outside of the engine, such as a future's.
+// Wraps the function object of an op. If the op is skipped, calls the Python function skipped(exception), so
+// that those who wait for the op outside of the engine, such as a future, learn of it.
 template <class Op> class WithSkip : public Op {
  public:
   WithSkip(Op op, nb::object skipped) : Op(std::move(op)), skipped_(std::move(skipped)) {}
@@ -71,7 +73,7 @@ template <class Op> class WithSkip : public Op {
   Reference skipped_;
 };
 
-// The context of the calling thread's innermost op with a Python function; null outside.
+// The context of the innermost op with a Python function that the calling thread runs; null if it runs none.
 const RunContext* running_context();
 
 void bind_completion(nb::module_& m);

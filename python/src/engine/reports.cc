@@ -1,4 +1,4 @@
-// The report of memory by call site, and the options for printing arrays.
+// Python functions for the report of memory by call site and for the options for printing arrays.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 

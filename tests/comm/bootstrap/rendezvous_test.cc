@@ -37,7 +37,7 @@ LaunchEnvironment job(int rank, int size, const std::string& place) {
   return {.rank = rank, .size = size, .local_rank = rank, .local_size = size, .rendezvous = place};
 }
 
-// A port of 127.0.0.1 or ::1 that was free a moment ago; 0 if the host has no such address.
+// A port of 127.0.0.1 or ::1 that was free when this function looked; 0 if the host has no such address.
 int free_port(int family = AF_INET) {
   const int socket = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in6 address{};
@@ -48,12 +48,13 @@ int free_port(int family = AF_INET) {
   const bool bound = socket >= 0 && ::bind(socket, reinterpret_cast<sockaddr*>(&address), length) == 0;
   if (bound) ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length);
   if (socket >= 0) ::close(socket);
-  return bound ? ntohs(address.sin6_port) : 0;  // sin_port and sin6_port have the same offset
+  // For IPv4 too, since sin_port and sin6_port have the same offset.
+  return bound ? ntohs(address.sin6_port) : 0;
 }
 
 std::string tcp_place() { return "tcp:127.0.0.1:" + std::to_string(free_port()); }
 
-// Runs each rank on a thread; returns each rank's error.
+// Runs `body` for each rank on a thread. Returns the text of each rank's error; empty if there is none.
 std::vector<std::string> together(int size, const std::function<void(int)>& body) {
   std::vector<std::string> errors(static_cast<std::size_t>(size));
   std::vector<std::thread> threads;
@@ -103,7 +104,7 @@ void check_meeting(int size, const std::string& place) {
   CHECK(std::count(epochs.begin(), epochs.end(), epochs[0]) == size);
 }
 
-// Connects to the rendezvous like a process that is not part of the job, as soon as rank 0 listens.
+// A process that does not belong to the job, and connects to the rendezvous as soon as rank 0 listens.
 class Stranger {
  public:
   explicit Stranger(const std::string& path) : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -122,7 +123,7 @@ class Stranger {
   void say(const FrameHeader& header) const {
     say(std::string(reinterpret_cast<const char*>(&header), sizeof header));
   }
-  // Reads until the other side closes.
+  // Reads until the other side closes the connection. Returns what it has read.
   std::string hear() const {
     std::string heard;
     char buffer[1000];
@@ -418,7 +419,8 @@ TEST_CASE("strangers who say nothing, or hostile bytes, disturb nobody") {
       const Stranger hostile(place.path);
       FrameHeader header{.rank = 1, .size = 2};
       std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
-      // changes the magic number, a suffix or everything, so the header is almost certainly invalid
+      // Changes the magic number, a suffix of the header, or the whole header at random, so the header is
+      // almost certainly invalid.
       const std::size_t changed = random() % 3;
       for (std::size_t at = changed == 0 ? 0 : random() % 8; at < (changed == 2 ? 8u : bytes.size()); ++at)
         bytes[at] = static_cast<char>(random());
@@ -533,7 +535,7 @@ TEST_CASE("a place that is none is refused") {
 }
 
 TEST_CASE("a host that there is not is told from a place that is taken, on both sides") {
-  const std::string host(70, 'x');  // exceeds the length of a DNS label, so no name server is asked
+  const std::string host(70, 'x');  // longer than a DNS label may be, so no name server is asked
   const std::string place = "tcp:" + host + ":1";
   const std::string expected = "'" + host + "' is no host: ";
   const auto errors = together(2, [&](int rank) { make_rendezvous(job(rank, 2, place), kShort); });
@@ -544,7 +546,8 @@ TEST_CASE("a host that there is not is told from a place that is taken, on both 
 TEST_CASE("a rank 0 with too many open files says so") {
   const Place place;
   const pid_t rank0 = fork_to([&] {
-    // the lowest free descriptor: enough for the listener, none left for a connection
+    // The lowest free descriptor. With the limit set to it there is a descriptor for the listener, and none
+    // for a connection.
     const int next = ::dup(0);
     ::close(next);
     const rlimit limit{static_cast<rlim_t>(next) + 1, static_cast<rlim_t>(next) + 1};

@@ -1,4 +1,4 @@
-// Agreement among survivors, with messages that arrive late or never and ranks that die at every point;
+// How survivors agree, with messages that arrive late or never and ranks that die at any point. Also tests
 // Communicator::shrink and grow.
 #include "bootstrap/survivors.h"
 
@@ -28,9 +28,9 @@ namespace {
 
 struct Dead {};
 
-// Ranks on threads, of which one runs at a time, in an order drawn from the seed. A broadcast reaches other
-// ranks one by one and late; if the sender dies meanwhile, some of them never get it. Each rank notices a
-// death at a different time, and has all earlier messages of the dead rank by then.
+// Ranks on threads, of which one runs at a time, in an order drawn from the seed. A broadcast reaches the
+// other ranks one by one and late. If the sender dies meanwhile, some of them never get it. Each rank notices
+// a death at a different time, and by then has all messages that the dead rank has sent it.
 class World {
  public:
   World(int size, unsigned seed)
@@ -44,7 +44,7 @@ class World {
   }
   int size() const { return size_; }
 
-  // Returns when the rank is scheduled; its code up to the next call of step() runs alone.
+  // Returns when it is the rank's turn. Until the rank calls step() again, only its code runs.
   void step(int rank) {
     std::unique_lock lock(mutex_);
     if (turn_ == rank && begun_) pass_on();
@@ -59,7 +59,7 @@ class World {
     end(rank);
   }
 
-  // Call send and receive only while the rank is scheduled.
+  // send() and receive() may be called only by the rank whose turn it is.
   void send(int from, int to, const std::string& message) { mail_[at(to)][at(from)].push_back(message); }
   void receive(int from, int to, bool all, std::string& newest) {
     auto& waiting = mail_[at(to)][at(from)];
@@ -87,14 +87,14 @@ class World {
   }
 
   const int size_;
-  std::mutex mutex_;  // guards turn_; the other members belong to the scheduled rank
+  std::mutex mutex_;  // guards turn_; all other members are used only by the rank whose turn it is
   std::vector<std::condition_variable> turns_;  // indexed by rank
   int turn_ = 0;
   bool begun_ = false;
   std::mt19937 random_;
   std::vector<std::vector<std::deque<std::string>>> mail_;  // messages by [to][from]
   std::vector<char> runs_;
-  std::vector<int> dies_at_;  // remaining steps by rank; -1: the rank lives
+  std::vector<int> dies_at_;  // for each rank the number of steps until it dies; -1: the rank lives
 };
 
 class WorldChannel final : public ControlChannel {
@@ -130,10 +130,10 @@ class WorldChannel final : public ControlChannel {
 
 struct End {
   bool alive = false;
-  std::string set;  // concatenated names of the ranks that the rank has agreed with
+  std::string set;  // concatenated names of the survivors on which the rank has agreed
 };
 
-// Makes a list of the names of the live ranks.
+// Exchanges names among the survivors. Returns the names, concatenated.
 std::string make_names(Survivors& survivors, const std::string& name) {
   std::string made;
   survivors.make([&] {
@@ -170,7 +170,7 @@ std::vector<End> run_world(int size, unsigned seed, Outcomes& errors) {
 
 NDArray ones(std::int64_t count) { return full({count}, 1); }
 
-// Number of ranks, by an all_reduce.
+// The number of the communicator's ranks, counted by an all_reduce.
 float count_of(Communicator& comm) {
   NDArray data = ones(100);
   comm.all_reduce(data);
@@ -201,7 +201,7 @@ TEST_CASE("whoever dies when, those that are left have made the same with the sa
       deaths += !end.alive;
       if (!end.alive) continue;
       if (set.empty()) set = end.set;
-      CHECK(end.set == set);  // the set may include a rank that died afterwards
+      CHECK(end.set == set);  // all agree on one set, which may include a rank that died after the agreement
       CHECK(end.set.find(static_cast<char>('a' + rank)) != std::string::npos);
     }
   }
@@ -311,7 +311,7 @@ TEST_CASE("a rank that has gone comes back, and more than there were") {
         }
         REQUIRE(comm->rank() == rank);
         CHECK(count_of(*comm) == 3);
-        three_again.arrive_and_wait();  // grow() aborts calls that another rank has not finished
+        three_again.arrive_and_wait();  // waits, since grow() aborts calls that another rank has not finished
         comm = comm->grow(4, 20s);
       } else {
         three_again.wait();
@@ -343,7 +343,7 @@ TEST_CASE("only the ranks of a job can meet again") {
       CHECK_THROWS_WITH_AS(comm.grow(1), doctest::Contains("want more than this process's rank"),
                            InvalidArgument);
     CHECK_THROWS_AS(comm.grow(0, -1ms), InvalidArgument);
-    CHECK(count_of(comm) == 2);  // the failed calls have changed nothing
+    CHECK(count_of(comm) == 2);  // the communicator still works after the refused calls
   });
   const auto alone = Communicator::create({}, LaunchEnvironment{});
   CHECK_THROWS_WITH_AS(alone->grow(2), doctest::Contains("HEDDLE_RENDEZVOUS"), InvalidArgument);

@@ -17,7 +17,7 @@ using Bytes = std::vector<std::byte>;
 
 namespace {
 
-// The parameters of a collective, which must be equal on all ranks.
+// The parameters with which a rank starts a collective. They must be equal on all ranks.
 struct Start {
   Kind kind;
   std::size_t count;
@@ -27,7 +27,7 @@ struct Start {
   bool operator==(const Start&) const = default;
 };
 
-// The n-th collectives started by all ranks.
+// What the ranks have started as their n-th collective, for one n.
 struct Round {
   std::vector<std::optional<Start>> starts;
   std::vector<Bytes> in;
@@ -73,7 +73,7 @@ struct HostWorld {
 
 namespace {
 
-// The state of a rank that its enqueued work uses, and which may outlive HostRanks.
+// The state of a rank that the work on its stream uses. It may outlive HostRanks.
 struct Member {
   std::shared_ptr<HostWorld> world;
   int rank;
@@ -81,7 +81,7 @@ struct Member {
   std::atomic<bool> aborted{false};
   std::uint64_t starts = 0;  // number of collectives started on the rank's stream
 
-  // Waits until what() holds. False if the rank was aborted.
+  // Waits until what() returns true. Returns false if the rank was aborted.
   bool wait_for(std::unique_lock<std::mutex>& lock, const std::function<bool()>& what) {
     world->news.notify_all();
     world->news.wait(lock, [&] { return aborted || (!alone && what()); });
@@ -173,7 +173,7 @@ class HostRanks final : public DeviceRanks {
     if (group_stream_) start_unless_in_group(*group_stream_);
   }
 
-  // Reports busy once after each start, as if the work were not on the stream yet.
+  // Reports once after each start that the library is busy, as if the work were not on the stream yet.
   bool busy() override {
     if (library_.sick_rank == member_->rank) throw CommError("a cable has come loose");
     const std::lock_guard lock(member_->world->mutex);

@@ -15,9 +15,9 @@ namespace heddle::test {
 
 struct HostWorld;
 
-// Like NCCL, the library waits for ever if ranks start different collectives, and does not notice their
-// death. The back end nccl uses it during its lifetime. Its device i is cpu(i + 1): arrays on cpu(0) use the
-// network.
+// Behaves like NCCL: ranks that start different collectives wait for ever, and nobody notices the death of a
+// rank. While this object exists the back end nccl uses it. The library's device i is cpu(i + 1); arrays on
+// cpu(0) go over the network.
 class HostNccl final : public comm_detail::DeviceLibrary {
  public:
   explicit HostNccl(int devices = 8);
@@ -30,13 +30,15 @@ class HostNccl final : public comm_detail::DeviceLibrary {
   std::unique_ptr<comm_detail::DeviceRanks> join(const std::string& id, int rank, int size,
                                                  Device device) override;
 
-  bool one_place = false;          // true: all devices count as the same hardware
-  bool careless = false;           // true: accepts different reduce ops; the result is arbitrary
-  bool no_ids = false;             // true: new_id() throws
-  bool alone = false;              // true: other ranks never join, so collectives end only by abort()
-  std::atomic<int> sick_rank{-1};  // rank whose library reports an error
-  std::atomic<int> starts{0};      // collectives put on a stream
-  std::atomic<int> aborts{0};      // communicators ended by abort()
+  bool one_place = false;  // true: all devices count as one piece of hardware
+  // True: ranks may start collectives with different reduce ops; the result is arbitrary.
+  bool careless = false;
+  bool no_ids = false;  // true: new_id() throws
+  // True: joining does not wait for other ranks, which never come, so collectives end only by abort().
+  bool alone = false;
+  std::atomic<int> sick_rank{-1};  // the rank for which the library reports an error; -1: none
+  std::atomic<int> starts{0};      // number of collectives that ranks have put on a stream
+  std::atomic<int> aborts{0};      // number of ranks that have ended by abort()
 
  private:
   const int devices_;

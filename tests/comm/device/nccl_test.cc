@@ -1,5 +1,5 @@
-// The back end nccl on a replacement for NCCL (host_nccl.h): tests the back end's decisions, not NCCL. Ranks
-// are threads or processes; rank i's device is cpu(i + 1).
+// The back end nccl on a replacement for NCCL (host_nccl.h): tests what the back end decides, not NCCL. Ranks
+// are threads or processes. The device of rank i is cpu(i + 1).
 #include <chrono>
 #include <csignal>
 #include <functional>
@@ -55,7 +55,7 @@ std::exception_ptr outcome_of(const std::function<void()>& body) {
   return nullptr;
 }
 
-// As try_job, with a separate engine for each rank.
+// Runs `body` as each rank on the back end nccl, like try_job, but with a separate engine for each rank.
 void on_engines(int size, const EngineOptions& kind, const Body& body) {
   const TemporaryDirectory directory;
   const Outcomes outcomes = on_threads(size, [&](int rank) {
@@ -79,7 +79,7 @@ void check_all(const Outcomes& outcomes, const std::string& kind, const std::str
   }
 }
 
-// Makes each kind of call, on arrays that ops have computed and that later ops use.
+// Makes each kind of call, on arrays that ops have computed before and that other ops use afterwards.
 void call_all(Communicator& comm, DType dtype) {
   const int rank = comm.rank(), size = comm.size();
   const auto p = static_cast<std::size_t>(size);
@@ -134,7 +134,7 @@ TEST_CASE("nccl: a rank whose process is killed is lost to those who wait for it
   const TemporaryDirectory directory;
   const auto children = fork_ranks(table, 3, [&](int rank, SharedTable& shared) {
     HostNccl library;
-    library.alone = true;  // other processes cannot join, so collectives end only by abort
+    library.alone = true;  // processes cannot join each other here, so collectives end only by abort()
     LaunchEnvironment job{rank, 3, rank, 3, "unix:" + directory.file("ranks")};
     const auto comm = Communicator::create({.backend = "nccl"}, job);
     NDArray data = on(*comm, 4, 1);
@@ -145,7 +145,8 @@ TEST_CASE("nccl: a rank whose process is killed is lost to those who wait for it
     const auto error = outcome_of([&] { data.wait(); });
     const auto rest = comm->shrink();
     float raw = 1;
-    rest->all_reduce(&raw, 1, DType::f32);  // memory of the host, so this call uses the network
+    // An array in the host's memory, so this call goes over the network.
+    rest->all_reduce(&raw, 1, DType::f32);
     shared.say(rank, kind_of(error) + " " + std::to_string(library.aborts) + " " +
                          std::to_string(rest->size()) + " " + std::to_string(raw));
   });
@@ -190,7 +191,7 @@ TEST_CASE("nccl: bools, unequal parts, views, and nothing at all") {
     const std::vector<std::int64_t> sent(3, rank), received{0, 1, 2};
     comm.all_to_all(in, sent, out, received);
     CHECK(out.to_vector<float>() == std::vector<float>{1, 2, 2});
-    // A view in the middle of an array.
+    // Reduces a view in the middle of an array.
     const NDArray whole = on(comm, 6, rank);
     comm.all_reduce(whole.slice(0, {2, 4}));
     const auto r = static_cast<float>(rank);
@@ -267,7 +268,7 @@ TEST_CASE("nccl: ranks that call different things all hear of it, and of both") 
     check_all(outcomes, "CommMismatch", "rank 1 called ");
     check_all(outcomes, "CommMismatch", "on its device at ");
   }
-  CHECK(library.aborts >= 10);  // each rank that had started a collective
+  CHECK(library.aborts >= 10);  // in each job every rank that had started a collective aborts
 }
 
 TEST_CASE("nccl: calls that differ and fit by chance are found as well") {
@@ -305,7 +306,7 @@ TEST_CASE("nccl: what its own library says goes to all ranks") {
     comm.barrier();
     comm.wait();
     if (comm.rank() == 0) library.sick_rank = 1;
-    // A collective that had started may still complete, but no later one.
+    // Reductions that had started may still complete, but later ones fail.
     for (int i = 0; i < 4; ++i) reduce_now(comm);
   });
   for (const int rank : {0, 2})
@@ -354,7 +355,8 @@ TEST_CASE("nccl: a rank that fails in split leaves nobody waiting, and the ranks
   const Outcomes outcomes = try_job("nccl", 3, {}, [&](Communicator& comm) {
     comm.barrier();
     comm.wait();
-    if (comm.rank() == 0) library.no_ids = true;  // only rank 0 creates an id, and so fails
+    // Makes split fail on rank 0, which creates the id for all ranks.
+    if (comm.rank() == 0) library.no_ids = true;
     const std::exception_ptr error = outcome_of([&] { comm.split(0); });
     CHECK(text_of(error) == (comm.rank() == 0 ? "no more ids" : "split: rank 0 could not: no more ids"));
     if (comm.rank() == 0) library.no_ids = false;

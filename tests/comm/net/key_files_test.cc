@@ -183,7 +183,8 @@ TEST_CASE("a line may limit its key to jobs, by names in which * stands for any 
   CHECK(match("*-eval", "a-eval-eval"));
   CHECK_FALSE(match("*-eval", "a-eval-"));
   CHECK_FALSE(match("a?", "ab"));
-  CHECK_FALSE(match(std::string(60, '*') + "b", std::string(4000, 'a')));  // takes no time
+  // Quick, though a simple matcher would take exponential time.
+  CHECK_FALSE(match(std::string(60, '*') + "b", std::string(4000, 'a')));
 }
 
 TEST_CASE("a limit to jobs that is wrong, or that would limit nothing, is named by file and line") {
@@ -229,7 +230,7 @@ TEST_CASE("roles include others if they allow all that the others do") {
 TEST_CASE("only a line that says so lets its key administrate") {
   const Keys keys;
   const auto can = [&] { return keys.files().roles.at(keys.fingerprint()).admin; };
-  CHECK_FALSE(can());  // the line that was created with the key
+  CHECK_FALSE(can());  // make_comm_key gives the key a line without this role
   for (const char* const text : {"roles:admin", "roles:worker,admin", "roles:admin,server"}) {
     write_file(keys.key.allowed_file, keys.fingerprint() + " " + text + "\n");
     CHECK(can());

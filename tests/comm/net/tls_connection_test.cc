@@ -26,7 +26,7 @@ Bytes random_bytes(std::size_t size, std::mt19937& random) {
   return bytes;
 }
 
-// One direction of a connection, in pieces with heads of any size.
+// One direction of a connection. Sends its data in pieces, each with a head of any size.
 struct Way {
   Connection *from, *to;
   Bytes data{};
@@ -57,8 +57,8 @@ struct Way {
   }
 };
 
-// Serves both ends on one thread. When idle it polls for what the ends request, so a wrong request makes the
-// test hang.
+// Sends and receives in both directions on one thread. If nothing moves, polls for what both ends ask for, so
+// an end that asks for the wrong thing makes the test hang.
 void serve(Way& out, Way& back, std::size_t most) {
   while (!out.done() || !back.done()) {
     bool moved = out.send();
@@ -93,7 +93,7 @@ Step::Outcome shake_hands(Connection& one, Connection& other) {
   return outcome;
 }
 
-// Exchanges bytes until both ends know why the handshake failed.
+// Exchanges bytes until both connections know why their handshake has failed.
 void fall_out(Connection& one, Connection& other) {
   std::array<std::byte, 1> byte{};
   for (int i = 0; i < 10; ++i) {
@@ -150,7 +150,7 @@ TEST_CASE("tls: who closes in the middle is gone, and no signal comes of it") {
   Ends ends = ends_of(keys, keys);
   check_both_ways(ends, 1000, 0, 1000, random);
   Way out{ends.client.get(), ends.server.get(), random_bytes(10'000'000, random)};
-  while (out.send()) continue;  // fills the kernel's buffers
+  while (out.send()) continue;  // sends until the kernel's buffers are full
   ends.server.reset();
   while (!out.closed) out.send();
   std::array<std::byte, 10> byte{};
@@ -192,7 +192,7 @@ TEST_CASE("tls: who does not encrypt is told apart from who has the wrong key") 
   }
 }
 
-// A proxy between the two ends flips one bit.
+// The client's and the server's bytes pass a proxy that flips one bit.
 TEST_CASE("tls: a bit that is changed on the way ends the connection, and is never delivered") {
   const Keys keys;
   std::mt19937 random(5);
@@ -228,8 +228,8 @@ TEST_CASE("tls: a bit that is changed on the way ends the connection, and is nev
       back.receive(5000);
     }
     REQUIRE(flipped);
-    // Only the version field of the first handshake records is unprotected. A changed length makes the reader
-    // wait.
+    // The flip may go unnoticed only at the beginning, where the version field of the first handshake records
+    // is unprotected. A changed length makes the reader wait for ever.
     const bool undone = out.closed || back.closed || gone || !out.done() || !back.done();
     CHECK((undone || flip_at < 2500));
     for (const Way* way : {&out, &back}) {
@@ -239,7 +239,7 @@ TEST_CASE("tls: a bit that is changed on the way ends the connection, and is nev
   }
 }
 
-// Long run: --hellos=N
+// The argument --hellos=N makes a long run.
 TEST_CASE("tls: hostile bytes end the connection before anything is delivered") {
   const Keys keys;
   std::mt19937 random(6);

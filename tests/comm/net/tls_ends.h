@@ -1,4 +1,4 @@
-// Keys and two ends of a connection, for tests of encryption.
+// Keys, and the two ends of an encrypted connection, for tests.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@
 
 namespace heddle::test {
 
-// A temporary directory with a key.
+// A temporary directory with a key of its own and a list of accepted keys.
 struct Keys {
   TemporaryDirectory directory;
   CommKey key = make_comm_key(directory.path, false);

@@ -36,7 +36,8 @@ namespace {
 
 void say(const std::string& line) {
   const std::string text = line + "\n";
-  if (write(STDOUT_FILENO, text.data(), text.size()) < 0) _exit(9);  // the test has ended
+  // Fails if the test, which reads the output, has ended.
+  if (write(STDOUT_FILENO, text.data(), text.size()) < 0) _exit(9);
 }
 
 void say_error(const char* word, bool when) {
@@ -113,7 +114,7 @@ void pass_on(Communicator& comm, std::size_t count) {
 
 constexpr std::size_t kCounts[] = {1, 300, 5000, 200'000};
 
-// Makes one random call: the same on all ranks whose `random` has the same state.
+// Makes one random call. Ranks whose generators have the same state make the same call.
 void step(Communicator& comm, Random& random) {
   static constexpr void (*kCalls[])(Communicator&, std::size_t) = {reduce, reduce_raw, reduce_shared,
                                                                    gather, exchange,   pass_on};
@@ -174,14 +175,15 @@ void survive(Ranks& comm) {
     try {
       steps(*comm, 5, 7);
       whole = comm->size() == last;
-    } catch (const PeerLost&) {  // another rank has died
+    } catch (const PeerLost&) {  // another rank has died since shrink()
       continue;
     }
     say("shrunk " + std::to_string(comm->size()));
   }
 }
 
-// Meets restarted ranks MEETINGS times. New ranks learn the number of meetings so far by an all_reduce.
+// Meets restarted ranks MEETINGS times. A new rank learns from an all_reduce how many meetings there were
+// before it came.
 void regrow(Ranks& comm) {
   for (std::int64_t met = 0;; ++met) {
     try {
@@ -191,7 +193,8 @@ void regrow(Ranks& comm) {
       steps(*comm, 5, 7);
       say("grown " + std::to_string(comm->size()));
       if (met == number("MEETINGS")) return;
-      // With GROW rank 0 grows without a fault, while the others still call.
+      // With GROW rank 0 stops calling and grows, though there was no fault, while the other ranks still
+      // call.
       Random random(3);
       for (say("going"); number("GROW") == 0 || comm->rank() != 0;) step(*comm, random);
     } catch (const CommError&) {
@@ -228,7 +231,8 @@ void sweep(Ranks& comm) {
   comm->wait();
 }
 
-// Empty arrays, and arrays larger than any buffer; also on halves of the ranks.
+// Reduces and exchanges empty arrays, and arrays larger than any buffer, among all ranks and among half of
+// them.
 void large(Ranks& comm) {
   const Ranks half = comm->split(comm->rank() % 2);
   say("backends " + comm->backend() + " " + half->backend());
@@ -248,7 +252,7 @@ void leave(Ranks& comm) {
   }
 }
 
-// The other ranks wait for longer than the timeout, which is no error.
+// Rank 0 computes for longer than the timeout. The other ranks wait for it, which is no error.
 void compute_long(Ranks& comm) {
   reduce(*comm, 4);
   if (comm->rank() == 0) compute_for(std::chrono::milliseconds(4000));
@@ -285,11 +289,11 @@ void mismatch(Ranks& comm) {
   }
 }
 
-// Exits without the communicator's destructor. Other ranks may lose this one in any step, including the
-// tenth.
+// The last rank exits without the communicator's destructor. Other ranks may notice its loss in any step from
+// then on, or already in the tenth.
 void just_exit(Ranks& comm) {
   if (comm->rank() != comm->size() - 1) return loop(*comm);
-  steps(*comm, 10, 3);  // makes the same steps as loop()
+  steps(*comm, 10, 3);  // the same ten steps as the other ranks make in loop()
   new Ranks(comm);
   say("done");
   std::_Exit(0);
@@ -299,14 +303,15 @@ void two(Ranks& comm) {
   const Ranks turned = comm->split(0, -comm->rank());
   for (int i = 0; i < 50; ++i) {
     NDArray a = array(of(3000, 1), {3000}), b = array(of(3000, 2), {3000});
-    // Every second rank calls in reverse order: order matters only within a communicator.
+    // Odd ranks make the two calls in reverse order, which is allowed: order matters only within a
+    // communicator.
     for (int k = 0; k < 2; ++k) k == comm->rank() % 2 ? comm->all_reduce(a) : turned->all_reduce(b);
     check(a, comm->size(), "the first of two");
     check(b, 2 * comm->size(), "the second of two");
   }
 }
 
-// Ranks on two hosts: each half is on one host, and so uses shared memory.
+// The test puts each half of the ranks on one host, so each half uses shared memory.
 void two_hosts(Ranks& comm) {
   const Ranks half = comm->split(2 * comm->rank() / comm->size());
   say("backends " + comm->backend() + " " + half->backend());
@@ -319,7 +324,8 @@ void two_hosts(Ranks& comm) {
   }
 }
 
-// The last rank dies: its half and the whole get an error, the other half does not.
+// The last rank dies. The ranks of its half get an error in the half's communicator, the other ranks only in
+// the communicator of all ranks.
 void split_death(Ranks& comm) {
   const Ranks half = comm->split(comm->rank() % 2);
   const bool concerned = comm->rank() % 2 == (comm->size() - 1) % 2;

@@ -24,7 +24,7 @@ namespace {
 constexpr AllReduce kKinds[] = {AllReduce::ring, AllReduce::tree, AllReduce::recursive_doubling,
                                 AllReduce::halving_doubling, AllReduce::hierarchical};
 
-// Costs: 100 per message, 1 per byte, 0.5 per combined byte.
+// A network in which a message costs 100, each byte 1, and combining a byte 0.5.
 NetworkCost simple() {
   NetworkCost network;
   network.local = {100, 1};
@@ -32,7 +32,7 @@ NetworkCost simple() {
   return network;
 }
 
-// Links between hosts are slower.
+// A network whose links between hosts cost more than those within a host.
 NetworkCost two_levels(int ranks_per_host) {
   NetworkCost network = simple();
   network.remote = {700, 3};
@@ -49,7 +49,7 @@ std::string message_of(const std::string& text) {
   return "";
 }
 
-// The transfers of rank 0; the size of the first message identifies the algorithm.
+// The transfers of rank 0 in an all_reduce. The size of the first message shows which algorithm was chosen.
 std::vector<Deed> chosen_deeds(const NetworkCost& cost, int ranks, std::size_t bytes, bool reproducible,
                                std::vector<int> hosts = {}) {
   RecordingTransport transport(0, ranks, std::move(hosts));
@@ -83,27 +83,29 @@ bool same(const std::vector<Deed>& a, const std::vector<Deed>& b) {
 
 TEST_CASE("cost model: what each algorithm takes on one host, counted by hand") {
   const NetworkCost network = simple();
-  // 3 + 3 steps of 100 + 200; three of them combine 200 bytes
+  // 3 + 3 steps, each of which costs 100 + 200; three of them also combine 200 bytes.
   CHECK(all_reduce_seconds(AllReduce::ring, network, 4, 800) == doctest::Approx(6 * 300 + 3 * 100));
-  // two steps of 100 + 800; each combines 800 bytes
+  // Two steps, each of which costs 100 + 800 and combines 800 bytes.
   CHECK(all_reduce_seconds(AllReduce::recursive_doubling, network, 4, 800) ==
         doctest::Approx(2 * 900 + 2 * 400));
-  // steps of 400 and of 200 bytes, and both back
+  // Steps of 400 and of 200 bytes, which also combine as many, and the same steps back without combining.
   CHECK(all_reduce_seconds(AllReduce::halving_doubling, network, 4, 800) ==
         doctest::Approx(2 * (500 + 300) + 300));
-  // one piece; the root has two children
+  // The 800 bytes are one piece. The root has two children, whose messages it combines one after the other.
   CHECK(all_reduce_seconds(AllReduce::tree, network, 4, 800) == doctest::Approx(4 * 900 + 2 * 400));
-  // two more messages for the fifth rank, one of them combined
+  // The fifth rank adds two messages to the steps of four ranks; one of them is combined.
   CHECK(all_reduce_seconds(AllReduce::recursive_doubling, network, 5, 800) ==
         doctest::Approx(4 * 900 + 3 * 400));
   for (const AllReduce kind : kKinds) CHECK(all_reduce_seconds(kind, network, 1, 800) == 0);
 }
 
 TEST_CASE("cost model: ranks of a host share its link, and its cores") {
-  // distance 1 is inside a host, distance 2 between hosts, where both ranks of a host send at once
+  // The first step is within a host. The second is between hosts, where both ranks of a host send at once and
+  // share the link.
   CHECK(all_reduce_seconds(AllReduce::recursive_doubling, two_levels(2), 4, 800) ==
         doctest::Approx(900 + 400 + 700 + 3 * 1600 + 400));
-  // inside: 2 x (100 + 400) + 200; between: halves of 400, twice 200 bytes, for two ranks at 3 per byte
+  // Within a host: 2 x (100 + 400), and 200 for combining. Between hosts: each rank has a half of 400 bytes
+  // and sends 200 bytes twice, at 3 a byte for each of the two ranks of a host; combining costs 100.
   CHECK(all_reduce_seconds(AllReduce::hierarchical, two_levels(2), 4, 800) ==
         doctest::Approx(1000 + 200 + 2 * (700 + 2 * 3 * 200) + 100));
   NetworkCost crowded = simple();
@@ -116,7 +118,8 @@ TEST_CASE("cost model: ranks of a host share its link, and its cores") {
 
 TEST_CASE("cost model: the same as the algorithms themselves, message by message, on one host") {
   for (int ranks = 2; ranks <= 9; ++ranks) {
-    // divisible by 2 ... 9; a tree has one piece, and five
+    // Both numbers are divisible by 2 ... 9, so that ranks have equal parts. A tree has one piece with the
+    // first number, and five with the second.
     for (const std::size_t bytes : {5040u, 322560u}) {
       for (const AllReduce kind : kKinds) {
         if (kind == AllReduce::hierarchical) continue;
@@ -177,7 +180,7 @@ TEST_CASE("cost model: two levels are chosen where they are faster, and never wh
   CHECK(same(chosen_deeds(cost, 6, 48000, false, hosts), deeds_of(AllReduce::hierarchical, 6, 48000, 2)));
   CHECK(same(chosen_deeds(cost, 6, 48000, true, hosts), deeds_of(AllReduce::tree, 6, 48000, 2)));
   NetworkCost bandwidth = simple();
-  bandwidth.local = {1, 1};  // cheapest: a ring, or halving and doubling
+  bandwidth.local = {1, 1};  // with these costs a ring, or halving and doubling, is cheapest
   CHECK(same(chosen_deeds(bandwidth, 4, 48000, true), deeds_of(AllReduce::halving_doubling, 4, 48000, 4)));
 }
 

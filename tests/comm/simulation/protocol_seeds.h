@@ -7,9 +7,9 @@
 
 namespace heddle::test {
 
-// Collectives, while ops fail, ranks die, or a rank makes a different call.
+// Simulates collectives, while ops fail, ranks die, or a rank makes a different call.
 std::string simulate_calls(std::uint64_t seed);
-// Survivors agree, while more ranks die, pause, or do not take part.
+// Simulates how survivors agree, while more ranks die, pause, or do not take part.
 std::string simulate_survivors(std::uint64_t seed);
 
 }  // namespace heddle::test

@@ -26,12 +26,13 @@ using namespace std::chrono_literals;
 using Time = Simulation::Time;
 
 constexpr Key kKey{0x0706050403020100, 0x0f0e0d0c0b0a0908};
-constexpr auto kDetection = 50ms;  // longest time until a rank notices another's death
-constexpr auto kMaxDelay = 2ms;    // longest time until a rank learns what another rank knows
+constexpr auto kDetection = 50ms;  // longest time until a rank notices the death of another rank
+// Longest time until a failure or call that one rank knows is known to another rank.
+constexpr auto kMaxDelay = 2ms;
 
 std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
 
-// One direction between two ranks: chunks of bytes and their arrival times.
+// The bytes on the way from one rank to another: chunks and their arrival times.
 struct Wire {
   struct Chunk {
     Time when;
@@ -56,7 +57,8 @@ class Net {
   void wake(int rank) {
     if (fibers[at(rank)] >= 0) simulation.wake(fibers[at(rank)]);
   }
-  // A rank's first failure counts; other ranks get it after random delays.
+  // Tells a rank of a failure. The rank keeps the first failure that it hears of, and tells the other ranks,
+  // which get it after random delays.
   void fail(int rank, const Failure& failure) {
     if (gone[at(rank)] || failures[at(rank)]) return;
     failures[at(rank)] = failure;
@@ -75,7 +77,8 @@ class Net {
       if (other != rank) later(kDetection, [this, other, failure] { fail(other, failure); });
     }
   }
-  // `to`, `from`: the ranks that the call waits for.
+  // Announces a call that waits to the ranks that should hear of it. `to` and `from` are the ranks that the
+  // call waits for.
   void tell(int rank, const CallRecord& call, int to, int from) {
     for (const int other : ranks_to_tell(call, size, to, from)) {
       if (other == rank || other < 0) continue;
@@ -91,7 +94,7 @@ class Net {
   Simulation& simulation;
   const int size;
   std::vector<int> fibers;
-  std::vector<std::optional<Failure>> failures;  // the failure that each rank knows
+  std::vector<std::optional<Failure>> failures;  // for each rank the failure that it knows
   std::vector<char> gone;
   std::deque<CallWatch> watches;  // indexed by rank
   Time last_death{};
@@ -196,7 +199,7 @@ class SimulatedTransport final : public Transport {
   }
 
  private:
-  // Waits as TcpTransport::sleep() does.
+  // Waits for a message to or from these ranks, as TcpTransport::sleep() does.
   void wait(int to, int from) {
     if (told_) return net_.simulation.sleep();
     const Time until = net_.simulation.now() + CallWatch::kAnnounceAfter;
@@ -239,7 +242,8 @@ class SimulatedTransport final : public Transport {
   std::vector<std::uint64_t> sent_, received_;
 };
 
-// One call as all ranks make it. Data are small integers, whose sums do not depend on the order.
+// A call of a collective that all ranks make. The data are small integers, so that sums do not depend on the
+// order.
 struct Call {
   Kind kind = Kind::barrier;
   ReduceOp op = ReduceOp::sum;
@@ -248,7 +252,7 @@ struct Call {
   int root = -1;
   std::size_t count = 0;
   std::set<int> failed{};
-  int odd = -1;  // rank that makes a different call
+  int odd = -1;  // the rank that makes a different call; -1: none
 };
 
 double value(std::size_t call, int rank, std::size_t element) {
@@ -277,7 +281,7 @@ Call random_call(Simulation& from, int size) {
   return call;
 }
 
-// Elements that rank `a` sends to rank `b` in an all_to_all.
+// The number of elements that rank `a` sends to rank `b` in an all_to_all.
 std::int64_t between(const Call& call, int a, int b) {
   return static_cast<std::int64_t>((call.count + at(a) * 3 + at(b) * 5) % 7);
 }
@@ -293,7 +297,7 @@ double reduced(const Call& call, std::size_t number, int size, std::size_t eleme
   return call.op == ReduceOp::avg ? all / size : all;
 }
 
-// A rank's input and expected output.
+// What a rank passes to a call, and the result that it expects.
 struct Data {
   std::vector<double> in{}, out{};
   std::vector<std::int64_t> in_counts{}, out_counts{};
@@ -325,7 +329,7 @@ Data data_of(const Call& call, std::size_t number, int rank, int size) {
   return data;
 }
 
-// Number of later calls that a rank announces as queued.
+// How many calls after this one the rank announces as queued.
 std::uint8_t ahead_of(std::size_t number, int rank) {
   return static_cast<std::uint8_t>((number * 7 + at(rank) * 13 + 5) % 19);
 }
@@ -363,20 +367,21 @@ bool run_typed(MessageCollectives& collectives, Collective& made, const Call& ca
   made.out = reinterpret_cast<std::byte*>(out.data());
   made.in_counts = data.in_counts;
   made.out_counts = data.out_counts;
-  // As communicators do: a broadcast's root has its data in the output.
+  // In a broadcast the root's data are in the output, as communicators pass them.
   if (call.kind == Kind::broadcast && data.out == data.in) out = in;
   collectives.run(made);
   for (std::size_t i = 0; i < data.out.size(); ++i) {
-    // averages are rounded, or truncated to an integer
+    // The comparison is inexact: averages are rounded, or truncated to an integer.
     if (std::abs(static_cast<double>(out[i]) - static_cast<double>(T(data.out[i]))) > 1e-5) return false;
   }
   return true;
 }
 
-// The outcome of one call on one rank.
+// The outcome of one call on one rank, as the test sees it.
 struct Seen {
-  std::string error{};  // kind of the error; "": none, "wrong": no error, but a wrong result
-  int about = -1;       // rank named by RemoteFailure or PeerLost
+  // Kind of the call's error. Empty: there was none; "wrong": there was none, but the result is wrong.
+  std::string error{};
+  int about = -1;  // the rank that RemoteFailure or PeerLost names
 };
 
 class Run {
@@ -448,7 +453,8 @@ class Run {
                                                  : run_typed<std::int8_t>;
     try {
       const bool right = run(collectives, made, call, data);
-      // All ranks must agree on the number of calls to fuse, also those whose input has failed.
+      // The ranks must agree on the number of queued calls that they could fuse, also those whose input has
+      // failed.
       const bool knows = call.kind == Kind::all_reduce && call.count > 0;
       if (made.record.ahead != (knows ? least_ahead(number, size_) : 0))
         return {"another number of calls ahead"};
@@ -477,8 +483,8 @@ class Run {
     return call;
   }
 
-  // With agree_first all ranks hear of every failure. Without it ranks with no input from the failed rank may
-  // not.
+  // Whether all ranks hear that an op has failed. With agree_first they hear of every failure. Without it,
+  // ranks may not hear of it that get no data from the failed rank.
   bool all_hear(const Call& call) const {
     return agree_first_ || call.root < 0 || call.failed.count(call.root);
   }
@@ -501,7 +507,7 @@ class Run {
         if (trouble_ != Trouble::death || !net_.gone[at(seen[number].about)]) return text + ", untrue";
         if (told_[at(rank)] > net_.last_death + kDetection + kMaxDelay) return text + ", too late";
       } else if (error == "CommMismatch") {
-        // The error may be about a later call that another rank has already begun.
+        // The error may be about a later call, which another rank has begun already.
         const auto odd = [](const Call& one) { return one.odd >= 0; };
         if (std::none_of(calls_.begin() + static_cast<std::ptrdiff_t>(number), calls_.end(), odd))
           return text + ", untrue";
@@ -536,7 +542,7 @@ class Run {
   bool reproducible_ = false, agree_first_ = false;
   Trouble trouble_ = Trouble::none;
   std::vector<Call> calls_{};
-  std::vector<std::vector<Seen>> seen_{};  // results by rank and call
+  std::vector<std::vector<Seen>> seen_{};  // outcomes by rank and call
   std::vector<Time> told_{};
 };
 

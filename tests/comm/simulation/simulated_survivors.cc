@@ -1,5 +1,5 @@
-// Survivors over a simulated control channel: messages arrive late; ranks die at any moment, pause, or do not
-// take part.
+// How survivors agree, over a simulated control channel: messages arrive late; ranks die at any moment,
+// pause, or do not take part.
 #include <algorithm>
 #include <deque>
 #include <string>
@@ -21,21 +21,23 @@ using Time = Simulation::Time;
 
 constexpr std::chrono::milliseconds kTimeout{10'000};
 constexpr auto kMaxDelay = 20ms;  // longest delay of a message
-constexpr auto kNotice = 2000ms;  // longest time until a rank notices another's death
-constexpr auto kMoment = 500ms;   // duration of ControlChannel::wait
+constexpr auto kNotice = 2000ms;  // longest time until a rank notices the death of another rank
+constexpr auto kMoment = 500ms;   // how long ControlChannel::wait sleeps
 
 std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
 
-// The fate of a rank.
+// What happens to a rank during the agreement.
 enum class Lot { lives, dies, pauses, vanishes, stays_away, fails };
 
 struct Member {
   Lot lot = Lot::lives;
   int fiber = -1;
-  int messages = -1;  // messages until the rank dies; -1: it dies by time, or lives
+  // Number of messages that the rank sends before it dies; -1: it does not die by messages, but at a time or
+  // not at all.
+  int messages = -1;
   bool dead = false, away = false;
   Time dies{}, ended{};
-  std::string end = "nothing", set{};  // end: how the rank ended; "": it has returned
+  std::string end = "nothing", set{};  // end: how the rank's call ended; empty: it has returned
 };
 
 class World {
@@ -47,8 +49,8 @@ class World {
     }
   }
   int size() const { return static_cast<int>(members.size()); }
-  // Other ranks notice at random times, not before `least`, that this rank is dead or away: all of them if
-  // `by_all`, else perhaps only some. Messages that it sent before have arrived by then.
+  // Makes other ranks notice, at random times and not before `least`, that this rank is dead or away: all
+  // other ranks if `by_all`, else perhaps only some. By then they have all messages that the rank has sent.
   void be_missed(int rank, Simulation::Duration least, bool by_all = true) {
     bool one = false;
     for (int other = 0; other < size(); ++other) {
@@ -82,7 +84,8 @@ class World {
   Simulation& simulation;
   std::vector<Member> members;
   std::vector<std::vector<std::deque<Letter>>> mail;  // messages by [to][from]
-  std::vector<std::vector<char>> gone;                // what each rank has noticed, by [observer][subject]
+  // By [observer][subject], whether the observer has noticed that the subject is gone.
+  std::vector<std::vector<char>> gone;
 };
 
 class SimulatedChannel final : public ControlChannel {
@@ -200,11 +203,11 @@ class Run {
     }
     member.ended = simulation_.now();
     if (simulation_.one_in(2)) return;
-    member.away = true;  // the rank leaves
+    member.away = true;  // the rank leaves after its call
     world_.be_missed(rank, 0ms);
   }
 
-  // Makes a list of the names of the live ranks.
+  // Exchanges names among the survivors. Returns the names, concatenated.
   std::string make_names(Survivors& survivors, int rank) {
     std::string made;
     survivors.make([&] {
@@ -227,8 +230,8 @@ class Run {
       const Member& member = world_.members[at(rank)];
       if (member.dead || member.end == "stays away") continue;
       const std::string who = "rank " + std::to_string(rank) + " of " + std::to_string(world_.size());
-      // An attempt has an agreement, two texts and an end, each within twice the timeout; each death may cost
-      // one attempt.
+      // An attempt consists of an agreement, two exchanges of texts and an end, each of which takes at most
+      // twice the timeout. Each death may cost one more attempt.
       if (member.ended - begin > (deaths + 2) * 8 * kTimeout) return who + " was kept too long";
       const bool own = lots_[at(rank)] == Lot::vanishes;
       if (member.end.empty()) {
@@ -245,7 +248,7 @@ class Run {
     }
     for (int rank = 0; rank < world_.size() && returned; ++rank) {
       const Member& member = world_.members[at(rank)];
-      // A rank that throws counts as dead. No other rank's set may include it.
+      // A rank whose call throws counts as dead, so no other rank's set may include it.
       const bool counted = set.find(static_cast<char>('0' + rank)) != std::string::npos;
       if (counted && !member.dead && !member.end.empty())
         return first + " has " + set + ", but rank " + std::to_string(rank) + " " + member.end;

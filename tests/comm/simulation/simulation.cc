@@ -15,10 +15,10 @@ namespace heddle::test {
 namespace {
 
 constexpr std::size_t kStack = 256 << 10;
-// Largest delay before a woken fiber runs, so that others may be faster.
+// The largest delay before a fiber that was woken runs; other fibers may be faster.
 constexpr std::chrono::microseconds kLate{20};
 
-// Reuses stacks: a run takes less time than the kernel needs to clear new ones.
+// Stacks of ended fibers for reuse: a simulation takes less time than the kernel needs to clear new memory.
 std::vector<std::unique_ptr<char[]>>& spare_stacks() {
   static std::vector<std::unique_ptr<char[]>> stacks;
   return stacks;
@@ -53,7 +53,7 @@ int Simulation::start(std::function<void()> body, Duration after) {
   getcontext(&fiber.context);
   fiber.context.uc_stack.ss_sp = fiber.stack.get();
   fiber.context.uc_stack.ss_size = kStack;
-  // makecontext() only passes ints.
+  // Passes the pointer in two halves, since makecontext() passes only ints.
   const auto self = reinterpret_cast<std::uintptr_t>(this);
   makecontext(&fiber.context, reinterpret_cast<void (*)()>(&Simulation::enter), 2,
               static_cast<unsigned>(self), static_cast<unsigned>(self >> 32));

@@ -14,7 +14,7 @@
 
 namespace heddle::test {
 
-// Thrown in a killed fiber from its sleep.
+// What the sleep of a killed fiber throws.
 struct Killed {};
 
 class Simulation {
@@ -29,23 +29,24 @@ class Simulation {
   Simulation& operator=(const Simulation&) = delete;
 
   Time now() const { return now_; }
-  // The only source of randomness.
+  // A random number below `end`, from the simulation's only source of randomness.
   std::uint64_t below(std::uint64_t end) { return end ? random_() % end : 0; }
   bool one_in(std::uint64_t chances) { return below(chances) == 0; }
   Duration delay(Duration most) { return Duration(below(static_cast<std::uint64_t>(most.count()) + 1)); }
 
-  // Starts a fiber after a delay; returns its number, from 0.
+  // Starts a fiber after a delay. Returns the fiber's number; numbers begin at 0.
   int start(std::function<void()> body, Duration after);
   void at(Time when, std::function<void()> event);
-  // Wakes a fiber that sleeps, or its next sleep.
+  // Wakes a fiber that sleeps. If the fiber is awake its next sleep returns at once.
   void wake(int fiber);
   void kill(int fiber);
   bool ended(int fiber) const { return fibers_[static_cast<std::size_t>(fiber)]->ended; }
-  // Called in a fiber: sleeps until it is woken, or `until`.
+  // sleep() and sleep_until() are called in a fiber. They return when the fiber is woken, sleep_until() also
+  // at `until`.
   void sleep();
   void sleep_until(Time until);
 
-  // Runs until no event is left. Returns false if fibers are left, which sleep for ever.
+  // Handles events until none is left. Returns false if fibers then sleep for ever.
   bool run();
 
  private:
@@ -53,14 +54,15 @@ class Simulation {
     std::function<void()> body;
     ucontext_t context{};
     std::unique_ptr<char[]> stack{};
-    std::array<char, 16> exceptions{};  // the C++ runtime's per-thread exception state
+    std::array<char, 16> exceptions{};  // the fiber's copy of the C++ runtime's per-thread exception state
     void* sanitizer = nullptr;
-    std::uint64_t turn = 0;  // number of this sleep; a wake for an earlier one is ignored
+    // Number of the fiber's present sleep; an event that would end an earlier sleep is ignored.
+    std::uint64_t turn = 0;
     bool killed = false, ended = false;
   };
   struct Event {
     Time when;
-    std::uint64_t order;  // order of events at the same time
+    std::uint64_t order;  // the order in which events of one time are handled
     std::function<void()> what;
     bool operator<(const Event& other) const {
       return when != other.when ? when > other.when : order > other.order;

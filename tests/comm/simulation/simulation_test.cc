@@ -40,7 +40,7 @@ TEST_CASE("simulation: a seed is one run, also where fibers throw and are killed
             for (int i = 0; i < 5; ++i) {
               try {
                 throw i;
-              } catch (int thrown) {  // switches fibers while an exception is handled
+              } catch (int thrown) {  // sleeps, and so switches fibers, while an exception is handled
                 simulation.sleep_until(simulation.now() + simulation.delay(5ms));
                 trace += std::to_string(fiber * 10 + thrown) + " ";
               }

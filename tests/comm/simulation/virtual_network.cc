@@ -7,22 +7,23 @@
 namespace heddle::test {
 namespace {
 
-thread_local std::vector<Deed>* recorded = nullptr;  // deeds of the rank whose algorithm runs
+// Where the combine function records the deeds of the rank whose algorithm runs.
+thread_local std::vector<Deed>* recorded = nullptr;
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// A message in flight: what is left of its latency, and of its bytes, which arrive after that.
+// A message on its way: what is left of its latency, and of its bytes, which arrive after the latency.
 struct Message {
   int from, to;
   double latency, bytes;
 };
 
-// One rank's progress through its deeds.
+// A rank's progress through its deeds, of which number `at` is the present one.
 struct Player {
   std::vector<Deed> deeds{};
   std::size_t at = 0;
-  bool sending = false, receiving = false;  // the part of the current deed that is not done
-  double combining_until = kNever;          // end of the combining, which follows the deed's messages
+  bool sending = false, receiving = false;  // the parts of the present deed that are not done yet
+  double combining_until = kNever;          // when the deed's combining ends, which follows its messages
   bool done() const { return at == deeds.size(); }
 };
 
@@ -82,7 +83,8 @@ class Game {
     }
   }
 
-  // Seconds a byte; messages that leave the same host now share its link.
+  // Seconds that the message now needs for each byte. Messages that leave a host at the same time share its
+  // link.
   double pace(const Message& message) const {
     if (local(message.from, message.to)) return network_.local.beta;
     const auto sharing = std::count_if(messages_.begin(), messages_.end(), [&](const Message& other) {

@@ -11,13 +11,13 @@
 
 namespace heddle::test {
 
-// One step of a rank: a transfer, or combining bytes (to and from -1).
+// One step of a rank: a transfer, or the combining of bytes, for which `to` and `from` are -1.
 struct Deed {
   int to = -1, from = -1;
   double out = 0, combined = 0;
 };
 
-// Records the steps of one rank's algorithm. Moves no data, since no algorithm depends on them.
+// Records the steps of one rank's algorithm. Moves no data, since no algorithm's steps depend on the data.
 class RecordingTransport final : public comm_detail::Transport {
  public:
   RecordingTransport(int rank, int size, std::vector<int> hosts = {})
@@ -31,7 +31,7 @@ class RecordingTransport final : public comm_detail::Transport {
   void transfer(const comm_detail::Transfer& transfer) override;
   Missing end() override { return {}; }
   void abort(const std::string&) noexcept override {}
-  // The operand's combine function: records the number of bytes that the algorithm combines.
+  // Used as an operand's combine function: records the number of bytes that the algorithm combines.
   static void combine(std::byte* to, const std::byte* a, const std::byte* b, std::size_t bytes);
 
   std::vector<Deed> take() { return std::move(deeds_); }
@@ -44,12 +44,12 @@ class RecordingTransport final : public comm_detail::Transport {
 
 using ReduceBytes = std::function<void(comm_detail::Transport&, const comm_detail::Operand&)>;
 
-// Seconds until the last rank is done. A message starts when both ends are ready. Messages between hosts
-// share the sending host's link evenly.
+// Runs the algorithm on all ranks in virtual time. Returns the seconds until the last rank is done. A message
+// starts when both its ends are ready. Messages from a host to other hosts share the host's link evenly.
 double virtual_seconds(const ReduceBytes& algorithm, const NetworkCost& network, int ranks,
                        std::size_t bytes);
 
-// A kind of all_reduce as the communicator runs it.
+// Runs an all_reduce of this kind as a communicator runs it.
 ReduceBytes algorithm_of(AllReduce kind, int ranks, int ranks_per_host);
 
 }  // namespace heddle::test

@@ -36,7 +36,7 @@ void check_cycle(const Outcomes& outcomes, const std::vector<std::string>& words
   }
 }
 
-// Ranks whose waits a test sets, and whose probes arrive at once.
+// Ranks whose waits the test sets. A probe that one rank sends to another arrives at once.
 struct Network {
   explicit Network(int size) {
     for (int rank = 0; rank < size; ++rank) counts.emplace_back(static_cast<std::size_t>(size));
@@ -48,7 +48,7 @@ struct Network {
     searches[at(rank)]->begin_wait();
     searches[at(rank)]->begin_sleep({}, from, to);
   }
-  // Result of one rank's search: the text of the cycle, or nothing.
+  // Lets a rank search for a cycle. Returns the text that describes the cycle; empty if none was found.
   std::string search(int rank) {
     std::vector<std::tuple<int, int, Probe>> in_transit;
     for (auto& [to, probe] : searches[at(rank)]->start()) in_transit.emplace_back(rank, to, probe);
@@ -71,10 +71,10 @@ TEST_CASE("cycle: three ranks that each wait for what the next one has not sent"
   Network network(4);
   network.sleep(0, 1);
   network.sleep(1, 2);
-  CHECK(network.search(0).empty());  // rank 2 is awake and may send
+  CHECK(network.search(0).empty());  // no cycle: rank 2 is awake and may send
   network.sleep(2, 0);
   network.sleep(3, 0);
-  CHECK(network.search(3).empty());  // rank 3 waits for a cycle, but is not in it
+  CHECK(network.search(3).empty());  // nothing: rank 3 waits for a rank of a cycle, but is not in the cycle
   for (const int rank : {0, 1, 2}) {
     const std::string text = network.search(rank);
     CHECK(text.find("rank 0 waits for rank 1") != std::string::npos);
@@ -90,11 +90,11 @@ TEST_CASE("cycle: none if a message is on its way, or a rank has gone on") {
   network.sleep(2, 0);
   CHECK(network.search(0) != "");
   network.searches[1]->end_sleep();
-  network.counts[1][0].sent = 1;  // exactly the message that rank 0 waits for
+  network.counts[1][0].sent = 1;  // rank 1 has sent the message that rank 0 waits for
   network.sleep(1, 2);
   CHECK(network.search(0).empty());
   CHECK(network.search(2).empty());
-  network.counts[0][1].received = 1;  // that message has arrived, the next one has not
+  network.counts[0][1].received = 1;  // rank 0 has got that message, and now waits for the next one
   network.sleep(0, 1);
   CHECK(network.search(2) != "");
 }
@@ -119,7 +119,7 @@ TEST_CASE("cycle: a sender waits for a receiver that does not read") {
   network.sleep(0, -1, 1);
   network.sleep(1, -1, 0);
   CHECK(network.search(0) != "");
-  network.sleep(1, 0, 0);  // rank 1 also receives
+  network.sleep(1, 0, 0);  // rank 1 receives as well as sends, so rank 0's message can move
   CHECK(network.search(0).empty());
   CHECK(network.search(1).empty());
   network.counts[1][0].received = 1;
@@ -161,7 +161,7 @@ TEST_CASE("tcp: two sends, each too large to be on its way before it is received
               {"rank 0 waits for rank 1 in send", "rank 1 waits for rank 0 in send"});
 }
 
-// All ranks follow one order of messages and reductions, so nothing deadlocks, however late ranks are.
+// Messages and reductions have one order on all ranks. So nothing deadlocks, however late a rank is.
 TEST_CASE("tcp: no cycle where there is none") {
   constexpr int kRanks = 3, kCalls = 120;
   for (unsigned seed = 0; seed < 3; ++seed) {

@@ -36,8 +36,8 @@ using namespace heddle::comm_detail;
 namespace {
 
 constexpr Key kKey{0x0706050403020100, 0x0f0e0d0c0b0a0908};
-long long accepted = 0;  // inputs, or parts of inputs, that were accepted
-std::string current;     // current input, for debuggers
+long long accepted = 0;  // number of inputs, or parts of inputs, that the code accepted
+std::string current;     // the input that runs, to be seen in a debugger and in messages
 
 void want(bool good, const char* what) {
   if (good) return;
@@ -79,7 +79,7 @@ void control(const std::string& input) {
   std::string sealed = input;
   std::uint32_t text = 0;
   std::memcpy(&text, input.data() + 20 + 0, 4);
-  // Corrects half of the lengths as well.
+  // Corrects the announced length of the text in half of the inputs, too.
   const auto there = static_cast<std::uint32_t>(input.size() - kFrameHeader);
   if (text > there && there % 2) std::memcpy(sealed.data() + 20, &there, 4);
   std::memcpy(&text, sealed.data() + 20, 4);
@@ -113,7 +113,8 @@ constexpr std::size_t kWanted = 400;
 
 void read_message(const std::string& bytes) {
   static std::vector<std::byte> pieces(IncomingMessage::kPieces);
-  std::vector<std::byte> in(kWanted);  // allocated anew, so that sanitizers find writes beyond it
+  // Allocated anew for each input, so that sanitizers find writes beyond its end.
+  std::vector<std::byte> in(kWanted);
   IncomingMessage message({.from = 0, .in = in, .combine = combine_of(ReduceOp::sum, DType::i32)}, 4, pieces);
   Bytes connection(bytes);
   while (!message.done()) {
@@ -121,7 +122,7 @@ void read_message(const std::string& bytes) {
     if (message.step(connection) != Step::Outcome::moved) return;
     if (!message.header_complete()) continue;
     const MessageHeader& header = message.header();
-    // The checks of TcpTransport before it continues.
+    // Makes the checks that TcpTransport makes before it reads the payload.
     if (!known && (!genuine(header, kKey) || header.bytes != kWanted)) return;
     if (!known) want(header.record.to_string().size() < 500, "a call's text");
     message.consume();
@@ -199,7 +200,7 @@ void launch(const std::string& input) {
     });
     ++accepted;
     want(job.rank >= 0 && job.rank < job.size, "a rank");
-    // The number of local ranks may be unknown; then local_size is 1.
+    // If the number of local ranks is unknown, local_size is 1 and local_rank may be larger.
     want(job.local_rank >= 0 && job.local_rank < (job.local_size > 1 ? job.local_size : job.size),
          "a local rank");
     want(job.local_size <= job.size && (job.size == 1 || !job.rendezvous.empty()), "a job");
@@ -209,7 +210,7 @@ void launch(const std::string& input) {
 
 // --- texts of other ranks
 
-// The other ranks' texts are lines of the input.
+// A rendezvous in which the other ranks' texts are lines of the input.
 class Hostile final : public Rendezvous {
  public:
   Hostile(int rank, int size, const std::string& input) : rank_(rank), size_(size), rest_(input) {}
@@ -233,7 +234,7 @@ class Hostile final : public Rendezvous {
   std::string rest_;
 };
 
-// Rank 0 maps only its own memory, so this tests parsing only.
+// Parses the input as the other ranks' texts. Rank 0 maps only its own memory, so nothing else is tested.
 void neighbours(const std::string& input) {
   Hostile others(0, 3, input);
   Mesh mesh;
@@ -245,7 +246,8 @@ void neighbours(const std::string& input) {
   }
 }
 
-// Inputs that name this machine's memory domain are skipped; memory of other domains must not be mapped.
+// Parses the input as the other ranks' texts. Skips inputs that name this machine's memory domain; memory of
+// other domains must not be mapped.
 void shm(const std::string& input) {
   if (input.find(memory_domain()) != std::string::npos) return;
   Hostile others(1, 2, input);
@@ -296,7 +298,8 @@ struct Target {
   const char* name;
   void (*run)(const std::string&);
   std::vector<std::string> good;
-  int cost;  // the target gets one in `cost` of the inputs, since it makes expensive system calls
+  // The target gets one in `cost` of the inputs, since it makes expensive system calls.
+  int cost;
 };
 
 std::vector<std::string> good_frames() {
@@ -429,7 +432,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 int main(int argc, char** argv) {
   const long long inputs = number(argc, argv, "--inputs=", 100'000), seed = number(argc, argv, "--seed=", 1);
-  const bool all = number(argc, argv, "--every=", 0) != 0;  // also gives expensive targets all inputs
+  const bool all = number(argc, argv, "--every=", 0) != 0;  // also gives expensive targets every input
   std::string only;
   for (int i = 1; i < argc; ++i) {
     if (std::string(argv[i]).starts_with("--only=")) only = argv[i] + 7;

@@ -51,7 +51,8 @@ void receive(Transport& transport, int from, std::size_t size = 16) {
   transport.transfer({.from = from, .in = in});
 }
 
-// Ranks 0 and 1 make different calls; rank 2 waits for rank 0, which sends it nothing.
+// Ranks 0 and 1 make different calls. Rank 2 makes the same call as rank 0, and waits for a message that rank
+// 0 does not send. Returns what each rank threw.
 Outcomes two_that_differ(const std::function<void(CallRecord&)>& change, std::size_t size = 16) {
   return run_ranks(3, [&](Rendezvous& rendezvous) {
     const auto transport = make_tcp_transport(rendezvous, {});
@@ -85,7 +86,8 @@ std::string read_to_end(Connection& connection) {
   }
 }
 
-// Rank 0 has a real transport; rank 1 is `impostor`, which has the connections and the key.
+// Runs rank 0 with a real transport, and `impostor` as rank 1, which has the connections and the key. Returns
+// what rank 0 threw.
 std::exception_ptr with_impostor(const std::function<void(Mesh&)>& impostor, const TcpOptions& options = {}) {
   return run_ranks(2, [&](Rendezvous& rendezvous) {
     if (rendezvous.rank() == 0) {
@@ -96,7 +98,7 @@ std::exception_ptr with_impostor(const std::function<void(Mesh&)>& impostor, con
     Mesh mesh = make_mesh(rendezvous, "127.0.0.1", {}, 10s);
     connect_neighbours(rendezvous, mesh, "another host");
     impostor(mesh);
-    // Waits until rank 0 closes its connections.
+    // Keeps the connections open until rank 0 closes them.
     if (mesh.links[0].control) read_to_end(*mesh.links[0].control);
   })[0];
 }
@@ -129,7 +131,8 @@ ControlFrame frame_of(FrameKind kind, std::uint64_t number, std::int32_t rank = 
   return {kind, epoch, rank, number};
 }
 
-// Calls `strangers` with rank 0's address after the ranks have met, and before this rank connects.
+// A rank's rendezvous that calls `strangers` with rank 0's address, after the ranks have exchanged addresses
+// and before this rank connects.
 class AfterStrangers : public Rendezvous {
  public:
   AfterStrangers(Rendezvous& inner, std::function<void(const std::string&)> strangers)
@@ -139,7 +142,8 @@ class AfterStrangers : public Rendezvous {
   std::uint32_t epoch() const override { return inner_.epoch(); }
   std::vector<std::string> all_gather(const std::string& mine) override {
     const auto all = inner_.all_gather(mine);
-    if (strangers_) std::exchange(strangers_, nullptr)(all[0]);  // the first texts are addresses
+    // Only after the first exchange, in which the texts are addresses.
+    if (strangers_) std::exchange(strangers_, nullptr)(all[0]);
     return all;
   }
 
@@ -318,7 +322,7 @@ TEST_CASE("tcp: a rank that never shows a sign of life is silent; one that does 
   CHECK(is("PeerSilent", with_impostor([](Mesh&) {}, {.timeout = 1000ms})));
   const auto alive = with_impostor(
       [](Mesh& mesh) {
-        // Sends the heartbeats of several timeouts, and waits until each was read before the next.
+        // Sends the heartbeats of several timeouts, each one after rank 0 has sent something.
         std::byte sink[256];
         std::uint64_t number = 0;
         while (number < 20) {
@@ -369,7 +373,8 @@ TEST_CASE("tcp: a rank that sends an invalid message gets the error") {
   CHECK(heard == "rank 1 sends rank 0 an invalid message");
 }
 
-// Runs N / 100 frames on each kind of connection with --frames=N, since each costs a communicator.
+// The number of frames on each kind of connection is a hundredth of the argument --frames=N, since each frame
+// costs a communicator.
 TEST_CASE("tcp: hostile bytes on established connections are refused") {
   std::mt19937 random(2);
   const long long rounds = test::argument("frames", 10'000) / 100;
@@ -380,7 +385,8 @@ TEST_CASE("tcp: hostile bytes on established connections are refused") {
     CHECK(is("CommMismatch", data));
     const auto control = with_impostor([&](Mesh& mesh) {
       const std::string frame = encode(frame_of(FrameKind::leave, 1), mesh.key);
-      // A changed length may announce a longer frame, which is refused only when more bytes arrive.
+      // A flip may change the frame's length to a larger one, which rank 0 refuses only when more bytes
+      // arrive.
       send_text(*mesh.links[0].control,
                 flipped(frame, frame.size() * 8, random) + std::string(kMaxFrame, '\0'));
     });
@@ -395,7 +401,7 @@ TEST_CASE("tcp: hostile bytes on established connections are refused") {
   }
 }
 
-// --frames=N: number of connections
+// The argument --frames=N sets the number of connections.
 TEST_CASE("tcp: strangers at the port are dropped, and disturb nobody") {
   std::mt19937 random(3);
   const long long frames = test::argument("frames", 3000);
@@ -410,7 +416,8 @@ TEST_CASE("tcp: strangers at the port are dropped, and disturb nobody") {
       if (i % 3 == 2) hostile = encode(hello, random_key()) + hostile;
       const auto stranger = plain_connection(connect_to("127.0.0.1", port));
       send_text(*stranger, hostile);
-      // Waits now and then, so that the listener's queue, which the kernel bounds, does not overflow.
+      // Waits after two of three connections, so that the listener's queue, which the kernel bounds, does not
+      // overflow.
       if (i % 3 != 1) CHECK(read_to_end(*stranger) == "");
     }
   });
@@ -453,8 +460,8 @@ TEST_CASE("tcp: leaving ends though nobody reads what was sent") {
     {
       const auto transport = make_tcp_transport(rendezvous, {.timeout = 1000ms});
       transport->begin(call_at("a.py", 10), "");
-      // More than the other kernel buffers, usually less than both kernels do: then this rank leaves with a
-      // part unsent.
+      // More than the receiving kernel buffers, and usually less than the sending and the receiving kernel
+      // buffer together: then this rank leaves with a part unsent.
       std::vector<std::byte> out(1'900'000);
       try {
         transport->transfer({.to = 1, .out = out});

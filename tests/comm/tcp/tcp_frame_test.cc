@@ -46,7 +46,7 @@ std::uint64_t siphash(std::size_t size) {
   return seal_of(kKey, std::as_bytes(std::span(message)));
 }
 
-// A text different from `text`: flipped, cut off, prefixed or overwritten.
+// A text that differs from `text`: with a flipped bit, cut off, prefixed or overwritten.
 std::string mutated(const std::string& text, std::mt19937& random) {
   std::string result = text;
   const auto any = [&] { return random() % result.size(); };
@@ -127,7 +127,7 @@ TEST_CASE("no frame is longer than a reader's buffer") {
   CHECK(decode_text(text).outcome == Outcome::frame);
 }
 
-// Long run: --frames=N
+// The argument --frames=N makes a long run.
 TEST_CASE("hostile frames are not taken for frames") {
   std::mt19937 random(1);
   const auto frames = one_of_each();

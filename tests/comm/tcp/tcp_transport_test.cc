@@ -32,7 +32,7 @@ CallRecord call_of(DType dtype = DType::u8, std::uint64_t sequence = 0) {
   return call;
 }
 
-// Bytes that differ by sender, message and position.
+// Bytes that differ for each sender, message and position.
 Bytes pattern(int rank, std::size_t size, unsigned salt = 0) {
   Bytes bytes(size);
   std::uint32_t state = static_cast<std::uint32_t>(rank) * 7919u + salt * 104729u + 1u;
@@ -55,7 +55,8 @@ void require(bool right, const char* what) {
   if (!right) throw std::runtime_error(what);
 }
 
-// Each rank sends to the rank `by` above, and receives from the one `by` below.
+// Each rank sends to the rank whose number is larger by `by`, and receives from the rank whose number is
+// smaller by `by`, modulo the number of ranks.
 void shift(Transport& transport, int by, std::size_t size, unsigned salt = 0) {
   const int rank = transport.rank(), ranks = transport.size();
   const int to = (rank + by) % ranks, from = (rank - by + ranks) % ranks;
@@ -67,7 +68,7 @@ void shift(Transport& transport, int by, std::size_t size, unsigned salt = 0) {
 
 void subtract(std::byte* to, const std::byte* a, const std::byte* b, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
-    std::uint64_t left, right;  // the subtraction wraps around
+    std::uint64_t left, right;  // unsigned, since the subtraction may wrap around
     std::memcpy(&left, a + 8 * i, 8);
     std::memcpy(&right, b + 8 * i, 8);
     left -= right;
@@ -185,7 +186,7 @@ TEST_CASE("tcp: a rank that has nothing to send says why, and who hears that say
         require(missing.rank == (rank == 0 ? -1 : 1), "another rank is missing");
         require(missing.why == (rank == 0 ? "" : rank == 1 ? "no\ndata" : "no?data"), "another reason");
         if (rank > 1) require(in == before, "something was received");
-        // The next call is not affected.
+        // Data that was missing in one call does not affect the next one.
         transport.begin(call_of(DType::u8, 1), "");
         for (int i = 0; i < 3; ++i) shift(transport, 1, bytes);
         require(transport.end().rank == -1, "still something missing");
@@ -203,7 +204,7 @@ TEST_CASE("tcp: a rank that is ahead does not confuse one that still receives fr
       const Bytes out = pattern(0, 3 * i, i);
       transport.transfer({.to = 1, .out = out});
     }
-    // Rank 2 starts when all of rank 0's messages are in flight.
+    // Rank 2 waits for this message of rank 0, so all of rank 0's messages to rank 1 are then in flight.
     transport.begin(call_of(DType::u8, kMessages), "");
     if (rank == 0) transport.transfer({.to = 2});
     if (rank == 2) transport.transfer({.from = 0});
@@ -297,7 +298,7 @@ TEST_CASE("tcp: a connection that was reset has nothing on its way, whoever was 
   while (near->send(much, {}).outcome == Step::Outcome::moved) {
   }
   CHECK_FALSE(near->all_delivered());
-  far.close();  // closed with unread data, which causes a reset
+  far.close();  // closes with unread data, which resets the connection
   pollfd reset{near->socket().fd(), 0, 0};
   REQUIRE(::poll(&reset, 1, -1) == 1);
   CHECK(near->send(much, {}).outcome == Step::Outcome::closed);

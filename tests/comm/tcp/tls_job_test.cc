@@ -34,7 +34,7 @@ bool holds(const std::exception_ptr& error, const std::string& part) {
   return text_of(error).find(part) != std::string::npos;
 }
 
-// Each rank sends to the next one.
+// Each rank sends `size` bytes to the next rank, and checks what it gets.
 void ring(Transport& transport, std::size_t size) {
   CallRecord call;
   call.kind = Kind::all_gather;
@@ -133,7 +133,7 @@ TEST_CASE("tls: many MiB each way at the same time") {
 }
 
 TEST_CASE("tls: ranks of one mesh that do not accept each other all learn who and what helps") {
-  const Keys keys, other;  // rank 1 accepts rank 2's key, but not vice versa
+  const Keys keys, other;  // ranks 0 and 1 accept rank 2's key, and rank 2 does not accept theirs
   keys.allow(other);
   const auto errors = run_ranks(3, [&](Rendezvous& rendezvous) {
     make_tcp_transport(rendezvous, {.security = (rendezvous.rank() == 2 ? other : keys).security()});
@@ -163,7 +163,8 @@ TEST_CASE("tls: strangers at the port of a mesh disturb nobody") {
   const auto errors = run_ranks(2, [&](Rendezvous& rendezvous) {
     if (rendezvous.rank() == 0)
       return ring(*make_tcp_transport(rendezvous, {.security = keys.security()}), 1000);
-    // As in make_mesh, but other programs connect when rank 0 listens and before this rank does.
+    // A rendezvous like that of make_mesh, but other programs connect after rank 0 listens and before this
+    // rank connects.
     struct Visited final : Rendezvous {
       Visited(Rendezvous& real, const std::function<void(const std::string&)>& company)
           : real_(real), company_(company) {}
@@ -174,7 +175,7 @@ TEST_CASE("tls: strangers at the port of a mesh disturb nobody") {
         auto texts = real_.all_gather(mine);
         ++round_;
         if (round_ == 1) address_ = texts[0];
-        if (round_ == 2) company_(address_);  // the ranks have just exchanged handshake errors
+        if (round_ == 2) company_(address_);  // after round 2, in which the ranks exchange handshake errors
         return texts;
       }
       std::string address_{};

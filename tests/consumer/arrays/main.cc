@@ -1,4 +1,5 @@
-// The copy is ordered before the write to the array.
+// A program that uses installed arrays: checks that a copy has the values from before a later write to the
+// array.
 #include <cstdio>
 #include <vector>
 

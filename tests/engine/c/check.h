@@ -5,7 +5,7 @@
 
 #include "c_check.h"
 
-// The ctx of an op, which counts what happens to it.
+// The `ctx` argument of an op. Counts what happens to the op.
 struct job {
   atomic_int ran, destroyed, skipped;
   heddle_status skipped_because;

@@ -34,7 +34,8 @@ class Pool {
     }
   }
   void destroy_all();
-  // Mostly a handle of that type; sometimes one of another type, or null.
+  // Returns a random handle, mostly of the kind that is asked for. Returns sometimes a handle of another
+  // kind, or null.
   void* get(int kind, std::mt19937_64& random) {
     if (random() % 50 == 0) return nullptr;
     if (random() % 50 == 0) kind = static_cast<int>(random() % kKinds);
@@ -53,7 +54,8 @@ class Pool {
 
 enum { engine_kind, var_kind, group_kind, prepared_kind, graph_kind, slot_kind, error_kind, completion_kind };
 
-// Destroys engines first, which wait for their ops. Most other handles are destroyed already.
+// Destroys the engines first, which waits for their ops, and then all other handles. Of these most are
+// destroyed already.
 void Pool::destroy_all() {
   std::vector<std::pair<int, void*>> all;
   for (;;) {
@@ -62,7 +64,8 @@ void Pool::destroy_all() {
       if (made_.size() == all.size()) break;
       all = made_;
     }
-    for (const auto& [kind, handle] : all) {  // repeated, since ops that run meanwhile may create handles
+    // Repeated until no handle is new, since ops that run meanwhile may create handles.
+    for (const auto& [kind, handle] : all) {
       if (kind == engine_kind) heddle_engine_destroy(static_cast<heddle_engine*>(handle), nullptr);
     }
   }
@@ -76,7 +79,8 @@ void Pool::destroy_all() {
   }
 }
 
-// Under `naive` a push inside an op on another engine holds the locks of both: two threads could deadlock.
+// Whether all threads use one engine. Under `naive` an op that pushes on another engine holds the locks of
+// both engines, so that two threads could deadlock.
 bool one_engine = false;
 
 struct Ctx {
@@ -90,7 +94,7 @@ void destroy_ctx(void* ctx) {
   delete static_cast<Ctx*>(ctx);
 }
 
-// The random calls of one thread, or of one op.
+// Makes the random calls of one thread, or of one op.
 class Caller {
  public:
   Caller(std::uint64_t seed, int depth) : random_(seed), depth_(depth) {}
@@ -101,8 +105,9 @@ class Caller {
   bool rarely() { return random_() % 40 == 0; }
   template <class T> T* sometimes_null(T* pointer) { return rarely() ? nullptr : pointer; }
   void count(heddle_status status) { ++(status == HEDDLE_OK ? succeeded : failed); }
-  // Counts the status, and keeps or destroys the error.
-  void ended(heddle_status status, heddle_error* const& error);  // the call assigns `error`
+  // Counts the status of a call, and keeps or destroys the error that the call has set. `error` is a
+  // reference, since the call is evaluated as the first argument and assigns it.
+  void ended(heddle_status status, heddle_error* const& error);
   template <class T, class F> void make(int kind, F&& made_by);
   Ctx* new_ctx();
   heddle_op_options options();
@@ -124,8 +129,8 @@ heddle_status act(void* ctx, heddle_error** error) {
   const std::uint64_t seed = static_cast<Ctx*>(ctx)->seed;
   if (depth_of_thread < 2) {
     ++depth_of_thread;
-    // `acts` varies the seed: otherwise a prepared op that pushes itself would do so in every run, without
-    // end.
+    // `acts` makes each run's calls differ: otherwise a prepared op that pushes itself would do so in every
+    // run, without end.
     Caller caller(seed + ++acts, depth_of_thread);
     for (std::uint64_t i = seed % 3; i > 0; --i) caller.call();
     --depth_of_thread;
@@ -142,13 +147,14 @@ heddle_status run_op(void* ctx, const heddle_run* run, heddle_error** error) {
   return act(ctx, error);
 }
 
-// The op always completes: at once, on another thread, or twice. Under `naive` its push would otherwise never
-// return.
+// The op of an asynchronous call. It always completes: at once, on another thread, or twice. Under `naive`
+// its push would otherwise never return.
 heddle_status run_async(void* ctx, const heddle_run*, heddle_completion* completion, heddle_error** error) {
   const std::uint64_t seed = static_cast<Ctx*>(ctx)->seed;
   const heddle_status status = act(ctx, error);
   if (status != HEDDLE_OK) return status;
-  pool.put(completion_kind, completion);  // other threads may complete it too; only the first call counts
+  // From now on other threads may complete the op too; only the first completion counts.
+  pool.put(completion_kind, completion);
   std::thread([completion, seed] {
     if (seed % 3 == 0) heddle_completion_drop(completion);
     if (seed % 3 == 1) heddle_completion_fail(completion, nullptr);
@@ -248,7 +254,8 @@ void Caller::make_one() {
 
 void Caller::destroy_one() {
   switch (random_() % 8) {
-    case 0:  // waits for the engine's ops; inside an op it could wait for that op itself
+    // Destroying an engine waits for its ops. Inside an op that could be a wait for the op itself.
+    case 0:
       if (depth_ == 0 && !one_engine && random_() % 100 == 0)
         count(heddle_engine_destroy(any<heddle_engine>(engine_kind), nullptr));
       return;
@@ -379,7 +386,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "engine_c_random: set HEDDLE_CHECK=1\n");
     return 1;
   }
-  // Silences the log of unseen errors, which these calls cause on purpose.
+  // Silences the log of unseen errors, since this test causes them on purpose.
   heddle_log_set([](void*, const char*) {}, nullptr, nullptr, nullptr);
   heddle_engine_options options{};
   options.struct_size = sizeof options;

@@ -1,4 +1,4 @@
-// Kernels that make the order of execution visible. `stream` is a cudaStream_t.
+// GPU kernels that show in which order they have run. The argument `stream` is a cudaStream_t.
 #pragma once
 
 namespace heddle::test {
@@ -9,10 +9,10 @@ void affine(void* stream, int* to, const int* from, int count, int factor, int t
 // Runs until the host writes to *flag, which is in pinned memory.
 void wait_for_host(void* stream, const volatile int* flag);
 
-// The launch fails: too many threads per block.
+// A kernel whose launch fails, since it asks for too many threads per block.
 void unlaunchable(void* stream, int* to);
 
-// Fails while it runs, after which this process cannot use the GPU.
+// A kernel that fails while it runs. After it this process cannot use the GPU.
 void trap(void* stream);
 
 }  // namespace heddle::test

@@ -1,4 +1,4 @@
-// Streams of a GPU: the ordering rules of fence_test.cc, with work that really overlaps.
+// Streams of a GPU keep the ordering rules that fence_test.cc tests, also with work that really overlaps.
 #include <atomic>
 #include <cuda_runtime_api.h>
 #include <memory>
@@ -22,13 +22,15 @@ namespace heddle::test {
 namespace {
 
 constexpr int kCount = 1 << 16;
-constexpr long long kBusy = 200000;  // ticks: some tenths of a millisecond, to reveal early starts
+// GPU clock ticks for which a kernel keeps busy: some tenths of a millisecond, so that work that starts too
+// early is noticed.
+constexpr long long kBusy = 200000;
 
 void check(cudaError_t status) {
   if (status != cudaSuccess) throw std::runtime_error(cudaGetErrorString(status));
 }
 
-// Memory, with the fences of the ops that use it.
+// Memory with a FenceSet, which keeps the fences of the ops that use the memory.
 class Buffer {
  public:
   Buffer(int* memory, cudaError_t (*free)(void*)) : memory_(memory), free_(free) {}
@@ -58,7 +60,7 @@ struct Pinned : Buffer {
                cudaFreeHost) {}
 };
 
-// All lanes of one GPU.
+// A rig with a stream for each lane of one GPU.
 struct Gpu : StreamRig {
   Gpu() {
     for (Lane lane : {Lane::compute, Lane::copy_in, Lane::copy_out}) add(make_stream(gpu(0), lane));
@@ -111,7 +113,7 @@ TEST_CASE("copy in, compute and copy out on three lanes leave what serial execut
     gpu.issue(kCopyIn, "in", {&in.var}, {&a.var}, [&](Stream& s) { s.copy(a.data(), in.data(), kBytes); });
     gpu.issue(kCompute, "double", {&a.var}, {&b.var},
               [&](Stream& s) { affine(s.native(), b.data(), a.data(), kCount, 2, round, kBusy); });
-    // Overwrites the memory that "double" still reads, unless it waits for it.
+    // Overwrites memory that "double" may still read, so the copy has to wait for "double".
     gpu.issue(kCopyIn, "again", {&in.var}, {&a.var}, [&](Stream& s) { s.copy(a.data(), in.data(), kBytes); });
     gpu.issue(kCompute, "add", {&a.var, &b.var}, {&b.var},
               [&](Stream& s) { affine(s.native(), b.data(), b.data(), kCount, 3, 1); });
@@ -131,7 +133,8 @@ TEST_CASE("random programs on a GPU's streams leave what serial execution leaves
     const StreamProgram program = random_stream_program(seed, 300, 12, 5);
     std::vector<std::unique_ptr<Stream>> streams;
     for (int i = 0; i < 4; ++i) streams.push_back(make_stream(gpu(i % gpu_count())));
-    streams.push_back(make_stream(cpu(1)));  // GPUs' streams and this one cannot wait for each other
+    // GPUs' streams cannot wait for a stream of the CPU, nor the other way round.
+    streams.push_back(make_stream(cpu(1)));
     CHECK((run_on_streams(program, std::move(streams), seed) == run_serially(program)));
   }
 }
@@ -166,14 +169,15 @@ TEST_CASE("a GPU that is not there is refused") {
   CHECK(make_stream(gpu(0))->native() != nullptr);
 }
 
-// Skipped by default and run in a separate process, since the process loses the GPU.
+// Skipped by default and run in a separate process, which cannot use the GPU after the kernel's failure.
 TEST_CASE("a kernel that fails while it runs fails its op and all after it, and nothing hangs" *
           doctest::skip()) {
   Gpu gpu;
   FenceSet x, y, z;
   const Fence before = gpu.run(kCompute, "before", {}, {&z}, [] {});
   await(before);
-  await(gpu.run(kCopyOut, "an event for its lane", {}, {&y}, [] {}));  // creates the lane's event
+  // Makes the copy lane create its event while the GPU still works.
+  await(gpu.run(kCopyOut, "an event for its lane", {}, {&y}, [] {}));
   const Fence bad = gpu.issue(kCompute, "bad", {}, {&x}, [](Stream& s) { trap(s.native()); });
   await(bad);
   const Fence reads = gpu.run(kCopyOut, "reads", {&x}, {&y}, [] {});
@@ -186,16 +190,18 @@ TEST_CASE("a kernel that fails while it runs fails its op and all after it, and 
     await(other);
     CHECK(story(other->failure()) != "well");
   } catch (const Error& error) {
-    CHECK(std::string(error.what()).find("gpu(0)") != std::string::npos);  // CUDA cannot make an event
+    // No event: CUDA can create none on the lost GPU.
+    CHECK(std::string(error.what()).find("gpu(0)") != std::string::npos);
   }
 }
 
-// Skipped by default and run in a separate process, as the test above.
+// Skipped by default and run in a separate process, which cannot use the GPU after a kernel's failure.
 TEST_CASE("an engine that has lost its GPU ends every op, names the cause, and goes on without it" *
           doctest::skip()) {
   Engine engine({.workers = 2});
   Stream& compute = engine.stream(gpu(0));
-  Stream& copies = engine.stream(gpu(0), Lane::copy_out);  // a lane without an event
+  // A lane that has created no event before the GPU is lost.
+  Stream& copies = engine.stream(gpu(0), Lane::copy_out);
   Var x = engine.new_var(), y = engine.new_var(), z = engine.new_var(), on_cpu = engine.new_var();
   const auto message = [&](const Var& var) -> std::string {
     try {

@@ -1,4 +1,5 @@
-// One test a rule: the order of ops, the propagation of errors, and the reuse of events.
+// The rules of fences, one in each test: the order of ops, the propagation of errors, and the reuse of
+// events.
 #include <algorithm>
 #include <atomic>
 #include <latch>
@@ -15,7 +16,7 @@
 namespace heddle::test {
 namespace {
 
-// Two streams that advance only when stepped, and a var.
+// Two streams that advance only when the test steps them, and vars.
 struct TwoStreams : StreamRig {
   TwoStreams() : a(add_host({.stepped = true})), b(add_host({.stepped = true})) {}
   ~TwoStreams() { finish(); }
@@ -38,9 +39,10 @@ TEST_CASE("an op on the same stream is issued at once and waits for nothing") {
   const Fence first = streams.run(0, "first", {}, {&streams.x}, streams.note('1'));
   const Fence second = streams.run(0, "second", {&streams.x}, {&streams.x}, streams.note('2'));
   CHECK(streams.log.empty());
-  CHECK(streams.a.run_one());  // the work of "first"
-  CHECK(streams.a.run_one());  // the stream records the event of "first"
-  CHECK(streams.a.run_one());  // the work of "second", although the completion of "first" was not reported
+  CHECK(streams.a.run_one());  // runs the work of "first"
+  CHECK(streams.a.run_one());  // records the event of "first"
+  // Runs the work of "second", although nobody has reported that "first" is complete.
+  CHECK(streams.a.run_one());
   CHECK(streams.log == "12");
   CHECK_FALSE(first->done());
   run_dry(streams.a);
@@ -66,10 +68,10 @@ TEST_CASE("a read on another stream comes after the write, without the host") {
   TwoStreams streams;
   streams.run(0, "write", {}, {&streams.x}, streams.note('w'));
   streams.run(1, "read", {&streams.x}, {}, streams.note('r'));
-  CHECK_FALSE(streams.b.step());  // issued, but the stream waits for the event of stream a
+  CHECK_FALSE(streams.b.step());  // "read" is issued, but its stream waits for the event of stream a
   CHECK(streams.a.run_one());
   CHECK(streams.a.run_one());
-  CHECK_FALSE(streams.b.step());  // the work has run, but the event has not completed
+  CHECK_FALSE(streams.b.step());  // the work of "write" has run, but its event is not complete
   CHECK(streams.a.complete_one());
   run_dry(streams.b);
   CHECK(streams.log == "wr");
@@ -122,7 +124,7 @@ TEST_CASE("an op on a stream after one on the CPU has nothing to wait for") {
   TwoStreams streams;
   streams.run(0, "old", {}, {&streams.x}, streams.note('o'));
   run_dry(streams.a);
-  streams.x.clear();  // a CPU op has overwritten the var
+  streams.x.clear();  // as if a CPU op had overwritten the var
   CHECK(streams.x.size() == 0);
   streams.run(1, "new", {&streams.x}, {}, streams.note('n'));
   CHECK(streams.b.run_one());
@@ -143,7 +145,7 @@ TEST_CASE("an error on a stream is inherited by what read it, wherever, and by n
   CHECK(story(same->failure()) == "bad: overflow > same");
   CHECK(story(other->failure()) == "bad: overflow > same > other");
   CHECK(story(fine->failure()) == "well");
-  CHECK(story(over->failure()) == "well");  // "over" does not read the failed var
+  CHECK(story(over->failure()) == "well");  // no failure: "over" only overwrites the failed var
   CHECK(story(streams.x.failure()) == "well");
   CHECK(story(streams.y.failure()) == "bad: overflow > same > other");
   CHECK_THROWS_WITH_AS(std::rethrow_exception(bad->failure()->root->exception), "overflow",
@@ -153,7 +155,7 @@ TEST_CASE("an error on a stream is inherited by what read it, wherever, and by n
 TEST_CASE("a var remembers how its last write failed, for those that read it") {
   TwoStreams streams;
   streams.run(0, "bad", {}, {&streams.x}, [] { throw std::runtime_error("overflow"); });
-  CHECK(story(streams.x.failure()) == "well");  // the failure is not known before the stream runs
+  CHECK(story(streams.x.failure()) == "well");  // not known before the stream runs
   run_dry(streams.a);
   CHECK(story(streams.x.failure()) == "bad: overflow");
   std::vector<Dependency> after;
@@ -188,8 +190,8 @@ TEST_CASE("the events of a stream are used again, and an older generation counts
     CHECK(fence->done());
   }
   CHECK(streams.issuer(0).events().size() == 1);
-  // The event now belongs to a later op; a wait on the first fence returns at once, since its generation is
-  // complete.
+  // A later op uses the event now. A wait for the first fence returns at once, since the event's generation
+  // of that fence is complete.
   streams.run(0, "later", {}, {&streams.x}, streams.note('l'));
   first->before(streams.b);
   streams.b.enqueue(streams.note('b'));
@@ -221,7 +223,8 @@ TEST_CASE("a wait on an older generation is not a wait for the newer one") {
   run_dry(a);
   a.record(*event);
   CHECK(event->generation() == first + 1);
-  CHECK(b.run_one());  // the wait is over, although the second recording is pending
+  // The wait for the first recording is over, although the second recording is not complete.
+  CHECK(b.run_one());
   b.wait(*event, first + 1);
   CHECK_FALSE(b.run_one());
   std::exception_ptr error;
@@ -239,7 +242,7 @@ TEST_CASE("a var keeps one read a stream, the last") {
         streams.run(static_cast<std::size_t>(i % 2), "read", {&streams.x}, {}, streams.note('r')));
   }
   CHECK(streams.x.size() == 2);
-  streams.x.add_read(fences[0]);  // an older read of the same stream, reported late by another thread
+  streams.x.add_read(fences[0]);  // reports an older read of the same stream late, as another thread may do
   std::vector<Dependency> after;
   streams.x.collect(false, true, after);
   REQUIRE(after.size() == 2);
@@ -264,10 +267,10 @@ TEST_CASE("a stream waits once for another's fence and for none that it includes
   run_dry(streams.a);
   int items = 0;
   while (streams.b.run_one()) ++items;
-  CHECK(items == 5);  // one wait, and two ops with work and recording
+  CHECK(items == 5);  // one wait, and for each of two ops its work and the recording of its event
 }
 
-// Executes work at once; a test calls the callbacks of events in any order.
+// A stream that executes work at once. The test calls the callbacks of its events in any order.
 class Unheard final : public Stream {
  public:
   explicit Unheard(std::vector<Callback>& calls) : Stream(cpu(), Lane::compute), calls_(calls) {}
@@ -295,7 +298,7 @@ TEST_CASE("a fence is done only when what it read is done, in whatever order the
   const Fence bad = rig.run(0, "bad", {}, {&x}, [] {});
   const Fence next = rig.run(0, "next", {&x}, {&y}, [] {});
   calls.at(1)(nullptr);
-  CHECK_FALSE(next->done());  // whether "bad" failed is not known yet
+  CHECK_FALSE(next->done());  // not done: it is not known yet whether "bad" has failed
   calls.at(0)(std::make_exception_ptr(std::runtime_error("overflow")));
   CHECK(story(bad->failure()) == "bad: overflow");
   CHECK(story(next->failure()) == "bad: overflow > next");
@@ -330,7 +333,7 @@ TEST_CASE("one thread at a time is inside an issue gate, and nothing left with i
   detail::IssueGate<Node> gate;
   constexpr int kThreads = 4, kEach = 2000;
   std::vector<Node> nodes(kThreads * kEach);
-  long sum = 0;  // accessed only by the thread inside the gate, so neither atomic nor locked
+  long sum = 0;  // neither atomic nor locked: only the thread that is inside the gate uses it
   std::atomic<int> inside{0}, crowds{0};
   auto issue = [&](const Node& node) {
     if (inside.fetch_add(1) != 0) ++crowds;

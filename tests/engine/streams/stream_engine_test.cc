@@ -92,7 +92,8 @@ TEST_CASE("an op on the CPU reads what a stream has written: it runs when that i
   until([&] { return s.a.run_one(); });
   until([&] { return s.a.run_one(); });
   s.let_be();
-  CHECK(seen == -1);  // the work has run, but its event has not completed
+  // The op on the CPU has not run: the stream has run the work, but the work's event is not complete.
+  CHECK(seen == -1);
   CHECK(s.a.complete_one());
   s.engine.wait(y);
   CHECK(seen == 7);
@@ -181,7 +182,7 @@ TEST_CASE("an error of a stream's work goes where the data goes") {
     CHECK(report.path[0].starts_with("mix at "));
     CHECK(report.path[1].starts_with("copy at "));
     CHECK(report.path[2].starts_with("sum at "));
-    // The failed vars are overwritten, by a stream and by the CPU.
+    // Overwrites the failed vars, on a stream and on the CPU.
     engine.push_on(b, work([&] { ++runs; }), {.mutate = {bad}});
     engine.push([&] { ++runs; }, {.read = {bad}, .mutate = {copied}});
     engine.wait(copied);
@@ -214,7 +215,7 @@ TEST_CASE("an error while issuing, and one on the CPU that a stream reads") {
     engine.push_on(b, work([&] { ran = true; }), {.read = {y}, .mutate = {z}});
     CHECK_THROWS_WITH(engine.wait(z), "on the CPU");
     CHECK_FALSE(ran);
-    // Of several errors the op inherits the one that is earliest in push order.
+    // An op that reads vars with different errors inherits the error of the op that was pushed first.
     engine.push_on(b, work([] { throw std::runtime_error("third"); }), {.mutate = {z}});
     engine.push_on(a, work([] {}), {.read = {z, y, x}, .mutate = {z}});
     CHECK_THROWS_WITH(engine.wait(z), "issuing");
@@ -254,7 +255,7 @@ TEST_CASE("an op on a stream is told once how it ends: skipped, or its work has 
     engine.push_on(b, Asked{&told, good, nullptr}, {.read = {x}, .mutate = {y}});
     CHECK_THROWS_WITH(engine.wait(y), "late");
     CHECK(told == "ended well; ended late; skipped late; ");
-    // An error returned by the op's function becomes the op's error.
+    // If the op's function returns an error, that is the op's error.
     engine.push_on(a, Asked{&told, good, std::make_exception_ptr(std::runtime_error("aborted"))},
                    {.mutate = {x}});
     engine.push([] {}, {.read = {x}, .mutate = {y}});
@@ -295,7 +296,7 @@ TEST_CASE("clear_error forgets what a stream has failed with, and what it will f
     engine.push([&] { value *= 2; }, {.read = {x}, .mutate = {x}});
     engine.wait(x);
     CHECK(value == 4);
-    CHECK_THROWS_AS(engine.wait_all(), AggregateError);  // nothing has seen the error "to come"
+    CHECK_THROWS_AS(engine.wait_all(), AggregateError);  // the error "to come", which nothing has seen
   });
 }
 
@@ -465,7 +466,7 @@ TEST_CASE("threads that push on one stream do not get into each other's way") {
     Engine engine({.scheduler = Scheduler::threaded, .workers = workers});
     Stream& stream = engine.stream(cpu());
     constexpr int kThreads = 4, kEach = 500;
-    int sum = 0;  // not atomic: the stream runs its work in order
+    int sum = 0;  // not atomic, since the stream runs its work in order
     std::atomic<int> inside = 0, crowds = 0;
     std::vector<std::thread> threads;
     for (int t = 0; t < kThreads; ++t) {

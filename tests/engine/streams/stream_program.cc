@@ -33,7 +33,7 @@ bool contains(const std::vector<int>& vars, int var) {
   return std::find(vars.begin(), vars.end(), var) != vars.end();
 }
 
-// The data of the ops. Not atomic, so that wrong order is a race as well as a wrong result.
+// The values of the vars. Not atomic, so that a wrong order is a data race as well as a wrong result.
 struct Memory {
   std::vector<std::uint64_t> values;
 
@@ -52,7 +52,8 @@ struct Memory {
 
 [[noreturn]] void fail(int index) { throw std::runtime_error("op " + std::to_string(index)); }
 
-// Delays ops in program order whose vars an earlier op still uses, and starts the other ops in random order.
+// Does the engine's part on one thread. Delays an op whose vars an earlier op still uses, and starts the
+// other ops in random order.
 class Driver {
  public:
   Driver(const StreamProgram& program, std::vector<std::unique_ptr<Stream>> streams, std::uint64_t seed)
@@ -85,16 +86,18 @@ class Driver {
   };
   struct Op {
     State state = State::waiting;
-    detail::OpNode node;  // for making the op's failure
+    detail::OpNode node;  // describes the op when its failure is made
     std::uint64_t scratch = 0;
   };
-  static constexpr int kWindow = 24;  // maximum distance from the first op that has not ended
+  // How far ahead of the first op that has not ended the driver looks for ops to start.
+  static constexpr int kWindow = 24;
 
   std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
 
   void step() { stepped_[below(stepped_.size())]->step(); }
 
-  // Ops that share no var with an unfinished earlier op, except vars that both only read.
+  // The ops that may start: an op may share a var with an earlier op that has not ended only if each of them
+  // just reads the var.
   std::vector<int> find_startable() {
     while (first_ < static_cast<int>(ops_.size()) && ops_[at(first_)].state == State::ended) ++first_;
     const int end = std::min(first_ + kWindow, static_cast<int>(ops_.size()));
@@ -130,7 +133,8 @@ class Driver {
     });
   }
 
-  // A parked op whose fences are done, or -1. `wait`: nothing else can happen, so it waits for one.
+  // Takes a parked op whose fences are done. Returns -1 if there is none. With `wait`, if nothing else can
+  // happen, waits until there is one.
   int take_parked(bool wait) {
     std::unique_lock lock(mutex_);
     if (wait) woken_.wait(lock, [this] { return !runnable_.empty(); });
@@ -185,7 +189,7 @@ class Driver {
     issued_.push_back(fence);
   }
 
-  // Enqueues the work in two pieces, so that other work could come between.
+  // Enqueues the op's work in two pieces, so that other work could come between them.
   void enqueue(const StreamOp& op, int index, Stream& stream) {
     std::uint64_t* scratch = &ops_[at(index)].scratch;
     stream.enqueue([this, &op, index, scratch] {
@@ -202,13 +206,14 @@ class Driver {
     }
   }
 
-  // Keeps a log only with stepped streams, where one thread runs everything, since a lock would order streams
-  // that must not rely on it.
+  // Logs the op only if streams are stepped, where one thread runs everything: with threads a lock would
+  // order streams which must not rely on it.
   void log(int index) {
     if (!stepped_.empty()) order_.push_back(index);
   }
 
-  // If an op reads a failed var, that failure replaces its own error, since it should not have run.
+  // The failure of an op. If the op reads a failed var, that var's failure replaces the op's own error, since
+  // the op should not have run.
   FailurePtr outcome_of(int index, std::exception_ptr own, const std::vector<FailurePtr>& inherited) {
     if (FailurePtr cause = earliest(inherited)) return errors_.skipped(node(index), cause);
     return own ? errors_.failed(node(index), std::move(own)) : nullptr;
@@ -270,7 +275,7 @@ class Driver {
   detail::ErrorLog errors_;
   std::vector<Var> vars_;
   std::deque<Op> ops_;
-  int first_ = 0;  // first op that has not ended
+  int first_ = 0;  // index of the first op that has not ended
   std::vector<Fence> issued_;
   std::vector<int> order_;
   std::mutex mutex_;  // guards runnable_
@@ -278,7 +283,7 @@ class Driver {
   std::deque<int> runnable_;
   std::vector<HostStream*> stepped_;
   detail::Poller poller_;
-  std::deque<detail::Issuer> issuers_;  // destroyed first, which ends their streams
+  std::deque<detail::Issuer> issuers_;  // declared last and so destroyed first, which ends the streams
 };
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 constexpr int kOps = 400;
 constexpr int kVars = 12;
 
-// The lanes of a GPU, and a second device.
+// Streams on the CPU that stand for the three lanes of a GPU and one lane of a second device.
 std::vector<std::unique_ptr<Stream>> host_streams(HostStreamOptions options) {
   std::vector<std::unique_ptr<Stream>> streams;
   for (const auto& [device, lane] : {std::pair(cpu(0), Lane::compute), std::pair(cpu(0), Lane::copy_in),

@@ -1,4 +1,5 @@
-// Streams with issuers, for tests that issue ops by hand. Stepped streams advance only when stepped.
+// Streams with their issuers, for tests that issue ops themselves, without an engine. Stepped streams advance
+// only when a test steps them.
 #pragma once
 
 #include <deque>
@@ -29,7 +30,7 @@ class StreamRig {
   StreamRig(const StreamRig&) = delete;
   StreamRig& operator=(const StreamRig&) = delete;
 
-  // Runs the rest of the stepped streams' work, before the memory that it uses is destroyed.
+  // Runs what is left of the stepped streams' work, before the memory that the work uses is destroyed.
   void finish() {
     for (bool moved = true; moved;) {
       moved = false;
@@ -50,7 +51,7 @@ class StreamRig {
   detail::Issuer& issuer(std::size_t i) { return issuers_.at(i); }
   HostStream& host(std::size_t i) { return static_cast<HostStream&>(issuer(i).stream()); }
 
-  // Issues an op `name` that reads and overwrites these vars.
+  // Issues an op `name` on a stream. The op reads the vars `reads` and overwrites the vars `writes`.
   Fence issue(std::size_t stream, const char* name, const std::vector<FenceSet*>& reads,
               const std::vector<FenceSet*>& writes, const std::function<void(Stream&)>& body) {
     std::vector<Dependency> after;
@@ -65,7 +66,7 @@ class StreamRig {
     return fence;
   }
 
-  // Issues an op whose work is one function.
+  // Like issue(), for an op whose work is one function.
   Fence run(std::size_t stream, const char* name, const std::vector<FenceSet*>& reads,
             const std::vector<FenceSet*>& writes, std::function<void()> work) {
     return issue(stream, name, reads, writes, [&work](Stream& on) { on.enqueue(std::move(work)); });
@@ -81,17 +82,17 @@ class StreamRig {
 
   detail::ErrorLog errors_;
   detail::Poller poller_;
-  std::deque<detail::Issuer> issuers_;  // destroyed first, which ends their streams
+  std::deque<detail::Issuer> issuers_;  // declared last and so destroyed first, which ends the streams
 };
 
-// A CPU op on one var: calls fn when it may run.
+// Does what a CPU op on one var does: calls fn when the var is free for it.
 inline void when_free(FenceSet& var, bool reads, bool mutates, std::function<void()> fn) {
   std::vector<Dependency> after;
   var.collect(reads, mutates, after);
   detail::when_all_done(std::move(after), std::move(fn));
 }
 
-// "failed op: message > skipped op > ...", or "well" without a failure.
+// A failure as a text: "failed op: message > skipped op > ...". Without a failure: "well".
 inline std::string story(const FailurePtr& failure) {
   if (!failure) return "well";
   const ErrorReport report = detail::describe(*failure);

@@ -1,4 +1,4 @@
-// Options of a push for ops on streams: groups, bounds, waits, the access checker.
+// What the options of a push do for ops on streams: groups, bounds, waits, the access checker.
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -24,7 +24,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kRaces = kSanitized ? 4000 : 20'000;
-constexpr std::chrono::seconds kMostOfRaces(10);  // limit on machines where each race costs a time slice
+// Time limit of the tests with races, for machines where each race costs a time slice.
+constexpr std::chrono::seconds kMostOfRaces(10);
 
 TEST_CASE("an op on a stream whose group is cancelled or overdue is not issued, and fails with Cancelled") {
   on_every_engine([](Engine& engine, Stream& a, Stream& b) {
@@ -47,7 +48,7 @@ TEST_CASE("an op on a stream whose group is cancelled or overdue is not issued, 
     engine.wait(z);
     engine.wait(x);
     CHECK(issued == 2);
-    CHECK_THROWS_AS(engine.wait_all(), AggregateError);  // the error of y
+    CHECK_THROWS_AS(engine.wait_all(), AggregateError);  // the error of y, which nothing has waited for
   });
 }
 
@@ -103,7 +104,7 @@ TEST_CASE("an op that is cancelled while it stands at its stream's gate is not i
   });
   until([&] { return inside.load(); });
   s.engine.push_on(s.a, [&](Stream&) { issued = true; }, {.mutate = {y}, .group = group});
-  s.let_be();  // waits for the other worker, which leaves the op at the issue gate
+  s.let_be();  // until the other worker has left the op at the issue gate
   group.cancel();
   go = true;
   s.finish();
@@ -146,7 +147,7 @@ TEST_CASE("who waits for a var issues what that needs, and not what others have 
     Stream& stream = engine.stream(cpu());
     const Var x = engine.new_var();
     const auto waiting = std::this_thread::get_id();
-    bool waits = true;  // used by this thread only
+    bool waits = true;  // not atomic, since only this thread uses it
     std::atomic<bool> left = false, by_waiter = false, foreign = false;
     engine.push_on(stream,
                    [&](Stream&) {
@@ -161,13 +162,13 @@ TEST_CASE("who waits for a var issues what that needs, and not what others have 
                    {.mutate = {x}});
     engine.wait(x);
     waits = false;
-    engine.wait_all();  // wait_all may run any op
+    engine.wait_all();  // may run any op on this thread, so `waits` is false
     if (by_waiter) ++tried;
     REQUIRE_FALSE(foreign);
   }
 }
 
-// Executes everything at once, and keeps the callbacks it was given, as a back end may.
+// A stream that executes everything at once. It keeps the callbacks that it was given, as a back end may do.
 class Immediate final : public Stream {
  public:
   Immediate() : Stream(cpu(), Lane::compute) {}
@@ -269,14 +270,14 @@ TEST_CASE("the work of an op may push beyond the bound: room may only come when 
     std::atomic<bool> ran = false;
     engine.push_on(stream, work([&] { engine.push([&] { ran = true; }); }));
     engine.wait_all();
-    engine.wait_all();  // waits for the op that the work has pushed
+    engine.wait_all();  // waits for the op that the first op's work has pushed
     CHECK(ran);
   }
 }
 
 TEST_CASE("under fuzz, room that comes while a stream is looked at is not missed") {
   Engine engine({.scheduler = Scheduler::fuzz, .seed = 1, .max_ops = 1});
-  engine.stream(cpu());  // an idle stream
+  engine.stream(cpu());  // makes a stream, which stays idle
   std::atomic<Completion*> next = nullptr;
   std::atomic<bool> stop = false;
   std::thread completes([&] {
@@ -391,7 +392,7 @@ TEST_CASE("an op on a stream cannot be captured, and what a graph's vars wait fo
     engine.wait_all();
     CHECK(value == serial);
     CHECK(seen == expected);
-    // A failure on a stream skips the graph's ops that depend on it, and no others.
+    // If an op on a stream fails, the ops of a graph that depend on it are skipped, and no other ops.
     engine.push_on(a, work([] { throw std::runtime_error("late"); }), {.mutate = {x}});
     graph.launch();
     CHECK_THROWS_WITH(engine.wait(y), "late");

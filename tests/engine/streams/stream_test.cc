@@ -1,4 +1,4 @@
-// Devices, and streams without an accelerator.
+// Devices, and streams that need no accelerator.
 #include <atomic>
 #include <cstring>
 #include <sstream>
@@ -13,7 +13,7 @@
 namespace heddle::test {
 namespace {
 
-// Blocks until the event's last recording is complete.
+// Blocks until the event's last recording is complete. Returns the error that it brings.
 std::exception_ptr await(Stream& stream, Event& event) {
   std::exception_ptr error;
   while (!stream.poll(event, event.generation(), error)) std::this_thread::yield();
@@ -53,7 +53,7 @@ TEST_CASE("work on a host stream runs later, in its order, on a thread of its ow
     HostStream stream(cpu());
     for (int i = 0; i < 100; ++i) stream.enqueue([&order, i] { order.push_back(i); });
     stream.enqueue([&] { ran_on = std::this_thread::get_id(); });
-  }  // the destructor waits for the work
+  }  // the stream's destructor waits for the work
   REQUIRE(order.size() == 100);
   for (int i = 0; i < 100; ++i) CHECK(order[static_cast<std::size_t>(i)] == i);
   CHECK(ran_on != std::this_thread::get_id());
@@ -86,7 +86,8 @@ TEST_CASE("a stepped stream does one thing a step, and tells when there is nothi
   CHECK(ran == 2);
   CHECK_FALSE(stream.run_one());
   CHECK_FALSE(stream.idle());
-  CHECK_FALSE(stream.poll(*event, 1, error));  // the event may complete later
+  // The recording of the event has run, but the event completes only by complete_one().
+  CHECK_FALSE(stream.poll(*event, 1, error));
   CHECK(stream.complete_one());
   CHECK(stream.poll(*event, 1, error));
   CHECK(stream.idle());
@@ -114,7 +115,7 @@ TEST_CASE("a stream with a thread waits for another's event") {
   for (int delay : {0, 5}) {
     HostStream a(cpu(), Lane::compute, {.seed = 1, .most_delay = delay});
     HostStream b(cpu(), Lane::compute, {.seed = 2, .most_delay = delay});
-    long value = 0;  // not atomic: only the events order the accesses
+    long value = 0;  // not atomic, since only the events order its uses
     const auto on_a = a.make_event(), on_b = b.make_event();
     for (int i = 0; i < 200; ++i) {
       a.enqueue([&] { ++value; });

@@ -1,4 +1,4 @@
-// Whether the system says that another thread sleeps, so that a test can wait until it blocks.
+// Tells whether another thread sleeps, so that a test can wait until the thread blocks.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace heddle::test {
 
-// `thread` belongs to this process; also true if it has ended.
+// Whether `thread`, a thread of this process, sleeps. True, too, if it has ended.
 inline bool is_asleep(pid_t thread) {
   std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
   std::string line;

@@ -1,4 +1,4 @@
-// Immediate ops, which start on any thread that makes them ready.
+// Immediate ops, which run on whatever thread makes them ready.
 #include <atomic>
 #include <exception>
 #include <functional>
@@ -74,8 +74,7 @@ TEST_CASE(
                     }},
                     {.read = {a}});
   CHECK(seen == -1);
-  // Pushed before `a` is free, so the only worker takes this op next, and blocks in it until the immediate op
-  // has run.
+  // The only worker takes this op before `a` is free, and blocks in it until the immediate op has run.
   engine.push([&] { ended.get_future().wait(); }, {.mutate = {other}});
   release.set_value();
   engine.wait_all();
@@ -127,13 +126,14 @@ TEST_CASE(
     ++started;
   };
   first.push_async(Immediate{keep}, {.mutate = {a}});
-  while (started < 1) std::this_thread::yield();  // an idle worker may have taken the op
+  while (started < 1) std::this_thread::yield();  // waits, since an idle worker may have taken the op
   second.push_async(Immediate{keep}, {.mutate = {b}});
   while (started < 2) std::this_thread::yield();
   int order = 0;
   first.push_async(Immediate{[&](Completion done) {
                      CHECK(++order == 1);
-                     kept[1].done();  // starts the other engine's next op only after this op has returned
+                     // Makes the other engine's next op ready, which starts only after this op has returned.
+                     kept[1].done();
                      CHECK(++order == 2);
                      done.done();
                    }},

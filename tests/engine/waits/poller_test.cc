@@ -1,4 +1,4 @@
-// Notification of events on streams that cannot call back.
+// How a poller notices completed events of streams that cannot call back.
 #include "stream/poller.h"
 
 #include <atomic>
@@ -33,7 +33,7 @@ TEST_CASE("every event of polled streams is told of once, in the stream's order,
   constexpr int kStreams = 3, kEvents = 200;
   std::vector<std::unique_ptr<HostStream>> streams;
   std::vector<std::unique_ptr<Event>> events;
-  std::vector<int> told[kStreams];  // written only by the poller's thread
+  std::vector<int> told[kStreams];  // numbers of the events that the poller's thread has told of, by stream
   int errors = 0;
   {
     detail::Poller poller;
@@ -53,7 +53,7 @@ TEST_CASE("every event of polled streams is told of once, in the stream's order,
       }
     }
     CHECK(poller.has_thread());
-    poller.stop();  // returns after all notifications
+    poller.stop();  // returns after the poller has told of all events
   }
   CHECK(errors == kStreams * kEvents / 50);
   for (const std::vector<int>& order : told) {
@@ -73,7 +73,7 @@ TEST_CASE("a poller that fell asleep hears of what comes later") {
       told = true;
       told.notify_one();
     });
-    told.wait(false);  // after this the poller has nothing to do
+    told.wait(false);  // from here on the poller has nothing to do, and may fall asleep
   }
   CHECK(event->generation() == 50);
 }

@@ -1,4 +1,4 @@
-// Progress sources: waiting threads help to complete asynchronous ops.
+// Progress sources, by which a waiting thread helps to complete asynchronous ops.
 #include <atomic>
 #include <cstdint>
 #include <future>
@@ -17,14 +17,14 @@ using namespace heddle;
 
 namespace {
 
-// Completes its ops only when a waiting thread calls it.
+// A source that completes its ops only when a waiting thread calls it.
 class Held final : public ProgressSource {
  public:
   void hold(const Var& var, Completion done) {
     std::lock_guard guard(mutex_);
     held_.emplace_back(var, std::move(done));
   }
-  // Returns when `count` ops have started.
+  // Returns when the source holds `count` ops.
   void await(std::size_t count) {
     for (;; std::this_thread::yield()) {
       std::lock_guard guard(mutex_);
@@ -54,7 +54,7 @@ class Held final : public ProgressSource {
   std::thread::id where_;
 };
 
-// Completes nothing, and blocks the calling thread until its wait is over.
+// A source that completes nothing, and blocks the thread that calls it until that thread's wait is over.
 class UntilOver final : public ProgressSource {
  public:
   void progress_until(const Var&, const std::atomic<std::uint32_t>& over) noexcept override { over.wait(0); }
@@ -84,7 +84,8 @@ TEST_CASE("progress_source: a wait makes it end what is waited for, on the threa
   const Var a = engine.new_var(), b = engine.new_var();
   engine.push_async(Immediately{*held, a}, {.mutate = {a}});
   engine.push_async(Immediately{*held, b}, {.mutate = {b}});
-  held->await(2);  // a wait calls the source once, and nothing else completes these ops
+  // Both ops have to be held before the wait: it calls the source once, and only the source completes them.
+  held->await(2);
   int after = 0;
   engine.push([&] { after = 1; }, {.mutate = {a}});
   engine.wait(a);
@@ -141,9 +142,9 @@ TEST_CASE("progress_source: one that blocks until a wait is over does not delay 
   const Var a = engine.new_var();
   int runs = 0;
   for (int i = 0; i < 200; ++i) {
-    engine.wait(a);  // `a` is ready, so the wait needs nothing from the source
+    engine.wait(a);  // `a` is ready, so the wait does not need the source
     engine.push([&] { ++runs; }, {.mutate = {a}});
-    engine.wait(a);  // a worker runs the op, so the wait needs nothing from the source
+    engine.wait(a);  // a worker runs the op, so the wait does not need the source
     CHECK(runs == i + 1);
   }
 }
@@ -163,7 +164,7 @@ TEST_CASE("progress_source: a wait inside an op does not ask, since the op has a
       },
       {.mutate = {outer}});
   inside.get_future().wait();
-  // Runs when the waiting op has released its slot, and ends the wait.
+  // Can run only when the op that waits has released its slot. Ends that op's wait.
   engine.push([&] { completion->done(); });
   engine.push([&] { all.set_value(); }, {.mutate = {outer}});
   all.get_future().wait();

@@ -1,4 +1,4 @@
-// Programs that end only if every worker, every thread or a certain order is available.
+// Programs that end only if every worker, or every thread, is available, or ops run in a certain order.
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -154,7 +154,7 @@ TEST_CASE("ops of one engine inside ops of another, on one stack") {
                   outer.wait(b);
                   seen = value;
                   try {
-                    outer.wait(a);  // the op two levels up the stack mutates `a`
+                    outer.wait(a);  // refused, since the op two levels up the stack mutates `a`
                   } catch (const WouldDeadlock&) {
                     refused = true;
                   }
@@ -239,7 +239,8 @@ TEST_CASE("a worker whose ops were short hangs in a long one, and so does the on
     std::vector<std::unique_ptr<Completion>> gates;
     std::atomic<int> issued = 0, inside = 0;
     std::atomic<bool> flag = false;
-    // Two chains of short ops with a long op at the end; all are entered before the first may run.
+    // For each of two lanes a chain of short ops with a long op at its end. The ops are entered before the
+    // first one may run.
     for (int lane = 0; lane < 2; ++lane) {
       Var var = engine.new_var(), end = engine.new_var();
       engine.push_async(
@@ -259,7 +260,8 @@ TEST_CASE("a worker whose ops were short hangs in a long one, and so does the on
       engine.push([] {}, {.mutate = {end}});
       engine.wait(end);
     }
-    for (int i = 0; i < 1000; ++i) std::this_thread::yield();  // usually all workers sleep after this
+    // Usually long enough for all workers to fall asleep.
+    for (int i = 0; i < 1000; ++i) std::this_thread::yield();
     for (int lane = 0; lane < 2; ++lane) {
       gates[lane]->done();
       while (inside == lane) std::this_thread::yield();

@@ -22,8 +22,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// An asynchronous op on var that ends when end() is called. Another thread pushes it and waits: under `naive`
-// the push returns only when the op has ended, and under `fuzz` a waiting thread runs the op.
+// An asynchronous op on `var`, which ends when end() is called. A thread of its own pushes the op and waits
+// for it: under `naive` the push returns only when the op has ended, and under `fuzz` only a waiting thread
+// runs the op.
 class HeldOp {
  public:
   HeldOp(Engine& engine, const Var& var)
@@ -67,7 +68,7 @@ TEST_CASE("a wait with a deadline throws the error of its var") {
     engine.push([] { throw std::runtime_error("disk full"); }, {.mutate = {var}});
     CHECK_THROWS_WITH(engine.wait_until(var, Clock::now() + 24h), "disk full");
     engine.clear_error(var);
-    CHECK_NOTHROW(engine.wait_all());  // the error counts as seen
+    CHECK_NOTHROW(engine.wait_all());  // throws nothing, since the error counts as seen
   });
 }
 

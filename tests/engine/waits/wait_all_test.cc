@@ -1,5 +1,5 @@
-// wait_all returns as soon as the last op of its epoch has ended, whichever thread ran that op and whatever
-// that thread does next.
+// wait_all returns as soon as the last op has ended that was pushed before it, whichever thread ran that op
+// and whatever that thread does next.
 #include <atomic>
 #include <cstddef>
 #include <memory>
@@ -21,7 +21,7 @@ using namespace heddle;
 
 namespace {
 
-// Calls wait_all on another thread. Ops pushed after the constructor are not part of that wait.
+// Calls wait_all on another thread. The call does not wait for ops that are pushed after the constructor.
 class WaitAll {
  public:
   explicit WaitAll(Engine& engine)
@@ -32,7 +32,8 @@ class WaitAll {
         }) {
     const auto& scheduler = static_cast<const detail::ThreadedScheduler&>(engine.core().scheduler());
     while (!scheduler.in_wait_all() && !back_) std::this_thread::yield();
-    // Usually waits until the thread sleeps. Bounded, since on a busy machine a yield may cost milliseconds.
+    // Waits until the thread sleeps, in most cases. Bounded, since on a busy machine a yield may cost
+    // milliseconds.
     for (int i = 0; i < 1000 && !test::is_asleep(id_); ++i) std::this_thread::yield();
   }
   ~WaitAll() { thread_.join(); }
@@ -87,7 +88,7 @@ TEST_CASE("wait_all: who ran the last op goes on with one that ends later than w
     });
     await(inside);
     std::optional<WaitAll> all(std::in_place, engine);
-    // One op for each worker, and one for the thread in wait_all if it runs ops.
+    // One op for each of the workers, and one for the thread in wait_all, in case it runs ops.
     for (int i = 0; i < 3; ++i) {
       engine.push([&] {
         while (!all->back()) std::this_thread::yield();

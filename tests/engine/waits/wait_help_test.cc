@@ -53,7 +53,8 @@ bool conflict(const Accesses& a, const Accesses& b) {
   return false;
 }
 
-// By definition: the ops that must end before a wait for `var` that follows the whole program.
+// The ops that must end before a wait for `var` at the program's end can return, computed from the
+// definition.
 std::set<std::size_t> needed_by(const std::vector<Accesses>& program, int var) {
   std::set<std::size_t> needed;
   for (std::size_t i = program.size(); i-- > 0;) {
@@ -77,7 +78,7 @@ std::vector<Var> vars_of(Engine& engine, int count) {
   return vars;
 }
 
-// An op that holds vars until `go` is set.
+// An op that holds the vars of `access` until `go` is set.
 struct Holder {
   std::atomic<detail::OpNode*> op{nullptr};
   std::atomic<bool> go{false};
@@ -158,7 +159,7 @@ TEST_CASE(
     const std::vector<Accesses> program = random_accesses(random, 12, kVars);
     Engine engine({.scheduler = Scheduler::threaded, .workers = static_cast<int>(1 + seed % 3)});
     const std::vector<Var> vars = vars_of(engine, kVars);
-    constexpr int kAny = -2;  // stands for wait_all, which may run any op
+    constexpr int kAny = -2;  // marks a wait_all, during which the waiting thread may run any op
     const std::thread::id waiting = std::this_thread::get_id();
     std::atomic<int> waits_for{-1};
     std::atomic<int> wrong{0};
@@ -272,7 +273,7 @@ void work_for(std::chrono::microseconds time) {
 
 }  // namespace
 
-// One of two workers is busy throughout, so that a slot is free for the waiting thread.
+// An op keeps one of the two workers busy, so that there is a free slot for the waiting thread.
 TEST_CASE("a thread that waits leaves long ops to the workers, and short ones not, whatever ran before") {
   Engine engine({.scheduler = Scheduler::threaded, .workers = 2});
   const std::thread::id here = std::this_thread::get_id();
@@ -303,8 +304,8 @@ TEST_CASE("a thread that waits leaves long ops to the workers, and short ones no
   }
   int of_long_ones = 0;
   for (int round = 0; round < 40; ++round) of_long_ones += run_chain(2, std::chrono::microseconds(200));
-  CHECK(of_long_ones <= 8);    // the waiting thread tries long ops in waits 1, 3, 6, 11, 20 and 37
-  CHECK(of_short_ones > 200);  // a part of 2,000; a worker that is awake may take the others
+  CHECK(of_long_ones <= 8);    // the waiting thread tries long ops only in the waits 1, 3, 6, 11, 20 and 37
+  CHECK(of_short_ones > 200);  // of 2,000 short ops; a worker that is awake may take the others
   open = true;
   open.notify_all();
   engine.wait_all();
@@ -326,7 +327,8 @@ TEST_CASE("a wait inside an op that a waiting thread runs is helped, however lon
   std::atomic<int> on_waiter = 0;
   engine.push(
       [&] {
-        if (std::this_thread::get_id() != here) return;  // the other worker took this op
+        // Nothing to check: the other worker has taken this op.
+        if (std::this_thread::get_id() != here) return;
         Var inner = engine.new_var();
         for (int k = 0; k < 8; ++k)
           engine.push(

@@ -1,5 +1,5 @@
-// A wait inside an op detects that it could never end, in bounded steps, however many ops are queued behind
-// the op.
+// A wait inside an op finds out whether it could never end, in bounded steps, however many ops are queued
+// behind the op.
 #include "op/wait_search.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::size_t kQueued = 20'000, kSteps = 64;
 
-// An op that mutates `mine` and runs until `go` is set, with kQueued ops queued behind it.
+// An op that mutates `mine` and runs until `go` is set. kQueued ops are queued behind it.
 struct Blocked {
   Engine engine;
   Var mine = engine.new_var(), others[3] = {engine.new_var(), engine.new_var(), engine.new_var()};
@@ -53,7 +53,7 @@ struct Blocked {
   ~Blocked() { go = true; }
 };
 
-// The op of the first access queued on the var; null if there is none.
+// The op whose access is first in the var's queue; null if the queue is empty.
 detail::OpNode* first_queued_on(const Var& var) {
   std::lock_guard guard(var.state()->lock);
   return var.state()->head ? var.state()->head->op : nullptr;
@@ -99,8 +99,8 @@ TEST_CASE("a search starts again when a wait was given up: the op that waited ma
   CHECK(search.look(100 * kQueued, WaitSearch::IfFound::leave) == false);
 }
 
-// Adjacent reads of a var do not wait for each other, so they do not wait for the op where the search
-// started.
+// Reads that are next to each other in a var's queue do not wait for each other. So the reads beside one that
+// the search has met do not wait for the op where the search has started.
 TEST_CASE(
     "reads queued beside a read that a search has met may run, and their memory may be gone, before it goes "
     "on") {
@@ -122,12 +122,12 @@ TEST_CASE(
   engine.core().scheduler().enter_submitted();
   detail::WaitState never;
   WaitSearch search(never, *blocked.op, engine.core().waits);
-  // Finds the op on both vars, and the first read after it.
+  // Finds the op on both vars, and the first op queued after it on `shared`.
   CHECK_FALSE(search.look(3, WaitSearch::IfFound::leave));
   CHECK(search.seen() == 2);
   mutation_may_end = true;
   while (reads < 3) std::this_thread::yield();
-  // The only free worker has freed the reads before it runs this op.
+  // When this op runs, the only free worker has freed the reads.
   engine.push([&] { ended = true; }, {.mutate = {last}});
   while (!ended) std::this_thread::yield();
   CHECK(search.look(kSteps, WaitSearch::IfFound::leave) == false);
@@ -160,7 +160,8 @@ TEST_CASE("a wait inside an op ends when it may, though the search for a deadloc
       },
       {.mutate = {mine}});
   for (std::size_t i = 0; i < kQueued; ++i) engine.push([] {}, {.read = {mine}});
-  engine.push([&] { waits = true; }, {.mutate = {free}});  // with one worker this runs when the op waits
+  // With one worker this op runs only while the op before waits.
+  engine.push([&] { waits = true; }, {.mutate = {free}});
   queued = true;
   engine.wait(free);
   CHECK(waits);
@@ -171,7 +172,7 @@ TEST_CASE("a wait inside an op ends when it may, though the search for a deadloc
   CHECK_FALSE(refused);
 }
 
-// Any thread may run the second op: a worker, or the thread that waits inside the first op.
+// Which thread runs the second op is open: a worker, or the thread that waits inside the first op.
 TEST_CASE("of ops that wait for each other in a circle one is refused, and all end") {
   for (const int workers : {1, 2, 4}) {
     for (const std::size_t ops : {2, 3, 5}) {
@@ -205,8 +206,8 @@ TEST_CASE("of ops that wait for each other in a circle one is refused, and all e
   }
 }
 
-// A search that reaches the launch through the first var would take the ops queued on the second var for its
-// successors, although they were pushed before.
+// If a search reached the launch by way of the first var, it would take the ops queued on the second var for
+// successors of the launch, although they were pushed before it.
 TEST_CASE("a launch that is being entered holds no var that it is not queued on yet") {
   Blocked blocked;
   const Var &first = blocked.mine, &second = blocked.others[0];

@@ -70,7 +70,7 @@ TEST_CASE("waits nested a hundred deep end, with one worker too") {
   });
 }
 
-// Each wait must search only the ops that it needs: searching all would take minutes.
+// Each wait must search only the ops that it needs: searching all ops would take minutes.
 TEST_CASE("fuzz: many waits inside ops beside many others, and the same seed gives the same order") {
   constexpr int kOps = kSanitized ? 20'000 : 100'000;
   const auto order_of = [](std::uint64_t seed) {
@@ -155,7 +155,7 @@ TEST_CASE("more waiting ops than workers, each for a common var that is produced
         seen += value;
       });
     }
-    engine.push([&] { go = true; });  // this op runs although twenty ops wait
+    engine.push([&] { go = true; });  // runs although twenty ops wait inside
     engine.wait_all();
     CHECK(seen == 60);
   }
@@ -256,7 +256,9 @@ TEST_CASE("an op of one engine may wait for another engine's var") {
         first.push([&] { other = true; }, {.mutate = {extra}});
         second.push(
             [&] {
-              first.wait(extra);  // a wait for the first engine's worker, whose op waits for this one
+              // Waits for an op of the first engine, whose only worker is inside the op that waits for this
+              // one.
+              first.wait(extra);
               value = 4;
             },
             {.mutate = {b}});
@@ -408,10 +410,11 @@ TEST_CASE("an op holds a lock while it waits, and all slots are taken by ops tha
 
 namespace {
 
-// An engine that was shut down but not destroyed, as the default engine is at exit.
+// An engine that was shut down but not destroyed, which is the state of the default engine at exit.
 struct ShutDown {
   explicit ShutDown(const EngineOptions& options) : engine(*::new (place) Engine(options)) {}
-  ~ShutDown() { engine.core().release(); }  // the engine's destructor would shut it down again
+  // Not the engine's destructor, which would shut the engine down again.
+  ~ShutDown() { engine.core().release(); }
   ShutDown(const ShutDown&) = delete;
   ShutDown& operator=(const ShutDown&) = delete;
 
@@ -436,7 +439,7 @@ template <class F> void on_every_shut_down(F&& test) {
 
 namespace {
 
-// During its lifetime no thread can be created, since the default stack size is too large.
+// While an object exists no thread can be created: it makes the default stack size too large.
 class NoThreads {
  public:
   NoThreads() {
@@ -483,7 +486,7 @@ TEST_CASE("a wait inside an op needs no new thread while another worker is left;
         held->done();
       },
       {.mutate = {second}});
-  // wait() would run the ops on this thread.
+  // Not by wait(), which would run the ops on this thread.
   while (!engine.wait_until(second, std::chrono::steady_clock::now() + std::chrono::hours(1))) {
   }
   engine.wait(outer);
@@ -535,7 +538,7 @@ TEST_CASE("many threads wait at once for an engine that was shut down, and let g
     }
     for (std::thread& thread : threads) thread.join();
     CHECK(waits == kThreads * kVars);
-    // A var whose release was submitted, but never entered, would still be registered.
+    // If the release of a var was submitted but never entered, the var would still be registered.
     common = Var();
     int left = 0;
     down.engine.core().vars.for_each([&](const detail::VarState&) { ++left; });

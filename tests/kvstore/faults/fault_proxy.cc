@@ -94,7 +94,7 @@ void FaultProxy::run() {
   }
 }
 
-// Milliseconds until the next held bytes may be sent.
+// The number of milliseconds until the next held bytes may be sent.
 int FaultProxy::wait_time() const {
   const auto now = Clock::now();
   std::int64_t wait = 1000;
@@ -130,7 +130,8 @@ void FaultProxy::read_from(Connection& connection, int side) {
 FaultProxy::Fault FaultProxy::any_fault() {
   const int rare = rare_.load();
   if (rare <= 0 || random(static_cast<std::uint64_t>(rare)) != 0) return kFaults;
-  // rare, since the other side notices a half-open connection only after seconds
+  // Faults that are chosen often. kMute is not: the other side notices a half-open connection only after
+  // seconds.
   constexpr std::array<Fault, 8> kOften = {kDelay, kLoss,   kCorruption, kCut,
                                            kCut,   kDouble, kReplay,     kOvertake};
   const Fault fault = random(kMutesAreRare) == 0 ? kMute : kOften[random(kOften.size())];
@@ -139,7 +140,7 @@ FaultProxy::Fault FaultProxy::any_fault() {
 }
 
 void FaultProxy::forward(Connection& connection, int side, std::vector<char> chunk) {
-  // The replay of a connection's beginning has no client, and the server's answers are discarded.
+  // A connection that replays the beginning of another has no client, so the server's answers are discarded.
   if (!connection.sides[1 - side]) return;
   if (side == 0 && connection.begun.size() < kReplayed)
     connection.begun.insert(connection.begun.end(), chunk.begin(), chunk.end());
@@ -173,7 +174,7 @@ void FaultProxy::forward(Connection& connection, int side, std::vector<char> chu
   if (fault == kCut && !connection.over) end(connection, false);
 }
 
-// Repeats beginnings of connections, as an attacker does who has recorded them.
+// Opens connections that repeat recorded beginnings of others, as an attacker does.
 void FaultProxy::replay_all() {
   for (std::vector<char>& begun : std::exchange(replays_, {})) {
     Connection& one = connections_.emplace_back();
@@ -191,7 +192,7 @@ void FaultProxy::write_to(Connection& connection, int side) {
   held.erase(held.begin(), held.begin() + sent);
 }
 
-// `reset`: closes at once; bytes in flight are lost.
+// With `reset` the connection ends at once, and bytes in flight are lost.
 void FaultProxy::end(Connection& connection, bool reset) {
   if (reset) {
     const linger now{1, 0};

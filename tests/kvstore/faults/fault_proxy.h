@@ -23,18 +23,19 @@ struct FaultCounts {
 
 class FaultProxy {
  public:
-  // Forwards connections to address() to `target`, an IPv4 HOST:PORT. Of `rare` chunks of bytes one meets a
-  // fault (0: none does); few faults leave a connection half-open.
+  // Forwards connections to address() to `target`, an IPv4 HOST:PORT. One in `rare` chunks of bytes meets a
+  // fault; with 0 none does. Only a few of the faults leave a connection half-open.
   FaultProxy(const std::string& target, std::uint64_t seed, int rare);
-  // The target is set later, for a process that needs address() when it starts.
+  // For a process that needs address() before it starts: set_target() gives the target later.
   FaultProxy(std::uint64_t seed, int rare);
   // Must be called before the first connection. `target` is 127.0.0.1:PORT.
   void set_target(const std::string& target);
   ~FaultProxy();
   const std::string& address() const { return address_; }
-  void set_rare(int rare) { rare_.store(rare); }  // any thread, as refuse() and counts()
-  void refuse();                                  // closes all connections, and refuses new ones
-  FaultCounts counts() const;                     // exact while no bytes are forwarded
+  // Callable on any thread, like refuse() and counts().
+  void set_rare(int rare) { rare_.store(rare); }
+  void refuse();               // closes all connections, and refuses new ones
+  FaultCounts counts() const;  // exact while no bytes are forwarded
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -49,8 +50,8 @@ class FaultProxy {
   struct Connection {
     net_detail::Socket sides[2];  // sockets of the client and of the server
     Way ways[2];                  // bytes from the client, bytes from the server
-    std::vector<char> begun{};    // the client's first bytes, for replays
-    bool mute = false;            // true: forwards nothing, and stays open
+    std::vector<char> begun{};    // the client's first bytes, which a replay repeats
+    bool mute = false;            // true: the proxy forwards nothing more, and keeps the connection open
     bool over = false;
   };
   void run();
@@ -75,7 +76,8 @@ class FaultProxy {
   net_detail::Socket listener_;
   std::string address_;
   std::list<Connection> connections_;
-  std::vector<std::vector<char>> replays_;  // beginnings of connections that will be repeated
+  // Recorded beginnings of connections, each to be sent in a new connection.
+  std::vector<std::vector<char>> replays_;
   std::atomic<std::uint64_t> accepted_{0}, chunks_{0}, faults_[kFaults]{};
   std::thread thread_;
 };

@@ -24,7 +24,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::int64_t kSmall = 100, kLarger = 20'000, kLarge = 200'000;
-constexpr int kRoundsOfLarge = 8;  // the large key is pushed once in this many rounds
+constexpr int kRoundsOfLarge = 8;  // the large key is pushed once in this many steps
 
 Server* serving = nullptr;
 
@@ -41,10 +41,11 @@ void look_at(const StoreScheduler& scheduler, SchedulerBoard& board) {
   }
   board.complete = complete;
   board.lost = stats.lost;
-  board.version = stats.version;  // stored last: a reader that sees it sees the others too
+  // Stored last: a reader that sees this version also sees the other members.
+  board.version = stats.version;
 }
 
-// Each rank adds 1 to its own elements: sums show how many pushes of each rank count.
+// Each rank adds 1 to the elements that belong to it, so the sums show how many pushes of each rank count.
 class CountingWorker {
  public:
   CountingWorker(const KillJob& job, int rank)
@@ -84,7 +85,8 @@ class CountingWorker {
     return job_.board->workers[static_cast<std::size_t>(rank)].keys[static_cast<std::size_t>(key)];
   }
 
-  // The number of pushes of a rank that count; fails unless all of its elements agree.
+  // The number of a rank's pushes that count in the last pulled value. Fails unless all of the rank's
+  // elements agree.
   std::int64_t count_of(int rank, int key) const {
     const auto all = out_[static_cast<std::size_t>(key)].to_vector<std::int64_t>();
     const std::int64_t count = all[static_cast<std::size_t>(rank)];
@@ -99,7 +101,8 @@ class CountingWorker {
                              std::to_string(key) + " " + what);
   }
 
-  // Only a push that this rank's former process had not seen acknowledged may or may not count.
+  // Checks the number of this rank's pushes that count when the rank's process starts. Only a push that the
+  // rank's former process has started and not seen acknowledged may count or not.
   void find_sum(int key) {
     store_.pull(kill_key(key), out_[static_cast<std::size_t>(key)]);
     KeyBoard& mine = board(rank_, key);
@@ -111,8 +114,8 @@ class CountingWorker {
     mine.started = mine.acknowledged = count;
   }
 
-  // Depends only on pushes that count. A restarted rank continues alike, and all ranks choose the same
-  // rounds.
+  // Whether the next step pushes the large key. Depends only on pushes that count, so that a restarted rank
+  // continues as before and all ranks push the large key in the same steps.
   bool is_turn_of_large() const {
     return board(rank_, kKillKeys - 1).acknowledged < (board(rank_, 0).acknowledged + 1) / kRoundsOfLarge;
   }

@@ -24,8 +24,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kPatience = 60s;      // far more than a repair takes
-constexpr double kMostRepair = 1.0;  // limit of the 99th percentile, in seconds
+constexpr auto kPatience = 60s;      // how long the test waits for an event; far longer than a repair takes
+constexpr double kMostRepair = 1.0;  // limit of the 99th percentile of repair times, in seconds
 
 class SharedBoard {
  public:
@@ -46,7 +46,8 @@ class SharedBoard {
 
 struct Counts {
   int servers = 0, drained = 0, workers = 0, schedulers = 0;
-  int all() const { return servers + workers + schedulers; }  // number of kills, without drained servers
+  // Number of killed processes; drained servers are not killed.
+  int all() const { return servers + workers + schedulers; }
 };
 
 class Kills {
@@ -70,7 +71,8 @@ class Kills {
   Kills(const Kills&) = delete;
   Kills& operator=(const Kills&) = delete;
 
-  // When all copies are complete, kills a process, restarts it, and waits until all workers make progress.
+  // Waits until all copies are complete, kills a process, restarts it, and waits until all workers make
+  // progress.
   void kill_one() {
     await("copies", [this] { return board().scheduler.complete.load(); });
     std::this_thread::sleep_for(std::chrono::microseconds(random_() % 50'000));
@@ -81,7 +83,7 @@ class Kills {
     kill_scheduler();
   }
 
-  // Ends the workers, which check their sums; returns the number of pushes.
+  // Ends the workers, each of which checks its sums; returns the number of all acknowledged pushes.
   std::int64_t finish() {
     board().over = true;
     for (pid_t& worker : workers_) {
@@ -97,8 +99,9 @@ class Kills {
   }
 
   const Counts& counts() const { return counts_; }
-  const std::vector<double>& repairs() const { return repairs_; }  // seconds from SIGKILL to the next push
-  // seconds from SIGTERM to the next push
+  // Seconds from a server's SIGKILL to the next answered push, for each kill and worker.
+  const std::vector<double>& repairs() const { return repairs_; }
+  // Seconds from a server's SIGTERM to the next answered push, for each drained server and worker.
   const std::vector<double>& exchanges() const { return exchanges_; }
   double longest_push() const {
     std::int64_t longest = 0;
@@ -119,7 +122,7 @@ class Kills {
     ::waitpid(process, nullptr, 0);
   }
 
-  // Throws if the process has failed.
+  // Whether the process has exited. Throws if it has failed.
   static bool has_ended(pid_t process) {
     int status = 0;
     if (process <= 0 || ::waitpid(process, &status, WNOHANG) != process) return false;
@@ -147,8 +150,8 @@ class Kills {
     if (has_ended(scheduler_)) throw std::runtime_error("the scheduler has ended by itself");
   }
 
-  // Waits until each worker has an answer to a push made after `time`, of the server's small key; -1: of each
-  // server's. Returns the seconds from `time` to these answers.
+  // Waits until each worker has begun a push after `time`, to the small key of the given server, and has its
+  // answer; with server -1, to the small key of each server. Returns the seconds from `time` to each answer.
   std::vector<double> await_progress(std::int64_t time, int server = -1) {
     std::vector<double> seconds;
     for (WorkerBoard& worker : board().workers) {
@@ -168,7 +171,7 @@ class Kills {
     const std::uint64_t version = board().scheduler.version;
     end(std::exchange(process, -1));
     const std::int64_t time = kill_time();
-    // The process restarts before or after the scheduler notices its death.
+    // The new process starts at a random time, before or after the scheduler notices the old one's death.
     const auto back = time + static_cast<std::int64_t>(random_() % 300) * 1'000'000;
     await("its turn", [&] { return kill_time() >= back; });
     process = start_server(job_, number);
@@ -176,7 +179,7 @@ class Kills {
     await("the scheduler's notice", [&] { return board().scheduler.version > version; });
   }
 
-  // As in an upgrade: SIGTERM, then a new process.
+  // Replaces a server's process as an upgrade does: SIGTERM, then a new process.
   void drain_server(int number) {
     ++counts_.drained;
     pid_t& process = servers_[static_cast<std::size_t>(number)];
@@ -196,7 +199,8 @@ class Kills {
     pid_t& process = workers_[static_cast<std::size_t>(rank)];
     const int before = joined(rank);
     WorkerBoard& worker = board().workers[static_cast<std::size_t>(rank)];
-    // With synchronous rounds, a death within a step would leave the rank's keys in different rounds.
+    // With synchronous rounds the worker dies between two steps: a death within a step would leave the rank's
+    // keys in different rounds.
     worker.is_to_die = job_.type == "dist_sync";
     if (worker.is_to_die) ::waitpid(process, nullptr, 0), process = -1;
     end(std::exchange(process, -1));
@@ -251,7 +255,7 @@ void print(const FaultSettings& settings, const std::string& type, const Kills& 
   std::fflush(stdout);
 }
 
-// Returns whether repairs are fast enough.
+// Kills `count` processes of a job. Returns whether repairs are fast enough.
 bool run_type(const FaultSettings& settings, const std::string& type, long long count) {
   Kills kills(settings, type);
   while (kills.counts().all() < count) {

@@ -26,11 +26,12 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kWorkers = 3, kServers = 2;
-// Sizes of small keys, of one that travels in pieces, and of one that is split over the servers.
+// Numbers of elements of the keys: four small keys, one that travels in pieces, and one that is split over
+// the servers.
 constexpr std::int64_t kElements[] = {1, 7, 100, 3000, 20'000, 400'001};
-constexpr int kRoundsOfLarge = 16;  // the last two keys are pushed once in this many rounds
+constexpr int kRoundsOfLarge = 16;  // the last two keys, which are large, are pushed once in this many rounds
 constexpr int kSmall = 4, kKeys = 6;
-constexpr int kInFlight = 4;  // rounds between checks of pulled values
+constexpr int kInFlight = 4;  // number of rounds that a worker begins before it checks the pulled values
 
 class Failure : public std::runtime_error {
  public:
@@ -54,7 +55,8 @@ struct Job {
   long long rounds = 0;
   std::unique_ptr<Running<StoreScheduler>> scheduler{};  // null: workers know the servers' addresses
   std::vector<std::unique_ptr<Running<Server>>> servers{};
-  std::vector<std::unique_ptr<FaultProxy>> proxies{};  // one for each server, and one for the scheduler
+  // One proxy for each server, and one for the scheduler if there is one.
+  std::vector<std::unique_ptr<FaultProxy>> proxies{};
   std::atomic<std::uint64_t> messages{0};
 };
 
@@ -188,7 +190,7 @@ void check_counts(const Job& job) {
   if (static_cast<std::uint64_t>(made) != seen) throw Failure("pushes are lost or doubled");
 }
 
-// A push to unreachable servers gets an error.
+// Checks that a push to unreachable servers gets an error.
 void check_outage(Job& job) {
   Engine engine({.workers = 1});
   const EngineScope scope(engine);
@@ -208,7 +210,8 @@ void check_outage(Job& job) {
   throw Failure("a push to servers that are not there succeeds");
 }
 
-// All processes connect to each other through proxies.
+// Starts the job's servers, and its scheduler if there is one. All processes connect to each other through
+// proxies.
 void start_servers(Job& job) {
   const FaultSettings& settings = job.settings;
   const auto proxy = [&settings, &job](std::size_t number) {
@@ -241,15 +244,16 @@ void start_servers(Job& job) {
 void run_job(const FaultSettings& settings, const std::string& type, long long messages) {
   const KeyDirectory keys;
   Job job{.settings = settings, .type = type, .keys = keys.path};
-  // Messages of kRoundsOfLarge rounds: a push and a pull of each small key per round, and once of each large
-  // part.
+  // Messages in kRoundsOfLarge rounds: for each small key a push and a pull per round, for each part of a
+  // large key one push and one pull.
   constexpr long long kMessages = kWorkers * (2 * kSmall * kRoundsOfLarge + 2 + 2 * kServers);
   job.rounds = (messages * kRoundsOfLarge / kMessages / kRoundsOfLarge + 1) * kRoundsOfLarge;
   start_servers(job);
   const std::exception_ptr error = run_workers(job);
   print(job, "");
   if (error) std::rethrow_exception(error);
-  if (job.scheduler) return;  // with failovers, several servers count the same push
+  // No count of pushes is known: after a failover several servers have counted the same push.
+  if (job.scheduler) return;
   check_counts(job);
   for (const auto& proxy : job.proxies) proxy->set_rare(0);
   check_outage(job);

@@ -10,7 +10,7 @@
 
 namespace heddle::test {
 
-// A new directory, removed at the end, with a key that accepts itself.
+// A new directory with a key that accepts itself; the destructor removes the directory.
 struct KeyDirectory {
   KeyDirectory();
   ~KeyDirectory();
@@ -20,13 +20,15 @@ struct KeyDirectory {
 };
 
 struct ServerCounts {
-  std::uint64_t joined = 0, refused = 0;  // numbers of workers, from the server's log
+  // Numbers of workers that joined and were refused, by the server's log.
+  std::uint64_t joined = 0, refused = 0;
   std::uint64_t pushes = 0, duplicates = 0;
 };
 
 class ServerProcess {
  public:
-  // Forks, so the caller must have no threads; the server dies with the caller. Throws std::runtime_error.
+  // Forks, so the caller must have no other threads. The server dies with the caller. Throws
+  // std::runtime_error.
   explicit ServerProcess(ServerOptions options);
   ~ServerProcess();
   const std::string& address() const { return address_; }

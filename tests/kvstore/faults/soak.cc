@@ -26,12 +26,13 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kWorkers = 3;
-constexpr double kWarm = 0.5;            // share of the time in which memory may grow
-constexpr double kMostGrowth = 4 << 20;  // bytes by which a line fitted to the rest may rise
-// time between two kills; each kill is followed by a measurement
+constexpr double kWarm = 0.5;  // share of the run, at its beginning, in which memory may grow
+// Bytes by which a line fitted to the measurements of the rest of the run may rise.
+constexpr double kMostGrowth = 4 << 20;
+// Time between two kills of workers. A measurement of the server's memory follows each kill.
 constexpr std::chrono::milliseconds kBetween{kSanitized ? 600 : 150};
 
-// By how much a line fitted to the points rises from the first point to the last.
+// By how much a line fitted to the points (x, y) rises from the first point to the last.
 double growth(const std::vector<std::pair<double, double>>& points) {
   double x = 0, y = 0, xx = 0, xy = 0;
   for (const auto& [at, value] : points) x += at, y += value, xx += at * at, xy += at * value;
@@ -47,7 +48,8 @@ class Workers {
   ~Workers() {
     for (const pid_t one : running_) end(one);
   }
-  // The first ranks form one job that lasts; each process of the last rank is a new job.
+  // Starts a worker process. The first ranks form one job that lasts; each process of the last rank is a job
+  // of its own.
   void start(int rank) {
     const bool lasts = rank + 1 < kWorkers;
     const std::string job = lasts ? "lasts" : "comes-" + std::to_string(started_);
@@ -74,7 +76,7 @@ class Workers {
   void start_all() {
     for (int rank = 0; rank < kWorkers; ++rank) start(rank);
   }
-  // Kills a random worker, and starts again all workers that have ended.
+  // Kills a random worker, and restarts all workers that have ended.
   void replace() {
     const auto chosen = static_cast<int>(random_() % kWorkers);
     for (int rank = 0; rank < kWorkers; ++rank) {

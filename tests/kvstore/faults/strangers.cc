@@ -33,14 +33,17 @@ using kv_detail::Address;
 using net_detail::Socket;
 using namespace std::chrono_literals;
 
-constexpr std::size_t kOpen = 300;  // unauthenticated connections open at once, besides the slow ones
+// Number of unauthenticated connections open at once, not counting the kSlow slow ones.
+constexpr std::size_t kOpen = 300;
 constexpr std::size_t kSlow = 100;
-// Allowed growth after the first fifth of the connections.
+// How many descriptors and bytes the server may have more at the end than after the first fifth of the
+// connections.
 constexpr std::size_t kMostDescriptors = 20, kMostGrowth = 8 << 20;
-// Memory of a connection during its handshake, at most
+// The most memory that the server uses for a connection during its handshake, in bytes.
 constexpr std::size_t kOfHandshake = 192 << 10;
 
-// Closes by a reset: otherwise the many refused connections would use up the ports (TIME_WAIT).
+// Connects to `to`. The socket closes by a reset: otherwise the many refused connections would use up the
+// ports (TIME_WAIT).
 Socket connect_from(const Address& to, std::uint32_t number) {
   Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const linger reset{1, 0};
@@ -109,7 +112,7 @@ std::string words(std::mt19937_64& random, bool local) {
   }
 }
 
-// Opens connections, of which the newest kOpen stay open.
+// Opens unauthenticated connections, of which the newest kOpen stay open.
 class UnauthenticatedPeers {
  public:
   UnauthenticatedPeers(const std::string& address, const FaultSettings& settings, bool local)
@@ -124,7 +127,7 @@ class UnauthenticatedPeers {
                         ? kv_detail::connect_locally(kv_detail::local_name(settings_.transport, address_))
                         : connect_from(address_, number);
     if (!socket) {
-      // The server's backlog is full: lets it accept.
+      // The server's backlog is full. Gives the server time to accept connections.
       std::this_thread::sleep_for(1ms);
       ++refused_;
       return;
@@ -142,7 +145,7 @@ class UnauthenticatedPeers {
     if (open_.size() > kOpen) open_.pop_front();
   }
 
-  // Sends a byte on each slow connection; called once a second.
+  // Sends a byte on each slow connection. The test calls this once a second.
   void feed_slow() {
     for (auto& [socket, text] : slow_) {
       const char next = text.empty() ? '\x16' : text.front();
@@ -163,7 +166,7 @@ class UnauthenticatedPeers {
   std::uint64_t refused_ = 0;
 };
 
-// The accepted worker: pushes until `over`.
+// The program of the accepted worker: pushes until `over`, and returns the number of its pushes.
 std::uint64_t work(const std::string& address, const kv_detail::TransportOptions& transport,
                    const std::atomic<bool>& over) {
   Engine engine({.workers = 1});
@@ -182,7 +185,8 @@ std::uint64_t work(const std::string& address, const kv_detail::TransportOptions
   return pushes;
 }
 
-// Memory and descriptors: values after the first fifth of the connections, and maxima.
+// The server's memory and descriptors: the values after the first fifth of the connections, the last value of
+// memory, and the maximum of descriptors.
 struct Watch {
   std::uint64_t first = 0, last = 0;
   std::size_t first_descriptors = 0, most_descriptors = 0;
@@ -234,7 +238,8 @@ int run_beside_worker(const FaultSettings& settings, long long count, bool local
       static_cast<unsigned long long>(counts.pushes), static_cast<double>(watch.first) / 1e6,
       static_cast<double>(watch.last) / 1e6, watch.first_descriptors, watch.most_descriptors);
   if (error) std::rethrow_exception(error);
-  // More descriptors at once than before also need more memory, which the allocator does not return.
+  // If the server later had more descriptors at once than after the first fifth, it also needed more memory,
+  // which the allocator does not return.
   const std::size_t more = kOfHandshake * (watch.most_descriptors - watch.first_descriptors);
   const bool good = counts.joined == 1 && counts.pushes == pushes &&
                     (watch.last <= watch.first + kMostGrowth + more || kSanitized) &&

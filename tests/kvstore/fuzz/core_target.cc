@@ -1,5 +1,5 @@
-// A server's whole core: an input is a sequence of connections, messages, cuts, restarts and passing time; a
-// backup has to follow the core.
+// Fuzz target for the whole core of a server. An input is a sequence of connections, messages, cuts, restarts
+// and passing time. A backup core gets the core's changes and has to follow them.
 #include <algorithm>
 #include <exception>
 #include <map>
@@ -25,16 +25,16 @@ namespace {
 
 using namespace kv_detail;
 
-constexpr std::uint64_t kLimit = 1 << 14;  // memory limit in bytes
+constexpr std::uint64_t kLimit = 1 << 14;  // the core's memory limit in bytes
 constexpr std::size_t kMostPeers = 6, kMostSteps = 200;
 constexpr std::chrono::seconds kTimeout{30};
 
-constexpr int kNoPayload = 64;  // flag of a request: an explicit payload length follows
+constexpr int kNoPayload = 64;  // flag of a request in the input: the payload's length follows
 
 enum class Step : std::uint8_t { connect, hello, request, raw, cut, time, bundle, filled, restart, count };
 constexpr const char* kConsistencies[] = {"sync", "async", "ssp:1"};
 constexpr const char* kTexts[] = {"", "a", "b", "add", "sgd lr=0.5 momentum=0.5", "adam lr=0.1"};
-// Sizes of values in bytes, mostly equal ones so that requests match.
+// Sizes of values in bytes. Most are equal, so that the requests of different workers match.
 constexpr std::uint64_t kSizes[] = {0, 4, 8, 8, 8, 16, 4096, ~0ull};
 constexpr std::uint64_t kRowSizes[] = {0, 4, 4, 8, 1, ~0ull};
 constexpr const char* kCodecs[] = {"", "fp16", "2bit:0.5", "1bit", "topk:0.5", "none"};
@@ -145,7 +145,7 @@ class Program {
     deliver(peer, encode(one), Bytes(has_payload ? one.bytes : 0, std::byte{1}));
   }
 
-  // Requests whose payload is part of the input: rows, encoded gradients, optimizer states.
+  // Makes a request whose payload is part of the input: rows, encoded gradients, or an optimizer's state.
   void filled() {
     constexpr Kind kKinds[] = {Kind::push, Kind::pull, Kind::set_state};
     const Peer peer = any_peer();
@@ -157,7 +157,7 @@ class Program {
     const Input payload = source_.take(source_.get<std::uint8_t>());
     one.bytes = payload.size();
     if ((flags & 1) != 0) one.offset = source_.below(16);
-    // the size of a value of which more pieces would follow
+    // Makes this the first piece of a larger value.
     if ((flags & 2) != 0) one.bytes += source_.below(64);
     deliver(peer, encode(one), {payload.begin(), payload.end()});
   }
@@ -169,7 +169,8 @@ class Program {
     deliver(peer, {bytes.begin(), bytes.end()}, Bytes(payload, std::byte{1}));
   }
 
-  // A state that is saved key by key equals the state at the beginning of saving, whatever happens meanwhile.
+  // Begins to save the core's state key by key. What is saved must equal the state at this moment, whatever
+  // happens until the end.
   void begin_saving() {
     if (saver_) return;
     expected_.clear();
@@ -194,7 +195,7 @@ class Program {
     saved_.clear();
   }
 
-  // Another core loads the state of this one and replaces it.
+  // Replaces the core by another one that loads its saved state.
   void restart() {
     saver_ = nullptr;
     for (const Peer peer : std::set<Peer>(peers_)) cut(peer);
@@ -211,7 +212,7 @@ class Program {
     core_->record_changes(backup_ != nullptr);
   }
 
-  // As in a transport, a message that is refused by an exception closes the connection.
+  // Gives the core a message. As in a transport, an exception that refuses the message closes the connection.
   void deliver(Peer peer, const Bytes& head, const Bytes& payload) {
     if (peer == 0) return;
     try {
@@ -245,7 +246,7 @@ class Program {
     for (const Outgoing& one : outbox.replies) {
       check_head(one.peer, encode(one.reply), one.payload.bytes.size());
       accepted_ = accepted_ || one.reply.kind == Kind::value;
-      unsigned sum = 0;  // for address sanitizers
+      unsigned sum = 0;  // reading every byte lets an address sanitizer find invalid memory
       for (const std::byte byte : one.payload.bytes) sum += std::to_integer<unsigned>(byte);
       want(sum <= 255 * one.payload.bytes.size(), "bytes");
     }
@@ -281,7 +282,7 @@ class Program {
     }
   }
 
-  // After all peers have been gone for a long time, the core holds nothing.
+  // Checks that the core holds nothing after all peers have been gone for a long time.
   void end() {
     saver_ = nullptr;
     saved_.clear();
@@ -297,7 +298,7 @@ class Program {
   static inline const ServerOptions kOptions{.memory_limit = kLimit, .worker_timeout = kTimeout};
   Source source_;
   std::unique_ptr<ServerCore> core_, backup_;
-  std::unique_ptr<StateSaver> saver_{};  // destroyed before the core
+  std::unique_ptr<StateSaver> saver_{};  // declared after the core, so destroyed before it
   std::vector<std::pair<Bytes, Bytes>> expected_{};
   std::vector<SavedMessage> saved_{};
   Clock::time_point now_ = Clock::time_point{} + std::chrono::hours(1);
@@ -327,7 +328,7 @@ struct Writing {
     put(Step::hello);
     put({1, consistency, workers - 1, rank, rank, peer});
   }
-  // Size number 2 is 8 bytes.
+  // Size 2 is an index into kSizes: 8 bytes.
   void request(Kind kind, int peer, int flags, int clock, int text = 0, int size = 2) {
     put(Step::request);
     put({peer, static_cast<int>(kind) - static_cast<int>(Kind::init), flags, 0, clock, size, text});
@@ -342,7 +343,7 @@ struct Writing {
     put(Step::bundle);
     put({peer, kind == Kind::push_many ? 1 : 0, 2, 0, clock, 2, 1, clock, 2});
   }
-  // kind: 0 push, 1 pull, 2 set_state; rows and codec: indices into kRowSizes and kCodecs.
+  // `kind`: 0 push, 1 pull, 2 set_state. `rows` and `codec` are indices into kRowSizes and kCodecs.
   void filled(int peer, int kind, int key, int clock, int rows, int codec, const Bytes& payload) {
     put(Step::filled);
     put({peer, kind, key, clock, rows, codec, 0, static_cast<int>(payload.size())});
@@ -374,7 +375,8 @@ Bytes two_workers(int consistency, int rule) {
   return all.bytes;
 }
 
-// A worker with two keys of two rows uses bundles, rows, codecs and optimizer state; then the core restarts.
+// An input in which a worker with two keys of two rows uses bundles, rows, codecs and optimizer state; then
+// the core restarts.
 Bytes small_values(int consistency, int rule) {
   Writing all(consistency != 1);
   all.connect(), all.hello(0, consistency, 1, 0);
@@ -411,7 +413,7 @@ std::vector<Bytes> core_seeds() {
       all.push_back(small_values(consistency, rule));
     }
   }
-  Writing raw(false);  // heads in wire format
+  Writing raw(false);  // writes requests by Step::raw, with encoded heads
   raw.connect(), raw.hello(0, 1, 1, 0);
   raw.request(Kind::init, 0, 1, 0, 1);
   const auto put_head = [&raw](const Request& request, int payload) {

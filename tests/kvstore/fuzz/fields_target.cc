@@ -1,4 +1,6 @@
-// Messages whose fields are taken from the input, without a list of them here: what is written is read again.
+// Fuzz target for messages. Fills the fields of each message from the input by means of the message's own
+// description, so no list of fields is needed here, and checks that a message that is written can be read
+// again.
 #include <algorithm>
 #include <random>
 #include <type_traits>
@@ -16,8 +18,8 @@ namespace {
 
 using namespace kv_detail;
 
-// An archive (net/src/transport/bytes.h) that gives fields values from an input. Enums keep theirs: few numbers
-// are values of an enum.
+// An archive (net/src/transport/bytes.h) that gives fields values from an input. Enums keep their values,
+// since few numbers are values of an enum.
 class SourceFields {
  public:
   SourceFields(Input input, std::uint16_t version) : source_(input), version_(version) {}
@@ -27,7 +29,7 @@ class SourceFields {
   void text(std::string& text, std::size_t most) {
     text = text_from(source_.take(std::min<std::size_t>(source_.below(20), most)));
   }
-  // A text that may be too long.
+  // Fills `text` from the input. One in eight texts may be longer than allowed.
   void cut_text(std::string& text, std::size_t most) {
     text = text_from(source_.take(source_.below(20)));
     if (source_.below(8) == 0) text.resize(most + source_.below(3), 'x');
@@ -46,7 +48,7 @@ class SourceFields {
     } else if constexpr (std::is_same_v<T, bool>) {
       value = source_.below(2) == 1;
     } else if constexpr (!std::is_enum_v<T>) {
-      // Many numbers are small, because check() refuses most large ones.
+      // Half of the numbers are small, because check() refuses most large ones.
       const std::uint8_t choice = source_.get<std::uint8_t>();
       value = choice < 128 ? static_cast<T>(choice % 8) : source_.get<T>();
     }
@@ -62,7 +64,8 @@ template <class Message> Message filled(Input input, Message message = {}, std::
   return message;
 }
 
-// Whether the message is valid; one that is, is not changed on its way.
+// Returns whether decoding accepts the message. An accepted message must not change by being written and
+// read.
 template <class Message, class Decode> bool survives(const Message& message, Decode&& decode) {
   const Bytes bytes = encode(message);
   try {

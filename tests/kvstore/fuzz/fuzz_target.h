@@ -16,10 +16,11 @@ using Input = std::span<const std::byte>;
 
 struct Target {
   const char* name;
-  // True: the input, or a part of it, was accepted. An undocumented error is a bug.
+  // Parses an input. Returns true if it, or a part of it, was accepted. Throwing an undocumented error is a
+  // bug.
   bool (*run)(Input input);
   std::vector<Bytes> (*seeds)();
-  int cost;  // a short run divides its number of inputs by this
+  int cost;  // how slow run() is: a short run divides the number of its inputs by this
 };
 
 std::span<const Target> targets();
@@ -27,7 +28,7 @@ std::span<const Target> targets();
 // Ends the process with the message `what` unless `holds`.
 void want(bool holds, const char* what);
 
-// Reads values from an input; zeros after its end.
+// Reads values from an input. After the input's end the values are zeros.
 class Source {
  public:
   explicit Source(Input input) : rest_(input) {}
@@ -62,9 +63,9 @@ template <class T> void append_value(Bytes& to, T value) {
   append(to, std::as_bytes(std::span<const T, 1>(&value, 1)));
 }
 
-// The targets, by file.
+// The targets, with the file that defines them.
 extern const Target kFrames, kStreams, kHandshakes;             // transport_targets.cc
-extern const Target kFromWorker, kFromServer, kAdministration;  // wire_targets.cc, as the next line
+extern const Target kFromWorker, kFromServer, kAdministration;  // kTexts and kState too: wire_targets.cc
 extern const Target kTexts, kState;
 extern const Target kFields;                                       // fields_target.cc
 extern const Target kStateStream, kSnapshot, kReplica;             // state_targets.cc

@@ -99,7 +99,8 @@ const Target& target_of_environment() {
   return target_named(name ? name : "");
 }
 
-// Unchanged inputs must be accepted: else mutations would not get past the first checks.
+// Runs the target with `count` mutated inputs. The unchanged inputs must be accepted: else mutations would
+// not get past the first checks.
 void run_changed(const Target& target, long long count, std::uint64_t seed) {
   const std::vector<Bytes> good = target.seeds();
   for (const Bytes& one : good) want(run(target, one), "a good input is refused");

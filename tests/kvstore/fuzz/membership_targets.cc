@@ -30,7 +30,8 @@ template <class Decode> bool run_message(Input input, Decode&& decode_message) {
     const auto message = decode_message(input);
     const Bytes again = encode_any(message);
     want(encode_any(decode_message(Input(again))) == again, "a message that changes");
-    // Messages of later versions may have more fields. Views of version 1 are encoded as the newest version.
+    // A message of a later version may have more fields than this version encodes. Views of version 1 are
+    // encoded again as the newest version, so they are not compared.
     const bool older = input[0] == static_cast<std::byte>(MembershipKind::views);
     want(older || (again.size() <= input.size() && std::equal(again.begin(), again.end(), input.begin())),
          "a message that is not what came");
@@ -67,7 +68,8 @@ std::vector<Bytes> member_seeds() {
           encode(Status{.over = true, .text = "waiting"})};
 }
 
-// --- the scheduler: messages, each after its peer and its length; a peer above kMostPeers advances the clock
+// --- the scheduler: an input is a sequence of messages, each after its peer and its length; for a peer above
+// kMostPeers the clock advances instead
 
 constexpr std::uint8_t kMostPeers = 5;
 
@@ -100,7 +102,7 @@ class Scheduler {
     }
   }
 
-  // Saved states can be read, and no peer gets views that were not saved.
+  // Checks that saved states can be read, and that no peer gets views that were not saved.
   void look() {
     const SchedulerOutbox out = core_.take_outbox();
     begun_ = begun_ || core_.stats().begun;
@@ -151,9 +153,9 @@ std::vector<Bytes> scheduler_seeds() {
 
 // --- the scheduler's state on disk
 
-constexpr std::size_t kBody = 16;  // starts after magic, version and checksum
+constexpr std::size_t kBody = 16;  // offset of a state's body, which follows magic, version and checksum
 
-// Decodes the input as it is, and with its checksum corrected.
+// Decodes the input twice: as it is, and with its checksum corrected.
 bool run_scheduler_state(Input input) {
   Bytes sealed(input.begin(), input.end());
   if (sealed.size() >= kBody) {
@@ -166,7 +168,7 @@ bool run_scheduler_state(Input input) {
       const SchedulerState state = decode_scheduler_state(bytes);
       const Bytes again = encode(state);
       want(decode_scheduler_state(again) == state, "a state that changes");
-      // A state of an older version is encoded as one of the newest.
+      // A state of an older version is encoded again as the newest version, which byte 8 tells.
       want(again == Bytes(bytes.begin(), bytes.end()) || bytes[8] != again[8],
            "a state that is not what came");
       good = true;
@@ -184,7 +186,7 @@ std::vector<Bytes> scheduler_state_seeds() {
 
 // --- etcd's answers
 
-// Whether the reply is accepted.
+// Returns whether `read` accepts the reply.
 bool read_reply(auto&& read, const std::string& reply) {
   try {
     read(reply);
@@ -199,7 +201,7 @@ void run_renewal(const std::string& reply) {
     renewed_from(reply);
   } catch (const MalformedMessage&) {
     throw;
-  } catch (const Error&) {  // an error of etcd's
+  } catch (const Error&) {  // an error that etcd reports is a valid answer
   }
 }
 

@@ -45,7 +45,7 @@ void append_message(Bytes& to, const Bytes& head, Input payload) {
   append(to, Input(head)), append(to, payload);
 }
 
-// Makes a naive engine the current one, as a server does.
+// Makes an engine with the naive scheduler the current engine, as a server does.
 struct CoreEngine {
   CoreEngine() : scope(engine()) {}
   static Engine& engine() {
@@ -57,7 +57,7 @@ struct CoreEngine {
 
 const ServerOptions kOptions{.memory_limit = 1 << 20};
 
-// A core with two workers, values, waiting pushes, and optimizer state of a value and of rows.
+// A core with two workers, values, waiting pushes, and optimizer state of a whole value and of rows.
 std::unique_ptr<ServerCore> some_core(const std::string& consistency) {
   auto core = std::make_unique<ServerCore>(kOptions, 42);
   std::uint64_t number = 0;
@@ -92,7 +92,8 @@ std::unique_ptr<ServerCore> some_core(const std::string& consistency) {
   append_value(row, std::int64_t{1}), append_value(row, 0.5), row.resize(16);
   for (const std::uint64_t clock : {1, 2}) {
     for (const Peer peer : {1, 2}) {
-      if (clock == 2 && peer == 2) break;  // with rounds, worker 1's push waits for worker 2
+      // Worker 2 lacks the second push, so in synchronous rounds worker 1's waits for it.
+      if (clock == 2 && peer == 2) break;
       send(peer, {.kind = Kind::push, .key = 0, .clock = clock}, value);
       send(peer, {.kind = Kind::push, .key = 1, .clock = clock, .row_bytes = 8}, row);
     }
@@ -110,7 +111,7 @@ constexpr const char* kConsistencies[] = {"sync", "async", "ssp:1, placement gre
 
 // --- streams
 
-// The core's state as a stream; a core that loads it saves the same stream.
+// The core's state as a stream of messages. A core that loads the stream saves the same one.
 Bytes saved(const ServerCore& core) {
   Bytes all;
   save_state(core,
@@ -151,7 +152,7 @@ std::vector<Bytes> stream_seeds() {
 
 // --- snapshot files
 
-// Builds a snapshot file like SnapshotWriter, with correct checksums, from a header and messages.
+// Builds a snapshot file as SnapshotWriter does, with correct checksums, from a header and messages.
 class Sealed {
  public:
   explicit Sealed(Input header) : bytes_(header.begin(), header.end()) {
@@ -184,7 +185,7 @@ class Sealed {
 
 constexpr std::size_t kHeaderFields = 44;
 
-// A file in memory that can be opened by a path.
+// A file in memory that has a path, so that it can be opened like a file on disk.
 struct MemoryFile {
   MemoryFile() : descriptor(::memfd_create("snapshot", MFD_CLOEXEC)) {}
   void set(Input bytes) const {
@@ -211,8 +212,8 @@ bool index_file(const MemoryFile& file) {
   }
 }
 
-// If the first byte is odd, the rest is a file; if it is even, the rest is a header and messages to be
-// sealed.
+// If the input's first byte is odd, the rest is a snapshot file. If it is even, the rest is a header and
+// messages, from which Sealed makes a file.
 bool run_snapshot(Input input) {
   static const MemoryFile file;
   Source source(input);
@@ -229,7 +230,7 @@ bool run_snapshot(Input input) {
 std::vector<Bytes> snapshot_seeds() {
   const CoreEngine engine;
   Bytes header = bytes_from("HDDSHOT1");
-  append_value(header, std::uint32_t{1});  // format version; the other fields are 0
+  append_value(header, std::uint32_t{1});  // the format version; the fields after it are 0 unless set below
   header.resize(kHeaderFields);
   header[16] = std::byte{1};  // number of servers
   std::vector<Bytes> all;
@@ -282,10 +283,11 @@ class NoOwner : public ShardOwner {
   const std::shared_ptr<std::uint64_t> memory_used_ = std::make_shared<std::uint64_t>(0);
 };
 
-// Handles a message as a server does. Throws if the connection would be closed, or the backup would end.
+// Gives the backup a message as a server does. Throws if the server would close the connection, or if the
+// backup would end.
 void deliver(ReplicaReceiver& receiver, Parts& one) {
   const ReplicaMessage message = decode_replica_message(one.head);
-  // A later version's message may have more fields at its end.
+  // Not compared for a later version, whose messages may have more fields at their end.
   want(message.version > kProtocol || encode(message) == one.head, "a message that changes");
   if (message.kind == ReplicaKind::record) {
     const Record record = decode_record(message.inner, one.payload.size());
@@ -349,10 +351,9 @@ std::vector<Bytes> replica_seeds() {
             .rank = 1,
             .request = {.kind = Kind::push, .number = 9, .clock = 2, .bytes = 16}},
            value);
-    record(
-        {.kind = Record::Kind::key,
-         .job = "job",
-         .request = {.kind = Kind::init, .bytes = 16, .priority = -2, .text = "new", .whole = {16, 2}}});
+    record({.kind = Record::Kind::key,
+            .job = "job",
+            .request = {.kind = Kind::init, .bytes = 16, .priority = -2, .text = "new", .whole = {16, 2}}});
     record({.kind = Record::Kind::fail_key, .job = "job", .number = 1, .text = "why"});
     record({.kind = Record::Kind::drop, .job = "job", .rank = 1});
     record({.kind = Record::Kind::end_job, .job = "job"});

@@ -1,4 +1,5 @@
-// Bytes of connections: preambles, streams of messages, and hellos of both sides.
+// Fuzz targets for the bytes of connections: preambles, streams of messages, and the hellos of servers and
+// clients.
 #include <algorithm>
 #include <memory>
 
@@ -41,7 +42,7 @@ bool decode_preamble(std::span<const std::byte, kPreambleBytes> wire) {
   }
 }
 
-// Decodes the preamble as it is, and with its checksum corrected.
+// Decodes a preamble twice: as it is, and with its checksum corrected.
 bool run_frame(Input input) {
   WirePreamble wire{};
   std::copy_n(input.begin(), std::min(input.size(), wire.size()), wire.begin());
@@ -95,7 +96,7 @@ class Stream final : public net_detail::Connection {
   std::size_t at_ = 0;
 };
 
-// Receives messages, every other payload into its own memory, and encodes them again.
+// Receives messages and encodes them again. Gives memory of its own for every other payload.
 class Again final : public Receiver {
  public:
   void connected(Peer, const std::string&) override { want(false, "a connection"); }
@@ -119,7 +120,8 @@ class Again final : public Receiver {
   Bytes memory_;
 };
 
-// Corrects the checksums of all preambles, so that mutations reach the code behind them.
+// Corrects the checksums of all preambles in the stream, so that mutated inputs reach the code behind the
+// check.
 void seal(Bytes& stream) {
   for (std::size_t at = 0; at + kPreambleBytes <= stream.size();) {
     std::uint32_t head = 0;
@@ -146,7 +148,7 @@ bool run_stream(Input input) {
   const bool gone = false;
   try {
     while (!receiver.receive(stream, true, gone).closed) continue;
-  } catch (const CommError&) {  // thrown for a malformed stream
+  } catch (const CommError&) {  // the stream is malformed
   }
   want(again.seen.size() <= bytes.size() && std::equal(again.seen.begin(), again.seen.end(), bytes.begin()),
        "messages that nobody has sent");
@@ -168,7 +170,7 @@ std::vector<Bytes> stream_seeds() {
 
 // --- handshakes
 
-// The handshake over TCP, after TLS: a hello of either side.
+// Runs the handshake over TCP, after TLS: the input is the hello of a client or of a server.
 bool run_handshake(Input input) {
   Source source(input);
   const auto side = source.below(2) ? Handshake::Side::client : Handshake::Side::server;

@@ -18,7 +18,7 @@ namespace {
 using namespace kv_detail;
 using namespace heddle::net_detail;
 
-// --- heads: an input is the payload's length, 4 bytes, and the head
+// --- heads of messages: an input is the payload's length, 4 bytes, and the head
 
 Bytes encode_any(const FromWorker& message) {
   return std::visit([](const auto& one) { return encode(one); }, message);
@@ -34,7 +34,7 @@ template <class Decode> bool run_head(Input input, Decode&& decode_head) {
     const auto message = decode_head(source.rest(), payload);
     const Bytes again = encode_any(message);
     want(encode_any(decode_head(Input(again), payload)) == again, "a message that changes");
-    // A later version's message may have more fields at its end.
+    // A message of a later version may have more fields at its end, which this version does not encode.
     want(
         again.size() <= source.rest().size() && std::equal(again.begin(), again.end(), source.rest().begin()),
         "a message that is not what came");
@@ -126,7 +126,8 @@ bool run_rule(const std::string& text) {
 bool run_address(const std::string& text) {
   try {
     const Address address = parse_address(text);
-    if (address.host.starts_with('[')) return true;  // text() restores only one of two pairs of brackets
+    // Not compared: of a host in two pairs of brackets text() restores only one pair.
+    if (address.host.starts_with('[')) return true;
     const Address again = parse_address(address.text());
     want(again.host == address.host && again.port == address.port, "an address that changes");
     return true;

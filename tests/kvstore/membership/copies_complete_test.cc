@@ -1,4 +1,4 @@
-// After missing copies, the scheduler logs once that all shards have two complete copies again.
+// After shards had missing copies, the scheduler logs once that all shards have two complete copies again.
 #include <algorithm>
 
 #include <doctest/doctest.h>
@@ -11,7 +11,7 @@ using namespace heddle::test;
 
 namespace {
 
-// Servers whose shards have complete copies.
+// A world with `count` servers, whose shards have complete copies.
 struct Servers : World {
   explicit Servers(std::uint32_t count, std::uint32_t replicas = 2)
       : World({.servers = static_cast<int>(count)}) {
@@ -37,7 +37,8 @@ TEST_CASE("scheduler: copies that are complete again are said once, when the las
   for (const std::uint32_t count : {2u, 3u}) {
     CAPTURE(count);
     Servers world(count);
-    CHECK(world.said() == 0);  // nothing is logged for the first copies
+    // The first complete copies replace no missing ones, so the scheduler logs nothing.
+    CHECK(world.said() == 0);
     for (int loss = 1; loss <= 2; ++loss) {
       CAPTURE(loss);
       world.kill(*world.node_of(world.shard(0).primary));
@@ -45,8 +46,9 @@ TEST_CASE("scheduler: copies that are complete again are said once, when the las
       CHECK(world.said() == loss - 1);
       world.start_server(0);
       world.pass(200ms);
-      if (count == 2) CHECK(world.said() == loss - 1);  // no copy has been reported yet
-      for (int i = 0; i < 6; ++i) world.report();       // goes on until the shard is back on its own server
+      if (count == 2) CHECK(world.said() == loss - 1);  // no copy is complete on the new server yet
+      // As many reports as shard 0 needs to get back to its own server.
+      for (int i = 0; i < 6; ++i) world.report();
       CHECK(world.said() == loss);
     }
     const auto found = std::find_if(world.events.begin(), world.events.end(),

@@ -50,7 +50,8 @@ TEST_CASE("etcd messages: replies") {
   CHECK(entry->created == 2);
   CHECK(entry->modified == 3);
   CHECK(entry->lease == INT64_MAX);
-  CHECK(entry_from(R"({"kvs":[{"key":"Zm9v"}]})")->value.empty());  // etcd leaves out what is empty or 0
+  // Etcd leaves out fields that are empty or 0, here the value.
+  CHECK(entry_from(R"({"kvs":[{"key":"Zm9v"}]})")->value.empty());
   for (const char* const nothing : {"{}", R"({"header":{}})", R"({"kvs":null})", R"({"kvs":[]})"})
     CHECK_FALSE(entry_from(nothing));
 

@@ -36,7 +36,7 @@ TEST_CASE("a state that cannot be saved is saved later, and what was decided is 
   CHECK(store.saved() == store.save(1, first));
   CHECK(store.take_events().empty());
 
-  std::filesystem::rename(folder, away);  // writes now fail, as on a full disk
+  std::filesystem::rename(folder, away);  // from now on writes fail, as on a full disk
   const auto begun = std::chrono::steady_clock::now();
   const std::uint64_t number = store.save(1, second);
   CHECK(store.saved() < number);
@@ -44,10 +44,10 @@ TEST_CASE("a state that cannot be saved is saved later, and what was decided is 
   const std::uint64_t newest = store.save(1, third);
   CHECK(store.term(begun + 2s) == 1);
   CHECK(store.saved() < number);
-  CHECK(store.take_events().empty());  // logged only once
+  CHECK(store.take_events().empty());  // the failure is logged once, not for each attempt
 
   std::filesystem::rename(away, folder);
-  CHECK(store.term(begun + 2100ms) == 1);  // this is before the next attempt
+  CHECK(store.term(begun + 2100ms) == 1);  // the store does not try again yet
   CHECK(store.saved() < number);
   CHECK(store.term(begun + 4s) == 1);
   CHECK(store.saved() == newest);
@@ -69,6 +69,6 @@ TEST_CASE("who waits is told after 5 s, and then every 15 s") {
   CHECK(notice.due(5s));
   CHECK(!notice.due(19s));
   CHECK(notice.due(21s));
-  CHECK(!notice.due(1s));  // a shorter time: another wait has begun
+  CHECK(!notice.due(1s));  // a shorter time than before means that another wait has begun
   CHECK(notice.due(6s));
 }

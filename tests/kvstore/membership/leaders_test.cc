@@ -26,7 +26,7 @@ namespace {
 
 using Packets = std::deque<std::vector<std::byte>>;
 
-class Machine;  // owns and runs all processes
+class Machine;  // the simulated machine, defined below, which owns and runs all processes
 
 class ServerProcess final : public Transport, public SchedulerFinder {
  public:
@@ -49,7 +49,7 @@ class ServerProcess final : public Transport, public SchedulerFinder {
   Machine& machine;
   const std::uint64_t incarnation;
   Member member;
-  std::set<std::uint32_t> held;  // shards whose primary this process has been
+  std::set<std::uint32_t> held;  // shards of which this process has been the primary
   Views seen;
   bool alive = true;
 
@@ -63,16 +63,18 @@ struct Scheduler {
   std::unique_ptr<StoreLink> link;
   std::unique_ptr<ElectedStateStore> keeper;
   std::unique_ptr<LeadingScheduler> scheduler;
-  bool cut_off = false;                      // whether the scheduler cannot reach the store
-  bool hangs = false;                        // whether the thread that waits for the store is blocked
-  std::optional<SharedStore::Time> stopped;  // if set, the clock has stopped at this time
+  bool cut_off = false;  // whether the scheduler cannot reach the store
+  bool hangs = false;    // whether the thread that waits for the store's answers is blocked
+  // The time at which the scheduler's clock has stopped; empty: the clock runs.
+  std::optional<SharedStore::Time> stopped;
   SharedStore::Time now(const SharedStore& store) const { return stopped.value_or(store.now); }
 };
 
 struct Wire {
   ServerProcess* server = nullptr;
   std::size_t scheduler = 0;
-  Peer at_server = 0, at_scheduler = 0;  // at_scheduler 0: not accepted yet
+  // The connection's peer numbers; at_scheduler is 0 until the scheduler has accepted it.
+  Peer at_server = 0, at_scheduler = 0;
   Packets to_scheduler{}, to_server{};
 };
 
@@ -98,7 +100,7 @@ class Machine {
     return what == 0 ? Fate::lost : what == 1 ? Fate::unanswered : what == 2 ? Fate::late : Fate::done;
   }
 
-  // A pass of the scheduler's thread.
+  // One pass of the scheduler's loop: follows the term, ticks, sends messages.
   void act(std::size_t number) {
     Scheduler& one = *schedulers[number];
     const auto now = one.now(store);
@@ -117,7 +119,8 @@ class Machine {
     }
   }
 
-  // Checks that views are saved before any process gets them, and never contradict views sent earlier.
+  // Passes on a scheduler's message. Checks that views are saved before any process gets them, and never
+  // contradict views sent earlier.
   void send(std::size_t number, Peer peer, std::vector<std::byte> message) {
     const FromScheduler sent = decode_from_scheduler(message);
     if (const auto* views = std::get_if<Views>(&sent)) {
@@ -134,7 +137,7 @@ class Machine {
     }
   }
 
-  // True if the store has these views or newer ones: of several changes only the last one need be saved.
+  // Whether the store has these views or newer ones. Of several changes a scheduler need save only the last.
   bool is_saved(const Views& views) {
     for (; read < store.history.size(); ++read) {
       const auto& [key, value] = store.history[read];
@@ -150,7 +153,7 @@ class Machine {
     for (Wire& wire : wires) {
       if (wire.scheduler != number || std::find(peers.begin(), peers.end(), wire.at_scheduler) == peers.end())
         continue;
-      wire.at_scheduler = 0;  // the side that closes gets no event
+      wire.at_scheduler = 0;  // the scheduler itself closes the connection, so its core gets no event
       close(wire);
     }
     remove_closed();
@@ -174,7 +177,7 @@ class Machine {
     remove_closed();
   }
 
-  // Kills a scheduler's process and restarts it.
+  // Kills a scheduler's process and restarts it with a new state in memory.
   void crash(std::size_t number) {
     for (Wire& wire : wires) {
       if (wire.scheduler != number || wire.at_server == 0) continue;
@@ -189,7 +192,8 @@ class Machine {
     if (wire.at_server == 0) return false;
     Scheduler& one = *schedulers[wire.scheduler];
     if (wire.at_scheduler == 0 || !one.scheduler->core()) {
-      if (!one.scheduler->core()) return close(wire), true;  // StoreScheduler does the same
+      // StoreScheduler also closes connections while it does not lead
+      if (!one.scheduler->core()) return close(wire), true;
       wire.at_scheduler = ++last_number;
       one.scheduler->core()->connected(wire.at_scheduler);
       if (wire.server) wire.server->member.connected(wire.at_server, store.now);
@@ -208,7 +212,7 @@ class Machine {
     }
     try {
       one.scheduler->core()->received(wire.at_scheduler, message, one.now(store));
-    } catch (const MalformedMessage&) {  // the message is from a process that was declared lost
+    } catch (const MalformedMessage&) {  // expected from a server that was declared lost
       close(wire);
     }
     return true;
@@ -240,16 +244,16 @@ class Machine {
   bool faults = true;
   std::vector<std::unique_ptr<Scheduler>> schedulers;
   std::vector<std::unique_ptr<ServerProcess>> processes;
-  std::vector<ServerProcess*> latest;  // the newest process of each number
+  std::vector<ServerProcess*> latest;  // the newest process of each server number
   std::deque<Wire> wires;
   std::uint64_t last_number = 0;
-  std::set<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>>
-      reports;  // shard, number of the copy, incarnation of the server with the complete copy
+  // Complete copies: shard, number of the copy, incarnation of the server that has the copy.
+  std::set<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>> reports;
   std::map<std::uint64_t, Views> sent_views;
   std::map<std::pair<std::uint32_t, std::uint64_t>, ShardView> sent_shards;
   std::uint64_t newest_sent = 0;
-  std::size_t read = 0;                  // length of the store's history that `saved` includes
-  std::map<std::uint64_t, Views> saved;  // views by version
+  std::size_t read = 0;                  // how many entries of the store's history `saved` includes
+  std::map<std::uint64_t, Views> saved;  // saved views by their version
 };
 
 Scheduler::Scheduler(Machine& in, std::size_t number) : address("scheduler:" + std::to_string(number)) {
@@ -263,7 +267,7 @@ Scheduler::Scheduler(Machine& in, std::size_t number) : address("scheduler:" + s
 }
 
 MemberOptions member_options(ServerProcess& self, std::uint32_t number, std::uint64_t incarnation) {
-  // A shared pointer without ownership: `self` owns the member, which uses the finder.
+  // A shared pointer that owns nothing: `self`, which is the finder, owns the member that uses it.
   return {.finder = std::shared_ptr<SchedulerFinder>(std::shared_ptr<void>(), &self),
           .role = Role::server,
           .number = number,
@@ -334,7 +338,8 @@ class Program {
     REQUIRE(views.version > 0);
     for (std::uint32_t shard = 0; shard < views.shards.size(); ++shard) {
       const ShardView& view = views.shards[shard];
-      CHECK(view.primary == machine_.latest[shard]->incarnation);  // the shard has returned to its own server
+      // The shard has returned to the server with the shard's number.
+      CHECK(view.primary == machine_.latest[shard]->incarnation);
       CHECK(view.backup != 0);
     }
     for (const ServerProcess* const one : machine_.latest) CHECK(one->member.views() == views);
@@ -387,7 +392,7 @@ class Program {
     }
   }
 
-  // Delivers a delayed request to the store.
+  // Lets a random delayed request arrive at the store.
   void arrive() {
     auto& late = machine_.store.late;
     if (late.empty()) return;
@@ -407,7 +412,7 @@ class Program {
       arrive();
       for (std::uint32_t number = 0; number < machine_.latest.size(); ++number) {
         const ServerProcess& one = *machine_.latest[number];
-        // The only reason for a refusal is another process with the same number.
+        // A member may be refused for one reason only: another process has its number.
         if (one.member.is_refused()) CHECK(one.member.why().find("is there already") != std::string::npos);
         if (!one.alive || one.member.is_refused()) machine_.start_server(number);
       }

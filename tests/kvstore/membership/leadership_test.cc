@@ -24,7 +24,7 @@ struct Contender {
         link(in, [this] { return std::exchange(fate, Fate::done); }),
         part(link, "/c", std::move(name), 3s, [this] { return store.now; }) {}
   SharedStore& store;
-  Fate fate = Fate::done;  // what happens to the next request
+  Fate fate = Fate::done;  // what happens to the next request to the store
   StoreLink link;
   Leadership part;
 };
@@ -40,7 +40,7 @@ struct Keeper {
   ElectedStateStore keeper;
 };
 
-// Answers what the test has set.
+// A state store whose answers the test sets.
 struct ToldKeeper final : StateStore {
   std::uint64_t term(Time) override { return now; }
   std::optional<SchedulerState> state() override { return std::nullopt; }
@@ -127,7 +127,7 @@ TEST_CASE("leadership: what was done without an answer is found out") {
   REQUIRE_FALSE(store.get(leader_key("/c")));
   int asked = 0;
   StoreLink third_unanswered(
-      // a campaign calls get, grant and put_if
+      // A campaign calls get, grant and put_if, so the put_if stays unanswered.
       store, [&] { return ++asked == 3 ? Fate::unanswered : Fate::done; });
   Leadership part(third_unanswered, "/c", "b:1", 3s, [&] { return store.now; });
   CHECK_THROWS_AS(part.campaign(), Error);
@@ -163,7 +163,7 @@ TEST_CASE("elected state store: a term ends with its lease, also while the store
   one.keeper.step();
   CHECK(one.keeper.term(store.now + 2999ms) == 1);
   CHECK(one.keeper.term(store.now + 3s) == 0);
-  CHECK(one.keeper.term(store.now) == 0);  // a term that has ended stays ended
+  CHECK(one.keeper.term(store.now) == 0);  // at an earlier time: a term that has ended stays ended
   one.fate = Fate::done;
   one.keeper.step();
   CHECK(one.keeper.saved() == 1);
@@ -207,12 +207,14 @@ TEST_CASE("leading scheduler: what tells of a save waits for it, and is forgotte
   };
   CHECK(scheduler.follow(keeper, now).empty());
   registration(1, Role::worker);
-  CHECK(scheduler.deliver(keeper).size() == 1);  // without views there is nothing to save
+  // The worker gets its answer at once, since without views there is nothing to save.
+  CHECK(scheduler.deliver(keeper).size() == 1);
   registration(2, Role::server);
   CHECK(scheduler.deliver(keeper).empty());
   CHECK(keeper.saves == 1);
   registration(3, Role::worker);
-  CHECK(scheduler.deliver(keeper).empty());  // the worker has the views, which are not saved yet
+  // The worker's answer waits, since it contains views that are not saved yet.
+  CHECK(scheduler.deliver(keeper).empty());
   SUBCASE("it is saved") {
     keeper.done = 1;
     CHECK(scheduler.deliver(keeper).size() == 2);
@@ -225,6 +227,7 @@ TEST_CASE("leading scheduler: what tells of a save waits for it, and is forgotte
     keeper.now = 2;
     scheduler.follow(keeper, now);
     registration(4, Role::worker);
-    CHECK(scheduler.deliver(keeper).size() == 1);  // the worker does not wait for a save of the former term
+    // The worker's answer does not wait for what the former term has not saved.
+    CHECK(scheduler.deliver(keeper).size() == 1);
   }
 }

@@ -46,7 +46,8 @@ std::vector<Bytes> of_schedulers() {
           encode(Status{.over = true, .text = "waiting"})};
 }
 
-// Refuses truncated messages and additional bytes; survives random changes and random bytes.
+// Checks that `decode` refuses truncated messages and additional bytes, and survives random changes and
+// random bytes.
 template <class Decode> void attack(const std::vector<Bytes>& messages, Decode decode) {
   std::mt19937 random(1);
   for (const Bytes& message : messages) {

@@ -1,4 +1,4 @@
-// The scheduler warns of lost servers, and not of servers that were told to end.
+// The scheduler warns of servers that are lost, and not of servers that were told to end.
 #include <string>
 #include <vector>
 

@@ -14,7 +14,7 @@ namespace {
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// Three servers whose shards have complete copies.
+// A world with three servers, whose shards have complete copies.
 struct Three : World {
   Node *a, *b, *c;
   Three() : World({.servers = 3}) {
@@ -36,7 +36,7 @@ TEST_CASE("scheduler: the views are given out once all servers have come") {
   World world({.servers = 3});
   Node& first = world.start_server(0);
   Node& worker = world.start_worker();
-  Node& third = world.start_server(kAnyNumber);  // gets the lowest free number
+  Node& third = world.start_server(kAnyNumber);  // the scheduler gives this server the lowest free number
   world.pass(1s);
   CHECK(world.core->views().version == 0);
   CHECK(first.member.is_registered());
@@ -66,7 +66,7 @@ TEST_CASE("scheduler: who has not come is named, and those that wait are told so
     CHECK(node->member.is_refused());
   }
   CHECK(world.has_event("start_failed"));
-  // The scheduler still accepts other processes.
+  // After the failed start the scheduler accepts new processes.
   world.start_server(0), world.start_server(1);
   world.pass(100ms);
   CHECK(world.core->views().version == 1);
@@ -104,7 +104,8 @@ TEST_CASE("scheduler: a second process of a number that is alive is refused; of 
   Node& second = world.start_server(1);
   world.pass(6s);
   CHECK_FALSE(second.member.is_registered());
-  CHECK(second.refusal.empty());  // the first process may be dead, which the scheduler does not know yet
+  // No refusal yet: the first process may be dead without the scheduler's knowledge.
+  CHECK(second.refusal.empty());
   world.pass(2s);
   CHECK(holds(second.refusal, "server 1 is there already: "));
   CHECK(holds(second.refusal, "process "));
@@ -162,10 +163,11 @@ TEST_CASE(
   CHECK(world.has_event("shard_failed_over"));
   Node& back = world.start_server(1);
   world.pass(200ms);
-  CHECK(world.shard(1).backup == world.a->incarnation);  // a's copy is not complete yet
+  // a stays the backup: its copy is not complete yet, and the new server does not replace it
+  CHECK(world.shard(1).backup == world.a->incarnation);
   world.sync();
   CHECK(without_learner(world.shard(1)) == ShardView{3, world.c->incarnation, world.a->incarnation, false});
-  // the complete backup stays until the learner is complete
+  // The complete backup a stays until the new server, which learns the state, has a complete copy.
   CHECK(world.shard(1).learner == back.incarnation);
   CHECK(world.core->stats().shards[1].copies == 2);
   world.sync();
@@ -208,13 +210,14 @@ TEST_CASE(
   world.pass(200ms);
   CHECK(world.shard(1) == ShardView{3, world.c->incarnation, world.a->incarnation, false});
   CHECK(without_learner(world.shard(0)) == ShardView{1, world.a->incarnation, world.b->incarnation, true});
-  CHECK(world.shard(0).learner == world.c->incarnation);  // b keeps its copy until c's is complete
+  // b keeps its copy of shard 0 until c, the learner, has a complete one
+  CHECK(world.shard(0).learner == world.c->incarnation);
   CHECK(world.has_event("shard_handed_over"));
   world.sync();
   CHECK(world.shard(0).backup == world.c->incarnation);
   CHECK(world.core->stats().shards[0].synced);
   world.pass(1s);
-  CHECK(world.shard(1).primary == world.c->incarnation);  // a shard does not return to a server that leaves
+  CHECK(world.shard(1).primary == world.c->incarnation);  // shard 1 does not return to b, which leaves
   world.b->member.unregister();
   world.pass(100ms);
   const Node& next = world.start_server(1);
@@ -265,7 +268,7 @@ TEST_CASE("scheduler: a learner that is gone, or has lost what it had, begins an
   world.pass(1s);
   CHECK(without_learner(world.shard(0)) == without_learner(before));
   CHECK(world.shard(0).learner == 0);
-  // If the backup is lost, the learner becomes the backup, and continues its copy.
+  // If the backup is lost, the learner becomes the backup and goes on with the copy that it has begun.
   Node& again = world.start_server(0);
   world.pass(100ms);
   const std::uint64_t copy = world.shard(0).learner_copy;
@@ -316,7 +319,7 @@ TEST_CASE("scheduler: a server that leaves keeps its shard until its backup is c
   world.pass(1s);
   CHECK(world.shard(0) == ShardView{1, a.incarnation, b.incarnation, true});
   a.report_all();
-  world.crash();  // the restarted scheduler gets the reports again
+  world.crash();  // the members repeat their reports to the restarted scheduler
   world.pass(1s);
   CHECK(world.shard(0) == ShardView{2, b.incarnation, 0, false});
 }
@@ -344,7 +347,7 @@ TEST_CASE("scheduler: who has just handed a shard back keeps all of it until it 
   world.sync();
   world.sync();
   REQUIRE(world.shard(1) == ShardView{5, back.incarnation, world.c->incarnation, false, true});
-  world.kill(back);  // this is before c's copy of epoch 5 is complete
+  world.kill(back);  // dies before c has a complete copy of epoch 5
   world.pass(200ms);
   CHECK(world.shard(1).primary == world.c->incarnation);
   CHECK(world.core->stats().lost == 0);
@@ -357,13 +360,14 @@ TEST_CASE("scheduler: without a complete backup a shard waits for its primary") 
   world.pass(200ms);
   a.silent = true;
   world.pass(5s);
-  CHECK(world.shard(0) == ShardView{1, a.incarnation, b.incarnation, true});  // no complete copy is reported
+  // Does not fail over: nobody has reported b's copy as complete.
+  CHECK(world.shard(0) == ShardView{1, a.incarnation, b.incarnation, true});
   a.silent = false;
   world.pass(5s);
   CHECK(a.member.is_registered());
   CHECK(world.shard(0).primary == a.incarnation);
   CHECK(world.core->stats().lost == 0);
-  // Reports of another epoch or from another process are ignored.
+  // The scheduler ignores reports of another epoch, or from a process that is not the primary.
   const ShardView before = world.shard(0);
   a.member.report_synced(0, before.epoch + 1);
   b.member.report_synced(0, before.epoch);
@@ -437,7 +441,7 @@ TEST_CASE("scheduler: a complete backup is not replaced while its primary may be
 
 TEST_CASE("scheduler: a complete backup that has lost its connection is waited for") {
   Three world;
-  world.b->silent = world.c->silent = true;  // c has a complete copy of shard 1
+  world.b->silent = world.c->silent = true;  // c has a complete copy of shard 1, so the shard waits for c
   world.pass(5s);
   Node& again = world.start_server(1);
   world.pass(1s);
@@ -465,14 +469,15 @@ TEST_CASE("scheduler: started anew, it waits for the servers that it knows, and 
   Three world;
   const Views before = world.core->views();
   world.crash();
-  CHECK(world.core->stats().shards[1].copies == 0);  // no server has registered yet
+  // No server has registered with the restarted scheduler yet.
+  CHECK(world.core->stats().shards[1].copies == 0);
   world.b->silent = true;
   world.pass(2900ms);
   CHECK(world.core->views() == before);
   world.b->silent = false;
   world.pass(1s);
   CHECK(world.core->views() == before);
-  world.crash();  // the saved state says which backups are complete
+  world.crash();  // the restarted scheduler knows from the saved state which backups are complete
   world.kill(*world.b);
   world.pass(2900ms);
   CHECK(world.core->views() == before);

@@ -37,7 +37,8 @@ class Program {
       REQUIRE(primary);
       CHECK(primary->alive);
       if (replicas_ < 2 || servers_ < 2) continue;
-      CHECK(find_server(views, view.primary)->number == shard);  // the shard has returned to its own server
+      // The shard has returned to the server with the shard's number.
+      CHECK(find_server(views, view.primary)->number == shard);
       const Node* const backup = world_.node_of(view.backup);
       REQUIRE(backup);
       CHECK(backup->alive);
@@ -79,7 +80,8 @@ class Program {
       const std::uint32_t number = pick(servers_);
       if (!latest_[number]->alive) start_server(number);
     } else if (what < 98) {
-      // A second process with the same number is refused, or replaces one that is lost.
+      // Starts a second process with a number. The scheduler refuses it, or it replaces a process that is
+      // lost.
       Node& second = world_.start_server(pick(servers_), replicas_);
       second.member.tick(world_.now);
     } else if (what < 99) {
@@ -101,7 +103,7 @@ class Program {
     world_.deliver(pick(3));
   }
 
-  // No more faults; refused processes are restarted.
+  // Ends the faults: silent processes speak again, and dead or refused ones are restarted.
   void heal() {
     for (const auto& node : world_.nodes) node->silent = false;
     for (int i = 0; i < 300; ++i) {
@@ -120,10 +122,11 @@ class Program {
     });
   }
 
-  // The invariants of each step.
+  // Checks the invariants that hold after each step.
   void check() {
     const Views& views = world_.core->views();
-    if (views.version < seen_.version) {  // after a crash, which loses decisions that no process has got
+    // The restarted scheduler has lost decisions that no process has got.
+    if (views.version < seen_.version) {
       REQUIRE(world_.disk.has_value() == (views.version > 0));
       seen_ = views;
       return;
@@ -138,8 +141,8 @@ class Program {
       CHECK(now.learner_copy != now.epoch);
       CHECK(views.version > seen_.version);
       if (now.primary != before.primary) check_successor(static_cast<std::uint32_t>(shard), before, now);
-      // Within one epoch a backup is only removed, since its replacement, a learner first, uses up another
-      // number.
+      // From one epoch to the next the primary can only drop its backup: the backup's replacement is first a
+      // learner, whose copy takes another number.
       if (now.epoch == before.epoch + 1 && now.primary == before.primary && before.backup != 0)
         CHECK(now.backup == 0);
     }
@@ -154,7 +157,8 @@ class Program {
       if (now.handover) CHECK(now.backup == before.primary);
       return;
     }
-    // An empty shard requires that the primary's number has another process, or that lost_after has passed.
+    // A shard may become empty only if the number of its primary has another process, or with the option
+    // lost_after.
     const bool superseded = !find_server(world_.core->views(), before.primary);
     CHECK((superseded || world_.options.lost_after.count() > 0));
   }
@@ -162,7 +166,7 @@ class Program {
   std::mt19937_64 random_;
   const std::uint32_t servers_, replicas_;
   World world_;
-  std::vector<Node*> latest_;  // the newest process of each number
+  std::vector<Node*> latest_;  // the newest process of each server number
   Views seen_;
 };
 

@@ -1,4 +1,4 @@
-// A ConsensusStore in memory, with the test's clock; requests can be lost, late or unanswered.
+// A ConsensusStore in memory, whose clock the test sets. Requests can be lost, late or unanswered.
 #pragma once
 
 #include <deque>
@@ -27,8 +27,8 @@ class SharedStore {
   void revoke(std::int64_t lease);
 
   Time now{std::chrono::hours(1)};
-  std::deque<std::function<void()>> late;                    // delayed requests
-  std::vector<std::pair<std::string, std::string>> history;  // key and value of each change
+  std::deque<std::function<void()>> late;  // requests that arrive later, when the test calls them
+  std::vector<std::pair<std::string, std::string>> history;  // key and new value of each change
 
  private:
   struct Lease {
@@ -75,7 +75,7 @@ class StoreLink final : public kv_detail::ConsensusStore {
       store_.late.push_back([request] {
         try {
           request();
-        } catch (const Error&) {  // the answer is discarded
+        } catch (const Error&) {  // the process no longer waits for the answer
         }
       });
     throw Error("the store: no answer");

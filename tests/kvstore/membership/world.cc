@@ -46,7 +46,7 @@ void check_views(const Views& views, std::uint64_t incarnation,
 
 void Node::see(const Views& views) { check_views(views, incarnation, world.reports, seen, held); }
 
-// Messages sent before still arrive, as with TCP.
+// Messages that the node has sent before it closes still arrive, as with TCP.
 void Node::close(Peer peer) {
   for (Wire& wire : world.wires) {
     if (wire.at_node == peer) wire.node = nullptr;
@@ -145,7 +145,7 @@ void World::deliver(std::size_t stop_before) {
   for (const Peer peer : outbox.closed) {
     for (Wire& wire : wires) {
       if (wire.at_scheduler != peer) continue;
-      wire.at_scheduler = 0;  // the side that closes gets no event
+      wire.at_scheduler = 0;  // the scheduler itself closes the connection, so its core gets no event
       close(wire);
     }
   }
@@ -176,7 +176,7 @@ bool World::step(Wire& wire, bool from_node) {
     wire.to_scheduler.pop_front();
     try {
       core->received(wire.at_scheduler, message, now);
-    } catch (const MalformedMessage&) {  // the message is from a process that was declared lost
+    } catch (const MalformedMessage&) {  // expected from a process that was declared lost
       close(wire);
     }
   } else {

@@ -26,7 +26,8 @@ void check(std::int64_t seen, std::int64_t least, std::int64_t most, const char*
   std::exit(1);
 }
 
-// Without rounds, parts of a key on different servers may differ.
+// Checks that each element lies in the range. Without synchronous rounds, parts of a key on different servers
+// may have different sums.
 void check_all(const NDArray& array, std::int64_t least, std::int64_t most, const char* what) {
   for (const std::int64_t one : array.to_vector<std::int64_t>()) check(one, least, most, what);
 }
@@ -67,7 +68,9 @@ int run(const std::string& type, int rounds, int die, std::chrono::milliseconds 
     store->push("rounds", one_more);
     if (round == die && rank == 1) {
       store->pull("rounds", done);
-      done.wait();  // a push that were lost would repeat the round
+      // Waits until the push of "rounds" has counted: if it were lost, the restarted worker would repeat the
+      // round.
+      done.wait();
       std::raise(SIGKILL);
     }
     std::this_thread::sleep_for(pause);

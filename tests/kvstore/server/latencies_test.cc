@@ -24,7 +24,7 @@ namespace {
 
 constexpr Peer kBackup = 99;
 
-// A transport that records what is sent.
+// A transport that only records the messages sent.
 class Sent final : public Transport {
  public:
   std::string listen(const std::string&) override { return ""; }
@@ -38,7 +38,7 @@ class Sent final : public Transport {
   std::vector<std::pair<Peer, Bytes>> all;
 };
 
-// A server whose clock the test sets. Worker 0 is peer 1, worker 1 peer 2.
+// A server with a clock that the test sets. Worker 0 is peer 1, worker 1 is peer 2.
 struct TimedServer {
   Engine engine{{.scheduler = Scheduler::naive}};
   EngineScope scope{engine};
@@ -55,7 +55,7 @@ struct TimedServer {
       node.received(rank + 1, encode(hello), {}, now);
     }
   }
-  // Receives one message, at a time after the one before it.
+  // The server receives a message from worker `rank`, `later` after the last event.
   void receive(Clock::duration later, std::uint32_t rank, Request request, const Bytes& payload = {}) {
     now += later;
     request.number = ++numbers[rank];
@@ -70,7 +70,7 @@ struct TimedServer {
     node.received(rank + 1, head, memory, now);
   }
   void end_batch(Clock::duration later) { node.end_batch(now += later); }
-  // Both workers know key 0, which has one value.
+  // Each worker inits key 0, which has one element.
   void init(std::uint32_t workers) {
     receive(1s, 0, {.kind = Kind::init, .has_value = true, .text = "k"}, bytes_of<float>({0}));
     if (workers > 1) receive(0s, 1, {.kind = Kind::init, .bytes = 4, .text = "k"});
@@ -86,7 +86,8 @@ struct TimedServer {
     REQUIRE(found != all.end());
     return *found;
   }
-  // The sums of all times in milliseconds: the server's part and the wait for other workers.
+  // The sums of the times of all requests of that kind, in milliseconds: the server's part, and the wait for
+  // other workers.
   std::pair<double, double> milliseconds(const std::string& kind) const {
     const RequestStats one = of(kind);
     CHECK(one.server.count() == one.total.count());
@@ -114,7 +115,7 @@ TEST_CASE("latencies: a pull waits for the other worker's push, and that is not 
   CHECK(server.of("push").server.seconds == doctest::Approx(200e-6));
   server.receive(10ms, 0, {.kind = Kind::pull, .clock = 1});
   server.end_batch(100us);
-  CHECK(server.of("pull").total.count() == 0);  // the round lacks worker 1
+  CHECK(server.of("pull").total.count() == 0);  // the pull waits: worker 1 has not pushed in this round yet
   server.push(60ms - 100us, 1);
   server.end_batch(1ms);
   CHECK(server.milliseconds("pull").first == doctest::Approx(1));
@@ -146,13 +147,14 @@ TEST_CASE("latencies: what a message waits for those before it is the server's t
   server.join(2);
   server.init(2);
   server.push(1s, 0);
-  server.push(3ms, 1);  // was received in the same poll
+  server.push(3ms, 1);  // received in the same batch as worker 0's push
   server.receive(2ms, 0, {.kind = Kind::pull, .clock = 1});
   server.end_batch(1ms);
   CHECK(server.milliseconds("push").first == doctest::Approx(3 + 5));
   CHECK(server.milliseconds("pull").first == doctest::Approx(6));
   CHECK(server.milliseconds("pull").second == 0);
-  server.receive(1s, 0, {.kind = Kind::pull, .clock = 1});  // another batch begins anew
+  // Begins another batch, in which earlier messages do not count.
+  server.receive(1s, 0, {.kind = Kind::pull, .clock = 1});
   server.end_batch(1ms);
   CHECK(server.milliseconds("pull").first == doctest::Approx(7));
 }
@@ -212,7 +214,7 @@ TEST_CASE("latencies: workers that are dropped release those that wait, which ha
   server.end_batch(0s);
   server.receive(4s, 0, {.kind = Kind::ping});
   server.end_batch(0s);
-  server.node.tick(server.now += 2s);  // worker 1 is silent for 6 s
+  server.node.tick(server.now += 2s);  // worker 1 has been silent for 6 s, longer than the server waits
   server.node.count_answers();
   CHECK(server.of("pull").total.count() == 1);
   CHECK(server.milliseconds("pull").second == doctest::Approx(6000));
@@ -222,7 +224,7 @@ TEST_CASE("latencies: quantiles lie in the bucket of the request, and end at the
   LatencyHistogram some;
   CHECK(some.quantile(0.5) == 0);
   some.counts[0] = 98;
-  some.counts[4] = 2;  // 0.5 to 1 ms
+  some.counts[4] = 2;  // requests that took 0.5 to 1 ms
   CHECK(some.quantile(0.5) == doctest::Approx(50e-6 * 50 / 98));
   CHECK(some.quantile(0.99) == doctest::Approx(0.75e-3));
   CHECK(some.quantile(1) == doctest::Approx(1e-3));

@@ -1,4 +1,5 @@
-// A server that records the order of counted pushes and answered pulls, for tests that repeat it serially.
+// A server that records in which order it counts pushes and answers pulls, for tests that repeat a run
+// serially.
 #pragma once
 
 #include <atomic>
@@ -16,9 +17,9 @@
 namespace heddle::test {
 
 struct StoreEvent {
-  bool push = false;                // false: a pull was answered
-  std::uint32_t rank = 0, key = 0;  // key: the number that is its name
-  std::uint64_t clock = 0;          // clock of the request
+  bool push = false;                // true: the server has counted a push; false: it has answered a pull
+  std::uint32_t rank = 0, key = 0;  // the worker's rank, and the number that is the key's name
+  std::uint64_t clock = 0;          // the clock of the push or pull
   std::vector<std::byte> value{};   // the value that was pushed or pulled
 };
 
@@ -30,7 +31,7 @@ class RecordingServer final : kv_detail::Receiver {
         address(transport_->listen("127.0.0.1:0")),
         thread_([this] { serve(); }) {}
   ~RecordingServer() override { stop(); }
-  // Stops the server; after this there are no more events.
+  // Stops the server. After this call `events` does not change.
   void stop() {
     stopping_.store(true);
     transport_->wake();
@@ -96,14 +97,17 @@ class RecordingServer final : kv_detail::Receiver {
   kv_detail::ServerCore core_;
   std::unique_ptr<kv_detail::Transport> transport_;
   std::map<Peer, std::uint32_t> ranks_;
-  std::map<std::pair<Peer, std::uint64_t>, kv_detail::Request> pulls_;  // pulls by peer and request number
-  std::map<std::pair<Peer, std::uint64_t>, std::string> inits_;  // names of keys, by peer and request number
-  std::map<std::uint32_t, std::uint32_t> keys_;                  // keys by the server's number
+  // Pull requests by peer and request number.
+  std::map<std::pair<Peer, std::uint64_t>, kv_detail::Request> pulls_;
+  // Names of the keys that inits ask for, by peer and request number.
+  std::map<std::pair<Peer, std::uint64_t>, std::string> inits_;
+  // The numbers that are the keys' names, by the numbers that the server has given to the keys.
+  std::map<std::uint32_t, std::uint32_t> keys_;
   std::atomic<bool> stopping_{false};
 
  public:
   const std::string address;
-  std::vector<StoreEvent> events;  // written by the server's thread until stop()
+  std::vector<StoreEvent> events;  // written by the server's thread; to be read after stop()
 
  private:
   std::thread thread_;

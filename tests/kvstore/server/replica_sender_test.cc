@@ -1,4 +1,4 @@
-// A primary's connection to its backup, which may be half-open: open, but nothing arrives.
+// A primary's connection to its backup. A connection may be half-open: it looks open, but nothing arrives.
 #include "server/replica/replica_sender.h"
 
 #include <algorithm>
@@ -53,13 +53,14 @@ class Backup : public Transport, public ShardOwner {
   }
 
   std::vector<ReplicaKind> sent;
-  std::vector<std::uint64_t> reported, lost;  // numbers of copies
-  int told = 0;                               // replies sent to the worker
+  // Numbers of the copies that the sender has reported as complete and as lost.
+  std::vector<std::uint64_t> reported, lost;
+  int told = 0;  // number of replies that the primary has sent to the worker
   std::vector<std::string> events;
-  int alarms = 0;                  // events that are warnings or worse
-  std::uint64_t state_of = ~0ull;  // record number of the last complete state
-  std::size_t waiting = 0;         // bytes queued
-  bool waits = false;              // true: queued bytes stay
+  int alarms = 0;                  // number of logged events that are warnings or worse
+  std::uint64_t state_of = ~0ull;  // record number of the last complete state; all ones: there is none yet
+  std::size_t waiting = 0;         // number of bytes queued on the connection
+  bool waits = false;              // true: queued bytes are not sent
   Peer connections = 0;
   int closed = 0;
 
@@ -70,7 +71,7 @@ class Backup : public Transport, public ShardOwner {
   const std::shared_ptr<std::uint64_t> memory_used_ = std::make_shared<std::uint64_t>(0);
 };
 
-constexpr std::size_t kBytes = 1000;  // bytes of a value
+constexpr std::size_t kBytes = 1000;  // size of a key's value in bytes
 
 struct Primary {
   explicit Primary(std::uint32_t keys = 0, std::uint64_t memory_limit = 0)
@@ -90,7 +91,7 @@ struct Primary {
   void answer(ReplicaKind kind, std::uint64_t number = 0) {
     sender.received(backup.connections, {.kind = kind, .epoch = 1, .number = number}, now);
   }
-  // Receives a request with a value from the worker.
+  // The primary receives a request with a value from the worker.
   void send(Request request) {
     request.number = ++requests;
     request.bytes = kBytes;
@@ -99,7 +100,7 @@ struct Primary {
     if (!memory.empty()) std::memset(memory.data(), 1, kBytes);
     core.received(kWorker, head, kBytes, now);
   }
-  // Pushes; returns the kind of the reply.
+  // The worker pushes to the key. Returns the kind of the primary's reply.
   Kind push(std::uint32_t key) {
     send({.kind = Kind::push, .key = key, .clock = ++clocks[key]});
     Outbox outbox = core.take_outbox();
@@ -139,10 +140,11 @@ TEST_CASE("replica sender: a backup that says nothing is connected to anew") {
   CHECK(primary.backup.closed == 1);
   CHECK(primary.backup.connections == 2);
   CHECK(primary.backup.events.empty());
-  primary.pass(2500ms);  // the next connection is not established either
+  primary.pass(2500ms);  // the second connection is not established either
   CHECK(primary.backup.events == std::vector<std::string>{"backup_lost"});
   CHECK(primary.backup.connections == 3);
-  CHECK(primary.sender.is_synced());  // the backup may still have everything
+  // The backup may still have everything, so its copy still counts as complete.
+  CHECK(primary.sender.is_synced());
 }
 
 TEST_CASE("replica sender: the loss of a backup is an alarm while there is a job") {
@@ -246,12 +248,12 @@ TEST_CASE("replica sender: what the backup has not confirmed counts for the memo
   std::uint64_t pushes = 1;
   for (; pushes < 20 && primary.push(0) == Kind::done; ++pushes) continue;
   CHECK(pushes > 5);
-  CHECK(pushes < 12);  // the memory limit allows fewer
+  CHECK(pushes < 12);  // the log of pushes that the backup has not applied reaches the memory limit
   primary.answer(ReplicaKind::applied, pushes);
   CHECK(primary.sender.log_bytes() == 0);
   CHECK(primary.used() == before);
   CHECK(primary.push(0) == Kind::done);
-  primary.sender.set_backup(2, {}, primary.now);  // there is no backup any longer
+  primary.sender.set_backup(2, {}, primary.now);  // the sender no longer has a backup
   CHECK(primary.used() == before);
 }
 
@@ -279,7 +281,7 @@ TEST_CASE(
   CHECK(primary.push(0) == Kind::done);
   CHECK(told() == 0);
   answer(backup, ReplicaKind::applied, 1);
-  CHECK(told() == 1);  // the learner's copy is not complete yet
+  CHECK(told() == 1);  // the worker need not wait for the learner, whose copy is not complete yet
   while (primary.sender.has_more()) primary.sender.go_on(primary.now);
   answer(learner, ReplicaKind::applied, 0);
   answer(learner, ReplicaKind::applied, 1);

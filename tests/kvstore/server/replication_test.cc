@@ -22,7 +22,7 @@ struct Total {
   int programs = 0, kills = 0, schedulers = 0, servers = 0, workers = 0, failovers = 0, returned = 0,
       lost = 0;
   int silences = 0, decided_lost = 0;
-  double seconds = 0;  // simulated seconds
+  double seconds = 0;  // duration of the programs in simulated seconds
 
   void add(const Cluster& cluster) {
     const Cluster::Counts& counts = cluster.counts;
@@ -49,7 +49,7 @@ struct Total {
 
 }  // namespace
 
-// Even seeds have one fault at a time.
+// In programs with even seeds a fault begins only after the one before is repaired.
 TEST_CASE("replication: every acknowledged push counts once, whatever dies, is silent or is cut off") {
   const auto programs = test::argument("programs", test::kSanitized ? 12 : 800);
   const auto first = test::argument("seed", 0);
@@ -82,8 +82,9 @@ TEST_CASE("replication: a seed always gives the same program") {
   }
 }
 
-// A primary is partitioned from the scheduler and continues with its worker. Its shard is created anew on
-// another server, and, when that one is lost too, on the first, which has never heard of the other.
+// The primary, server 0, is partitioned from the scheduler and goes on serving its worker. Its shard is
+// created anew on server 1. When server 1 is lost too, the shard is created anew on server 0, which has never
+// heard of server 1's turn.
 TEST_CASE("replication: a primary whose shard has begun anew elsewhere does not go on with what it had") {
   Plan plan{.servers = 2, .workers = 1, .replicas = 1, .rounds = 900, .consistency = "async"};
   plan.keys = {{.shard = 0}};
@@ -115,7 +116,7 @@ TEST_CASE("replication: a primary whose shard has begun anew elsewhere does not 
   CHECK(cluster.worker(0).has_lost());
 }
 
-// A restarted server gets its shard back from the other one, but dies before it has got anything.
+// A restarted server gets its shard back from the other server, but dies before any state has reached it.
 TEST_CASE("replication: a primary that hands its shard over has the state until there is a newer one") {
   Plan plan{.servers = 2, .workers = 1, .replicas = 2, .rounds = 900, .consistency = "async"};
   plan.keys = {{.shard = 0}};
@@ -131,7 +132,7 @@ TEST_CASE("replication: a primary that hands its shard over has the state until 
   REQUIRE(shard().primary == other);
   while (!shard().handover) cluster.step();
   REQUIRE(shard().backup == other);
-  // The other server must get the new view, but send nothing of the state.
+  // Continues until server 1 has the new view, but has not sent any of the state.
   while (cluster.server(1).node().shard(0).epoch() < shard().epoch) cluster.step();
   cluster.kill_server(0, 30s);
   cluster.pass(3s);
@@ -140,7 +141,8 @@ TEST_CASE("replication: a primary that hands its shard over has the state until 
   CHECK_FALSE(cluster.worker(0).has_lost());
 }
 
-// The shard of a restarted server is on two others. Its primary dies `steps` steps after the move begins.
+// While server 0 restarts, its shard is on the two other servers. The shard's primary dies `steps` steps
+// after the shard begins to move back.
 TEST_CASE("replication: a part that goes home has two complete copies at each moment") {
   int learners = 0;
   for (int steps = 0; steps < 400; steps += test::kSanitized ? 40 : 4) {
@@ -189,7 +191,7 @@ TEST_CASE(
   cluster.kill_server(1, std::chrono::milliseconds(500));
   cluster.pass(std::chrono::milliseconds(400));
   CHECK(why(0) == "shard 0 has no backup");
-  cluster.pass(std::chrono::milliseconds(110));  // server 1 is back
+  cluster.pass(std::chrono::milliseconds(110));  // until server 1 is back
   std::set<std::string> before, after;
   while (!why(1).empty()) {
     before.insert(why(0));

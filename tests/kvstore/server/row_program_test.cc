@@ -55,8 +55,8 @@ Gradient some_gradient(std::mt19937_64& random) {
   return gradient;
 }
 
-// Pushes each gradient to the key "rows" as rows, sometimes whole, and to the key "whole" as a whole value;
-// then pulls some rows of "rows" and all of "whole".
+// A worker that pushes each gradient to two keys: to the key "rows" as rows, or sometimes as a whole value,
+// and to the key "whole" as a whole value. After each push it pulls some rows of "rows" and all of "whole".
 class Worker {
  public:
   Worker(Host& host, std::uint32_t rank, std::uint32_t workers, const std::string& consistency,
@@ -71,7 +71,7 @@ class Worker {
   }
 
   bool over() const { return round_ > rounds_; }
-  // Makes the next calls if all replies have come.
+  // Sends the next requests if the last ones all have their replies.
   void go_on() {
     const auto answered = [this](std::uint64_t number) { return link.has_reply(number); };
     if (over() || !std::all_of(waiting_.begin(), waiting_.end(), answered)) return;
@@ -96,7 +96,7 @@ class Worker {
     return {value(keys_[0]), value(keys_[1])};
   }
 
-  Floats pushed = Floats(kRows * kWidth);  // sum of the worker's gradients
+  Floats pushed = Floats(kRows * kWidth);  // sum of the gradients that the worker has pushed
   Link link;
 
  private:
@@ -135,7 +135,8 @@ class Worker {
     waiting_.push_back(link.send(request));
   }
 
-  // In synchronous rounds both pulls see the same round.
+  // Compares the pulled values of both keys. In synchronous rounds they are of the same round, so they must
+  // be equal.
   void compare(const Floats& rows, const Floats& whole) const {
     REQUIRE(rows.size() == wanted_.size() * kWidth);
     REQUIRE(whole.size() == kRows * kWidth);
@@ -161,7 +162,7 @@ void run_program(std::uint64_t seed, const std::string& consistency, const std::
   std::mt19937_64 random(seed);
   const auto count = static_cast<std::uint32_t>(1 + random() % 4);
   const int rounds = 1 + static_cast<int>(random() % 6);
-  const auto cuts = random() % 15;  // number of cuts in 1000 steps
+  const auto cuts = random() % 15;  // average number of cut connections in 1000 steps
   Host host;
   std::vector<std::unique_ptr<Worker>> workers;
   for (std::uint32_t rank = 0; rank < count; ++rank)

@@ -59,7 +59,7 @@ std::string failure_in(const std::pair<Reply, Bytes>& answer) {
   return answer.first.text;
 }
 
-// One worker of a job with a matrix of n rows of two elements.
+// A job with one worker and one key, a matrix of n rows of two elements.
 struct One {
   explicit One(std::int64_t n, const std::string& optimizer = "", const std::string& consistency = "sync")
       : link(host, hello_of(0, 1, consistency)) {
@@ -76,7 +76,7 @@ struct One {
   Link link;
 };
 
-// Two workers, one key "w" of 4 rows of two elements, all 0.
+// A job with two workers and one key "w": 4 rows of two elements, all 0.
 struct Two {
   explicit Two(const std::string& consistency)
       : a(host, hello_of(0, 2, consistency)), b(host, hello_of(1, 2, consistency)) {
@@ -153,10 +153,12 @@ TEST_CASE("rows on a server: halves are added as f32 and rounded once") {
   for (const std::byte one : half(3)) payload.push_back(one);
   CHECK(link.ask(push, payload).first.kind == Kind::done);
   const auto bits = values_in<std::uint16_t>(link.ask(pull_rows(1, 2), bytes_of(Rows{0})).second);
-  CHECK(static_cast<float>(BFloat16::from_bits(bits.at(0))) == 260);  // 259 is not representable in bf16
+  // The sum 259 is not representable in bf16.
+  CHECK(static_cast<float>(BFloat16::from_bits(bits.at(0))) == 260);
 }
 
-// The oracle keeps state for all rows; the server only for pushed rows, until a whole gradient is pushed.
+// The optimizer that gives the expected values keeps state for all rows. The server keeps state only for rows
+// that were pushed, until a whole gradient is pushed.
 TEST_CASE("rows on a server: an optimizer gives the bits that it gives in one process") {
   for (const std::string& text : kOptimizers) {
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
@@ -212,7 +214,8 @@ TEST_CASE("rows on a server: state is kept of the rows that were touched, and gr
       const std::uint64_t now = one.host.core.stats(one.host.now).state_bytes;
       CHECK(now > before);
       CHECK(now < clock * 2 * 200);
-      one.link.ask(push_rows(clock, 8), payload_of(rows, Floats(4, 1)));  // a repeated push does not count
+      // The same push again, which does not count twice.
+      one.link.ask(push_rows(clock, 8), payload_of(rows, Floats(4, 1)));
       CHECK(one.host.core.stats(one.host.now).state_bytes == now);
       before = now;
     }
@@ -256,7 +259,8 @@ TEST_CASE(
   }
 }
 
-// One worker has pushed rows and waits for the other; the optimizer has state for some rows.
+// At the time of saving, one worker has pushed rows and waits for the other worker, and the optimizer has
+// state for some rows.
 TEST_CASE("rows on a server: a state stream has the rows that wait, and the state of rows") {
   Two two("sync");
   const std::uint64_t one = two.a.send({.kind = Kind::set_optimizer, .text = "adam lr=0.1"}),

@@ -33,7 +33,7 @@ BundleEntry entry_of(std::uint32_t key, std::uint64_t clock, std::size_t element
           .dtype = DType::i64};
 }
 
-// An init of key i with i elements: key 0 has none.
+// An init of the key with number `key`, which has as many elements: key 0 has none.
 Request init_of(std::uint32_t key, bool has_value) {
   return {.kind = Kind::init,
           .has_value = has_value,
@@ -42,8 +42,8 @@ Request init_of(std::uint32_t key, bool has_value) {
           .text = "key" + std::to_string(key)};
 }
 
-// Pushes rank + 1 to each element of all keys in each round and then pulls them, singly and in bundles that
-// differ between rounds.
+// A worker that in each round pushes rank + 1 to each element of all keys and then pulls the keys. It sends
+// the keys one by one or in bundles, which differ between rounds.
 class Worker {
  public:
   Worker(Host& host, std::uint32_t rank, std::uint32_t workers, const std::string& consistency,
@@ -106,7 +106,7 @@ class Worker {
   std::uint32_t rank_, keys_;
   std::uint64_t round_ = 0, rounds_;
   bool over_ = false;
-  std::vector<std::uint64_t> numbers_;  // numbers of the requests in flight
+  std::vector<std::uint64_t> numbers_;  // numbers of the requests that have no reply yet
 };
 
 void run_program(std::uint64_t seed, const std::string& consistency, std::int64_t slack) {
@@ -115,7 +115,8 @@ void run_program(std::uint64_t seed, const std::string& consistency, std::int64_
   std::mt19937_64 random(seed);
   const auto workers = 1 + static_cast<std::uint32_t>(random() % 4),
              keys = 2 + static_cast<std::uint32_t>(random() % 6);
-  const auto rounds = 1 + random() % 6, cuts = random() % 40;  // cuts: their number in 1000 steps
+  // cuts: average number of cut connections in 1000 steps.
+  const auto rounds = 1 + random() % 6, cuts = random() % 40;
   Host host;
   std::vector<std::unique_ptr<Worker>> all;
   for (std::uint32_t rank = 0; rank < workers; ++rank)
@@ -232,7 +233,7 @@ TEST_CASE("server bundles: what cannot be one is refused") {
   Request good = bundle_of(Kind::push_many, {entry_of(0, 1, 1), entry_of(1, 1, 2)});
   CHECK_THROWS_AS(receive(good, 16), MalformedMessage);
   Request other = good;
-  other.bytes = 16;  // 16 bytes is not the sum of the entries
+  other.bytes = 16;  // not the sum of the entries' sizes
   CHECK_THROWS_AS(receive(other, 16), MalformedMessage);
   CHECK_THROWS_AS(receive(bundle_of(Kind::push_many, {}), 0), MalformedMessage);
   const std::vector<BundleEntry> many(kMostBundled + 1, entry_of(0, 1, 0));

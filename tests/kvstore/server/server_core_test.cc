@@ -118,7 +118,7 @@ TEST_CASE("server core: an optimizer of the server gives what it gives in one pr
       oracle->update(0, weight, sum, {.lr = 0.25});
       CHECK(floats_in(two.a.ask(pull_of(step))) == weight.to_vector<float>());
     }
-    // Gets the state, sets it again, and continues with it.
+    // Pulls the optimizer's state, restarts the optimizer, and sets the state again.
     const auto [reply, blob] = two.a.ask({.kind = Kind::get_state, .clock = 3});
     const StateArrays state = decode_state(blob);
     CHECK(state.at("updates").item<std::int64_t>() == 3);
@@ -130,7 +130,7 @@ TEST_CASE("server core: an optimizer of the server gives what it gives in one pr
   }
 }
 
-// The answer to the first set_state is lost, and another worker pushes before it is repeated.
+// The answer to a set_state is lost; another worker pushes before the set_state is repeated.
 TEST_CASE("server core: a state that is set twice, since its answer was lost, counts once") {
   Two two("async");
   two.set_optimizer("sgd lr=0.5 momentum=0.9");
@@ -143,7 +143,7 @@ TEST_CASE("server core: a state that is set twice, since its answer was lost, co
     two.b.ask(push_of(another_core ? 2 : 1), bytes_of(Floats{3, 5}));
     const Bytes after = two.b.ask({.kind = Kind::get_state, .clock = 1}).second;
     CHECK(after != state);
-    if (another_core) {  // the core is replaced by one that loads its state
+    if (another_core) {  // another core takes over the saved state
       two.b.die();
       two.a.die();
       two.host.replace_core();
@@ -170,7 +170,7 @@ TEST_CASE("server core: workers whose weights are others are named; who does not
   Two two("sync");
   CHECK(has(ask(two, 7, 8),
             "weights of worker 0 differ from those of worker 1 in name, shape, dtype or order"));
-  CHECK(ask(two, 7, 0) == "");  // 0: a worker of an earlier version
+  CHECK(ask(two, 7, 0) == "");  // 0: the worker's version sends no digest of weights
   CHECK(ask(two, 7, 7) == "");
 }
 
@@ -191,7 +191,7 @@ TEST_CASE("server core: a value that is being sent stays as it was") {
   Two two("async");
   two.set_optimizer("add");
   const std::uint64_t number = two.a.send(pull_of(0));
-  // Takes the reply by hand, and reads its payload after the next push, as a slow connection would.
+  // Holds back the reply, and reads its payload after the next push, as a slow connection would.
   two.a.settle();
   two.a.take(number);
   Host& host = two.host;
@@ -381,7 +381,7 @@ TEST_CASE("server core: a job of the same name that begins at once has nothing o
   Hello next = hello_of(0, 2, "async");
   next.incarnation += 7;
   {
-    Link early(two.host, next);  // worker 1 has not left yet
+    Link early(two.host, next);  // the job goes on, since worker 1 has not left yet
     early.settle();
     CHECK(early.incarnation == two.b.incarnation);
     early.ask({.kind = Kind::leave});
@@ -445,7 +445,7 @@ TEST_CASE("server core: pieces from before a connection was cut neither count no
   two.a.settle();
   CHECK(two.a.ask(push_of(1), bytes_of(Floats{1, 2})).first.kind == Kind::done);
   CHECK(floats_in(two.a.ask(pull_of(1))) == Floats{1, 2});
-  // The same if the repeated push is refused, because the key has failed meanwhile.
+  // Likewise if the repeated push is refused, because the key has failed in the meantime.
   Two other("sync");
   other.a.ask(push_of(1, 0.5), bytes_of(Floats{1, 1}));
   Request second = push_of(2);
@@ -525,7 +525,7 @@ TEST_CASE(
     return request;
   };
   const Bytes ones = bytes_of(Floats{1, 1});
-  // Three processes of worker 1 push the first key in turn; only the last one also pushes the second key.
+  // Three processes of worker 1 push key 0 in turn; only the last process also pushes key 1.
   two.b.ask(push(0, 1), ones);
   two.b.die();
   std::vector<std::unique_ptr<Link>> processes;
@@ -540,7 +540,7 @@ TEST_CASE(
   const auto settle = [&] {
     for (int i = 0; i < 3; ++i) two.a.settle(), last.settle();
   };
-  // From now on both workers make whole steps, and begin the next step after their pulls.
+  // From here on each worker pushes both keys in a step, and begins the next step after its pulls.
   for (std::uint64_t step = 1; step <= 4; ++step) {
     CAPTURE(step);
     std::vector<std::uint64_t> mine, theirs;

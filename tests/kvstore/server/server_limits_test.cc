@@ -72,7 +72,7 @@ TEST_CASE("server: rounds meet again after a push was refused for memory and the
   CHECK(two.a.ask({.kind = Kind::clear_errors}).first.kind == Kind::done);
   CHECK(floats_in(two.a.ask(pull_of(1))) == Floats{0, 0});
   CHECK(two.host.core.stats(two.host.now).waiting_bytes == 0);
-  // Both pushes belong to the second step.
+  // Worker a's push of the second step. It waits for worker b's.
   CHECK(two.a.ask(push_of(2), bytes_of(Floats{2, 2})).first.kind == Kind::done);
   CHECK(two.b.ask({.kind = Kind::clear_errors}).first.kind == Kind::done);
   CHECK(two.host.core.stats(two.host.now).waiting_bytes == 8);
@@ -84,7 +84,7 @@ TEST_CASE("server: rounds meet again after a push was refused for memory and the
   CHECK(other.b.ask(push_of(1), bytes_of(Floats{10, 10})).first.kind == Kind::failed);
   CHECK(other.b.ask({.kind = Kind::clear_errors}).first.kind == Kind::done);
   CHECK(other.b.ask(push_of(1), bytes_of(Floats{20, 20})).first.kind == Kind::done);
-  // The first two pushes of this worker are lost.
+  // Worker a's first two pushes are lost with the failed round, of which worker a learns only now.
   CHECK(other.a.ask(push_of(3), bytes_of(Floats{3, 3})).first.kind == Kind::failed);
   CHECK(other.a.ask({.kind = Kind::clear_errors}).first.kind == Kind::done);
   CHECK(other.a.ask(push_of(3), bytes_of(Floats{3, 3})).first.kind == Kind::done);
@@ -134,7 +134,7 @@ TEST_CASE("server: a worker hears that its value is refused when all pieces have
   const FromServer answer = decode_from_server(two.host.to_worker[1].front().head, 0);
   CHECK(std::get<Reply>(answer).number == 50);
   CHECK(has(std::get<Reply>(answer).text, "worker 0 has 8 bytes of i32, the key 8 of f32"));
-  // A large key counts with its value, which the first worker sends, and which does not fit.
+  // The value of a key counts for the memory limit. The first worker sends this one, which does not fit.
   Request big = init_of(true, 400, "big");
   big.number = 51;
   two.host.receive(1, {encode(big), Bytes(200)});
@@ -154,7 +154,7 @@ TEST_CASE("server: keys without values and jobs count too, where memory is limit
     if (answer.first.kind == Kind::failed) ++refused, why = answer.first.text;
   }
   CHECK(refused == 10);
-  // A worker that inits without a value gets the error too.
+  // Worker b, which inits a new key without a value, gets the error too.
   CHECK(two.b.ask(init_of(false, 8, "key of the other")).first.kind == Kind::failed);
   CHECK(has(why, "jobs, workers and keys themselves would take"));
   CHECK(two.host.core.memory_used() < 3 << 20);
@@ -163,7 +163,7 @@ TEST_CASE("server: keys without values and jobs count too, where memory is limit
   Link link(two.host, large);
   link.settle();
   CHECK(has(link.refusal, "jobs, workers and keys themselves would take"));
-  // Existing keys still work.
+  // Keys that exist still work.
   CHECK(two.a.ask(push_of(1), bytes_of(Floats{1, 1})).first.kind == Kind::done);
 }
 
@@ -216,7 +216,7 @@ TEST_CASE("server: who is refused is heard once, and who says nothing is let go"
 
 namespace {
 
-// A process that speaks the protocol itself, and reads nothing.
+// A process that writes the protocol's messages itself, and reads no answers.
 class Deaf {
  public:
   explicit Deaf(const std::string& address)
@@ -228,7 +228,7 @@ class Deaf {
     for (int i = 0; i < 4; ++i) hello += static_cast<char>(sum >> 8 * i);
     write(std::as_bytes(std::span(hello)));
   }
-  // Returns false if the server has closed the connection.
+  // Sends a message. Returns false if the server has closed the connection.
   bool send(const std::vector<std::byte>& head, std::size_t payload = 0) {
     const Bytes value(payload);
     return write(encode(preamble_of(head, value))) && write(head) && write(value);
@@ -252,7 +252,7 @@ class Deaf {
 
 TEST_CASE("server: a worker that reads none of its replies is closed before they fill the memory") {
   std::atomic<int> lost{0};
-  std::string why;  // written by the server's thread until it ends
+  std::string why;  // written by the server's thread, and to be read after that thread's end
   ServerOptions options;
   options.log = [&](const ServerEvent& event) {
     if (event.name != "worker_lost") return;

@@ -1,4 +1,5 @@
-// Requests above the memory limit are refused: also for the optimizer state, buffers and copies they need.
+// A server refuses requests that would exceed the memory limit, also because of the optimizer state, buffers
+// and copies that they need.
 #include <atomic>
 #include <cmath>
 #include <map>
@@ -25,13 +26,15 @@ namespace {
 using Floats = std::vector<float>;
 
 constexpr std::size_t kElements = 100, kBytes = kElements * sizeof(float);
-constexpr std::uint64_t kAdam = 2 * kBytes + 8;  // two arrays of the value's size, and a count
+// Bytes of adam's state of a key: two arrays of the value's size, and a count.
+constexpr std::uint64_t kAdam = 2 * kBytes + 8;
 
 Request init_of(const std::string& key, bool has_value = true) {
   return {.kind = Kind::init, .has_value = has_value, .bytes = kBytes, .text = key};
 }
 Request push_of(std::uint32_t key, std::uint64_t clock) {
-  return {.kind = Kind::push, .key = key, .clock = clock, .lr = std::nan("")};  // NaN: the optimizer's lr
+  // NaN: the learning rate of the optimizer's settings.
+  return {.kind = Kind::push, .key = key, .clock = clock, .lr = std::nan("")};
 }
 const Bytes kOnes = bytes_of(Floats(kElements, 1));
 
@@ -51,7 +54,7 @@ std::uint64_t used(const ServerCore& core) {
   return stats.value_bytes + stats.state_bytes + stats.waiting_bytes;
 }
 
-// A push of rows of 4 elements, all of them 1.
+// A push of these rows, which have 4 elements each, all of them 1. Sets `payload` to what belongs to it.
 Request rows_of(std::uint64_t clock, const std::vector<std::int64_t>& rows, Bytes& payload) {
   payload = bytes_of(rows);
   const Bytes values = bytes_of(Floats(rows.size() * 4, 1));
@@ -61,7 +64,7 @@ Request rows_of(std::uint64_t clock, const std::vector<std::int64_t>& rows, Byte
   return push;
 }
 
-// A worker with two keys and adam.
+// A job with one worker, two keys and the optimizer adam.
 struct One {
   explicit One(const char* consistency, std::uint64_t limit)
       : host({.memory_limit = limit}), link(host, hello_of(0, 1, consistency)) {
@@ -87,12 +90,13 @@ TEST_CASE(
     CHECK(used(one.host.core) == 2 * kBytes + kAdam);
     CHECK(is_done(one.link.ask({.kind = Kind::clear_errors})));
     CHECK(values_in<float>(one.link.ask({.kind = Kind::pull, .key = 1}).second) == Floats(kElements, 1));
-    // A key that already has its state can be updated.
+    // Key 0, which already has its optimizer state, can still be updated.
     CHECK(is_done(one.link.ask(push_of(0, 2), kOnes)));
-    // The refused push can be repeated once there is room.
+    // The worker can repeat the refused push once there is room.
     CHECK(is_done(one.link.ask({.kind = Kind::set_optimizer, .text = "sgd lr=0.5"})));
     CHECK(is_done(one.link.ask(push_of(1, 1), kOnes)));
-    CHECK(is_done(one.link.ask(push_of(1, 1), kOnes)));  // an acknowledged push, repeated
+    // Repeats an acknowledged push, which must not count twice.
+    CHECK(is_done(one.link.ask(push_of(1, 1), kOnes)));
     CHECK(values_in<float>(one.link.ask({.kind = Kind::pull, .key = 1, .clock = 1}).second) ==
           Floats(kElements, 0.5f));
   }
@@ -110,12 +114,14 @@ TEST_CASE("server memory: a push of a later round keeps the room of its state un
   both({.kind = Kind::set_optimizer, .text = "adam lr=0.1"});
   CHECK(is_done(a.ask(push_of(0, 1), kOnes)));
   CHECK(used(host.core) == 2 * kBytes + kAdam);
-  CHECK(is_done(b.ask(push_of(0, 1), kOnes)));  // the push needs no more room than its value
+  // Completes the round; the room for the optimizer's state was reserved at the first push.
+  CHECK(is_done(b.ask(push_of(0, 1), kOnes)));
   CHECK(used(host.core) == kBytes + kAdam);
-  // A change of the optimizer reserves room again for waiting pushes; a key for which there is none fails.
+  // A change of the optimizer reserves room for the state of keys with waiting pushes again. Without room the
+  // key would fail.
   CHECK(is_done(a.ask(push_of(0, 2), kOnes)));
   both({.kind = Kind::set_optimizer, .text = "sgd lr=0.1"});
-  CHECK(used(host.core) == 2 * kBytes + 8);  // 8: a count of updates
+  CHECK(used(host.core) == 2 * kBytes + 8);  // sgd's state is a count of updates, 8 bytes
   both({.kind = Kind::set_optimizer, .text = "adam lr=0.1"});
   CHECK(used(host.core) == 2 * kBytes + kAdam);
   CHECK(is_done(b.ask(push_of(0, 2), kOnes)));
@@ -123,7 +129,7 @@ TEST_CASE("server memory: a push of a later round keeps the room of its state un
 }
 
 TEST_CASE("server memory: rows ask for the room of those that have no state yet") {
-  // kRow: state of a row; kPushed: a push of two rows
+  // kRow: bytes of a row's state. kPushed: bytes of a push of two rows.
   constexpr std::uint64_t kRow = 56 + 2 * 16 + 8, kPushed = 2 * (8 + 16);
   Host host({.memory_limit = kBytes + 4 * kRow + kPushed});
   Link link(host, hello_of(0, 1, "async"));
@@ -146,7 +152,7 @@ TEST_CASE("server memory: rows ask for the room of those that have no state yet"
   CHECK(is_done(push({5, 7})));
   CHECK(is_refused(push({8})));
   CHECK(used(host.core) == kBytes + 4 * kRow);
-  // A push of the whole value would need the state of all rows.
+  // A push of the whole value would need room for the state of all rows.
   Request whole = push_of(0, clock + 1);
   CHECK(is_refused(link.ask(whole, kOnes)));
 }
@@ -155,7 +161,7 @@ TEST_CASE("server memory: a set_state that does not fit is refused when all piec
   One one("async", 2 * kBytes + kAdam + kBytes);
   CHECK(is_done(one.link.ask(push_of(0, 1), kOnes)));
   const Bytes state = one.link.ask({.kind = Kind::get_state, .key = 0, .clock = 1}).second;
-  CHECK(state.empty());  // no room for a copy of the state
+  CHECK(state.empty());  // there is no room for a copy of the state
   Host other;
   Link link(other, hello_of(0, 1, "async"));
   CHECK(is_done(link.ask(init_of("a"), kOnes)));
@@ -167,7 +173,7 @@ TEST_CASE("server memory: a set_state that does not fit is refused when all piec
   CHECK(is_refused(one.link.ask({.kind = Kind::set_state, .key = 1}, good)));
   CHECK(used(one.host.core) == 2 * kBytes + kAdam);
   CHECK(is_done(link.ask({.kind = Kind::set_state, .key = 0}, good)));
-  // Pieces of an incomplete request count for the limit, and are freed with the connection.
+  // The pieces of an incomplete request count for the limit. They are freed with the connection.
   Request first{.kind = Kind::set_state, .number = 100, .bytes = good.size()};
   other.receive(1, {encode(first), Bytes(8)});
   CHECK(other.core.stats(other.now).waiting_bytes == good.size());
@@ -209,7 +215,7 @@ TEST_CASE("server memory: lists of rows count while they come, and while the pul
   CHECK(is_done(b.ask(push_of(0, 1), kOnes)));
   CHECK(host.core.stats(host.now).waiting_bytes == 0);
   CHECK(host.core.stats(host.now).workers.at(0).pulls_waiting == 0);
-  // A reconnected worker repeats its requests; those of the former connection are dropped.
+  // After worker a has reconnected, the server drops the requests of the former connection.
   CHECK(is_done(a.ask(push_of(0, 2), kOnes)));
   pull.clock = 2;
   a.send(pull, bytes_of(std::vector<std::int64_t>{1, 2}));
@@ -271,7 +277,7 @@ TEST_CASE("server memory: a state that is being saved stays as it was, while upd
   for (const auto& [payload, bytes] : saved)
     CHECK(Bytes(payload.bytes.begin(), payload.bytes.end()) == bytes);
   saved.clear();
-  // The next update is in place, since nothing else refers to the state.
+  // After saved.clear() nothing else refers to the state, so this push updates it in place.
   CHECK(is_done(one.link.ask(push_of(0, 4), kOnes)));
   One other("async", 0);
   for (std::uint64_t clock = 1; clock <= 4; ++clock) CHECK(is_done(other.link.ask(push_of(0, clock), kOnes)));
@@ -281,7 +287,7 @@ TEST_CASE("server memory: a state that is being saved stays as it was, while upd
 
 namespace {
 
-// A primary with a memory limit, and a backup that applies its changes.
+// A primary with a memory limit, and a backup core that applies the primary's changes.
 struct Pair {
   Pair(const ServerOptions& options, const std::vector<Packet>& state)
       : primary(options, 1), backup({.memory_limit = 1}, 1) {
@@ -295,7 +301,7 @@ struct Pair {
     }
     follow();
   }
-  // Returns the kind of the reply.
+  // Sends a request of worker `peer` - 1. Returns the kind of the reply.
   Kind ask(Peer peer, Request request, const Bytes& payload = {}) {
     request.number = ++last;
     request.bytes = payload.empty() ? request.bytes : payload.size();
@@ -323,7 +329,7 @@ struct Pair {
     return Kind::ping;
   }
   bool is_same() const { return keys_of(primary) == keys_of(backup); }
-  // The keys' records, without the workers' counters.
+  // The state records of the keys, without those of the workers.
   static std::vector<std::pair<Bytes, Bytes>> keys_of(const ServerCore& core) {
     std::vector<std::pair<Bytes, Bytes>> all;
     for (const Packet& one : saved_state(core)) {
@@ -341,7 +347,8 @@ struct Pair {
 
 TEST_CASE("server memory: a backup without room makes what its primary had room for, and nothing else") {
   Host empty;
-  // Room for one key's adam state and a push, or for two values and a waiting push for each.
+  // The limit has room for the adam state and a push of one key, or for the values of two keys and a waiting
+  // push for each.
   Pair pair({.memory_limit = 4 * kBytes + kAdam - 10}, saved_state(empty.core));
   CHECK(pair.ask(1, init_of("a"), kOnes) == Kind::done);
   CHECK(pair.ask(1, init_of("b"), kOnes) == Kind::done);

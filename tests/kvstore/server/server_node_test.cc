@@ -17,7 +17,7 @@ using namespace heddle::kv_detail;
 
 namespace {
 
-// A transport that records what is sent.
+// A transport that only records the messages sent.
 class Sent final : public Transport {
  public:
   std::string listen(const std::string&) override { return ""; }
@@ -31,7 +31,7 @@ class Sent final : public Transport {
   std::vector<std::pair<Peer, Bytes>> all;
 };
 
-// Server 42 is the primary of shard 0, server 43 its backup.
+// Views in which server 42 is the primary of shard 0, and server 43 its backup.
 Views views_with_backup(bool handover) {
   Views views{.version = 1, .servers = {{0, 42, "a:1"}, {1, 43, "b:1"}}, .shards = {{}, {}}};
   views.shards[0] = {.epoch = 1, .primary = 42, .backup = 43, .fresh = true, .handover = handover};
@@ -71,7 +71,7 @@ TEST_CASE("server node: a backup that this host can never connect to is named on
   node.set_views(views_with_backup(false), now);
   for (const char* const why : {"no key", "no key", "no IPv6"}) {
     node.cannot_connect(99, why, now);
-    node.tick(now += 2s);  // reconnects, as peer 99
+    node.tick(now += 2s);  // the node connects again, as peer 99
   }
   std::vector<std::string> told;
   for (const ServerEvent& one : node.take_events()) {
@@ -88,7 +88,7 @@ TEST_CASE("server node: in the middle of long work workers hear now and then tha
   Sent sent;
   ServerNode node({}, 42, sent, now);
   node.connected(1, "", now);
-  node.connected(2, "", now);  // a peer that sends nothing
+  node.connected(2, "", now);  // a peer that never says hello
   node.received(1, encode(hello_of(0, 1, "async")), {}, now);
   node.tick(now);
   sent.all.clear();
@@ -121,7 +121,7 @@ TEST_CASE("server node: workers whose answers wait for a copy hear now and then 
   const auto told = [&] {
     return std::count_if(sent.all.begin(), sent.all.end(), [](const auto& one) { return one.first == 1; });
   };
-  CHECK(told() == 0);  // the welcome waits for the backup
+  CHECK(told() == 0);  // the worker's welcome waits for the backup's copy
   for (int i = 0; i < 15; ++i) node.tick(now += 100ms);
   REQUIRE(told() >= 3);
   CHECK(told() <= 4);

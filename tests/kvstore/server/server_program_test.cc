@@ -17,7 +17,8 @@ using namespace heddle::kv_detail;
 
 namespace {
 
-// Adds rank + 1 to `keys` keys, `rounds` times, and pulls each after each push.
+// A worker that in each of `rounds` rounds pushes rank + 1 to each of `keys` keys, and pulls each key after
+// its push.
 class Adder {
  public:
   Adder(Host& host, std::uint32_t rank, std::uint32_t workers, const std::string& consistency, int keys,
@@ -29,7 +30,7 @@ class Adder {
     waiting_ = link.send({.kind = Kind::set_optimizer, .text = "add"});
   }
   bool over() const { return over_; }
-  // Makes the next call if it can.
+  // Sends the next requests of all keys whose last request has its reply.
   void go_on() {
     if (over_ || (waiting_ != 0 && !link.has_reply(waiting_))) return;
     if (waiting_ != 0) {
@@ -50,13 +51,13 @@ class Adder {
       over_ = over_ && key.round > rounds_;
     }
   }
-  std::vector<std::vector<std::int64_t>> seen;  // the values that each pull got, in order
+  std::vector<std::vector<std::int64_t>> seen;  // for each pull the values that it got, in order
   Link link;
 
  private:
   static constexpr std::size_t kElements = 5, kBytes = kElements * sizeof(std::int64_t);
   struct Key {
-    std::uint64_t number = 0;  // number of the request in flight
+    std::uint64_t number = 0;  // number of the request that has no reply yet
     Kind last = Kind::init;
     std::uint32_t key = 0;
     int round = 0;
@@ -93,7 +94,8 @@ class Adder {
   std::vector<Key> keys_;
 };
 
-// replaced: steps in 1000 in which another core takes over the saved state, and all connections are cut.
+// `replaced`: average number of times in 1000 steps that another core takes over the saved state. All
+// connections are cut each time.
 void run_program(std::uint64_t seed, const std::string& consistency, std::uint64_t slack,
                  std::uint64_t replaced = 0) {
   CAPTURE(seed);
@@ -101,7 +103,7 @@ void run_program(std::uint64_t seed, const std::string& consistency, std::uint64
   std::mt19937_64 random(seed);
   const int workers = 1 + static_cast<int>(random() % 4), keys = 1 + static_cast<int>(random() % 3),
             rounds = 1 + static_cast<int>(random() % 6);
-  const auto cuts = random() % 40;  // number of cuts in 1000 steps
+  const auto cuts = random() % 40;  // average number of cut connections in 1000 steps
   Host host;
   std::vector<std::unique_ptr<Adder>> adders;
   for (int rank = 0; rank < workers; ++rank)

@@ -26,7 +26,8 @@ namespace {
 
 constexpr double kNoRate = std::numeric_limits<double>::quiet_NaN();
 constexpr std::uint32_t kWorkers = 3;
-constexpr std::size_t kMostWaiting = 30;  // requests of a worker, since Link::settle() moves 100 messages
+// Most unanswered requests of a worker: Link::settle() delivers 100 messages at most.
+constexpr std::size_t kMostWaiting = 30;
 
 struct ProgramKey {
   DType dtype;
@@ -55,7 +56,7 @@ class Program {
     for (std::uint32_t rank = 0; rank < kWorkers; ++rank) join(rank);
   }
 
-  // Returns all answers, in order.
+  // Makes `steps` random steps, then pulls everything. Returns all answers, in order.
   std::vector<std::string> run(int steps) {
     go_on(steps);
     for (int i = 0; i < 2; ++i) {
@@ -172,7 +173,7 @@ class Program {
     }
   }
 
-  // At most one push of a worker and key at a time, as in a store.
+  // Pushes, unless a push of that worker and key has no answer yet: a store also has at most one at a time.
   void push(std::uint32_t rank, std::uint32_t key) {
     Worker& worker = workers_[rank];
     const bool waits = std::any_of(worker.waiting.begin(), worker.waiting.end(), [&](const auto& one) {
@@ -201,7 +202,7 @@ class Program {
     send(rank, {.kind = Kind::get_state, .key = key, .clock = clock});
   }
 
-  // One worker is away for so long that the others continue without it.
+  // Worker `gone` is away for so long that the other workers continue without it.
   void pass_time(std::uint32_t gone) {
     workers_[gone].link->die();
     gone_ = gone;
@@ -243,7 +244,7 @@ std::vector<Packet> rich_state() {
   return saved_state(program.host.core);
 }
 
-// Sends requests of all kinds to a core of unknown state.
+// Sends requests of all kinds to a core whose state was changed at random.
 void poke(Host& host) {
   try {
     std::vector<std::unique_ptr<Link>> links;
@@ -251,7 +252,7 @@ void poke(Host& host) {
       links.push_back(std::make_unique<Link>(host, hello_of(rank, kWorkers, "sync")));
       Link& link = *links.back();
       link.settle();
-      if (link.incarnation == 0) return;  // the changed state has other workers
+      if (link.incarnation == 0) return;  // the changed state has other workers, so the core refuses this one
       for (std::uint32_t key = 0; key < 3; ++key) {
         link.send({.kind = Kind::pull, .key = key, .clock = 1});
         link.send({.kind = Kind::get_state, .key = key});
@@ -262,11 +263,11 @@ void poke(Host& host) {
     }
     host.tick(31s);
     save_state(host.core, [](std::vector<std::byte>, Payload) {});
-  } catch (const MalformedMessage&) {  // the push before this one is missing
+  } catch (const MalformedMessage&) {  // expected if the push before this one is missing in the changed state
   }
 }
 
-// Returns whether the state was accepted.
+// Loads the state into a core, and uses the core. Returns whether the state was accepted.
 bool survives(const std::vector<Packet>& state) {
   Host host;
   try {
@@ -331,7 +332,8 @@ TEST_CASE("state stream: a state that is collected while the core goes on is tha
     program.go_on(static_cast<int>(seed % 40));
     const std::vector<Packet> expected = saved_state(program.host.core);
     StateSaver saver(program.host.core);
-    std::vector<SavedMessage> found;  // their payloads must stay unchanged
+    // The saved payloads, which must stay unchanged while the program goes on.
+    std::vector<SavedMessage> found;
     const StateSink sink = [&found](std::vector<std::byte> head, Payload payload) {
       found.push_back({std::move(head), std::move(payload)});
     };
@@ -406,7 +408,7 @@ TEST_CASE("state stream: bytes that were changed do no harm") {
     }
     taken += survives(changed);
   }
-  CHECK(taken > 0);  // a changed clock or value can still be a valid state
+  CHECK(taken > 0);  // a state with a changed clock or value can still be valid
   CHECK(taken < changes);
 }
 

@@ -11,10 +11,11 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The first letter of an address is the kind of process.
+// Beginnings of the addresses of processes. The first letter tells the kind of process.
 const std::string kScheduler = "Scheduler", kServers = "s", kWorkers = "w";
 constexpr seconds kFaultsEnd{30}, kLongest{600};
-constexpr milliseconds kBreath{100};  // fault-free time between a fault's end and the next fault
+// Fault-free time between the end of a fault and the beginning of the next one.
+constexpr milliseconds kBreath{100};
 
 std::string text_of(const ServerEvent& event) {
   std::string text = event.name;
@@ -142,13 +143,14 @@ std::vector<std::string> Cluster::addresses() const {
   return all;
 }
 
-// A quarter of the times can be so long that the scheduler declares a silent process lost.
+// A random duration of a fault. A quarter of the durations can be so long that the scheduler declares a
+// silent process lost.
 Clock::duration Cluster::some_time() { return milliseconds(below(below(4) == 0 ? 6000 : 1000)); }
 
 void Cluster::fault() {
   const std::vector<std::string> all = addresses();
   if (all.empty()) return;
-  // Prefers servers and the scheduler to workers.
+  // Chooses a process, more often a server or the scheduler than a worker.
   std::string who = all[below(all.size())];
   if (who[0] == 'w') who = all[below(all.size())];
   const Clock::duration time = some_time();
@@ -174,7 +176,7 @@ void Cluster::befall(const std::string& address, Clock::duration time) {
       return network_.pause(address, time);
     case 1:
       return cut_off(address, {'S', 's', 'w'}, time);
-    case 2:  // workers may still reach the process
+    case 2:  // workers can still reach the process
       return cut_off(address, {'S', 's'}, time);
     case 3:
       return cut_off_some();
@@ -184,7 +186,8 @@ void Cluster::befall(const std::string& address, Clock::duration time) {
 }
 
 // Separates some processes from the scheduler for so long that it declares them lost, while they reach each
-// other. With lost_after two lost servers could both lose their shards, so only one is separated.
+// other. With the option lost_after, losing two servers could lose the shards of both, so at most one server
+// is separated.
 void Cluster::cut_off_some() {
   ++counts.cut_off;
   const Clock::duration time = milliseconds(2500 + below(3500));
@@ -202,7 +205,7 @@ void Cluster::cut_off_some() {
   }
 }
 
-// Separates the process from all whose addresses begin with one of the letters.
+// Separates the process from all processes whose addresses begin with one of the letters in `kinds`.
 void Cluster::cut_off(const std::string& address, const std::string& kinds, Clock::duration time) {
   ++counts.cut_off;
   trace("cut off " + address + " from " + kinds + " for " + seconds_text(time));
@@ -218,7 +221,8 @@ bool Cluster::all_synced() const {
   for (std::uint32_t shard = 0; shard < state.views.shards.size(); ++shard) {
     const ShardView& view = state.views.shards[shard];
     if (state.synced[shard] != view.epoch && !view.handover) return false;
-    // Without learners, a scheduler still has to replace the backup, which leaves one copy for a while.
+    // A process of an older version knows no learners, so the scheduler still has to replace a backup, and
+    // the shard has one copy for a while.
     if (!plan_.mixed_versions) continue;
     const bool near_home =
         std::any_of(state.views.servers.begin(), state.views.servers.end(), [&](const ServerInfo& one) {
@@ -240,7 +244,7 @@ bool Cluster::is_well() const {
   return servers && workers && scheduler_->core().stats().servers_here == static_cast<int>(plan_.servers);
 }
 
-// Checks a server's message to a worker if it is about a key.
+// Tells the checks of a server's message to a worker, if the message is about a key.
 void Cluster::check_answer(const std::string& from, const std::string& to, Peer number,
                            const Message& message) {
   ++messages_;
@@ -277,7 +281,7 @@ void Cluster::step() {
   REQUIRE(network_.step());
   const bool faults = plan_.fault_pause.count() > 0 && network_.now.time_since_epoch() < kFaultsEnd;
   if (!faults) return;
-  // Faults come at random times, and often soon after a decision.
+  // A fault comes at a random time, and often soon after a decision of the scheduler.
   const std::uint64_t version = checks_.state().views.version;
   if (std::exchange(last_version_, version) != version && below(3) == 0)
     next_fault_ = network_.now + std::chrono::microseconds(below(30'000));

@@ -27,11 +27,11 @@ class Cluster {
   };
 
   Cluster(const Plan& plan, std::uint64_t seed);
-  // Runs until all workers have pushed and pulled everything, or one of them finds that a shard is lost.
+  // Runs until all workers have pushed and pulled everything, or a worker finds that a shard is lost.
   void run();
   bool is_lost() const;
 
-  // For tests that choose their own faults.
+  // The functions that follow are for tests that choose their own faults.
   void step();  // handles the next event
   void pass(Clock::duration time);
   void kill_server(std::size_t slot, Clock::duration downtime);
@@ -41,7 +41,7 @@ class Cluster {
   const std::string& address_of(std::size_t slot) const { return servers_[slot].address; }
   const WorkerProcess& worker(std::size_t rank) const { return *workers_[rank]; }
   const SchedulerState& decided() const { return checks_.state(); }
-  std::string state() const;  // for the message of a timeout
+  std::string state() const;  // a description of all processes, for the message of a timeout
   Clock::time_point now() const { return network_.now; }
   std::uint64_t messages() const { return messages_; }
 
@@ -50,7 +50,7 @@ class Cluster {
  private:
   struct Server {
     std::string address{};
-    std::unique_ptr<ServerProcess> process{};  // null: dead
+    std::unique_ptr<ServerProcess> process{};  // null if the server is dead
   };
   void start_scheduler();
   void start_server(std::size_t slot);
@@ -62,7 +62,7 @@ class Cluster {
   void cut_off(const std::string& address, const std::string& kinds, Clock::duration time);
   void cut_off_some();
   void kill(const std::string& address);
-  std::vector<std::string> addresses() const;  // addresses of living processes
+  std::vector<std::string> addresses() const;  // addresses of the living processes
   bool is_well() const;
   bool all_synced() const;
   void check_answer(const std::string& from, const std::string& to, Peer number, const Message& message);
@@ -86,7 +86,7 @@ class Cluster {
   std::vector<std::unique_ptr<WorkerProcess>> workers_;
   std::vector<std::unique_ptr<Process>> dead_;
   std::uint64_t messages_ = 0, last_version_ = 0;
-  int started_ = 0;                                // number of server processes so far
+  int started_ = 0;                                // number of server processes started so far
   Clock::time_point next_fault_{}, fault_ends_{};  // fault_ends_: when the latest fault ends
 };
 

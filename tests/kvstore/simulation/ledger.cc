@@ -7,7 +7,7 @@
 namespace heddle::kv_detail::sim {
 namespace {
 
-constexpr std::int64_t kBase = 1000;  // more than the pushes of a worker
+constexpr std::int64_t kBase = 1000;  // more than the number of a worker's pushes
 
 std::uint64_t slack_of(const std::string& consistency) {
   return consistency.starts_with("ssp:") ? std::stoull(consistency.substr(4)) : ~std::uint64_t{0};
@@ -23,7 +23,8 @@ Ledger::Ledger(const Plan& plan)
 
 std::int64_t Ledger::value_of(std::uint32_t rank) { return rank == 0 ? 1 : kBase * value_of(rank - 1); }
 
-// Whether the push has this row. A value without rows counts as a row of every push.
+// Whether the worker's push number `clock` has this row. A key without rows counts as one row that every push
+// has.
 bool Ledger::has_row(std::uint32_t key, std::uint32_t rank, std::uint64_t clock, std::uint32_t row) const {
   if (plan_.keys[key].rows == 0) return true;
   const std::uint64_t mixed = (clock * 31 + rank * 7 + key * 3 + row + 1) * 0x9E3779B97F4A7C15u;
@@ -39,7 +40,7 @@ std::vector<std::int64_t> Ledger::rows_of_push(std::uint32_t key, std::uint32_t 
   return rows;
 }
 
-// How many of the rank's first `clock` pushes have this row.
+// How many of the worker's first `clock` pushes have this row.
 std::uint64_t Ledger::pushes_with(std::uint32_t key, std::uint32_t rank, std::uint64_t clock,
                                   std::uint32_t row) const {
   if (plan_.keys[key].rows == 0) return clock;
@@ -71,7 +72,7 @@ Ledger::Pull Ledger::begin_pull(std::uint32_t key, std::uint32_t rank, std::uint
   return pull;
 }
 
-// Whether the value is the sum of the first `round` pushes of all workers.
+// Whether the pulled value of the row is the sum of the first `round` pushes of all workers.
 bool Ledger::is_round(const Pull& pull, std::uint32_t row, std::int64_t value, std::uint64_t round) const {
   std::int64_t wanted = 0;
   for (std::uint32_t rank = 0; rank < plan_.workers; ++rank)

@@ -42,7 +42,8 @@ void SimTransport::send(Peer peer, Message message) {
   Network::End& to = other->second;
   if (net.on_send) net.on_send(address_, to.address, mine->second.other, message);
   to.last = std::max(to.last, net.now + net.delay() + net.silence(address_, to.address));
-  // Reads the sender's memory only at delivery, so a test finds senders that change it too early.
+  // Reads the payload from the sender's memory only at delivery, so a test finds senders that change it too
+  // early.
   net.at_host(to.address, to.life, to.last,
               [&net, number = mine->second.other, message = std::move(message)](Process&) {
                 net.deliver(number, message);
@@ -189,7 +190,7 @@ void Network::end(Peer at, const std::string& why) {
   hosts_.at(address).process->disconnected(at, why);
 }
 
-// Closes both ends at once; messages on the way are lost.
+// Closes the connection at both of its ends at once. Messages on the way are lost.
 void Network::close_both(Peer at, const std::string& why) {
   const auto found = ends_.find(at);
   if (found == ends_.end()) return;

@@ -24,13 +24,13 @@ using namespace net_detail;
 
 class Network;
 
-// A process on the network; called at `Network::now`.
+// A process on the network. The network calls it when Network::now is the time of the event.
 class Process : public Receiver {
  public:
   virtual void tick() = 0;
 };
 
-// A process's transport; its connections end with the process.
+// The transport of a process. Its connections end when the process dies.
 class SimTransport final : public Transport {
  public:
   SimTransport(Network& network, std::string address) : network_(network), address_(std::move(address)) {}
@@ -52,26 +52,28 @@ class Network {
  public:
   explicit Network(std::uint64_t seed) : random(seed) {}
 
-  // add(), then run(), start a process at an address that has none; run() ticks every `tick`.
+  // To start a process at an address that has none: add() makes its transport, then run() starts it, and
+  // calls its tick() at the interval `tick`.
   SimTransport& add(const std::string& address);
   void run(SimTransport& transport, Process& process, Clock::duration tick);
   void kill(const std::string& address);
   bool is_alive(const std::string& address) const { return hosts_.contains(address); }
-  // The process does nothing for this time.
+  // The process does nothing for this time, and gets its messages afterwards.
   void pause(const std::string& address, Clock::duration time);
-  // Delays all messages between both addresses for that time, without closing connections.
+  // Delays all messages between the addresses `a` and `b` for that time, without closing connections.
   void separate(const std::string& a, const std::string& b, Clock::duration time);
-  void cut_one();                                        // cuts a random connection
-  void cut(const std::string& a, const std::string& b);  // cuts all connections between both addresses
+  void cut_one();  // cuts a random connection
+  // Cuts all connections between the addresses `a` and `b`.
+  void cut(const std::string& a, const std::string& b);
 
   void after(Clock::duration time, std::function<void()> what);
-  // Handles the next event; false: there is none.
+  // Handles the next event. Returns false if there is none.
   bool step();
   std::uint64_t below(std::uint64_t limit) { return random() % limit; }
 
   std::mt19937_64 random;
   Clock::time_point now{};
-  // Called for each message that is sent. `number`: the receiver's peer number of the connection.
+  // Called for each message that is sent. `number` is the connection's peer number at the receiver.
   std::function<void(const std::string& from, const std::string& to, Peer number, const Message&)> on_send{};
 
  private:
@@ -81,14 +83,14 @@ class Network {
     Process* process = nullptr;
     std::uint64_t life = 0;
     Clock::time_point paused_until{};
-    std::deque<std::function<void(Process&)>> backlog{};  // events during a pause, in order
+    std::deque<std::function<void(Process&)>> backlog{};  // events that came during a pause, in order
   };
   struct End {
     std::string address;
     std::uint64_t life = 0;
-    Peer other = 0;  // the other end's key in ends_
+    Peer other = 0;  // the other end of the connection, a key of ends_
     bool open = false;
-    Clock::time_point last{};  // arrival of the latest message to this end
+    Clock::time_point last{};  // when the latest message to this end arrives
   };
   struct Event {
     Clock::time_point time;
@@ -102,7 +104,7 @@ class Network {
   Clock::duration silence(const std::string& a, const std::string& b) const;
   void at_host(const std::string& address, std::uint64_t life, Clock::time_point time,
                std::function<void(Process&)> what);
-  void end(Peer at, const std::string& why);  // closes this end, and tells its process
+  void end(Peer at, const std::string& why);  // closes this end of a connection, and tells its process
   void close_both(Peer at, const std::string& why);
   void deliver(Peer to, const Message& message);
   void resume(const std::string& address, std::uint64_t life);
@@ -110,7 +112,7 @@ class Network {
 
   std::map<std::string, Host> hosts_;
   std::vector<std::unique_ptr<SimTransport>> transports_;
-  std::unordered_map<Peer, End> ends_;  // ends by the peer number that the process at the end uses
+  std::unordered_map<Peer, End> ends_;  // ends of connections, by the peer number that the end's process uses
   std::map<std::pair<std::string, std::string>, Clock::time_point> separate_until_;
   std::priority_queue<Event> events_;
   std::uint64_t last_order_ = 0, lives_ = 0;

@@ -9,7 +9,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t kLarge = 300'000;  // elements; a value that needs several pieces
+constexpr std::size_t kLarge = 300'000;  // number of elements of a value that needs several pieces
 constexpr std::array<const char*, 5> kConsistencies = {"sync", "async", "ssp:0", "ssp:1", "ssp:3"};
 constexpr std::array<int, 4> kWorkerPauses = {0, 20, 200, 1000}, kSingleFaults = {0, 50, 200, 500},
                              kAnyFaults = {50, 300, 1000, 4000}, kLostAfter = {0, 0, 500, 4000};
@@ -18,7 +18,7 @@ template <class Values> auto one_of(const Values& values, std::mt19937_64& rando
   return values[random() % values.size()];
 }
 
-// Small values of one shard may form a list.
+// Decides which keys are pushed together: in half of the plans the small values of a shard form a list.
 void make_groups(Plan& plan, std::mt19937_64& random) {
   std::vector<std::vector<std::uint32_t>> lists(plan.servers);
   const bool has_lists = random() % 2 == 0;

@@ -41,7 +41,8 @@ void SchedulerProcess::disconnected(Peer peer, const std::string& why) {
   core_.disconnected(peer, why, network_.now);
 }
 
-// Often several messages arrive before the outbox is handled.
+// Handles a message. In one of four cases leaves the outbox for later, so that several messages share an
+// outbox.
 void SchedulerProcess::received(Peer peer, std::span<const std::byte> head, std::span<std::byte>) {
   if (dead_) return;
   core_.received(peer, head, network_.now);
@@ -66,7 +67,8 @@ void SchedulerProcess::deliver() {
   };
   if (dies()) return;
   if (outbox.save) save(*outbox.save);
-  // The decisions may be older than the messages that arrived since.
+  // A message counts as heard only after save() has checked the decisions, which may be older than the
+  // message.
   for (const std::uint64_t incarnation : std::exchange(news_, {})) heard_[incarnation] = network_.now;
   for (const ServerEvent& event : outbox.events) {
     on_event(event);
@@ -81,7 +83,7 @@ void SchedulerProcess::deliver() {
   for (const Peer peer : outbox.closed) transport_.close(peer);
 }
 
-// A shard may become empty only if all processes that have its state are given up.
+// Saves the state. Checks that a shard becomes empty only if all processes that have its state are given up.
 void SchedulerProcess::save(const SchedulerState& state) {
   const SchedulerState before = checks_.state();
   checks_.saved(state);
@@ -97,7 +99,7 @@ void SchedulerProcess::save(const SchedulerState& state) {
   }
 }
 
-// True if another process has the number, or if the process was silent for `lost_after`.
+// Whether the process is given up: another process has its number, or it was silent for `lost_after`.
 bool SchedulerProcess::is_given_up(std::uint64_t incarnation) const {
   if (!find_server(core_.views(), incarnation)) return true;
   const auto found = heard_.find(incarnation);

@@ -1,4 +1,4 @@
-// The scheduler as a process on a simulated network; its state file survives it.
+// The scheduler as a process on a simulated network. Its state file survives the process.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@ class SchedulerProcess final : public Process {
   struct Counts {
     int failovers = 0, returned = 0, lost = 0;
   };
-  using File = std::vector<std::byte>;  // empty: no file
+  using File = std::vector<std::byte>;  // the bytes of the state file; empty: there is no file
 
   SchedulerProcess(Network& network, SimTransport& transport, const StoreSchedulerOptions& options,
                    File& file, ViewChecks& checks, Counts& counts);
@@ -35,8 +35,8 @@ class SchedulerProcess final : public Process {
   void received(Peer peer, std::span<const std::byte> head, std::span<std::byte> payload) override;
 
   const SchedulerCore& core() const { return core_; }
-  // One of so many outboxes that hold a save is cut off: the process dies in the middle of it, and on_death is
-  // called. 0: none is.
+  // One in so many outboxes with a state to save is cut off: the process dies in the middle of handling it,
+  // and calls on_death. 0: the process never dies so.
   std::uint64_t dies_once_in = 0;
   std::function<void()> on_death{};
   std::function<void(const ServerEvent&)> on_event{};
@@ -56,8 +56,9 @@ class SchedulerProcess final : public Process {
   const Clock::time_point begun_;
   Clock::time_point next_tick_;
   std::map<Peer, std::uint64_t> incarnations_;
-  std::map<std::uint64_t, Clock::time_point> heard_;  // when the scheduler last heard each incarnation
-  std::set<std::uint64_t> news_;                      // incarnations heard since the last outbox
+  // When the scheduler has last heard from each incarnation.
+  std::map<std::uint64_t, Clock::time_point> heard_;
+  std::set<std::uint64_t> news_;  // incarnations that the scheduler has heard since it last handled an outbox
   bool dead_ = false;
 };
 

@@ -1,4 +1,4 @@
-// A server as a process on a simulated network: heddle::Server without its thread.
+// A server as a process on a simulated network: what heddle::Server does, without a thread of its own.
 #pragma once
 
 #include <chrono>
@@ -28,7 +28,7 @@ class ServerProcess final : public Process {
 
   const ServerNode& node() const { return node_; }
   const Member& member() const { return member_; }
-  std::function<void()> on_refused{};  // called if the refusal is permanent
+  std::function<void()> on_refused{};  // called if the scheduler refuses the server for good
 
  private:
   void report();

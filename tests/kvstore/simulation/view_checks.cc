@@ -21,8 +21,8 @@ void ViewChecks::saved(const SchedulerState& state) {
   state_ = state;
 }
 
-// The saved state may be newer, since the scheduler saves once, and then sends all decisions since the last
-// save.
+// The saved state may be newer than the views that a process gets: the scheduler saves once, and then sends
+// all decisions since the last save.
 void ViewChecks::told(const Views& before, const Views& now) {
   CHECK(now.version > before.version);
   CHECK(now.version <= state_.views.version);
@@ -34,8 +34,8 @@ void ViewChecks::told(const Views& before, const Views& now) {
   }
 }
 
-// If a shard was lost, its former primary may answer until it gets the new views; its workers get an error
-// when they connect to the new one.
+// If a shard was lost, its former primary may still answer workers until it gets the new views. These workers
+// get an error when they connect to the new primary.
 void ViewChecks::answered(const std::string& server, std::uint32_t shard, std::uint64_t epoch) {
   Answer& last = last_[shard];
   if (!has_begun_anew(shard)) CHECK(epoch >= last.epoch);

@@ -98,7 +98,8 @@ void WorkerProcess::init(std::size_t group, std::uint32_t key) {
       });
 }
 
-// After a restart a server may lack the latest push of some keys of a list. These are pushed first.
+// Begins a group's next push. After a worker's restart a server may lack the latest push of some keys of the
+// group: the worker pushes these keys first.
 void WorkerProcess::next_round(std::size_t group) {
   const Keys& keys = plan_.groups[group];
   std::uint64_t clock = ~std::uint64_t{0};
@@ -246,7 +247,8 @@ void WorkerProcess::pulled(std::size_t group, bool last) {
   ++last_pulls_;
 }
 
-// Continues after the push is acknowledged and the value is pulled; sometimes pulls again without a push.
+// Continues with a group once its push is acknowledged and its values are pulled. Sometimes pulls again
+// without a push.
 void WorkerProcess::go_on(std::size_t group) {
   if (--groups_[group].waiting > 0) return;
   if (network_.below(4) == 0) {

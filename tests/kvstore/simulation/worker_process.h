@@ -1,5 +1,5 @@
-// A worker as a process on a simulated network: in each of `rounds` rounds it pushes to its keys (values,
-// lists and rows), and pulls them at once. The ledger checks the values that it pulls.
+// A worker as a process on a simulated network. In each of `rounds` rounds it pushes to its keys (values,
+// lists and rows), and pulls them at once. The ledger checks what it pulls.
 #pragma once
 
 #include <cstdint>
@@ -30,15 +30,15 @@ class WorkerProcess final : public Process {
   std::span<std::byte> memory_for(Peer, std::span<const std::byte>, std::size_t) override { return {}; }
   void received(Peer peer, std::span<const std::byte> head, std::span<std::byte> payload) override;
 
-  bool is_over() const;  // whether all pushes are acknowledged
-  void pull_all();       // pulls all keys once more, after the pushes of all workers
+  bool is_over() const;  // whether all of the worker's pushes are acknowledged
+  void pull_all();       // pulls all keys a last time; called when the pushes of all workers are acknowledged
   bool has_pulled_all() const { return last_pulls_ == plan_.groups.size(); }
-  bool has_lost() const { return lost_; }       // whether a server's state was lost
+  bool has_lost() const { return lost_; }       // whether the worker knows that a server's state was lost
   bool is_at_work() const { return working_; }  // whether all keys are initialised
-  std::string state() const;                    // for the message of a timeout
-  // The shard of the connection; -1: none.
+  std::string state() const;                    // what the worker waits for, for the message of a timeout
+  // The shard whose primary the connection leads to; -1: the connection is to no primary.
   int shard_of(Peer peer) const;
-  std::function<void()> on_refused{};  // called if the refusal is permanent
+  std::function<void()> on_refused{};  // called if the scheduler refuses the worker for good
 
  private:
   using Bytes = std::vector<std::byte>;
@@ -53,15 +53,15 @@ class WorkerProcess final : public Process {
     bool greeted = false;
     Clock::time_point next_try{}, next_ping{};
     std::uint64_t last_number = 0;
-    std::map<std::uint64_t, Call> calls{};  // requests without a reply, by number
+    std::map<std::uint64_t, Call> calls{};  // the link's requests without a reply, by number
   };
   struct Key {
     std::uint32_t number = 0;
     std::uint64_t clock = 0;
   };
   struct Group {
-    std::size_t ready = 0;      // initialised keys
-    std::uint64_t waiting = 0;  // outstanding pushes and pulls
+    std::size_t ready = 0;      // number of the group's keys that are initialised
+    std::uint64_t waiting = 0;  // number of the group's pushes and pulls without a reply
     bool over = false;
   };
   using Keys = std::vector<std::uint32_t>;
@@ -97,11 +97,11 @@ class WorkerProcess final : public Process {
   ViewChecks& checks_;
   Member member_;
   Views seen_{};
-  std::vector<Link> links_;  // connections by shard
+  std::vector<Link> links_;  // connections to primaries, by shard
   std::vector<Key> keys_;
   std::vector<Group> groups_;
-  std::vector<std::pair<Clock::time_point, std::size_t>> pauses_;  // groups that wait until these times
-  std::uint32_t optimizers_ = 0;                                   // number of shards that have the optimizer
+  std::vector<std::pair<Clock::time_point, std::size_t>> pauses_;  // groups that pause, and until when
+  std::uint32_t optimizers_ = 0;  // number of shards whose servers have the optimizer
   std::size_t inits_ = 0, last_pulls_ = 0;
   bool lost_ = false, working_ = false, pulls_all_ = false;
 };

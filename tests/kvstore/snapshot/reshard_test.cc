@@ -30,7 +30,7 @@ namespace {
 using Floats = std::vector<float>;
 constexpr std::uint32_t kWorkers = 2;
 
-// One engine for all servers of a test.
+// The one engine that all servers of a test use.
 struct OneEngine {
   Engine engine{{.scheduler = Scheduler::naive}};
   EngineScope scope{engine};
@@ -79,7 +79,8 @@ class Servers {
         Hello hello = hello_of(rank, kWorkers, job_settings_text("sync", rule.text()));
         hello.server = number;
         hello.servers = count;
-        hello.incarnation = 100 * count + rank;  // differs from former processes of the rank
+        // Differs from the incarnations of the rank's former processes.
+        hello.incarnation = 100 * count + rank;
         links_.push_back(std::make_unique<Link>(*hosts_.back(), hello));
       }
     }
@@ -97,7 +98,7 @@ class Servers {
       CHECK(link(server, rank).ask(request, bytes_of(pushed)).first.text == "");
     }
   }
-  // Pushes rows of the whole value; each server gets the rows of its part.
+  // Pushes some rows of the value. Each server gets the rows that are in its part.
   void push_rows(const Value& value, std::uint32_t rank, const std::vector<std::int64_t>& rows, float by) {
     const std::uint64_t width = value.elements.size() / value.rows;
     for (const KeyPart& part : parts_of(value)) {
@@ -118,7 +119,8 @@ class Servers {
       CHECK(link(static_cast<std::uint32_t>(part.server), rank).ask(request, payload).first.text == "");
     }
   }
-  // Sets the same state in each part. A server stores state by row, or of its part once most rows have some.
+  // Sets the optimizer state of all parts of the value. A server stores state row by row, or of its whole
+  // part once most rows have state.
   void set_state(const Value& value, const std::map<std::string, Floats>& state, std::int64_t updates) {
     for (const KeyPart& part : parts_of(value)) {
       StateArrays arrays{{"updates", full({1}, static_cast<double>(updates), DType::i64)}};
@@ -134,7 +136,7 @@ class Servers {
             "");
     }
   }
-  // Pulls all parts of the value.
+  // Pulls all parts of the value and joins them.
   Floats pull(const Value& value) {
     Floats result;
     for (const KeyPart& part : parts_of(value)) {
@@ -191,7 +193,7 @@ class Servers {
   std::int32_t initialised_ = 0;
   std::vector<std::unique_ptr<Host>> hosts_;
   std::vector<std::unique_ptr<Snapshots>> snapshots_;
-  std::vector<std::unique_ptr<Link>> links_;  // connections by server and rank
+  std::vector<std::unique_ptr<Link>> links_;  // the workers' connections, by server and rank
   std::map<std::pair<std::string, int>, std::uint32_t> numbers_;
   std::map<std::tuple<std::string, int, std::uint32_t>, std::uint64_t> clocks_;
 };
@@ -210,14 +212,14 @@ TEST_CASE("reshard: from one server to three, two and one, everything goes on as
   const OneEngine engine;
   const std::vector<Value> values = some_values();
   const std::uint32_t counts[] = {1, 3, 2, 1};
-  // Reference: the same pushes to servers that were never stopped.
+  // For comparison: gets the same pushes, but its servers are never stopped.
   Servers kept(folder.file("kept"), 1);
   float by = 1;
   const auto work = [&](Servers& servers) {
     for (const Value& value : values) {
       servers.push(value, 0, by);
       servers.push(value, 1, by + 1);
-      servers.push(value, 1, by + 2);  // waits for worker 0's push
+      servers.push(value, 1, by + 2);  // this push of worker 1 waits for worker 0's next push
     }
   };
   const auto finish_round = [&](Servers& servers) {
@@ -267,12 +269,15 @@ TEST_CASE("reshard: state of rows and pushes of rows that wait go on, on any num
           rows.push_back(row);
         return rows;
       };
-      if (step > 0) both(value, 0, some_rows());  // completes the round of the push that waited
+      // Completes the round that worker 1's waiting push belongs to.
+      if (step > 0) both(value, 0, some_rows());
       both(value, 0, {}), both(value, 1, some_rows());
-      both(value, 1, some_rows()), both(value, 1, {value.rows - 1});  // wait for worker 0's pushes
+      // Worker 0 has not pushed for these rounds, so these pushes wait.
+      both(value, 1, some_rows()), both(value, 1, {value.rows - 1});
       both(value, 0, some_rows());
       REQUIRE(servers.pull(value) == kept.pull(value));
-      if (step == 3) {  // from here on the state is of the whole value, and counts are of rows
+      // From this step on the optimizer state is of the whole value, and its counts of updates are of rows.
+      if (step == 3) {
         for (Servers* one : {&servers, &kept}) one->push(value, 0, 1);
         both(value, 1, {}), both(value, 0, {1});
         REQUIRE(servers.pull(value) == kept.pull(value));
@@ -352,7 +357,7 @@ TEST_CASE("reshard: each placement is as workers of the new servers have it") {
       servers.finish();
     }
     reshard(newest(in, 2), {.out = out, .servers = 3, .placement = after});
-    Servers servers(out, 3, after);  // the inits find existing keys
+    Servers servers(out, 3, after);  // the workers' inits find the keys that the snapshots contain
     for (const Value& value : values) CHECK(servers.pull(value) == wanted[value.key]);
   }
   CHECK(message_of<Error>([&] {
@@ -391,7 +396,7 @@ TEST_CASE("reshard: parts of different moments are named, and taken only if that
   options.newest_parts = true;
   const Resharded made = reshard(parts, options);
   CHECK(made.files.size() == 3);
-  // On a slow machine there is an additional note first, that the snapshots' times differ.
+  // On a slow machine there is another note before these two: that the times of the snapshots differ.
   REQUIRE(made.notes.size() >= 2);
   CHECK(made.notes[made.notes.size() - 2] ==
         "job 'job': keys have from 0 to 2 pushes of worker 0: their values are of different moments");

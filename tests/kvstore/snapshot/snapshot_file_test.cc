@@ -223,7 +223,7 @@ TEST_CASE("snapshot: parts that come one after the other are one file, and one t
   CHECK(names_in(folder.path.string()).size() == 1);
 }
 
-// Kills a writing process again and again.
+// Kills a process while it writes snapshots, again and again.
 TEST_CASE("snapshot: a writer that is killed at any moment leaves a good newest snapshot") {
   const test::TemporaryDirectory folder;
   const std::string path = folder.path.string();

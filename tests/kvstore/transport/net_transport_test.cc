@@ -47,7 +47,7 @@ struct OwnKeys {
   }
 };
 
-// The reason that a refused client gets.
+// Connects a client that the server refuses. Returns the reason that the client gets.
 std::string refusal(const TransportOptions& of_server, const TransportOptions& of_client) {
   End server(of_server), client(of_client);
   client->connect(server->listen("127.0.0.1:0"));
@@ -65,7 +65,7 @@ int mapped_memories() {
   return count;
 }
 
-// Sends the hello of a client on this host; fd: its shared memory, -1 without.
+// Sends the hello of a client on this host. `fd` is the client's shared memory; -1: it has none.
 void say_hello(const net_detail::Socket& socket, int fd = -1) {
   std::string hello("HDKH\1", 5);
   hello += fd < 0 ? '\0' : '\1';
@@ -95,7 +95,7 @@ net_detail::Socket local_connection(const std::string& address) {
   return socket;
 }
 
-// Uses up the descriptors of this process.
+// Uses up the file descriptors of this process until the destruction.
 class NoDescriptors {
  public:
   NoDescriptors() {
@@ -151,8 +151,8 @@ TEST_CASE("keys are rotated without a restart: who is taken off the list is put 
   client_keys.allow(server_keys);
   const std::string both = read_file(server_keys.key.allowed_file);
   Pair pair(server_keys.options(), client_keys.options());
-  write_file(server_keys.key.allowed_file, "a line that is wrong\n");  // an invalid file is ignored
-  // a time at which the keys have been read again
+  write_file(server_keys.key.allowed_file, "a line that is wrong\n");  // the server ignores an invalid file
+  // By then the server has read its keys again.
   const auto looked = std::chrono::steady_clock::now() + 1200ms;
   pair.pump_until([&] { return std::chrono::steady_clock::now() > looked; });
   CHECK(pair.server.recorder.count(Seen::What::disconnected) == 0);
@@ -165,7 +165,7 @@ TEST_CASE("keys are rotated without a restart: who is taken off the list is put 
   CHECK(holds(pair.client.recorder.disconnected().back().text, "it does not accept this process's key"));
   write_file(server_keys.key.allowed_file, both);
   std::size_t tries = 2;
-  pair.pump_until([&] {  // retries until the server has read its keys again
+  pair.pump_until([&] {  // connects again and again until the server has read its keys
     if (pair.client.recorder.count(Seen::What::connected) == 2) return true;
     if (pair.client.recorder.count(Seen::What::disconnected) == tries)
       pair.client->connect(pair.address), ++tries;
@@ -286,7 +286,7 @@ TEST_CASE("a broken message of a peer that has been let in ends its connection a
     shutdown(socket.fd(), SHUT_WR);
     pair.pump_until([&] { return pair.server.recorder.count(Seen::What::disconnected) > before; });
     CHECK(holds(pair.server.recorder.disconnected().back().text, why));
-    // The valid message that was sent before the broken one has been received.
+    // The server has received the valid message that was sent before the malformed bytes.
     CHECK(pair.server.recorder.count(Seen::What::received) == ++messages);
     pair.client->send(pair.at_client, message_from("still here"));
     ++messages;
@@ -307,7 +307,8 @@ TEST_CASE("a process of this host that goes while it is let in was not refused")
   { const auto socket = local_connection(address); }
   for (int i = 0; i < 50; ++i) server->poll(1ms);
   const RefusedConnections& refused_connections = server->refused_connections();
-  CHECK(refused_connections.refused == 1);  // a connection that has sent nothing counts too
+  // A client that closes before it has sent anything counts as refused.
+  CHECK(refused_connections.refused == 1);
   CHECK(holds(refused_connections.last, "the other side has closed the connection"));
 }
 
@@ -350,7 +351,8 @@ TEST_CASE("net: without descriptors new connections are refused, said once, and 
     {
       NoDescriptors none;
       for (std::uint64_t refused = 1; refused <= 3; ++refused) {
-        if (refused == 1) none.free_one();  // a descriptor for the refused connection
+        // Leaves one descriptor for accepting the connection that will be refused.
+        if (refused == 1) none.free_one();
         const auto stranger = local_connection(pair.address);
         pair.pump_until([&] { return pair.server->refused_connections().refused == refused; });
         const auto event = log.look(*pair.server.transport, now += 1s);
@@ -381,7 +383,8 @@ TEST_CASE("net: messages that are a lot of work do not keep a poll beyond their 
     Pair pair({.shared_memory = shared_memory});
     std::size_t count = 0;
     pair.server.recorder.on_received = [&](Peer, const Seen&) {
-      const auto end = std::chrono::steady_clock::now() + 200us;  // simulates work
+      // The receiver works for a while on each message.
+      const auto end = std::chrono::steady_clock::now() + 200us;
       while (std::chrono::steady_clock::now() < end) continue;
       ++count;
     };
@@ -390,7 +393,7 @@ TEST_CASE("net: messages that are a lot of work do not keep a poll beyond their 
     for (int i = 0; i < 5; ++i) pair.client->poll(0us);
     pair.server->poll(0us);
     CHECK(count > 0);
-    CHECK(count < 4 * ((8 << 10) / head.size()));  // one call handles at most three pieces
+    CHECK(count < 4 * ((8 << 10) / head.size()));  // a call of poll() handles at most three pieces of 8 KiB
   }
 }
 
@@ -401,15 +404,15 @@ TEST_CASE("net: a peer that has been silent is heard while another one is a lot 
     End quiet({.shared_memory = shared_memory});
     const Peer at_quiet = quiet->connect(pair.address);
     pump({&pair.server, &quiet}, [&] { return quiet.recorder.count(Seen::What::connected) == 1; });
-    int before = 0;  // the busy peer's messages before the quiet peer's
+    int before = 0;  // number of messages of the busy peer that were received before the quiet peer's
     bool heard = false;
     pair.server.recorder.on_received = [&](Peer peer, const Seen&) {
       if (peer != pair.at_server) return void(heard = true);
       if (before++ == 0) quiet->send(at_quiet, message_from("here")), quiet->poll(0us);
-      const auto end = std::chrono::steady_clock::now() + 15ms;  // more than one share of time
+      const auto end = std::chrono::steady_clock::now() + 15ms;  // longer than a peer's share of time
       while (std::chrono::steady_clock::now() < end) continue;
     };
-    const std::string head((8 << 10) - 100, 'x');  // a message fills a piece
+    const std::string head((8 << 10) - 100, 'x');  // each message fills a piece
     for (int i = 0; i < 100; ++i) pair.client->send(pair.at_client, message_from(head));
     pump({&pair.client, &pair.server}, [&] { return heard; });
     CHECK(before < 24);  // the busy peer had only a few shares of time

@@ -22,7 +22,7 @@ inline std::string text_from(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// The bytes of a message: other bytes for each seed, and at each place.
+// The bytes of a message, which depend on the seed and the place in the message.
 inline std::string pattern(std::size_t bytes, unsigned seed) {
   std::string text(bytes, '\0');
   std::uint32_t state = seed * 2654435761u + 1;
@@ -43,11 +43,11 @@ struct Seen {
   enum class What { connected, disconnected, received };
   What what;
   net_detail::Peer peer;
-  std::string text;  // the key, the reason or the head
+  std::string text;  // the key of a connected peer, the reason of a disconnection, or the head of a message
   std::string payload{};
 };
 
-// Records events; calls on_connected and on_received first, if they are set.
+// Records the events of a transport. If on_connected and on_received are set, calls them for each event.
 class Recorder : public net_detail::Receiver {
  public:
   void connected(net_detail::Peer peer, const std::string& key) override {

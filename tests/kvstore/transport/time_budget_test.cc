@@ -37,7 +37,7 @@ TEST_CASE("time share: after a rest the burst goes at once, and no more") {
       now += 1ms;
       ++pieces;
     }
-    // Up to 6: a quarter of the time spent is regained meanwhile.
+    // The burst is 5 pieces. Meanwhile a quarter of the time spent is regained, which allows about one more.
     CHECK(pieces >= 5);
     CHECK(pieces <= 7);
     CHECK(share.next() > now);

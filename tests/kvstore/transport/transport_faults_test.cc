@@ -28,12 +28,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// A time in which a peer that responds at once has responded.
+// A time within which a peer that responds at once certainly has responded.
 constexpr std::chrono::milliseconds kSoon = 1000ms;
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// Checks that a connected pair still works: a message and its answer.
+// Checks that a pair's connection still works: sends a message and gets an answer.
 void check_alive(Pair& pair) {
   const std::size_t before = pair.client.recorder.count(Seen::What::received);
   const std::size_t at_server = pair.server.recorder.count(Seen::What::received);
@@ -45,7 +45,7 @@ void check_alive(Pair& pair) {
   CHECK((pair.server.recorder.received().back().payload == pattern(100'000, 1)));
 }
 
-// A second client of the pair's server.
+// A second client, connected to the pair's server.
 struct Another {
   Pair& pair;
   End end;
@@ -64,7 +64,8 @@ struct Another {
   }
 };
 
-// Connects to each of the server's sockets at the address, sends the bytes, and returns the open sockets.
+// Connects to each kind of socket on which a server at the address listens, sends the bytes, and returns the
+// open sockets.
 std::vector<net_detail::Socket> knock(const std::string& address, const std::string& bytes) {
   const Address parsed = parse_address(address);
   std::vector<net_detail::Socket> sockets;

@@ -18,7 +18,7 @@
 
 namespace heddle::test {
 
-// A transport with its receiver.
+// A transport and the receiver of its events.
 struct End {
   Recorder recorder;
   std::unique_ptr<net_detail::Transport> transport;
@@ -27,7 +27,7 @@ struct End {
   net_detail::Transport* operator->() const { return transport.get(); }
 };
 
-// Polls all ends by turns until `done`; fails the test after 30 s.
+// Polls all transports by turns until `done` returns true. Fails the test after 30 s.
 inline void pump(std::initializer_list<End*> ends, const std::function<bool()>& done) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (!done()) {
@@ -40,7 +40,7 @@ inline void pump(std::initializer_list<End*> ends, const std::function<bool()>& 
   }
 }
 
-// Calls the test with the options of each kind of transport.
+// Runs the test once for each kind of transport, with the options that make it.
 template <class Test> void on_every_transport(Test&& test) {
   const TemporaryDirectory keys;
   make_comm_key(keys.path, false);

@@ -27,7 +27,7 @@ bool holds(const std::string& text, const std::string& part) { return text.find(
 
 constexpr std::size_t kSizes[] = {0, 1, 1000, 64 << 10, 100'000, 4 << 20};
 
-// Messages whose heads and payloads have all sizes; heads up to their limit.
+// Messages with heads and payloads of many sizes, up to the limit of a head.
 std::vector<std::pair<std::string, std::string>> messages_of_all_sizes(unsigned seed) {
   std::vector<std::pair<std::string, std::string>> messages;
   for (const std::size_t head : {std::size_t{0}, std::size_t{1}, std::size_t{100}, std::size_t{64 << 10}}) {
@@ -111,7 +111,7 @@ TEST_CASE("a message that is too long is refused at the call") {
   });
 }
 
-// As a server does during long work.
+// A server calls flush() in the middle of long work.
 TEST_CASE("flush() sends without a poll") {
   on_every_transport([](const TransportOptions& options) {
     Pair pair(options);
@@ -253,7 +253,8 @@ TEST_CASE("wake() ends a poll that waits, and the next one") {
     polls = true;
     pair.server->poll(24h);
     other.join();
-    CHECK(pair.server.recorder.seen.size() == 1);  // only "connected": no event has ended the polls
+    // The event "connected" is the only one, so only wake() can have ended poll().
+    CHECK(pair.server.recorder.seen.size() == 1);
   });
 }
 

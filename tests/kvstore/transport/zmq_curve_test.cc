@@ -38,7 +38,7 @@ struct CurveDirectory {
   }
 };
 
-// The reason that a refused client gets.
+// Connects a client that the server refuses. Returns the reason that the client gets.
 std::string refusal(const TransportOptions& of_server, const TransportOptions& of_client) {
   End server(of_server), client(of_client);
   client->connect(server->listen("127.0.0.1:0"));
@@ -65,7 +65,8 @@ TEST_CASE("keys of CURVE are those that ZeroMQ has") {
   }
   CHECK_FALSE(is_curve_key(""));
   CHECK_FALSE(is_curve_key(std::string(kCurveKeyText, ' ')));
-  CHECK_FALSE(is_curve_key(std::string(kCurveKeyText, '#')));  // "#####" exceeds 32 bits
+  // In this encoding "#####" is a number above 32 bits.
+  CHECK_FALSE(is_curve_key(std::string(kCurveKeyText, '#')));
   CHECK_FALSE(is_curve_key(std::string(kCurveKeyText + 5, '0')));
 }
 
@@ -100,7 +101,7 @@ TEST_CASE("keys of CURVE are rotated without a restart") {
               "its key " + client_keys.curve() + " is no longer in comm.allowed"));
   write_file(server_keys.key.allowed_file, both);
   std::size_t tries = 1;
-  pair.pump_until([&] {  // retries until the server has read its keys again
+  pair.pump_until([&] {  // connects again and again until the server has read its keys
     if (pair.client.recorder.count(Seen::What::connected) == 2) return true;
     if (pair.client.recorder.count(Seen::What::disconnected) == tries)
       pair.client->connect(pair.address), ++tries;

@@ -82,23 +82,23 @@ TEST_CASE("a gradient is computed in memory that was lent for it, if that is fre
   lend_gradient_memory(w, memory);
   backward(sum(matmul(x, w)));
   CHECK(grad(w).storage() == memory.storage());
-  backward(sum(matmul(x, w)) * 2);  // the gradient is added to the lent memory
+  backward(sum(matmul(x, w)) * 2);  // this gradient is added to the first one, in the lent memory
   CHECK(grad(w).storage() == memory.storage());
   CHECK(memory.to_vector<double>() == std::vector<double>{3, 3, 3, 3});
 
   clear_grad(w);
-  backward(sum(matmul(x, w)));  // the memory was not lent again
+  backward(sum(matmul(x, w)));  // uses other memory: `memory` was lent for one gradient only
   CHECK(grad(w).storage() != memory.storage());
 
   clear_grad(w);
   lend_gradient_memory(w, memory);
-  backward(sum(matmul(w, w)));  // w has two gradients: one is written to the memory, the other is added
+  backward(sum(matmul(w, w)));  // w gets two gradients: one is written to the memory, the other is added
   CHECK(grad(w).storage() == memory.storage());
   CHECK(memory.to_vector<double>() == std::vector<double>{7, 11, 9, 13});
 
   clear_grad(w);
   lend_gradient_memory(w, memory);
-  backward(sum(w * 3));  // an operator without support for lent memory
+  backward(sum(w * 3));  // the gradient of multiply cannot be computed in lent memory
   CHECK(grad(w).storage() != memory.storage());
   CHECK(grad(w).to_vector<double>() == std::vector<double>{3, 3, 3, 3});
 
@@ -270,7 +270,7 @@ TEST_CASE("a tape is freed as it is walked, unless kept") {
                        "grad: the tape of multiply was freed by an earlier backward() or grad(); give that "
                        "one keep_tape = true",
                        Error);
-  CHECK_THROWS_AS(backward(y + x), Error);  // y's part of the tape is freed too
+  CHECK_THROWS_AS(backward(y + x), Error);  // the part of the tape that computed y is freed too
   CHECK(gradient_of(x) == 24);              // the failed backward added no gradient
 }
 
@@ -389,7 +389,7 @@ TEST_CASE("a long chain is walked and destroyed without deep recursion") {
 TEST_CASE("a ladder of shared values is walked once a rung") {
   NDArray x = leaf(1);
   NDArray y = x;
-  for (int i = 0; i < 60; ++i) y = (y + y) * 0.5;  // 2^60 paths
+  for (int i = 0; i < 60; ++i) y = (y + y) * 0.5;  // makes 2^60 paths from y to x
   backward(y);
   CHECK(gradient_of(x) == 1);
 }
@@ -398,7 +398,7 @@ TEST_CASE("the gradients of many parts of one array share its memory") {
   constexpr std::int64_t kParts = 100, kWidth = 40000;
   NDArray x = ones({kParts, kWidth}), total = zeros({1, kWidth});
   set_requires_grad(x);
-  const NDArray doubled = x * 2;  // an array that is not a leaf
+  const NDArray doubled = x * 2;  // unlike x, this array is no leaf
   for (std::int64_t i = 0; i < kParts; ++i) {
     const NDArray taken = take(doubled, array<std::int64_t>({i}));
     total = total + slice(x, 0, {i, i + 1}) + slice(doubled, 0, {i, i + 1}) * taken;
@@ -486,7 +486,7 @@ TEST_CASE("a launch of a graph changes the arrays that its ops write") {
   const Graph graph = current_engine().capture([&] { y.fill(7); });
   graph.launch();
   const NDArray before = sum(x * y);
-  backward(before);  // the launch was pushed before, and has set y
+  backward(before);  // valid: the launch that changed y came before sum(x * y)
   CHECK(grad(x).to_vector<double>() == std::vector<double>{7, 7});
   const NDArray loss = sum(x * y);
   graph.launch();

@@ -1,4 +1,5 @@
-// Gradients at edges, poles and ties of functions: the limit if it exists, and the headers' promises.
+// Gradients at edges, poles and ties of functions: the limit of the slope if it exists, else what the header
+// of the function promises.
 #include <cmath>
 #include <functional>
 #include <limits>

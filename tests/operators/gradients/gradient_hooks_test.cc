@@ -1,4 +1,4 @@
-// Hooks on gradients, and FindNaN.
+// Tests of on_gradient(), which adds hooks to gradients, and of FindNaN.
 #include <cmath>
 #include <string>
 #include <utility>
@@ -37,7 +37,7 @@ TEST_CASE("a hook sees the complete gradient of an array, and may change it") {
     seen.push_back(g.to_vector<double>());
     return NDArray();
   });
-  backward(sum(y) + sum(y * y) + sum(x[1]));  // y has three uses, with the gradient 1 + 2y
+  backward(sum(y) + sum(y * y) + sum(x[1]));  // y is used three times; its gradient is 1 + 2y
   CHECK(seen == std::vector<Doubles>{{7, 13}, {210, 391}});
   CHECK(gradient_of(x) == Doubles{210, 391});
   backward(sum(x * 2));
@@ -72,7 +72,8 @@ TEST_CASE("wrong hooks") {
 
 TEST_CASE("FindNaN names the operator whose gradient first has NaN, and its line") {
   const NDArray x = leaf({0, 1});
-  const auto loss = [&] { return sum(exp(sqrt(x * 0) * x)); };  // sqrt's gradient at 0 is inf; times 0, NaN
+  // The gradient of sqrt at 0 is infinite; times 0 it becomes NaN.
+  const auto loss = [&] { return sum(exp(sqrt(x * 0) * x)); };
   const int line = __LINE__ - 1;
   backward(loss());
   CHECK(std::isnan(gradient_of(x)[0]));

@@ -23,7 +23,7 @@ NDArray values(Shape shape, std::uint64_t seed = 5) {
   return Generator(seed).uniform(shape, -2, 2, DType::f64);
 }
 
-// Members of an array of shape (2, 3, 4) that record a gradient.
+// Members of NDArray that record a gradient, as calls for an array of shape (2, 3, 4).
 const std::vector<std::pair<const char*, Member>> kMembers = {
     {"operator[]", [](const NDArray& x) { return x[1]; }},
     {"operator[] from the end", [](const NDArray& x) { return x[-2]; }},
@@ -104,7 +104,7 @@ TEST_CASE("members leave the tape under NoGrad, and detach() always") {
     CHECK_FALSE(requires_grad(member(w.detach())));
     CHECK_FALSE(requires_grad(member(w).detach()));
     NoGrad no_grad;
-    // contiguous() returns w itself
+    // contiguous() is excepted: it returns w itself, which is a leaf.
     if (std::string_view(name) != "contiguous") CHECK_FALSE(requires_grad(member(w)));
   }
 }

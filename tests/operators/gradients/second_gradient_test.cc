@@ -1,4 +1,4 @@
-// Second gradients: create_graph and grad().
+// Gradients of gradients, by the option create_graph and by grad().
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -34,7 +34,8 @@ NDArray random_leaf(const Shape& shape, std::uint64_t seed) {
 
 double value(const NDArray& x) { return x.item<double>(); }
 
-// x * x * x as an operator; its gradient is differentiable if it saves x.
+// x * x * x as one operator. Its gradient can be differentiated if `saves` is true: it then uses x with its
+// tape.
 NDArray cube(const NDArray& x, bool saves) {
   NDArray y;
   {
@@ -66,7 +67,7 @@ TEST_CASE("backward with create_graph gives a leaf a gradient that can be comput
   const NDArray first = grad(x);
   CHECK(first.to_vector<double>() == Doubles{3, 12, 27});
   clear_grad(x);
-  backward(sum(square(first)));  // 2 * 3x^2 * 6x
+  backward(sum(square(first)));  // the gradient of (3x^2)^2 is 2 * 3x^2 * 6x
   CHECK(grad(x).to_vector<double>() == Doubles{36, 288, 972});
   SUBCASE("a plain backward adds to it, and leaves what was handed out as it is") {
     clear_grad(x);
@@ -75,7 +76,7 @@ TEST_CASE("backward with create_graph gives a leaf a gradient that can be comput
     backward(sum(x));
     CHECK(grad(x).to_vector<double>() == Doubles{3, 5, 7});
     CHECK(handed_out.to_vector<double>() == Doubles{2, 4, 6});
-    CHECK(requires_grad(grad(x)));  // the recorded gradient is still on the tape
+    CHECK(requires_grad(grad(x)));  // the sum still depends on the recorded gradient
     CHECK(grad({sum(grad(x))}, {x})[0].to_vector<double>() == Doubles{2, 2, 2});
   }
 }
@@ -157,7 +158,7 @@ TEST_CASE("grad() of arrays that were computed, of unused ones, and of several o
   CHECK_THROWS_WITH_AS(grad({y}, {x}, {.seeds = {y, y}}), "grad: 2 seeds for 1 outputs", InvalidArgument);
   CHECK_THROWS_AS(grad({}, {x}), InvalidArgument);
   CHECK_FALSE(grad(x).defined());
-  CHECK(value(grad({y}, {x})[0]) == 108);  // grad() frees the tape
+  CHECK(value(grad({y}, {x})[0]) == 108);  // without keep_tape, this frees the tape
   CHECK_THROWS_WITH_AS(grad({y}, {x}), doctest::Contains("was freed by an earlier backward()"), Error);
 }
 

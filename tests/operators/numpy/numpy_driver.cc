@@ -20,7 +20,8 @@
 namespace heddle::testing {
 namespace {
 
-// The key=value arguments of a case. Lists are numbers separated by commas; a missing key throws Error.
+// The key=value arguments of a test case. A list is written as numbers with commas. Unless said otherwise, a
+// missing key throws Error.
 class Attributes {
  public:
   explicit Attributes(std::map<std::string, std::string> values) : values_(std::move(values)) {}
@@ -28,8 +29,8 @@ class Attributes {
   const std::string& text(const std::string& key) const;
   double real(const std::string& key) const;
   std::int64_t integer(const std::string& key) const;
-  Dims dims(const std::string& key) const;  // empty if the key is missing
-  bool flag(const std::string& key) const;  // false if the key is missing
+  Dims dims(const std::string& key) const;  // returns an empty list if the key is missing
+  bool flag(const std::string& key) const;  // returns false if the key is missing
 
  private:
   std::map<std::string, std::string> values_;
@@ -78,7 +79,7 @@ NDArray load_input(const std::string& word) {
   return viewed(load_npy(word.substr(0, colon)), word.substr(colon + 1));
 }
 
-// An integer if the text has no point or exponent.
+// The number in a text: an integer if the text has no point and no exponent, else a real.
 OperatorValue number_in(const std::string& text) {
   const bool whole = text.find_first_not_of("-0123456789") == std::string::npos;
   return whole ? OperatorValue(std::int64_t{std::stoll(text)}) : OperatorValue(std::stod(text));
@@ -110,8 +111,8 @@ OperatorValue value_of(const OperatorInfo& op, const Attributes& attributes, con
   throw Error(op.name + ": no argument " + key);
 }
 
-// Calls the operator with the inputs, and the attributes as keywords. If it returns a list, the attribute
-// "result" is the index.
+// Calls the operator with the inputs as arguments and the attributes as keyword arguments. If the operator
+// returns a list, the attribute "result" tells which array of the list is returned.
 NDArray by_name(const std::string& name, const Inputs& inputs,
                 std::map<std::string, std::string> attributes) {
   const OperatorInfo* op = find_operator(name);
@@ -139,7 +140,7 @@ NDArray by_name(const std::string& name, const Inputs& inputs,
   return std::get<NDArray>(result);
 }
 
-// The dense sum of row-sparse arrays; inputs: rows and values of each.
+// The dense sum of row-sparse arrays. The inputs are the rows and the values of each array.
 NDArray summed_rows(const Inputs& in, const Attributes& attributes) {
   std::vector<RowSparse> arrays;
   for (std::size_t i = 0; i + 1 < in.size(); i += 2)

@@ -310,16 +310,16 @@ void add_in_place(std::vector<Sample>& to) {
              {"fill_", {x, 3}, {}, changing([](NDArray& a, In) { a.fill(3); })}});
 }
 
-// The operands of samples for an operator that takes nothing but one array, an array and a number that has a default,
-// or two operands; none for others.
+// The arguments of generated samples, for an operator that takes only one array, or only an array and a
+// number with a default, or only two operands. Empty for other operators.
 std::vector<OperatorValues> operands_for(const OperatorInfo& op) {
   const auto takes = [&](std::size_t i, ArgumentKind kind) {
     return op.arguments[i].kind == kind && op.arguments[i].required();
   };
   if (op.arguments.size() == 1 && takes(0, ArgumentKind::array))
     return {{small({2, 3}, op.arguments[0].dtypes.front())}};
-  if (op.arguments.size() == 2 && takes(0, ArgumentKind::array) && op.arguments[1].kind == ArgumentKind::real &&
-      !op.arguments[1].required()) {
+  if (op.arguments.size() == 2 && takes(0, ArgumentKind::array) &&
+      op.arguments[1].kind == ArgumentKind::real && !op.arguments[1].required()) {
     const NDArray x = small({2, 3}, op.arguments[0].dtypes.front());
     return {{x}, {x, 0.75}, {x, 2}};
   }
@@ -333,7 +333,8 @@ std::vector<OperatorValues> operands_for(const OperatorInfo& op) {
   return all;
 }
 
-// Adds samples for such operators without one: only the macros that define them could be wrong.
+// Adds generated samples for operators that have no sample yet. Macros define these operators alike, so
+// little can be wrong in one of them.
 void add_missing(std::vector<Sample>& to) {
   std::set<std::string> named;
   for (const Sample& sample : to) named.insert(sample.name);

@@ -9,11 +9,12 @@
 
 namespace heddle::testing {
 
-// The plain C++ call with the sample's values; returns none if it changes its first argument.
+// The plain C++ call that is equivalent to a call by name. Takes the sample's values; returns an empty value
+// if the operator changes its first argument.
 using PlainCall = std::function<OperatorValue(const OperatorValues& values)>;
 
-// One call: positional arguments, then keyword arguments. Elements are small positive integers, which every
-// dtype represents; labels and indices are in range.
+// One sample call of an operator, with positional arguments (`values`) and keyword arguments (`named`).
+// Elements are small positive integers, which every dtype represents; labels and indices are in range.
 struct Sample {
   std::string name;
   OperatorValues values;
@@ -21,9 +22,9 @@ struct Sample {
   PlainCall plain;
 };
 
-// At least one sample of each operator without optional arguments and, if it has some, one with all arguments
-// and no default values. Samples of operators that take nothing but one array, or two operands, are generated:
-// their plain call is by name.
+// The samples of all operators. Each operator has a sample without optional arguments and, if it has optional
+// arguments, one with all arguments at values other than the defaults. For operators that take nothing but
+// one array, or two operands, samples may be generated; their plain call is a call by name.
 std::vector<Sample> operator_samples();
 
 // Resets the generators of all samples; called before each call.
@@ -34,7 +35,7 @@ void restart_generators();
 void check_same(const OperatorValue& a, const OperatorValue& b);
 void check_same(const OperatorValues& a, const OperatorValues& b);
 
-// The values with a copy of the first array, for an operator that changes it.
+// A copy of the arguments with a copy of the first array, for an operator that changes that array.
 OperatorValues with_copy_of_first(const OperatorValues& values);
 
 }  // namespace heddle::testing

@@ -32,11 +32,12 @@ template <std::size_t n> std::vector<NDArray> listed(const std::array<NDArray, n
   return {arrays.begin(), arrays.end()};
 }
 
-// Heads the function of a file that adds its samples `to` a list, in namespace heddle::testing. The build finds it by this word.
+// Begins the definition of the function by which a file adds its samples to the list `to`, in namespace
+// heddle::testing. The build finds these functions by the word HEDDLE_SAMPLES.
 #define HEDDLE_SAMPLES(name)                          \
   void add_##name##_samples(std::vector<Sample>& to); \
   void add_##name##_samples(std::vector<Sample>& to)
-// Calls all of these functions.
+// Calls all functions that HEDDLE_SAMPLES defines.
 void add_all_samples(std::vector<Sample>& to);
 
 }  // namespace heddle::testing

@@ -1,4 +1,4 @@
-// A server's statistics made up by a test.
+// A server's statistics with made-up numbers, for tests.
 #pragma once
 
 #include <initializer_list>
@@ -18,14 +18,14 @@ inline WorkerStats worker(const std::string& job, int rank, std::int64_t clock, 
   return one;
 }
 
-// Requests that have taken times of these buckets: {bucket, count}, and the sum of all times.
+// The pairs {bucket, count} of a latency histogram: how many requests have taken a time of the bucket.
 using Buckets = std::initializer_list<std::pair<std::size_t, std::uint64_t>>;
 inline void add_times(LatencyHistogram& to, Buckets buckets, double seconds) {
   for (const auto& [bucket, count] : buckets) to.counts[bucket] += count;
   to.seconds += seconds;
 }
 
-// Two workers of one job; all numbers differ.
+// The statistics of a server with two workers of one job. All numbers differ, so that a mix-up shows.
 inline tool::ServerSnapshot hand_made() {
   tool::ServerSnapshot result{.address = "10.0.0.1:9463", .transport = "net", .number = 1, .servers = 2};
   result.memory_limit = std::uint64_t{8} << 30;

@@ -79,10 +79,10 @@ TEST_CASE("log: logfmt quotes what would be read as something else") {
 TEST_CASE("log: bytes that are no UTF-8 are replaced in both formats") {
   const std::string bad = "\xEF\xBF\xBD";
   CHECK(logfmt("a\xFFz") == "a" + bad + "z");
-  CHECK(logfmt("\xC0\xAF") == bad + bad);                      // overlong encoding
-  CHECK(logfmt("\xED\xA0\x80") == bad + bad + bad);            // a surrogate
-  CHECK(logfmt("\xF4\x90\x80\x80") == bad + bad + bad + bad);  // above U+10FFFF
-  CHECK(logfmt("\xE2\x82") == bad + bad);                      // truncated sequence
+  CHECK(logfmt("\xC0\xAF") == bad + bad);                      // an overlong encoding of '/'
+  CHECK(logfmt("\xED\xA0\x80") == bad + bad + bad);            // a surrogate, U+D800
+  CHECK(logfmt("\xF4\x90\x80\x80") == bad + bad + bad + bad);  // a code point above U+10FFFF
+  CHECK(logfmt("\xE2\x82") == bad + bad);                      // the first two bytes of a three-byte sequence
   CHECK(logfmt("\xE2\x82\xAC\xF0\x9F\x98\x80") == "\xE2\x82\xAC\xF0\x9F\x98\x80");
   CHECK(json({Level::info, "e", {{"f", "a\xFFz"}}})["f"] == "a" + bad + "z");
 }
@@ -140,7 +140,7 @@ TEST_CASE("log: a pipe that nobody reads holds up nobody, and the lines that it 
       got += static_cast<std::size_t>(now);
     return all.substr(0, got);
   };
-  // The value is longer than what a pipe buffers, so that writes end within lines.
+  // Lines with such a long value fill the pipe soon, so that some write ends within a line.
   const std::string value(kMostOfValue, 'x');
   const ServerEvent event{
       Level::info, "long", {{"a", value}, {"b", value}, {"c", value}, {"d", value}, {"e", value}}};

@@ -35,7 +35,7 @@ using heddle::test::worker;
 
 namespace {
 
-// The lines that are not comments.
+// The lines of a metrics text that are not comments.
 std::vector<std::string> samples(const std::string& text) {
   std::istringstream in(text);
   std::vector<std::string> lines;
@@ -55,7 +55,7 @@ std::string bad_metrics(const std::string& text) {
 }
 
 constexpr std::chrono::seconds kTimeout{10};
-constexpr int kRounds = test::kSanitized ? 600 : 3000;  // number of malformed answers of a server
+constexpr int kRounds = test::kSanitized ? 600 : 3000;  // number of malformed metrics texts that are parsed
 
 struct Close {
   void operator()(const int* fd) const {
@@ -75,7 +75,8 @@ class Descriptor {
   std::unique_ptr<int, Close> fd_;
 };
 
-// The answer to these bytes; "" if nothing listens, or no answer comes within seconds.
+// Sends the bytes to the address and returns the answer; "" if nothing listens there, or no answer comes
+// within some seconds.
 std::string answer_on(const Descriptor& socket, const std::string& address, const std::string& bytes) {
   const timeval limit{.tv_sec = 5, .tv_usec = 0};
   ::setsockopt(socket.fd(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
@@ -98,7 +99,7 @@ std::string answer_to(const std::string& address, const std::string& bytes) {
   return answer_on(Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), address, bytes);
 }
 
-// An open connection on which nothing was sent.
+// Opens a connection to the address, on which nothing is sent.
 Descriptor connected_to(const std::string& address) {
   Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   answer_on(socket, address, "");
@@ -151,7 +152,7 @@ TEST_CASE("metrics: names and values of all numbers") {
       R"(heddle_server_worker_sent_bytes_total{job_name="default",worker="0"} 4000000)",
       R"(heddle_server_worker_sent_bytes_total{job_name="default",worker="1"} 2000000)"};
   ServerSnapshot snapshot = hand_made();
-  snapshot.stats.shards.clear();  // the next test cases cover shards and requests
+  snapshot.stats.shards.clear();  // shards and requests have test cases of their own
   snapshot.stats.requests.clear();
   snapshot.stats.snapshots = {
       .kept = true, .written = 7, .failed = 1, .age = 12.5, .bytes = 2048, .seconds = 0.5};
@@ -395,7 +396,7 @@ TEST_CASE("pages: a server that cannot answer is an error of that request") {
   CHECK(http_get(pages.address(), "/livez", kTimeout).status == 500);
 }
 
-// Otherwise a liveness probe would restart a healthy server.
+// If such connections kept a liveness probe from its answer, a healthy server would be restarted.
 TEST_CASE("pages: connections that are idle, or send half a request, keep nobody from an answer") {
   const Pages pages("127.0.0.1:0",
                     {.metrics = [] { return std::string("m\n"); }, .ready = [] { return true; }});
@@ -409,7 +410,7 @@ TEST_CASE("pages: connections that are idle, or send half a request, keep nobody
   }
   for (const char* const page : {"/livez", "/readyz", "/metrics"})
     CHECK(http_get(pages.address(), page, kTimeout).status == 200);
-  // The oldest connections were closed in favour of newer ones.
+  // The pages have closed the oldest connections in favour of newer ones.
   char byte = 0;
   CHECK(::recv(idle.front().fd(), &byte, 1, 0) <= 0);
 }
@@ -431,7 +432,8 @@ TEST_CASE("pages: a request may come in pieces, and the answer be read slowly") 
 TEST_CASE("pages: without descriptors for anything else the probes are answered") {
   const Pages pages("127.0.0.1:0",
                     {.metrics = [] { return std::string("m\n"); }, .ready = [] { return true; }});
-  const Descriptor client = connected_to(pages.address());  // accepted before the next connection is answered
+  // The pages accept this connection before they answer the next one.
+  const Descriptor client = connected_to(pages.address());
   CHECK(http_get(pages.address(), "/livez", kTimeout).status == 200);
   const Descriptor probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   std::vector<Descriptor> all;
@@ -454,7 +456,7 @@ TEST_CASE("pages: they are served at IPv6 addresses and at all of the host, too"
   std::unique_ptr<Pages> six;
   try {
     six = std::make_unique<Pages>("[::1]:0", handlers);
-  } catch (const std::runtime_error& error) {  // the host has no IPv6
+  } catch (const std::runtime_error& error) {  // the pages cannot listen if this host has no IPv6
     CHECK(std::string(error.what()).find("ddress") != std::string::npos);
     return;
   }

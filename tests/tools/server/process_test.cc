@@ -20,7 +20,7 @@ using heddle::test::TemporaryDirectory;
 
 namespace {
 
-// A service manager's socket, whose path is in NOTIFY_SOCKET.
+// The socket of a service manager; the variable NOTIFY_SOCKET has its path.
 class Manager {
  public:
   explicit Manager(const std::string& name) : socket_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
@@ -71,9 +71,10 @@ TEST_CASE("notify: without a manager nothing happens") {
 
 namespace {
 
-// Writes the number of each signal to the pipe; SIGINT ends the process. Runs in a child, without doctest.
+// The work of a child process, which does not use doctest: handles signals by a SignalThread, which writes
+// the number of each signal to the pipe. SIGINT ends the process.
 [[noreturn]] void tell_signals(int pipe, bool blocked) {
-  // A thread of a library, which blocks no signals.
+  // Stands for a thread that a library has started, which does not block signals.
   std::thread([] {
     while (true) ::pause();
   }).detach();

@@ -23,7 +23,7 @@ using heddle::test::worker;
 
 namespace {
 
-// The statistics ten seconds later.
+// The statistics of hand_made() ten seconds later.
 ServerSnapshot later() {
   ServerSnapshot now = hand_made();
   now.stats.uptime += 10;
@@ -47,7 +47,7 @@ std::vector<int> stragglers(const std::vector<WorkerStats>& workers) {
   return result;
 }
 
-// A safetensors file with this header and no data.
+// The bytes of a safetensors file with this header and no data.
 std::string safetensors(const std::string& header) {
   std::string text;
   for (std::uint64_t at = 0, length = header.size(); at < 8; ++at)

@@ -104,7 +104,7 @@ TEST_CASE("server settings: a scheduler says what a server was not told, and cop
   const FoundSettings told = find_settings({.flags = {{"scheduler", "a:9462"}, {"number", "7"}}}, table);
   CHECK(told.problems.empty());
   CHECK(told.settings.server.number == 7);
-  CHECK(told.settings.server.replicas == 0);  // not set, since the scheduler decides
+  CHECK(told.settings.server.replicas == 0);  // 0 means not set: the scheduler decides
   CHECK(only_problem({.flags = {{"scheduler", "a:9462"}, {"number", "2"}, {"servers", "2"}}}, table)
             .starts_with("--number: 2 of 2 servers"));
   CHECK(

@@ -26,7 +26,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kRanks = {ProcessKind::rank};
 constexpr auto kAll = {ProcessKind::rank, ProcessKind::server, ProcessKind::scheduler};
-constexpr std::chrono::milliseconds kForLastWords{500};  // enough to read all that is left in a pipe
+// How long the launcher reads the pipes after all processes have ended: enough for what is left in them.
+constexpr std::chrono::milliseconds kForLastWords{500};
 
 sigset_t handled_signals() {
   sigset_t set;
@@ -34,11 +35,11 @@ sigset_t handled_signals() {
   for (const int one : {SIGINT, SIGTERM, SIGQUIT, SIGCHLD}) ::sigaddset(&set, one);
   struct sigaction hangup {};
   ::sigaction(SIGHUP, nullptr, &hangup);
-  if (hangup.sa_handler != SIG_IGN) ::sigaddset(&set, SIGHUP);  // SIGHUP is ignored under nohup
+  if (hangup.sa_handler != SIG_IGN) ::sigaddset(&set, SIGHUP);  // under nohup, SIGHUP must stay ignored
   return set;
 }
 
-// "rank 3", "server 0" or "scheduler".
+// The name of a process in messages: "rank 3", "server 0" or "scheduler".
 std::string name_of(const RankPlan& plan) {
   if (plan.kind == ProcessKind::scheduler) return "scheduler";
   return (plan.kind == ProcessKind::server ? "server " : "rank ") + std::to_string(plan.rank);
@@ -51,16 +52,16 @@ std::string file_of(const RankPlan& plan) {
   return name + ".log";
 }
 
-// A process of the job and its output.
+// A process of the job (a rank, a server or the scheduler) and its output.
 struct Rank {
   RankPlan plan;
   Process process;
-  Descriptor file;  // the output file with --output
+  Descriptor file;  // the output file, if --output is given
   LineWriter out, error;
-  std::optional<int> status;  // waitpid's status, once the process has ended and is not restarted
-  Restarts restarts;          // used for servers and the scheduler
+  std::optional<int> status;  // the status of waitpid, once the process has ended for good
+  Restarts restarts;          // the restarts of a server or the scheduler; not used for ranks
   Clock::time_point started = Clock::now();
-  std::optional<Clock::time_point> start_at{};  // when a process that died is to be restarted
+  std::optional<Clock::time_point> start_at{};  // when the process, which has died, will be restarted
   bool is_running() const { return !status && !start_at; }
   std::string name() const { return name_of(plan) + (plan.host.empty() ? "" : " on " + plan.host); }
 };
@@ -86,7 +87,8 @@ class Job {
     signals_ = Descriptor(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!signals_) throw std::runtime_error("no signalfd");
   }
-  ~Job() {  // processes are left only after an exception
+  // Kills the processes that still run, which happens only after an exception.
+  ~Job() {
     for (const auto& rank : ranks_) {
       if (rank->is_running()) ::kill(-rank->process.id, SIGKILL), ::waitpid(rank->process.id, nullptr, 0);
     }
@@ -126,8 +128,8 @@ class Job {
   }
 
  private:
-  // Whether the job is over. Does not wait for processes that have left a rank's group and keep its output
-  // open.
+  // Whether the job is over: all processes have ended and their output is read. Waits only kForLastWords for
+  // output that a descendant keeps open, which has left its rank's process group and still runs.
   bool over() {
     bool silent = true;
     for (const auto& rank : ranks_) {
@@ -142,7 +144,7 @@ class Job {
     std::vector<pollfd> ready{{signals_.get(), POLLIN, 0}};
     for (const auto& rank : ranks_) {
       for (const Descriptor* from : {&rank->process.out, &rank->process.error}) {
-        ready.push_back({from->get(), POLLIN, 0});  // poll ignores negative descriptors
+        ready.push_back({from->get(), POLLIN, 0});  // poll ignores a closed pipe, whose descriptor is -1
       }
     }
     const auto until = wake_at();
@@ -175,7 +177,7 @@ class Job {
 
   static void drain(Descriptor& from, LineWriter& to) {
     char buffer[1 << 16];
-    // One piece at a time, so that a rank that prints all the time does not delay other ranks and signals.
+    // Reads only one piece, so that a rank that prints all the time does not delay other ranks and signals.
     const ssize_t count = from ? ::read(from.get(), buffer, sizeof buffer) : -1;
     if (count > 0) to.add({buffer, static_cast<std::size_t>(count)});
     if (count == 0) {
@@ -184,7 +186,8 @@ class Job {
     }
   }
 
-  // Reads what is in a pipe now, after kForLastWords; more may still be written, by a process that goes on.
+  // Reads what is in a pipe now, at the end of a process's output. Does not wait for more, which a surviving
+  // descendant of the process may still write.
   static void empty(Descriptor& from, LineWriter& to) {
     constexpr int kPieces = 16;
     for (int i = 0; i < kPieces && from; ++i) drain(from, to);
@@ -200,8 +203,8 @@ class Job {
     for (const auto& rank : ranks_) look_after(*rank);
   }
 
-  // Kills the rest of an ended rank's process group before the rank is reaped, since until then the group's
-  // id is reserved.
+  // Handles the end of a process. Kills the rest of its process group before it is reaped: until then the
+  // group's id cannot belong to other processes.
   void look_after(Rank& rank) {
     if (!rank.is_running()) return;
     siginfo_t info{};
@@ -238,7 +241,7 @@ class Job {
     rank.process = run_program(rank.plan, restarts_);
   }
 
-  // Whether the job goes on without the process until it is restarted, however the process has ended.
+  // Whether the job goes on without a process that has ended, with any exit status, until it is restarted.
   bool restarts_itself(const RankPlan& plan) const {
     return plan.kind == ProcessKind::scheduler || (plan.kind == ProcessKind::server && options_.copies);
   }
@@ -273,7 +276,7 @@ class Job {
     }
   }
 
-  // Forwards a signal to the job. A second signal kills all processes at once.
+  // Forwards a signal that the launcher has received to the job. The second one kills all processes at once.
   void forward(int number) {
     if (signal_ != 0) return send(SIGKILL, kAll);
     signal_ = number;
@@ -288,7 +291,8 @@ class Job {
     }
   }
 
-  // Ends the ranks first: servers would drain before their workers end, and wait for servers that end too.
+  // Begins to end the job, with the ranks: the servers are ended later, since a server that drains waits for
+  // its workers to leave.
   void end(int with) {
     ending_ = true;
     give_up_restarts();
@@ -296,8 +300,9 @@ class Job {
     kill_at_ = Clock::now() + options_.grace;
   }
 
-  // Ends the servers. After a success all workers have left: servers drain at once (SIGTERM). After a failure
-  // they would wait for workers that have not left, so they are stopped (SIGQUIT).
+  // Ends the servers and the scheduler. After success all workers have left, so SIGTERM, which drains a
+  // server, ends it at once. After a failure workers have not left, and SIGTERM would wait for them: SIGQUIT
+  // stops the server.
   void end_servers() {
     const bool well = !ending_;
     ending_ = servers_end_ = true;
@@ -316,9 +321,10 @@ class Job {
     }
   }
 
-  // ssh forwards no signals: the remote script sends one when its stdin ends, SIGTERM or the one it has read.
+  // Ends a process on another host. ssh does not forward signals: when its stdin ends, the remote script
+  // sends SIGTERM, or the signal whose name it has read.
   static void end_remote(Process& process, int number) {
-    const auto kept = ::signal(SIGPIPE, SIG_IGN);  // the remote end may be closed
+    const auto kept = ::signal(SIGPIPE, SIG_IGN);  // writing must not kill the launcher if ssh has ended
     if (number == SIGQUIT && process.in) write_all(process.in.get(), "QUIT\n");
     ::signal(SIGPIPE, kept);
     process.in.reset();
@@ -352,16 +358,16 @@ class Job {
   std::vector<std::unique_ptr<Rank>> ranks_;
   const Rank* first_failed_ = nullptr;
   int restarts_ = 0;
-  bool ending_ = false;       // true: processes that end now were told to end
+  bool ending_ = false;       // whether the ranks were told to end, so that their end is no failure
   bool servers_end_ = false;  // whether the servers and the scheduler were told to end
-  int signal_ = 0;            // the signal that the launcher has received
+  int signal_ = 0;            // the first signal that the launcher has received; 0: none
   std::optional<Clock::time_point> kill_at_, all_ended_;
 };
 
 }  // namespace
 
 void block_signals() {
-  ::signal(SIGCHLD, SIG_DFL);  // if it were inherited as ignored, waitpid would get no status
+  ::signal(SIGCHLD, SIG_DFL);  // SIGCHLD may be inherited as ignored; then waitpid would get no status
   const sigset_t set = handled_signals();
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
 }

@@ -15,28 +15,31 @@ struct JobOptions {
   bool prefix = true;
   std::string output;  // directory of output files, one per process; empty: stdout and stderr
   std::chrono::milliseconds grace{5000};  // time from SIGTERM to SIGKILL
-  int restarts = 0;                       // the most restarts of failed ranks, in total
-  bool copies = false;                    // whether servers have backups: then one that dies is restarted
-  int server_restarts = 10;               // most restarts per minute, of each server and of the scheduler
+  int restarts = 0;                       // how often failed ranks are restarted at most, over all ranks
+  bool copies = false;                    // whether servers have backups, so that a dead server is restarted
+  int server_restarts = 10;               // most restarts per minute of a server or the scheduler
 };
 
-// The command for one rank: its program on this host, or the ssh that runs it on another one.
+// The command that starts a process of the job: its program on this host, or ssh for another host.
 struct RankProgram {
   RankPlan plan;
   std::vector<std::string> words;
   Environment environment;
-  std::vector<int> cores;  // the cores that the rank may use; empty: all
+  std::vector<int> cores;  // the cores that the process may use; empty: all
 };
 
-// Returns the command for a rank. `restart`: number of the job's restarts, this one included; 0: first start.
+// Returns the command for a rank. `restart` is 0 for the first start, and n for the n-th restart of a rank of
+// the job.
 using ProgramOf = std::function<RankProgram(const RankPlan& rank, int restart)>;
 
-// Returns the exit status for the launcher: 0, that of the rank that failed first, or 128 and a signal. The
-// signals SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGCHLD stay blocked.
+// Runs the job. Returns the exit status for the launcher: 0, the status of the rank that failed first, or 128
+// + the number of a signal that the launcher received. The signals SIGINT, SIGTERM, SIGHUP, SIGQUIT and
+// SIGCHLD must be blocked (block_signals) and stay so.
 int run_job(const std::vector<RankPlan>& plan, const ProgramOf& program, const JobOptions& options,
             Guard& guard);
 
-// Call it before making a Guard: signals that the launcher forwards must not end the guard process.
+// Blocks the signals that the launcher forwards. Call it before making a Guard, whose process inherits this:
+// these signals must not end it.
 void block_signals();
 
 }  // namespace heddle::tool

@@ -7,13 +7,14 @@
 
 namespace heddle::tool {
 
-// Splits output into lines and writes each line with a prefix to a file descriptor, in one write.
+// Splits the output of a process into lines and writes each line, after a prefix, to a file descriptor in one
+// write.
 class LineWriter {
  public:
   LineWriter(int to, std::string prefix) : to_(to), prefix_(std::move(prefix)) {}
-  // Adds output. A line that is too long to buffer is cut.
+  // Adds a piece of output. A line that is too long for the buffer is split.
   void add(std::string_view bytes);
-  void finish();  // writes an unfinished last line
+  void finish();  // writes the last line if it has no newline yet
   const std::deque<std::string>& last_lines() const { return last_; }
 
  private:
@@ -24,7 +25,7 @@ class LineWriter {
   std::deque<std::string> last_;
 };
 
-// Writes all bytes; ignores errors.
+// Writes all bytes to the descriptor `to`; ignores errors.
 void write_all(int to, std::string_view bytes);
 
 }  // namespace heddle::tool

@@ -24,7 +24,7 @@ Host parse_host(const std::string& word) {
     const auto [stop, error] = std::from_chars(at, end, host.slots);
     if (error != std::errc{} || stop != end || host.slots < 1 || host.slots > kMostRanks) refuse(word);
   }
-  // A name that starts with - would be an option of ssh.
+  // Refuses a host's name that starts with '-': ssh would take it for an option.
   const bool odd =
       host.name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_@") !=
       std::string::npos;
@@ -106,9 +106,9 @@ std::string remote_script(const RankPlan& rank, const std::string& directory, co
             "export HEDDLE_WORKERS=${HEDDLE_WORKERS:-$n} OMP_NUM_THREADS=${OMP_NUM_THREADS:-$n}\n";
   std::string command;
   for (const std::string& word : program) command += shell_word(word) + " ";
-  // setsid gives the program its own process group, but not at once. A signal that cannot be sent to the
-  // group is sent to the process. If the launcher dies, only the end of the connection ends a program on
-  // another host.
+  // setsid gives the program its own process group, but only when it runs: until then a signal goes to the
+  // process, since there is no group. A second process ends the program when stdin ends, which also happens
+  // if the launcher dies.
   script +=
       "exec 3<&0\nsetsid " + command +
       "</dev/null 3<&- & p=$!\n"

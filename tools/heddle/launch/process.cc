@@ -27,7 +27,8 @@ void forget_signals() {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  // Shells start background processes with SIGINT and SIGQUIT ignored; ranks must end by forwarded signals.
+  // The launcher may have inherited these signals as ignored, as background processes of a shell do. The
+  // started process must not: forwarded signals have to end it.
   for (const int one : {SIGINT, SIGQUIT, SIGPIPE}) ::signal(one, SIG_DFL);
 }
 
@@ -83,7 +84,7 @@ void stay_on(const std::vector<int>& cores) {
   cpu_set_t set;
   CPU_ZERO(&set);
   for (int core : cores) CPU_SET(static_cast<unsigned>(core), &set);
-  ::sched_setaffinity(0, sizeof set, &set);  // an error is ignored: the program also runs unbound
+  ::sched_setaffinity(0, sizeof set, &set);  // ignores an error: the program also runs on other cores
 }
 
 }  // namespace
@@ -98,7 +99,7 @@ Process start(const std::vector<std::string>& program, const Environment& more, 
   if (child == 0) {
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(kCannotRun);  // the launcher ended before prctl
+    if (::getppid() != parent) ::_exit(kCannotRun);  // the launcher ended before prctl could notice its end
     const int input = with_stdin ? in.read.get() : ::open("/dev/null", O_RDONLY | O_CLOEXEC);
     ::dup2(input, STDIN_FILENO);
     ::dup2(out.write.get(), STDOUT_FILENO);
@@ -107,7 +108,7 @@ Process start(const std::vector<std::string>& program, const Environment& more, 
     stay_on(cores);
     become(program, more);
   }
-  ::setpgid(child, child);  // done in the child as well, since either may run first
+  ::setpgid(child, child);  // the child does the same: whichever process runs first sets the group
   for (const Descriptor* end : {&out.read, &error.read}) ::fcntl(end->get(), F_SETFL, O_NONBLOCK);
   return {child, std::move(out.read), std::move(error.read), std::move(in.write)};
 }
@@ -119,7 +120,7 @@ Guard::Guard(const std::string& directory) {
   if (id_ == 0) {
     pipe.write.reset();
     ::setsid();
-    // The guard must not keep the launcher's output open: readers wait for its end.
+    // The guard process must not keep the launcher's stdout and stderr open: their readers wait for the end.
     const int null = ::open("/dev/null", O_RDWR);
     for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(null, standard);
     guard(pipe.read.get(), directory);

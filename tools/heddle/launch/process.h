@@ -30,24 +30,25 @@ struct Pipe {
 Pipe make_pipe();
 
 struct Process {
-  pid_t id = -1;  // the id of the process and of its process group
+  pid_t id = -1;  // id of the process, and also of its process group
   Descriptor out, error;
   // Writes to the process's stdin, if start() was called with with_stdin; otherwise stdin is /dev/null.
   Descriptor in;
 };
 
-// Runs a program in its own process group; it is killed when this process ends. Its environment is this
-// process's and `more`. It is bound to `cores`, if there are any. If the program cannot be run, the exit
-// status is 127, and stderr says why.
+// Starts a program in a process group of its own. The program is killed when this process ends. Its
+// environment is that of this process and `more`. It is bound to `cores`, unless that is empty. If it cannot
+// be run, the exit status is 127, and stderr says why.
 Process start(const std::vector<std::string>& program, const Environment& more, const std::vector<int>& cores,
               bool with_stdin);
 
-// A helper process that kills process groups and removes a directory of sockets if this process dies:
-// grandchildren do not die with it. Make the guard while this process has no children and no pipes.
+// A helper process. If this process dies, the helper kills the process groups of its children, whose own
+// children would survive, and removes a directory of sockets. Make the guard before this process has children
+// or pipes.
 class Guard {
  public:
   explicit Guard(const std::string& directory);
-  ~Guard();  // ends the helper, since this process ends regularly
+  ~Guard();  // ends the helper process without any killing
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
   void watch(pid_t group) { tell(group); }
@@ -59,7 +60,8 @@ class Guard {
   pid_t id_;
 };
 
-// Name prefix of the files of a job's scheduler in the directory of its sockets.
+// The names of the files in which a job's scheduler keeps its state start with this text. They are in the
+// directory of the job's sockets.
 constexpr const char* kSchedulerState = "scheduler.state";
 
 // Removes the sockets and the scheduler's files in the directory, and then the directory.

@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::chrono::seconds kSoon = 2s;  // a process that lives longer has started successfully
+constexpr std::chrono::seconds kSoon = 2s;  // a process that lives longer is restarted without a pause
 constexpr Restarts::Duration kFirstPause = 100ms, kLongestPause = 5s;
 
 }  // namespace

@@ -37,14 +37,14 @@ ReservedPort reserve_port(bool loopback) {
   return {std::move(socket), ntohs(address.sin_port)};
 }
 
-// Whether the name is one of this host that other hosts cannot reach.
+// Whether the name means this host and is of no use on other hosts.
 bool is_loopback(const Host& host) { return host.name.empty() || host.name.starts_with("127."); }
 
-// The host without the user: USER@HOST.
+// HOST of a text USER@HOST or HOST.
 std::string address_of(const std::string& host) { return host.substr(host.find('@') + 1); }
 
-// Defaults of a job's servers and scheduler, unless variables set something else. HEDDLE_TRACE is for ranks,
-// since a server would overwrite the file of rank 0.
+// Environment variables with the launcher's defaults for a job's servers and scheduler, except those that the
+// user has set. HEDDLE_TRACE is emptied: a server would overwrite the trace file of rank 0.
 Environment usual_settings(ProcessKind kind) {
   const std::string prefix = kind == ProcessKind::scheduler ? "HEDDLE_SCHEDULER_" : "HEDDLE_SERVER_";
   Environment result{{"HEDDLE_TRACE", ""}};

@@ -14,7 +14,7 @@ class StoreServers {
   struct Settings {
     int servers = 0, replicas = 1;
     std::string directory;      // where the scheduler keeps its state
-    std::vector<Host> hosts{};  // the ranks' hosts, on which servers are placed round robin; empty: this host
+    std::vector<Host> hosts{};  // the hosts on which servers are placed, round robin; empty: this host
   };
   explicit StoreServers(Settings settings);
 
@@ -26,10 +26,10 @@ class StoreServers {
   }  // the scheduler's address; empty: there are no servers
 
  private:
-  int servers_beside(const RankPlan& plan) const;  // number of servers on its host, itself included
+  int servers_beside(const RankPlan& plan) const;  // number of servers on the host of this server
 
   const Settings settings_;
-  Descriptor reserved_;  // the scheduler's port
+  Descriptor reserved_;  // a socket that reserves the scheduler's port
   std::string scheduler_;
 };
 

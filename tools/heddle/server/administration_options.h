@@ -15,11 +15,11 @@ struct AdministrationArguments {
   AdministrationOptions options() const;
 };
 
-// --at, --transport, --keys and --timeout.
+// Adds the options --at, --transport, --keys and --timeout.
 void add_administration_options(command_line::Command& command, AdministrationArguments& arguments);
-// Parses "5s"; an hour at most. Throws std::runtime_error.
+// Parses a time such as "5s", which is at most an hour. Throws std::runtime_error.
 std::chrono::milliseconds milliseconds_from(const std::string& text);
-// Why milliseconds_from would throw; empty: it would not.
+// The message with which milliseconds_from() would refuse the text; empty if the text is valid.
 std::string problem_of_time(const std::string& text);
 
 }  // namespace heddle::tool

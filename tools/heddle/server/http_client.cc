@@ -14,7 +14,7 @@ struct EasyCleanup {
   void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
 };
 
-// Initialises libcurl. Make it before threads start.
+// Initialises libcurl. The object must be made before this process has other threads.
 struct Library {
   Library() {
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) throw std::runtime_error("libcurl cannot be used");
@@ -50,7 +50,7 @@ HttpAnswer http_get(const std::string& address, const std::string& path, std::ch
   HttpAnswer answer;
   curl_easy_setopt(handle.get(), CURLOPT_URL, url.c_str());
   curl_easy_setopt(handle.get(), CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(handle.get(), CURLOPT_PROXY, "");  // metrics are in the local network: no proxy
+  curl_easy_setopt(handle.get(), CURLOPT_PROXY, "");  // no proxy: servers are in the local network
   curl_easy_setopt(handle.get(), CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(handle.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(timeout.count()));
   curl_easy_setopt(handle.get(), CURLOPT_ERRORBUFFER, why);

@@ -34,9 +34,9 @@ using net_detail::Socket;
 constexpr std::size_t kMostConnections = 64, kMostHead = 8192;
 // A connection younger than this is not closed to make room for another one.
 constexpr std::chrono::milliseconds kTimeToAsk{100};
-// The client's time limits: to send a request, to read the answer, and then to close the connection.
+// How much time a client has to send its request, then to read the answer, then to close the connection.
 constexpr std::chrono::seconds kRequestLimit{5}, kAnswerLimit{30}, kEndLimit{1};
-constexpr std::chrono::milliseconds kAcceptAgain{100};  // retry interval if no descriptors are left
+constexpr std::chrono::milliseconds kAcceptAgain{100};  // when accept() has failed, the time to the next try
 
 struct Answer {
   int status = 200;
@@ -66,7 +66,7 @@ Answer page_at(const PageMap& pages, const std::string& path) {
   }
 }
 
-// `head`: the request up to the empty line.
+// The whole HTTP response to a request. `head` is the request up to its empty line.
 std::string answer_for(const PageMap& pages, const std::string& head) {
   const std::string line = head.substr(0, head.find("\r\n"));
   const auto first = line.find(' '), last = line.rfind(' ');
@@ -121,14 +121,15 @@ struct Connection {
   Clock::time_point since, deadline;
   std::string request{}, answer{};
   std::size_t sent = 0;
-  bool ends = false;  // whether the answer is sent; unread input is read before the close
+  // Whether the answer is sent. What the client still sends is then read until it closes the connection.
+  bool ends = false;
 
   short events() const { return !answer.empty() && !ends ? POLLOUT : POLLIN; }
 };
 
 }  // namespace
 
-// One thread serves all connections. Their number is bounded: a new one replaces the oldest.
+// Serves all connections on one thread. At most kMostConnections exist; then a new one replaces an old one.
 struct Pages::Impl {
   Impl(const std::string& at, PageMap map) : pages(std::move(map)), listener(listen_at(at)) {
     address = at.substr(0, at.rfind(':') + 1) + std::to_string(net_detail::port_of(listener));
@@ -163,7 +164,8 @@ struct Pages::Impl {
         std::chrono::ceil<std::chrono::milliseconds>(std::max(next - now, Clock::duration(0))).count());
   }
 
-  // `spare` reserves a descriptor, so that probes are answered when the process has no others left.
+  // Accepts new connections. If the process has no descriptors left, gives up `spare` and uses its
+  // descriptor, so that health probes are still answered.
   void accept_all() {
     for (std::size_t i = 0; i < kMostConnections && make_room(); ++i) {
       sockaddr_storage from{};
@@ -184,7 +186,8 @@ struct Pages::Impl {
     if (!spare) spare = Socket(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   }
 
-  // If all connections are in use, closes the oldest one of the host with the most. False: it is too young.
+  // Makes room for a new connection: if there are kMostConnections, closes the oldest connection of the
+  // client host that has the most. Returns false if that connection is too young to be closed.
   bool make_room() {
     if (connections.size() < kMostConnections) return true;
     std::map<std::string, std::size_t> count;
@@ -199,7 +202,7 @@ struct Pages::Impl {
     return true;
   }
 
-  // Continues a connection. False: it has ended.
+  // Reads or writes on a connection whose socket is ready. Returns false if the connection has ended.
   bool go_on(Connection& one) {
     if (one.ends) return drain(one);
     if (one.answer.empty() && !read(one)) return false;
@@ -245,10 +248,10 @@ struct Pages::Impl {
   net_detail::EventFd wake;
   Socket spare{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
   std::atomic<bool> stopping = false;
-  std::list<Connection> connections;  // the oldest first
+  std::list<Connection> connections;  // in the order of their beginning, the oldest first
   Clock::time_point accept_from{};
   std::string address;
-  std::thread thread;  // last: it uses the members above
+  std::thread thread;  // declared last, since it uses the other members
 };
 
 Pages::Pages(const std::string& address, PageHandlers handlers) {

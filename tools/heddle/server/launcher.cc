@@ -38,7 +38,7 @@ Addresses addresses_of(const std::string& host) {
   return {first, ::freeaddrinfo};
 }
 
-// The address of this host on the route to `host`. Sends nothing.
+// The IP address of this host on the route to `host`. Sends no packet.
 std::string address_towards(const std::string& host) {
   const Addresses all = addresses_of(host);
   const int socket = ::socket(all->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -60,7 +60,8 @@ std::string root(const Lookup& lookup) {
   return host + ":" + needed(lookup, "DMLC_PS_ROOT_PORT");
 }
 
-// Launchers set HEDDLE_STORE_ETCD... for all roles: also servers and schedulers have these settings.
+// Adds the settings of the variables HEDDLE_STORE_ETCD..., which a launcher sets for the processes of all
+// roles.
 void add_etcd(const Lookup& lookup, LauncherSettings& result) {
   constexpr std::pair<const char*, const char*> kVariables[] = {{"etcd", "HEDDLE_STORE_ETCD"},
                                                                 {"etcd-prefix", "HEDDLE_STORE_ETCD_PREFIX"},
@@ -100,12 +101,12 @@ LauncherSettings launcher_settings_of_server(const Lookup& lookup) {
     } else {
       result["listen"] = {address_towards(needed(lookup, kHost)) + ":" + port, kHost};
     }
-    result["metrics"] = {"off", "DMLC_ROLE"};  // several servers on a host would share the default port
+    result["metrics"] = {"off", "DMLC_ROLE"};  // servers on one host would all use the default port
   }
   if (const std::string scheduler = lookup("HEDDLE_STORE_SCHEDULER"); !scheduler.empty())
     result["scheduler"] = {scheduler, "HEDDLE_STORE_SCHEDULER"};
   add_etcd(lookup, result);
-  // With etcd, a server asks etcd rather than DMLC's scheduler, as workers do.
+  // If etcd is set, a server finds the scheduler through etcd, not through DMLC's variables, as workers do.
   if (result.contains("etcd") && lookup("HEDDLE_STORE_SCHEDULER").empty()) result.erase("scheduler");
   if (const std::string transport = lookup("HEDDLE_STORE_TRANSPORT"); !transport.empty())
     result["transport"] = {transport, "HEDDLE_STORE_TRANSPORT"};

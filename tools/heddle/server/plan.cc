@@ -45,7 +45,7 @@ constexpr const char* kDescription =
 
 void add_server_plan(command_line::Command& server, Action& action) {
   auto plan = std::make_shared<ServerPlan>();
-  plan->placement = "hash";  // the default of stores
+  plan->placement = "hash";  // the placement that stores use by default
   plan->optimizer = "sgd";
   command_line::Command command = server.add_command("plan", kDescription);
   command.add_option("file", plan->file, "the model, as save_safetensors writes it")

@@ -35,7 +35,7 @@ std::string text_of(const std::vector<std::string>& folders) {
   return all + (folders.size() == 1 ? " has" : " have");
 }
 
-// The number of servers that the snapshots were made with.
+// The number of servers of the job that made the snapshots.
 std::uint32_t servers_of(const Options& options) {
   std::set<std::uint32_t> found;
   for (const std::string& folder : options.folders) {
@@ -51,7 +51,7 @@ std::uint32_t servers_of(const Options& options) {
                            " servers; --from says which to take");
 }
 
-// The newest valid snapshot of one server in a folder; problems of newer ones are printed to stderr.
+// The newest valid snapshot of one server in a folder. Prints to stderr why newer snapshots are invalid.
 std::optional<SnapshotIndex> newest_in(const std::string& folder, std::uint32_t number,
                                        std::uint32_t servers) {
   for (const SnapshotName& one : kv_detail::snapshots_of(folder, number, servers)) {
@@ -69,7 +69,8 @@ std::optional<SnapshotIndex> newest_in(const std::string& folder, std::uint32_t 
   return std::nullopt;
 }
 
-// With replication, servers also write backups: snapshots of one shard may be in several folders.
+// The newest valid snapshot of shard `number` in all folders. With replication several servers write
+// snapshots of a shard, so they may be in several folders.
 SnapshotIndex newest(const Options& options, std::uint32_t number, std::uint32_t servers) {
   std::optional<SnapshotIndex> found;
   for (const std::string& folder : options.folders) {

@@ -20,7 +20,7 @@ namespace {
 
 using Level = ServerEvent::Level;
 
-// -1: the scheduler assigns the number.
+// A server's number as text; "any" if the scheduler will assign it.
 std::string number_text(int number) { return number < 0 ? "any" : std::to_string(number); }
 
 class Service {
@@ -70,11 +70,12 @@ class Service {
             .stats = stats};
   }
 
-  // Asks the server's thread: if that hangs, the probe runs into its timeout.
+  // Whether the server accepts workers. The server's thread answers this, so if it hangs, the probe runs into
+  // its timeout.
   bool ready() const { return !server_.is_draining() && !draining_; }
   std::string not_ready() const { return draining_ ? "draining" : server_.reason_not_ready(); }
 
-  // Called on the signal thread.
+  // Handles a signal; runs on the thread of the SignalThread.
   void handle(int signal) {
     if (signal == SIGHUP) {
       const bool worked = log_.reopen();
@@ -95,16 +96,16 @@ class Service {
   Log& log_;
   std::atomic<bool> draining_ = false, stopped_ = false, stopped_at_once_ = false;
   Server server_;
-  std::optional<Pages> pages_;  // destroyed first: it uses the server
+  std::optional<Pages> pages_;  // declared last and so destroyed first, since it uses server_
 };
 
 }  // namespace
 
 int serve(const ServerSettings& settings) {
-  block_server_signals();  // here, before any thread is started
+  block_server_signals();  // must precede the first thread, since threads inherit the blocked signals
   Log log(settings.log);
   const LibraryLog library(log);
-  // The limit does not include the allocator's cache: keep it small.
+  // The memory limit does not count the allocator's cache, so the cache is kept small.
   if (settings.server.memory_limit != 0) cpu_allocator_cache_limit(settings.server.memory_limit / 16);
   try {
     Service service(settings, log);
@@ -112,7 +113,7 @@ int serve(const ServerSettings& settings) {
   } catch (const std::exception& error) {
     log.write({Level::error, "failed", {{"reason", error.what()}}});
     const auto& options = settings.server;
-    // Exit status 2: another start would fail in the same way.
+    // If this host is the reason, the exit status is 2: another start would fail in the same way.
     const bool local = !why_not_served(options.listen, options.transport, options.keys).empty() ||
                        (!options.scheduler.empty() &&
                         !why_not_reached(options.scheduler, options.transport, options.keys).empty());

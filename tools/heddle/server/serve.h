@@ -5,11 +5,12 @@
 
 namespace heddle::tool {
 
-// Serves until the process is told to end. Returns the exit status: 0 if the server has drained until all
-// workers left, 1 if it ended earlier or could not serve, 2 if a restart cannot help; the log says why.
+// Runs a server until the process is told to end. Returns the exit status: 0 if the server has drained until
+// all workers left, 1 if it ended earlier or could not serve, 2 if it could not serve and a restart would not
+// help. The log says why.
 int serve(const ServerSettings& settings);
 
-// As serve(), for a scheduler: the first signal ends it with status 0.
+// Runs a scheduler until the first signal to end, after which the status is 0. Otherwise like serve().
 int serve_scheduler(const ServerSettings& settings);
 
 }  // namespace heddle::tool

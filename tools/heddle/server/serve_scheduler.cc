@@ -33,7 +33,8 @@ class SchedulerService {
   SchedulerService(const ServerSettings& settings, Log& log)
       : settings_(settings), log_(log), scheduler_(options_with_log(settings, log)) {
     const auto metrics = [this] { return scheduler_metrics_text(scheduler_.stats(), scheduler_.address()); };
-    // The scheduler is also ready while it waits for servers, which must be able to reach it.
+    // The scheduler always counts as ready if it answers: servers must be able to reach it while it still
+    // waits for them.
     const auto ready = [this] { return scheduler_.stats().uptime >= 0; };
     if (!settings.metrics.empty())
       pages_.emplace(settings.metrics, PageHandlers{.metrics = metrics, .ready = ready});
@@ -60,7 +61,7 @@ class SchedulerService {
   }
 
  private:
-  // Called on the signal thread.
+  // Handles a signal; runs on the thread of the SignalThread.
   void handle(int signal) {
     if (signal == SIGHUP) {
       const bool worked = log_.reopen();
@@ -77,13 +78,13 @@ class SchedulerService {
   Log& log_;
   std::atomic<bool> stopped_ = false;
   StoreScheduler scheduler_;
-  std::optional<Pages> pages_;  // destroyed first: it uses the scheduler
+  std::optional<Pages> pages_;  // declared last and so destroyed first, since it uses scheduler_
 };
 
 }  // namespace
 
 int serve_scheduler(const ServerSettings& settings) {
-  block_server_signals();  // here, before any thread is started
+  block_server_signals();  // must precede the first thread, since threads inherit the blocked signals
   Log log(settings.log);
   const LibraryLog library(log);
   try {
@@ -92,7 +93,7 @@ int serve_scheduler(const ServerSettings& settings) {
   } catch (const std::exception& error) {
     log.write({Level::error, "failed", {{"reason", error.what()}}});
     const auto& options = settings.scheduler;
-    // Exit status 2: another start would fail in the same way.
+    // If the scheduler cannot listen, the exit status is 2: another start would fail in the same way.
     return why_not_served(options.listen, options.transport, options.keys).empty() ? 1 : 2;
   }
 }

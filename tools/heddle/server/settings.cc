@@ -25,7 +25,7 @@ extern char** environ;
 namespace heddle::tool {
 namespace {
 
-constexpr int kMostScheduled = 256;  // the most servers of one scheduler
+constexpr int kMostScheduled = 256;  // how many servers a scheduler can have
 constexpr const char* kAuto = "auto";
 constexpr int kMostServers = 65'536, kMostConnections = 1'000'000, kMostKept = 1'000'000;
 
@@ -43,13 +43,14 @@ int integer_from(const std::string& value, int least, int most) {
 }
 
 std::uint64_t limit_from(const std::string& value) {
-  constexpr double kMost = 9007199254740992.0;  // 2^53: doubles are exact up to here
+  constexpr double kMost = 9007199254740992.0;  // 2^53: a double holds every whole number up to this one
   const double bytes = bytes_from(value);
   if (bytes > kMost) want(value, "at most 8 PiB");
   return static_cast<std::uint64_t>(bytes);
 }
 
-// Names of jobs are printable ASCII; in this list they must not contain a comma.
+// Parses a list JOB=BYTES,... of memory limits of jobs. Names of jobs are printable ASCII, here without
+// commas.
 std::map<std::string, std::uint64_t> job_limits_from(const std::string& value) {
   std::map<std::string, std::uint64_t> limits;
   std::istringstream list(value);
@@ -92,7 +93,8 @@ Address address_from(const std::string& value) {
   return result;
 }
 
-// A server listens at one address, on which it depends whether connections are encrypted.
+// Checks the address at which a server listens. It must be one address of the host, because whether
+// connections are encrypted depends on it.
 std::string listen_from(const std::string& value) {
   const std::string host = address_from(value).host;
   if (host == "0.0.0.0" || host == "[::]" || host == "*")
@@ -350,7 +352,8 @@ const SettingValue& value(const FoundSettings& found, std::string_view name) {
                        [name](const SettingValue& one) { return one.name == name; });
 }
 
-// Names a setting for messages: "server.toml:3: number", or "--number" if the origin names the setting.
+// How messages name a setting: "server.toml:3: number", or the origin alone if it names the setting:
+// "--number".
 std::string who(const SettingValue& one) {
   return one.origin +
          (one.origin.find(':') == std::string::npos && one.origin != "default" ? "" : ": " + one.name);
@@ -383,14 +386,15 @@ void check_metrics(const FoundSettings& found, const std::string& listen,
     problems.push_back(who(value(found, "metrics")) + ": " + metrics + " is where workers connect");
 }
 
-// The scheduler assigns what the settings do not.
+// Leaves the server's number and the number of servers to the scheduler if no setting gives them.
 void leave_to_scheduler(FoundSettings& found) {
   ServerOptions& server = found.settings.server;
   if (value(found, "number").origin == "default") server.number = -1;
   if (value(found, "servers").origin == "default") server.servers = 0;
 }
 
-// HEDDLE_STORE_ETCD is for all processes of a job. A setting of this process takes precedence.
+// Ignores HEDDLE_STORE_ETCD, which is set for all processes of a job, if this process has the setting
+// `other`, which is used instead of etcd.
 void prefer_to_etcd(FoundSettings& found, EtcdOptions& etcd, const char* other) {
   const auto told = std::find_if(found.values.begin(), found.values.end(),
                                  [](const SettingValue& one) { return one.name == "etcd"; });

@@ -45,14 +45,14 @@ FoundSettings SettingsCommand::found() const {
     }
     if (!sources.file.empty()) sources.lines = parse_config(read_config_file(sources.file));
     return find_settings(sources, table_);
-  } catch (const std::runtime_error& error) {  // the file cannot be read, or a launcher's variable is wrong
+  } catch (const std::runtime_error& error) {  // the settings file or a launcher's variable cannot be read
     FoundSettings found;
     found.problems.push_back(error.what());
     return found;
   }
 }
 
-// Checks what otherwise only a start would find.
+// For --check-config: checks that the process could listen at its address and reach its scheduler.
 void SettingsCommand::check_start(FoundSettings& all) const {
   const bool scheduler = &table_ == &scheduler_table();
   const ServerOptions& server = all.settings.server;

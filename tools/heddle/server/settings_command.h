@@ -1,4 +1,4 @@
-// A command with settings as options: flags, variables, a file, and --check-config.
+// A command that has settings, from options, environment variables and a file, and the option --check-config.
 #pragma once
 
 #include <functional>
@@ -15,15 +15,16 @@ namespace heddle::tool {
 
 class SettingsCommand {
  public:
-  // `launcher` reads the settings from launchers' variables; may throw std::runtime_error.
+  // `launcher` returns the settings that launchers' variables give; it may throw std::runtime_error.
   SettingsCommand(const SettingsTable& table, LauncherSettings (*launcher)(const Lookup& lookup))
       : table_(table), launcher_(launcher) {}
   SettingsCommand(const SettingsCommand&) = delete;
   SettingsCommand& operator=(const SettingsCommand&) = delete;
 
-  void add_options(command_line::Command& command);  // adds the options; this object must outlive parsing
-  bool any_given() const;                            // whether any of the options was given
-  // Prints the settings (--check-config) or problems, or calls `act`. Exit status: 2 for problems.
+  void add_options(command_line::Command& command);  // this object must outlive the parsing of the options
+  bool any_given() const;                            // whether the command line has any of these options
+  // Calls `act` with the settings and returns its result. If they have problems, prints these and returns
+  // exit status 2. With --check-config, only prints the settings or problems.
   int run(const std::function<int(const ServerSettings&)>& act) const;
 
  private:
@@ -35,7 +36,7 @@ class SettingsCommand {
   LauncherSettings (*launcher_)(const Lookup& lookup);
   std::string config_;
   bool check_ = false;
-  std::map<std::string, std::string> values_;  // values by the setting's name
+  std::map<std::string, std::string> values_;  // values of options, by the setting's name
   std::vector<std::pair<std::string, command_line::Option>> flags_;
 };
 

@@ -16,12 +16,12 @@ namespace {
 
 constexpr int kSignals[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP};
 
-std::atomic<int> pipe_end = -1;  // the pipe's write end, for the handler
+std::atomic<int> pipe_end = -1;  // the write end of the pipe from the signal handler to the signal thread
 
 void pass_on(int signal) {
   const int kept = errno;
   const char number = static_cast<char>(signal);
-  if (::write(pipe_end.load(), &number, 1) != 1) {  // the pipe is full: thousands of signals are pending
+  if (::write(pipe_end.load(), &number, 1) != 1) {  // the pipe is full of signals: one more can be dropped
   }
   errno = kept;
 }
@@ -30,7 +30,8 @@ void pass_on(int signal) {
   throw std::system_error(errno, std::generic_category(), "cannot wait for signals");
 }
 
-// The pipe is made once and never closed, because a handler may be about to write to it.
+// The read end of the pipe. The pipe is made once and never closed, since a signal handler may write to it at
+// any time.
 int read_end() {
   static const std::array<int, 2> ends = [] {
     std::array<int, 2> made{};
@@ -98,7 +99,7 @@ void SignalThread::run(const std::function<void(int)>& handle) const {
   const int signals = read_end();
   pollfd wanted[2] = {{end_, POLLIN, 0}, {signals, POLLIN, 0}};
   while (true) {
-    if (::poll(wanted, 2, -1) < 0) continue;  // EINTR
+    if (::poll(wanted, 2, -1) < 0) continue;  // a signal has interrupted poll
     if (wanted[0].revents != 0) return;
     char number = 0;
     if (::read(signals, &number, 1) == 1) handle(number);

@@ -1,4 +1,4 @@
-// heddle server status: shows a server's metrics to people.
+// heddle server status: shows the metrics of a server as text for people.
 #include <cstdio>
 #include <memory>
 #include <optional>

@@ -23,7 +23,7 @@ std::vector<std::string> files_of(const std::string& path) {
   return files;
 }
 
-// Checks all snapshots, also those that a newer one of the same server has replaced.
+// Checks all snapshots at the path, including those older than another snapshot of the same server.
 int run(const std::string& path) {
   int bad = 0;
   for (const std::string& file : files_of(path)) {

@@ -1,4 +1,5 @@
-// A step's outcome for each number of ranks and each scheme, as text, as JSON and as an HTML page.
+// Writes the predicted outcome of a training step, for each number of ranks and each scheme, as text, JSON
+// and HTML.
 #pragma once
 
 #include <string>
@@ -20,7 +21,7 @@ Forecast forecast_of(Step step, SimulatedCluster cluster, std::vector<Scheme> sc
                      std::vector<int> ranks);
 
 std::string forecast_text(const Forecast& forecast);
-std::string forecast_json(const Forecast& forecast);  // one object; times in seconds
+std::string forecast_json(const Forecast& forecast);  // one JSON object; its times are in seconds
 // A self-contained HTML page with a chart of the efficiency over the number of ranks, and the table.
 std::string forecast_page(const Forecast& forecast);
 

@@ -15,7 +15,8 @@ namespace heddle::tool {
 namespace {
 
 constexpr double kBatch = 64, kFloat = 4;
-// The forward pass's share of a step: a backward pass has two products for each one of the forward pass.
+// The share of the forward pass in the time of a step: for each matrix product of the forward pass, the
+// backward pass has two.
 constexpr double kForward = 1.0 / 3;
 
 struct Layer {
@@ -24,7 +25,8 @@ struct Layer {
 
 class Network {
  public:
-  // Adds a convolution; its output has side x side pixels. per_channel: parameters of normalisation or bias.
+  // Adds a convolution whose output has side x side pixels. `per_channel` is the number of parameters of each
+  // output channel beside the kernel: normalisation or bias.
   void conv(int in, int out, int height, int width, int side, int per_channel = 2) {
     const double weights = static_cast<double>(in) * out * height * width;
     layers.push_back({weights + static_cast<double>(per_channel) * out, weights * side * side});
@@ -34,7 +36,7 @@ class Network {
     const double weights = static_cast<double>(in) * out;
     layers.push_back({weights + out, weights});
   }
-  std::vector<Layer> layers;  // layers from the input to the output
+  std::vector<Layer> layers;  // the network's layers, from the input to the output
 };
 
 Network vgg16() {

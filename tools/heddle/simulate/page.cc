@@ -36,7 +36,7 @@ std::string number(double value) {
   return text;
 }
 
-// A chart: the number of ranks on a logarithmic x axis, the efficiency on the y axis.
+// The chart of a forecast: the number of ranks on a logarithmic x axis, the efficiency on the y axis.
 class Chart {
  public:
   explicit Chart(const Forecast& forecast)

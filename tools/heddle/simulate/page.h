@@ -1,4 +1,4 @@
-// The template of the page that shows a forecast.
+// The template of the HTML page that shows a forecast.
 #pragma once
 
 #include <string_view>

@@ -9,7 +9,8 @@ namespace {
 constexpr AllReduce kAlgorithms[] = {AllReduce::ring, AllReduce::tree, AllReduce::recursive_doubling,
                                      AllReduce::halving_doubling, AllReduce::hierarchical};
 
-// The times when a gradient or bucket is ready to be reduced, and is reduced.
+// When a gradient or a bucket of gradients is ready to be reduced, and when its reduction is done, in
+// seconds.
 struct Span {
   double ready, done;
 };
@@ -26,7 +27,8 @@ std::vector<Span> reduce_all(const Step& step, AllReduce algorithm, const Simula
   return spans;
 }
 
-// Parameter servers. All workers behave alike, so one host stands for all. Links are full duplex.
+// Simulates pushes to and pulls from parameter servers. All workers behave alike, so the links of one host
+// are simulated for all hosts. Links are full duplex.
 class Servers {
  public:
   Servers(const SimulatedCluster& cluster, int ranks)
@@ -60,16 +62,18 @@ class Servers {
   }
 
  private:
-  static constexpr double kLarge = 4e6;  // MXNet's MXNET_KVSTORE_BIGARRAY_BOUND: 10^6 elements
+  // Gradients with at least this many bytes are split over all servers: 10^6 f32, the default of MXNet's
+  // MXNET_KVSTORE_BIGARRAY_BOUND.
+  static constexpr double kLarge = 4e6;
   double messages(double count, double bytes) const {
     return count * network_.remote.alpha + bytes * network_.remote.beta;
   }
-  // Time of a server's link for one message of each worker.
+  // How long a server's link is busy with one message of `bytes` bytes to or from each worker.
   double served(double bytes) const { return messages(ranks_, ranks_ * bytes); }
 
   const NetworkCost& network_;
   const int ranks_, here_;
-  std::vector<double> in_, out_;  // times when each server's link is free, by direction
+  std::vector<double> in_, out_;  // for each server, the times when its link is free, in each direction
   double host_in_ = 0, host_out_ = 0;
   std::size_t next_ = 0;
 };
@@ -99,7 +103,8 @@ Outcome simulate(const Step& step, const Scheme& scheme, const SimulatedCluster&
                                                   : reduce_all(step, scheme.algorithm, cluster, ranks);
   Outcome outcome;
   double end = step.compute, seen = 0, hidden = 0;
-  for (const Span& span : spans) {  // in the order of `ready`; overlapping time counts once
+  // The spans are in the order of `ready`. Where they overlap, time counts once.
+  for (const Span& span : spans) {
     const double from = std::max(span.ready, seen);
     seen = std::max(seen, span.done);
     outcome.communication += std::max(0.0, seen - from);

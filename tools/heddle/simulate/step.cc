@@ -16,7 +16,7 @@ struct Reduction {
   double ready, end, bytes;  // ready, end: in seconds
 };
 
-// 4096 for "all_reduce 4096 B"; -1 if the name has no number.
+// The number of bytes in an op's name: 4096 for "all_reduce 4096 B"; -1 if the name has no number.
 double bytes_of(std::string_view name) {
   if (name.size() < kAllReduce.size() + 4 || !name.ends_with(" B")) return -1;
   name.remove_prefix(kAllReduce.size() + 1);
@@ -50,8 +50,8 @@ std::vector<Reduction> reductions_of(const Trace& trace, double start) {
   return all;
 }
 
-// The number of reductions in a step: the period of their sizes, not counting a few outside of training. If
-// the sizes do not repeat often, the whole trace is one step.
+// The number of reductions in a step: the period with which their sizes repeat. A few reductions outside of
+// training may differ. If the sizes do not repeat at least four times, the whole trace is one step.
 std::size_t period_of(const std::vector<Reduction>& all, int steps) {
   constexpr double kMostly = 0.9;
   constexpr std::size_t kOften = 4;
@@ -68,7 +68,8 @@ std::size_t period_of(const std::vector<Reduction>& all, int steps) {
   return all.size();
 }
 
-// The first reduction of a step is the one after the longest gaps: updates and forward passes have none.
+// The position of a step's first reduction within the period: the reduction that follows the longest gaps.
+// The gap before it is the update and the forward pass, which have no reductions.
 std::size_t first_of_a_step(const std::vector<Reduction>& all, std::size_t period) {
   std::vector<double> gap(period);
   for (std::size_t i = 1; i < all.size(); ++i) gap[i % period] += all[i].ready - all[i - 1].end;
@@ -82,7 +83,7 @@ bool alike(const std::vector<Reduction>& all, std::size_t a, std::size_t b, std:
                     [](const Reduction& x, const Reduction& y) { return x.bytes == y.bytes; });
 }
 
-// The step of reductions [first, first + count). It begins at the end of the reduction before them.
+// The step that has the reductions [first, first + count). It begins when the reduction before them ends.
 Step step_at(const std::vector<Reduction>& all, std::size_t first, std::size_t count) {
   const double begin = first > 0 ? all[first - 1].end : 0;
   Step step;
@@ -93,7 +94,8 @@ Step step_at(const std::vector<Reduction>& all, std::size_t first, std::size_t c
 }
 
 Step median_step(const std::vector<Reduction>& all, std::size_t period) {
-  // The step in the middle of the trace is the pattern, since the beginning and the end may not be training.
+  // All steps are compared with the step in the middle of the trace: its beginning and end may not be
+  // training.
   const std::size_t phase = first_of_a_step(all, period);
   const std::size_t middle = (all.size() / 2 - std::min(all.size() / 2, phase)) / period * period + phase;
   const std::size_t pattern = middle + period <= all.size() ? middle : phase;

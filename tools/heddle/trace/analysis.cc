@@ -18,10 +18,11 @@ std::vector<std::uint32_t> by_start(const Trace& trace) {
   return order;
 }
 
-// Length of the union of intervals, added in the order of their start: time of nested ops counts once.
+// Measures the union of time intervals, so that the time of nested ops counts once. The intervals must be
+// added in the order of their start.
 class Cover {
  public:
-  // Adds an interval. Returns the growth of the union.
+  // Adds an interval. Returns by how much the union becomes longer.
   std::int64_t add(std::int64_t start, std::int64_t end) {
     const std::int64_t more = std::max<std::int64_t>(0, end - std::max(start, until_));
     until_ = std::max(until_, end);
@@ -37,7 +38,7 @@ class LaneWatch {
  public:
   explicit LaneWatch(std::uint32_t lane) : use{lane} {}
   LaneUse use;
-  // Returns the gap before the slice; its length is 0 if there is none.
+  // Adds a slice of the lane. Returns the gap before the slice, of length 0 if there is no gap.
   Gap add(std::uint32_t index, const Slice& slice) {
     Gap gap{use.lane, slice.start, slice.start, last_, index};
     if (slice.kind == SliceKind::wait || slice.kind == SliceKind::blocked) {
@@ -53,7 +54,7 @@ class LaneWatch {
 
  private:
   Cover busy_, waiting_;
-  std::uint32_t last_ = kNobody;  // index of the slice that ends last so far
+  std::uint32_t last_ = kNobody;  // of the slices added so far, the index of the one that ends last
 };
 
 bool longer(const Gap& a, const Gap& b) {
@@ -66,7 +67,7 @@ void keep_longest(std::vector<Gap>& gaps, std::size_t most) {
   gaps.erase(end, gaps.end());
 }
 
-// An asynchronous op occupies a lane only while its function runs.
+// Computes the lanes' use and the gaps. An asynchronous op counts on a lane only while its function runs.
 void watch_lanes(const Trace& trace, std::size_t most_gaps, Analysis& result) {
   std::vector<LaneWatch> lanes;
   for (std::uint32_t i = 0; i < trace.lanes.size(); ++i) lanes.emplace_back(i);
@@ -97,8 +98,8 @@ void count(const Trace& trace, NameUse& use, const NameUse& more) {
   use.longest = std::max(use.longest, more.longest);
 }
 
-// The excess time of a name's first op over the mean of the later ones; 0 unless it is far longer than each
-// of them. A first call loads code, allocates memory, makes tables.
+// By how much the first op of a name was longer than the mean of the later ones; 0 unless it was the longest
+// and far longer than the mean. A first call may load code, allocate memory and make tables.
 double cost_of_first(const Trace& trace, const NameUse& use) {
   constexpr double kFarLonger = 5, kWorthSaying = 10e3;
   if (use.count < 3) return 0;
@@ -109,7 +110,7 @@ double cost_of_first(const Trace& trace, const NameUse& use) {
                                                                                                        : 0;
 }
 
-// Sorts by total time, the longest first.
+// The values of the map, sorted by total time, the longest first.
 template <class Key> std::vector<NameUse> sorted(const std::map<Key, NameUse>& uses) {
   std::vector<NameUse> result;
   for (const auto& [key, use] : uses) result.push_back(use);
@@ -140,7 +141,8 @@ void count_names(const Trace& trace, Analysis& result) {
   result.lines = sorted(lines);
 }
 
-// Finds the critical path. Ops are in push order: the longest chain to an op is known before its successors.
+// Finds the critical path. The ops are visited in push order, so when an op is visited, the longest chains to
+// the ops before it are known.
 class LongestChain {
  public:
   explicit LongestChain(const Trace& trace)
@@ -163,7 +165,8 @@ void LongestChain::extend(std::uint32_t to, std::uint32_t from) {
   before_[to] = from;
 }
 
-// Adds a blocked push to the chain. Only the part of its time counts in which no op of the chain ran.
+// Computes the longest chain that ends with a blocked push. Of the push's time, only the part after the end
+// of the op that made room counts.
 void LongestChain::add(const BlockedPush& blocked) {
   const Slice& push = trace_.slices[blocked.push];
   std::int64_t start = push.start;
@@ -175,7 +178,8 @@ void LongestChain::add(const BlockedPush& blocked) {
   length_[blocked.push] += static_cast<double>(std::max<std::int64_t>(0, push.end() - start));
 }
 
-// The last blocked push up to that of `op`, since pushes are served in order. Null if there is none.
+// The last blocked push at or before the push of `op`, which delayed it: pushes are served in order. Null if
+// no push delayed `op`.
 const BlockedPush* LongestChain::blocked_before(std::uint32_t op) {
   for (; next_blocked_ < trace_.blocked.size() && trace_.blocked[next_blocked_].to <= op; ++next_blocked_)
     add(trace_.blocked[next_blocked_]);

@@ -10,7 +10,7 @@
 namespace heddle::tool {
 namespace {
 
-// The name may end with the size: "all_reduce 4096 B".
+// Whether ops of this name communicate. The name may end with a size: "all_reduce 4096 B".
 bool communicates(const std::string& name) {
   const std::string_view kind = std::string_view(name).substr(0, name.find(' '));
   constexpr std::string_view kCollectives[] = {"all_reduce", "reduce_scatter", "all_gather",
@@ -20,7 +20,9 @@ bool communicates(const std::string& name) {
          std::find(std::begin(kCollectives), std::end(kCollectives), kind) != std::end(kCollectives);
 }
 
-// The op inside which a thread waits, null if it waits outside of ops. An op of a graph may have the number of its launch.
+// The op inside which a thread waits; null if it waits outside of ops. Only slices of kind `op` are
+// considered: the launch of a graph, an asynchronous op, has the same sequence number as the graph's first
+// op.
 const Slice* op_around(const Trace& trace, const Slice& wait) {
   if (wait.sequence == kNoSequence) return nullptr;
   const auto key = [](const Slice& slice) { return std::tuple(slice.process, slice.engine, slice.sequence); };
@@ -33,7 +35,7 @@ const Slice* op_around(const Trace& trace, const Slice& wait) {
 
 enum class What : std::uint8_t { communicates, computes };
 
-// At `time`, the number of ops of the process that do `what` changes.
+// At `time`, the number of ops of `process` that do `what` changes by `by`.
 struct Change {
   std::int64_t time;
   std::uint64_t process;
@@ -41,7 +43,7 @@ struct Change {
   int by;
 };
 
-// Sums the times of one process from changes in the order of time.
+// Sums the communication times of one process. The changes must come in the order of time.
 class ProcessWatch {
  public:
   void change(const Change& change) {
@@ -67,7 +69,8 @@ class Changes {
   const std::vector<Change>& all() const { return all_; }
 
  private:
-  // An asynchronous op that does not communicate counts only while its function runs.
+  // Adds the changes at the start and the end of a slice. An asynchronous op that does not communicate counts
+  // as computing only while its function runs.
   void add(const Slice& slice) {
     const bool known = communicates_[slice.name] != 0;
     if (slice.kind == SliceKind::async && known)
@@ -76,7 +79,8 @@ class Changes {
       add(slice.start, slice.end(), slice.process, What::computes, 1);
     if (slice.kind == SliceKind::wait) add_wait(slice);
   }
-  // An op does not compute while its thread waits inside it. Ops run meanwhile have their own slices.
+  // Adds the changes for a wait inside an op, which does not compute meanwhile. Other ops that the thread
+  // runs during the wait have their own slices.
   void add_wait(const Slice& wait) {
     const Slice* const op = op_around(trace_, wait);
     if (!op) return;

@@ -8,11 +8,11 @@
 
 namespace heddle::tool {
 
-// Communication of a process: collectives, and calls of a store on servers.
+// The communication of one process: collectives, and calls of a key-value store on servers.
 struct CommunicationUse {
   std::uint64_t process = 0, ops = 0;
-  std::int64_t time = 0;    // nanoseconds in which at least one op was ready or running, and not done
-  std::int64_t hidden = 0;  // the part of `time` in which another op computed
+  std::int64_t time = 0;    // nanoseconds in which at least one communicating op was under way
+  std::int64_t hidden = 0;  // nanoseconds of `time` in which an op that does not communicate computed
 };
 
 // The communication of each process that communicated, in the order of process numbers.

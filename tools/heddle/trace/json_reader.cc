@@ -160,7 +160,7 @@ double JsonReader::read_number() {
     text[length++] = static_cast<char>(c);
     ++at_;
   }
-  if (look() < 0) take();  // throws EndOfFile: the number may be incomplete
+  if (look() < 0) take();  // throws EndOfFile, since a number at the end of the file may be incomplete
   double value = 0;
   const auto [end, error] = std::from_chars(text, text + length, value);
   if (length == 0 || error != std::errc() || end != text + length || !std::isfinite(value))
@@ -186,7 +186,7 @@ void JsonReader::skip_plain() {
   if (scratch_ != "true" && scratch_ != "false" && scratch_ != "null") fail("want a value");
 }
 
-// Skips an object or array. Brackets must match; the rest is checked as little as possible.
+// Skips an object or array. Checks that brackets match, and little else.
 void JsonReader::skip_container() {
   std::string open;
   do {

@@ -1,5 +1,5 @@
-// Streaming JSON reader for files of any size and content. Throws BadJson with the position. nlohmann's SAX
-// parser takes more than twice the time, and refuses text that is not UTF-8 (docs/dependencies.md).
+// Streaming JSON reader for files of any size and content. Throws BadJson with the position. The SAX parser
+// of nlohmann/json takes more than twice the time, and refuses text that is not UTF-8 (docs/dependencies.md).
 #pragma once
 
 #include <cstdint>
@@ -25,15 +25,15 @@ class EndOfFile : public BadJson {
 
 class JsonReader {
  public:
-  // "-" is stdin. Throws std::runtime_error if the file cannot be read.
+  // Opens a file; the path "-" means stdin. Throws std::runtime_error if the file cannot be read.
   explicit JsonReader(const std::string& path);
 
-  // The next character that is no blank, without consuming it; 0 at the end of the file.
+  // Skips blanks and returns the next character without consuming it; 0 at the end of the file.
   char peek();
   bool at_end() { return peek() == '\0' && look() < 0; }
-  // Consumes the next character that is no blank, which must be `wanted`.
+  // Skips blanks and consumes the next character, which must be `wanted`.
   void expect(char wanted);
-  // Consumes the character and returns true, if it is next.
+  // Skips blanks; if `wanted` is the next character, consumes it and returns true.
   bool accept(char wanted);
 
   void read_string(std::string& out);  // decodes escapes to UTF-8; invalid UTF-8 is kept
@@ -50,9 +50,9 @@ class JsonReader {
     void operator()(std::FILE* file) const;
   };
   bool refill();
-  int get();  // consumes a character; -1 at the end
+  int get();  // consumes a character; returns -1 at the end of the file
   int look();
-  char take();  // throws EndOfFile
+  char take();  // consumes a character; throws EndOfFile at the end of the file
   void read_escape(std::string& out);
   unsigned read_hex();
   void skip_string();
@@ -62,8 +62,8 @@ class JsonReader {
   std::string path_;
   std::unique_ptr<std::FILE, Close> file_;
   std::vector<char> window_;
-  std::size_t at_ = 0, end_ = 0;  // positions in the window
-  std::uint64_t before_ = 0;      // bytes before the window
+  std::size_t at_ = 0, end_ = 0;  // the next character in the window, and the window's end
+  std::uint64_t before_ = 0;      // number of the file's bytes before the window
   std::string scratch_;
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kDataGoesHere = "HEDDLE_TRACE_DATA";
 
-// The position where a slice is drawn. Overlapping slices of a lane are in different rows.
+// Where a slice is drawn. A lane has several rows, so that overlapping slices are in different rows.
 struct Position {
   std::uint32_t slice, lane, row;
 };
@@ -36,16 +36,17 @@ class Page {
   const Trace& trace_;
   const Analysis& analysis_;
   std::vector<std::string> lanes_;
-  std::vector<std::uint32_t> thread_lanes_;  // for each of Trace::lanes: index into lanes_
-  // Lanes of asynchronous ops, by process and engine.
+  std::vector<std::uint32_t> thread_lanes_;  // for each lane of the trace, its index in lanes_
+  // The lanes for asynchronous ops: indices in lanes_, by process and engine.
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint32_t> async_lanes_;
-  std::vector<std::uint32_t> rows_;   // number of rows of each lane
+  std::vector<std::uint32_t> rows_;   // number of rows of each lane in lanes_
   std::vector<Position> positions_;   // sorted by lane, row and start
-  std::vector<std::uint32_t> index_;  // for each slice: index into positions_
+  std::vector<std::uint32_t> index_;  // for each slice of the trace, its index in positions_
   std::string out_;
 };
 
-// Asynchronous ops occupy no thread. They get a lane for each engine, behind their process's threads.
+// Names the drawn lanes: one for each thread, and one for the asynchronous ops of each engine, which occupy
+// no thread; the latter follow the threads of their process.
 void Page::name_lanes() {
   for (const Slice& slice : trace_.slices) {
     if (slice.kind == SliceKind::async) async_lanes_[{slice.process, slice.engine}] = 0;
@@ -79,7 +80,7 @@ void Page::place_slices() {
   const auto less = [&](const Position& a, const Position& b) { return key(a) < key(b); };
   std::sort(positions_.begin(), positions_.end(), less);
   rows_.assign(lanes_.size(), 0);
-  std::vector<std::int64_t> free_from;  // for each row: the time from which it is free
+  std::vector<std::int64_t> free_from;  // for each row of the lane, the time from which it is free
   for (std::size_t i = 0; i < positions_.size(); ++i) {
     Position& place = positions_[i];
     if (i == 0 || positions_[i - 1].lane != place.lane) free_from.clear();
@@ -111,12 +112,12 @@ void Page::end_numbers() {
 void Page::write_list(const char* name, const std::vector<std::string>& texts) {
   const nlohmann::json list = texts;
   std::string text = list.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-  // '<' is escaped, so that a name cannot end the page's script element.
+  // Escapes '<', so that no name in the data can end the page's script element.
   for (std::size_t at = 0; (at = text.find('<', at)) != std::string::npos;) text.replace(at, 1, "\\u003c");
   out_ += std::string(",\"") + name + "\":" + text;
 }
 
-// Eight numbers for each slice: lane, row, kind, name, where, sequence (-1: none), start, duration.
+// Writes eight numbers for each slice: lane, row, kind, name, where, sequence (-1: none), start, duration.
 void Page::write_slices() {
   begin_numbers("slices");
   for (const Position& place : positions_) {

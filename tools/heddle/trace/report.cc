@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kNameWidth = 40;
 
-// Replaces control characters, which would move the terminal's cursor.
+// Replaces control characters, which would move the terminal's cursor, and cuts the text to `most` bytes.
 std::string printable(const std::string& text, std::size_t most = std::string::npos) {
   std::string out;
   for (const char c : text.substr(0, most))
@@ -99,7 +99,7 @@ void Text::lanes() {
   }
 }
 
-// The last line sums the times of all processes.
+// Writes the communication of each process, and a last line with the sum over all processes.
 void Text::communication() {
   const std::string of = trace_.ranks ? "rank" : "process";
   out_ += format("\n%-40s %10s %12s %9s %9s\n", ("communication of " + of).c_str(), "ops", "under way",
@@ -132,7 +132,8 @@ void Text::critical_path() {
   if (options_.path) path_ops();
 }
 
-// Shares are relative to the time of the ops on the path, and add up to 100 %.
+// Writes the ops on the critical path, summed by name. Their shares of the time inside the path's ops add up
+// to 100 %.
 void Text::path_names() {
   const CriticalPath& path = analysis_.path;
   out_ += format("  %-42s %10s %12s %12s %12s\n", "op", "of path", "count", "total", "mean");

@@ -16,16 +16,17 @@
 namespace heddle::tool {
 namespace {
 
-constexpr double kLatestDate = 4e18;  // nanoseconds since 1970: the year 2096
-// Limit of times in nanoseconds (a hundred days) and of integers: below 2^53.
+constexpr double kLatestDate = 4e18;  // the latest valid date, in nanoseconds since 1970: in the year 2096
+// The largest valid time in nanoseconds (a hundred days) and the largest valid integer. It is below 2^53, up
+// to which a double is exact.
 constexpr double kLatest = 9e15;
 
-// The fields of one event in the file that are used here.
+// The fields of an event of the Chrome trace format that are used.
 struct Event {
   std::string phase, category, name, where, lane_name;
-  double start = -1, duration = -1, process = 0, thread = 0;  // microseconds
+  double start = -1, duration = -1, process = 0, thread = 0;  // start and duration are in microseconds
   double engine = 0, sequence = -1, released_by = -1, dropped = 0;
-  double unix_time = -1, rank = -1;  // nanoseconds
+  double unix_time = -1, rank = -1;  // unix_time is in nanoseconds since 1970
   void clear() {
     for (std::string* text : {&phase, &category, &name, &where, &lane_name}) text->clear();
     start = duration = sequence = released_by = unix_time = rank = -1;
@@ -35,7 +36,7 @@ struct Event {
 
 auto op_key(const Slice& slice) { return std::tuple(slice.process, slice.engine, slice.sequence); }
 
-// Builds a trace.
+// Collects slices and lanes, and builds a Trace of them.
 class Builder {
  public:
   Builder() { intern(""); }
@@ -45,7 +46,7 @@ class Builder {
   void add(const Slice& slice) { trace_.slices.push_back(slice); }
   void count_dropped(std::uint64_t records) { trace_.dropped += records; }
   void cut_off() { trace_.cut_off = true; }
-  // Adds another trace as that of rank `rank`, shifted by `later` nanoseconds.
+  // Adds all of `part` as the trace of rank `rank`, with its times shifted by `later` nanoseconds.
   void take(Builder part, std::uint64_t rank, std::int64_t later);
   Trace build();
 
@@ -75,13 +76,14 @@ std::uint32_t Builder::lane_of(std::uint64_t process, std::uint64_t thread) {
   return place->second;
 }
 
-// Sorts ops into push order, in which every dependency leads forward.
+// Sorts the ops by push order, and collects the dependencies, each of which leads from an earlier to a later
+// op.
 void Builder::link() {
   const auto ops_end = std::stable_partition(trace_.slices.begin(), trace_.slices.end(),
                                              [](const Slice& slice) { return slice.is_op(); });
   trace_.ops = static_cast<std::size_t>(ops_end - trace_.slices.begin());
-  // A graph's launch is an asynchronous op with the number of its first op. The launch comes first, since other ops
-  // wait for it.
+  // The launch of a graph is an asynchronous op with the same sequence number as the graph's first op. The
+  // launch is sorted before that op, since other ops wait for the launch.
   const auto order = [](const Slice& slice) {
     return std::tuple_cat(op_key(slice), std::tuple(slice.kind != SliceKind::async));
   };
@@ -162,15 +164,15 @@ Trace Builder::build() {
   return std::move(trace_);
 }
 
-// Reads one file event by event.
+// Reads one trace file, event by event.
 class FileReader {
  public:
   explicit FileReader(const std::string& path) : path_(path), reader_(path) {}
   void read();
   Builder take_parts() { return std::move(parts_); }
   const std::string& path() const { return path_; }
-  // The file's own time and rank; -1 if they are missing. A double holds the time of day to 256 ns, more
-  // precise than clocks of two hosts agree.
+  // The time of day and the rank that the file states; -1 if it does not. A double holds the time of day to
+  // 256 ns; the clocks of two hosts differ by more than that.
   double unix_time() const { return unix_time_; }
   double rank() const { return rank_; }
 
@@ -207,7 +209,8 @@ std::uint32_t FileReader::whole32(double value, const char* what) {
   return static_cast<std::uint32_t>(number);
 }
 
-// Traces of other programs may have text where Heddle has numbers; it is skipped.
+// Reads a number. Returns false after skipping anything else: traces of other programs may have text where
+// traces of Heddle have numbers.
 bool FileReader::read_known_number(double& value) {
   const char c = reader_.peek();
   if (c != '-' && (c < '0' || c > '9')) {
@@ -317,7 +320,8 @@ void FileReader::use_event() {
   }
 }
 
-// [ event, event, ... ] or { "traceEvents": [ ... ], ... }; a missing end is no error.
+// Reads a file of the form [ event, event, ... ] or { "traceEvents": [ ... ], ... }. A missing end is no
+// error.
 void FileReader::read_events() {
   if (reader_.accept('{')) {
     bool first = true;
@@ -352,7 +356,7 @@ void FileReader::read() {
   }
 }
 
-// The ranks that the files name; if no file names one, their positions in the list.
+// The rank of each file: the rank that the file states, or its position in the list if no file states a rank.
 std::vector<std::uint64_t> ranks_of(const std::vector<std::unique_ptr<FileReader>>& files) {
   const bool known =
       std::any_of(files.begin(), files.end(), [](const auto& file) { return file->rank() >= 0; });

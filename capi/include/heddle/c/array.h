@@ -1,4 +1,4 @@
-// Arrays: n-dimensional, their values computed by the engine. Calls on them push ops and return at once.
+// n-dimensional arrays whose values the engine computes. Calls on arrays push ops and return at once.
 #pragma once
 
 #include <heddle/c/core.h>
@@ -15,7 +15,7 @@ typedef struct heddle_array heddle_array;
 #define HEDDLE_I32 ((int32_t)2)
 #define HEDDLE_I64 ((int32_t)3)
 #define HEDDLE_U8 ((int32_t)4)
-#define HEDDLE_BOOL ((int32_t)5)  // a byte, 0 or 1; memory passed to a call must not have other bytes
+#define HEDDLE_BOOL ((int32_t)5)  // a byte, 0 or 1; no other byte is allowed in memory passed to a call
 #define HEDDLE_F16 ((int32_t)6)
 #define HEDDLE_BF16 ((int32_t)7)
 #define HEDDLE_I8 ((int32_t)8)
@@ -35,13 +35,15 @@ typedef struct heddle_device {
 
 #define HEDDLE_MAX_DIMS 8
 
-// The name of a dtype, "f32", and the dtype of a name. The text is static.
+// heddle_dtype_name gives the name of a dtype, such as "f32", as static text. heddle_dtype_from_name gives
+// the dtype of a name.
 HEDDLE_API heddle_status heddle_dtype_name(int32_t dtype, const char** name, heddle_error** error);
 HEDDLE_API heddle_status heddle_dtype_from_name(const char* name, int32_t* dtype, heddle_error** error);
-// The bytes of an element.
+// The size of an array element of that dtype, in bytes.
 HEDDLE_API heddle_status heddle_dtype_size(int32_t dtype, size_t* bytes, heddle_error** error);
 
-// The engine, dtype and device of a new array. Zeros, or null options: f32 on cpu(0) of the default engine.
+// The engine, dtype and device of a new array. Members that are zero, or null options, mean f32 on cpu(0) of
+// the default engine.
 typedef struct heddle_array_options {
   size_t struct_size;     // sizeof(heddle_array_options)
   heddle_engine* engine;  // null: the default engine
@@ -49,8 +51,8 @@ typedef struct heddle_array_options {
   heddle_device device;
 } heddle_array_options;
 
-// `shape` has ndim numbers, none negative; ndim is at most HEDDLE_MAX_DIMS, and 0 for an array of one number. Values
-// are undetermined: write them before an op reads them.
+// Makes an array with undetermined values: write them before an op reads them. `shape` has ndim numbers, none
+// negative; ndim is at most HEDDLE_MAX_DIMS, and 0 for an array of one number.
 HEDDLE_API heddle_status heddle_array_create(const heddle_array_options* options, const int64_t* shape,
                                              int32_t ndim, heddle_array** array, heddle_error** error);
 HEDDLE_API heddle_status heddle_array_zeros(const heddle_array_options* options, const int64_t* shape,
@@ -60,13 +62,14 @@ HEDDLE_API heddle_status heddle_array_ones(const heddle_array_options* options, 
 HEDDLE_API heddle_status heddle_array_full(const heddle_array_options* options, const int64_t* shape,
                                            int32_t ndim, double value, heddle_array** array,
                                            heddle_error** error);
-// Copies `bytes` bytes of values, row-major, during the call. `bytes` must be what the shape needs; bools are 0 or 1.
+// Makes an array with a copy of the values at `data`, which are row-major and are copied during the call.
+// `bytes` must be the size that the shape and dtype need; bools are 0 or 1.
 HEDDLE_API heddle_status heddle_array_from_memory(const heddle_array_options* options, const int64_t* shape,
                                                   int32_t ndim, const void* data, size_t bytes,
                                                   heddle_array** array, heddle_error** error);
-// Uses the caller's memory on that device, row-major, aligned for the dtype; bools are 0 or 1. destroy(ctx)
-// is called exactly once, on any thread: when the last handle, view and op that use the memory are gone, or
-// in this call if it fails. `destroy` may be null.
+// Makes an array on the caller's memory, which is on the options' device, row-major and aligned for the
+// dtype; bools are 0 or 1. destroy(ctx) is called exactly once, on any thread: after the last handle, view
+// and op that use the memory are gone, or in this call if it fails. `destroy` may be null.
 HEDDLE_API heddle_status heddle_array_lend(const heddle_array_options* options, const int64_t* shape,
                                            int32_t ndim, void* data, size_t bytes, void* ctx,
                                            heddle_destroy_fn destroy, heddle_array** array,
@@ -99,20 +102,24 @@ HEDDLE_API heddle_status heddle_array_var(const heddle_array* array, heddle_var*
 // The address of the first element. Call it only inside an op that declared the var as mutated, or after a
 // wait. The strides are those of heddle_array_describe. The pointer is valid as long as the array.
 HEDDLE_API heddle_status heddle_array_data(const heddle_array* array, void** data, heddle_error** error);
-// As heddle_array_data, to read only: the op may have declared the var as read.
+// As heddle_array_data, but the memory may only be read, and it is enough that the op declared the var as
+// read.
 HEDDLE_API heddle_status heddle_array_read_data(const heddle_array* array, const void** data,
                                                 heddle_error** error);
 
-// Blocks until every op pushed so far that changes the array is done; otherwise like heddle_wait.
+// Blocks until every op pushed so far that changes the array is done. Errors are as for heddle_wait.
 HEDDLE_API heddle_status heddle_array_wait(const heddle_array* array, heddle_error** error);
-// Waits, and copies the values to `data`, row-major. `bytes` must be size * item_size. Any device.
+// Waits for the array and copies its values to `data`, row-major. `bytes` must be size * item_size. The array
+// may be on any device.
 HEDDLE_API heddle_status heddle_array_read(const heddle_array* array, void* data, size_t bytes,
                                            heddle_error** error);
-// Waits, and formats the values as NumPy prints them; the caller frees *text with heddle_text_destroy.
+// Waits for the array and formats its values as NumPy prints them. The caller frees *text with
+// heddle_text_destroy.
 HEDDLE_API heddle_status heddle_array_to_text(const heddle_array* array, char** text, heddle_error** error);
 
-// Sets the call site that ops and errors of the calling thread's later calls name; null: none. It must
-// outlive these ops and errors: static, or of heddle_intern. `previous` may be null.
+// Sets the call site that is named by the ops and errors of the calling thread's later calls; null: no call
+// site. `site` and its texts must outlive these ops and errors: let them be static, or intern the texts
+// (heddle_intern). `previous` may be null.
 HEDDLE_API heddle_status heddle_site_set(const heddle_site* site, const heddle_site** previous);
 
 #ifdef __cplusplus

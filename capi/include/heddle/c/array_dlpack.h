@@ -14,14 +14,16 @@ extern "C" {
 HEDDLE_API heddle_status heddle_array_to_dlpack(const heddle_array* array, int32_t copy,
                                                 heddle_dl_managed_tensor_versioned** tensor,
                                                 heddle_error** error);
-// As heddle_array_to_dlpack, with the struct without version and flags, for receivers from before DLPack 1.
+// As heddle_array_to_dlpack, but makes the DLPack struct without version and flags, which receivers older
+// than DLPack 1 need.
 HEDDLE_API heddle_status heddle_array_to_dlpack_unversioned(const heddle_array* array, int32_t copy,
                                                             heddle_dl_managed_tensor** tensor,
                                                             heddle_error** error);
 
-// An array of this engine (null: the default engine) on memory that another library lends. If the call
-// succeeds it owns the tensor: the deleter is called when the last handle, view and op that use the memory
-// are gone. `copy` 1: the deleter is called after the copy, and read-only memory is accepted. Does not block.
+// Makes an array of this engine (null: the default engine) on memory that another library lends. If the call
+// succeeds, the array owns the tensor: the deleter is called when the last handle, view and op that use the
+// memory are gone. `copy` 1: the array has a copy of the values, the deleter is called after copying, and
+// read-only memory is accepted. Does not block.
 HEDDLE_API heddle_status heddle_array_from_dlpack(heddle_engine* engine,
                                                   heddle_dl_managed_tensor_versioned* tensor, int32_t copy,
                                                   heddle_array** array, heddle_error** error);

@@ -16,10 +16,10 @@
 extern "C" {
 #endif
 
-typedef struct heddle_layer heddle_layer;    // what a layer takes; lives as long as the process
+typedef struct heddle_layer heddle_layer;    // the description of a layer; lives as long as the process
 typedef struct heddle_module heddle_module;  // a handle on a module: destroy it before its engine
 
-// All texts are static, and none is null.
+// The name, documentation and signature of a layer. All texts are static, and none is null.
 typedef struct heddle_layer_info {
   size_t struct_size;  // sizeof(heddle_layer_info), set by the caller
   const char* name;
@@ -38,32 +38,34 @@ HEDDLE_API heddle_status heddle_layer_describe(const heddle_layer* layer, heddle
 HEDDLE_API heddle_status heddle_layer_argument(const heddle_layer* layer, size_t index,
                                                heddle_argument_info* info, heddle_error** error);
 
-// Makes a layer: `values` are its first arguments in their order, `named` are others, the rest have their defaults. `engine` is that
-// of its arrays; null: the default engine.
+// Makes a module of a layer. `values` are the layer's first arguments in their order, `named` are further
+// arguments; the remaining ones have their defaults. The module's arrays belong to `engine`; null: the
+// default engine.
 HEDDLE_API heddle_status heddle_module_make(const heddle_layer* layer, const heddle_value* values,
                                             size_t value_count, const heddle_named_value* named,
                                             size_t named_count, heddle_engine* engine, heddle_module** module,
                                             heddle_error** error);
-// Modules of one engine, one after the other: the first one is the child "0". `engine` as above.
+// Makes a module that calls `modules`, which belong to `engine` (null: the default engine), one after the
+// other. The first one is its child "0".
 HEDDLE_API heddle_status heddle_module_sequential(heddle_module* const* modules, size_t count,
                                                   heddle_engine* engine, heddle_module** module,
                                                   heddle_error** error);
 
-// The function of a program's own module; it is called on the thread of the call. It writes new handles to `results`,
-// which has room for `room`, and their number to *result_count; the library owns them then. Ops and errors name the
-// line of the call.
+// The function that computes a module of the program's own; it runs on the thread that calls the module. It
+// writes new handles, which the library then owns, to `results`, which has room for `room` handles, and their
+// number to *result_count. Its ops and errors name the call site of the module's call.
 typedef heddle_status (*heddle_forward_fn)(void* ctx, heddle_array* const* arguments, size_t argument_count,
                                            heddle_array** results, size_t room, size_t* result_count,
                                            heddle_error** error);
-// Makes a module of the program's own, with nothing inside at first. With a null `forward` it only holds other modules,
-// and is never called. destroy(ctx) is called when the module is gone, on any thread, or if the creation fails; it may
-// be null.
+// Makes a module of the program's own, without children, parameters and buffers at first. With a null
+// `forward` it only holds other modules and cannot be called. destroy(ctx) is called when the module is gone,
+// on any thread, or if the creation fails; `destroy` may be null.
 HEDDLE_API heddle_status heddle_module_create(const char* class_name, heddle_forward_fn forward, void* ctx,
                                               heddle_destroy_fn destroy, heddle_engine* engine,
                                               heddle_module** module, heddle_error** error);
-// These register in such a module, under a name without a dot that nothing in it has. add_child: a module.
-// add_parameter: a leaf (heddle_array_set_requires_grad), which is trained. add_buffer: an array that forward
-// changes, and that the state has if it is saved.
+// The add_ calls register something in a module of heddle_module_create, under a new name without a dot.
+// add_child registers a module. add_parameter registers a leaf (heddle_array_set_requires_grad), which is
+// trained. add_buffer registers an array that `forward` changes; `saved` 1: it is part of the module's state.
 HEDDLE_API heddle_status heddle_module_add_child(heddle_module* module, const char* name,
                                                  const heddle_module* child, heddle_error** error);
 HEDDLE_API heddle_status heddle_module_add_parameter(heddle_module* module, const char* name,
@@ -73,9 +75,10 @@ HEDDLE_API heddle_status heddle_module_add_buffer(heddle_module* module, const c
                                                   heddle_error** error);
 HEDDLE_API heddle_status heddle_module_destroy(heddle_module* module);
 
-// Calls the module on arrays of its engine. Writes new handles to `results`, which has room for `room`. Fails for what
-// the module refuses. The first call after anything was registered also fails if it changed an array, or used a leaf,
-// that is neither an argument, nor made by the call, nor registered.
+// Calls the module on arrays of its engine. Writes new handles to `results`, which has room for `room`
+// handles. Fails if the module refuses the arguments. The first call after anything was registered also fails
+// if `forward` changes an array, or uses a leaf, that is unknown: neither an argument, nor made by the call,
+// nor registered.
 HEDDLE_API heddle_status heddle_module_call(const heddle_module* module, heddle_array* const* arguments,
                                             size_t argument_count, heddle_array** results, size_t room,
                                             size_t* result_count, heddle_error** error);
@@ -85,19 +88,22 @@ HEDDLE_API heddle_status heddle_module_apply(const heddle_module* module, heddle
 
 #define HEDDLE_MODULE_PARAMETERS ((int32_t)0)  // the parameters to be trained: all that are not frozen
 #define HEDDLE_MODULE_STATE ((int32_t)1)  // all parameters and saved buffers: what a checkpoint has to hold
-// Arrays by their paths, "0.weight", for heddle_trainer_create and heddle_checkpoint: the first `room` of `count`.
-// Names are static; the caller owns the handles.
+// Lists arrays of the module with their paths, such as "0.weight", for heddle_trainer_create and
+// heddle_checkpoint. Writes at most `room` of them, and the number of all to *count. The names are static;
+// the caller owns the handles.
 HEDDLE_API heddle_status heddle_module_arrays(const heddle_module* module, int32_t which,
                                               heddle_named_array* arrays, size_t room, size_t* count,
                                               heddle_error** error);
 
-// Training (1, at first) or inference (0), here and in all modules inside.
+// Sets the module and all modules inside it to training (1, at first) or inference (0).
 HEDDLE_API heddle_status heddle_module_train(heddle_module* module, int32_t on, heddle_error** error);
 HEDDLE_API heddle_status heddle_module_training(const heddle_module* module, int32_t* on,
                                                 heddle_error** error);
-// Frozen parameters require no gradient. Make the trainer afterwards.
+// `on` 1: freezes the module's parameters: they need no gradient and are not trained. A trainer must be made
+// afterwards.
 HEDDLE_API heddle_status heddle_module_freeze(heddle_module* module, int32_t on, heddle_error** error);
-// "Dense(784, 10)", and a line for each child; freed with heddle_text_destroy.
+// A text such as "Dense(784, 10)", with a line for each child. The caller frees *text with
+// heddle_text_destroy.
 HEDDLE_API heddle_status heddle_module_text(const heddle_module* module, char** text, heddle_error** error);
 
 #ifdef __cplusplus

@@ -14,9 +14,9 @@
 extern "C" {
 #endif
 
-typedef struct heddle_operator heddle_operator;      // lives as long as the process
+typedef struct heddle_operator heddle_operator;      // an operator; lives as long as the process
 typedef struct heddle_generator heddle_generator;    // a handle on a random number generator, see random.h
-typedef struct heddle_row_sparse heddle_row_sparse;  // a handle on some rows of a large array
+typedef struct heddle_row_sparse heddle_row_sparse;  // a handle on a row-sparse array, see row_sparse.h
 
 #define HEDDLE_VALUE_NONE ((int32_t)0)      // an argument that is left out
 #define HEDDLE_VALUE_BOOLEAN ((int32_t)1)   // as.boolean: 0 or 1
@@ -35,7 +35,7 @@ typedef struct heddle_row_sparse heddle_row_sparse;  // a handle on some rows of
 // An argument or a result. A call borrows memory and handles of arguments; the caller owns those of results.
 typedef struct heddle_value {
   int32_t kind;
-  uint32_t count;  // length of a list
+  uint32_t count;  // number of elements, if the value is a list
   union {
     int32_t boolean;
     int64_t integer;
@@ -65,16 +65,17 @@ typedef struct heddle_named_value {
 #define HEDDLE_ARGUMENT_ROW_SPARSE ((int32_t)4)
 #define HEDDLE_ARGUMENT_ROW_SPARSE_LIST ((int32_t)5)
 #define HEDDLE_ARGUMENT_NUMBER ((int32_t)6)  // integer, real or boolean, without conversion
-#define HEDDLE_ARGUMENT_REAL ((int32_t)7)    // a real, or an integer that is converted
+#define HEDDLE_ARGUMENT_REAL ((int32_t)7)    // a real; an integer is converted to one
 #define HEDDLE_ARGUMENT_INTEGER ((int32_t)8)
 #define HEDDLE_ARGUMENT_BOOLEAN ((int32_t)9)
-#define HEDDLE_ARGUMENT_TEXT ((int32_t)10)      // one of `choices`, or any text if there are none
+#define HEDDLE_ARGUMENT_TEXT ((int32_t)10)      // one of the argument's `choices`; any text if it has none
 #define HEDDLE_ARGUMENT_INTEGERS ((int32_t)11)  // a list of integers, or one integer
 #define HEDDLE_ARGUMENT_DTYPE ((int32_t)12)     // a dtype, or its name as a text
 #define HEDDLE_ARGUMENT_DEVICE ((int32_t)13)
 #define HEDDLE_ARGUMENT_GENERATOR ((int32_t)14)
 
-// All texts and lists of both structs are static, and no text is null.
+// The description of an operator. All its texts and lists are static, and no text is null. This also holds
+// for heddle_argument_info.
 typedef struct heddle_operator_info {
   size_t struct_size;  // sizeof(heddle_operator_info), set by the caller
   const char* name;
@@ -85,8 +86,8 @@ typedef struct heddle_operator_info {
   size_t argument_count;
   const int32_t* results;  // kinds of the results: HEDDLE_VALUE_ARRAY, _ARRAYS or _ROW_SPARSE
   size_t result_count;
-  int32_t differentiable;  // 1: some argument is differentiable
-  int32_t in_place;        // 1: writes its first argument and has no result
+  int32_t differentiable;  // 1: at least one argument gets a gradient
+  int32_t in_place;        // 1: the operator writes its first argument and has no result
 } heddle_operator_info;
 
 typedef struct heddle_argument_info {
@@ -96,12 +97,12 @@ typedef struct heddle_argument_info {
   int32_t required;            // 1: the argument has no default
   int32_t takes_none;          // 1: the default is HEDDLE_VALUE_NONE
   int32_t differentiable;      // 1: a floating array gets a gradient
-  int32_t length;              // required length of a list of integers; 0: any
+  int32_t length;              // required length of a list of integers; 0: any length
   const char* default_text;    // the default as Python writes it; "" if the argument is required
   heddle_value default_value;  // HEDDLE_VALUE_NONE if the argument is required
-  const int32_t* dtypes;       // the dtypes that arrays may have
+  const int32_t* dtypes;       // the dtypes that an array argument may have
   size_t dtype_count;
-  const char* const* choices;  // the values that a text may have
+  const char* const* choices;  // the values that a text argument may have; see HEDDLE_ARGUMENT_TEXT
   size_t choice_count;
 } heddle_argument_info;
 
@@ -114,10 +115,11 @@ HEDDLE_API heddle_status heddle_operator_describe(const heddle_operator* op, hed
 HEDDLE_API heddle_status heddle_operator_argument(const heddle_operator* op, size_t index,
                                                   heddle_argument_info* info, heddle_error** error);
 
-// Calls an operator and records gradients. `values` are the first arguments in order, `named` are others, the
-// rest have their defaults. `engine` is for new arrays of operators without an array argument; null: the
-// default engine. `results` has room for all results, which the caller destroys; null is legal if there are
-// none. A list of arrays is one result: the caller destroys its handles and then the list.
+// Calls an operator, and records the call for gradients. `values` are the first arguments in order, `named`
+// are further arguments; the remaining ones have their defaults. `engine` is used by operators without an
+// array argument; null: the default engine. `results` has room for all results, which the caller destroys;
+// null is legal if the operator has no result. A list of arrays is one result: the caller destroys its
+// handles, then it.
 HEDDLE_API heddle_status heddle_operator_call(const heddle_operator* op, const heddle_value* values,
                                               size_t value_count, const heddle_named_value* named,
                                               size_t named_count, heddle_engine* engine,

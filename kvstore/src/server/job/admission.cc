@@ -11,7 +11,8 @@
 namespace heddle::kv_detail {
 namespace {
 
-// Most bytes of a set_state: kMostStates arrays like the value, and kStateHeads for heads and counts.
+// A set_state may have as many bytes as kMostStates arrays of the value's size, and kStateHeads for heads of
+// arrays and counts.
 constexpr std::uint64_t kMostStates = 8, kStateHeads = 64 << 10;
 
 std::string of_worker(const StoredKey& key, std::uint32_t rank, const std::string& why) {
@@ -48,7 +49,7 @@ std::span<std::byte> Admission::memory_for_value(std::uint32_t rank, const Reque
   return {value->at(request.offset), bytes};
 }
 
-// Empty: the key cannot have these rows, and the worker has been told.
+// Memory for a piece of the list of rows of a pull. Empty: the pull is refused, and the worker has been told.
 std::span<std::byte> Admission::memory_for_rows(std::uint32_t rank, const Request& request,
                                                 std::size_t bytes) {
   const StoredKey& key = *job_.keys.of(request.key);
@@ -77,7 +78,7 @@ std::span<std::byte> Admission::memory_for_state(std::uint32_t rank, const Reque
   return std::span(*state).subspan(request.offset, bytes);
 }
 
-// Allocates the memory that a set_state is received into; there is none if there is no room.
+// Allocates the memory that a set_state is received into. If there is no room, sets state_refusal instead.
 void Admission::begin_state(std::uint32_t rank, const Request& request, const StoredKey& key) {
   JobWorker& worker = job_.workers[rank];
   BufferChange(job_.memory, worker)->forget_state();
@@ -89,8 +90,9 @@ void Admission::begin_state(std::uint32_t rank, const Request& request, const St
   BufferChange(job_.memory, worker)->state = std::make_shared<std::vector<std::byte>>(request.bytes);
 }
 
-// As long as the key that contradicts the init's position has no value, nobody knows whose order is the right
-// one, and that key may never get a value: its inits fail, too.
+// If a key contradicts the init's position in the order, the init fails. As long as that key has no value,
+// nobody knows whose order is the right one, and the key may never get a value. So waiting inits of that key
+// fail, too.
 JobKey* Admission::key_of_init(std::uint32_t rank, const Request& init, std::size_t payload) {
   const bool is_last_piece = payload == 0 || is_last(init, payload);
   if (JobKey* const other = job_.keys.out_of_order(init)) {
@@ -130,7 +132,7 @@ bool Admission::begin(std::uint32_t rank, const Request& request, JobKey& key, s
   return false;
 }
 
-// Allocates memory for a value, and reserves memory for the state that it will make.
+// Allocates memory for a value, and reserves memory for the optimizer state that its push will make.
 bool Admission::allocate(std::uint32_t rank, const Request& request, JobKey& key, std::uint64_t state) {
   try {
     BufferChange(job_.memory, job_.workers[rank])->incoming.add(*key, request);
@@ -157,7 +159,7 @@ RowList Admission::rows_of_pull(std::uint32_t rank, const Request& request, std:
   return nullptr;
 }
 
-// Bytes of state that a push of a whole value will make, and that are not reserved yet.
+// Bytes of optimizer state that a push of a whole value will make, as far as they are not reserved yet.
 std::uint64_t Admission::state_needed(const Request& request, const StoredKey& key) {
   if (job_.optimizer.rule.kind != UpdateRule::Kind::optimizer || request.kind != Kind::push ||
       request.overwrite || request.row_bytes > 0)
@@ -186,12 +188,14 @@ void Admission::refuse(std::uint32_t rank, const Request& request, JobKey& key, 
   ++job_.counters.refused;
   const std::string why = of_worker(*key, rank, room);
   BufferChange(job_.memory, job_.workers[rank])->incoming.drop(*key);
-  // In a round without this push, workers would be at different rounds: the key fails.
+  // With sync consistency the refused push is missing in its round, and the workers would be at different
+  // rounds. So the key fails.
   if (request.kind == Kind::push && job_.in_rounds()) job_.keys.fail(key, why);
   tell(rank, request, key, why, last);
 }
 
-// The worker is told at the last piece: once it knows, it may change the memory that it sends from.
+// Tells the worker that a value is refused, but only at its last piece: a worker that has been told may
+// change the memory that it sends from.
 void Admission::tell(std::uint32_t rank, const Request& request, JobKey& key, const std::string& why,
                      bool last) {
   if (last) {

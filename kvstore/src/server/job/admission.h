@@ -15,7 +15,7 @@
 
 namespace heddle::kv_detail {
 
-// True if an init's part is of a value of another size.
+// True if the init is for a value whose size on all servers differs from that of the key.
 inline bool is_other_whole(const Request& init, const StoredKey& key) {
   return init.whole.bytes != 0 && key.whole.bytes != 0 && init.whole.bytes != key.whole.bytes;
 }
@@ -24,23 +24,28 @@ class Admission {
  public:
   Admission(JobState& job, WaitingRequests& waiting) : job_(job), waiting_(waiting) {}
 
-  // Memory for a payload; empty: it is discarded. Throws MalformedMessage.
+  // Memory to receive a payload in; empty: the payload is discarded. Throws MalformedMessage.
   std::span<std::byte> memory_for(std::uint32_t rank, const Request& request, std::size_t bytes);
-  // The key of an init, the last piece of which may have come. Null: it is refused.
+  // The key of an init. Null: the init is refused. The worker is told at the last piece of its value.
   JobKey* key_of_init(std::uint32_t rank, const Request& init, std::size_t payload);
-  // Begins to receive a value. False: it is refused, and the worker is told, or it was received before.
+  // Begins to receive a value. False: the value is refused, and the worker is told, or the server has it
+  // already.
   bool begin(std::uint32_t rank, const Request& request, JobKey& key, std::size_t payload);
-  // A piece of a value has been received. The complete value; null: pieces are missing, or it was refused.
+  // Called when a piece of a value has been received. Returns the value if it is complete; null: pieces are
+  // missing, or the value was refused.
   Incoming* arrived(std::uint32_t rank, const Request& request, JobKey& key, std::size_t payload);
-  // True: the value was refused at its first piece, and this is its last.
+  // Fails the request if `payload` is the last piece of a value that was refused at its first piece. Returns
+  // whether that is so.
   bool fail_refused(std::uint32_t rank, const Request& request, const JobKey& key, std::size_t payload);
-  // The rows of a pull. Null: more pieces follow, or the pull is refused, and the worker has been told.
+  // The row numbers of a pull of rows. Null: more pieces of the list follow, or the pull is refused, and the
+  // worker has been told.
   RowList rows_of_pull(std::uint32_t rank, const Request& request, std::size_t payload);
-  // Makes room for the state that a complete push will add: for its rows, and for a whole value beyond what
-  // the key has. False: there is none, and the push is refused.
+  // Makes room for the optimizer state that a received push will add: `of_rows` bytes if it is a push of
+  // rows, `of_whole` bytes beyond what the key has if it is a push of the whole value. False: there is no
+  // room, and the push is refused.
   bool make_room_for_state(std::uint32_t rank, const Request& push, JobKey& key, const Incoming& value,
                            std::uint64_t& of_rows, std::uint64_t& of_whole);
-  // Why the request cannot be accepted; empty: it can.
+  // Why the key cannot accept this init or push; empty: it can.
   std::string problem_with(std::uint32_t rank, const Request& request, const StoredKey& key) const;
   void forget_refused(std::uint32_t rank);
 
@@ -56,7 +61,7 @@ class Admission {
 
   JobState& job_;
   WaitingRequests& waiting_;
-  // Errors of refused values whose last piece has not come.
+  // Errors of refused values whose last piece has not come, by the worker's rank and the key.
   std::map<std::pair<std::uint32_t, const JobKey*>, std::string> refused_{};
 };
 

@@ -26,18 +26,18 @@ class Recorded {
 };
 
 struct Changes {
-  bool wanted = false;  // `all` is filled
-  // True for the state of a backup: it makes its primary's changes, and refuses none.
+  bool wanted = false;  // whether records of changes are added to `all`
+  // True for the state of a backup, which makes all changes that its primary has made, and refuses none.
   bool following = false;
   std::uint64_t count = 0;  // number of all changes, also of those that are not in `all`
   std::vector<Change> all{};
-  mutable std::vector<StateSaver*> savers{};  // savers, which have to copy a key before it changes
+  mutable std::vector<StateSaver*> savers{};  // savers of the state; each has to copy a key before it changes
 
   Recorded add(const Record& record, Payload payload = {}) {
     if (wanted) all.push_back({encode(record), std::move(payload)});
     return count_only();
   }
-  // Counts a change whose record nobody wants.
+  // Counts a change that needs no record.
   Recorded count_only() {
     ++count;
     return {};

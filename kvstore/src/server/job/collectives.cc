@@ -15,12 +15,14 @@ std::string text_of(const Request& request) {
 
 bool differ(std::uint64_t one, std::uint64_t other) { return one != 0 && other != 0 && one != other; }
 
-// Why the calls do not fit together; empty: they do. `weights`: the digest of those that have one.
+// Why the workers' calls do not fit together; empty: they do. `weights`: set to the keys_digest of the calls
+// that have one.
 std::string disagreement(const Workers::Calls& calls, std::uint64_t& weights) {
   const auto& [first, wanted] = *calls.begin();
   std::uint32_t known = first;
   for (const auto& [rank, request] : calls) {
-    // The text of a barrier says why a call that all workers make has failed on that worker.
+    // A barrier has a text if it ends a call that all workers make: it says why the call has failed on this
+    // worker.
     if (request.kind == Kind::barrier && !request.text.empty())
       return "the call has failed on worker " + std::to_string(rank) + ": " + request.text;
     if (request.kind != wanted.kind || request.text != wanted.text)
@@ -52,7 +54,8 @@ void Collectives::call(std::uint32_t rank, const Request& request) {
   if (job_.workers.has_called(rank)) updates_.complete_rounds(recorded);
 }
 
-// A new process with the rank of a former one joins a job that has its optimizer: it has to be the same.
+// Answers the set_optimizer of a new process that has taken the rank of a former one. The job has an
+// optimizer already, and the new process must choose the same one.
 void Collectives::join_optimizer(std::uint32_t rank, const Request& request) {
   const UpdateRule& rule = job_.optimizer.rule;
   const std::string mine =
@@ -99,7 +102,8 @@ std::string Collectives::perform(Recorded recorded) {
 
 void Collectives::set_optimizer(Recorded recorded, UpdateRule rule, std::uint64_t weights) {
   job_.optimizer = {.rule = std::move(rule), .weights = weights};
-  // The new optimizer replaces all settings before it: those that are not in the snapshot are not missed.
+  // The new optimizer replaces all earlier settings. So it does not matter any longer that the snapshot lacks
+  // some.
   std::uint64_t& settings = job_.counts.settings;
   for (JobWorker& worker : job_.workers)
     settings = std::max(settings, std::exchange(worker.lost_settings, 0));
@@ -121,7 +125,8 @@ void Collectives::resume(std::uint32_t rank, const Request& request) {
   updates_.complete_rounds(recorded);
 }
 
-// True: the call was complete before the server was lost, since others have had its answer. It is answered.
+// Answers a call of a restored job if other workers have had its answer, so that it was complete before the
+// server was lost. Returns whether that is so.
 bool Collectives::pass(std::uint32_t rank, const Request& request) {
   JobWorker& worker = job_.workers[rank];
   if (worker.passed == 0 || worker.passed >= job_.counts.collectives) return false;

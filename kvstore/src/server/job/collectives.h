@@ -13,11 +13,13 @@ class Collectives {
  public:
   Collectives(JobState& job, KeyUpdates& updates) : job_(job), updates_(updates) {}
 
-  // A worker that repeats its call, since its connection was lost, gets the old answer.
+  // Handles a barrier or set_optimizer. A worker that repeats one, since its connection was lost, gets the
+  // answer that it was given first.
   void call(std::uint32_t rank, const Request& request);
-  // Answers the pending calls, if all workers have made them that others wait for.
+  // Answers the pending calls, if all workers that others wait for have called.
   void complete(Recorded recorded);
-  // The worker is back after the job was restored. It may have had answers that came after the snapshot.
+  // Handles Kind::resume from a worker that is back after the job was restored. The worker may have had
+  // answers that the server gave after the snapshot.
   void resume(std::uint32_t rank, const Request& request);
 
  private:

@@ -1,5 +1,5 @@
 // Counts memory that belongs to no key, but is held by replies that have not been sent: former values, and
-// copies. Its release needs no call.
+// copies. When it is released, nobody has to say so.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,14 @@ namespace heddle::kv_detail {
 
 class HeldMemory {
  public:
-  // `owner`: its memory has to be freed with the last shared_ptr, not with the last weak_ptr.
+  // `owner`: holds memory that is freed with the last shared_ptr. A block that make_shared() has allocated is
+  // not: weak pointers keep it.
   void add(std::weak_ptr<const void> owner, std::uint64_t bytes) {
     all_.push_back({std::move(owner), bytes});
     bytes_ += bytes;
     if (all_.size() >= look_at_) forget_released();
   }
-  // Bytes that forget_released() has found held, and bytes that were added since.
+  // Bytes that the last forget_released() has found held, and bytes that were added after it.
   std::uint64_t bytes() const { return bytes_; }
   void forget_released() {
     std::erase_if(all_, [this](const One& one) {

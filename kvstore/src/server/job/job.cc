@@ -7,7 +7,8 @@
 namespace heddle::kv_detail {
 namespace {
 
-// Settings as text for an error, with the placement `hash` if the others have another one.
+// Settings of a job or a worker as text for an error. The placement `hash`, which `terms` leave out, is named
+// if `others`, the settings to compare with, have another placement.
 std::string text_of(const std::string& terms, const std::string& others, std::size_t workers,
                     std::uint32_t servers) {
   const bool hides =
@@ -106,7 +107,7 @@ void Job::drop(std::uint32_t rank) {
   workers_changed(recorded);
 }
 
-// Workers that are left may have waited for those that are gone.
+// Called when a worker has left or was dropped: other workers may have waited for it.
 void Job::workers_changed(Recorded recorded) {
   stalls_.workers_changed();
   updates_.complete_rounds(recorded);
@@ -177,7 +178,7 @@ void Job::pull(std::uint32_t rank, const Request& request, std::size_t payload) 
     waiting.rows = admission_.rows_of_pull(rank, request, payload);
     if (!waiting.rows) return;
   }
-  if (request.clock > key.clock(rank))  // the pull was sent right behind that push
+  if (request.clock > key.clock(rank))  // the worker sent the pull right behind a push, which has failed
     return fail("the push before the pull has failed");
   waiting_.answer_or_wait(std::move(waiting));
 }
@@ -198,8 +199,9 @@ void Job::pull_many(std::uint32_t rank, const Request& request) {
   waiting_.answer_or_wait({rank, request});
 }
 
-// Keys that are made from now on get other numbers than those that were made after the snapshot, which
-// workers may know. Workers repeat pending barriers and set_optimizers, unless these were answered.
+// Raises the generation, so that new keys get other numbers than keys that were made after the snapshot,
+// whose numbers workers may know. Forgets pending barriers and set_optimizers: workers repeat those that were
+// not answered.
 void Job::restored(const std::string& when) {
   state_.restored.set(when);
   state_.keys.set_generation(static_cast<std::uint8_t>(state_.keys.generation() + 1));
@@ -242,7 +244,7 @@ void Job::promoted(Clock::time_point now) {
   waiting_.forget_all();
 }
 
-// Costs no time for each key: workers wait while statistics are made.
+// Takes no time in proportion to the number of keys, since workers wait while statistics are made.
 void Job::add_to(ServerStats& stats, Clock::time_point now) const {
   ++stats.jobs;
   stats.keys += state_.keys.size();

@@ -1,4 +1,5 @@
-// A key in the table of its job: what is saved of it, which only a KeyChange changes, and what is not saved.
+// A key in the table of its job. It has the StoredKey, which is saved and which only a KeyChange changes, and
+// what is not saved.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,8 @@ namespace heddle::kv_detail {
 struct WaitingRequest {
   std::uint32_t rank;
   Request request;
-  RowList rows{};        // the rows, of a pull of some rows
-  std::size_t left = 1;  // the keys of a pull_many before this one are not known to be ready
+  RowList rows{};        // numbers of the rows, if this is a pull of rows
+  std::size_t left = 1;  // pull_many: number of its first keys that are not known to be ready yet
 };
 
 class JobKey {
@@ -25,9 +26,9 @@ class JobKey {
   JobKey(std::uint32_t number, StoredKey stored) : stored_(std::move(stored)), number_(number) {}
   JobKey(const JobKey&) = delete;
   JobKey& operator=(const JobKey&) = delete;
-  // Bytes that a key takes besides values, with this length of its name and this number of workers.
+  // Bytes that a key takes besides values, if its name has `name` bytes and the job has `workers` workers.
   static std::uint64_t overhead(std::size_t name, std::size_t workers) {
-    constexpr std::size_t kOfMaps = 128;  // bytes in maps that find keys by name
+    constexpr std::size_t kOfMaps = 128;  // bytes that a key takes in maps of keys
     return sizeof(JobKey) + kOfMaps + 2 * name + workers * sizeof(PushQueues::OfWorker);
   }
 
@@ -38,8 +39,8 @@ class JobKey {
   bool has_waiting() const { return stored_.pushes().any() || !waiting.empty(); }
 
   std::vector<WaitingRequest> waiting{};  // changed by WaitingRequests only
-  KeyMemory counted{};                    // memory() as JobMemory has counted it
-  bool is_listed = false;                 // the key is in KeyTable::listed()
+  KeyMemory counted{};                    // StoredKey::memory() as JobMemory has counted it last
+  bool is_listed = false;                 // whether the key is in KeyTable::listed()
 
  private:
   friend class KeyChange;

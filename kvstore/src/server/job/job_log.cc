@@ -14,7 +14,8 @@ Recorded JobLog::add(Record record) {
 
 Recorded JobLog::join(const Hello& hello, std::uint64_t incarnation) {
   Record record{.kind = Record::Kind::join, .number = incarnation, .hello = hello};
-  record.hello.oldest = record.hello.newest = kOldestProtocol;  // the backup ignores versions
+  // The backup does not use the hello's versions.
+  record.hello.oldest = record.hello.newest = kOldestProtocol;
   return changes_.add(record);
 }
 
@@ -51,7 +52,8 @@ Recorded JobLog::request(std::uint32_t rank, const Request& request, const Paylo
   }
 }
 
-// The record shares the array, which is changed only where nobody else holds it.
+// The record shares the array of the value instead of a copy: an array is changed in place only if nobody
+// else holds it.
 Recorded JobLog::request(std::uint32_t rank, const Request& request, const Incoming& value) {
   if (!changes_.wanted) return changes_.count_only();
   const auto owner = std::make_shared<const NDArray>(value.memory());

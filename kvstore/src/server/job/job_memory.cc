@@ -8,7 +8,7 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::uint64_t kLeastOverhead = 1 << 20;  // bytes of overhead that no limit refuses
+constexpr std::uint64_t kLeastOverhead = 1 << 20;  // bytes of overhead that are allowed with any limit
 
 }  // namespace
 

@@ -21,11 +21,13 @@ class JobMemory {
   JobMemory(const JobMemory&) = delete;
   JobMemory& operator=(const JobMemory&) = delete;
 
-  // False: `why` says which limit is reached. A backup has room for all that its primary had room for.
+  // Whether `bytes` more are within the limits. False: `why` says which limit is reached. Always true on a
+  // backup, which must accept all that its primary has accepted.
   bool has_room(std::uint64_t bytes, std::string& why);
-  // has_room(), once copies of sent values are freed if need be: they can be made again.
+  // Like has_room(), but if there is no room, first frees the copies of values that were sent to workers,
+  // which can be made again.
   bool make_room(std::uint64_t bytes, Workers& workers, std::string& why);
-  // has_room() for the overhead of jobs, workers and keys.
+  // Like has_room(), for bytes that count as overhead of jobs, workers and keys.
   bool has_room_for_overhead(std::uint64_t bytes, std::string& why) const;
   void use_overhead(std::uint64_t bytes);
   void add_to(ServerStats& stats) const;
@@ -42,10 +44,10 @@ class JobMemory {
   Counters& counters_;
   const Changes& changes_;
   std::uint64_t used_ = 0, overhead_ = 0, buffers_ = 0;
-  KeyMemory keys_{};  // sum over all keys
+  KeyMemory keys_{};  // sum of the memory of all keys
 };
 
-// A change of a worker's buffers. The destructor counts their memory.
+// Gives access to a worker's buffers to change them. The destructor counts the buffers' memory anew.
 class BufferChange {
  public:
   BufferChange(JobMemory& memory, JobWorker& worker) : memory_(memory), counted_(worker.buffers) {}

@@ -1,4 +1,4 @@
-// The state of a job, which all its parts use.
+// The state of a job, which the parts of Job share.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace heddle::kv_detail {
 // What a job shares with the other jobs of its server.
 struct JobHost {
   MemoryLimits limits;
-  std::uint64_t& used;  // bytes of all jobs of the server, which a job keeps up to date
+  std::uint64_t& used;  // bytes that the jobs of the server use together; each job adds and subtracts its own
   Counters& counters;
   std::vector<Outgoing>& out;
   Changes& changes;
@@ -26,7 +26,7 @@ struct JobHost {
 // How pushes change values. All workers have chosen it by their last set_optimizer.
 struct JobOptimizer {
   UpdateRule rule{};
-  std::uint64_t weights = 0;  // Request::keys_digest of that set_optimizer
+  std::uint64_t weights = 0;  // Request::keys_digest of the set_optimizer that has set `rule`; 0: not known
   StateSizes sizes{};
   const StateSize& size(DType dtype) { return sizes.of(rule, dtype); }
 };
@@ -47,12 +47,12 @@ struct JobState {
   const Consistency& consistency() const { return settings.consistency; }
   bool in_rounds() const { return settings.consistency.mode == Consistency::Mode::sync; }
 
-  // False: there is no room for so many bytes, and `why` says which limit is reached.
+  // JobMemory::make_room(). False: there is no room, and `why` says which limit is reached.
   bool make_room(std::uint64_t bytes, std::string& why) { return memory.make_room(bytes, workers, why); }
 
   const std::string consistency_text;
   const JobSettings settings;
-  const std::uint64_t incarnation;  // tells this state from that of a former job of the same name
+  const std::uint64_t incarnation;  // random number that a former job of the same name does not have
   const std::uint32_t servers;
   Counters& counters;
   JobLog log;

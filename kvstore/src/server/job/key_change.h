@@ -8,7 +8,8 @@ namespace heddle::kv_detail {
 
 class KeyChange {
  public:
-  // `Recorded`: the record of what makes the key change. Copies the key for snapshots.
+  // Copies the key for snapshots that are being collected. `Recorded`: proof that the cause of the change is
+  // recorded.
   KeyChange(Recorded, KeyTable& keys, JobKey& key) : keys_(keys), key_(key) {
     keys_.log_.copy_for_savers(keys_, key_);
   }
@@ -21,9 +22,10 @@ class KeyChange {
 
   StoredKey* operator->() { return &key_.stored_; }
   StoredKey& operator*() { return key_.stored_; }
-  // Counts the key's memory, for answers that are made before the end of the change.
+  // Counts the key's memory now. For answers that are made before the destructor counts it.
   void count() { keys_.memory_.recount(key_); }
-  // Counts memory as the key's state that a push will need once it is complete. Nothing of that is saved.
+  // Counts memory as optimizer state of the key that a push will need once it is complete. Needs no record,
+  // since the reservation is not part of the saved state.
   static void reserve_state(KeyTable& keys, JobKey& key, std::uint64_t bytes) {
     key.stored_.reserve_state(bytes);
     keys.memory_.recount(key);

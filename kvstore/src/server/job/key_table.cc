@@ -50,7 +50,7 @@ JobKey& KeyTable::of_init(const Request& init) {
 }
 
 JobKey& KeyTable::add(std::uint32_t number, StoredKey key) {
-  // What may lack memory comes first: a key is in all tables or in none.
+  // Whatever may throw std::bad_alloc comes first, so that a key is added to all tables or to none.
   auto owned = std::make_unique<JobKey>(number, std::move(key));
   JobKey& made = *owned;
   if (keys_.size() == keys_.capacity()) keys_.reserve(2 * keys_.size() + 8);

@@ -11,7 +11,7 @@
 namespace heddle::kv_detail {
 namespace {
 
-// Former values that are smaller are not counted as held.
+// A former value with fewer bytes is not counted as held by replies.
 constexpr std::uint64_t kSmallValue = 64 << 10;
 
 std::weak_ptr<const void> former_value(const StoredKey& key) {
@@ -19,7 +19,7 @@ std::weak_ptr<const void> former_value(const StoredKey& key) {
   return key.value().payload().owner;
 }
 
-// Counts a value that an update has replaced, if replies still hold it.
+// Counts `former`, the value before an update, if replies still hold it.
 void count_former(HeldMemory& held, const StoredKey& key, const std::weak_ptr<const void>& former) {
   const std::shared_ptr<const void> still = former.lock();
   if (still && still != key.value().payload().owner) held.add(former, key.bytes());
@@ -37,7 +37,7 @@ Request push_of(const Request& bundle, const BundleEntry& entry) {
           .priority = bundle.priority};
 }
 
-// Most bytes that the table of rows takes besides the state that was received.
+// Most bytes that the table of rows with state will take, in addition to the bytes of the state itself.
 std::uint64_t row_slot_bytes(const StateArrays& state, std::size_t whole, std::uint64_t row_bytes) {
   const auto rows = state.find("rows");
   if (rows != state.end()) return static_cast<std::uint64_t>(rows->second.size()) * kRowSlotBytes;
@@ -60,7 +60,7 @@ void KeyUpdates::init(std::uint32_t rank, const Request& request, std::size_t pa
     waiting_.answer(key);
   } else if (request.bytes != key->bytes() || request.dtype != key->dtype() ||
              is_other_whole(request, *key)) {
-    if (payload == 0) admission_.begin(rank, request, key, payload);  // tells the worker what differs
+    if (payload == 0) admission_.begin(rank, request, key, payload);  // tells the worker why it is refused
     return;
   } else if (request.has_value && !is_last(request, payload)) {
     return;
@@ -69,7 +69,8 @@ void KeyUpdates::init(std::uint32_t rank, const Request& request, std::size_t pa
   mine.request.key = key.number();
   waiting_.answer_or_wait(std::move(mine));
   if (key->has_value() || job_.workers.required()[0]) return;
-  job_.keys.visit_listed([this](JobKey& one) {  // pulls would wait in vain
+  // Worker 0 is gone: requests that wait for a value which it has to send fail.
+  job_.keys.visit_listed([this](JobKey& one) {
     waiting_.answer_without_absent(one);
     job_.keys.list(one);
   });
@@ -105,7 +106,7 @@ void KeyUpdates::push(std::uint32_t rank, const Request& request, std::size_t pa
   applied(recorded, state);
 }
 
-// Does all that a push that counts takes; `push` changes the key.
+// Does what every push that counts needs: statistics, the change of the key, which is `push`, and answers.
 template <class F>
 void KeyUpdates::apply(Recorded recorded, std::uint32_t rank, const Request& request, JobKey& key, F push) {
   ++job_.counters.pushes;
@@ -121,7 +122,8 @@ void KeyUpdates::apply(Recorded recorded, std::uint32_t rank, const Request& req
   waiting_.answer(key);
 }
 
-// A repeated bundle, whose reply was lost, changes nothing: its pushes have been counted.
+// If the worker repeats a push_many whose reply was lost, nothing changes, since its pushes have been
+// counted.
 void KeyUpdates::push_many(std::uint32_t rank, const Request& request) {
   BundleReply reply(job_.replies, rank, request);
   const std::span<const std::byte> values(job_.workers[rank].bundle);
@@ -147,8 +149,8 @@ void KeyUpdates::push_one(std::uint32_t rank, const Request& request, std::span<
   push(rank, request, value.size());
 }
 
-// A fast path for pushes without an optimizer and without a backup, at a tenth of the cost. False: it cannot
-// be taken, and nothing has been done.
+// A fast path for pushes that replace the value, if there is no backup. It takes a tenth of the time of
+// push(). False: the fast path cannot be taken, and nothing has been done.
 bool KeyUpdates::replace_at_once(std::uint32_t rank, const Request& request, std::span<const std::byte> value,
                                  JobKey& key) {
   std::string why;
@@ -190,8 +192,8 @@ void KeyUpdates::set_state(std::uint32_t rank, const Request& request, std::size
   job_.replies.done(rank, request);
 }
 
-// The optimizer with a state that was received; empty: `why` says why it cannot be set. Decoding needs memory
-// for the arrays, beside the received bytes and the state that the key has.
+// An optimizer with the state that a set_state has sent; empty: `why` says why that state cannot be set.
+// Needs room for the decoded arrays, in addition to the received bytes and to the state that the key has.
 std::optional<KeyOptimizer> KeyUpdates::optimizer_in(const std::vector<std::byte>& state,
                                                      const Request& request, const JobKey& key,
                                                      std::string& why) {
@@ -239,7 +241,8 @@ void KeyUpdates::reset_optimizers(Recorded recorded) {
   for (JobKey* const key : job_.keys.listed()) reserve_for_waiting(recorded, *key);
 }
 
-// Reserves memory for state that waiting pushes will make: a change of the rule changes its size.
+// Called when the update rule has changed: reserves memory for the optimizer state that waiting pushes will
+// make, whose size depends on the rule.
 void KeyUpdates::reserve_for_waiting(Recorded recorded, JobKey& key) {
   const std::uint64_t before = key.counted.total();
   KeyChange change(recorded, job_.keys, key);

@@ -1,4 +1,5 @@
-// What workers do to keys: inits, pushes, states of optimizers; and rounds that go on without a worker.
+// Changes of keys: by inits, pushes and set_states of workers, and by rounds that are completed without a
+// worker.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +20,18 @@ class KeyUpdates {
   KeyUpdates(JobState& job, Admission& admission, WaitingRequests& waiting)
       : job_(job), admission_(admission), waiting_(waiting) {}
 
-  // A piece of the request's payload has been received. All throw MalformedMessage.
+  // init(), push() and set_state() are called when a piece of the request's payload has been received. All
+  // functions that get a request throw MalformedMessage.
   void init(std::uint32_t rank, const Request& request, std::size_t payload);
   void push(std::uint32_t rank, const Request& request, std::size_t payload);
   void set_state(std::uint32_t rank, const Request& request, std::size_t payload);
-  // Several small pushes, done one by one in order, with one reply.
+  // Does the pushes of a push_many one by one in order, and sends one reply.
   void push_many(std::uint32_t rank, const Request& request);
   void clear_errors(std::uint32_t rank, const Request& request);
-  // Completes rounds after a change of the workers that they wait for, and answers what has waited.
+  // Called when other workers than before are waited for: completes rounds, and answers requests that have
+  // waited for them.
   void complete_rounds(Recorded recorded);
-  // Deletes all state of optimizers, after a change of the update rule.
+  // Called when the update rule has changed: deletes the optimizer state of all keys.
   void reset_optimizers(Recorded recorded);
 
  private:

@@ -5,8 +5,8 @@
 namespace heddle::kv_detail {
 namespace {
 
-// Encodes value - sent, and adds what was encoded to `sent`. Empty: an element is not finite, as all later
-// versions of it would not be.
+// Encodes value - sent, and adds the decoded difference to `sent`. Returns nothing if an element of `sent` is
+// then not finite: it would not be finite in any later version either.
 std::vector<std::byte> encode_change(const Codec& codec, std::span<const float> value,
                                      std::vector<float>& sent) {
   std::vector<float> change(value.size()), decoded(value.size());
@@ -36,7 +36,7 @@ PullCache::Answer PullCache::answer(const StoredKey& key, const Codec& codec, st
   const std::span<const float> value(reinterpret_cast<const float*>(now.bytes.data()),
                                      static_cast<std::size_t>(key.value().size()));
   const auto known = all_.find(&key);
-  // Some encodings of few values are longer than the values.
+  // The encoding of a few elements may be longer than the elements.
   const bool gains = codec.encoded_bytes(value.size()) < key.bytes();
   if (gains && known != all_.end() && has != 0 && known->second.number == has && has + 1 != 0) {
     auto bytes =

@@ -1,6 +1,6 @@
-// Copies of the values that a worker has by compressed pulls. The next answer is the difference to the copy,
-// so that a later pull makes up for what an encoding has left out. Without its connection a worker has no
-// copies: the next answer is the whole value.
+// Copies of the values that a worker has got by compressed pulls. The answer to the next pull is the
+// difference to the copy, so that it makes up for what the encoding has left out. When the worker's
+// connection is lost, its copies are freed, and the next answer is the whole value.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,12 @@ class PullCache {
   struct Answer {
     std::shared_ptr<const void> owner;
     std::span<const std::byte> bytes;
-    // Version of the value sent. 1: all of it. n > 1: the difference to version n - 1. 0: all of it, and no
-    // copy is kept.
+    // Version of the value that is sent. 0: `bytes` is the whole value, and no copy is kept. 1: `bytes` is
+    // the whole value. n > 1: `bytes` is the encoded difference to version n - 1.
     std::uint32_t number = 0;
   };
-  // `has`: version that the worker has; 0: none. Without `room` no copy is kept.
+  // `has`: version of the value that the worker has; 0: none. If `room` is false, no copy of a whole value is
+  // kept.
   Answer answer(const StoredKey& key, const Codec& codec, std::uint32_t has, bool room);
   void clear() { all_.clear(), bytes_ = 0; }
   std::uint64_t bytes() const { return bytes_; }

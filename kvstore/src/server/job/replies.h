@@ -12,10 +12,11 @@ namespace heddle::kv_detail {
 
 class BundleReply;
 
-// Counts that replies carry, so that workers can tell a restored server what it lacks; see Kind::resume.
+// Counts that replies carry. A worker sends them to a server that was restored from a snapshot, to tell it
+// what the snapshot lacks; see Kind::resume.
 struct JobCounts {
-  std::uint64_t settings = 0;     // completed set_states and set_optimizers
-  std::uint64_t collectives = 1;  // 1 + completed barriers and set_optimizers
+  std::uint64_t settings = 0;     // number of completed set_states and set_optimizers
+  std::uint64_t collectives = 1;  // 1 + number of completed barriers and set_optimizers
 };
 
 class Replies {
@@ -27,8 +28,9 @@ class Replies {
 
   void done(std::uint32_t rank, const Request& request, const std::string& text = {});
   void fail(std::uint32_t rank, const Request& request, const std::string& why);
-  void initialised(const WaitingRequest& init, std::uint64_t clock);  // `clock`: the worker's pushes
-  // `number`: version of the value of a compressed pull.
+  // Answers an init. `clock`: number of pushes of the key that the server has had from the worker.
+  void initialised(const WaitingRequest& init, std::uint64_t clock);
+  // Answers a pull or get_state. `number`: version of the value, if the pull is compressed.
   void value(const WaitingRequest& pull, std::uint64_t rounds, const Payload& value,
              std::uint32_t number = 0);
 
@@ -39,19 +41,19 @@ class Replies {
   Workers& workers_;
   const JobCounts& counts_;
   std::vector<Outgoing>& out_;
-  BundleReply* bundle_ = nullptr;  // that of the push_many that is being handled; null: none
+  BundleReply* bundle_ = nullptr;  // reply to the push_many that is being handled; null: none
 };
 
-// The one reply to a push_many, whose pushes are done one by one. While it lives, it collects their replies.
-// Requests that have waited for the pushes are answered as usual.
+// The reply to a push_many, whose pushes are done one by one. While this object lives, it collects the
+// replies to those pushes. Other requests, which may have waited for the pushes, are answered as usual.
 class BundleReply {
  public:
   BundleReply(Replies& replies, std::uint32_t rank, const Request& request);
   ~BundleReply() { replies_.bundle_ = nullptr; }
   BundleReply(const BundleReply&) = delete;
   BundleReply& operator=(const BundleReply&) = delete;
-  void next() { ++at_; }  // the next push begins
-  void send();            // no push follows
+  void next() { ++at_; }  // to be called after each push
+  void send();            // to be called after the last push
 
  private:
   friend class Replies;
@@ -61,7 +63,7 @@ class BundleReply {
   const std::uint32_t rank_;
   const Request& request_;
   std::size_t at_ = 0;
-  std::vector<std::byte> counted_;  // by push: 1 if the push counts
+  std::vector<std::byte> counted_;  // a byte for each push of the push_many: 1 if the push counts
   std::string why_{};               // error of the first push that does not count
 };
 

@@ -9,8 +9,9 @@ std::string since(const std::string& when) {
   return "the server was restored from a snapshot of " + when + ", ";
 }
 
-// Why the request relies on lost ones; empty: it does not. A pull may have been sent right behind a push that
-// has failed. An init was answered when the key had its value.
+// Which lost init or pushes of the key the request relies on; empty: none. If the key has no value, its init
+// is lost, since an init is answered once the key has a value. A pull that lacks one push may also have been
+// sent right behind a push that has failed.
 std::string lost_of_key(const std::string& when, const JobKey* key, std::uint32_t rank,
                         const Request& request) {
   const bool is_push = request.kind == Kind::push,
@@ -47,10 +48,10 @@ std::string Restored::lost(std::uint32_t rank, const Request& request) const {
     case Kind::get_state:
     case Kind::set_state:
       return lacks_settings ? lost_settings() : lost_of_key(when_, keys_.find(request.key), rank, request);
-    case Kind::push_many:  // each key is checked later
+    case Kind::push_many:  // its pushes are checked one by one later
     case Kind::pull_many:
       return lacks_settings ? lost_settings() : "";
-    case Kind::set_optimizer:  // sent by a new process, which expects the job's optimizer
+    case Kind::set_optimizer:  // a new process, which has taken a rank, expects the job's optimizer
       return worker.rejoined && lacks_settings ? lost_settings() : "";
     default:
       return {};

@@ -6,8 +6,9 @@
 namespace heddle::kv_detail {
 namespace {
 
-// Times until a report is made, and until it is repeated. kLongOverdue: if a worker that others wait for does
-// not wait itself, as it may just compute for long.
+// A stall is reported after kOverdue without progress, and again every kOverdueAgain. If a worker that others
+// wait for does not wait itself, it may just compute for long: then the first report is made after
+// kLongOverdue.
 constexpr std::chrono::seconds kOverdue{5}, kOverdueAgain{15}, kLongOverdue{60};
 constexpr std::size_t kMostNames = 16;
 

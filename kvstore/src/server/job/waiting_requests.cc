@@ -11,13 +11,13 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::size_t kMostWaiting = 1 << 10;  // most requests of a worker at one key; no program needs more
+constexpr std::size_t kMostWaiting = 1 << 10;  // most requests of one worker that may wait at one key
 
 std::size_t key_count(const Request& request) {
   return request.kind == Kind::pull_many ? request.entries.size() : 1;
 }
 
-// The key and clock of one of the request's keys.
+// Number and clock of the key with this index in the request. A request that is no pull_many has one key.
 std::pair<std::uint32_t, std::uint64_t> entry_of(const Request& request, std::size_t index) {
   if (request.kind != Kind::pull_many) return {request.key, request.clock};
   return {request.entries[index].key, request.entries[index].clock};
@@ -44,7 +44,7 @@ void WaitingRequests::answer(JobKey& key) {
   for (WaitingRequest& one : take(key)) {
     try {
       if (!answer_now(one, &key)) add(key, std::move(one));
-    } catch (const std::bad_alloc&) {  // out of memory: other requests are still answered
+    } catch (const std::bad_alloc&) {  // only this request fails: others may need less memory
       job_.replies.fail(one.rank, one.request,
                         "key " + key->name() + ": the server has no memory for the answer");
     }
@@ -92,8 +92,9 @@ void WaitingRequests::add(JobKey& key, WaitingRequest request) {
   job_.keys.list(key);
 }
 
-// Answers the request, or lets it wait for one of its keys after the other, the last one first: most often
-// that is the last to be pushed. A key that is ready stays ready. False: the request still waits `at` the key.
+// Answers the request, or lets it wait at a key. A pull_many waits at one of its keys after the other, at the
+// last key first, since that key is mostly pushed last. A key that is ready stays ready. `at`: the key at
+// which the request has waited; null: none. Returns false if the request has to go on waiting at that key.
 bool WaitingRequests::answer_now(WaitingRequest& request, const JobKey* at) {
   const auto& [rank, wanted, rows, left] = request;
   if (wanted.kind == Kind::init) return answer_init(request, at);
@@ -191,7 +192,7 @@ void WaitingRequests::send_rows(const WaitingRequest& pull, const JobKey& key) {
 void WaitingRequests::send_compressed(const WaitingRequest& pull, const JobKey& key) {
   JobWorker& worker = job_.workers[pull.rank];
   std::string why;
-  // No copy is kept for a worker that is gone: it asks again when it is back.
+  // No copy is kept for a worker that is gone, since it asks for the whole value when it is back.
   const bool room = worker.peer != 0 && job_.memory.has_room(key->bytes(), why);
   const auto has = static_cast<std::uint32_t>(pull.request.bytes);
   PullCache::Answer answer;
@@ -208,7 +209,7 @@ void WaitingRequests::send_compressed(const WaitingRequest& pull, const JobKey& 
   job_.replies.value(pull, key->rounds(), {answer.owner, answer.bytes}, answer.number);
 }
 
-// False: there is no room for an answer, and the worker has been told.
+// Whether there is room for an answer of so many bytes. False: the worker has been told.
 bool WaitingRequests::has_room(const WaitingRequest& request, const JobKey& key, std::uint64_t bytes) {
   std::string why;
   if (job_.make_room(bytes, why)) return true;

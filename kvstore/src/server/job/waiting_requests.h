@@ -1,4 +1,4 @@
-// Inits, pulls and get_states, which are answered now or wait at a key.
+// Answers inits, pulls and get_states. A request that cannot be answered yet waits at a key.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,14 @@ class WaitingRequests {
 
   // Answers the request, or lets it wait. Throws MalformedMessage.
   void answer_or_wait(WaitingRequest request);
-  // Answers those of the requests at the key that need not wait any longer.
+  // Answers the requests that wait at the key, except those that still have to wait.
   void answer(JobKey& key);
-  // The same, and fails those that wait for a value which worker 0 will not send any more.
+  // Does answer(). Then fails requests that wait for the key's first value, if worker 0, which would send it,
+  // is gone.
   void answer_without_absent(JobKey& key);
   void fail(JobKey& key, const std::string& why);
-  void forget(std::uint32_t rank);  // the worker repeats requests without an answer
+  // Drops all requests of the worker, which repeats unanswered requests when it connects again.
+  void forget(std::uint32_t rank);
   void forget_all();
 
  private:

@@ -28,7 +28,8 @@ bool Workers::are_gone() const {
   return std::all_of(all_.begin(), all_.end(), [](const JobWorker& one) { return one.left || one.dropped; });
 }
 
-// Workers that have never come are waited for as long as somebody is connected.
+// True if the worker was silent for `timeout`. A worker that has never come is silent only if no worker is
+// connected.
 bool Workers::is_silent(std::uint32_t rank, Clock::time_point now, Clock::duration timeout) const {
   const JobWorker& worker = all_[rank];
   if (worker.left || worker.dropped || now - worker.last_seen < timeout) return false;

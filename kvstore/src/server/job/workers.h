@@ -13,7 +13,7 @@ namespace heddle::kv_detail {
 
 class Workers {
  public:
-  using Calls = std::map<std::uint32_t, Request>;  // by rank
+  using Calls = std::map<std::uint32_t, Request>;  // barriers and set_optimizers by the rank of the worker
 
   Workers(const std::string& job, std::uint32_t count, Clock::time_point now);
   std::uint32_t size() const { return static_cast<std::uint32_t>(all_.size()); }
@@ -25,20 +25,20 @@ class Workers {
 
   const Required& required() const { return required_; }
   const Required& pushing() const { return pushing_; }  // required workers without a pending collective
-  bool is_connected(const Hello& hello) const;          // another process with this rank is connected
-  bool has_had(const Hello& hello) const;               // this process has joined the job before
-  bool are_gone() const;                                // all have left or were dropped
+  bool is_connected(const Hello& hello) const;  // whether another process with the hello's rank is connected
+  bool has_had(const Hello& hello) const;       // whether the process of the hello has joined the job already
+  bool are_gone() const;                        // whether all workers have left or were dropped
   bool is_silent(std::uint32_t rank, Clock::time_point now, Clock::duration timeout) const;
 
   void join(std::uint32_t rank);
   void leave(std::uint32_t rank);
   void drop(std::uint32_t rank);
-  void paused(Clock::duration time);  // all count as heard for so much longer
+  void paused(Clock::duration time);  // does not count `time` as time in which workers were silent
 
-  // Pending barriers and set_optimizers: other workers have not sent theirs.
+  // Barriers and set_optimizers that wait, because other workers have not sent theirs.
   const Calls& calls() const { return calls_; }
   bool has_called(std::uint32_t rank) const { return calls_.contains(rank); }
-  bool have_all_called() const;  // all required ones
+  bool have_all_called() const;  // whether all required() workers have sent a barrier or set_optimizer
   void add_call(std::uint32_t rank, const Request& request);
   void drop_call(std::uint32_t rank);
   Calls take_calls();

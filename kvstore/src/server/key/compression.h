@@ -1,4 +1,5 @@
-// Pushes whose payload a codec has encoded, and pulls whose answer it is to encode. Request::text names it.
+// Compressed requests: pushes whose payload a codec has encoded, and pulls whose answer a codec is to encode.
+// Request::text names the codec.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace heddle::kv_detail {
 bool is_compressed(const Request& request);
 // The codec of a push or a pull; null: it is not compressed. Throws InvalidArgument for an unknown codec.
 std::shared_ptr<const Codec> codec_of(const Request& request);
-// Why a key with `size` elements cannot have this compressed push or pull; empty: it can.
+// Why a key with `size` elements of this dtype cannot have this compressed push or pull; empty: it can.
 std::string codec_problem(const Request& request, std::int64_t size, DType dtype);
 
 }  // namespace heddle::kv_detail

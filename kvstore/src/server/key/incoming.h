@@ -22,10 +22,10 @@ class Incoming {
   // Allocates memory for all pieces of an init's or a push's payload.
   Incoming(const StoredKey& key, const Request& request);
   std::uint64_t bytes() const;         // size of the payload
-  std::uint64_t memory_bytes() const;  // with the memory that it is decoded to
-  // Memory for the piece at this offset. Throws MalformedMessage unless it is the next one.
+  std::uint64_t memory_bytes() const;  // size of the payload and of the memory that it is decoded to
+  // Memory for the piece at this offset. Throws MalformedMessage unless it is the next piece.
   std::byte* at(std::uint64_t offset);
-  // A piece has been received. True: it was the last one.
+  // Called when a piece has been received. Returns whether it was the last piece.
   bool arrived(std::uint64_t offset, std::uint64_t bytes);
   // Checks and decodes the complete payload. Throws MalformedMessage for invalid rows or encodings.
   void complete();
@@ -46,8 +46,8 @@ class IncomingValues {
  public:
   void add(const StoredKey& key, const Request& request);
   bool has(const StoredKey& key) const { return !all_.empty() && all_.contains(&key); }
-  Incoming* find(const StoredKey& key);  // null: there is none
-  Incoming take(const StoredKey& key);   // there is one
+  Incoming* find(const StoredKey& key);  // null: no value of the key is being received
+  Incoming take(const StoredKey& key);   // to be called only if a value of the key is being received
   void drop(const StoredKey& key);
   void clear() { all_.clear(), bytes_ = 0; }
   std::uint64_t bytes() const { return bytes_; }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kRowUpdates = "row_updates";
 
-// State under the names that the optimizer expects, as matrices where it has the value's size.
+// `state` under the names that the optimizer expects. Arrays of the value's size become matrices.
 std::map<std::string, NDArray> named(const StateArrays& state, const NDArray& matrix) {
   std::map<std::string, NDArray> all;
   for (const auto& [name, array] : state)
@@ -22,7 +22,7 @@ std::map<std::string, NDArray> named(const StateArrays& state, const NDArray& ma
   return all;
 }
 
-// An optimizer of rows with this state; null: it is state of a whole value.
+// An optimizer of rows with this state; null: the state is that of an optimizer of the whole value.
 std::unique_ptr<RowOptimizer> row_optimizer_from(const UpdateRule& rule, const StateArrays& state,
                                                  const NDArray& value, std::uint64_t row_bytes) {
   const auto width = state.find(kWidthEntry);
@@ -40,7 +40,7 @@ std::unique_ptr<RowOptimizer> row_optimizer_from(const UpdateRule& rule, const S
 
 }  // namespace
 
-// Without state no optimizer is made: it may refuse this key.
+// Makes no optimizer if there is no state, since an optimizer may refuse this key.
 KeyOptimizer::KeyOptimizer(const UpdateRule& rule, const StateArrays& state, const NDArray& value,
                            std::uint64_t row_bytes) {
   if (rule.kind != UpdateRule::Kind::optimizer || state.empty()) return;
@@ -53,7 +53,8 @@ KeyOptimizer::KeyOptimizer(const UpdateRule& rule, const StateArrays& state, con
   count();
 }
 
-// Takes state of a value with rows. False: the state has none.
+// Takes the state if it is that of an optimizer of rows, or has counts of updates per row. Returns whether it
+// does.
 bool KeyOptimizer::take_row_state(const UpdateRule& rule, const StateArrays& state, const NDArray& value,
                                   std::uint64_t row_bytes) {
   rows_ = row_optimizer_from(rule, state, value, row_bytes);
@@ -137,7 +138,7 @@ StateArrays KeyOptimizer::shared_state() const {
 void KeyOptimizer::own_state() {
   if (!std::exchange(shared_, false)) return;
   const std::map<std::string, NDArray> all = whole_->state();
-  // The optimizer and `all` hold each storage.
+  // Two owners of each storage belong to this thread: the optimizer and `all`.
   const bool held = std::any_of(all.begin(), all.end(),
                                 [](const auto& one) { return !is_held_only_by(2, one.second.storage()); });
   if (held) whole_->set_state(all);
@@ -165,7 +166,7 @@ std::uint64_t KeyOptimizer::bytes_for_rows(const UpdateRule& rule, const NDArray
   if (rows_) return static_cast<std::uint64_t>(rows_->count_without_state(rows)) * rows_->row_bytes();
   try {
     return static_cast<std::uint64_t>(rows.size()) * RowOptimizer(rule, dtype, width).row_bytes();
-  } catch (const InvalidArgument&) {  // the update will fail with this error
+  } catch (const InvalidArgument&) {  // ignored: the update will throw this error again
     return 0;
   }
 }

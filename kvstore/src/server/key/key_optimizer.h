@@ -1,5 +1,5 @@
-// The optimizer of a key's value, and its state. An optimizer of the whole value has arrays of one dimension
-// or, once rows were pushed while the whole value had state, of two.
+// The optimizer of a key's value, and its state. An optimizer of the whole value has state arrays of one
+// dimension. Once rows were pushed while the whole value had state, it has state arrays of two dimensions.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,21 @@ namespace heddle::kv_detail {
 
 class KeyOptimizer {
  public:
-  KeyOptimizer() = default;  // has no state
-  // An optimizer with this state, whose arrays have one dimension. With `row_bytes` > 0, rows of that size
-  // without state take no memory. `value`: flat. Throws InvalidArgument or MalformedMessage.
+  KeyOptimizer() = default;  // makes an optimizer without state
+  // Makes an optimizer with this state, whose arrays have one dimension. `value`: the key's value, of one
+  // dimension. With `row_bytes` > 0, the value has rows of that size, and rows without state take no memory.
+  // Throws InvalidArgument or MalformedMessage.
   KeyOptimizer(const UpdateRule& rule, const StateArrays& state, const NDArray& value,
                std::uint64_t row_bytes);
 
-  // Both change `value`, which is flat, in place, and return once they are done. They throw InvalidArgument.
+  // update() and update_rows() change `value`, which has one dimension, in place, and return once that is
+  // done. They throw InvalidArgument.
   void update(const UpdateRule& rule, const NDArray& value, const NDArray& sum, const UpdateOptions& options);
   void update_rows(const UpdateRule& rule, const NDArray& value, const RowValues& sum,
                    const UpdateOptions& options);
 
-  StateArrays state() const;         // by name: "velocity" and so on
-  StateArrays shared_state() const;  // state() that stays as it is while its storage is held
+  StateArrays state() const;         // state arrays by name, such as "velocity"; an update may change them
+  StateArrays shared_state() const;  // like state(), but an update does not change arrays that are still held
   std::uint64_t bytes() const { return bytes_; }
   // Bytes of all state once a push of a whole value of this size has been applied.
   std::uint64_t bytes_for_whole(const StateSize& state, std::int64_t size) const;
@@ -47,9 +49,9 @@ class KeyOptimizer {
   void count();
 
   std::unique_ptr<Optimizer> whole_{};
-  std::int64_t matrix_rows_ = 0;          // rows of the matrix that whole_ updates; 0: it has one dimension
+  std::int64_t matrix_rows_ = 0;          // number of rows of the matrix that whole_ updates; 0: no matrix
   std::unique_ptr<RowOptimizer> rows_{};  // instead of whole_, if only rows were updated
-  mutable bool shared_ = false;           // a StateSaver may hold the storage of whole_'s state
+  mutable bool shared_ = false;           // whether a StateSaver may hold the storage of whole_'s state
   std::uint64_t bytes_ = 0;
 };
 

@@ -19,7 +19,8 @@ UpdateOptions options_of(const Push& push) {
   return options;
 }
 
-// Copies the sum if its memory is held elsewhere, such as by a record that is not sent to the backup yet.
+// Copies the sum if somebody else holds its memory, such as a record that has not been sent to the backup
+// yet.
 void make_own(NDArray& sum, const NDArray& pushed) {
   const bool is_pushed = pushed.defined() && sum.storage() == pushed.storage();
   if (!is_held_only_by(is_pushed ? 2 : 1, sum.storage())) sum = sum.copy();
@@ -59,7 +60,8 @@ void KeyValue::apply_whole(const UpdateRule& rule, const std::vector<const Push*
   if (sum.defined()) update(rule, sum, *pushes[0]);
 }
 
-// If all workers push rows, the sum has rows. If one of them pushes a whole value, the sum is a whole value.
+// Applies a round with pushes of rows. If all of its pushes have rows, their sum has rows. If one of them has
+// a whole value, the sum is a whole value.
 void KeyValue::apply_rows(const UpdateRule& rule, const std::vector<const Push*>& pushes) {
   std::vector<RowValues> rows;
   NDArray sum;
@@ -81,7 +83,7 @@ void KeyValue::apply_rows(const UpdateRule& rule, const std::vector<const Push*>
   update(rule, sum, *pushes[0]);
 }
 
-// Works in place, unless a reply or a record that has not been sent yet needs the old value.
+// Updates the value in place, unless a reply or a record that has not been sent yet needs the old value.
 void KeyValue::update(const UpdateRule& rule, const NDArray& sum, const Push& push) {
   if (push.overwrite || rule.kind == UpdateRule::Kind::replace)
     return set(sum.dtype() == dtype() ? sum : sum.astype(dtype()));

@@ -22,19 +22,20 @@ class KeyValue {
   DType dtype() const { return value_.dtype(); }
   std::uint64_t bytes() const { return value_.bytes(); }
   std::int64_t size() const { return value_.size(); }
-  // The present value. It does not change as long as somebody holds the payload.
+  // The present value. Its bytes do not change as long as somebody holds the payload.
   Payload payload() const { return value_.payload(); }
-  // The rows with these numbers, of `row_bytes` each: (k, n).
+  // A matrix of the rows with these numbers; a row has `row_bytes` bytes.
   NDArray rows(const RowList& numbers, std::uint64_t row_bytes) const;
   void set(const NDArray& value) { value_.set(value); }
-  bool may_change_in_place() const { return value_.may_change(); }  // no reply needs the value any longer
-  // Replaces the value by a copy of `bytes`, in place if it may be.
+  // Whether nobody else holds the value, such as a reply that has not been sent yet.
+  bool may_change_in_place() const { return value_.may_change(); }
+  // Replaces the value by a copy of `bytes`, in place if may_change_in_place().
   void overwrite(std::span<const std::byte> bytes) { value_.overwrite(bytes); }
   // Applies the pushes of one round, in the order of their ranks. Throws if they cannot be applied.
   void apply(const UpdateRule& rule, const std::vector<const Push*>& pushes);
 
   const KeyOptimizer& optimizer() const { return optimizer_; }
-  // An optimizer for this value, which is defined; see KeyOptimizer.
+  // Makes an optimizer for the value, which must be defined; see KeyOptimizer's constructor.
   KeyOptimizer optimizer_with(const UpdateRule& rule, const StateArrays& state,
                               std::uint64_t row_bytes = 0) const;
   void set_optimizer(KeyOptimizer optimizer) { optimizer_ = std::move(optimizer); }

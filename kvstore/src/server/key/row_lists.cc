@@ -5,7 +5,7 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::size_t kMostLists = 1024;  // most lists that are received at once
+constexpr std::size_t kMostLists = 1024;  // most lists of a worker that may be incomplete at once
 
 }  // namespace
 

@@ -21,7 +21,8 @@ class RowLists {
   // Memory for a piece of a pull's list, which row_problem() has accepted. Throws MalformedMessage for a
   // piece that is not the next one.
   std::span<std::byte> memory_for(const Request& request, std::size_t piece);
-  // The piece has been received. Returns the list once it is complete, else null, also for an unknown list.
+  // Called when a piece has been received. Returns the list if it is complete. Null: it is not, or is
+  // unknown.
   RowList arrived(const Request& request, std::size_t piece, std::uint64_t bound);
   std::uint64_t bytes() const { return bytes_; }
   void clear() { lists_.clear(), bytes_ = 0; }
@@ -31,7 +32,7 @@ class RowLists {
     std::shared_ptr<std::vector<std::int64_t>> rows;
     std::uint64_t filled = 0;
   };
-  std::map<std::uint64_t, List> lists_;  // keyed by Request::number
+  std::map<std::uint64_t, List> lists_;  // lists that are being received, by Request::number of the pull
   std::uint64_t bytes_ = 0;
 };
 

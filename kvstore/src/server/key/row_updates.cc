@@ -24,7 +24,7 @@ RowSparse sparse(const RowValues& rows, std::int64_t bound) {
   return {{bound, rows.width()}, rows.rows, rows.values, full({1}, rows.count(), DType::i64)};
 }
 
-// The gradient of a weight that has these rows and no others.
+// The gradient of a weight that has only the rows of `gradient`, numbered from 0.
 RowSparse compact(const RowValues& gradient) {
   const std::int64_t count = gradient.count();
   return {{count, gradient.width()},
@@ -44,7 +44,8 @@ std::int64_t count_in(const StateArrays& state, const std::string& name) {
   return count;
 }
 
-// Grows by an eighth: a vector would double its memory, which the limits do not know of.
+// Resizes with an eighth of spare memory. By itself a vector would double its memory, which the memory limits
+// do not count.
 void grow(std::vector<std::byte>& data, std::size_t bytes) {
   if (data.capacity() < bytes) data.reserve(bytes + bytes / 8);
   data.resize(bytes);
@@ -106,7 +107,7 @@ void add_rows_to(NDArray& dense, const RowValues& rows) {
   add_rows(dense.view_as({bound, rows.width()}), sparse({rows.rows, widened(rows.values)}, bound));
 }
 
-// What the optimizer keeps of a row is found by an update of a weight with one row.
+// Finds out which arrays the optimizer keeps for a row by an update of a weight that has one row.
 RowOptimizer::RowOptimizer(const UpdateRule& rule, DType dtype, std::int64_t width)
     : rule_(rule), dtype_(dtype), width_(width) {
   const auto optimizer = made();
@@ -168,7 +169,7 @@ void RowOptimizer::update(const NDArray& weights, const RowValues& gradient, con
   ++updates_;
 }
 
-// Slots in rising order of their rows.
+// All slots, in the rising order of their rows' numbers.
 std::vector<std::size_t> RowOptimizer::rising() const {
   std::vector<std::size_t> slots(rows_.size());
   std::iota(slots.begin(), slots.end(), std::size_t{0});

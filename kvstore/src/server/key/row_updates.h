@@ -1,4 +1,4 @@
-// Updates of some rows of a key's value, whose cost is in proportion to these rows.
+// Updates of some rows of a key's value. An update takes time in proportion to the number of these rows.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,11 @@
 
 namespace heddle::kv_detail {
 
-// Overhead of a row with state: its number and its slot in the table
+// Bytes that a row with optimizer state takes in addition to the state: for its number and its entry in the
+// table.
 constexpr std::uint64_t kRowSlotBytes = 56;
 
-// Some rows of a value: their numbers, i64 (k), strictly rising, and their values (k, elements of a row).
+// Some rows of a value. `rows`: their numbers, i64 (k), strictly rising. `values`: (k, elements of a row).
 struct RowValues {
   NDArray rows{}, values{};
   bool defined() const { return rows.defined(); }
@@ -33,12 +34,15 @@ inline NDArray as_matrix(const NDArray& value, std::int64_t rows) {
 }
 // The rows in a push's payload. Throws MalformedMessage unless they are strictly rising and below `bound`.
 RowValues rows_in(const NDArray& payload, std::uint64_t row_bytes, DType dtype, std::uint64_t bound);
-// The sum of all, added in their order; f32 for f16 and bf16. `bound`: number of rows of the value.
+// The sum of all row-sparse values, added in their order; f32 for f16 and bf16. `bound`: number of rows of
+// the key's value.
 RowValues sum_rows(const std::vector<RowValues>& all, std::int64_t bound);
-// `matrix`: contiguous (n, width). Both functions return once they are done.
+// Copy rows from and to `matrix`, which is contiguous, (n, width). gather_rows() and scatter_rows() return
+// once the rows are copied.
 NDArray gather_rows(const NDArray& matrix, const NDArray& rows);
 void scatter_rows(const NDArray& matrix, const RowValues& rows);
-void add_rows_to(NDArray& dense, const RowValues& rows);  // dense: flat; f32 for f16 and bf16
+// `dense`: a value of one dimension, f32 if the rows are f16 or bf16.
+void add_rows_to(NDArray& dense, const RowValues& rows);
 
 // The optimizer of a value of which only rows were updated so far. It keeps state of updated rows only, each
 // of which is updated as a weight of its own.
@@ -49,9 +53,11 @@ class RowOptimizer {
   // `weights`: the values of the gradient's rows, changed in place. Throws InvalidArgument.
   void update(const NDArray& weights, const RowValues& gradient, const UpdateOptions& options);
 
-  // "rows" (i64, rising), "width", "updates", and arrays such as "velocity" by row; all are one-dimensional.
+  // One-dimensional arrays: "rows" (i64, the rows with state, rising), "width", "updates", and arrays such as
+  // "velocity" with the elements of these rows.
   StateArrays state() const;
-  // `bound`: number of rows of the value. Throws InvalidArgument or MalformedMessage, having changed nothing.
+  // `bound`: number of rows of the value. If it throws InvalidArgument or MalformedMessage, nothing has
+  // changed.
   void set_state(const StateArrays& state, std::int64_t bound);
   std::uint64_t bytes() const;      // size of all state
   std::uint64_t row_bytes() const;  // size of the state of one row
@@ -61,8 +67,9 @@ class RowOptimizer {
 
   // An optimizer with this state that updates the whole value.
   std::unique_ptr<Optimizer> whole(const NDArray& matrix) const;
-  // Takes state of a whole value with `rows` rows, in one-dimensional arrays, if half of the rows or more
-  // have none. False: too many have state, or it does not fit.
+  // Takes over the state of an optimizer of a whole value with `rows` rows, in one-dimensional arrays. Does
+  // so only if at least half of the rows have no state. False: more rows have state, or the state does not
+  // fit.
   bool take_over(const StateArrays& state, std::int64_t rows);
 
  private:
@@ -83,7 +90,7 @@ class RowOptimizer {
   const std::int64_t width_;
   std::int64_t updates_ = 0;
   std::map<std::string, Column> columns_;
-  std::vector<std::int64_t> rows_;  // rows by slot, in the order in which they were first updated
+  std::vector<std::int64_t> rows_;  // number of the row in each slot; slots are taken at a row's first update
   std::unordered_map<std::int64_t, std::size_t> slots_;
 };
 

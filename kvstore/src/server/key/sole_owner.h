@@ -5,9 +5,10 @@
 
 namespace heddle::kv_detail {
 
-// True if only the `holders` hold the memory. They belong to the calling thread, which alone makes new ones.
-// use_count() does not synchronise with the last reads of a thread that has released its pointer. Copying and
-// resetting a pointer does: the decrement of the count acquires what earlier decrements have released.
+// True if nobody but `holders` pointers of the calling thread hold the memory. Only this thread makes new
+// pointers to it. use_count() does not synchronise with the last reads of a thread that has released its
+// pointer. So the function copies and resets a pointer: the decrement of the count acquires what earlier
+// decrements have released.
 template <class T> bool is_held_only_by(long holders, const std::shared_ptr<T>& memory) {
   if (memory.use_count() > holders) return false;
   std::shared_ptr<T>(memory).reset();

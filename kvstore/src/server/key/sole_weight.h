@@ -10,9 +10,10 @@ namespace heddle::kv_detail {
 
 constexpr std::int64_t kSoleWeight = 0;
 inline const std::string kSoleWeightPrefix = "0.";  // prefix of the weight's entries in the optimizer's state
-constexpr const char* kWidthEntry = "width";        // name of an entry in the saved state of rows
+// Saved state of rows: entry with the number of elements of a row.
+constexpr const char* kWidthEntry = "width";
 
-// f16 and bf16 are added as f32, and the sum is rounded once.
+// Converts f16 and bf16 to f32, in which they are added, so that the sum is rounded only once.
 inline NDArray widened(const NDArray& value) {
   return is_half(value.dtype()) ? value.astype(DType::f32) : value;
 }

@@ -114,7 +114,7 @@ std::uint64_t StoredKey::complete_rounds(const UpdateRule& rule, const Required&
   return completed;
 }
 
-// Applies pushes that fit together; others change nothing, and the key fails.
+// Applies the pushes of a round. If they do not fit together, they change nothing, and the key gets an error.
 void StoredKey::apply(const UpdateRule& rule, const PushQueues::Round& round) {
   const auto& [first_rank, first] = round[0];
   std::vector<const Push*> pushes;

@@ -13,17 +13,18 @@
 
 namespace heddle::kv_detail {
 
-// Bytes that a key takes, without its overhead.
+// Bytes that a key's value, optimizer state and waiting pushes take.
 struct KeyMemory {
   std::uint64_t value = 0;
-  std::uint64_t state = 0;    // optimizer's state, with what accepted pushes will add
-  std::uint64_t waiting = 0;  // pushes that wait
+  std::uint64_t state = 0;    // optimizer state, including what accepted pushes will add
+  std::uint64_t waiting = 0;  // pushes that wait for their round
   std::uint64_t total() const { return value + state + waiting; }
 };
 
 class StoredKey {
  public:
-  // A key without a value and without pushes that wait. `saved` and `clocks` have all else.
+  // Makes a key without a value and without waiting pushes. Everything else is taken from `saved` and
+  // `clocks`.
   StoredKey(const StateKey& saved, const Clocks& clocks);
   StateKey saved(std::uint32_t number) const;
 
@@ -40,26 +41,29 @@ class StoredKey {
   const WholeValue whole;
   const std::uint32_t place;  // see StateKey::place
   KeyFailures failures{};
-  // Sets the error, and drops pushes that wait: pushes that would have completed their round have failed.
+  // Sets the key's error. Drops waiting pushes, since other pushes of their rounds have failed or will fail.
   void fail(const std::string& why);
-  // If the key has failed, drops pushes that wait for a round, which others have failed to complete.
+  // Clears the errors that this worker gets. If the key has an error, drops pushes that wait for their round,
+  // since other pushes of the round have failed.
   void clear_failure(std::uint32_t rank, const Consistency& consistency);
 
   void set_value(const NDArray& value) { value_.set(value); }
   void push(std::uint32_t rank, Push push, const Consistency& consistency, const UpdateRule& rule,
             const Required& required);
-  // Replaces the value by a push, with a copy of its bytes.
+  // Does a push that replaces the value by a copy of `bytes`.
   void replace(std::uint32_t rank, std::span<const std::byte> bytes);
-  // Completes the rounds of which all required workers have pushed. Returns how many.
+  // Completes the rounds for which all required workers have pushed. Returns the number of these rounds.
   std::uint64_t complete_rounds(const UpdateRule& rule, const Required& required);
-  void add_push(std::uint32_t rank, Push push) { pushes_.add(rank, std::move(push)); }  // its clock has it
-  // A worker is back that was gone, or another process is in its place.
+  // Adds a waiting push that the worker's clock has counted already.
+  void add_push(std::uint32_t rank, Push push) { pushes_.add(rank, std::move(push)); }
+  // Called when a worker is back that was gone, or another process has taken its rank.
   void join(std::uint32_t rank, const Consistency& consistency, const Required& required);
 
   void set_optimizer(KeyOptimizer optimizer);
-  // Reserves memory: at least this much counts as state from now on.
+  // Reserves memory: KeyMemory::state is at least `bytes` from now on.
   void reserve_state(std::uint64_t bytes) { reserved_state_ = std::max(reserved_state_, bytes); }
-  // Reserves memory for state that waiting pushes will add, after a change of the optimizer or its state.
+  // Called when the optimizer or its state has changed: reserves memory for state that waiting pushes will
+  // add.
   void reserve_for_waiting(const UpdateRule& rule, const StateSize& size);
 
  private:

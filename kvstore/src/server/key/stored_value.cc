@@ -5,7 +5,7 @@
 namespace heddle::kv_detail {
 namespace {
 
-// Values of at most this size are copied: an array would take some hundred bytes and a var.
+// Values of at most this size are copied from their array, since an array takes some hundred bytes and a var.
 constexpr std::uint64_t kMostCopied = 1024;
 
 }  // namespace
@@ -34,7 +34,7 @@ void StoredValue::set(const NDArray& value) {
 void StoredValue::copy_from(std::span<const std::byte> bytes) {
   constexpr std::size_t kWord = sizeof(std::uint64_t);  // alignment that suits all elements
   const std::size_t count = std::max<std::size_t>(1, (bytes.size() + kWord - 1) / kWord);
-  // The memory of a large value is freed while weak pointers to it exist: make_shared would keep it.
+  // HeldMemory has weak pointers to large values. With them the memory of make_shared() would not be freed.
   const auto words = bytes.size() <= kMostCopied ? std::make_shared_for_overwrite<std::uint64_t[]>(count)
                                                  : std::shared_ptr<std::uint64_t[]>(new std::uint64_t[count]);
   memory_ = {words, reinterpret_cast<std::byte*>(words.get())};

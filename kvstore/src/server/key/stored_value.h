@@ -1,5 +1,5 @@
-// The value of a key on a server, as bytes: most keys need no array. The bytes are changed only while nobody
-// else holds payload() or an array of them.
+// The value of a key on a server. It is kept as bytes, since most keys need no array. The bytes are changed
+// in place only while nobody else holds a payload() or an array of them.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +26,15 @@ class StoredValue {
 
   Payload payload() const { return {memory_, {memory_.get(), bytes_}}; }
   NDArray array() const;  // a one-dimensional view of the bytes
-  // An array that may be changed in place: of a copy, if somebody holds the bytes.
+  // A view of the bytes to change the value through. If somebody else holds the bytes, they are copied first.
   NDArray array_to_change();
-  bool may_change() const { return memory_ && is_held_only_by(1, memory_); }  // nobody else holds the bytes
-  // Replaces the bytes by as many others, in place if nobody else holds them.
+  // Whether nobody else holds the bytes, so that they may be changed in place.
+  bool may_change() const { return memory_ && is_held_only_by(1, memory_); }
+  // Replaces the value by `bytes`, which have the same size, in place if may_change().
   void overwrite(std::span<const std::byte> bytes);
-  // `value`: contiguous, of the same dtype and size. A large one is shared, not copied: others may change it
-  // only after is_held_only_by(). Rethrows its error.
+  // Replaces the value. `value`: contiguous, of the same dtype and size. The memory of a large array is
+  // shared, not copied: its other holders must not change it before is_held_only_by() is true. Rethrows the
+  // array's error.
   void set(const NDArray& value);
 
  private:

@@ -13,9 +13,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kPause{20};
-constexpr std::uint64_t kLong = 64 << 20;             // bytes from which an update takes noticeably long
-constexpr std::uint64_t kSlowest = 50'000;            // bytes per millisecond; slower work counts as hung
-constexpr std::chrono::milliseconds kPatience{1000};  // time that is allowed in addition
+constexpr std::uint64_t kLong = 64 << 20;   // work with more bytes is long and runs on another thread
+constexpr std::uint64_t kSlowest = 50'000;  // bytes per millisecond; slower work counts as hung
+// Time that work may take in addition, however few its bytes.
+constexpr std::chrono::milliseconds kPatience{1000};
 
 struct Speaker {
   std::function<void()> say{};

@@ -1,5 +1,5 @@
-// Long work on a server's thread. No messages are received meanwhile, but the scheduler still gets
-// heartbeats. The thread itself sends them between two parts of its work, so a hung thread is silent.
+// Sends heartbeats during long work on a server's thread, which receives no messages meanwhile. The thread
+// itself sends the heartbeats between two parts of its work, so that a hung thread is silent.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace heddle::kv_detail {
 
-// While it lives, keep_alive() calls `say` on this thread, every 20 ms at most.
+// While this object lives, keep_alive() on the same thread calls `say`, at most every 20 ms.
 class KeepAliveScope {
  public:
   explicit KeepAliveScope(std::function<void()> say);
@@ -18,8 +18,9 @@ class KeepAliveScope {
 
 void keep_alive();
 
-// Runs `work`, which computes with this many bytes on the current engine. A lot of work runs on another
-// thread while this one calls keep_alive(), but not for longer than it can take. Rethrows what `work` throws.
+// Runs `work`, which computes with this many bytes on the current engine. If it takes long, it runs on
+// another thread while the calling thread calls keep_alive(). After the longest time that such work can take,
+// the calling thread stops that. Rethrows what `work` throws.
 void run_long(std::uint64_t bytes, const std::function<void()>& work);
 
 }  // namespace heddle::kv_detail

@@ -7,14 +7,17 @@ namespace heddle::kv_detail {
 namespace {
 
 constexpr std::chrono::milliseconds kRetry{20}, kLongestRetry{1000};
-// A connection on which the backup sends nothing, and nothing goes out, for this time is half-open.
+// A connection counts as half-open if for this time nothing comes from the backup, and nothing can be sent.
 constexpr std::chrono::milliseconds kMostSilent{2000};
-// A backup that is no longer needed hears so from the scheduler, and leaves, up to this time before the
-// primary hears it. Such a loss is not logged.
+// Time until the loss of a connection is logged. A backup that is no longer needed may hear so from the
+// scheduler, and close the connection, this much earlier than the primary hears it. Such a loss must not be
+// logged.
 constexpr std::chrono::milliseconds kFarewell{1000};
-// Most bytes of records that a backup without the whole state has not confirmed. Beyond it workers wait.
+// Most unconfirmed bytes of records while the backup gets the state. Beyond this limit, answers to workers
+// wait.
 constexpr std::uint64_t kMostUnconfirmed = 64 << 20;
-// Most bytes that wait to be sent to the backup. Beyond it no more of a state is sent.
+// Most bytes that may wait to be sent to the backup. Beyond this limit, the next piece of a state is not sent
+// yet.
 constexpr std::size_t kMostQueued = 16 << 20;
 
 std::uint64_t nanoseconds(Clock::time_point time) {
@@ -57,7 +60,7 @@ std::uint64_t ReplicaLink::bytes_of(const Entry& entry) {
   return sizeof(Entry) + entry.change.record.size() + entry.change.payload.bytes.size();
 }
 
-// Records count for the memory limit of the process until the backup has them.
+// Adds to, or subtracts from, the bytes of unconfirmed records. They count as memory that the process uses.
 void ReplicaLink::count(std::int64_t bytes) {
   entry_bytes_ += static_cast<std::uint64_t>(bytes);
   *owner_.memory_used() += static_cast<std::uint64_t>(bytes);
@@ -89,7 +92,9 @@ void ReplicaLink::tick(Clock::time_point now) {
   if (saver_) go_on(now);
 }
 
-// A backup may not answer while a large state is on its way. A stopped process hears no backup.
+// Closes the connection if the target is silent. While a large state is on its way, the target may not
+// answer, but bytes are sent. If this process was stopped, it has not heard the target meanwhile, which does
+// not count.
 void ReplicaLink::look_for_silence(Clock::time_point now) {
   const std::size_t queued = owner_.transport().queued(peer_);
   if (queued < std::exchange(queued_, queued) || now - last_tick_ > kMostSilent / 2) heard_ = now;
@@ -116,14 +121,16 @@ void ReplicaLink::disconnected(const std::string& why, Clock::time_point now) {
   next_try_ = now + retry_;
   retry_ = std::min(2 * retry_, kLongestRetry);
   if (stage_ == Stage::sending) set_stage(Stage::idle);
-  // Workers would wait until the learner is back. The scheduler may choose another one instead.
+  // A learner that is gone is reported as lost, since workers would wait until it is back. The scheduler may
+  // choose another learner.
   if (target_.learner && stage_ != Stage::idle) report_lost();
   if (std::exchange(greeted_, false)) loss_ = {why, now + kFarewell};
 }
 
 void ReplicaLink::log_loss() {
   const std::string why = std::exchange(loss_, std::nullopt)->why;
-  // Without a job no copy is lost, so servers that end one after the other log no warning.
+  // Without a job no state is lost, so this is no warning. Servers that end one after the other log no
+  // warnings.
   owner_.log(core_.has_jobs() ? ServerEvent::Level::warning : ServerEvent::Level::info, "backup_lost",
              {{"shard", std::to_string(shard_)}, {"backup", target_.address}, {"why", why}});
 }
@@ -166,8 +173,8 @@ void ReplicaLink::welcomed(const ReplicaMessage& message, Clock::time_point now)
   throw MalformedMessage("the backup has lost the state that it had confirmed");
 }
 
-// Reports the loss, since otherwise the scheduler could make such a backup the primary. The scheduler begins
-// the copy anew, in another epoch.
+// Reports to the scheduler that the target has lost its copy. Otherwise the scheduler could make this backup
+// the primary. The scheduler begins the copy anew, in another epoch.
 void ReplicaLink::report_lost() {
   if (std::exchange(lost_, true)) return;
   if (!target_.learner)
@@ -176,7 +183,7 @@ void ReplicaLink::report_lost() {
   owner_.backup_lost(shard_, copy_);
 }
 
-// Sends the state of this moment in pieces, and then the records of what has changed meanwhile.
+// Begins to send the present state in pieces. The records of later changes are sent after it.
 void ReplicaLink::send_state(Clock::time_point now) {
   set_stage(Stage::idle);
   set_stage(Stage::sending);

@@ -15,7 +15,7 @@
 
 namespace heddle::kv_detail {
 
-// Numbers of a primary's records, from 1 on, for all copies alike.
+// The sequence of a primary's records, which are numbered from 1 on. All copies get the same records.
 struct ReplicaLog {
   std::uint64_t number = 0;  // random number of this log
   std::uint64_t last = 0;    // number of the last record
@@ -39,10 +39,10 @@ class ReplicaLink {
 
   std::uint64_t copy() const { return copy_; }
   bool exists() const { return target_.exists; }
-  // takes effect with the next connection
+  // Sets the newest version that the target speaks, for the next connection.
   void set_protocol(std::uint16_t protocol) { target_.protocol = protocol; }
   void becomes_backup() { target_.learner = lost_ = false; }
-  // True: the copy has begun, and add() is to be called for each record.
+  // Whether a state is being or was sent to the target, so that add() must be called for each record.
   bool is_begun() const { return stage_ != Stage::idle; }
   bool is_connected() const { return greeted_; }  // whether the target has answered within the last seconds
   void add(const Change& change, std::uint64_t number);
@@ -55,15 +55,16 @@ class ReplicaLink {
   void disconnected(const std::string& why, Clock::time_point now);
   void received(const ReplicaMessage& message, Clock::time_point now);
 
-  // Sends the next piece of a state; has_more(): there is one.
+  // Sends the next piece of the state. To be called if has_more().
   void go_on(Clock::time_point now);
   bool has_more() const { return saver_ != nullptr; }
   bool is_synced() const { return stage_ == Stage::synced; }
   std::uint64_t log_bytes() const { return entry_bytes_; }
 
  private:
-  // sending: the state, and the records since. closing: answers to workers wait for the backup, which still
-  // lacks records that workers were answered before. synced: it lacks none.
+  // idle: the target gets no copy yet. sending: it is sent the state, and the records of later changes.
+  // closing: answers to workers wait for it, but it still lacks records whose changes workers know of.
+  // synced: it has all records whose changes workers know of.
   enum class Stage : std::uint8_t { idle, sending, closing, synced };
   struct Entry {
     std::uint64_t number;
@@ -71,7 +72,7 @@ class ReplicaLink {
   };
   struct Loss {
     std::string why;
-    Clock::time_point due;  // time to log the loss, unless the link has ended
+    Clock::time_point due;  // time at which the loss is logged, unless the link is destroyed earlier
   };
   static std::uint64_t bytes_of(const Entry& entry);
   void count(std::int64_t bytes);
@@ -94,18 +95,19 @@ class ReplicaLink {
   const std::uint64_t copy_;
   Target target_;
   Peer peer_ = 0;
-  bool greeted_ = false;                     // whether the target has sent its welcome
+  bool greeted_ = false;                     // whether the target has sent its welcome on this connection
   std::optional<Loss> loss_{};               // a loss of the connection that is to be logged
-  bool lost_ = false;                        // whether the target has lost confirmed state; that was reported
-  std::uint16_t version_ = kOldestProtocol;  // version that the connection speaks
+  bool lost_ = false;                        // whether it was reported that the target has lost its copy
+  std::uint16_t version_ = kOldestProtocol;  // protocol version of the connection
   Stage stage_ = Stage::idle;
   std::chrono::milliseconds retry_{};
   Clock::time_point next_try_{}, next_beat_{}, lease_end_{}, heard_{}, last_tick_{};
-  std::size_t queued_ = 0;                    // bytes that waited to be sent at the last tick
-  std::uint64_t acknowledged_ = 0, cut_ = 0;  // last confirmed record; last record when `closing` began
+  std::size_t queued_ = 0;  // bytes that waited to be sent to the target at the last tick
+  // Numbers of the last confirmed record, and the last before `closing`.
+  std::uint64_t acknowledged_ = 0, cut_ = 0;
   std::unique_ptr<StateSaver> saver_{};  // collects the state that is being sent; null: none, or all is sent
-  std::uint64_t begun_at_ = 0;           // the last record when the state was begun
-  std::deque<Entry> entries_{};          // records that have not been confirmed
+  std::uint64_t begun_at_ = 0;           // number of the last record that the state includes
+  std::deque<Entry> entries_{};          // records that the target has not confirmed
   std::uint64_t entry_bytes_ = 0;
 };
 

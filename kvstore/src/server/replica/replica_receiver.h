@@ -1,4 +1,5 @@
-// A backup's end of the connection from its primary: it keeps a core that makes the same changes.
+// A backup's end of the connection from its primary. It has a ServerCore, which makes all changes that the
+// primary makes.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,8 @@ namespace heddle::kv_detail {
 
 class ReplicaReceiver {
  public:
-  // `copy`: number of the copy, see ShardView. `former`: this process's state as the former primary of a
-  // handover, kept until there is a newer one.
+  // `copy`: number of the copy, see ShardView. `former`: the state of this process if it was the primary
+  // before a handover; it is kept until the new primary's state has come.
   ReplicaReceiver(ShardOwner& owner, std::uint32_t shard, std::uint64_t copy,
                   std::unique_ptr<ServerCore> former)
       : owner_(owner), shard_(shard), copy_(copy), former_(std::move(former)) {}
@@ -25,8 +26,9 @@ class ReplicaReceiver {
   // Called when the primary has said hello, to make this copy.
   void greeted(Peer peer, const ReplicaMessage& hello);
   void disconnected() { peer_ = 0; }
-  // As in Receiver. Both throw ReplicaDiverged for a change that cannot be made here. The copy then lacks it,
-  // the primary does not know, and the process has to end.
+  // See Receiver. memory_for() and received() throw ReplicaDiverged for a change of the primary that cannot
+  // be made here. The copy then lacks this change, which the primary does not know, so the process has to
+  // end.
   std::span<std::byte> memory_for(const ReplicaMessage& message, std::size_t bytes);
   void received(const ReplicaMessage& message, std::span<const std::byte> payload, Clock::time_point now);
 

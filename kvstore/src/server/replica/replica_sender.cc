@@ -37,8 +37,8 @@ ReplicaLink* ReplicaSender::link_of(Peer peer) const {
   return learner_ && learner_->peer() == peer ? learner_.get() : nullptr;
 }
 
-// To be called whenever a link may have changed: the core records changes if a link takes them, and workers
-// get the answers that no longer wait for a link.
+// To be called whenever a link may have changed. Tells the core to record changes if a link needs the
+// records. Sends workers the answers that no longer wait for a link.
 void ReplicaSender::release_answers(Clock::time_point now) {
   core_.record_changes((backup_ && backup_->is_begun()) || (learner_ && learner_->is_begun()));
   while (!held_.empty()) {

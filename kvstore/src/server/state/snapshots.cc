@@ -16,7 +16,8 @@ namespace {
 
 using Level = ServerEvent::Level;
 
-constexpr int kLeastPause = 10;  // least interval, in multiples of the time that collecting has taken
+// The interval between two snapshots is at least this many times the time that collecting one has taken.
+constexpr int kLeastPause = 10;
 
 std::string seconds_text(double seconds) { return fixed_text(seconds, 3) + "s"; }
 
@@ -102,8 +103,8 @@ bool Snapshots::has_changed() const {
   return core_.changes() != changes_ || core_.jobs_ended() != jobs_ended_ || failed_;
 }
 
-// A snapshot is due at once if a job has ended, because that job must not come back when a new job has its
-// name.
+// A snapshot is due at once if a job has ended: a restarted server must not restore that job when a new job
+// has its name.
 bool Snapshots::is_due(Clock::time_point now) const {
   return now >= next_ || core_.jobs_ended() != jobs_ended_ || core_.is_draining() != was_draining_;
 }
@@ -111,7 +112,7 @@ bool Snapshots::is_due(Clock::time_point now) const {
 bool Snapshots::go_on() {
   if (saver_) collect(static_cast<std::size_t>(options_.keys_at_once));
   if (!writer_ || !writer_->go_on()) return writer_ != nullptr;
-  saver_ = nullptr;  // the writer has failed
+  saver_ = nullptr;  // still set if the writer has failed
   end();
   return false;
 }

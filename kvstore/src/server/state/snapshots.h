@@ -18,12 +18,13 @@
 
 namespace heddle::kv_detail {
 
-// Used on the server's thread, where the core's engine is the current one.
+// All functions are called on the server's thread, where the core's engine is the current engine.
 class Snapshots {
  public:
   using Fields = std::vector<std::pair<std::string, std::string>>;
   using Log = std::function<void(ServerEvent::Level, const char* name, Fields)>;
-  // `incarnation`: that of the process. Throws Error if the folder is unusable or in use by another process.
+  // `incarnation`: incarnation of the process. Throws Error if the folder is unusable or in use by another
+  // process.
   Snapshots(const ServerOptions& options, std::uint64_t incarnation, ServerCore& core, Log log);
 
   // Loads the newest valid snapshot of this server, if there is any, into the core, which is empty. `jobs`, a
@@ -31,15 +32,16 @@ class Snapshots {
   // valid: whoever runs the server has to decide.
   void restore(std::uint64_t jobs);
 
-  // Called when the core's state is in no snapshot: the next one is then due at once.
+  // Called when the core has a state that is in no snapshot. The state then counts as changed.
   void adopt() { failed_ = true; }
   // Begins a snapshot when it is due, and logs the result. To be called every second or so.
   void tick(Clock::time_point now);
   // Writes the present state to the disk, or logs why it cannot. Blocks.
   void finish();
-  // Continues the snapshot that was begun, for a moment; begins none. True: there is one.
+  // Does a piece of work on the snapshot that was begun, if there is one. Returns whether that is not
+  // finished yet.
   bool go_on();
-  // whether go_on() has work to do
+  // Whether go_on() has work to do.
   bool has_more() const { return saver_ || (writer_ && writer_->has_written()); }
   // Called when the core is not used any longer. Gives up a snapshot that is not collected completely.
   void leave_core();
@@ -66,10 +68,10 @@ class Snapshots {
   std::uint64_t next_sequence_ = 1;
   std::unique_ptr<BackgroundWriter> writer_{};  // null: no snapshot is being written
   std::unique_ptr<StateSaver> saver_{};         // collects the state to write; null: all is collected
-  Clock::duration collecting_{};                // time that collecting has taken
+  Clock::duration collecting_{};                // time that collecting the latest snapshot has taken so far
   Clock::time_point next_, begun_;
-  // changes_, jobs_ended_: the core's counts when the latest snapshot was begun. all_saved_: the moment whose
-  // whole state is on the disk.
+  // changes_, jobs_ended_: counts of the core when the latest snapshot was begun. all_saved_: latest moment
+  // whose whole state is on the disk; without one, the start.
   std::uint64_t changes_ = 0, jobs_ended_ = 0;
   bool was_draining_ = false, failed_ = false;
   Clock::time_point all_saved_;

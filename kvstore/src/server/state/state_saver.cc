@@ -14,7 +14,8 @@ Payload copy_of(std::span<const std::byte> bytes) {
   return {copy, *copy};
 }
 
-// The payload holds the storage, so that the array is not changed in place meanwhile.
+// The payload holds the storage, so that the array is not changed in place before the payload is written or
+// sent.
 Payload bytes_of(const NDArray& array, std::uint64_t bytes) {
   if (bytes == 0) return {};
   return {array.storage(), {array.data<const std::byte>(), bytes}};
@@ -179,7 +180,8 @@ void StateSaver::put_push(Messages& to, const StoredKey& key, std::uint32_t rank
              .row_bytes = row_bytes,
              .lr = push.lr,
              .scale = push.scale},
-            bytes_of(has_rows ? push.rows : push.value, push.bytes()));  // values follow the rows
+            // In memory the values of the rows follow their numbers.
+            bytes_of(has_rows ? push.rows : push.value, push.bytes()));
 }
 
 void StateSaver::put_array(Messages& to, StateArray array, const Payload& whole) const {

@@ -1,8 +1,9 @@
 // The state of a server's core as messages, collected in pieces while the core goes on.
 //
-// It is the state of the moment at which the saver was made: a key that changes before it was collected is
-// copied first (copy on write). So making a saver takes time in proportion to jobs and workers, and no piece
-// of the work takes time in proportion to all keys.
+// The messages have the state of the moment at which the saver was made: a key that is about to change and
+// has not been collected yet is copied first (copy on write). So to make a saver takes time in proportion to
+// the number of jobs and workers, and no piece of the work takes time in proportion to the number of all
+// keys.
 #pragma once
 
 #include <cstdint>
@@ -23,25 +24,27 @@ using StateSink = std::function<void(std::vector<std::byte> head, Payload payloa
 
 class StateSaver {
  public:
-  // Saves the state of this moment. The core outlives this object. One thread.
+  // Will save the present state of the core, which outlives this object. All calls are on the core's thread.
   explicit StateSaver(const ServerCore& core, std::uint16_t version = kStateVersion);
   ~StateSaver();
   StateSaver(const StateSaver&) = delete;
   StateSaver& operator=(const StateSaver&) = delete;
 
-  // Calls the sink with the next messages, those of `keys` keys at most. True: these were the last ones.
-  // Payloads share arrays with the core, which copies an array before it changes it as long as a payload
-  // lives. The optimizer's state of rows is copied. Throws std::bad_alloc if memory for a copy was lacking.
+  // Calls the sink with the next messages, of at most `keys` keys. Returns true if these were the last
+  // messages. Payloads share arrays with the core. While a payload lives, the core copies an array before it
+  // changes the array. The optimizer's state of rows is copied at once. Throws std::bad_alloc if memory for a
+  // copy was lacking.
   bool go_on(std::size_t keys, const StateSink& sink);
-  // Copies the key, which is about to change, unless it has been collected.
+  // Called before a key changes: copies the key unless it has been collected.
   void keep(const KeyTable& keys, const JobKey& key) noexcept;
 
  private:
   struct SavedJob {
-    std::shared_ptr<const Job> job;  // keeps the job after its end
+    std::shared_ptr<const Job> job;  // keeps the job in memory if it ends before it is collected
     std::size_t keys = 0;            // number of keys when the saver was made
     std::vector<SavedMessage> heads{};
-    std::map<std::size_t, std::vector<SavedMessage>> kept{};  // copies of keys that have changed since
+    // Messages of keys that were copied because they changed, by the key's index.
+    std::map<std::size_t, std::vector<SavedMessage>> kept{};
   };
   using Messages = std::vector<SavedMessage>;
   void put(Messages& to, const StateRecord& record, Payload payload = {}) const;
@@ -58,9 +61,10 @@ class StateSaver {
   const ServerCore& core_;
   const std::uint16_t version_;
   std::vector<SavedJob> jobs_{};
-  std::unordered_map<const KeyTable*, std::size_t> numbers_{};  // indices of jobs that are not collected yet
-  std::size_t job_ = 0, key_ = 0;                               // the next job and key to collect
-  std::uint64_t messages_ = 0;                                  // messages handed out so far
+  // Indices in jobs_ of the jobs that are not collected completely, by their table of keys.
+  std::unordered_map<const KeyTable*, std::size_t> numbers_{};
+  std::size_t job_ = 0, key_ = 0;  // indices of the next job and key to collect
+  std::uint64_t messages_ = 0;     // number of messages handed out so far
   bool failed_ = false;
 };
 

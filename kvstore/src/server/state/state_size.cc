@@ -5,7 +5,7 @@
 
 namespace heddle::kv_detail {
 
-// Finds an optimizer's state by an update of two elements.
+// Finds the size of an optimizer's state by an update of a weight of two elements.
 StateSize state_size(const UpdateRule& rule, DType dtype) {
   StateSize size;
   if (rule.kind != UpdateRule::Kind::optimizer) return size;
@@ -20,7 +20,7 @@ StateSize state_size(const UpdateRule& rule, DType dtype) {
         size.of_value += static_cast<std::uint64_t>(array.size()) * size_of(array.dtype());
       }
     }
-  } catch (const InvalidArgument&) {  // pushes will fail with this error
+  } catch (const InvalidArgument&) {  // ignored: the first push will throw this error again
     return {};
   }
   return size;

@@ -17,7 +17,7 @@ struct StateSize {
   }
 };
 
-// 0 if the rule keeps no state, or refuses weights of this type.
+// Size of the state for values of this dtype; 0 if the rule keeps no state, or refuses weights of this dtype.
 StateSize state_size(const UpdateRule& rule, DType dtype);
 
 class StateSizes {
@@ -27,13 +27,14 @@ class StateSizes {
     if (made) entry->second = state_size(rule, dtype);
     return entry->second;
   }
-  void clear() { all_.clear(); }  // to be called when the rule has changed
+  void clear() { all_.clear(); }  // to be called when the update rule has changed
 
  private:
   std::map<DType, StateSize> all_{};
 };
 
-// Bytes per row of the counts of updates that an optimizer may keep for a matrix whose rows were pushed.
+// Bytes that an optimizer may keep for each row of a matrix whose rows were pushed, for the row's count of
+// updates.
 constexpr std::uint64_t kRowCountBytes = sizeof(std::int64_t);
 
 }  // namespace heddle::kv_detail

@@ -9,9 +9,9 @@
 namespace heddle::kv_detail {
 namespace {
 
-constexpr std::uint64_t kAtOnce = 64 << 20;  // bytes of an array that are allocated before they have come
+constexpr std::uint64_t kAtOnce = 64 << 20;  // most bytes that are allocated for an array when it begins
 constexpr std::uint64_t kGrowth = 4, kAlignment = 64;
-// Limits of an optimizer's array: it is like the value, or has a count for each row of it.
+// An optimizer's array may have kMostTimes the bytes of the key's value, or kCounts bytes if that is more.
 constexpr std::uint64_t kMostTimes = 8, kCounts = 64 << 10;
 
 void check(bool good, const char* wrong) {
@@ -161,8 +161,8 @@ void StateLoader::take(const StatePiece&, Bytes payload) {
   fill(payload);
 }
 
-// The size is only announced so far. Memory grows with the pieces that arrive, so that a false size allocates
-// little.
+// Adds a piece to the array that is being loaded. The size of the array may be announced falsely, so memory
+// is not allocated at once, but grows with the pieces that arrive.
 void StateLoader::fill(Bytes piece) {
   const auto element = size_of(array_.dtype);
   const std::uint64_t room = static_cast<std::uint64_t>(memory_.size()) * element,
@@ -242,7 +242,7 @@ void StateLoader::take(const StateEnd& end, Bytes payload) {
                      .refused = begin_.refused,
                      .rounds = begin_.rounds,
                      .worst_staleness = begin_.worst_staleness,
-                     .overhead = core_.counters_.overhead,  // already counted while the state was loaded
+                     .overhead = core_.counters_.overhead,  // counted when the jobs and keys were loaded
                      .held = std::move(core_.counters_.held)};
 }
 

@@ -18,19 +18,21 @@ namespace heddle::kv_detail {
 // answer, and values that are being received, since workers send these again.
 void save_state(const ServerCore& core, const StateSink& sink, std::uint16_t version = kStateVersion);
 
-// Makes a core that continues as the saved one would. It has no connections, and all workers count as heard
-// at `now`. Limits are those of the core's options, whose server number has to be that of the stream.
+// Fills a core with a saved state, so that it continues as the saved core would. It has no connections, and
+// all workers count as heard at `now`. It keeps the limits of its own options, whose server number has to be
+// that of the saved core.
 class StateLoader {
  public:
-  // `empty` has no jobs, and has none again if the loader is destroyed before complete(). The current engine
-  // has to be a naive one, as for all that a core does.
+  // `empty` must have no jobs. It has none again if the loader is destroyed before complete() is true. The
+  // current engine has to be a naive one, as in all calls of a core.
   explicit StateLoader(ServerCore& empty, Clock::time_point now = Clock::now());
   ~StateLoader();
   StateLoader(const StateLoader&) = delete;
   StateLoader& operator=(const StateLoader&) = delete;
 
-  // Loads the next message. Throws MalformedMessage for one that save_state would not write here, and
-  // OutOfMemory; then the loader is of no more use. Allocates no more than a small multiple of what has come.
+  // Loads the next message. Throws OutOfMemory, and MalformedMessage for a message that save_state() would
+  // not write here; then the loader is of no more use. Allocates no more than a small multiple of the bytes
+  // that have come.
   void add(std::span<const std::byte> head, std::span<const std::byte> payload);
   bool complete() const { return stage_ == Stage::complete; }
 
@@ -57,12 +59,12 @@ class StateLoader {
   std::uint64_t messages_ = 0;
   StateBegin begin_;
   JobState* job_ = nullptr;
-  std::uint32_t workers_ = 0;       // workers of job_ that have been loaded
+  std::uint32_t workers_ = 0;       // number of workers of job_ that have been loaded
   std::optional<StoredKey> key_{};  // key whose arrays are being loaded
-  std::uint32_t number_ = 0;        // its number
-  bool in_array_ = false;           // pieces of array_ are missing
+  std::uint32_t number_ = 0;        // number of key_
+  bool in_array_ = false;           // whether pieces of array_ are still missing
   StateArray array_;
-  NDArray memory_;  // bytes of array_; grows with its pieces
+  NDArray memory_;  // bytes of array_ that have come; grows with each piece
   std::uint64_t filled_ = 0;
   std::map<std::string, NDArray> optimizer_;  // arrays of the optimizer's state of key_
 };

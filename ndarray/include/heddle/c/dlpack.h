@@ -8,7 +8,8 @@
 extern "C" {
 #endif
 
-// Other values of these fields exist; from_dlpack refuses them.
+// Values of heddle_dl_device.type and heddle_dl_dtype.code. DLPack has more of them, which from_dlpack
+// refuses.
 #define HEDDLE_DL_CPU ((int32_t)1)
 #define HEDDLE_DL_CUDA ((int32_t)2)
 #define HEDDLE_DL_CUDA_HOST ((int32_t)3)  // page-locked memory of the CPU
@@ -23,14 +24,14 @@ extern "C" {
 #define HEDDLE_DL_IS_COPIED ((uint64_t)2)  // flags: the memory is a copy that was made for the receiver
 
 typedef struct heddle_dl_device {
-  int32_t type;  // HEDDLE_DL_CPU ...
+  int32_t type;  // kind of device: HEDDLE_DL_CPU, HEDDLE_DL_CUDA, ...
   int32_t index;
 } heddle_dl_device;
 
 typedef struct heddle_dl_dtype {
-  uint8_t code;    // HEDDLE_DL_INT ...
+  uint8_t code;    // kind of number: HEDDLE_DL_INT, HEDDLE_DL_UINT, ...
   uint8_t bits;    // bits of an element
-  uint16_t lanes;  // 1
+  uint16_t lanes;  // numbers in an element; Heddle has 1 only
 } heddle_dl_dtype;
 
 typedef struct heddle_dl_tensor {
@@ -60,7 +61,7 @@ typedef struct heddle_dl_managed_tensor_versioned {
   heddle_dl_version version;
   void* manager_ctx;
   void (*deleter)(struct heddle_dl_managed_tensor_versioned* self);
-  uint64_t flags;  // HEDDLE_DL_READ_ONLY ...
+  uint64_t flags;  // HEDDLE_DL_READ_ONLY, HEDDLE_DL_IS_COPIED, both or 0
   heddle_dl_tensor tensor;
 } heddle_dl_managed_tensor_versioned;
 

@@ -11,7 +11,7 @@ namespace heddle::cpu_kernels {
 // worker.
 inline constexpr std::int64_t kElementGrain = 32768;
 
-// As parallel_for, which is not called if there is one chunk only.
+// Calls the body as parallel_for does, but without parallel_for if there is one chunk only.
 void parallel_chunks(std::int64_t count, std::int64_t grain,
                      FunctionRef<void(std::int64_t begin, std::int64_t end)> body);
 

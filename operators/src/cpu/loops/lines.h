@@ -12,7 +12,7 @@ namespace heddle::cpu_kernels {
 
 inline constexpr std::int64_t kTile = 256;  // adjacent lines that are scanned together
 
-// Lines of `length` elements, `inner` apart, in blocks of `inner` adjacent lines.
+// Lines of `length` elements that lie `inner` elements apart, in blocks of `inner` adjacent lines.
 struct Lines {
   Lines(const Shape& shape, int axis) : length(shape[axis]) {
     for (int d = 0; d < shape.size(); ++d) (d < axis ? outer : d > axis ? inner : ignored) *= shape[d];

@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kBlock = 1024;
 using Block = std::array<float, kBlock>;
 
-// An operand: its memory, or the value at every index.
+// Reads an operand: an array from its memory, or a number, which is the value at every index.
 template <class T> struct Reader {
   Reader(const Operand& operand, const Shape& shape)
       : fixed(operand.is_array ? 0.0f : static_cast<float>(operand.scalar.as<T>())),

@@ -6,8 +6,8 @@
 
 namespace heddle::cpu_kernels {
 
-// `run` is a run for f32 that writes f32, or bool if y is bool. The arrays have one half dtype; so has y,
-// unless it is bool. Scalars are rounded to that dtype first.
+// `run` is a run for f32 that writes f32, or bool if y is bool. The operands have one half dtype, and so has
+// y unless it is bool. Scalars are rounded to that dtype first.
 void map_half(const NDArray& x, const NDArray& y, UnaryRun run);
 void map_half(const Operand& a, const Operand& b, const NDArray& y, BinaryRun run);
 

@@ -10,8 +10,8 @@
 
 namespace heddle::cpu_kernels {
 
-// Compute y[i] = f(x[i]) and y[i] = f(a[i], b[i]) for n elements, `step` elements apart: 0 for one value. y
-// is an operand itself or overlaps none.
+// A UnaryRun computes y[i] = f(x[i]), a BinaryRun y[i] = f(a[i], b[i]), for n elements. A step is the
+// distance between elements; an operand with step 0 is one value. y is an operand itself, or overlaps none.
 using UnaryRun =
     FunctionRef<void(const void* x, std::int64_t x_step, void* y, std::int64_t y_step, std::int64_t n)>;
 using BinaryRun = FunctionRef<void(const void* a, std::int64_t a_step, const void* b, std::int64_t b_step,
@@ -26,7 +26,7 @@ struct Source {
   const std::byte* data;
 };
 
-// Calls `run` for all elements of y. `size`: bytes of an operand's element.
+// Calls `run` for all elements of y. `size` is the number of bytes of an operand's element.
 void map_loop(const NDArray& x, const NDArray& y, UnaryRun run);
 void map_loop(const Source& a, const Source& b, std::size_t size, const NDArray& y, BinaryRun run);
 

@@ -28,19 +28,20 @@ namespace {
       return g * Lane<T>(derivative).value;                                      \
     }                                                                            \
   };
-#define HEDDLE_ACTIVATION_OBJECTS_WITH_NUMBER(name, layer, parameter, otherwise, formula, derivative, numpy, text) \
-  struct Value_##name {                                                                                            \
-    template <class T> T operator()(T number, T second) const {                                                    \
-      const auto x = Lane<T>::of(number), parameter = Lane<T>::of(second);                                         \
-      return Lane<T>(formula).value;                                                                               \
-    }                                                                                                              \
-  };                                                                                                               \
-  struct Derivative_##name {                                                                                       \
-    template <class T> T operator()(T number, T second) const {                                                    \
-      const auto x = Lane<T>::of(number);                                                                          \
-      [[maybe_unused]] const auto parameter = Lane<T>::of(second);                                                 \
-      return Lane<T>(derivative).value;                                                                            \
-    }                                                                                                              \
+#define HEDDLE_ACTIVATION_OBJECTS_WITH_NUMBER(name, layer, parameter, otherwise, formula, derivative, numpy, \
+                                              text)                                                          \
+  struct Value_##name {                                                                                      \
+    template <class T> T operator()(T number, T second) const {                                              \
+      const auto x = Lane<T>::of(number), parameter = Lane<T>::of(second);                                   \
+      return Lane<T>(formula).value;                                                                         \
+    }                                                                                                        \
+  };                                                                                                         \
+  struct Derivative_##name {                                                                                 \
+    template <class T> T operator()(T number, T second) const {                                              \
+      const auto x = Lane<T>::of(number);                                                                    \
+      [[maybe_unused]] const auto parameter = Lane<T>::of(second);                                           \
+      return Lane<T>(derivative).value;                                                                      \
+    }                                                                                                        \
   };
 
 HEDDLE_ACTIVATIONS(HEDDLE_ACTIVATION_OBJECTS)
@@ -74,9 +75,9 @@ NDArray with_number(const WithNumber& activation, const NDArray& x, double numbe
   const NDArray kept = save_for_backward(x);
   record_op(op, y, {x}, {kept}, [kept, number, &activation](const NDArray& g) {
     const NDArray last = wide(kept);  // halves are not rounded between the steps
-    const NDArray slope = differentiating_gradient()
-                              ? cast(activation.composed(last, number), last.dtype())
-                              : push_binary(activation.derivative, last, number, {last.dtype(), last.dtype()});
+    const NDArray slope = differentiating_gradient() ? cast(activation.composed(last, number), last.dtype())
+                                                     : push_binary(activation.derivative, last, number,
+                                                                   {last.dtype(), last.dtype()});
     return std::vector{cast(wide(g) * slope, g.dtype())};
   });
   return y;
@@ -84,15 +85,19 @@ NDArray with_number(const WithNumber& activation, const NDArray& x, double numbe
 
 }  // namespace
 
-#define HEDDLE_ACTIVATION_FUNCTION(name, layer, formula, derivative, numpy, text)                                \
-  HEDDLE_UNARY_FUNCTION(name, floating, , HEDDLE_GRADIENT(x, g* cast(derivative, g.dtype()), #name "_gradient"), \
-                        numpy, -4, 4, text)
-#define HEDDLE_ACTIVATION_FUNCTION_WITH_NUMBER(name, layer, parameter, otherwise, formula, derivative, numpy, text) \
-  static NDArray derivative_of_##name(const NDArray& x, [[maybe_unused]] double parameter) { return derivative; }     \
-  NDArray name(const NDArray& x, double parameter, Where where) {                                                   \
-    const CallSite site(where);                                                                                     \
-    static const WithNumber activation(#name, #name "_derivative", derivative_of_##name);                           \
-    return with_number(activation, x, parameter);                                                                   \
+#define HEDDLE_ACTIVATION_FUNCTION(name, layer, formula, derivative, numpy, text)                            \
+  HEDDLE_UNARY_FUNCTION(name, floating, ,                                                                    \
+                        HEDDLE_GRADIENT(x, g* cast(derivative, g.dtype()), #name "_gradient"), numpy, -4, 4, \
+                        text)
+#define HEDDLE_ACTIVATION_FUNCTION_WITH_NUMBER(name, layer, parameter, otherwise, formula, derivative, \
+                                               numpy, text)                                            \
+  static NDArray derivative_of_##name(const NDArray& x, [[maybe_unused]] double parameter) {           \
+    return derivative;                                                                                 \
+  }                                                                                                    \
+  NDArray name(const NDArray& x, double parameter, Where where) {                                      \
+    const CallSite site(where);                                                                        \
+    static const WithNumber activation(#name, #name "_derivative", derivative_of_##name);              \
+    return with_number(activation, x, parameter);                                                      \
   }
 
 HEDDLE_ACTIVATIONS(HEDDLE_ACTIVATION_FUNCTION)
@@ -100,13 +105,14 @@ HEDDLE_ACTIVATIONS_WITH_NUMBER(HEDDLE_ACTIVATION_FUNCTION_WITH_NUMBER)
 
 #define HEDDLE_ACTIVATION_ENTRY(name, layer, formula, derivative, numpy, text) \
   HEDDLE_UNARY_ENTRY(name, floating, , , numpy, -4, 4, text)
-#define HEDDLE_ACTIVATION_ENTRY_WITH_NUMBER(name, layer, parameter, otherwise, formula, derivative, numpy, text) \
-  table.add(#name, name,                                                                                         \
-            {text,                                                                                               \
-             {{"x"}, {#parameter, otherwise}},                                                                   \
-             unary_result(Family::floating),                                                                     \
-             kDifferentiable,                                                                                    \
-             numpy,                                                                                              \
+#define HEDDLE_ACTIVATION_ENTRY_WITH_NUMBER(name, layer, parameter, otherwise, formula, derivative, numpy, \
+                                            text)                                                          \
+  table.add(#name, name,                                                                                   \
+            {text,                                                                                         \
+             {{"x"}, {#parameter, otherwise}},                                                             \
+             unary_result(Family::floating),                                                               \
+             kDifferentiable,                                                                              \
+             numpy,                                                                                        \
              {-4, 4}});
 
 HEDDLE_OPERATORS(activation) {
@@ -117,10 +123,10 @@ HEDDLE_OPERATORS(activation) {
 
 namespace cpu_kernels {
 
-#define HEDDLE_ACTIVATION_KERNELS(name, ...)                                                \
-  table.add<UnaryKernel>(#name, DeviceKind::cpu, unary_block_kernel<Value_##name>);         \
+#define HEDDLE_ACTIVATION_KERNELS(name, ...)                                        \
+  table.add<UnaryKernel>(#name, DeviceKind::cpu, unary_block_kernel<Value_##name>); \
   table.add<BinaryKernel>(#name "_gradient", DeviceKind::cpu, binary_block_kernel<Gradient_##name>);
-#define HEDDLE_ACTIVATION_KERNELS_WITH_NUMBER(name, ...)                             \
+#define HEDDLE_ACTIVATION_KERNELS_WITH_NUMBER(name, ...)                              \
   table.add<BinaryKernel>(#name, DeviceKind::cpu, binary_block_kernel<Value_##name>); \
   table.add<BinaryKernel>(#name "_derivative", DeviceKind::cpu, binary_block_kernel<Derivative_##name>);
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
@@ -235,6 +236,98 @@ NDArray conv2d(const NDArray& x, const NDArray& weight, const NDArray& bias, con
   return y;
 }
 
+NDArray conv1d(const NDArray& x, const NDArray& weight, const NDArray& bias, const Conv1dOptions& options,
+               Where where) {
+  const CallSite site(where);
+  operators_detail::check_arrays("conv1d", {&x, &weight});
+  if (x.ndim() != 3 || weight.ndim() != 3)
+    throw InvalidArgument("conv1d: x " + x.shape().to_string() + ", weight " + weight.shape().to_string() +
+                          "; wanted (N, C, L) and (O, C / groups, k)");
+  const auto with_row = [](const NDArray& array) {
+    const Shape& shape = array.shape();
+    return reshape(array, {shape[0], shape[1], 1, shape[2]});
+  };
+  const NDArray y = ndarray_detail::in_name_of("conv1d", [&] {
+    return conv2d(with_row(x), with_row(weight), bias,
+                  {.stride = {1, options.stride},
+                   .padding = {0, options.padding},
+                   .dilation = {1, options.dilation},
+                   .groups = options.groups,
+                   .relu = options.relu});
+  });
+  return reshape(y, {y.shape()[0], y.shape()[1], y.shape()[3]});
+}
+
+namespace {
+
+// The convolution whose gradient of x is the transposed one: its result has the shape of x here.
+ConvProblem transposed_problem(const NDArray& x, const NDArray& weight,
+                               const ConvTranspose2dOptions& options) {
+  const auto wrong = [&](const std::string& what) { throw InvalidArgument("conv_transpose2d: " + what); };
+  const std::string shapes = "x " + x.shape().to_string() + ", weight " + weight.shape().to_string();
+  if (x.ndim() != 4 || weight.ndim() != 4 || weight.shape()[0] != x.shape()[1])
+    wrong(shapes + "; wanted (N, C, H, W) and (C, O / groups, kh, kw)");
+  if (element_count(weight.shape()) == 0 || x.shape()[2] == 0 || x.shape()[3] == 0)
+    wrong(shapes + "; wanted no axis of 0 but N");
+  const std::int64_t groups = options.groups, channels = x.shape()[1];
+  if (groups < 1 || channels % groups != 0)
+    wrong(std::to_string(groups) + " groups do not divide " + std::to_string(channels) + " channels");
+  ConvProblem problem{};
+  problem.n = x.shape()[0];
+  problem.channels = weight.shape()[1] * groups;
+  problem.outputs = channels;
+  problem.groups = groups;
+  for (int axis = 0; axis < 2; ++axis) {
+    const auto at = static_cast<std::size_t>(axis);
+    const std::int64_t stride = options.stride[at], padding = options.padding[at],
+                       dilation = options.dilation[at], more = options.output_padding[at],
+                       kernel = weight.shape()[axis + 2], size = x.shape()[axis + 2];
+    if (stride < 1 || padding < 0 || dilation < 1 || more < 0 || more >= std::max(stride, dilation))
+      wrong("stride " + std::to_string(stride) + ", padding " + std::to_string(padding) + ", dilation " +
+            std::to_string(dilation) + ", output_padding " + std::to_string(more) +
+            "; wanted at least 1, 0, 1 and 0, with output_padding below stride or dilation");
+    std::int64_t whole, span, result;
+    if (__builtin_mul_overflow(size - 1, stride, &whole) ||
+        __builtin_mul_overflow(kernel - 1, dilation, &span) || __builtin_add_overflow(whole, span, &whole) ||
+        __builtin_add_overflow(whole, more + 1, &whole) || padding > whole / 2)
+      wrong("the sizes of the result are beyond 64 bits, or the padding is larger than the result");
+    result = whole - 2 * padding;
+    if (result < 1) wrong("padding " + std::to_string(padding) + " leaves nothing of the result");
+    problem.in[axis] = result;
+    problem.out[axis] = size;
+    problem.kernel[axis] = kernel;
+    problem.stride[axis] = stride;
+    problem.padding[axis] = padding;
+    problem.dilation[axis] = dilation;
+    if ((result + 2 * padding - span - 1) / stride + 1 != size)
+      wrong("output_padding " + std::to_string(more) + " is not below stride " + std::to_string(stride));
+  }
+  return problem;
+}
+
+}  // namespace
+
+NDArray conv_transpose2d(const NDArray& x, const NDArray& weight, const NDArray& bias,
+                         const ConvTranspose2dOptions& options, Where where) {
+  const CallSite site(where);
+  operators_detail::check_arrays("conv_transpose2d", {&x, &weight});
+  operators_detail::check_floating("conv_transpose2d", x);
+  if (bias.defined()) operators_detail::check_arrays("conv_transpose2d", {&x, &bias});
+  if (x.dtype() != weight.dtype() || (bias.defined() && bias.dtype() != x.dtype()))
+    throw InvalidArgument(std::string("conv_transpose2d: x is ") + name_of(x.dtype()) + " and weight " +
+                          name_of(weight.dtype()) + "; wanted one dtype for x, weight and bias");
+  const ConvProblem problem = transposed_problem(x, weight, options);
+  if (bias.defined() && bias.shape() != Shape{problem.channels})
+    throw InvalidArgument("conv_transpose2d: bias " + bias.shape().to_string() + "; wanted (" +
+                          std::to_string(problem.channels) + ",)");
+  if (is_half(x.dtype()))
+    return cast(conv_transpose2d(operators_detail::wide(x), operators_detail::wide(weight),
+                                 operators_detail::wide(bias), options),
+                x.dtype());
+  const NDArray y = gradient_of_x(problem, x, weight);
+  return bias.defined() ? y + reshape(bias, {1, problem.channels, 1, 1}) : y;
+}
+
 HEDDLE_OPERATORS(conv) {
   table.family("Neural networks");
   table.add("conv2d",
@@ -254,6 +347,42 @@ HEDDLE_OPERATORS(conv) {
               {"relu", false}},
              "that of x",
              kDifferentiable});
+  table.add(
+      "conv1d",
+      +[](const NDArray& x, const NDArray& weight, const NDArray& bias, std::int64_t stride,
+          std::int64_t padding, std::int64_t dilation, std::int64_t groups, bool relu, Where where) {
+        return conv1d(x, weight, bias, {stride, padding, dilation, groups, relu}, where);
+      },
+      {"Convolution of x (N, C, L) with weight (O, C / groups, k), plus bias (O); then max(0, .) if `relu`.",
+       {{"x", DTypes::floating},
+        {"weight", DTypes::floating},
+        {"bias", kNone, DTypes::floating},
+        {"stride", 1},
+        {"padding", 0},
+        {"dilation", 1},
+        {"groups", 1},
+        {"relu", false}},
+       "that of x",
+       kDifferentiable});
+  table.add(
+      "conv_transpose2d",
+      +[](const NDArray& x, const NDArray& weight, const NDArray& bias, Pair stride, Pair padding,
+          Pair output_padding, Pair dilation, std::int64_t groups, Where where) {
+        return conv_transpose2d(x, weight, bias, {stride, padding, output_padding, dilation, groups}, where);
+      },
+      {"The transpose of conv2d, of x (N, C, H, W) with weight (C, O / groups, kh, kw), plus bias (O): size "
+       "(H - 1) stride - 2 "
+       "padding + dilation (kh - 1) + output_padding + 1.",
+       {{"x", DTypes::floating},
+        {"weight", DTypes::floating},
+        {"bias", kNone, DTypes::floating},
+        {"stride", Pair{1, 1}},
+        {"padding", Pair{0, 0}},
+        {"output_padding", Pair{0, 0}},
+        {"dilation", Pair{1, 1}},
+        {"groups", 1}},
+       "that of x",
+       kDifferentiable});
 }
 
 }  // namespace heddle

@@ -62,7 +62,7 @@ void record_unary(const char* op, NDArray& y, const NDArray& x, const UnaryGradi
   record_op(op, y, {x}, {kept}, [kept, of = gradient.of, kernel = gradient.kernel](const NDArray& g) {
     if (kernel && !differentiating_gradient())
       return std::vector{push_binary(kernel, g, kept, {g.dtype(), g.dtype()})};
-    // Computed as f32: halves are not rounded between the steps.
+    // Halves are computed as f32, so that they are not rounded between the steps.
     return std::vector{cast(of(wide(g), wide(kept)), g.dtype())};
   });
 }

@@ -9,19 +9,21 @@
 
 namespace heddle::operators_detail {
 
-// The gradient of y = f(x); default-constructed: there is none.
+// The gradient of an operator y = f(x). A default-constructed one means that there is no gradient.
 struct UnaryGradient {
   enum Saves : std::uint8_t { nothing, x, y };
   constexpr bool exists() const { return of; }
 
-  // Computes it by operators, which have gradients, from the gradient of y and what is saved.
+  // Computes the gradient of x from the gradient of y and the saved array, by operators, which have gradients
+  // themselves.
   NDArray (*of)(const NDArray& gradient, const NDArray& saved) = nullptr;
   Saves saves = nothing;
-  // A binary kernel that computes the same from both in one op, without a gradient of its own; null without one.
+  // A binary kernel that computes the same from the gradient and the saved array in one op, without a
+  // gradient of its own; null if there is none.
   const char* kernel = nullptr;
 };
 
-// The arguments of a Partial. Arrays that it does not save are undefined.
+// What Partial::of is called with. Arrays that the Partial does not save are undefined.
 struct BinaryValues {
   NDArray gradient;  // gradient of y
   Operand a, b;
@@ -40,18 +42,19 @@ struct Partial {
     by = b | y,
     aby = ab | y
   };
-  // Computes it by operators, not yet summed to the operand's shape.
+  // Computes the gradient by operators. It is not yet summed to the shape of the operand.
   NDArray (*of)(const BinaryValues& values) = nullptr;
   Saves saves = nothing;
 };
 
-// The gradients of both; default-constructed: there are none.
+// The gradients of a and b. A default-constructed one means that there are none.
 struct BinaryGradient {
   constexpr bool exists() const { return left.of; }
   Partial left{}, right{};
 };
 
-// These check the arguments, push the op, and record it on the tape if it has a gradient and an operand needs one.
+// unary() and binary() check the arguments, push the op, and record it on the tape if it has a gradient and
+// an operand needs one.
 NDArray unary(const Kernel<UnaryKernel>& kernel, Family family, const NDArray& x,
               const UnaryGradient& gradient);
 NDArray binary(const Kernel<BinaryKernel>& kernel, Family family, const Operand& a, const Operand& b,

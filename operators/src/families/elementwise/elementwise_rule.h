@@ -8,14 +8,15 @@
 
 namespace heddle::operators_detail {
 
-// How an operator's dtypes follow from the common dtype of its operands, called "it" below.
+// How the dtype of an operator's result follows from the common dtype of its operands, and which dtypes it
+// takes.
 enum class Family {
-  arithmetic,  // the result has it
-  no_bool,     // the result has it; bool is refused
-  power,       // as no_bool; of integers, a negative number as the second operand is refused
-  floating,    // the result has it if it is floating, else f64
-  bits,        // the result has it; floating ones are refused
-  integers,    // the result has it; floating ones and bool are refused
+  arithmetic,  // the result has the common dtype
+  no_bool,     // the result has the common dtype; bool is refused
+  power,       // as no_bool; integers with a negative number as exponent are refused
+  floating,    // the result has the common dtype if that is floating, else f64
+  bits,        // the result has the common dtype; floating dtypes are refused
+  integers,    // the result has the common dtype; floating dtypes and bool are refused
   comparison,  // the result is bool
 };
 
@@ -23,7 +24,8 @@ struct Dtypes {
   DType compute, result;
 };
 
-// NumPy's dtypes for a binary operator. Throws InvalidArgument, as for two scalars or undefined arrays.
+// NumPy's dtypes for a binary operator. Throws InvalidArgument, for example for two scalars or for an
+// undefined array.
 Dtypes binary_dtypes(const char* op, Family family, const Operand& a, const Operand& b);
 DType unary_dtype(const char* op, Family family, DType x);
 
@@ -44,7 +46,7 @@ Operand prepared(const Operand& operand, DType dtype, const Shape& shape);
 // The result shape of two operands. Throws InvalidArgument for two scalars.
 Shape binary_shape(const char* op, const Operand& a, const Operand& b);
 
-// Push the kernel on operands of any dtype and shape.
+// The push functions push the kernel on operands of any dtype and shape.
 NDArray push_unary(const Kernel<UnaryKernel>& kernel, const NDArray& x, DType compute, DType result);
 NDArray push_binary(const Kernel<BinaryKernel>& kernel, const Operand& a, const Operand& b, Dtypes dtypes);
 void push_binary_into(const Kernel<BinaryKernel>& kernel, const Operand& a, const Operand& b, DType compute,

@@ -34,7 +34,8 @@ constexpr DTypes taken_by(Family family) {
   return DTypes::all;
 }
 
-// The registry's words for the dtype of their results, of one operand and of two.
+// The words of the registry for the dtype of the result of an operator: unary_result() for one operand,
+// binary_result() for two.
 constexpr const char* unary_result(Family family) {
   return family == Family::comparison ? "bool"
          : family == Family::floating ? "that of x; f64 for integers and bool"
@@ -68,8 +69,9 @@ constexpr const char* binary_result(Family family) {
 #define HEDDLE_UNARY_KERNEL(name, family, kernel, gradient, numpy, low, high, text) \
   table.add<UnaryKernel>(#name, DeviceKind::cpu, kernel);
 
-// The gradient of such a row: what is saved, x or the result y or nothing; the gradient, from the result's gradient
-// g and that; and the name of a kernel that computes it in one op, if there is one.
+// The gradient in a row of an operator with one operand: which array is saved (x, the result y, or nothing);
+// the gradient, computed from the gradient g of the result and the saved array; and the name of a kernel that
+// computes it in one op, if there is one.
 #define HEDDLE_GRADIENT(saves, gradient, ...)                                                    \
   {                                                                                              \
     [](const NDArray& g, [[maybe_unused]] const NDArray& saves) -> NDArray { return gradient; }, \
@@ -99,8 +101,9 @@ constexpr const char* binary_result(Family family) {
 #define HEDDLE_BINARY_KERNEL(name, first, second, family, kernel, gradients, numpy, low, high, text) \
   table.add<BinaryKernel>(#name, DeviceKind::cpu, kernel);
 
-// The gradients of such a row: for each operand what is saved of a, b and the result y, as in `ay`, or nothing; and
-// its gradient, from the result's gradient g and these.
+// The gradients in a row of an operator with two operands. For each operand: which of a, b and the result y
+// are saved, as in `ay`, or nothing; and its gradient, computed from the gradient g of the result and the
+// saved arrays.
 #define HEDDLE_GRADIENTS(saves_for_a, gradient_of_a, saves_for_b, gradient_of_b) \
   { HEDDLE_PARTIAL(saves_for_a, gradient_of_a), HEDDLE_PARTIAL(saves_for_b, gradient_of_b) }
 #define HEDDLE_PARTIAL(saves, gradient)                   \

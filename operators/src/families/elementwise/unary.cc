@@ -64,9 +64,10 @@ struct Sigmoid {
   template <class T> T operator()(T x) const { return fast_sigmoid(x); }
 };
 
-// Gradients in one op, from the gradient g of the result y.
+// Functions of kernels that compute a gradient in one op, from the gradient g of the result y.
 struct AbsGradient {
-  template <class T> T operator()(T g, T x) const { return x > 0 ? g : x < 0 ? -g : x; }  // x is 0 or NaN
+  // The last case: x is 0 or NaN.
+  template <class T> T operator()(T g, T x) const { return x > 0 ? g : x < 0 ? -g : x; }
 };
 struct SquareGradient {
   template <class T> T operator()(T g, T x) const { return 2 * g * x; }

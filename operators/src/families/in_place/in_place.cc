@@ -63,7 +63,8 @@ const NDArray& update(const char* name, const Kernel<BinaryKernel>& kernel, Fami
     x.assign(push_binary(kernel, x, b, dtypes));
     return x;
   }
-  // b is copied if it is a shifted view of x, of which parts would be overwritten before they are read.
+  // b is copied if it is another view of the memory of x: else parts of b would be overwritten before they
+  // are read.
   const bool overlaps = b.is_array && b.array.storage() == x.storage() && !same_view(x, b.array);
   push_binary_into(kernel, x, overlaps ? b.array.copy() : b, dtypes.compute, x);
   return x;

@@ -7,9 +7,10 @@ namespace heddle::operators_detail {
 
 // Throws InvalidArgument if elements of x share memory.
 void check_target(const char* op, const NDArray& x);
-// Throws InvalidArgument unless a result of this dtype fits x: it has the kind of x's dtype, or an earlier one.
+// Throws InvalidArgument unless a result of this dtype fits x: its kind is that of x, or comes before it in
+// kind_order().
 void check_result_fits(const char* op, DType result, const NDArray& x);
-// Throws InvalidArgument: a gradient would be recorded.
+// Throws the InvalidArgument of a change in place that a tape would have to record.
 [[noreturn]] void refuse_recording(const char* op);
 
 // Whether a and b have the same shape, strides and offset, so the same elements if they share a storage.

@@ -31,7 +31,8 @@ void OutputCall::lend() {
 
 void OutputCall::complete(const NDArray& result) {
   check_arrays(function_, {&out_, &result});
-  // A leaf, such as a new weight, requires a gradient, but no operator has recorded it.
+  // A new leaf, such as an initial weight, is accepted as the result: it requires a gradient, but no operator
+  // has recorded it.
   const bool is_leaf = requires_grad(result) && meta_of(result)->leaf;
   if (recording({&result}) && !is_leaf) refuse_recording(function_);
   if (result.shape() != out_.shape()) {

@@ -70,7 +70,7 @@ NDArray gathered(const char* op, const NDArray& x, const NDArray& indices, const
   return y;
 }
 
-// The data that a backward pass needs of a scatter.
+// What the backward pass of a scatter needs.
 struct Written {
   const char* op;
   NDArray indices;
@@ -104,7 +104,8 @@ std::vector<NDArray> gradients_of_set(const Written& written, const NDArray& g, 
   return gradients;
 }
 
-// All values equal to the extreme share its gradient equally; if it is NaN, all NaNs do.
+// The gradients of x and source for scatter_min() and scatter_max(). All values equal to the extreme share
+// its gradient equally; if the extreme is NaN, all NaNs do.
 std::vector<NDArray> gradients_of_extreme(const Written& written, const NDArray& g, const NDArray& x,
                                           const NDArray& source, const NDArray& y) {
   const Dtypes dtypes{g.dtype(), DType::boolean};

@@ -227,7 +227,7 @@ NDArray values_for(const Choice& choice, const Operand& values) {
   const Shape flat = choice.with({element_count(choice.places)});
   if (!values.is_array) return scattered_values(kName, choice.view, values, flat);
   const int count = choice.places.size(), from = choice.place;
-  Shape shape;  // shape of x[keys]
+  Shape shape;  // the shape of x[keys], to which the values are broadcast
   const Shape at_axis = choice.with(choice.places);
   for (int d = 0; d < count && from != choice.axis; ++d) shape.push_back(choice.places[d]);
   for (int d = 0; d < at_axis.size(); ++d)

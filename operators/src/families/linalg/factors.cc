@@ -77,7 +77,8 @@ NDArray qr_gradient(const NDArray& of_q, const NDArray& of_r, const NDArray& x, 
   return concat({tall_qr_gradient(matmul(x2, transposed(of_r2)), of_r1, q, r1), matmul(q, of_r2)}, -1);
 }
 
-// The gradients of x = U diag(S) V^T: from the gradient of U, of V^T and of S. parts = {U, S, V^T}.
+// The next three functions return the gradient of x = U diag(S) V^T that follows from the gradient g of U, of
+// V^T, or of S. parts = {U, S, V^T}.
 NDArray left_vectors_gradient(const NDArray& g, const Arrays& parts) {
   const NDArray &u = parts[0], &s = parts[1], &vt = parts[2];
   const NDArray part = matmul(transposed(u), g);
@@ -108,7 +109,8 @@ Arrays eigenvectors(const char* op, const NDArray& x, bool upper) {
                      {batch_shape(x, {columns_of(x)}), x.shape()});
 }
 
-// The gradients of x from the gradient of its eigenvalues and of its eigenvectors. parts = {values, vectors}.
+// The next two functions return the gradient of x that follows from the gradient g of its eigenvalues, or of
+// its eigenvectors. parts = {values, vectors}.
 NDArray eigenvalues_gradient(const NDArray& g, const Arrays& parts) {
   return matmul(parts[1] * as_row(g), transposed(parts[1]));
 }

@@ -42,16 +42,17 @@ std::vector<NDArray> push_linalg(const LinalgOp& op, const std::vector<NDArray>&
 // The identity matrix of x's last axis, with the dtype, device and engine of x.
 NDArray identity_like(const NDArray& x);
 
-// {U, S, V^T}, with U (m, k) and V^T (k, n), outside the tape.
+// The singular value decomposition {U, S, V^T} of x, with U (m, k) and V^T (k, n), outside the tape.
 std::vector<NDArray> thin_svd(const char* op, const NDArray& x);
 
-// inv() with the op `op`, which runs the kernel "inv"; its flag makes a singular matrix give NaN, not an
-// error. And svdvals() in the name of `op`. x is f32 or f64; both are on the tape.
+// inverse() is inv() with the op `op`, which runs the kernel "inv"; with `flag` a singular matrix gives NaN
+// instead of an error. singular_values() is svdvals() in the name of `op`. x is f32 or f64; both functions
+// record themselves on the tape.
 NDArray inverse(const LinalgOp& op, const NDArray& x);
 NDArray singular_values(const char* op, const NDArray& x);
 
-// Singular values up to this share of the largest count as 0: rtol, or max(m, n) * epsilon of `dtype`, the
-// dtype of the elements before they were widened.
+// The share of the largest singular value up to which others count as 0: rtol, or max(m, n) * epsilon of
+// `dtype`, the dtype of the elements before they were widened.
 double relative_tolerance(const char* op, const std::optional<double>& rtol, const NDArray& x, DType dtype);
 
 }  // namespace heddle::operators_detail

@@ -43,8 +43,8 @@ NDArray expm_gradient(const NDArray& g, const NDArray& x) {
   return slice(slice(expm(blocks), -1, {.begin = n}), -2, {.end = n}) * (size / share);
 }
 
-// The largest or smallest element of the last axis of sizes, which holds those of each matrix of x. The
-// largest of no elements is 0, as for a norm.
+// The largest or smallest of the numbers along the last axis of sizes, for each matrix of x. The largest of
+// no numbers is 0, as for a norm.
 NDArray extreme_of(const char* op, const NDArray& x, const NDArray& sizes, bool smallest) {
   const bool none = sizes.shape()[sizes.ndim() - 1] == 0;
   if (none && smallest)
@@ -71,9 +71,9 @@ NDArray ratio_of_values(const NDArray& x, bool inverted) {
   return where(nothing, kUnbounded, inverted ? least / some : some / least);
 }
 
-// The condition number from the inverse. For a singular matrix it is infinite, or NaN if the norm of x is.
-// The kernel's values for singular matrices must not reach norm_of(): a norm of singular values would throw
-// for the whole batch.
+// The condition number from the inverse. For a singular matrix it is infinite, or NaN if the norm of x is
+// NaN. The kernel's values for singular matrices must not reach norm_of(): a norm of singular values would
+// throw for the whole batch.
 NDArray condition_by_inverse(const NDArray& x, const std::string& p) {
   const NDArray inverted = inverse({.op = "cond", .kernel = "inv", .flag = true}, x);
   const NDArray singular = any(!isfinite(inverted), {-2, -1});

@@ -22,7 +22,7 @@ using namespace operators_detail;
 
 namespace {
 
-// Both sides of a x = b, in the dtype to compute in, with one batch shape.
+// The matrices of the equation a x = b, in the dtype to compute in and with one batch shape.
 struct Sides {
   NDArray a, b;
   DType dtype;  // dtype of the result
@@ -53,8 +53,8 @@ NDArray result_of(const NDArray& x, const Sides& sides) {
   return cast(sides.vector ? squeeze(x, {-1}) : x, sides.dtype);
 }
 
-// The gradients {of a, of b} for x with a x = b. of_b solves the same equation with a transposed, for the
-// gradient of x.
+// The gradients of a and of b, for x with a x = b. of_b, the gradient of b, solves the equation with a
+// transposed and the gradient of x on the right.
 std::vector<NDArray> both_gradients(const NDArray& of_b, const NDArray& x) {
   return {negative(matmul(of_b, transposed(x))), of_b};
 }
@@ -69,14 +69,15 @@ NDArray pinv_gradient(const NDArray& g, const NDArray& x, const NDArray& p) {
   return y + right - matmul(matmul(right, p), x);
 }
 
-// The inverses that gradients of determinants need. A singular matrix has a determinant but no inverse:
-// in_errors says which gradient failed.
+// The inverses that gradients of determinants need. A singular matrix has a determinant but no inverse. The
+// text in_errors tells the user which gradient failed.
 constexpr LinalgOp kDetThrice{
     .op = "det_backward", .kernel = "inv", .in_errors = "det: its third gradient needs regular matrices"};
 constexpr LinalgOp kSlogdetBackward{
     .op = "slogdet_backward", .kernel = "inv", .in_errors = "slogdet: its gradient needs regular matrices"};
 
-// The gradient of cofactors(). The kernel needs no inverse, but cannot be differentiated.
+// The gradient of cofactors(). The kernel det_second_gradient needs no inverse, but its result cannot be
+// differentiated.
 NDArray cofactors_gradient(const NDArray& g, const NDArray& x) {
   if (!differentiating_gradient())
     return push_linalg({.op = "det_backward", .kernel = "det_second_gradient"}, {x, g}, {x.shape()})[0];
@@ -231,7 +232,8 @@ NDArray cholesky(const NDArray& given, Where at) {
   if (recording({&x})) {
     const NDArray l = save_for_backward(y);
     record_op("cholesky", y, {x}, {l}, [l](const NDArray& g) {
-      // Murray (2016): L^-T P L^-1, where P is the lower triangle of L^T g with half of its diagonal.
+      // The gradient is L^-T P L^-1 (Murray 2016), where P is the lower triangle of L^T g with half of its
+      // diagonal.
       const NDArray back = transposed(l), product = matmul(back, g);
       const NDArray lower = (tril(product) + tril(product, -1)) / 2;
       const NDArray whole = solve_triangular(back, transposed(solve_triangular(back, lower)));

@@ -30,7 +30,8 @@ void sgd_momentum(const SgdStep& step, std::int64_t n, T* __restrict weight, T* 
                   const T* __restrict grad) {
   const T lr = static_cast<T>(step.lr), scale = static_cast<T>(step.grad_scale);
   const T decay = static_cast<T>(step.weight_decay), momentum = static_cast<T>(step.momentum);
-  // Nesterov looks one step ahead. Both forms are gradient * a + velocity * b: no branch in the loop.
+  // Nesterov momentum looks one step ahead. Both kinds of momentum are gradient * a + velocity * b: no branch
+  // in the loop.
   const T a = step.nesterov ? T(1) : T(0), b = step.nesterov ? momentum : T(1);
   for (std::int64_t i = 0; i < n; ++i) {
     T g = grad[i] * scale + decay * weight[i];
@@ -119,7 +120,8 @@ void sgd_rows_kernel(const KernelContext&, const NDArray& weight, const NDArray&
   });
 }
 
-// step with 1 / (1 - beta^updates) for both means, cached since adjacent rows often have the same count.
+// The step with 1 / (1 - beta^updates) for a number of updates, for both moments; cached since adjacent rows
+// often have the same count.
 struct RowBias {
   explicit RowBias(const AdamStep& given) : step(given) {}
   const AdamStep& after(std::int64_t count) {

@@ -24,8 +24,8 @@ using AdamKernel = void(const KernelContext& context, const NDArray& weight, con
                         const NDArray& variance, const NDArray& grad, const AdamStep& step);
 
 // An Adam step for the rows that grad has. Each row counts its updates in row_updates, and its bias is
-// corrected by that count, not by the fields of `step`. A count of -1 in the first row: all rows have had
-// `earlier` updates.
+// corrected by that count, not by the fields of `step`. If the first count is -1, the counts are not set yet:
+// all rows have had `earlier` updates.
 using AdamRowsKernel = void(const KernelContext& context, const NDArray& weight, const NDArray& mean,
                             const NDArray& variance, const NDArray& row_updates, const RowSparse& grad,
                             const AdamStep& step, std::int64_t earlier);

@@ -12,7 +12,7 @@ namespace heddle {
 // Products of matrices of two arrays; each result is the sum of `terms` products.
 struct MatmulProblem {
   struct Operand {
-    bool transposed;      // whether memory holds the transposes
+    bool transposed;      // whether memory holds the transposed matrices
     std::int64_t stride;  // distance of the rows in memory, in elements
   };
   struct Step {

@@ -84,8 +84,8 @@ struct LinearInputs {
   NDArray x, weight, bias;  // x is (rows, in); all are contiguous and detached
 };
 
-// The gradients by operators, which a tape can record, instead of kernels. `y` is defined if there was a
-// relu; its mask is a constant.
+// Computes the gradients by operators, which a tape can record, instead of by kernels. `y` is defined if the
+// operator ends in a relu; the mask of the relu counts as a constant.
 std::vector<NDArray> by_operators(const NDArray& grad_output, const NDArray& x, const NDArray& weight,
                                   bool has_bias, const NDArray& y) {
   const std::int64_t rows = row_count(x);

@@ -135,7 +135,7 @@ NDArray as_matrix(const NDArray& array, bool row) {
              : array.view({n, 1}, {stride, 1}, array.offset());
 }
 
-// The gradients by operators, which a tape can record, instead of kernels.
+// Computes the gradients by operators, which a tape can record, instead of by kernels.
 std::vector<NDArray> by_operators(const NDArray& grad_output, const NDArray& a, const NDArray& b,
                                   const Shape& product) {
   const auto transposed = [](const NDArray& x) {

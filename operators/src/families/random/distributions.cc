@@ -109,7 +109,7 @@ NDArray drawn_indices(const char* op, const NDArray& x, std::int64_t samples, bo
   return y.view_as(shape);
 }
 
-// The indices of the entries, of n, that choice() selects.
+// The indices, from 0 to n - 1, of the entries that choice() selects.
 NDArray chosen(std::int64_t n, const Shape& shape, bool replace, const NDArray& p, Generator& from,
                Device device) {
   const std::int64_t count = element_count(shape);

@@ -38,11 +38,11 @@ inline bool fits(ParameterRange range, double value) {
 struct DistributionParameter {
   const char* name;
   ParameterRange range;
-  Operand value;  // an array is f64, contiguous, of the result's shape
+  Operand value;  // a number, or a contiguous f64 array of the shape of the result
 };
 
-// y: contiguous, f32 or f64, for counts any dtype; element i is drawn from counter position start + i. Errors
-// name `op`, a literal.
+// One draw. y is contiguous, f32 or f64, or of any dtype for counts. Element i is drawn from counter position
+// start + i. Errors name `op`, a string literal.
 struct DistributionCall {
   const char* op;
   DrawnRange range;

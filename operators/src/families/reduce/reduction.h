@@ -9,7 +9,7 @@ namespace heddle::operators_detail {
 // of range or given twice.
 Dims reduced_axes(const char* op, const NDArray& x, const Dims& axes);
 
-// Pushes the reduction. The result has size 1 at `axes`.
+// Pushes the reduction `op` of x over the axes. The result keeps these axes with size 1.
 NDArray push_reduce(const char* op, const NDArray& x, const Dims& axes, DType result);
 
 // push_reduce's result `kept` without the reduced axes; with them if keepdims.

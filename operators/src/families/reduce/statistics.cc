@@ -202,7 +202,7 @@ NDArray var(const NDArray& given, Dims given_axes, double correction, bool keepd
   return y;
 }
 
-// The gradient where the standard deviation is 0, a pole, is 0.
+// The gradient of a standard deviation of 0, where the derivative has a pole, counts as 0.
 NDArray stddev(const NDArray& given, Dims given_axes, double correction, bool keepdims, Where where) {
   const CallSite site(where);
   const NDArray x = floating("stddev", given);
@@ -286,7 +286,7 @@ bool allclose(const NDArray& a, const NDArray& b, double rtol, double atol, bool
   const NoGrad no_grad;
   const NDArray close = ndarray_detail::in_name_of("allclose", [&] {
     const NDArray x = cast(a, DType::f64), y = cast(b, DType::f64);
-    // The limit of an infinite y is infinite, too, and would admit every x.
+    // The tolerance for an infinite y is infinite, too, and would admit every x.
     const NDArray near = (abs(x - y) <= atol + rtol * abs(y) && isfinite(y)) || x == y;
     return all(equal_nan ? near || (isnan(x) && isnan(y)) : near);
   });

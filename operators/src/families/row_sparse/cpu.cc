@@ -27,7 +27,8 @@ struct Entry {
   const std::byte* values;
 };
 
-// One pass of a stable radix sort: by the digit of `row` that begins at bit `shift`.
+// The bits of a digit of the radix sort. sort_by_digit() is one stable pass, by the digit of `row` at bit
+// `shift`.
 constexpr int kDigitBits = 11;
 void sort_by_digit(const std::vector<Entry>& from, std::vector<Entry>& to, int shift) {
   std::array<std::size_t, std::size_t{1} << kDigitBits> next{};
@@ -42,7 +43,7 @@ void sort_by_digit(const std::vector<Entry>& from, std::vector<Entry>& to, int s
 
 // Sorts by ascending row, stably. Rows are in [0, bound).
 void sort_by_row(std::vector<Entry>& entries, std::int64_t bound) {
-  constexpr std::size_t kFew = 256;  // up to here the counters of a radix sort cost more than they save
+  constexpr std::size_t kFew = 256;  // up to so many entries the counters of a radix sort cost too much
   const auto before = [](const Entry& a, const Entry& b) { return a.row < b.row; };
   if (std::is_sorted(entries.begin(), entries.end(), before)) return;
   if (entries.size() <= kFew) return std::stable_sort(entries.begin(), entries.end(), before);
@@ -78,8 +79,9 @@ void write_rows(const std::vector<Entry>& entries, const std::vector<std::size_t
   *y.count().data<std::int64_t>() = static_cast<std::int64_t>(count);
 }
 
-// y = the sum of the entries of each row. Each chunk has some columns of some rows, so that a frequent row is
-// shared by several workers. A sum begins with 0, as in a dense gradient, so that both have the same bits.
+// Writes the sum of the entries of each row to y. Each chunk has some columns of some rows, so that a
+// frequent row is shared by several workers. A sum begins with 0, as in a dense gradient, so that sparse and
+// dense gradients have the same bits.
 template <class T> void write_sums(std::vector<Entry> entries, const RowSparse& y) {
   constexpr std::int64_t kColumns = 64;
   sort_by_row(entries, y.shape()[0]);
@@ -106,7 +108,7 @@ template <class T> void write_sums(std::vector<Entry> entries, const RowSparse& 
                   });
 }
 
-// y = the entries, whose rows are ascending and distinct.
+// Writes the entries, whose rows are ascending and distinct, to y.
 void write_copies(const std::vector<Entry>& entries, const RowSparse& y) {
   write_rows(entries, groups_of(entries), y);
   const std::int64_t width = row_width(y.shape());

@@ -52,7 +52,7 @@ RowSparse converted(const RowSparse& x, DType dtype) {
   return {x.shape(), x.rows(), x.values().astype(dtype), x.count()};
 }
 
-// The dtype in which values are added up.
+// The dtype in which values of `dtype` are added up.
 DType wide_dtype(DType dtype) { return is_half(dtype) ? DType::f32 : dtype; }
 
 void add_parts(std::vector<NDArray>& arrays, const RowSparse& x) {

@@ -6,7 +6,7 @@
 namespace heddle::operators_detail {
 
 // As row_sparse(), for `rows` of any shape with rows.size() rows of values. Pushes an op named `name`; errors
-// are in the name of `op`. Both are literals.
+// are in the name of `op`. `name` and `op` are string literals.
 RowSparse push_row_sparse(const char* name, const char* op, const NDArray& rows, const NDArray& values,
                           const Shape& shape);
 

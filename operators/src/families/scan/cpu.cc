@@ -68,7 +68,7 @@ template <class F> void scan_kernel(const KernelContext&, const NDArray& x, cons
 }
 
 // A sum of terms g[j] times products. To multiply the sum by a factor is not always the same as to multiply
-// each term: infinity makes NaN of a term that is 0. WeightedSum whose g is 0 are left out.
+// each term: a factor of infinity makes NaN of a term that is 0. Terms whose g is 0 are left out.
 struct WeightedSum {
   Scaled sum;
   bool any = false, zero = false;  // whether the sum has terms, and whether one is 0

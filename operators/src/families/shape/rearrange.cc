@@ -72,7 +72,7 @@ void check_count(const char* op, const char* argument, std::int64_t count) {
                         "; wanted 0 or more");
 }
 
-// The array to repeat along an axis, flattened if none is given.
+// The array to repeat along an axis, flattened if no axis is given.
 NDArray repeatable(const NDArray& x, std::optional<int>& axis) {
   check_arrays("repeat", {&x});
   if (axis) {

@@ -20,7 +20,7 @@ NDArray in_shape(const char* op, const NDArray& x, const Shape& shape) {
   return ndarray_detail::in_name_of(op, [&] { return x.contiguous().view_as(shape); });
 }
 
-// Records y, which has x's elements in the same order; returns y.
+// Records on the tape that y has the elements of x in the same order; returns y.
 NDArray recorded(const char* op, NDArray y, const NDArray& x) {
   record_elements(op, y, x);
   return y;

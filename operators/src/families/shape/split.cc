@@ -88,7 +88,7 @@ std::vector<std::int64_t> operators_detail::integers_in(const char* op, const ch
   const NDArray array = value.array;
   check_arrays(op, {&array});
   const DType dtype = array.dtype();
-  // An empty list [] has no ints that define its dtype.
+  // An empty list [] is accepted whatever its dtype, since it has no ints that define a dtype.
   if (array.ndim() == 1 && array.size() == 0) return {};
   if (is_floating(dtype) || dtype == DType::boolean || array.ndim() > 1)
     refuse(std::string("an array ") + name_of(dtype) + array.shape().to_string());

@@ -128,7 +128,7 @@ void softmax_backward_kernel(const KernelContext&, const SoftmaxProblem& p, cons
   });
 }
 
-// Calls fn.operator()<T, Label>().
+// Calls fn.operator()<T, Label>() with the types of the values and of the labels.
 template <class F> void visit_labels(DType values, DType labels, F&& fn) {
   visit_floating(values, [&]<class T>() {
     if (labels == DType::i64) {

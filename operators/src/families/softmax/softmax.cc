@@ -19,7 +19,7 @@ using operators_detail::kernel_for;
 using operators_detail::make_result;
 using operators_detail::record_op;
 
-// The gradient by operators, which a tape can record, instead of the kernel.
+// Computes the gradient by operators, which a tape can record, instead of by the kernel.
 NDArray by_operators(const NDArray& g, const NDArray& y, int axis, bool log) {
   if (log) return g - exp(y) * sum(g, {axis}, true);
   return y * (g - sum(g * y, {axis}, true));

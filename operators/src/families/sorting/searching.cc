@@ -26,7 +26,7 @@ constexpr std::int64_t kMostBins = std::int64_t{1} << 40;
 
 NDArray flat(const NDArray& x) { return reshape(x.detach(), {-1}); }
 
-// A copy of the first elements of x.
+// A copy of the first `count` elements of x.
 NDArray first_of(const NDArray& x, std::int64_t count) { return x.slice(0, {0, count}).copy(); }
 
 std::array<NDArray, 4> distinct_all(const char* op, const NDArray& x, bool equal_nan) {
@@ -100,8 +100,8 @@ NDArray push_edges(const NDArray& least, const NDArray& most, std::int64_t bins)
   return edges;
 }
 
-// No dtype holds both u64 and signed integers. Searches in u64 if `sorted` is u64, else in i64: negative
-// values are below any u64, values above 2^63 - 1 are above any signed element.
+// No dtype holds both u64 and signed integers. So this function searches in u64 if `sorted` is u64, else in
+// i64: negative values are below any u64, values above 2^63 - 1 are above any signed element.
 NDArray searchsorted_beside_u64(const NDArray& sorted, const NDArray& values, bool right) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   if (sorted.dtype() == DType::u64) {
@@ -140,7 +140,7 @@ NDArray isin(const NDArray& x, const NDArray& elements, bool invert, Where where
   if (elements.size() == 0) return full(x.shape(), invert, DType::boolean, x.device());
   const bool of_u64 = x.dtype() == DType::u64 && is_signed_integer(elements.dtype());
   if (of_u64 || (elements.dtype() == DType::u64 && is_signed_integer(x.dtype()))) {
-    // No dtype holds both exactly. A value that both hold is in [0, 2^63).
+    // No dtype holds both u64 and signed integers exactly. Values that are in both ranges are in [0, 2^63).
     const NDArray other = cast(x.detach(), elements.dtype() == DType::u64 ? DType::u64 : DType::i64);
     const NDArray found = isin(other, cast(elements, other.dtype()));
     const NDArray in_both = of_u64 ? x.detach() <= std::numeric_limits<std::int64_t>::max() : x.detach() >= 0;

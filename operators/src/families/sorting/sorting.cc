@@ -37,7 +37,7 @@ int axis_in(const char* op, NDArray& x, std::optional<int> given) {
 }
 
 struct Sorted {
-  NDArray values, indices;  // undefined if not wanted
+  NDArray values, indices;  // an array that the caller does not want is undefined
 };
 
 Sorted push_sort(const char* op, const NDArray& x, int axis, bool descending, bool values, bool indices) {
@@ -118,8 +118,9 @@ NDArray checked_fractions(const NDArray& q) {
   return y;
 }
 
-// Interpolates from the nearer of both, so that part 0 and 1 give exactly below and above. Where the
-// difference overflows, uses a weighted sum; equal values, such as infinities, are returned as they are.
+// Interpolates from the nearer of `below` and `above`, so that part 0 gives exactly below and part 1 exactly
+// above. Where the difference overflows, uses a weighted sum; equal values, such as infinities, are returned
+// as they are.
 NDArray point_between(const NDArray& below, const NDArray& above, const NDArray& part) {
   const NDArray difference = above - below, far = !isfinite(difference);
   const NDArray step = where(far, 0, difference);
@@ -128,8 +129,8 @@ NDArray point_between(const NDArray& below, const NDArray& above, const NDArray&
   return where(below == above, below, where(far, shares, near));
 }
 
-// The point at fraction `part` between below and above. The gradient goes to both by their weights, also
-// where they are equal.
+// The point at fraction `part` between below and above. Its gradient goes to below and to above by their
+// weights, also where they are equal.
 NDArray between(const NDArray& below, const NDArray& above, const NDArray& part) {
   NDArray y = point_between(below.detach(), above.detach(), part.detach());
   if (recording({&below, &above, &part})) {

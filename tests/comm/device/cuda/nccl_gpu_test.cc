@@ -25,7 +25,8 @@ void check(cudaError_t status) {
   if (status != cudaSuccess) throw std::runtime_error(cudaGetErrorString(status));
 }
 
-// The copies are ops on the GPU's copy lanes; only the array orders them with the collective.
+// An array on the communicator's GPU with these values. An op on the GPU's copy lanes fills it; nothing but
+// the array orders that op before a collective.
 NDArray on_gpu(const Communicator& comm, const std::vector<float>& values) {
   const std::size_t bytes = values.size() * sizeof(float);
   void* memory = nullptr;
@@ -126,7 +127,8 @@ TEST_CASE("nccl on GPUs: abort ends what waits, and shrink makes a communicator 
     data.wait();
     comm.barrier();
     comm.wait();
-    // The others wait for rank 0, which aborts; a single rank waits for nothing.
+    // The other ranks wait for rank 0, which aborts instead of calling. A single rank has nothing to wait
+    // for.
     const NDArray late = on_gpu(comm, of(16, 1));
     if (comm.rank() > 0) comm.all_reduce(late);
     if (comm.rank() == 0) comm.abort("enough");

@@ -22,9 +22,10 @@ namespace {
 using Level = ServerEvent::Level;
 
 constexpr std::string_view kLevels[] = {"debug", "info", "warning", "error"};
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // the replacement character U+FFFD in UTF-8
 
-// The length of the UTF-8 sequence at the front; 0: invalid, also for overlong forms and surrogates.
+// The length of the UTF-8 sequence at the beginning of the text; 0 if it is invalid, which includes overlong
+// forms and surrogates.
 std::size_t sequence(std::string_view text) {
   const auto byte = [&text](std::size_t at) -> unsigned {
     return at < text.size() ? static_cast<unsigned char>(text[at]) : 0u;
@@ -168,13 +169,13 @@ void Log::write(const ServerEvent& event) noexcept {
       if (put((cut_ ? "\n" : "") + log_line(lost, now, options_.format))) lost_ = 0, cut_ = false;
     }
     if (lost_ > 0 || !put(log_line(event, now, options_.format))) ++lost_;
-  } catch (...) {  // no memory for the line
+  } catch (...) {  // there is no memory to format the line: it is lost
     ++lost_;
   }
 }
 
-// Writes PIPE_BUF bytes at a time, since a pipe or socket that is ready takes so many without blocking.
-// False: the line was not written, or was cut.
+// Writes a line in pieces of PIPE_BUF bytes, which a pipe or socket that is ready takes without blocking.
+// Returns false if the line was not written, or only partly.
 bool Log::put(std::string_view line) {
   for (bool first = true; !line.empty(); first = false) {
     pollfd ready{descriptor_, POLLOUT, 0};

@@ -13,13 +13,13 @@ namespace heddle::tool {
 struct ServerSnapshot {
   std::string address{}, transport{};
   int number = 0, servers = 1;
-  std::uint64_t memory_limit = 0;    // bytes; 0: none
+  std::uint64_t memory_limit = 0;    // the server's memory limit in bytes; 0: no limit
   std::uint64_t workers_hidden = 0;  // number of workers that metrics_text omits, beyond kMostWorkers
   ServerStats stats{};
 };
 
-// The most workers with series of their own, connected ones first; the others are only counted. More series
-// would overload a metrics database.
+// How many workers have metrics of their own, connected workers first; further workers are only counted. More
+// series would overload a metrics database.
 constexpr std::size_t kMostWorkers = 2000;
 
 // Formats the metrics in Prometheus' text format 0.0.4.

@@ -25,7 +25,8 @@ struct Sample {
   throw std::runtime_error("no metrics of Prometheus: " + what);
 }
 
-// Removes and returns the text before the first of the characters `ends`, one of which must be there.
+// Removes from `text` the part before the first of the characters `ends`, and returns it. One of these
+// characters must be in the text.
 std::string_view take_until(std::string_view& text, const char* ends) {
   const std::size_t at = text.find_first_of(ends);
   if (at == std::string_view::npos) bad("a line that ends too early");
@@ -74,7 +75,7 @@ Labels labels_of(std::string_view& text) {
 
 double value_of(std::string_view& text) {
   skip_blanks(text);
-  if (text.starts_with('+')) text.remove_prefix(1);  // "+Inf", which from_chars does not accept
+  if (text.starts_with('+')) text.remove_prefix(1);  // from_chars does not accept the '+' of "+Inf"
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc()) bad("a line without a number");
@@ -182,7 +183,8 @@ const std::map<std::string_view, LatencyHistogram RequestStats::*> kRequests = {
 
 using Requests = std::map<std::string, RequestStats>;
 
-// Takes a line of a histogram of requests; others are left alone. The counts stay cumulative.
+// Stores a sample in the histogram of request times that it belongs to; ignores other samples. The counts
+// stay cumulative, as Prometheus has them.
 void take_request(Requests& requests, const Sample& sample) {
   constexpr std::string_view kSum = "_sum", kBucket = "_bucket";
   const bool is_sum = sample.name.ends_with(kSum), is_bucket = sample.name.ends_with(kBucket);
@@ -196,16 +198,18 @@ void take_request(Requests& requests, const Sample& sample) {
   std::string_view bound_text = le;
   const double bound = value_of(bound_text);
   const auto bucket = std::find(times.kBounds.begin(), times.kBounds.end(), bound);
-  if (bucket == times.kBounds.end() && !std::isinf(bound)) return;  // of another version
+  // Ignores a bound that only another version of the server has.
+  if (bucket == times.kBounds.end() && !std::isinf(bound)) return;
   times.counts[static_cast<std::size_t>(bucket - times.kBounds.begin())] = count_of(sample.value);
 }
 
-// Turns counts of all that took at most a bound into counts of what lies between two bounds.
+// Turns cumulative counts (requests that took at most a bound) into counts per bucket (requests that took a
+// time between two bounds).
 void separate_buckets(LatencyHistogram& times) {
   for (std::size_t bucket = 1; bucket < times.counts.size(); ++bucket) {
     const std::uint64_t before = times.counts[bucket - 1];
     if (times.counts[bucket] == 0)
-      times.counts[bucket] = before;  // a server of another version lacks the bucket
+      times.counts[bucket] = before;  // the server is of another version, which lacks the bucket
     if (times.counts[bucket] < before) bad("a histogram that falls");
   }
   for (std::size_t bucket = times.counts.size(); --bucket > 0;)

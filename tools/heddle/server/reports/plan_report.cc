@@ -21,7 +21,7 @@ using kv_detail::KeyPart;
 using kv_detail::KeySize;
 using nlohmann::json;
 
-constexpr std::uint64_t kMostOfHeader = 100'000'000;  // the format's own limit
+constexpr std::uint64_t kMostOfHeader = 100'000'000;  // the safetensors format's limit of a header's bytes
 constexpr const char* kMetadata = "__metadata__";
 
 struct Load {
@@ -42,7 +42,8 @@ std::string header_of(const std::string& path) {
   if (length > kMostOfHeader) bad(path, "a header of " + std::to_string(length) + " bytes");
   std::string text;
   char part[65'536];
-  while (text.size() < length) {  // reads in pieces: a wrong length does not allocate more than the file has
+  // Reads in pieces, so that a wrong length cannot allocate more memory than the file has bytes.
+  while (text.size() < length) {
     file.read(part, static_cast<std::streamsize>(std::min<std::uint64_t>(sizeof part, length - text.size())));
     if (file.gcount() == 0) bad(path, "it ends inside its header");
     text.append(part, static_cast<std::size_t>(file.gcount()));
@@ -60,7 +61,7 @@ std::uint64_t size_of(const std::string& path, const std::string& name, const js
   return end - begin;
 }
 
-// Bytes of a row, as a store computes them; 0: the array has no rows.
+// The bytes of a row of an array, as a store computes them; 0 if the array has no rows.
 std::uint64_t row_bytes_of(const json& entry, std::uint64_t size) {
   const auto found = entry.find("shape");
   const bool has_rows = found != entry.end() && found->is_array() && !found->empty() &&

@@ -11,7 +11,7 @@ namespace heddle::tool {
 
 struct ServerPlan {
   std::string file{}, placement{}, optimizer{};
-  std::string write{};  // a file for placement_lines(); empty: none
+  std::string write{};  // path of a file to which placement_lines() are written; empty: no file
   int servers = 1, workers = 1;
   std::vector<kv_detail::KeySize> keys{};
 };
@@ -20,11 +20,12 @@ struct ServerPlan {
 // std::runtime_error for an invalid file.
 std::vector<kv_detail::KeySize> safetensors_keys(const std::string& path);
 
-// Throws std::runtime_error for another optimizer than sgd, momentum, adam and adamw.
+// The plan as text for people. Throws std::runtime_error if the optimizer is not sgd, momentum, adam or
+// adamw.
 std::string plan_text(const ServerPlan& plan);
 
-// A line KEY=SERVER for each key that is on one server, in the format of an explicit placement. Throws
-// InvalidArgument for names that are no keys.
+// A line KEY=SERVER for each key that is wholly on one server, in the format of an explicit placement. Throws
+// InvalidArgument if a name is no valid key.
 std::string placement_lines(const ServerPlan& plan);
 
 // What is wrong with the name of a placement; "" if it is valid.

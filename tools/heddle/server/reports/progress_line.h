@@ -8,12 +8,12 @@
 
 namespace heddle::tool {
 
-// Writes to stderr if it is a terminal, once a second at most, and nothing in the first second.
+// Shows progress on stderr if that is a terminal: at most once a second, and not in the first second.
 class ProgressLine {
  public:
   explicit ProgressLine(std::string what);
   void show(std::uint64_t done, std::uint64_t all);
-  void end();  // clears the line
+  void end();  // clears the progress line from the terminal
   // A function that calls show(); valid as long as this object lives.
   std::function<void(std::uint64_t, std::uint64_t)> callback();
 

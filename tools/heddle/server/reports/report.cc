@@ -38,7 +38,7 @@ std::string counted(std::uint64_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
-// Rates per second of counters between two samples.
+// The rates per second at which counters have grown between two samples of a server.
 class Rates {
  public:
   Rates(const ServerSnapshot& now, const ServerSnapshot* before) {
@@ -57,7 +57,7 @@ class Rates {
 
  private:
   std::optional<double> rate(std::uint64_t now, std::uint64_t before) const {
-    if (now < before) return std::nullopt;  // the worker was restarted
+    if (now < before) return std::nullopt;  // the counter began anew, since the worker was restarted
     return static_cast<double>(now - before) / seconds_;
   }
 
@@ -84,7 +84,7 @@ std::string with_rate(std::uint64_t count, const std::string& noun, std::optiona
   return std::to_string(count) + " " + noun + (rate ? " (" + format("%.4g", *rate) + "/s)" : "");
 }
 
-// The shards of this server, if a scheduler assigns shards.
+// A text about the shards of this server; empty if no scheduler assigns shards.
 std::string parts_text(const std::vector<ShardStats>& shards) {
   std::string text;
   for (const ShardStats& one : shards) {
@@ -180,13 +180,14 @@ LatencyHistogram between(const LatencyHistogram& now, const LatencyHistogram& be
   return result;
 }
 
-// Requests and the time in which they were counted.
+// Statistics of requests, and the period in which they were counted, as text.
 struct Requests {
   std::string when = "since the start";
   std::vector<RequestStats> all;
 };
 
-// The requests between the samples. All of them if there were none in between, or if there is one sample only.
+// The requests between the two samples. If there were none, or if `before` is null, all requests since the
+// server's start.
 Requests requests_of(const ServerSnapshot& now, const ServerSnapshot* before) {
   Requests result{.all = now.stats.requests};
   if (!before || before->stats.uptime >= now.stats.uptime) return result;
@@ -295,7 +296,8 @@ std::string printable(const std::string& name) {
   for (std::size_t at = 0; at < name.size(); ++at) {
     const auto byte = static_cast<unsigned char>(name[at]);
     const auto next = static_cast<unsigned char>(at + 1 < name.size() ? name[at + 1] : 0);
-    const bool second_set = byte == 0xC2 && next >= 0x80 && next < 0xA0;  // U+0080 to U+009F
+    // The control characters U+0080 to U+009F, which have two bytes in UTF-8.
+    const bool second_set = byte == 0xC2 && next >= 0x80 && next < 0xA0;
     result += byte < ' ' || byte == 0x7F || second_set ? '?' : name[at];
     at += second_set ? 1 : 0;
   }

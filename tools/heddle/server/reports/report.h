@@ -9,10 +9,11 @@
 
 namespace heddle::tool {
 
-// Replaces control characters by ?, since the name may be unauthenticated input, and it goes to a terminal.
+// Replaces control characters of a name by '?': the name is shown on a terminal and may come from a process
+// that is not authenticated.
 std::string printable(const std::string& name);
 
-// More clocks than this behind the median of its job make a worker a straggler.
+// A worker is a straggler if its clock is more than this behind the median of the clocks of its job.
 constexpr std::int64_t kStragglerClocks = 2;
 
 struct Straggler {
@@ -22,11 +23,12 @@ struct Straggler {
   bool connected = false;
 };
 
-// Stragglers, farthest behind first. The median is that of the job's connected workers, the lower if even.
+// The stragglers, the one farthest behind first. The median is over the job's connected workers; for an even
+// number of workers it is the lower of the two middle clocks.
 std::vector<Straggler> stragglers_of(const ServerStats& stats);
 
-// Rates are those between the two samples, by the server's clock. There are none without `before`, or if the
-// server was restarted in between.
+// The status of a server for people. Rates are computed between the two samples, by the server's clock. They
+// are left out if `before` is null, or if the server was restarted after that sample.
 std::string status_text(const ServerSnapshot& now, const ServerSnapshot* before);
 std::string status_json(const ServerSnapshot& now, const ServerSnapshot* before);
 

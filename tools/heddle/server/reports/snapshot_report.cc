@@ -17,11 +17,11 @@ using Role = kv_detail::StateArray::Role;
 
 constexpr std::size_t kColumns = 7;
 using Row = std::array<std::string, kColumns>;
-constexpr std::size_t kMostClocks = 8;  // up to so many workers a row shows each worker's clock
+constexpr std::size_t kMostClocks = 8;  // with more workers, a row shows the range of their clocks only
 
 std::string bytes(std::uint64_t value) { return bytes_to_text(static_cast<double>(value)); }
 
-// "3 3 2", or "2 to 3" for many workers.
+// The clocks of workers as text: "3 3 2", or "2 to 3" for many workers.
 std::string clocks_text(const std::vector<std::uint64_t>& clocks) {
   if (clocks.size() > kMostClocks) {
     const auto [least, most] = std::minmax_element(clocks.begin(), clocks.end());

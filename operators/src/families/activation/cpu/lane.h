@@ -52,8 +52,10 @@ template <class T> struct Lane {
   HEDDLE_LANE(where(Condition condition, Lane a, Lane b), condition.holds ? a.value : b.value)
   HEDDLE_LANE(zero(Lane), 0)
 #undef HEDDLE_LANE
-#define HEDDLE_LANE(comparison) \
-  [[gnu::always_inline]] friend Condition operator comparison(Lane a, Lane b) { return {a.value comparison b.value}; }
+#define HEDDLE_LANE(comparison)                                                 \
+  [[gnu::always_inline]] friend Condition operator comparison(Lane a, Lane b) { \
+    return {a.value comparison b.value};                                        \
+  }
   HEDDLE_LANE(<)
   HEDDLE_LANE(<=)
   HEDDLE_LANE(>)

@@ -76,7 +76,7 @@ class Exponential {
     return true;
   }
 
-  // The largest sum of absolute values in a row; NaN if an element is.
+  // The largest sum of absolute values in a row; NaN if an element is NaN.
   double norm(const double* x) const {
     double largest = 0;
     for (std::int64_t r = 0; r < n_; ++r) {
@@ -179,7 +179,7 @@ class Exponential {
                                                       182 * 0x1p-56,
                                                       1 * 0x1p-56};
     const double* x = block(0);
-    // `even` gets the even powers, x times `odd` the odd ones.
+    // `even` gets the terms of the polynomial with even powers of x, x times `odd` those with odd powers.
     double *even = block(4), *odd = block(5), *some = block(6);
     polynomial(kTerms, 1, some, odd);
     multiply(x, odd, some);

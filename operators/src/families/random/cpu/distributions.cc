@@ -23,9 +23,9 @@ namespace {
 constexpr std::int64_t kGrain = 1024;
 using Sampler = double(ElementStream& stream, std::span<const double> parameters);
 
-// log(n!) minus Stirling's approximation (n + 1/2) log(n) - n + log(2 pi) / 2; 0 for n = 0, as if the
-// approximation were 0 there. From 16 on by its series (Loader 2000, "Fast and accurate computation of
-// binomial probabilities").
+// log(n!) minus Stirling's approximation (n + 1/2) log(n) - n + log(2 pi) / 2; for n = 0, where the
+// approximation is infinite, it is 0. From n = 16 on it is computed by its series (Loader 2000, "Fast and
+// accurate computation of binomial probabilities").
 double stirling_error(double n) {
   if (n == 0) return 0;
   if (n < 16) {
@@ -151,7 +151,7 @@ double sample_binomial(ElementStream& stream, std::span<const double> parameters
   if (n * p >= 10) {
     successes = large_binomial(stream, n, p);
   } else if (p > 0) {
-    // The distances between successes are geometric.
+    // The numbers of trials between successes have a geometric distribution.
     const double scale = -1 / std::log1p(-p);
     for (double trial = 0;; ++successes) {
       trial += std::floor(stream.exponential() * scale) + 1;

@@ -59,7 +59,7 @@ void by_rows(const ReducePlan& plan, const T* x, std::int64_t step, std::int64_t
   });
 }
 
-// For a kept axis that is contiguous in x and in y.
+// Searches adjacent results together, where the innermost kept axis is contiguous in x and in y.
 template <class F, class T>
 void by_columns(const ReducePlan& plan, const T* x, std::int64_t step, std::int64_t n, std::int64_t* y) {
   const std::int64_t inner = plan.kept.inner_size(), across = (inner + kTile - 1) / kTile;

@@ -15,7 +15,7 @@ namespace heddle::cpu_kernels {
 struct ReduceLoops {
   static constexpr std::int64_t kRows = 32;  // most rows joined one by one; more are joined by halves
 
-  std::size_t element, partial, result;  // sizes in bytes
+  std::size_t element, partial, result;  // bytes of an element, of a partial result, of a result
   // Writes n partial results of no element.
   void (*start)(void* partial, std::int64_t n);
   // Writes the partial result of n elements, 1 or more, `step` elements apart.

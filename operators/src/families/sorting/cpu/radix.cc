@@ -15,8 +15,8 @@ namespace heddle::cpu_kernels {
 
 namespace {
 
-constexpr std::int64_t kFew = 128;        // up to here std::sort is faster than counting digits
-constexpr std::int64_t kSmall = 1 << 13;  // up to here short digits, with fewer counters, are faster
+constexpr std::int64_t kFew = 128;        // up to so many items std::sort is faster than counting digits
+constexpr std::int64_t kSmall = 1 << 13;  // up to so many items short digits, with fewer counters, are faster
 constexpr std::int64_t kMostChunks = 64;
 constexpr int kTopBits = 11;
 constexpr std::size_t kTopDigits = std::size_t{1} << kTopBits;

@@ -16,7 +16,8 @@ template <class Item> std::size_t bytes_of(std::int64_t n) {
   return static_cast<std::size_t>(n) * sizeof(Item);
 }
 
-// Calls body(begin, end) for ranges of n elements.
+// Calls body(begin, end) for ranges that cover n elements: in parallel for several ranges, or once for all
+// elements.
 template <class F> void run(std::int64_t n, bool parallel, const F& body) {
   if (parallel) return parallel_chunks(n, kElementGrain, body);
   body(std::int64_t{0}, n);

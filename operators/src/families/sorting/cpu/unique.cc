@@ -19,7 +19,7 @@ namespace heddle::cpu_kernels {
 
 namespace {
 
-constexpr std::int64_t kFewElements = 128;  // up to here sorting is as fast
+constexpr std::int64_t kFewElements = 128;  // up to so many elements sorting is as fast
 constexpr std::size_t kMostDistinct = 4096;
 constexpr std::int64_t kMostChunks = 64;
 

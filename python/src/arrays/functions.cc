@@ -1,4 +1,4 @@
-// All operators, as functions made from their registry.
+// All operators as Python functions, which are made from the registry of operators.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -18,13 +18,13 @@ namespace {
 
 using namespace nb::literals;
 
-// The operator of a Python function. Never freed.
+// What a Python function needs to call its operator. Lives as long as the process.
 struct Function {
   const OperatorInfo* info;
   std::vector<const char*> names;
-  std::size_t required = 0;  // number of arguments without a default; they come first
-  bool has_out = false;      // whether the last name is "out"
-  std::string doc;           // the signature, which the module inspect reads, and the documentation
+  std::size_t required = 0;  // number of arguments without a default, which are the first ones
+  bool has_out = false;      // whether the last of `names` is the argument "out"
+  std::string doc;           // the documentation, after the signature for Python's module inspect
   PyMethodDef definition{};
 };
 
@@ -39,7 +39,7 @@ nb::object result_of(OperatorValues& results) {
   return nb::cast(std::move(std::get<RowSparse>(results[0])));
 }
 
-// The argument out=; null if it is not given.
+// The array of the argument `out`, into which the result is written; null if it is not given.
 const NDArray* out_argument(const OperatorInfo& info, PyObject* given) {
   if (!given || given == Py_None) return nullptr;
   const NDArray* const out = array_in(given);
@@ -58,7 +58,7 @@ PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject
     take_arguments(info.name.c_str(), args, count, keywords, function.names.data(), names, size,
                    function.required, given);
     const NDArray* const out = function.has_out ? out_argument(info, given[size]) : nullptr;
-    std::size_t used = size;  // arguments missing at the end have their defaults
+    std::size_t used = size;  // number of arguments up to the last one that is given
     while (used && !given[used - 1]) --used;
     const Where where = python_call_site();
     const CallSite site(where);
@@ -104,7 +104,7 @@ void add(nb::module_& m, const OperatorInfo& info) {
   m.attr(info.name.c_str()) = nb::steal(made);
 }
 
-// The table of operators, for python/stubs.py.
+// The table of all operators, from which python/stubs.py makes type stubs.
 nb::list table() {
   nb::list list;
   for (const OperatorInfo& info : operators()) {

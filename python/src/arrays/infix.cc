@@ -1,4 +1,4 @@
-// Numbers and operands, and the operators of the class NDArray.
+// Converts numbers and operands, and defines the operators of the Python class NDArray.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -18,7 +18,7 @@ namespace {
 
 using Binary = NDArray (*)(const Operand&, const Operand&, Where);
 
-// Converts a Python int. The caller has handled bools, which are ints too.
+// Converts a Python int that is no bool: Python's bools are ints too, but the caller has handled them.
 Scalar integer(ArgumentOf of, PyObject* object) {
   int overflow = 0;
   const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
@@ -40,13 +40,13 @@ std::optional<Scalar> number(ArgumentOf of, PyObject* object) {
   return std::nullopt;
 }
 
-// A text as a template argument: a function's name.
+// A function's name as a template argument.
 template <std::size_t size> struct Name {
   constexpr Name(const char (&given)[size]) { std::copy_n(given, size, text); }
   char text[size];
 };
 
-// Names the operand of an operator in error messages.
+// How error messages name the other operand of an operator.
 template <Name name> constexpr ArgumentOf kOperand{name.text, "an operand"};
 
 nb::object compute(Binary function, const Operand& a, const Operand& b, Where where) {
@@ -58,13 +58,13 @@ nb::object compute(Binary function, const Operand& a, const Operand& b, Where wh
   return wrap(std::move(result));
 }
 
-// The sign of an int beyond 64 bits; 0 for all other objects.
+// The sign of an int that fits neither i64 nor u64; 0 for all other objects.
 int overflow_of(PyObject* object) {
   int overflow = 0;
   if (!PyLong_Check(object)) return 0;
   PyLong_AsLongLongAndOverflow(object, &overflow);
   if (overflow > 0) PyLong_AsUnsignedLongLong(object);
-  if (overflow > 0 && !PyErr_Occurred()) return 0;  // a u64 can hold the int
+  if (overflow > 0 && !PyErr_Occurred()) return 0;  // the int is beyond i64, but fits u64
   PyErr_Clear();
   return overflow;
 }
@@ -76,14 +76,15 @@ nb::object float_of(PyObject* large) {
   return nb::steal(PyFloat_FromDouble(value));
 }
 
-// Lists, tuples, texts and the like, without arithmetic: Python would repeat or extend them by an array.
+// Whether the object is a sequence without arithmetic, such as a list or a str. Without an error, Python
+// would take `list * array` for repetition, and `list + array` for concatenation.
 bool is_plain_sequence(PyObject* object) {
   PyTypeObject* const type = Py_TYPE(object);
   return PyType_GetSlot(type, Py_sq_concat) && !PyType_GetSlot(type, Py_nb_multiply);
 }
 
-// Returns NotImplemented for an unknown operand, so that Python tries the other object's operator, or raises
-// TypeError.
+// The result of an operator for an operand that it does not know: NotImplemented, so that Python tries the
+// operator of the other object or raises TypeError. A plain sequence is refused.
 PyObject* not_implemented(ArgumentOf of, nb::handle other) {
   if (is_plain_sequence(other.ptr()))
     refuse_type(of, other, "an array or a number: heddle.array(...) makes an array of a list");
@@ -157,7 +158,7 @@ PyObject* compare(PyObject* a, PyObject* given, int how) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     const nb::object other = operand_beside(array_in(a), given, true);
     PyObject* b = other.ptr();
-    const bool is_text = PyUnicode_Check(b) || PyBytes_Check(b);  // a text equals no array
+    const bool is_text = PyUnicode_Check(b) || PyBytes_Check(b);  // a text is unequal to every array
     if (is_text && (how == Py_EQ || how == Py_NE)) return nb::borrow(Py_NotImplemented).release().ptr();
     switch (how) {
       case Py_LT:
@@ -176,7 +177,7 @@ PyObject* compare(PyObject* a, PyObject* given, int how) {
   });
 }
 
-// The value of an array with one element.
+// The value of an array as a Python number; an error unless the array has one element.
 template <class Result> Result value_of(const char* function, PyObject* self) {
   const NDArray& x = *array_in(self);
   check_one_element(function, x);
@@ -246,7 +247,7 @@ void check_one_element(const char* function, const NDArray& x) {
 std::optional<Operand> to_operand(ArgumentOf of, nb::handle object, Where where) {
   if (const NDArray* array = array_in(object)) return Operand(*array, where);
   if (const std::optional<Scalar> value = number(of, object.ptr())) return Operand(*value, where);
-  // NumPy's arrays and scalars. Lists are not operands: [1] + x would surprise.
+  // Accepts NumPy's arrays and scalars. Lists are no operands: [1] + x would be expected to concatenate.
   if (!nb::hasattr(object, "__array_interface__")) return std::nullopt;
   return Operand(to_array(of, object, std::nullopt, where), where);
 }
