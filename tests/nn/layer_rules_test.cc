@@ -94,7 +94,7 @@ TEST_CASE("each layer has the parameters and buffers of its description") {
     for (const LayerArray& array : layer.arrays) {
       const bool is_there =
           std::none_of(layer.arguments.begin(), layer.arguments.end(), [&](const ArgumentInfo& one) {
-            return one.name == array.condition && *one.default_value == OperatorValue(false);
+            return one.name == array.condition && !std::get<bool>(*one.default_value);
           });
       if (!is_there) continue;
       all.push_back(array.name);
