@@ -896,6 +896,20 @@ class SoftShrink(Module):
     def __init__(self, limit: float = 0.5) -> None: ...
 
 
+class Conv1d(Module):
+    """Convolves sequences: each result is a weighted sum of a window."""
+
+    def __init__(self, in_channels: int | None, out_channels: int, kernel: int, stride: int = 1, padding: int = 0, dilation: int = 1, groups: int = 1, bias: bool = True, relu: bool = False, init: Literal['he', 'xavier'] = 'he', device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
+
+
+class ConvTranspose2d(Module):
+    """
+    Adds a weighted window to its result for each element of images; also called deconvolution.
+    """
+
+    def __init__(self, in_channels: int | None, out_channels: int, kernel: int | Sequence[int], stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1, bias: bool = True, init: Literal['he', 'xavier'] = 'he', device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
+
+
 class Conv2d(Module):
     """Convolves images: each result is a weighted sum of a window."""
 
@@ -936,6 +950,38 @@ class AvgPool2d(Module):
     """The mean of each window; stride 0 means kernel."""
 
     def __init__(self, kernel: int | Sequence[int], stride: int | Sequence[int] = 0, padding: int | Sequence[int] = 0) -> None: ...
+
+
+class LayerNorm(Module):
+    """Moves each row to mean 0 and scales it to variance 1, then weights it."""
+
+    def __init__(self, features: int | None, epsilon: float = 1e-05, weight: bool = True, bias: bool = True, device: DeviceLike | None = None) -> None: ...
+
+
+class RmsNorm(Module):
+    """Scales each row to a mean square of 1, then weights it."""
+
+    def __init__(self, features: int | None, epsilon: float = 1e-06, device: DeviceLike | None = None) -> None: ...
+
+
+class GroupNorm(Module):
+    """Normalises each group of channels of each element of the batch."""
+
+    def __init__(self, groups: int, channels: int | None, epsilon: float = 1e-05, weight: bool = True, bias: bool = True, device: DeviceLike | None = None) -> None: ...
+
+
+class InstanceNorm(Module):
+    """Normalises each channel of each element of the batch."""
+
+    def __init__(self, channels: int | None, epsilon: float = 1e-05, weight: bool = False, bias: bool = False, device: DeviceLike | None = None) -> None: ...
+
+
+class BatchNorm(Module):
+    """
+    Normalises each channel over the batch, in inference by running statistics.
+    """
+
+    def __init__(self, channels: int | None, epsilon: float = 1e-05, momentum: float = 0.1, weight: bool = True, bias: bool = True, device: DeviceLike | None = None) -> None: ...
 
 
 def _layer_table() -> list[Any]: ...
@@ -2157,8 +2203,92 @@ def cholesky(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
 
     Differentiable."""
 
+def mse_loss(y: ArrayLike, target: ArrayLike, reduction: Literal['mean', 'sum', 'none'] = 'mean', *, out: NDArray | None = None) -> NDArray:
+    """(y - target)^2.
+
+    The result's dtype: that of y.
+
+    Differentiable."""
+
+def l1_loss(y: ArrayLike, target: ArrayLike, reduction: Literal['mean', 'sum', 'none'] = 'mean', *, out: NDArray | None = None) -> NDArray:
+    """|y - target|.
+
+    The result's dtype: that of y.
+
+    Differentiable."""
+
+def huber_loss(y: ArrayLike, target: ArrayLike, delta: float = 1.0, reduction: Literal['mean', 'sum', 'none'] = 'mean', *, out: NDArray | None = None) -> NDArray:
+    """Half the square of y - target up to `delta`, linear beyond.
+
+    The result's dtype: that of y.
+
+    Differentiable."""
+
+def bce_with_logits(logits: ArrayLike, target: ArrayLike, positive_weight: float = 1.0, reduction: Literal['mean', 'sum', 'none'] = 'mean', *, out: NDArray | None = None) -> NDArray:
+    """Binary cross entropy of sigmoid(logits) and a target in [0, 1], whose 1 weighs `positive_weight`.
+
+    The result's dtype: that of logits.
+
+    Differentiable."""
+
+def kl_div(log_probabilities: ArrayLike, target: ArrayLike, reduction: Literal['mean', 'sum', 'none'] = 'mean', *, out: NDArray | None = None) -> NDArray:
+    """target * (log(target) - log_probabilities); the mean is the sum divided by the first axis.
+
+    The result's dtype: that of log_probabilities.
+
+    Differentiable."""
+
+def hinge_loss(y: ArrayLike, target: ArrayLike, margin: float = 1.0, reduction: Literal['mean', 'sum', 'none'] = 'mean', *, out: NDArray | None = None) -> NDArray:
+    """max(0, margin - y * target), with targets 1 and -1.
+
+    The result's dtype: that of y.
+
+    Differentiable."""
+
+def triplet_loss(anchor: ArrayLike, positive: ArrayLike, negative: ArrayLike, margin: float = 1.0, reduction: Literal['mean', 'sum', 'none'] = 'mean', *, out: NDArray | None = None) -> NDArray:
+    """max(0, |anchor - positive| - |anchor - negative| + margin) of each row.
+
+    The result's dtype: that of anchor.
+
+    Differentiable."""
+
+def nll_loss(log_probabilities: ArrayLike, labels: ArrayLike, weight: ArrayLike | None = None, ignore: int = -1, reduction: Literal['mean', 'sum', 'none'] = 'mean', *, out: NDArray | None = None) -> NDArray:
+    """-log_probabilities[label] of each row (N, C), weighted by class; rows with the label `ignore` do not count.
+
+    The result's dtype: that of log_probabilities.
+
+    Differentiable."""
+
+def cross_entropy_with(logits: ArrayLike, labels: ArrayLike, weight: ArrayLike | None = None, ignore: int = -1, smoothing: float = 0.0, reduction: Literal['mean', 'sum', 'none'] = 'mean', *, out: NDArray | None = None) -> NDArray:
+    """cross_entropy weighted by class, without the rows with the label `ignore`, with smoothed labels.
+
+    The result's dtype: that of logits.
+
+    Differentiable."""
+
+def soft_cross_entropy(logits: ArrayLike, target: ArrayLike, reduction: Literal['mean', 'sum', 'none'] = 'mean', *, out: NDArray | None = None) -> NDArray:
+    """-sum(target * log_softmax(logits)) of each row, with a target (N, C) of probabilities.
+
+    The result's dtype: that of logits.
+
+    Differentiable."""
+
 def conv2d(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, stride: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1, 1), groups: int = 1, relu: bool = False, *, out: NDArray | None = None) -> NDArray:
     """Two-dimensional convolution of x (N, C, H, W) with weight (O, C / groups, kh, kw), plus bias (O); then max(0, .) if `relu`.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def conv1d(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, stride: int = 1, padding: int = 0, dilation: int = 1, groups: int = 1, relu: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """Convolution of x (N, C, L) with weight (O, C / groups, k), plus bias (O); then max(0, .) if `relu`.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def conv_transpose2d(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, stride: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0), output_padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1, 1), groups: int = 1, *, out: NDArray | None = None) -> NDArray:
+    """The transpose of conv2d, of x (N, C, H, W) with weight (C, O / groups, kh, kw), plus bias (O): size (H - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1.
 
     The result's dtype: that of x.
 
@@ -2217,6 +2347,41 @@ def cross_entropy(logits: ArrayLike, labels: ArrayLike, *, out: NDArray | None =
     """The mean over the rows of logits (N, C) of -log_softmax(logits)[label], with labels (N): a scalar.
 
     The result's dtype: that of logits.
+
+    Differentiable."""
+
+def layer_norm(x: ArrayLike, weight: ArrayLike | None = None, bias: ArrayLike | None = None, axes: int = 1, epsilon: float = 1e-05, *, out: NDArray | None = None) -> NDArray:
+    """(x - mean) / sqrt(variance + epsilon) * weight + bias over the last `axes` axes.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def rms_norm(x: ArrayLike, weight: ArrayLike | None = None, axes: int = 1, epsilon: float = 1e-06, *, out: NDArray | None = None) -> NDArray:
+    """x / sqrt(mean(x^2) + epsilon) * weight over the last `axes` axes.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def group_norm(x: ArrayLike, groups: int, weight: ArrayLike | None = None, bias: ArrayLike | None = None, epsilon: float = 1e-05, *, out: NDArray | None = None) -> NDArray:
+    """Normalises x (N, C, ...) over each of `groups` parts of the channels of one element of the batch; weight, bias (C).
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def batch_norm(x: ArrayLike, weight: ArrayLike | None = None, bias: ArrayLike | None = None, epsilon: float = 1e-05) -> tuple[NDArray, ...]:
+    """Normalises x (N, C, ...) over all axes but that of the channels; weight, bias (C). The result, and the mean and the variance of x, which have no gradient.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def batch_norm_with(x: ArrayLike, mean: ArrayLike, variance: ArrayLike, weight: ArrayLike | None = None, bias: ArrayLike | None = None, epsilon: float = 1e-05, *, out: NDArray | None = None) -> NDArray:
+    """As batch_norm, with a mean and a variance (C) that are given, as in inference.
+
+    The result's dtype: that of x.
 
     Differentiable."""
 
