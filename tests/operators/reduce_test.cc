@@ -15,12 +15,12 @@ namespace {
 
 NDArray values(Shape shape) { return Generator(3).uniform(shape, -2, 2, DType::f64); }
 
-using Reduction = NDArray (*)(const NDArray&, Dims, bool, Where);
+using ReduceCase = NDArray (*)(const NDArray&, Dims, bool, Where);
 
 }  // namespace
 
 TEST_CASE("gradients of reductions") {
-  for (Reduction f : {Reduction(sum), Reduction(mean), Reduction(max), Reduction(min)}) {
+  for (ReduceCase f : {ReduceCase(sum), ReduceCase(mean), ReduceCase(max), ReduceCase(min)}) {
     for (bool keepdims : {false, true}) {
       for (const Dims& axes : {Dims{}, Dims{0}, Dims{1}, Dims{-1}, Dims{0, 2}, Dims{2, 0, 1}}) {
         check_gradients([=](const auto& x) { return f(x[0], axes, keepdims, Where::current()); },

@@ -281,8 +281,8 @@ void norm_backward_kernel(const KernelContext&, const NormProblem& p, const NDAr
 }  // namespace
 
 HEDDLE_CPU_KERNELS(norm) {
-  table.add<NormKernel>("norm", DeviceKind::cpu, norm_kernel);
-  table.add<NormBackwardKernel>("norm_backward", DeviceKind::cpu, norm_backward_kernel);
+  table.add<NormKernel>("normalise", DeviceKind::cpu, norm_kernel);
+  table.add<NormBackwardKernel>("normalise_backward", DeviceKind::cpu, norm_backward_kernel);
 }
 
 }  // namespace heddle::cpu_kernels

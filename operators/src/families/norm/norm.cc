@@ -70,7 +70,7 @@ NormResult push_norm(const char* op, const NormProblem& p, const NormInputs& in)
                        make_result(in.x, statistics, in.x.dtype()),
                        make_result(in.x, statistics, in.x.dtype()),
                        p.of_channels ? make_result(in.x, statistics, in.x.dtype()) : NDArray()};
-  auto* kernel = kernel_for<NormKernel>("norm", in.x);
+  auto* kernel = kernel_for<NormKernel>("normalise", in.x);
   std::vector<NDArray> reads{in.x};
   if (in.weight.defined()) reads.push_back(in.weight);
   if (in.bias.defined()) reads.push_back(in.bias);
@@ -98,7 +98,7 @@ std::vector<NDArray> push_backward(const char* op, const NormProblem& p, const N
   if (in.weight.defined()) reads.push_back(in.weight);
   for (const NDArray& one : {made.x, made.weight, made.bias})
     if (one.defined()) writes.push_back(one);
-  auto* kernel = kernel_for<NormBackwardKernel>("norm_backward", g);
+  auto* kernel = kernel_for<NormBackwardKernel>("normalise_backward", g);
   push_op(
       op, reads, writes,
       [=](const KernelContext& context) {
