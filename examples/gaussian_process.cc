@@ -24,16 +24,16 @@ int main(int argc, char** argv) {
   NDArray places = linspace(-6, 6, kPlaces, true, DType::f64).view_as({kPlaces, 1});
 
   NDArray among_data = covariance(x, x) + eye(kData, DType::f64) * (kNoise * kNoise);
-  NDArray to_places = covariance(x, places);  // shape: (data, places)
+  NDArray to_places = covariance(x, places);  // (data, places)
   NDArray factor = cholesky(among_data);
   NDArray half = solve_triangular(factor, y, false);
   NDArray spread = solve_triangular(factor, to_places, false);
-  NDArray curve = matmul(transpose(spread), half);  // shape: (places, 1)
-  NDArray variance = 1 - sum(square(spread), {0});  // shape: (places)
+  NDArray curve = matmul(transpose(spread), half);  // (places, 1)
+  NDArray variance = 1 - sum(square(spread), {0});  // (places)
   NDArray deviation = sqrt(expand_dims(maximum(variance, 0), 1));
 
-  // Checks two things: solve() gives the same mean, and the true curve, sin, lies within the uncertainty
-  // nearly everywhere.
+  // The check: solve() gives the same mean, and nearly everywhere the true curve, sin, lies within the
+  // uncertainty.
   NDArray by_solve = matmul(transpose(to_places), solve(among_data, y));
   double apart = max(abs(curve - by_solve)).item<double>();
   NDArray in_band = abs(curve - sin(places)) <= deviation * 2;

@@ -10,10 +10,10 @@
 
 using namespace heddle;
 
-constexpr int kPoints = 20, kSteps = 30;  // number of points along an edge, and of steps in time
+constexpr int kPoints = 20, kSteps = 30;  // kPoints: along an edge; kSteps: in time
 constexpr double kPi = 3.14159265358979323846, kSpace = 1.0 / (kPoints - 1), kTime = kSpace * kSpace / 5;
 
-// The inner points shifted by (down, right), as a view: u[1 + down : -1 + down, 1 + right : -1 + right].
+// u[1 + down : -1 + down, 1 + right : -1 + right]
 NDArray inner(const NDArray& u, int down, int right) {
   return u(Slice{1 + down, kPoints - 1 + down}, Slice{1 + right, kPoints - 1 + right});
 }
@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
   NDArray middle = inner(u, 0, 0);
   for (int step = 0; step < kSteps; ++step) {
     NDArray around = inner(u, -1, 0) + inner(u, 1, 0) + inner(u, 0, -1) + inner(u, 0, 1);
-    middle += (around - middle * 4) * (kTime / (kSpace * kSpace));  // changes u, of which middle is a view
+    middle += (around - middle * 4) * (kTime / (kSpace * kSpace));  // changes u: middle is a view of it
   }
   double error = max(abs(u - exact(kSteps * kTime))).item<double>();
   std::printf("after %.3f: at most %.5f from the exact solution\n", kSteps * kTime, error);

@@ -10,7 +10,7 @@ using namespace heddle;
 
 constexpr int kClusters = 4, kEach = 90, kSteps = 12;
 
-// The squared distances (n, k) of n points (n, 2) to k centres (k, 2).
+// (n, 2) and (k, 2) -> (n, k)
 NDArray squared_distances(const NDArray& points, const NDArray& centres) {
   return sum(square(expand_dims(points, 1) - centres), {2});
 }
@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
   NDArray centres = first_centres(points, generator), nearest, members;
   for (int step = 0; step < kSteps; ++step) {
     nearest = argmin(squared_distances(points, centres), 1);
-    members = one_hot(nearest, kClusters, DType::f64);  // (n, k): 1 where point n belongs to cluster k
+    members = one_hot(nearest, kClusters, DType::f64);  // (n, k)
     centres = matmul(transpose(members), points) / expand_dims(sum(members, {0}), 1);
   }
 

@@ -11,7 +11,7 @@
 using namespace heddle;
 
 constexpr int kPoints = 300;
-// The angle of the cloud's long axis, and the standard deviations along the long and the short axis.
+// kAngle: of the cloud's long axis; kLong, kShort: the standard deviations along both axes
 constexpr double kAngle = 0.5, kLong = 2, kShort = 0.5;
 
 int main(int argc, char** argv) {
@@ -22,11 +22,11 @@ int main(int argc, char** argv) {
   NDArray points = matmul(round * array({kLong, kShort}), turn) + array({1.0, 0.5});
 
   NDArray centre = mean(points, {0});
-  std::vector<NDArray> parts = svd(points - centre, false);  // the factors {U, S, V^T}
-  NDArray axes = parts[2];                                   // each row is an axis, the longest first
+  std::vector<NDArray> parts = svd(points - centre, false);  // {U, S, V^T}
+  NDArray axes = parts[2];                                   // a row each, the longest first
   NDArray deviations = parts[1] / std::sqrt(kPoints - 1.0);
 
-  // Checks that the points are uncorrelated in the coordinates of the axes, with the same total variance.
+  // In the coordinates of the axes the points are uncorrelated, and their total variance is the same.
   NDArray projected = matmul(points - centre, transpose(axes));
   NDArray covariance = matmul(transpose(projected), projected) / (kPoints - 1);
   double mixed = max(abs(covariance - diag(square(deviations)))).item<double>();
@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
   picture.axes();
   picture.points(slice(points, 1, {0, 1}).to_vector<double>(), slice(points, 1, {1, 2}).to_vector<double>(),
                  "#9bbcd8");
-  // Draws each axis as a line of two standard deviations to each side of the centre.
+  // a line of two standard deviations to both sides of the centre, along each axis
   for (std::size_t i = 0; i < 2; ++i) {
     double x = 2 * size[i] * axis[2 * i], y = 2 * size[i] * axis[2 * i + 1];
     picture.line({middle[0] - x, middle[0] + x}, {middle[1] - y, middle[1] + y},

@@ -179,7 +179,8 @@ void add_class(nb::module_& m, const LayerInfo& info) {
   const nb::handle base = nb::type<Module>();
   nb::dict content;
   content["__module__"] = m.attr("__name__");
-  content["__doc__"] = info.documentation;
+  content["__doc__"] =
+      info.documentation + (info.input.empty() ? "" : "\n\n" + info.input + " -> " + info.output);
   content["__slots__"] = nb::tuple();  // a misspelt attribute is an error
   nb::object made = base.type()(info.name, nb::make_tuple(base), content);
   const auto init = [&layer](nb::handle self, const nb::args& args, const nb::kwargs& kwargs) {

@@ -49,7 +49,7 @@ static void layers_are_described(heddle_engine* engine) {
   CHECK(info.argument_count == 3 && strcmp(info.signature, "MaxPool2d(kernel, stride=0, padding=0)") == 0);
   heddle_argument_info argument = {.struct_size = sizeof argument};
   OK(heddle_layer_argument(pool, 1, &argument, NULL));
-  CHECK(strcmp(argument.name, "stride") == 0 && argument.kind == HEDDLE_ARGUMENT_INTEGER &&
+  CHECK(strcmp(argument.name, "stride") == 0 && argument.kind == HEDDLE_ARGUMENT_INTEGERS &&
         !argument.required);
   IS(heddle_layer_argument(pool, 3, &argument, NULL), HEDDLE_INVALID_ARGUMENT);
   IS(heddle_layer_describe((const heddle_layer*)&info, &info, NULL), HEDDLE_BAD_HANDLE);

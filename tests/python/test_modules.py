@@ -53,7 +53,7 @@ def test_a_module_written_in_python():
     net.train(False)
     net(x)
     assert scale.seen.tolist() == [1, -2] and not scale.training and not scale.inner.training
-    assert repr(net) == "Sequential{\n  Scale{\n    inner: Dense(2, 2)\n  }\n  Relu\n}"
+    assert repr(net) == "Sequential{\n  Scale{\n    inner: Dense(2, 2, no bias)\n  }\n  Relu\n}"
     assert net[0] is scale and scale.children() == {"inner": scale.inner}
     net.freeze()
     assert net.parameters() == [] and len(net.state()) == 3
@@ -224,7 +224,7 @@ def test_a_layer_has_a_class_of_its_own():
     assert heddle.Dense(3, 2, generator=heddle.Generator(1)).parameters()[0].value.tolist() == heddle.Dense(
         3, 2, generator=heddle.Generator(1)
     ).parameters()[0].value.tolist()
-    assert "in_features" in heddle.Dense.__init__.__doc__ and heddle.Dense.__doc__.startswith("x (batch, in)")
+    assert "in_features" in heddle.Dense.__init__.__doc__ and heddle.Dense.__doc__ == "x @ weight.T + bias.\n\n(batch..., in_features) -> (batch..., out_features)"
     with pytest.raises(ValueError, match="Dense: init is 'she'; wanted: 'he' or 'xavier'"):
         heddle.Dense(1, 1, init="she")
     with pytest.raises(TypeError, match="missing required argument|in_features"):
@@ -274,3 +274,18 @@ def test_a_sequential_does_not_hold_itself():
     assert a(heddle.ones(2)).tolist() == [1, 1]
     with pytest.raises(TypeError, match="add: module is a int; want a Module"):
         a.add(5)
+
+
+def test_a_size_that_the_first_call_finds():
+    net = heddle.Sequential(heddle.Conv2d(None, 2, [1, 3]), heddle.Flatten(), heddle.Dense(None, 3), heddle.BatchNorm(None))
+    assert repr(net[0]) == "Conv2d(None, 2, (1, 3))"
+    with pytest.raises(heddle.InvalidArgument, match="'0.weight' has no shape before the first call of its layer"):
+        net.parameters()
+    assert net(heddle.ones((4, 1, 2, 5))).shape == (4, 3)
+    assert repr(net[2]) == "Dense(12, 3)" and len(net.parameters()) == 6
+    assert [p.name for p in net.state()][-2:] == ["3.running_mean", "3.running_var"]
+    with pytest.raises(heddle.InvalidArgument, match="Dense: in_features is 0; want 1 or more"):
+        heddle.Dense(0, 3)
+    with pytest.raises(heddle.InvalidArgument, match="Embedding: rows is None"):
+        heddle.Embedding(None, 3)
+    assert heddle.LeakyRelu(0.2)(heddle.array([-1.0, 2.0])).tolist() == pytest.approx([-0.2, 2])

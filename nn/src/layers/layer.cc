@@ -82,7 +82,9 @@ void widen_windows(LayerState& state) {
     OperatorValue& value = state.values[i];
     if (const auto* one = std::get_if<std::int64_t>(&value)) {
       value = Dims::filled(argument.length, *one);
-    } else if (const Dims& list = std::get<Dims>(value); list.size() != argument.length) {
+    } else if (const Dims list = std::get<Dims>(value); list.size() == 1) {
+      value = Dims::filled(argument.length, list[0]);
+    } else if (list.size() != argument.length) {
       throw InvalidArgument(state.info.name + ": " + argument.name + " is " + value.to_string() +
                             "; want 1 or " + std::to_string(argument.length) + " numbers");
     }

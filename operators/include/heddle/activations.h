@@ -61,7 +61,7 @@ namespace heddle {
     "np.where(np.abs(x) <= limit, 0, x)", "x, or 0 where it is within +-`limit`.") \
   X(soft_shrink, SoftShrink, limit, 0.5, where(abs(x) <= limit, zero(x), where(x < 0, x + limit, x - limit)), \
     where(abs(x) <= limit, zero(x), 1), \
-    "np.where(np.abs(x) <= limit, 0, x - limit * np.sign(x))", "x moved by `limit` towards 0, or 0 where it is within +-`limit`.")
+    "np.where(np.abs(x) <= limit, 0, x - np.copysign(limit, x))", "x moved by `limit` towards 0, or 0 where it is within +-`limit`.")
 // clang-format on
 
 #define HEDDLE_DECLARE_ACTIVATION(name, ...) NDArray name(const NDArray& x, Where where = Where::current());
