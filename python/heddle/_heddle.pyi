@@ -897,7 +897,11 @@ class SoftShrink(Module):
 
 
 class Conv1d(Module):
-    """Convolves sequences: each result is a weighted sum of a window."""
+    """
+    Convolves sequences: each result is a weighted sum of a window.
+
+    (batch, in_channels, length) -> (batch, out_channels, length')
+    """
 
     def __init__(self, in_channels: int | None, out_channels: int, kernel: int, stride: int = 1, padding: int = 0, dilation: int = 1, groups: int = 1, bias: bool = True, relu: bool = False, init: Literal['he', 'xavier'] = 'he', device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
 
@@ -905,31 +909,49 @@ class Conv1d(Module):
 class ConvTranspose2d(Module):
     """
     Adds a weighted window to its result for each element of images; also called deconvolution.
+
+    (batch, in_channels, height, width) -> (batch, out_channels, height', width')
     """
 
     def __init__(self, in_channels: int | None, out_channels: int, kernel: int | Sequence[int], stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1, bias: bool = True, init: Literal['he', 'xavier'] = 'he', device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
 
 
 class Conv2d(Module):
-    """Convolves images: each result is a weighted sum of a window."""
+    """
+    Convolves images: each result is a weighted sum of a window.
+
+    (batch, in_channels, height, width) -> (batch, out_channels, height', width')
+    """
 
     def __init__(self, in_channels: int | None, out_channels: int, kernel: int | Sequence[int], stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1, bias: bool = True, relu: bool = False, init: Literal['he', 'xavier'] = 'he', device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
 
 
 class Dense(Module):
-    """x @ weight.T + bias."""
+    """
+    x @ weight.T + bias.
+
+    (batch..., in_features) -> (batch..., out_features)
+    """
 
     def __init__(self, in_features: int | None, out_features: int, bias: bool = True, relu: bool = False, init: Literal['he', 'xavier'] = 'he', device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
 
 
 class Embedding(Module):
-    """Indices -> rows of the weight."""
+    """
+    Indices -> rows of the weight.
+
+    (indices...) -> (indices..., features)
+    """
 
     def __init__(self, rows: int, features: int, stddev: float = 1.0, sparse_grad: bool = False, device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
 
 
 class Flatten(Module):
-    """Makes a row of each element of the batch."""
+    """
+    Makes a row of each element of the batch.
+
+    (batch, size, ...) -> (batch, size * ...)
+    """
 
     def __init__(self) -> None: ...
 
@@ -941,37 +963,61 @@ class Dropout(Module):
 
 
 class MaxPool2d(Module):
-    """The largest of each window; stride 0 means kernel."""
+    """
+    The largest of each window; stride 0 means kernel.
+
+    (batch, channels, height, width) -> (batch, channels, height', width')
+    """
 
     def __init__(self, kernel: int | Sequence[int], stride: int | Sequence[int] = 0, padding: int | Sequence[int] = 0) -> None: ...
 
 
 class AvgPool2d(Module):
-    """The mean of each window; stride 0 means kernel."""
+    """
+    The mean of each window; stride 0 means kernel.
+
+    (batch, channels, height, width) -> (batch, channels, height', width')
+    """
 
     def __init__(self, kernel: int | Sequence[int], stride: int | Sequence[int] = 0, padding: int | Sequence[int] = 0) -> None: ...
 
 
 class LayerNorm(Module):
-    """Moves each row to mean 0 and scales it to variance 1, then weights it."""
+    """
+    Moves each row to mean 0 and scales it to variance 1, then weights it.
+
+    (batch..., features) -> (batch..., features)
+    """
 
     def __init__(self, features: int | None, epsilon: float = 1e-05, weight: bool = True, bias: bool = True, device: DeviceLike | None = None) -> None: ...
 
 
 class RmsNorm(Module):
-    """Scales each row to a mean square of 1, then weights it."""
+    """
+    Scales each row to a mean square of 1, then weights it.
+
+    (batch..., features) -> (batch..., features)
+    """
 
     def __init__(self, features: int | None, epsilon: float = 1e-06, device: DeviceLike | None = None) -> None: ...
 
 
 class GroupNorm(Module):
-    """Normalises each group of channels of each element of the batch."""
+    """
+    Normalises each group of channels of each element of the batch.
+
+    (batch, channels, ...) -> (batch, channels, ...)
+    """
 
     def __init__(self, groups: int, channels: int | None, epsilon: float = 1e-05, weight: bool = True, bias: bool = True, device: DeviceLike | None = None) -> None: ...
 
 
 class InstanceNorm(Module):
-    """Normalises each channel of each element of the batch."""
+    """
+    Normalises each channel of each element of the batch.
+
+    (batch, channels, ...) -> (batch, channels, ...)
+    """
 
     def __init__(self, channels: int | None, epsilon: float = 1e-05, weight: bool = False, bias: bool = False, device: DeviceLike | None = None) -> None: ...
 
@@ -979,6 +1025,8 @@ class InstanceNorm(Module):
 class BatchNorm(Module):
     """
     Normalises each channel over the batch, in inference by running statistics.
+
+    (batch, channels, ...) -> (batch, channels, ...)
     """
 
     def __init__(self, channels: int | None, epsilon: float = 1e-05, momentum: float = 0.1, weight: bool = True, bias: bool = True, device: DeviceLike | None = None) -> None: ...
