@@ -87,7 +87,7 @@ static void a_network_is_trained(heddle_engine* engine) {
   OK(heddle_trainer_step(trainer, 1, NULL));
   const float bias = -0.02F;  // two rows, each with the gradient 1, at the rate 0.01
   holds(arrays[3].array, &bias, 1);
-  heddle_array* wrong = new_vector(engine, kOnes, 2);
+  heddle_array* wrong = new_vector(engine, kOnes, 3);
   IS(heddle_module_apply(net, wrong, &y, NULL), HEDDLE_INVALID_ARGUMENT);
   OK(heddle_module_freeze(parts[0], 1, NULL));
   OK(heddle_module_arrays(net, HEDDLE_MODULE_PARAMETERS, NULL, 0, &count, NULL));

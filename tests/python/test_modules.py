@@ -286,6 +286,6 @@ def test_a_size_that_the_first_call_finds():
     assert [p.name for p in net.state()][-2:] == ["3.running_mean", "3.running_var"]
     with pytest.raises(heddle.InvalidArgument, match="Dense: in_features is 0; want 1 or more"):
         heddle.Dense(0, 3)
-    with pytest.raises(heddle.InvalidArgument, match="Embedding: rows is None"):
+    with pytest.raises(TypeError, match="Embedding: rows is a NoneType; wanted: int"):
         heddle.Embedding(None, 3)
     assert heddle.LeakyRelu(0.2)(heddle.array([-1.0, 2.0])).tolist() == pytest.approx([-0.2, 2])
