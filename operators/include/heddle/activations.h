@@ -12,7 +12,7 @@ namespace heddle {
 // families/activation/cpu/lane.h. At a kink the derivative is PyTorch's; that at NaN is 1 or NaN.
 // clang-format off
 #define HEDDLE_ACTIVATIONS(X) \
-  X(gelu, Gelu, x * erfc(x * -0.70710678118654752) * 0.5, \
+  X(gelu, Gelu, x * (erfc(x * -0.70710678118654752) * 0.5), \
     erfc(x * -0.70710678118654752) * 0.5 + x * exp(x * x * -0.5) * 0.39894228040143268, \
     "x * np.vectorize(math.erfc, otypes=[float])(x * -0.5 ** 0.5) / 2", \
     "x times the distribution function of the normal distribution (Hendrycks and Gimpel, arXiv:1606.08415).") \
@@ -25,7 +25,7 @@ namespace heddle {
     "x / (1 + np.exp(-x))", "x * sigmoid(x), also called swish (Ramachandran et al., arXiv:1710.05941).") \
   X(mish, Mish, x * tanh(maximum(x, 0) + log1p(exp(-abs(x)))), \
     tanh(maximum(x, 0) + log1p(exp(-abs(x)))) + x * sigmoid(x) * (1 - square(tanh(maximum(x, 0) + log1p(exp(-abs(x)))))), \
-    "x * np.tanh(np.log1p(np.exp(x)))", "x * tanh(log(1 + exp(x))) (Misra, BMVC'20).") \
+    "x * np.tanh(np.logaddexp(0, x))", "x * tanh(log(1 + exp(x))) (Misra, BMVC'20).") \
   X(selu, Selu, where(x <= 0, expm1(x) * 1.7580993408473766, x * 1.0507009873554805), \
     where(x <= 0, exp(minimum(x, 0)) * 1.7580993408473766, 1.0507009873554805), \
     "1.0507009873554805 * np.where(x <= 0, 1.6732632423543772 * np.expm1(x), x)", \
@@ -33,7 +33,7 @@ namespace heddle {
   X(softsign, Softsign, x / (1 + abs(x)), 1 / square(1 + abs(x)), \
     "x / (1 + np.abs(x))", "x / (1 + |x|).") \
   X(log_sigmoid, LogSigmoid, minimum(x, 0) - log1p(exp(-abs(x))), sigmoid(-x), \
-    "-np.log1p(np.exp(-x))", "log(sigmoid(x)), exact for large negative x.") \
+    "-np.logaddexp(0, -x)", "log(sigmoid(x)), exact for large negative x.") \
   X(relu6, Relu6, minimum(maximum(x, 0), 6), where(x <= 0, zero(x), where(x >= 6, zero(x), 1)), \
     "np.clip(x, 0, 6)", "x between 0 and 6.") \
   X(hard_tanh, HardTanh, minimum(maximum(x, -1), 1), where(x <= -1, zero(x), where(x >= 1, zero(x), 1)), \
@@ -44,7 +44,8 @@ namespace heddle {
   X(hard_swish, HardSwish, x * minimum(maximum(x * 0.16666666666666667 + 0.5, 0), 1), \
     where(x < -3, zero(x), where(x >= 3, 1, x * 0.33333333333333333 + 0.5)), \
     "x * np.clip(x / 6 + 0.5, 0, 1)", "x * hard_sigmoid(x) (Howard et al., ICCV'19).") \
-  X(tanh_shrink, TanhShrink, x - tanh(x), square(tanh(x)), \
+  X(tanh_shrink, TanhShrink, \
+    where(abs(x) < 0.03, x * x * x * (0.33333333333333333 - x * x * 0.13333333333333333), x - tanh(x)), square(tanh(x)), \
     "x - np.tanh(x)", "x - tanh(x).")
 
 // As above, with a number behind the layer, and its default.
@@ -55,8 +56,8 @@ namespace heddle {
     "np.where(x <= 0, alpha * np.expm1(x), x)", "x, or `alpha` * (exp(x) - 1) where it is negative (Clevert et al., ICLR'16).") \
   X(celu, Celu, alpha, 1.0, where(x <= 0, expm1(x / alpha) * alpha, x), where(x <= 0, exp(minimum(x / alpha, 0)), 1), \
     "np.where(x <= 0, alpha * np.expm1(x / alpha), x)", "As elu, with a continuous derivative for any `alpha` (Barron, arXiv:1704.07483).") \
-  X(softplus, Softplus, beta, 1.0, (maximum(x * beta, 0) + log1p(exp(-abs(x * beta)))) / beta, sigmoid(x * beta), \
-    "np.log1p(np.exp(beta * x)) / beta", "log(1 + exp(`beta` x)) / `beta`, a smooth relu.") \
+  X(softplus, Softplus, beta, 1.0, maximum(x, 0) + log1p(exp(-abs(x * beta))) / beta, sigmoid(x * beta), \
+    "np.logaddexp(0, beta * x) / beta", "log(1 + exp(`beta` x)) / `beta`, a smooth relu.") \
   X(hard_shrink, HardShrink, limit, 0.5, where(abs(x) <= limit, zero(x), x), where(abs(x) <= limit, zero(x), 1), \
     "np.where(np.abs(x) <= limit, 0, x)", "x, or 0 where it is within +-`limit`.") \
   X(soft_shrink, SoftShrink, limit, 0.5, where(abs(x) <= limit, zero(x), where(x < 0, x + limit, x - limit)), \

@@ -5,12 +5,14 @@ import numpy as np
 
 from numpy_case import DTYPES, EXPRESSIONS, FLOATS, Case, expressions, random, seen, strided
 
-BINARY = expressions(2)
+WITH_NUMBER = expressions(2, "that of x")
+BINARY = {name: one for name, one in expressions(2).items() if name not in WITH_NUMBER}
 FLOATING = expressions(1, "that of x; f64 for integers and bool")
 CLASSES = expressions(1, "bool")
 STEPS = {name: one for name, one in expressions(1, "that of x").items() if name not in FLOATING}
 assert len(BINARY) >= 29 and len(FLOATING) >= 27 and len(STEPS) >= 10 and len(CLASSES) >= 5, "the registry has lost expressions"
-assert len(FLOATING) + len(STEPS) + len(CLASSES) + len(BINARY) == len(EXPRESSIONS), "an expression is of an operator that no list above takes"
+assert len(WITH_NUMBER) >= 6, "the registry has lost expressions"
+assert len(FLOATING) + len(STEPS) + len(CLASSES) + len(BINARY) + len(WITH_NUMBER) == len(EXPRESSIONS), "an expression is of an operator that no list above takes"
 INTEGERS = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64]
 ROUNDED = ["floor_divide", "remainder"]
 QUOTIENTS = [*ROUNDED, "fmod"]
@@ -33,6 +35,13 @@ def unary(rng):
     for (name, f), dtype in itertools.product(CLASSES.items(), DTYPES):
         x = random(rng, (31,), dtype)
         yield Case(name, [x], f(x if dtype != np.bool_ else x.astype(np.uint8)))
+
+
+def with_number(rng):
+    for (name, f), dtype, shape, number in itertools.product(WITH_NUMBER.items(), FLOATS, SHAPES, (0.01, 0.5, 1.0, 2.5)):
+        for x in strided(rng, shape, dtype, low=f.low, high=f.high):
+            expected = f(seen(x).astype(np.float64), number)
+            yield Case(name, [x], np.asarray(expected).astype(dtype), {f.arguments[1]: number}, scale=1.0)
 
 
 def special_values(rng):
@@ -105,5 +114,5 @@ def bools_of_mixed_dtypes(rng):
 
 
 def cases(rng):
-    for group in (unary, special_values, binary, shifts, bools_of_mixed_dtypes):
+    for group in (unary, with_number, special_values, binary, shifts, bools_of_mixed_dtypes):
         yield from group(rng)
