@@ -56,7 +56,7 @@ namespace heddle {
     "np.where(x <= 0, alpha * np.expm1(x), x)", "x, or `alpha` * (exp(x) - 1) where it is negative (Clevert et al., ICLR'16).") \
   X(celu, Celu, alpha, 1.0, where(x <= 0, expm1(x / alpha) * alpha, x), where(x <= 0, exp(minimum(x / alpha, 0)), 1), \
     "np.where(x <= 0, alpha * np.expm1(x / alpha), x)", "As elu, with a continuous derivative for any `alpha` (Barron, arXiv:1704.07483).") \
-  X(softplus, Softplus, beta, 1.0, maximum(x, 0) + log1p(exp(-abs(x * beta))) / beta, sigmoid(x * beta), \
+  X(softplus, Softplus, beta, 1.0, (maximum(x * beta, 0) + log1p(exp(-abs(x * beta)))) / beta, sigmoid(x * beta), \
     "np.logaddexp(0, beta * x) / beta", "log(1 + exp(`beta` x)) / `beta`, a smooth relu.") \
   X(hard_shrink, HardShrink, limit, 0.5, where(abs(x) <= limit, zero(x), x), where(abs(x) <= limit, zero(x), 1), \
     "np.where(np.abs(x) <= limit, 0, x)", "x, or 0 where it is within +-`limit`.") \
