@@ -94,7 +94,7 @@ void add_arrays(nb::handle object, ModuleCall& call, int level = 0) {
   if (const NDArray* array = array_in(object)) {
     call.add(*array);
   } else if (nb::isinstance<Module>(object) && is_initialised(object)) {
-    for (const Parameter& one : nb::cast<Module*>(object)->state()) call.add(one.value);
+    call.add(*nb::cast<Module*>(object));
   } else if (PyTuple_Check(object.ptr()) || PyList_Check(object.ptr())) {
     for (nb::handle one : object) add_arrays(one, call, level + 1);
   } else if (PyDict_Check(object.ptr())) {

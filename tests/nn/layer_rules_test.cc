@@ -9,6 +9,7 @@
 
 #include <doctest/doctest.h>
 
+#include <heddle/default_engine.h>
 #include <heddle/graph.h>
 #include <heddle/layers.h>
 #include <heddle/ops.h>
@@ -179,6 +180,33 @@ TEST_CASE("a refused first call finds nothing, and a frozen layer stays frozen")
   CHECK(message_of<InvalidArgument>([] { Dense(kInferred, 0); }) ==
         "Dense: out_features is 0; want 1 or more");
   CHECK(message_of<InvalidArgument>([] { Dense(0, 2); }) == "Dense: in_features is 0; want 1 or more");
+}
+
+TEST_CASE("a first call that fails changes nothing, and one on another engine makes its weights there") {
+  Conv2d grouped(kInferred, 6, 3, {.groups = 2});
+  CHECK_THROWS_AS(grouped(ones({1, 3, 4, 4})), InvalidArgument);
+  CHECK(grouped(ones({1, 4, 4, 4})).shape() == Shape{1, 6, 2, 2});
+  Dense dense(kInferred, 4);
+  CHECK(message_of<InvalidArgument>([&] {
+          dense(ones({2, 0}));
+        }) == "Dense: in_features is 0; want 1 or more");
+  CHECK(dense(ones({2, 3})).shape() == Shape{2, 4});
+  Engine engine;
+  Sequential net{Dense(kInferred, 2), LayerNorm(kInferred)};
+  NDArray x;
+  {
+    const EngineScope scope(engine);
+    x = ones({1, 3});
+  }
+  CHECK(net(x).to_vector<float>().size() == 2);
+  CHECK(&net.parameters()[0].value.engine() == &engine);
+}
+
+TEST_CASE("layers without random weights draw nothing") {
+  const std::uint64_t before = default_generator().position();
+  LayerNorm norm(kInferred);
+  norm(ones({2, 3}));
+  CHECK(default_generator().position() == before);
 }
 
 TEST_CASE("threads that make the first call together get one weight") {

@@ -89,6 +89,13 @@ TEST_CASE("a batch norm keeps running statistics, and uses them in inference") {
   CHECK(message_of<InvalidArgument>([&] {
           norm(ones({1, 2}));
         }).find("two elements or more of each channel") != std::string::npos);
+  BatchNorm plain(2, {.weight = false, .bias = false});
+  for (const DType dtype : {DType::f16, DType::f64}) {
+    plain.train();
+    CHECK(plain(x.astype(dtype)).dtype() == dtype);
+    plain.train(false);
+    CHECK(plain(x.astype(dtype)).dtype() == dtype);
+  }
   Sequential net{Dense(kInferred, 4), BatchNorm(kInferred), Relu(), LayerNorm(kInferred), RmsNorm(kInferred)};
   const NDArray out = net(Generator(1).normal({8, 3}));
   backward(sum(out * out));

@@ -112,4 +112,5 @@ TEST_CASE("losses refuse what does not fit, in their own names") {
         "cross_entropy_with: smoothing is 2; want 0 to 1");
   CHECK(why([&] { soft_cross_entropy(x, ones({2})); }).starts_with("soft_cross_entropy: "));
   CHECK_THROWS_AS(nll_loss(x, labels + 3).wait(), Error);
+  CHECK_THROWS_AS(nll_loss(x, labels - 2).wait(), Error);  // no number from the end
 }

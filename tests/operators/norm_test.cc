@@ -138,6 +138,23 @@ TEST_CASE("large means, constant rows, halves and NaN") {
   CHECK(y[2] == doctest::Approx(-1).epsilon(1e-4));
 }
 
+TEST_CASE("arrays without elements, and a mean that the caller changes") {
+  for (const Shape& shape : {Shape{2, 4, 0}, Shape{0, 4}, Shape{0, 4, 3}}) {
+    CAPTURE(shape.to_string());
+    NDArray x = zeros(shape);
+    set_requires_grad(x);
+    for (const NDArray& y : {group_norm(x, 2, ones({4}), ones({4})), batch_norm(x, ones({4}))[0]}) {
+      CHECK(y.shape() == shape);
+      CHECK(grad({y}, {x}, {.seeds = {zeros(shape)}})[0].shape() == shape);
+    }
+  }
+  NDArray x = normal({4, 2}, 1);
+  set_requires_grad(x);
+  const auto [y, average, variance] = batch_norm(x);
+  average.assign(average * 0.1);
+  CHECK_THROWS_AS(backward(sum(y * y)), Error);
+}
+
 TEST_CASE("normalisations refuse what does not fit, at the call") {
   const NDArray x = ones({2, 4});
   const auto why = [](auto f) { return message_of<InvalidArgument>(f); };

@@ -51,6 +51,7 @@ class Layer : public Module {
  private:
   NDArray forward(const NDArray& x) final;
   void bind(const NDArray& x);
+  void make_pending(const NDArray& x);
   std::shared_ptr<nn_detail::LayerState> state_;  // shared by copies
 };
 

@@ -124,6 +124,7 @@ class ModuleCall {
   ModuleCall& operator=(const ModuleCall&) = delete;
   bool looks() const { return use_ != nullptr; }  // whether done() will look at what forward() has used
   void add(const NDArray& argument);              // adds an argument, before done()
+  void add(const Module& argument);               // adds what a module has registered when done() is called
   void done();                                    // call after forward(); throws what operator() does
 
  private:

@@ -1,9 +1,12 @@
 #include <atomic>
 #include <mutex>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include <heddle/autograd.h>
 #include <heddle/creation.h>
+#include <heddle/default_engine.h>
 #include <heddle/graph.h>
 #include <heddle/layer.h>
 
@@ -124,7 +127,7 @@ Layer::Layer(const LayerCall& call) : state_(std::make_shared<LayerState>(*call.
       buffer(array.name, initial(*state_, i, generator));
     }
   }
-  if (!known) state_->generator = generator.split(1).front();
+  if (!known && given) state_->generator = generator.split(1).front();
   state_->complete.store(known, std::memory_order_release);
 }
 
@@ -171,27 +174,45 @@ void Layer::refuse_input(const NDArray& x, const std::string& wanted) const {
                         ", wanted is " + wanted);
 }
 
-// Finds the sizes that are not known in the shape of x, and makes the arrays.
+// Finds the sizes that are not known in the shape of x, and makes the arrays. If it throws, nothing has changed.
 void Layer::bind(const NDArray& x) {
   const std::lock_guard lock(state_->first_call);
   if (state_->complete.load(std::memory_order_relaxed)) return;
   if (is_capturing())
     throw InvalidArgument(to_string() + ": its first call finds sizes; make it before a graph is captured");
-  const LayerRules& rules = *state_->info.rules;
-  if (!rules.input.match(x.shape(), state_->sizes())) refuse_input(x, rules.input.to_string(state_->sizes()));
+  const OperatorValues before = state_->values;
+  try {
+    const LayerRules& rules = *state_->info.rules;
+    if (!rules.input.match(x.shape(), state_->sizes()))
+      refuse_input(x, rules.input.to_string(state_->sizes()));
+    complete_arguments(state_->info, state_->values);  // refuses a size of 0
+    make_pending(x);
+  } catch (...) {
+    state_->values = before;
+    throw;
+  }
+  state_->complete.store(true, std::memory_order_release);
+}
+
+// Makes the arrays that are pending, on the engine of x. A class of the user's may have replaced some, or removed them.
+void Layer::make_pending(const NDArray& x) {
+  const EngineScope scope(x.engine());
   const NoGrad no_grad;
   ModuleNode& node = ModuleNode::of(*this);
+  Generator generator = state_->generator.value_or(Generator());
+  std::vector<std::pair<ModuleNode::Entry*, NDArray>> made;
   for (std::size_t i = 0; i < state_->info.arrays.size(); ++i) {
-    const LayerArray& array = state_->info.arrays[i];
-    if (!state_->has(array)) continue;
-    ModuleNode::Entry& entry = *node.find(array.name);
-    NDArray value = initial(*state_, i, *state_->generator);
-    if (array.trained) set_requires_grad(value, !entry.frozen);
-    entry.array = value;
-    entry.pending = false;
+    ModuleNode::Entry* const entry = node.find(state_->info.arrays[i].name);
+    if (!entry || !entry->pending) continue;
+    NDArray value = initial(*state_, i, generator);
+    if (state_->info.arrays[i].trained) set_requires_grad(value, !entry->frozen);
+    made.emplace_back(entry, std::move(value));
+  }
+  for (auto& [entry, value] : made) {
+    entry->array = std::move(value);
+    entry->pending = false;
   }
   ++registrations;
-  state_->complete.store(true, std::memory_order_release);
 }
 
 NDArray Layer::forward(const NDArray& x) {

@@ -48,11 +48,16 @@ BatchNorm::BatchNorm(std::int64_t channels, const BatchNormOptions& options, Whe
                      options.bias, options.device},
                     where)) {}
 
-NDArray BatchNorm::compute(const NDArray& x) {
+NDArray BatchNorm::compute(const NDArray& given) {
+  // Statistics of halves are f32, as the running ones.
+  if (is_half(given.dtype())) return compute(given.astype(DType::f32)).astype(given.dtype());
+  const NDArray& x = given;
   const NDArray weight = array("weight"), bias = array("bias");
   const NDArray running_mean = array("running_mean"), running_var = array("running_var");
   const double epsilon = real("epsilon");
-  if (!training()) return batch_norm_with(x, running_mean, running_var, weight, bias, epsilon);
+  if (!training())
+    return batch_norm_with(x, running_mean.astype(x.dtype()), running_var.astype(x.dtype()), weight, bias,
+                           epsilon);
   const std::int64_t count = x.size() / std::max<std::int64_t>(1, x.shape()[1]);
   if (count < 2) refuse_input(x, info().input + " with two elements or more of each channel, in training");
   auto [y, mean, variance] = batch_norm(x, weight, bias, epsilon);

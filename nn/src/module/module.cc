@@ -188,6 +188,7 @@ NDArray Module::set(const std::string& name, const NDArray& array) {
   if (is_array && is_same(known->array, array)) return known->array;
   if (is_array && known->kind != ModuleNode::Kind::parameter) {
     check_buffer(class_name(), name, array);
+    known->pending = false;
     return known->array = array;
   }
   if (!is_array && !(array.defined() && is_leaf(array))) {
@@ -195,7 +196,7 @@ NDArray Module::set(const std::string& name, const NDArray& array) {
     return array;
   }
   check_name(*node_, class_name(), name, true);
-  const bool frozen = is_array && !is_leaf(known->array);
+  const bool frozen = is_array && (known->pending ? known->frozen : !is_leaf(known->array));
   NDArray leaf = leaf_of(class_name(), name, array);
   if (frozen) set_requires_grad(leaf, false);
   put(*node_, {.name = name, .array = leaf});

@@ -47,6 +47,7 @@ const NDArray* first_outside(const std::vector<NDArray>& used, const Storages& k
 
 struct ModuleCall::Use {
   std::vector<NDArray> arguments;
+  std::vector<const Module*> modules{};
   std::atomic<std::uint64_t>* checked;
   std::uint64_t registrations;
   ArrayUse arrays{};
@@ -71,12 +72,17 @@ void ModuleCall::add(const NDArray& argument) {
   if (use_) use_->arguments.push_back(argument);
 }
 
+void ModuleCall::add(const Module& argument) {
+  if (use_) use_->modules.push_back(&argument);
+}
+
 ModuleCall::~ModuleCall() { --calls; }
 
 void ModuleCall::done() {
   if (!use_) return;
   Storages known;
   add_registered(ModuleNode::of(module_), known);
+  for (const Module* argument : use_->modules) add_registered(ModuleNode::of(*argument), known);
   for (const NDArray& argument : use_->arguments)
     if (argument.defined()) known.insert(argument.storage().get());
   if (const NDArray* array = first_outside(use_->arrays.differentiated(), known))

@@ -17,8 +17,8 @@ namespace heddle {
     "x * np.vectorize(math.erfc, otypes=[float])(x * -0.5 ** 0.5) / 2", \
     "x times the distribution function of the normal distribution (Hendrycks and Gimpel, arXiv:1606.08415).") \
   X(gelu_tanh, GeluTanh, x * sigmoid((x + x * x * x * 0.044715) * 1.5957691216057308), \
-    sigmoid((x + x * x * x * 0.044715) * 1.5957691216057308) * (1 + x * (1.5957691216057308 + x * x * 0.21406444881780064) * \
-      sigmoid((x + x * x * x * 0.044715) * -1.5957691216057308)), \
+    sigmoid((x + x * x * x * 0.044715) * 1.5957691216057308) + x * (sigmoid((x + x * x * x * 0.044715) * 1.5957691216057308) * \
+      sigmoid((x + x * x * x * 0.044715) * -1.5957691216057308)) * (1.5957691216057308 + x * x * 0.21406444881780064), \
     "x / 2 * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x ** 3)))", \
     "The approximation of gelu by tanh, with which GPT-2 and BERT were trained.") \
   X(silu, Silu, x * sigmoid(x), sigmoid(x) * (1 + x * sigmoid(-x)), \
@@ -54,7 +54,7 @@ namespace heddle {
     "np.where(x <= 0, slope * x, x)", "x, or `slope` times x where it is negative.") \
   X(elu, Elu, alpha, 1.0, where(x <= 0, expm1(x) * alpha, x), where(x <= 0, exp(minimum(x, 0)) * alpha, 1), \
     "np.where(x <= 0, alpha * np.expm1(x), x)", "x, or `alpha` * (exp(x) - 1) where it is negative (Clevert et al., ICLR'16).") \
-  X(celu, Celu, alpha, 1.0, where(x <= 0, expm1(x / alpha) * alpha, x), where(x <= 0, exp(minimum(x / alpha, 0)), 1), \
+  X(celu, Celu, alpha, 1.0, where(x <= 0, expm1(x / alpha) * alpha, x), where(x <= 0, exp(where(x <= 0, x / alpha, zero(x))), 1), \
     "np.where(x <= 0, alpha * np.expm1(x / alpha), x)", "As elu, with a continuous derivative for any `alpha` (Barron, arXiv:1704.07483).") \
   X(softplus, Softplus, beta, 1.0, (maximum(x * beta, 0) + log1p(exp(-abs(x * beta)))) / beta, sigmoid(x * beta), \
     "np.logaddexp(0, beta * x) / beta", "log(1 + exp(`beta` x)) / `beta`, a smooth relu.") \

@@ -168,8 +168,10 @@ NDArray gradient_of_x(const ConvProblem& problem, const NDArray& g, const NDArra
   NDArray x_grad = backward_data(problem, plain(g), {}, plain(weight));
   if (!recording({&g, &weight})) return x_grad;
   const NDArray of_g = save_for_backward(g), of_weight = save_for_backward(weight);
+  const bool need_g = requires_grad(g), need_weight = requires_grad(weight);
   record_op("conv2d_backward_data", x_grad, {g, weight}, {of_g, of_weight}, [=](const NDArray& h) {
-    return std::vector{without_bias(problem, h, of_weight), gradient_of_weight(problem, of_g, h)};
+    return std::vector{need_g ? without_bias(problem, h, of_weight) : NDArray(),
+                       need_weight ? gradient_of_weight(problem, of_g, h) : NDArray()};
   });
   return x_grad;
 }

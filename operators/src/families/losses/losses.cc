@@ -68,6 +68,7 @@ void check_rows(const char* op, const NDArray& x, const NDArray& labels, const C
                           labels.shape().to_string() + "; wanted (N, C) with at least one class, and (N,)");
   if (is_floating(labels.dtype()) || labels.dtype() == DType::boolean)
     throw InvalidArgument(std::string(op) + ": labels are " + name_of(labels.dtype()) + "; want integers");
+  if (options.weight.defined()) check_arrays(op, {&x, &options.weight});
   if (options.weight.defined() && options.weight.shape() != Shape{x.shape()[1]})
     throw InvalidArgument(std::string(op) + ": weight is " + options.weight.shape().to_string() + "; want " +
                           Shape{x.shape()[1]}.to_string());
@@ -79,14 +80,17 @@ void check_rows(const char* op, const NDArray& x, const NDArray& labels, const C
 // The loss of logarithms of probabilities (N, C), checked and not halves.
 NDArray of_classes(const NDArray& logarithms, const NDArray& labels, const ClassOptions& options) {
   const NDArray counted = labels != options.ignore;
-  const NDArray chosen = where(counted, labels.astype(DType::i64), 0);
+  const std::int64_t classes_count = logarithms.shape()[1];
+  const NDArray numbers = labels.astype(DType::i64);
+  // A negative label is no number from the end: the kernels refuse the number of classes.
+  const NDArray chosen = where(counted, where(numbers < 0, classes_count, numbers), 0);
   const NDArray weight =
       options.weight.defined() ? wide(options.weight) : sum(zeros_like(logarithms), {0}) + 1;
   const NDArray of_rows = where(counted, take(weight, chosen), 0.0);
   NDArray loss = -reshape(take_along_axis(logarithms, reshape(chosen, {-1, 1}), 1), chosen.shape());
   loss = loss * take(weight, chosen);
   if (options.smoothing > 0) {
-    const double share = options.smoothing, classes = static_cast<double>(logarithms.shape()[1]);
+    const double share = options.smoothing, classes = static_cast<double>(classes_count);
     loss = loss * (1 - share) - sum(logarithms * weight, {1}) * (share / classes);
   }
   loss = where(counted, loss, 0.0);
@@ -162,14 +166,18 @@ NDArray nll_loss(const NDArray& log_probabilities, const NDArray& labels, const 
   if (options.smoothing != 0)
     throw InvalidArgument("nll_loss: smoothing is " + number_text(options.smoothing) +
                           "; cross_entropy_with has it");
-  return cast(of_classes(wide(log_probabilities), labels, options), log_probabilities.dtype());
+  return ndarray_detail::in_name_of("nll_loss", [&] {
+    return cast(of_classes(wide(log_probabilities), labels, options), log_probabilities.dtype());
+  });
 }
 
 NDArray cross_entropy_with(const NDArray& logits, const NDArray& labels, const ClassOptions& options,
                            Where where) {
   const CallSite site(where);
   check_rows("cross_entropy_with", logits, labels, options);
-  return cast(of_classes(log_softmax(wide(logits), 1), labels, options), logits.dtype());
+  return ndarray_detail::in_name_of("cross_entropy_with", [&] {
+    return cast(of_classes(log_softmax(wide(logits), 1), labels, options), logits.dtype());
+  });
 }
 
 NDArray soft_cross_entropy(const NDArray& logits, const NDArray& target, Reduction reduction, Where where) {

@@ -138,7 +138,7 @@ template <class T> struct Forward {
   void line(std::int64_t row, std::int64_t channel, std::int64_t at_weight, std::int64_t at) const {
     const T* const from = x + at;
     T* const to = y + at;
-    if (p.inner > 1) {
+    if (p.inner != 1) {
       const std::int64_t statistic = p.of_channels ? channel : row;
       const T factor = scale[statistic] * weight_at(at_weight), middle = mean[statistic],
               shift = bias_at(at_weight);

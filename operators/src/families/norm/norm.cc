@@ -1,4 +1,5 @@
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <heddle/elementwise_math.h>
@@ -22,12 +23,14 @@ struct NormInputs {
   NDArray x, weight, bias;
 };
 
-void check_norm(const char* op, const NormInputs& in, const Shape& weights, double epsilon) {
+// `names`: what errors call the two arrays beside x.
+void check_norm(const char* op, const NormInputs& in, const Shape& weights, double epsilon,
+                std::pair<const char*, const char*> names = {"weight", "bias"}) {
   check_arrays(op, {&in.x});
   check_floating(op, in.x);
   if (!(epsilon >= 0))
     throw InvalidArgument(std::string(op) + ": epsilon is " + number_text(epsilon) + "; want 0 or more");
-  for (const auto& [name, array] : {std::pair("weight", &in.weight), std::pair("bias", &in.bias)}) {
+  for (const auto& [name, array] : {std::pair(names.first, &in.weight), std::pair(names.second, &in.bias)}) {
     if (!array->defined()) continue;
     check_arrays(op, {&in.x, array});
     if (array->shape() != weights || array->dtype() != in.x.dtype())
@@ -125,7 +128,8 @@ NormResult norm_of(const char* op, const char* backward_op, const NormProblem& p
     return out;
   const NormInputs kept{save_for_backward(in.x),
                         in.weight.defined() ? save_for_backward(in.weight) : in.weight, in.bias};
-  std::vector<NDArray> saved{kept.x, save_for_backward(values.x)};
+  // The caller gets the mean: a change of it before the backward pass is an error.
+  std::vector<NDArray> saved{kept.x, save_for_backward(values.x), save_for_backward(out.mean)};
   if (in.weight.defined()) saved.insert(saved.end(), {kept.weight, save_for_backward(values.weight)});
   const NormResult statistics{{}, out.mean, out.scale, {}};
   record_op(op, out.y, std::move(inputs), std::move(saved), [=](const NDArray& grad) {
@@ -229,7 +233,7 @@ NDArray batch_norm_with(const NDArray& x, const NDArray& mean, const NDArray& va
   const std::int64_t channels = channels_of("batch_norm_with", x);
   check_norm("batch_norm_with", {x, weight, bias}, {channels}, epsilon);
   check_arrays("batch_norm_with", {&x, &mean, &variance});
-  check_norm("batch_norm_with", {x, mean, variance}, {channels}, epsilon);
+  check_norm("batch_norm_with", {x, mean, variance}, {channels}, epsilon, {"mean", "variance"});
   if (is_half(x.dtype()))
     return cast(batch_norm_with(wide(x), wide(mean), wide(variance), wide(weight), wide(bias), epsilon),
                 x.dtype());
