@@ -45,8 +45,10 @@ namespace heddle {
     where(x < -3, zero(x), where(x >= 3, 1, x * 0.33333333333333333 + 0.5)), \
     "x * np.clip(x / 6 + 0.5, 0, 1)", "x * hard_sigmoid(x) (Howard et al., ICCV'19).") \
   X(tanh_shrink, TanhShrink, \
-    where(abs(x) < 0.03, x * x * x * (0.33333333333333333 - x * x * 0.13333333333333333), x - tanh(x)), square(tanh(x)), \
-    "x - np.tanh(x)", "x - tanh(x).")
+    where(abs(x) < 0.1, x * x * x * (0.33333333333333333 - x * x * (0.13333333333333333 - x * x * (0.053968253968253968 - \
+      x * x * 0.021869488536155203))), x - tanh(x)), square(tanh(x)), \
+    "np.where(np.abs(x) < 0.1, x ** 3 * (1 / 3 - x * x * (2 / 15 - x * x * (17 / 315 - x * x * 62 / 2835))), x - np.tanh(x))", \
+    "x - tanh(x), near 0 by its series.")
 
 // As above, with a number behind the layer, and its default.
 #define HEDDLE_ACTIVATIONS_WITH_NUMBER(X) \
