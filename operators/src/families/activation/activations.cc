@@ -69,6 +69,8 @@ struct WithNumber {
 NDArray with_number(const WithNumber& activation, const NDArray& x, double number) {
   const char* const op = activation.value.op();
   check_arrays(op, {&x});
+  // A number is not rounded to a half.
+  if (is_half(x.dtype())) return cast(with_number(activation, wide(x), number), x.dtype());
   const DType dtype = unary_dtype(op, Family::floating, x.dtype());
   NDArray y = push_binary(activation.value, x, number, {dtype, dtype});
   if (!recording({&x})) return y;
