@@ -851,7 +851,7 @@ class HardSwish(Module):
 
 
 class TanhShrink(Module):
-    """x - tanh(x)."""
+    """x - tanh(x), near 0 by its series."""
 
     def __init__(self) -> None: ...
 
@@ -1374,7 +1374,7 @@ def hard_swish(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
     Differentiable."""
 
 def tanh_shrink(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
-    """x - tanh(x).
+    """x - tanh(x), near 0 by its series.
 
     The result's dtype: that of x; f64 for integers and bool.
 

@@ -59,6 +59,13 @@ TEST_CASE("layers and what is in them name the line of the call") {
   check_site("make_layer", [&] { make_layer(*find_layer("Dense"), OperatorValues{3, 2}); });
   check_site("Dense::Dense", [&] { Dense(3, 2); });
   check_site("Conv2d::Conv2d", [&] { Conv2d(1, 2, 3); });
+  check_site("Conv1d::Conv1d", [&] { Conv1d(1, 2, 3); });
+  check_site("ConvTranspose2d::ConvTranspose2d", [&] { ConvTranspose2d(1, 2, 3); });
+  check_site("LayerNorm::LayerNorm", [&] { LayerNorm(3); });
+  check_site("RmsNorm::RmsNorm", [&] { RmsNorm(3); });
+  check_site("GroupNorm::GroupNorm", [&] { GroupNorm(1, 3); });
+  check_site("InstanceNorm::InstanceNorm", [&] { InstanceNorm(3, {}); });
+  check_site("BatchNorm::BatchNorm", [&] { BatchNorm(3); });
   check_site("Embedding::Embedding", [&] { Embedding(3, 2); });
   const NDArray ids = zeros({2}, DType::i64);
   Embedding lookup(3, 2, {.sparse_grad = true});
