@@ -125,7 +125,7 @@ TEST_CASE("the critical path goes through pushes that waited for room") {
   CHECK(path["between"] == 500 + 1'000 + 1'000);
   REQUIRE(path["names"].size() == 2);
   CHECK(path["names"][1]["name"] == "blocked push");
-  // Of the blocked pushes, only the parts during which no op of the path ran count.
+  // The total of blocked pushes leaves out the time during which an op of the critical path ran.
   CHECK(path["names"][1]["total"] == 500 + 1'000 + 1'000);
   CHECK(path["names"][0]["total"] == 20'000 + 19'000 + 18'000 + 18'000);
   REQUIRE(found["lanes"].size() == 3);
@@ -410,7 +410,7 @@ TEST_CASE("communication of each rank, and how much of it lay beside other ops")
   REQUIRE(outcome.status == 0);
   CHECK(holds(outcome.out, "rank 1 engine 1 worker 0"));
   CHECK(holds(outcome.out,
-              // Of the 70 us of communication of the two ranks together, 45 us are hidden.
+              // The two ranks communicate for 70 us together, and compute during 45 us of that.
               "64.3 % of the communication was hidden: the rank computed meanwhile"));
   CHECK_FALSE(holds(run_heddle("trace " + File(known().dump()).path()).out, "ommunication"));
 }

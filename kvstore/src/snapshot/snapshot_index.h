@@ -1,5 +1,5 @@
 // The index of a snapshot: its jobs, workers and keys, and where in the file their arrays are, but no values.
-// It is shown to people, and used to make snapshots for another number of servers.
+// Tools show the index to people, and make snapshots for another number of servers from it.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,5 @@
 #include <heddle/layers/dense.h>
 #include <heddle/matmul.h>
-#include <heddle/shape_ops.h>
 
 #include "layers/layer_table.h"
 
@@ -15,12 +14,7 @@ Dense::Dense(std::int64_t in, std::int64_t out, DenseOptions options, Generator&
                     where)) {}
 
 NDArray Dense::compute(const NDArray& x) {
-  const NDArray weight = array("weight"), bias = array("bias");
-  if (x.ndim() == 2) return linear(x, weight, bias, {.relu = boolean("relu")});
-  Shape shape = x.shape();
-  shape[shape.size() - 1] = weight.shape()[0];
-  const NDArray rows = reshape(x, {-1, weight.shape()[1]});
-  return reshape(linear(rows, weight, bias, {.relu = boolean("relu")}), shape);
+  return linear(x, array("weight"), array("bias"), {.relu = boolean("relu")});
 }
 
 HEDDLE_LAYERS(dense) {

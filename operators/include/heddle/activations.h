@@ -50,7 +50,8 @@ namespace heddle {
     "np.where(np.abs(x) < 0.1, x ** 3 * (1 / 3 - x * x * (2 / 15 - x * x * (17 / 315 - x * x * 62 / 2835))), x - np.tanh(x))", \
     "x - tanh(x), near 0 by its series.")
 
-// As above, with a number behind the layer, and its default.
+// Activations with a number. The columns are those of HEDDLE_ACTIVATIONS, with the name of the number and its default behind the
+// layer.
 #define HEDDLE_ACTIVATIONS_WITH_NUMBER(X) \
   X(leaky_relu, LeakyRelu, slope, 0.01, where(x <= 0, x * slope, x), where(x <= 0, zero(x) + slope, 1), \
     "np.where(x <= 0, slope * x, x)", "x, or `slope` times x where it is negative.") \

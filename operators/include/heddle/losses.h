@@ -18,7 +18,8 @@ NDArray l1_loss(const NDArray& y, const NDArray& target, Reduction reduction = R
 // Half the square of the difference up to `delta`, linear beyond (Huber 1964).
 NDArray huber_loss(const NDArray& y, const NDArray& target, double delta = 1,
                    Reduction reduction = Reduction::mean, Where where = Where::current());
-// Of a probability sigmoid(logits) and a target in [0, 1], without overflow. `positive_weight` is the weight of the target 1.
+// The binary cross entropy of the probability sigmoid(logits) and a target in [0, 1], computed without overflow.
+// `positive_weight` is the weight of the target 1.
 NDArray bce_with_logits(const NDArray& logits, const NDArray& target, double positive_weight = 1,
                         Reduction reduction = Reduction::mean, Where where = Where::current());
 // target * (log(target) - log_probabilities), the terms of the Kullback-Leibler divergence; 0 where target is 0. With

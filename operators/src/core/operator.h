@@ -30,7 +30,7 @@ void check_floating(const char* op, const NDArray& array);
 // of these dtypes; else x itself.
 NDArray wide(const NDArray& x);
 
-// As broadcast_shapes(), with errors that name the operator.
+// The shape that a and b broadcast to. Throws InvalidArgument, which names the operator, if there is none.
 Shape broadcast_for(const char* op, const Shape& a, const Shape& b);
 
 // The kernel of `op` for the device that `array` is on.

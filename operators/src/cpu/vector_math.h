@@ -58,14 +58,13 @@ namespace heddle::cpu_kernels {
   return x >= 0.0f ? result : std::numeric_limits<float>::quiet_NaN();
 }
 
-// tanh|x| = d / (d + 2) with d = e^(2|x|) - 1 = 2^n p + (2^n - 1), where p = e^r - 1 as in fast_exp(): no digits are lost near 0.
-[[gnu::always_inline]] inline float fast_tanh(float x) {
+// e^x - 1 = 2^n p + (2^n - 1) for |x| < 88, where p = e^r - 1 as in fast_exp(): no digits are lost near 0.
+[[gnu::always_inline]] inline float expm1_in_range(float x) {
   constexpr float kLog2Head = 0.693359375f, kLog2Tail = -2.12194440e-4f, kRound = 12582912.0f;
-  const float size = std::fabs(x), doubled = size > 10.0f ? 20.0f : 2.0f * size;
-  const float shifted = doubled * 1.44269504f + kRound;
+  const float shifted = x * 1.44269504f + kRound;
   const std::int32_t n = std::bit_cast<std::int32_t>(shifted) - std::bit_cast<std::int32_t>(kRound);
   const float rounded = shifted - kRound;
-  const float r = (doubled - rounded * kLog2Head) - rounded * kLog2Tail;
+  const float r = (x - rounded * kLog2Head) - rounded * kLog2Tail;
   float series = 1.0f / 5040;
   series = series * r + 1.0f / 720;
   series = series * r + 1.0f / 120;
@@ -73,26 +72,17 @@ namespace heddle::cpu_kernels {
   series = series * r + 1.0f / 6;
   series = series * r + 0.5f;
   const float p = r + r * r * series, power = power_of_two(n);
-  const float d = power * p + (power - 1.0f);
+  return power * p + (power - 1.0f);
+}
+
+// tanh|x| = d / (d + 2) with d = e^(2|x|) - 1.
+[[gnu::always_inline]] inline float fast_tanh(float x) {
+  const float size = std::fabs(x), d = expm1_in_range(size > 10.0f ? 20.0f : 2.0f * size);
   return std::copysign(d / (d + 2.0f), x);
 }
 
-// e^x - 1 = 2^n p + (2^n - 1), with p as in fast_tanh().
 [[gnu::always_inline]] inline float fast_expm1(float x) {
-  constexpr float kLog2Head = 0.693359375f, kLog2Tail = -2.12194440e-4f, kRound = 12582912.0f;
-  const float size = x > 88.0f ? 88.0f : x < -18.0f ? -18.0f : x;
-  const float shifted = size * 1.44269504f + kRound;
-  const std::int32_t n = std::bit_cast<std::int32_t>(shifted) - std::bit_cast<std::int32_t>(kRound);
-  const float rounded = shifted - kRound;
-  const float r = (size - rounded * kLog2Head) - rounded * kLog2Tail;
-  float series = 1.0f / 5040;
-  series = series * r + 1.0f / 720;
-  series = series * r + 1.0f / 120;
-  series = series * r + 1.0f / 24;
-  series = series * r + 1.0f / 6;
-  series = series * r + 0.5f;
-  const float p = r + r * r * series, power = power_of_two(n);
-  const float result = power * p + (power - 1.0f);
+  const float result = expm1_in_range(x > 88.0f ? 88.0f : x < -18.0f ? -18.0f : x);
   return x > 88.0f ? fast_exp(x) : x == 0.0f ? x : result;
 }
 

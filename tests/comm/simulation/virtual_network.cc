@@ -7,7 +7,7 @@
 namespace heddle::test {
 namespace {
 
-// Where the combine function records the deeds of the rank whose algorithm runs.
+// The list into which the combine function writes what the rank does whose algorithm runs; null: no algorithm runs.
 thread_local std::vector<Deed>* recorded = nullptr;
 
 constexpr double kNever = std::numeric_limits<double>::infinity();

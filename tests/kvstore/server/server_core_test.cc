@@ -445,7 +445,7 @@ TEST_CASE("server core: pieces from before a connection was cut neither count no
   two.a.settle();
   CHECK(two.a.ask(push_of(1), bytes_of(Floats{1, 2})).first.kind == Kind::done);
   CHECK(floats_in(two.a.ask(pull_of(1))) == Floats{1, 2});
-  // Likewise if the repeated push is refused, because the key has failed in the meantime.
+  // Pieces of a push from before the cut are dropped also if the push, sent again, is refused since its key has failed.
   Two other("sync");
   other.a.ask(push_of(1, 0.5), bytes_of(Floats{1, 1}));
   Request second = push_of(2);
