@@ -57,6 +57,7 @@ LAYERS = {
     "nn": {
         "module": [],
         "layers": ["module"],
+        "model": ["module", "layers"],
         "training": [],
     },
     "net": {

@@ -133,6 +133,8 @@ Layer::Layer(const LayerCall& call) : state_(std::make_shared<LayerState>(*call.
 
 const LayerInfo& Layer::info() const { return state_->info; }
 
+OperatorValues Layer::arguments() const { return state_->values; }
+
 std::string Layer::to_string() const {
   std::string text;
   const LayerInfo& layer = state_->info;
