@@ -6,6 +6,7 @@
 #include <heddle/default_engine.h>
 #include <heddle/layer_registry.h>
 #include <heddle/sequential.h>
+#include <heddle/summary.h>
 
 #include "value.h"
 
@@ -38,10 +39,11 @@ class CModule : public Module {
 
   using Module::buffer, Module::child, Module::parameter;
 
-  Results compute(std::span<const NDArray> arguments) const {
+  Results forward_all(std::span<const NDArray> arguments) override {
     if (!shared_->forward) throw InvalidArgument(class_name() + ": the module has no forward function");
     Handles given, made;
-    for (const NDArray& one : arguments) given.all.push_back(new_handle(one, shared_->engine));
+    for (const NDArray& one : arguments)
+      given.all.push_back(one.defined() ? new_handle(one, shared_->engine) : nullptr);
     made.all.resize(kMostResults);
     std::size_t count = 0;
     heddle_error* failure = nullptr;
@@ -71,7 +73,7 @@ class CModule : public Module {
     EngineLink engine;
   };
   NDArray forward(const NDArray& x) override {
-    const Results results = compute({&x, 1});
+    const Results results = forward_all({&x, 1});
     if (results.size() == 1) return results[0];
     throw InvalidArgument(class_name() + ": forward made " + std::to_string(results.size()) +
                           " results of one array; want one");
@@ -102,25 +104,20 @@ heddle_module* new_module(std::shared_ptr<Module> module, const EngineLink& engi
       std::make_shared<const LinkedModule>(LinkedModule{std::move(module), engine}));
 }
 
-Results computed(const LinkedModule& of, const Engine& engine, heddle_array* const* arguments,
-                 std::size_t count, const char* call) {
+// A null argument stands for an input that is missing, behind the first one.
+Results arrays_of(const Engine& engine, heddle_array* const* arguments, std::size_t count, const char* call) {
   if (count > 0 && !arguments) throw_null(call, "arguments");
   Results given;
   for (std::size_t i = 0; i < count; ++i) {
+    if (i > 0 && !arguments[i]) {
+      given.emplace_back();
+      continue;
+    }
     const UsedArray array(arguments[i], call);
     check_engine(array.engine(), engine, call);
     given.push_back(array->array);
   }
-  if (const auto* const own = dynamic_cast<const CModule*>(of.module.get())) {
-    ModuleCall one_call(*own, given, CallSite::current());
-    Results results = own->compute(given);
-    one_call.done();
-    return results;
-  }
-  if (count != 1)
-    throw InvalidArgument(of.module->to_string() + ": " + std::to_string(count) +
-                          " arguments; want one array");
-  return {(*of.module)(given[0])};
+  return given;
 }
 
 }  // namespace
@@ -220,7 +217,7 @@ heddle_status heddle_module_call(const heddle_module* module, heddle_array* cons
   return with_module(module, error, kCall, [&](const LinkedModule& of, const Engine& engine) {
     check_out(result_count, kCall, "result_count");
     if (room > 0) check_out(results, kCall, "results");
-    const Results made = computed(of, engine, arguments, argument_count, kCall);
+    const Results made = of.module->run(arrays_of(engine, arguments, argument_count, kCall));
     if (made.size() > room)
       throw InvalidArgument(std::string(kCall) + ": room for " + std::to_string(room) +
                             " results; there are " + std::to_string(made.size()));
@@ -234,11 +231,18 @@ heddle_status heddle_module_apply(const heddle_module* module, heddle_array* arg
   constexpr const char* kCall = "heddle_module_apply";
   return with_module(module, error, kCall, [&](const LinkedModule& of, const Engine& engine) {
     check_out(result, kCall, "result");
-    const Results made = computed(of, engine, &argument, 1, kCall);
-    if (made.size() != 1)
-      throw InvalidArgument(std::string(kCall) + ": the module made " + std::to_string(made.size()) +
-                            " results; want one");
-    *result = new_handle(made[0], of.engine);
+    const UsedArray array(argument, kCall);
+    check_engine(array.engine(), engine, kCall);
+    *result = new_handle((*of.module)(array->array), of.engine);
+  });
+}
+
+heddle_status heddle_module_summary(heddle_module* module, heddle_array* const* arguments,
+                                    size_t argument_count, char** text, heddle_error** error) {
+  constexpr const char* kCall = "heddle_module_summary";
+  return with_module(module, error, kCall, [&](const LinkedModule& of, const Engine& engine) {
+    check_out(text, kCall, "text");
+    *text = make_text(summarize(*of.module, arrays_of(engine, arguments, argument_count, kCall)).to_string());
   });
 }
 

@@ -16,6 +16,9 @@ namespace {
 
 // How many calls of modules this thread is in. Only in the outermost one are all modules inside.
 thread_local int calls = 0;
+// The module of the innermost of them. An object of another language calls the layer that it stands for, which is the same
+// module: hooks are called once.
+thread_local const ModuleNode* innermost = nullptr;
 
 using Storages = std::unordered_set<const Storage*>;
 
@@ -43,6 +46,20 @@ const NDArray* first_outside(const std::vector<NDArray>& used, const Storages& k
                         ", or the module that has it by child(name, module)");
 }
 
+// `hooks` is copied, since a hook may remove hooks. What hooks use and change is not the module's; what they put into `outputs`
+// counts as made by it.
+void call_hooks(const Module& module, std::vector<std::shared_ptr<const ModuleHook>> hooks,
+                std::span<const NDArray> inputs, std::span<NDArray> outputs) {
+  {
+    const ArrayUse::Pause pause;
+    for (const auto& hook : hooks) (*hook)(module, inputs, outputs);
+  }
+  ArrayUse* const use = ArrayUse::current();
+  if (!use) return;
+  for (const NDArray& output : outputs)
+    if (output.defined()) use->made(*output.storage());
+}
+
 }  // namespace
 
 struct ModuleCall::Use {
@@ -54,21 +71,29 @@ struct ModuleCall::Use {
 };
 
 ModuleCall::ModuleCall(const Module& module, std::span<const NDArray> arguments, Where where)
-    : site_(where), module_(module) {
-  if (calls > 0) {
-    ++calls;
-    return;
+    : site_(where), module_(module), outer_(innermost) {
+  const ModuleNode& node = ModuleNode::of(module);
+  if (node.hooks && outer_ != &node) {
+    inputs_ = std::make_unique<std::vector<NDArray>>(arguments.begin(), arguments.end());
+    call_hooks(module, node.hooks->before, *inputs_, {});
   }
-  const std::uint64_t now = nn_detail::registrations.load(std::memory_order_relaxed);
-  std::atomic<std::uint64_t>& checked =
-      ModuleNode::of(module).checked[(module.training() ? 1 : 0) + (NoGrad::active() ? 0 : 2)];
-  if (checked.load(std::memory_order_relaxed) != now)
-    use_.reset(new Use{
-        .arguments = {arguments.begin(), arguments.end()}, .checked = &checked, .registrations = now});
+  if (calls == 0) look(arguments);
+  innermost = &node;
   ++calls;
 }
 
+// Notes what the call uses, unless that is known.
+void ModuleCall::look(std::span<const NDArray> arguments) {
+  const std::uint64_t now = nn_detail::registrations.load(std::memory_order_relaxed);
+  std::atomic<std::uint64_t>& checked =
+      ModuleNode::of(module_).checked[(module_.training() ? 1 : 0) + (NoGrad::active() ? 0 : 2)];
+  if (checked.load(std::memory_order_relaxed) == now) return;
+  use_.reset(
+      new Use{.arguments = {arguments.begin(), arguments.end()}, .checked = &checked, .registrations = now});
+}
+
 void ModuleCall::add(const NDArray& argument) {
+  if (inputs_) inputs_->push_back(argument);
   if (use_) use_->arguments.push_back(argument);
 }
 
@@ -76,9 +101,19 @@ void ModuleCall::add(const Module& argument) {
   if (use_) use_->modules.push_back(&argument);
 }
 
-ModuleCall::~ModuleCall() { --calls; }
+ModuleCall::~ModuleCall() {
+  innermost = outer_;
+  --calls;
+}
 
-void ModuleCall::done() {
+void ModuleCall::done(std::span<NDArray> outputs) {
+  check_use();
+  if (!inputs_) return;
+  use_.reset();
+  if (const auto& hooks = ModuleNode::of(module_).hooks) call_hooks(module_, hooks->after, *inputs_, outputs);
+}
+
+void ModuleCall::check_use() {
   if (!use_) return;
   Storages known;
   add_registered(ModuleNode::of(module_), known);
