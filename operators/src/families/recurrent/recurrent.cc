@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <heddle/elementwise.h>
+#include <heddle/multiply_adds.h>
 #include <heddle/recurrent.h>
 #include <heddle/shape_ops.h>
 
@@ -93,6 +94,11 @@ std::vector<NDArray> defined_of(const RecurrentArrays& in) {
   return arrays;
 }
 
+// Counted as if all elements had all steps.
+std::int64_t multiply_adds(const RecurrentProblem& p, bool of_x, bool of_h) {
+  return p.output_size() * p.gates() * ((of_x ? p.features : 0) + (of_h ? p.hidden : 0));
+}
+
 struct Pushed {
   NDArray results, kept;
 };
@@ -101,6 +107,7 @@ Pushed push_recurrent(const RecurrentProblem& p, const RecurrentArrays& in) {
   const Pushed out{make_result(in.x, {p.results_size()}, in.x.dtype()),
                    make_result(in.x, {p.output_size() * p.kept()}, in.x.dtype())};
   auto* kernel = kernel_for<RecurrentKernel>("recurrent", in.x);
+  MultiplyAdds::add(multiply_adds(p, true, true));
   const NDArray writes[] = {out.results, out.kept};
   push_op(p.op, defined_of(in), writes,
           [=, results = out.results.detach(), kept = out.kept](const KernelContext& context) {
@@ -135,6 +142,8 @@ std::vector<NDArray> push_backward(const RecurrentProblem& p, const RecurrentArr
       gradients.emplace_back();
     }
   }
+  MultiplyAdds::add(multiply_adds(p, made.x.defined(), true) +
+                    multiply_adds(p, made.weight_ih.defined(), made.weight_hh.defined()));
   reads.insert(reads.end(), {out.results, out.kept, g});
   auto* kernel = kernel_for<RecurrentBackwardKernel>("recurrent_backward", g);
   push_op(
