@@ -154,10 +154,9 @@ HEDDLE_LAYERS(recurrent) {
   const char* const in = "(batch, steps, input_size)";
   const char* const out = "(batch, steps, directions * hidden_size)";
   const char* const more =
-      "The same for each further layer, with l1, l2, ..., and for the second direction, with _reverse behind "
-      "the name; "
-      "weight_ih is (..., directions * hidden_size) from layer 1 on. Without batch_first, batch and steps "
-      "are exchanged.";
+      "The same for further layers, l1, l2, ..., whose weight_ih has directions * hidden_size columns, and "
+      "for the "
+      "second direction, with _reverse behind the name. Without batch_first, batch and steps are exchanged.";
   table.add<Rnn>({.name = "Rnn",
                   .documentation =
                       "h = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh) for each step, or "

@@ -274,9 +274,8 @@ HEDDLE_OPERATORS(recurrent) {
       +[](In x_, In ih, In hh, In b_ih, In b_hh, In h_, bool relu, In of, bool back, bool first, Where at) {
         return rnn(x_, {ih, hh, b_ih, b_hh}, h_, relu, {of, back, first}, at);
       },
-      {"h = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh) for each step of x (T, N, F), or "
-       "(N, T, F) if `batch_first`; max(0, .) if `relu`. From the last step to the first if `reverse`. "
-       "The output is 0 behind `lengths` (N). All h, and the last (N, H).",
+      {"h = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh) over the steps of x (T, N, F), or "
+       "(N, T, F) if `batch_first`; 0 behind `lengths` (N). All h, and the last (N, H).",
        {x, weight_ih, weight_hh, bias_ih, bias_hh, h, {"relu", false}, lengths, reverse, batch_first},
        "that of x",
        kDifferentiable});
