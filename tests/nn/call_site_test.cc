@@ -71,6 +71,12 @@ TEST_CASE("layers and what is in them name the line of the call") {
   check_site("GroupNorm::GroupNorm", [&] { GroupNorm(1, 3); });
   check_site("InstanceNorm::InstanceNorm", [&] { InstanceNorm(3, {}); });
   check_site("BatchNorm::BatchNorm", [&] { BatchNorm(3); });
+  check_site("Rnn::Rnn", [&] { Rnn(3, 2); });
+  check_site("Lstm::Lstm", [&] { Lstm(3, 2); });
+  check_site("Gru::Gru", [&] { Gru(3, 2); });
+  Lstm recurrent(3, 2);
+  const NDArray sequence = ones({1, 2, 3});
+  check_site("RecurrentLayer::operator()", [&] { recurrent(sequence, {.h = zeros({1, 1, 2})}); });
   check_site("Embedding::Embedding", [&] { Embedding(3, 2); });
   const NDArray ids = zeros({2}, DType::i64);
   Embedding lookup(3, 2, {.sparse_grad = true});

@@ -11,3 +11,4 @@
 #include <heddle/layers/embedding.h>
 #include <heddle/layers/norm.h>
 #include <heddle/layers/pooling.h>
+#include <heddle/layers/recurrent.h>

@@ -19,6 +19,7 @@
 #include <heddle/pooling.h>
 #include <heddle/products.h>
 #include <heddle/rearrange.h>
+#include <heddle/recurrent.h>
 #include <heddle/reduce.h>
 #include <heddle/row_sparse.h>
 #include <heddle/scan.h>
