@@ -57,6 +57,7 @@ LAYERS = {
     "nn": {
         "module": [],
         "layers": ["module"],
+        "metrics": ["module", "layers"],
         "training": [],
     },
     "net": {
