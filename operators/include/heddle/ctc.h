@@ -29,4 +29,11 @@ NDArray ctc_loss(const NDArray& log_probs, const NDArray& targets, const NDArray
 std::array<NDArray, 2> ctc_greedy_decode(const NDArray& log_probs, const NDArray& input_lengths = {},
                                          std::int64_t blank = 0, Where where = Where::current());
 
+// The labels that are most probable over all their alignments, among those that a search finds which keeps the `beam` most probable
+// beginnings after each step (Graves, 2012, without a language model): (N, T), padded with -1, their number (N), and the logarithm of
+// their probability (N), in the dtype of log_probs.
+std::array<NDArray, 3> ctc_beam_search(const NDArray& log_probs, const NDArray& input_lengths = {},
+                                       std::int64_t beam = 16, std::int64_t blank = 0,
+                                       Where where = Where::current());
+
 }  // namespace heddle

@@ -349,3 +349,53 @@ TEST_CASE("ctc_greedy_decode collapses the best path") {
   CHECK(number.shape() == Shape{});
   CHECK(ctc_greedy_decode(zeros({0, 2, 3}))[0].shape() == Shape{2, 0});
 }
+
+TEST_CASE("ctc_beam_search with a wide beam finds the most probable labels") {
+  const std::int64_t steps = 5, classes = 3;
+  for (const std::int64_t blank : {0, 2}) {
+    const NDArray x = probabilities({steps, 8, classes}, 21);
+    const auto [labels, numbers, scores] = ctc_beam_search(x, {}, 1000, blank);
+    for (std::int64_t n = 0; n < 8; ++n) {
+      const Doubles rows = rows_of(x, n, steps);
+      Labels best, path(static_cast<std::size_t>(steps), 0);
+      double least = kInfinity;
+      for (std::size_t digit = 0; digit < path.size();) {
+        const Labels target = collapsed(path, blank);
+        const double loss = loss_by_paths(rows, steps, classes, target, blank);
+        if (loss < least) {
+          least = loss;
+          best = target;
+        }
+        for (digit = 0; digit < path.size() && ++path[digit] == classes;) path[digit++] = 0;
+      }
+      CHECK(numbers[n].item<std::int64_t>() == static_cast<std::int64_t>(best.size()));
+      best.resize(static_cast<std::size_t>(steps), -1);
+      CHECK(labels[n].copy().to_vector<std::int64_t>() == best);
+      check_near(scores[n].item<double>(), -least, 1e-12);
+    }
+  }
+}
+
+TEST_CASE(
+    "ctc_beam_search on long sequences: better than the best path, with short lengths, in every dtype") {
+  const Case c = random_case(60, 5, 12, 20, 31);
+  const auto [labels, numbers, scores] = ctc_beam_search(c.x, c.steps, 20);
+  const auto [greedy, greedy_numbers] = ctc_greedy_decode(c.x, c.steps);
+  const CtcOptions each{.reduction = Reduction::none};
+  const Doubles found = ctc_loss(c.x, maximum(labels, 0), c.steps, numbers, each).to_vector<double>();
+  const Doubles by_path =
+      ctc_loss(c.x, maximum(greedy, 0), c.steps, greedy_numbers, each).to_vector<double>();
+  const Doubles score = scores.to_vector<double>();
+  for (std::size_t n = 0; n < found.size(); ++n) {
+    CHECK(found[n] <= by_path[n] + 1e-9);
+    CHECK(-score[n] >= found[n] - 1e-9);  // the search may miss alignments
+  }
+  CHECK(ctc_beam_search(c.x.astype(DType::f16), c.steps)[2].dtype() == DType::f16);
+  CHECK(ctc_beam_search(full({3, 1, 2}, std::nan("")), {}, 2)[0].shape() == Shape{1, 3});  // of some labels
+  const auto [none, zero, sure] = ctc_beam_search(zeros({0, 2, 3}));
+  CHECK(none.shape() == Shape{2, 0});
+  CHECK(sure.to_vector<float>() == std::vector<float>{0, 0});
+  CHECK(ctc_beam_search(zeros({4, 2}), {}, 3)[0].shape() == Shape{4});
+  CHECK(message_of<InvalidArgument>([&] { ctc_beam_search(c.x, {}, 0); }) ==
+        "ctc_beam_search: beam is 0; want 1 or more");
+}

@@ -26,8 +26,13 @@ HEDDLE_SAMPLES(ctc) {
                 return ctc_loss(at(v, 0), at(v, 1), at(v, 2), at(v, 3), {3, Reduction::sum, true});
               }},
              {"ctc_greedy_decode", {x}, {}, [](In v) { return listed(ctc_greedy_decode(at(v, 0))); }},
-             {"ctc_greedy_decode", {one, numbers({3}), 1}, {}, [](In v) {
-                return listed(ctc_greedy_decode(at(v, 0), at(v, 1), 1));
+             {"ctc_greedy_decode",
+              {one, numbers({3}), 1},
+              {},
+              [](In v) { return listed(ctc_greedy_decode(at(v, 0), at(v, 1), 1)); }},
+             {"ctc_beam_search", {x}, {}, [](In v) { return listed(ctc_beam_search(at(v, 0))); }},
+             {"ctc_beam_search", {one, numbers({3}), 2, 1}, {}, [](In v) {
+                return listed(ctc_beam_search(at(v, 0), at(v, 1), 2, 1));
               }}});
 }
 

@@ -125,6 +125,26 @@ void lay_out_targets(CtcProblem& p, const NDArray& targets, bool batched) {
                         (batched ? "(" + std::to_string(p.batch) + ", S), or all labels in a row" : "(S)"));
 }
 
+// What decoders read and write.
+struct Decoded {
+  CtcProblem problem;
+  NDArray x, lengths, labels, numbers;
+  std::vector<NDArray> reads() const { return lengths.defined() ? std::vector{x, lengths} : std::vector{x}; }
+};
+
+Decoded decoding(const char* op, const NDArray& log_probs, const NDArray& input_lengths, std::int64_t blank) {
+  check_arrays(op, {&log_probs});
+  if (input_lengths.defined()) check_arrays(op, {&log_probs, &input_lengths});
+  const CtcProblem problem = ctc_problem(op, log_probs, blank);
+  Decoded decoded{problem, of_batch(problem, wide(log_probs.detach())).contiguous(), {}, {}, {}};
+  if (input_lengths.defined())
+    decoded.lengths =
+        ctc_ids(ctc_lengths(op, "input_lengths", input_lengths, problem.batch, log_probs.ndim() == 3));
+  decoded.labels = make_result(decoded.x, {problem.batch, problem.steps}, DType::i64);
+  decoded.numbers = make_result(decoded.x, {problem.batch}, DType::i64);
+  return decoded;
+}
+
 }  // namespace
 
 NDArray ctc_loss(const NDArray& log_probs, const NDArray& targets, const NDArray& input_lengths,
@@ -151,24 +171,34 @@ std::array<NDArray, 2> ctc_greedy_decode(const NDArray& log_probs, const NDArray
                                          std::int64_t blank, Where where) {
   const CallSite site(where);
   constexpr const char* kName = "ctc_greedy_decode";
-  check_arrays(kName, {&log_probs});
-  if (input_lengths.defined()) check_arrays(kName, {&log_probs, &input_lengths});
-  const CtcProblem problem = ctc_problem(kName, log_probs, blank);
-  const bool batched = log_probs.ndim() == 3;
-  const NDArray x = of_batch(problem, wide(log_probs.detach())).contiguous();
-  NDArray lengths;
-  std::vector<NDArray> reads{x};
-  if (input_lengths.defined()) {
-    lengths = ctc_ids(ctc_lengths(kName, "input_lengths", input_lengths, problem.batch, batched));
-    reads.push_back(lengths);
-  }
-  const NDArray labels = make_result(x, {problem.batch, problem.steps}, DType::i64),
-                numbers = make_result(x, {problem.batch}, DType::i64);
-  auto* kernel = kernel_for<CtcGreedyKernel>(kName, x);
-  push_op(kName, reads, std::vector{labels, numbers},
-          [=](const KernelContext& context) { kernel(context, problem, x, lengths, labels, numbers); });
-  if (batched) return {labels, numbers};
-  return {reshape(labels, {problem.steps}), reshape(numbers, {})};
+  const Decoded decoded = decoding(kName, log_probs, input_lengths, blank);
+  auto* kernel = kernel_for<CtcGreedyKernel>(kName, decoded.x);
+  push_op(kName, decoded.reads(), std::vector{decoded.labels, decoded.numbers},
+          [=](const KernelContext& context) {
+            kernel(context, decoded.problem, decoded.x, decoded.lengths, decoded.labels, decoded.numbers);
+          });
+  if (log_probs.ndim() == 3) return {decoded.labels, decoded.numbers};
+  return {reshape(decoded.labels, {decoded.problem.steps}), reshape(decoded.numbers, {})};
+}
+
+std::array<NDArray, 3> ctc_beam_search(const NDArray& log_probs, const NDArray& input_lengths,
+                                       std::int64_t beam, std::int64_t blank, Where where) {
+  const CallSite site(where);
+  constexpr const char* kName = "ctc_beam_search";
+  const Decoded decoded = decoding(kName, log_probs, input_lengths, blank);
+  if (beam < 1)
+    throw InvalidArgument(std::string(kName) + ": beam is " + std::to_string(beam) + "; want 1 or more");
+  NDArray scores = make_result(decoded.x, {decoded.problem.batch}, decoded.x.dtype());
+  auto* kernel = kernel_for<CtcBeamKernel>(kName, decoded.x);
+  push_op(kName, decoded.reads(), std::vector{decoded.labels, decoded.numbers, scores},
+          [=, out = scores](const KernelContext& context) {
+            kernel(context, decoded.problem, decoded.x, decoded.lengths, beam, decoded.labels,
+                   decoded.numbers, out);
+          });
+  if (is_half(log_probs.dtype())) scores = cast(scores, log_probs.dtype());
+  if (log_probs.ndim() == 3) return {decoded.labels, decoded.numbers, scores};
+  return {reshape(decoded.labels, {decoded.problem.steps}), reshape(decoded.numbers, {}),
+          reshape(scores, {})};
 }
 
 HEDDLE_OPERATORS(ctc) {
@@ -200,6 +230,13 @@ HEDDLE_OPERATORS(ctc) {
              "repetitions and blanks: (N, T), padded with -1, and their number (N).",
              {log_probs, {"input_lengths", kNone, DTypes::integers}, blank},
              "i64"});
+  table.add(
+      "ctc_beam_search", ctc_beam_search,
+      {"The labels that are most probable over all their alignments with log_probs (T, N, C) or (T, C), as "
+       "far as a search that keeps `beam` beginnings finds them: (N, T), padded with -1, their number (N), "
+       "and the logarithm of their probability (N), in the dtype of log_probs.",
+       {log_probs, {"input_lengths", kNone, DTypes::integers}, {"beam", 16}, blank},
+       "i64"});
 }
 
 }  // namespace heddle

@@ -41,5 +41,9 @@ using CtcCurvatureKernel = void(const KernelContext& context, const CtcProblem& 
 // input_lengths may be undefined. labels: (batch, steps), numbers: (batch), both i64.
 using CtcGreedyKernel = void(const KernelContext& context, const CtcProblem& problem, const NDArray& x,
                              const NDArray& input_lengths, const NDArray& labels, const NDArray& numbers);
+// scores: (batch), of the dtype of x.
+using CtcBeamKernel = void(const KernelContext& context, const CtcProblem& problem, const NDArray& x,
+                           const NDArray& input_lengths, std::int64_t beam, const NDArray& labels,
+                           const NDArray& numbers, const NDArray& scores);
 
 }  // namespace heddle
