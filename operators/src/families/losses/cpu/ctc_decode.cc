@@ -86,7 +86,7 @@ class PrefixSearch {
       for (const std::int64_t label : likely_) extend(kept, label);
     keep_best();
   }
-  double best_score() const { return kept_.front().total(); }
+  double best_score() const { return kept_.front().total; }
   // Writes the labels of the best beginning, and returns their number.
   std::int64_t write_best(std::int64_t* labels) const {
     std::int64_t count = 0;
@@ -103,8 +103,7 @@ class PrefixSearch {
   // The probabilities of the alignments of a beginning that end in a blank, and in its last label.
   struct Kept {
     std::int64_t node;
-    double blank, label;
-    double total() const { return log_of_sum(blank, label); }
+    double blank, label, total;
   };
   struct Candidate {
     std::int64_t node;  // -1: not in the tree yet
@@ -115,11 +114,11 @@ class PrefixSearch {
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
   // What the beginning and one more label get from alignments of the beginning; a repeated label needs a blank before it.
   double extended(const Kept& kept, std::int64_t label) const {
-    return (tree_[at(kept.node)].label == label ? kept.blank : kept.total()) + row_[at(label)];
+    return (tree_[at(kept.node)].label == label ? kept.blank : kept.total) + row_[at(label)];
   }
   Candidate stay(const Kept& kept) const {
     const Node& node = tree_[at(kept.node)];
-    Candidate same{kept.node, {}, kept.total() + row_[at(p_.blank)], kImpossible, 0};
+    Candidate same{kept.node, {}, kept.total + row_[at(p_.blank)], kImpossible, 0};
     if (kept.node != 0) {
       same.label = kept.label + row_[at(node.label)];
       if (const auto parent = places_.find(node.parent); parent != places_.end())
@@ -165,7 +164,7 @@ class PrefixSearch {
         children_.emplace(one.added.parent * p_.classes + one.added.label, one.node);
         tree_.push_back(one.added);
       }
-      kept_.push_back({one.node, one.blank, one.label});
+      kept_.push_back({one.node, one.blank, one.label, one.total});
     }
   }
 
@@ -173,7 +172,7 @@ class PrefixSearch {
   const std::size_t beam_;
   std::vector<Node> tree_{{-1, -1}};                         // node 0: no labels
   std::unordered_map<std::int64_t, std::int64_t> children_;  // by node * classes + label
-  std::vector<Kept> kept_{{0, 0, kImpossible}};
+  std::vector<Kept> kept_{{0, 0, kImpossible, 0}};
   std::unordered_map<std::int64_t, std::size_t> places_;  // of nodes in kept_
   std::vector<Candidate> candidates_;
   std::vector<double> row_;
