@@ -58,6 +58,7 @@ LAYERS = {
         "module": [],
         "layers": ["module"],
         "model": ["module", "layers"],
+        "metrics": ["module", "layers"],
         "training": [],
     },
     "net": {

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <heddle/layer_registry.h>
+#include <heddle/metrics.h>
 #include <heddle/ops.h>
 #include <heddle/optimizer.h>
 #include <heddle/sequential.h>
@@ -95,6 +96,18 @@ TEST_CASE("an optimizer names the line of the call") {
     check_site("Optimizer::set_state", [&] { optimizer->set_state(optimizer->state()); });
     check_site("Optimizer::clear_errors", [&] { optimizer->clear_errors(); });
   }
+}
+
+TEST_CASE("a metric names the line of the call") {
+  Accuracy accuracy, other;
+  const NDArray scores = ones({2, 3}), labels = zeros({2}, DType::i64);
+  check_site("Metric::state", [&] { other.state(); });  // makes it
+  check_site("Metric::update", [&] { accuracy.update(scores, labels); });
+  check_site("Metric::merge", [&] { accuracy.merge(other.state()); });
+  check_site("Metric::result", [&] { accuracy.result(); });
+  check_site("Metric::value", [&] { (void)accuracy.value(); });
+  check_site("Metric::to_string", [&] { (void)accuracy.to_string(); });
+  check_site("Metric::reset", [&] { accuracy.reset(); });
 }
 
 TEST_CASE("a bad argument of a layer or an optimizer is refused with the line of the call") {

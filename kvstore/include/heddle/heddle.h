@@ -15,6 +15,7 @@
 #include <heddle/kvstore.h>
 #include <heddle/memory_report.h>
 #include <heddle/model.h>
+#include <heddle/metrics.h>
 #include <heddle/ndarray.h>
 #include <heddle/npy.h>
 #include <heddle/npz.h>

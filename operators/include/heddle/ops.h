@@ -5,6 +5,7 @@
 #include <heddle/autograd.h>
 #include <heddle/conv.h>
 #include <heddle/creation.h>
+#include <heddle/ctc.h>
 #include <heddle/distributions.h>
 #include <heddle/dropout.h>
 #include <heddle/elementwise.h>
