@@ -689,6 +689,155 @@ class find_nan:
 
     def __exit__(self, *args: object) -> None: ...
 
+class Metric:
+    """
+    A number about predictions, accumulated over batches: update() never waits, value() does. Thread-safe.
+    """
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        """Adds a batch: the arrays that the class names."""
+
+    def value(self) -> float:
+        """The metric of all batches, for one with a single number."""
+
+    def result(self) -> NDArray:
+        """The metric of all batches, without waiting for it."""
+
+    def state(self) -> NDArray:
+        """
+        What is known of all batches, the live array: all_reduce() sums those of several ranks.
+        """
+
+    def merge(self, state: NDArray) -> None:
+        """Adds the batches of another metric's state."""
+
+    def reset(self) -> None:
+        """Forgets all batches, and errors."""
+
+    def __repr__(self) -> str: ...
+
+class Accuracy(Metric):
+    """
+    The part of the predictions that are right: scores (..., C), classes, or binary ones above `threshold`.
+
+    update(predictions, labels)
+    """
+
+    def __init__(self, threshold: float = 0.5, ignore: int = -1, classes: int | None = None) -> None: ...
+
+
+class TopKAccuracy(Metric):
+    """
+    The part of the labels that are among the `k` classes with the largest scores (..., C).
+
+    update(scores, labels)
+    """
+
+    def __init__(self, k: int = 5, ignore: int = -1) -> None: ...
+
+
+class ConfusionMatrix(Metric):
+    """
+    How often each label (row) was predicted as each class (column): (C, C); with `normalize` the sums of rows, of columns, or of all are 1.
+
+    update(predictions, labels)
+    """
+
+    def __init__(self, normalize: Literal['none', 'labels', 'predictions', 'all'] = 'none', threshold: float = 0.5, ignore: int = -1, classes: int | None = None) -> None: ...
+
+
+class Precision(Metric):
+    """
+    The part of what was predicted that is right: the mean over the classes that occur, over all predictions, or of each class.
+
+    update(predictions, labels)
+    """
+
+    def __init__(self, average: Literal['macro', 'micro', 'none'] = 'macro', threshold: float = 0.5, ignore: int = -1, classes: int | None = None) -> None: ...
+
+
+class Recall(Metric):
+    """
+    The part of the labels that was found, averaged as Precision.
+
+    update(predictions, labels)
+    """
+
+    def __init__(self, average: Literal['macro', 'micro', 'none'] = 'macro', threshold: float = 0.5, ignore: int = -1, classes: int | None = None) -> None: ...
+
+
+class F1(Metric):
+    """
+    The harmonic mean of precision and recall, averaged as Precision.
+
+    update(predictions, labels)
+    """
+
+    def __init__(self, average: Literal['macro', 'micro', 'none'] = 'macro', threshold: float = 0.5, ignore: int = -1, classes: int | None = None) -> None: ...
+
+
+class EditDistance(Metric):
+    """
+    The edits that turn rows of integers into those of the targets, divided by the number of the targets' elements: a word or character error rate. Rows end at their length, or before the first negative number.
+
+    update(predictions, targets, prediction_lengths=None, target_lengths=None)
+    """
+
+    def __init__(self, normalize: bool = True) -> None: ...
+
+
+class Auc(Metric):
+    """
+    The area under the ROC curve of scores and labels 0 and 1, with ties: exact from all scores, or of scores in [0, 1] in so many bins.
+
+    update(scores, labels)
+    """
+
+    def __init__(self, bins: int = 0) -> None: ...
+
+
+class MeanMetric(Metric):
+    """
+    The mean of all elements, weighted if there are weights: of losses, by the sizes of their batches.
+
+    update(values, weights=None)
+    """
+
+    def __init__(self) -> None: ...
+
+
+class Perplexity(Metric):
+    """
+    exp of the mean cross entropy of logits (..., C) and labels (...), or of a mean cross entropy and the number of labels that it is the mean of.
+
+    update(logits, labels=None)
+    """
+
+    def __init__(self, ignore: int = -1) -> None: ...
+
+
+class MeanSquaredError(Metric):
+    """
+    The mean of (y - target)^2 over all elements; with `root` its root.
+
+    update(y, target)
+    """
+
+    def __init__(self, root: bool = False) -> None: ...
+
+
+class R2(Metric):
+    """
+    The coefficient of determination of (N), or the mean of those of the columns of (N, D).
+
+    update(y, target)
+    """
+
+    def __init__(self) -> None: ...
+
+
+def _metric_table() -> list[Any]: ...
+
 class Parameter:
     """A name and an array."""
 
@@ -746,7 +895,9 @@ class Module:
     def __repr__(self) -> str: ...
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What forward() returns; of a layer with several results the first."""
+        """
+        What forward() returns; of a layer with several results the first, of a Model all.
+        """
 
     def run(self, *args: Any, **kwargs: Any) -> tuple[NDArray, ...]:
         """All results of a call."""
@@ -819,6 +970,89 @@ class Sequential(Module):
     def __len__(self) -> int: ...
 
     def __getitem__(self, index: int) -> Module: ...
+
+class Symbol:
+    """
+    Stands for an array that a Model will compute. Layers, operators of heddle and infix operators take it; its methods are operators too.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of an example, in which a size that is not known is 2."""
+
+    @property
+    def dtype(self) -> DType: ...
+
+    @property
+    def ndim(self) -> int: ...
+
+    def __getattr__(self, name: str, /) -> Any: ...
+
+    def __repr__(self) -> str: ...
+
+    def __add__(self, other: Any, /) -> Symbol: ...
+
+    def __radd__(self, other: Any, /) -> Symbol: ...
+
+    def __sub__(self, other: Any, /) -> Symbol: ...
+
+    def __rsub__(self, other: Any, /) -> Symbol: ...
+
+    def __mul__(self, other: Any, /) -> Symbol: ...
+
+    def __rmul__(self, other: Any, /) -> Symbol: ...
+
+    def __truediv__(self, other: Any, /) -> Symbol: ...
+
+    def __rtruediv__(self, other: Any, /) -> Symbol: ...
+
+    def __pow__(self, other: Any, /) -> Symbol: ...
+
+    def __rpow__(self, other: Any, /) -> Symbol: ...
+
+    def __matmul__(self, other: Any, /) -> Symbol: ...
+
+    def __rmatmul__(self, other: Any, /) -> Symbol: ...
+
+    def __floordiv__(self, other: Any, /) -> Symbol: ...
+
+    def __rfloordiv__(self, other: Any, /) -> Symbol: ...
+
+    def __mod__(self, other: Any, /) -> Symbol: ...
+
+    def __rmod__(self, other: Any, /) -> Symbol: ...
+
+    def __lt__(self, other: Any, /) -> Symbol: ...
+
+    def __le__(self, other: Any, /) -> Symbol: ...
+
+    def __gt__(self, other: Any, /) -> Symbol: ...
+
+    def __ge__(self, other: Any, /) -> Symbol: ...
+
+    def __neg__(self) -> Symbol: ...
+
+def Input(shape: Sequence[int | None], name: str = 'x', dtype: DTypeLike = 'f32') -> Symbol:
+    """An input of a Model. A size that is None may differ from call to call."""
+
+class Model(Module):
+    """
+    Computes symbols of inputs: a module made of layers and operators, without a class of its own.
+    """
+
+    def __init__(self, inputs: Symbol | Sequence[Symbol], outputs: Symbol | Sequence[Symbol]) -> None: ...
+
+    @property
+    def inputs(self) -> list[str]:
+        """The names of the inputs, in the order of arguments."""
+
+def save_model(path: str | os.PathLike[str], module: Module) -> None:
+    """
+    Writes a layer, a Sequential or a Model with all its state to one file, which load_model makes again.
+    """
+
+def load_model(path: str | os.PathLike[str]) -> Module:
+    """The module that save_model wrote, made anew without its code."""
 
 class Relu(Module):
     """max(x, 0)."""
@@ -1092,6 +1326,36 @@ class BatchNorm(Module):
     """
 
     def __init__(self, channels: int | None, epsilon: float = 1e-05, momentum: float = 0.1, weight: bool = True, bias: bool = True, device: DeviceLike | None = None) -> None: ...
+
+
+class Rnn(Module):
+    """
+    h = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh) for each step, or max(0, .) if `relu`.
+
+    (batch, steps, input_size) -> (batch, steps, directions * hidden_size)
+    """
+
+    def __init__(self, input_size: int | None, hidden_size: int, layers: int = 1, relu: bool = False, bidirectional: bool = False, bias: bool = True, dropout: float = 0.0, batch_first: bool = True, device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
+
+
+class Lstm(Module):
+    """
+    Long short-term memory: the operator lstm, in `layers` on top of each other.
+
+    (batch, steps, input_size) -> (batch, steps, directions * hidden_size)
+    """
+
+    def __init__(self, input_size: int | None, hidden_size: int, layers: int = 1, bidirectional: bool = False, bias: bool = True, dropout: float = 0.0, batch_first: bool = True, device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
+
+
+class Gru(Module):
+    """
+    Gated recurrent units: the operator gru, in `layers` on top of each other.
+
+    (batch, steps, input_size) -> (batch, steps, directions * hidden_size)
+    """
+
+    def __init__(self, input_size: int | None, hidden_size: int, layers: int = 1, bidirectional: bool = False, bias: bool = True, dropout: float = 0.0, batch_first: bool = True, device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
 
 
 def _layer_table() -> list[Any]: ...
@@ -2313,6 +2577,23 @@ def cholesky(x: ArrayLike, *, out: NDArray | None = None) -> NDArray:
 
     Differentiable."""
 
+def ctc_loss(log_probs: ArrayLike, targets: ArrayLike, input_lengths: ArrayLike, target_lengths: ArrayLike, blank: int = 0, reduction: Literal['mean', 'sum', 'none'] = 'mean', zero_infinity: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """-log(probability of the target) over all its alignments with log_probs, the log_softmax of (T, N, C) or (T, C); targets (N, S), padded, or all labels in a row. The mean is that of the losses divided by the lengths of their targets.
+
+    The result's dtype: that of log_probs.
+
+    Differentiable."""
+
+def ctc_greedy_decode(log_probs: ArrayLike, input_lengths: ArrayLike | None = None, blank: int = 0) -> tuple[NDArray, ...]:
+    """The labels of the most probable class at each step of log_probs (T, N, C) or (T, C), without repetitions and blanks: (N, T), padded with -1, and their number (N).
+
+    The result's dtype: i64."""
+
+def ctc_beam_search(log_probs: ArrayLike, input_lengths: ArrayLike | None = None, beam: int = 16, blank: int = 0) -> tuple[NDArray, ...]:
+    """The labels that are most probable over all their alignments with log_probs (T, N, C) or (T, C), as far as a search that keeps `beam` beginnings finds them: (N, T), padded with -1, their number (N), and the logarithm of their probability (N), in the dtype of log_probs.
+
+    The result's dtype: i64."""
+
 def mse_loss(y: ArrayLike, target: ArrayLike, reduction: Literal['mean', 'sum', 'none'] = 'mean', *, out: NDArray | None = None) -> NDArray:
     """(y - target)^2.
 
@@ -2630,6 +2911,27 @@ def choice(x: Operand | Sequence[Any], shape: int | Sequence[int], replace: bool
 
 def shuffle(x: ArrayLike, axis: int = 0, generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
     """A copy of x with its entries along `axis` in random order. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def rnn(x: ArrayLike, weight_ih: ArrayLike, weight_hh: ArrayLike, bias_ih: ArrayLike | None = None, bias_hh: ArrayLike | None = None, h: ArrayLike | None = None, relu: bool = False, lengths: ArrayLike | None = None, reverse: bool = False, batch_first: bool = False) -> tuple[NDArray, ...]:
+    """h = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh) over the steps of x (T, N, F), or (N, T, F) if `batch_first`; 0 behind `lengths` (N). All h, and the last (N, H).
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def lstm(x: ArrayLike, weight_ih: ArrayLike, weight_hh: ArrayLike, bias_ih: ArrayLike | None = None, bias_hh: ArrayLike | None = None, h: ArrayLike | None = None, c: ArrayLike | None = None, lengths: ArrayLike | None = None, reverse: bool = False, batch_first: bool = False) -> tuple[NDArray, ...]:
+    """As rnn, with the gates i, f, g, o in weight_ih (4 H, F) and weight_hh (4 H, H): c = sigmoid(f) c + sigmoid(i) tanh(g), h = sigmoid(o) tanh(c). All h, and the last h and c (N, H).
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def gru(x: ArrayLike, weight_ih: ArrayLike, weight_hh: ArrayLike, bias_ih: ArrayLike | None = None, bias_hh: ArrayLike | None = None, h: ArrayLike | None = None, lengths: ArrayLike | None = None, reverse: bool = False, batch_first: bool = False) -> tuple[NDArray, ...]:
+    """As rnn, with the gates r, z, n in weight_ih (3 H, F) and weight_hh (3 H, H): n = tanh(x part + sigmoid(r) * h part), h = (1 - sigmoid(z)) n + sigmoid(z) h. All h, and the last (N, H).
 
     The result's dtype: that of x.
 

@@ -109,6 +109,12 @@ nb::object method_of(nb::handle self, const std::string& name) {
     raise_set();
   }
   const nb::object function = nb::module_::import_("heddle").attr(name.c_str());
+  if (name == "reshape") {  // takes sizes too, as that of arrays
+    const nb::object x = nb::borrow(self);
+    return nb::cpp_function([function, x](const nb::args& sizes) {
+      return sizes.size() == 1 ? function(x, sizes[0]) : function(x, sizes);
+    });
+  }
   return nb::module_::import_("functools").attr("partial")(function, self);
 }
 
@@ -203,7 +209,8 @@ void bind_models(nb::module_& m) {
       .def_prop_ro("shape", &shape_of, nb::sig("def shape(self) -> tuple[int, ...]"),
                    "The shape of an example, in which a size that is not known is 2.")
       .def_prop_ro(
-          "dtype", [](const Symbol& self) { return self.dtype(); }, nb::sig("def dtype(self) -> DType"))
+          "dtype", [](const Symbol& self) { return from_dtype(self.dtype()); },
+          nb::sig("def dtype(self) -> DType"))
       .def_prop_ro("ndim", [](const Symbol& self) { return self.shape().size(); })
       .def("__getattr__", &method_of, nb::sig("def __getattr__(self, name: str, /) -> Any"))
       .def("__repr__", [](const Symbol& self) {

@@ -63,11 +63,10 @@ def _gradient_stages(plan, outputs, leaves, side):
     if not plan.first or not leaves:
         return []
     firsts = [None] * len(leaves)
-    weights = [w for _, w in roots]
     if roots:
         for w in weights if plan.second else ():
             w.requires_grad = True
-        firsts = side.grad([y for y, _ in roots], leaves, weights, plan.second)
+        firsts = side.grad([y for y, _ in roots], leaves, [w for _, w in roots], plan.second)
     stages = [[side.zeros(x) if g is None else g for g, x in zip(firsts, leaves)]]
     if plan.second:
         sources = leaves + weights
