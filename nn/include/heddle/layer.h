@@ -40,6 +40,7 @@ class Layer : public Module {
   // What the layer computes of x, whose shape follows LayerInfo::input.
   virtual NDArray compute(const NDArray& x) = 0;
   // Arguments of the constructor, by name. integers: `count` numbers, from a list of as many or from one for all.
+  const OperatorValue& value(const char* name) const;  // of any kind; a window as a list
   bool boolean(const char* name) const;
   std::int64_t integer(const char* name) const;
   double real(const char* name) const;

@@ -47,9 +47,9 @@ void backward_weights(const KernelContext&, const ConvProblem& problem, const ND
 }  // namespace
 
 HEDDLE_CPU_KERNELS(conv) {
-  table.add<ConvForwardKernel>("conv2d", DeviceKind::cpu, forward);
-  table.add<ConvBackwardDataKernel>("conv2d_backward_data", DeviceKind::cpu, backward_data);
-  table.add<ConvBackwardWeightsKernel>("conv2d_backward_weights", DeviceKind::cpu, backward_weights);
+  table.add<ConvForwardKernel>("conv", DeviceKind::cpu, forward);
+  table.add<ConvBackwardDataKernel>("conv_backward_data", DeviceKind::cpu, backward_data);
+  table.add<ConvBackwardWeightsKernel>("conv_backward_weights", DeviceKind::cpu, backward_weights);
 }
 
 }  // namespace heddle::cpu_kernels

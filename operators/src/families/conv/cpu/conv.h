@@ -1,5 +1,5 @@
-// The two implementations of convolution: oneDNN for f32, loops for f64. Memory is row-major: images (N, C, H, W),
-// weights (O, C / groups, kh, kw). bias and bias_grad are null if there is no bias; y is null unless the problem ends
+// The two implementations of convolution: oneDNN for f32, loops for f64. Memory is row-major: images (N, C, D, H, W),
+// weights (O, C / groups, kd, kh, kw). bias and bias_grad are null if there is no bias; y is null unless the problem ends
 // in a relu.
 #pragma once
 
