@@ -66,7 +66,7 @@ LayerSpec global_spec(const char* name, const char* documentation) {
           .output = "(batch, channels)"};
 }
 
-// x (batch, channels, elements); an axis of 0 is refused by what follows.
+// x (batch, channels, elements).
 NDArray flat_channels(const NDArray& x) {
   const Shape& shape = x.shape();
   std::int64_t elements = 1;

@@ -7,7 +7,7 @@
 #include <heddle/kernel_context.h>
 #include <heddle/ndarray.h>
 
-#include "families/conv/spatial.h"
+#include "families/conv/spatial_kernels.h"
 
 namespace heddle {
 

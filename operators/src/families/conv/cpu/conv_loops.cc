@@ -1,5 +1,5 @@
-// Convolution by its definition: a loop for each dimension. The f64 path, and the reference that the f32 path
-// is tested against.
+// Convolution by its definition: a loop for each dimension. The f64 path, what oneDNN has no f32 path for, and the
+// reference that the f32 path is tested against.
 #include <algorithm>
 #include <cstdint>
 
@@ -46,7 +46,9 @@ template <class F> void for_each_pair(std::int64_t length, std::int64_t step, F&
     for (std::int64_t i = 0; i < length; ++i) body(i * step, i);
 }
 
-double masked(const double* grad, const double* y, std::int64_t i) { return y && y[i] <= 0 ? 0 : grad[i]; }
+template <class T> T masked(const T* grad, const T* y, std::int64_t i) {
+  return y && y[i] <= 0 ? T(0) : grad[i];
+}
 
 struct ConvGroups {
   explicit ConvGroups(const ConvProblem& p)
@@ -57,18 +59,18 @@ struct ConvGroups {
 
 }  // namespace
 
-void loop_conv_forward(const ConvProblem& p, const double* x, const double* weight, const double* bias,
-                       double* y) {
+template <class T>
+void loop_conv_forward(const ConvProblem& p, const T* x, const T* weight, const T* bias, T* y) {
   const ConvGroups each(p);
   const std::int64_t in_plane = volume(p.in), out_plane = volume(p.out);
   parallel_for(p.n * p.outputs, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t plane = begin; plane < end; ++plane) {
       const std::int64_t image = plane / p.outputs, o = plane % p.outputs;
-      double* const out = y + plane * out_plane;
-      std::fill_n(out, out_plane, bias ? bias[o] : 0.0);
+      T* const out = y + plane * out_plane;
+      std::fill_n(out, out_plane, bias ? bias[o] : T(0));
       for (std::int64_t c = 0; c < each.channels; ++c) {
-        const double* const in = x + (image * p.channels + o / each.outputs * each.channels + c) * in_plane;
-        const double* const kernel = weight + (o * each.channels + c) * each.taps;
+        const T* const in = x + (image * p.channels + o / each.outputs * each.channels + c) * in_plane;
+        const T* const kernel = weight + (o * each.channels + c) * each.taps;
         for_each_tap(p, [&](std::int64_t at, const Spatial& tap) {
           for_each_run(p, tap, [&, w = kernel[at]](std::int64_t from, std::int64_t to, std::int64_t length) {
             for_each_pair(length, p.stride[2],
@@ -76,24 +78,24 @@ void loop_conv_forward(const ConvProblem& p, const double* x, const double* weig
           });
         });
       }
-      if (p.relu) std::transform(out, out + out_plane, out, [](double v) { return v < 0 ? 0 : v; });
+      if (p.relu) std::transform(out, out + out_plane, out, [](T v) { return v < 0 ? T(0) : v; });
     }
   });
 }
 
-void loop_conv_backward_data(const ConvProblem& p, const double* grad, const double* y, const double* weight,
-                             double* x_grad) {
+template <class T>
+void loop_conv_backward_data(const ConvProblem& p, const T* grad, const T* y, const T* weight, T* x_grad) {
   const ConvGroups each(p);
   const std::int64_t in_plane = volume(p.in), out_plane = volume(p.out);
   parallel_for(p.n * p.channels, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t plane = begin; plane < end; ++plane) {
       const std::int64_t image = plane / p.channels, group = plane % p.channels / each.channels,
                          c = plane % each.channels;
-      double* const in = x_grad + plane * in_plane;
-      std::fill_n(in, in_plane, 0.0);
+      T* const in = x_grad + plane * in_plane;
+      std::fill_n(in, in_plane, T(0));
       for (std::int64_t o = group * each.outputs; o < (group + 1) * each.outputs; ++o) {
         const std::int64_t first = (image * p.outputs + o) * out_plane;
-        const double* const kernel = weight + (o * each.channels + c) * each.taps;
+        const T* const kernel = weight + (o * each.channels + c) * each.taps;
         for_each_tap(p, [&](std::int64_t at, const Spatial& tap) {
           for_each_run(p, tap, [&, w = kernel[at]](std::int64_t from, std::int64_t to, std::int64_t length) {
             for_each_pair(length, p.stride[2], [=](std::int64_t i, std::int64_t j) {
@@ -106,8 +108,9 @@ void loop_conv_backward_data(const ConvProblem& p, const double* grad, const dou
   });
 }
 
-void loop_conv_backward_weights(const ConvProblem& p, const double* grad, const double* y, const double* x,
-                                double* weight_grad, double* bias_grad) {
+template <class T>
+void loop_conv_backward_weights(const ConvProblem& p, const T* grad, const T* y, const T* x, T* weight_grad,
+                                T* bias_grad) {
   const ConvGroups each(p);
   const std::int64_t in_plane = volume(p.in), out_plane = volume(p.out);
   parallel_for(p.outputs * each.channels, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -117,15 +120,15 @@ void loop_conv_backward_weights(const ConvProblem& p, const double* grad, const 
       for_each_tap(p, [&](std::int64_t at, const Spatial& tap) {
         double sum = 0;
         for (std::int64_t image = 0; image < p.n; ++image) {
-          const double* const in = x + (image * p.channels + c) * in_plane;
+          const T* const in = x + (image * p.channels + c) * in_plane;
           const std::int64_t first = (image * p.outputs + o) * out_plane;
           for_each_run(p, tap, [&](std::int64_t from, std::int64_t to, std::int64_t length) {
             for_each_pair(length, p.stride[2], [&](std::int64_t i, std::int64_t j) {
-              sum += in[from + i] * masked(grad, y, first + to + j);
+              sum += static_cast<double>(in[from + i]) * static_cast<double>(masked(grad, y, first + to + j));
             });
           });
         }
-        weight_grad[kernel * each.taps + at] = sum;
+        weight_grad[kernel * each.taps + at] = static_cast<T>(sum);
       });
     }
   });
@@ -135,11 +138,21 @@ void loop_conv_backward_weights(const ConvProblem& p, const double* grad, const 
       double sum = 0;
       for (std::int64_t image = 0; image < p.n; ++image) {
         const std::int64_t first = (image * p.outputs + o) * out_plane;
-        for (std::int64_t i = 0; i < out_plane; ++i) sum += masked(grad, y, first + i);
+        for (std::int64_t i = 0; i < out_plane; ++i) sum += static_cast<double>(masked(grad, y, first + i));
       }
-      bias_grad[o] = sum;
+      bias_grad[o] = static_cast<T>(sum);
     }
   });
 }
+
+template void loop_conv_forward(const ConvProblem&, const float*, const float*, const float*, float*);
+template void loop_conv_backward_data(const ConvProblem&, const float*, const float*, const float*, float*);
+template void loop_conv_backward_weights(const ConvProblem&, const float*, const float*, const float*, float*,
+                                         float*);
+template void loop_conv_forward(const ConvProblem&, const double*, const double*, const double*, double*);
+template void loop_conv_backward_data(const ConvProblem&, const double*, const double*, const double*,
+                                      double*);
+template void loop_conv_backward_weights(const ConvProblem&, const double*, const double*, const double*,
+                                         double*, double*);
 
 }  // namespace heddle::cpu_kernels

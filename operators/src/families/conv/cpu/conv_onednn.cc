@@ -20,6 +20,12 @@ namespace {
 
 using dnnl::memory;
 
+// oneDNN requires that the strides cover the padded image exactly: leftover rows count as negative padding.
+memory::dim end_padding(const ConvProblem& p, std::size_t axis) {
+  return (p.out[axis] - 1) * p.stride[axis] + p.dilation[axis] * (p.kernel[axis] - 1) + 1 - p.in[axis] -
+         p.padding[axis];
+}
+
 // The dimensions of one convolution in oneDNN's form. Sequences are images of one row, which oneDNN has more implementations for.
 struct Dimensions {
   memory::dims x, weight, bias, y, stride, dilation, padding, padding_end;
@@ -36,13 +42,6 @@ struct Dimensions {
       padding.push_back(p.padding[axis]);
       padding_end.push_back(end_padding(p, axis));
     }
-  }
-
- private:
-  // oneDNN requires that the strides cover the padded image exactly: leftover rows count as negative padding.
-  static memory::dim end_padding(const ConvProblem& p, std::size_t axis) {
-    return (p.out[axis] - 1) * p.stride[axis] + p.dilation[axis] * (p.kernel[axis] - 1) + 1 - p.in[axis] -
-           p.padding[axis];
   }
 };
 
@@ -234,6 +233,12 @@ void relu_in_place(float* y, std::int64_t count) {
 }
 
 }  // namespace
+
+bool onednn_takes(const ConvProblem& p) {
+  for (std::size_t axis = 0; axis < kSpatial; ++axis)
+    if (end_padding(p, axis) <= -p.stride[axis]) return false;
+  return true;
+}
 
 void onednn_conv_forward(const ConvProblem& p, const float* x, const float* weight, const float* bias,
                          float* y) {

@@ -20,22 +20,44 @@
 namespace heddle::cpu_kernels {
 namespace {
 
+constexpr std::int64_t kBlock = 64;  // windows of a row that are computed together
+
 // Where the windows of a pooling lie, along each axis.
 class PoolWindows {
  public:
   explicit PoolWindows(const PoolProblem& p) {
-    for (std::size_t axis = 0; axis < kSpatial; ++axis) {
-      if (p.planes == 0) return;  // sizes may be beyond the memory
+    if (p.planes == 0) return;  // sizes may be beyond the memory
+    for (std::size_t axis = 0; axis < kSpatial; ++axis)
       for (std::int64_t i = 0; i < p.out[axis]; ++i) spans_[axis].push_back(pool_span(p, axis, i));
-    }
+    if (p.adaptive) return;
+    const std::int64_t first = p.padding[2], span = (p.kernel[2] - 1) * p.dilation[2] + 1;
+    inner_ = std::min(p.out[2], (first + p.stride[2] - 1) / p.stride[2]);
+    const std::int64_t last = p.in[2] + first - span;  // where a window may begin at most
+    inner_end_ = last < 0 ? 0 : std::min(p.out[2], last / p.stride[2] + 1);
+    constexpr std::int64_t kFewest = 8;
+    if (inner_end_ - inner_ < kFewest) inner_end_ = inner_;
   }
 
-  // Calls body(slices, rows, columns, output index) with the spans of each window.
-  template <class F> void for_each(F&& body) const {
+  // Calls one(slices, rows, columns, output index) with the spans of each window, or, for those windows of a row that lie inside
+  // the image along it, if they are many, row(slices, rows, first column, number of windows, first output index). The windows are in order.
+  template <class One, class Row> void for_each(const One& one, const Row& row) const {
+    const std::vector<PoolSpan>& columns = spans_[2];
+    const auto width = static_cast<std::int64_t>(columns.size());
+    const auto span = [&](std::int64_t j) -> const PoolSpan& { return columns[static_cast<std::size_t>(j)]; };
+    std::int64_t at = 0;
+    for (const PoolSpan& slices : spans_[0])
+      for (const PoolSpan& rows : spans_[1]) {
+        for (std::int64_t j = 0; j < inner_; ++j) one(slices, rows, span(j), at + j);
+        if (inner_ < inner_end_) row(slices, rows, span(inner_).begin, inner_end_ - inner_, at + inner_);
+        for (std::int64_t j = inner_end_; j < width; ++j) one(slices, rows, span(j), at + j);
+        at += width;
+      }
+  }
+  template <class One> void for_each(const One& one) const {
     std::int64_t at = 0;
     for (const PoolSpan& slices : spans_[0])
       for (const PoolSpan& rows : spans_[1])
-        for (const PoolSpan& columns : spans_[2]) body(slices, rows, columns, at++);
+        for (const PoolSpan& columns : spans_[2]) one(slices, rows, columns, at++);
   }
   bool overlap() const {
     return std::any_of(std::begin(spans_), std::end(spans_), [](const std::vector<PoolSpan>& spans) {
@@ -47,31 +69,100 @@ class PoolWindows {
 
  private:
   std::vector<PoolSpan> spans_[kSpatial];
+  std::int64_t inner_ = 0,
+               inner_end_ = 0;  // the windows inside the image along the last axis; none if they are few
 };
+
+// Calls body(offset in the plane, number of the line in the window) for each line of a window along the last axis.
+template <class F>
+void for_each_line(const PoolProblem& p, const PoolSpan& slices, const PoolSpan& rows, const F& body) {
+  const std::int64_t height = most_in_window(p)[1];
+  std::int64_t slice_at = 0;
+  for (std::int64_t s = slices.begin; s < slices.end; s += p.dilation[0], slice_at += height) {
+    std::int64_t line = slice_at;
+    for (std::int64_t r = rows.begin; r < rows.end; r += p.dilation[1])
+      body((s * p.in[1] + r) * p.in[2], line++);
+  }
+}
+
+// Calls body.operator()<Step>() with the distance of windows in a row; 0: any.
+template <class F> void with_step(const PoolProblem& p, const F& body) {
+  if (p.stride[2] == 1)
+    body.template operator()<1>();
+  else if (p.stride[2] == 2)
+    body.template operator()<2>();
+  else
+    body.template operator()<0>();
+}
+
+// The largest element of a window, and its position. The first of equals; the first NaN.
+template <class T>
+void max_of_window(const PoolProblem& p, const PoolSpan& slices, const PoolSpan& rows,
+                   const PoolSpan& columns, const T* x, T& best, std::int64_t& at) {
+  const std::int64_t width = most_in_window(p)[2], step = p.dilation[2];
+  best = x[(slices.begin * p.in[1] + rows.begin) * p.in[2] + columns.begin];
+  at = 0;
+  for_each_line(p, slices, rows, [&](std::int64_t offset, std::int64_t line) {
+    std::int64_t place = line * width;
+    for (std::int64_t c = columns.begin; c < columns.end; c += step, ++place) {
+      const T value = x[offset + c];
+      if (!(value > best || (std::isnan(value) && !std::isnan(best)))) continue;
+      best = value;
+      at = place;
+    }
+  });
+}
+
+// The same for `count` windows of a row, of which the first begins at x[column]. Loops go over windows, not over elements of a
+// window, so that vectors compute them. Place: no wider than T.
+template <int Step, class T, class Place>
+void max_of_row(const PoolProblem& p, const PoolSpan& slices, const PoolSpan& rows, const T* x,
+                std::int64_t count, T* y, Place* where) {
+  using Lane = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+  const std::int64_t step = Step == 0 ? p.stride[2] : Step;
+  for (std::int64_t done = 0; done < count; done += kBlock) {
+    const std::int64_t n = std::min(kBlock, count - done);
+    T best[kBlock];
+    Lane at[kBlock];
+    const T* const first = x + (slices.begin * p.in[1] + rows.begin) * p.in[2] + done * step;
+    for (std::int64_t k = 0; k < n; ++k) best[k] = first[k * step];
+    std::fill_n(at, n, Lane{0});
+    for_each_line(p, slices, rows, [&](std::int64_t offset, std::int64_t line) {
+      for (std::int64_t c = 0; c < p.kernel[2]; ++c) {
+        const T* const from = x + offset + done * step + c * p.dilation[2];
+        const auto place = static_cast<Lane>(line * p.kernel[2] + c);
+        for (std::int64_t k = 0; k < n; ++k) {
+          const T value = from[k * step], before = best[k];
+          const bool wins = !(value <= before) & (before == before);
+          best[k] = wins ? value : before;
+          at[k] = wins ? place : at[k];
+        }
+      }
+    });
+    std::copy(best, best + n, y + done);
+    if (where)
+      for (std::int64_t k = 0; k < n; ++k) where[done + k] = static_cast<Place>(at[k]);
+  }
+}
 
 template <class T, class Place>
 void max_plane(const PoolProblem& p, const PoolWindows& windows, const T* x, T* y, Place* where) {
-  const Spatial most = most_in_window(p);
-  windows.for_each([&, step = p.dilation](const PoolSpan& slices, const PoolSpan& rows,
-                                          const PoolSpan& columns, std::int64_t to) {
-    T best = x[(slices.begin * p.in[1] + rows.begin) * p.in[2] + columns.begin];
-    std::int64_t at = 0, slice_at = 0;
-    for (std::int64_t s = slices.begin; s < slices.end; s += step[0], slice_at += most[1]) {
-      std::int64_t row_at = slice_at * most[2];
-      for (std::int64_t r = rows.begin; r < rows.end; r += step[1], row_at += most[2]) {
-        const T* const row = x + (s * p.in[1] + r) * p.in[2];
-        std::int64_t place = row_at;
-        for (std::int64_t c = columns.begin; c < columns.end; c += step[2], ++place) {
-          const T value = row[c];
-          if (!(value > best || (std::isnan(value) && !std::isnan(best)))) continue;
-          best = value;
-          at = place;
-        }
-      }
-    }
-    y[to] = best;
+  const auto one = [&](const PoolSpan& slices, const PoolSpan& rows, const PoolSpan& columns,
+                       std::int64_t to) {
+    std::int64_t at;
+    max_of_window(p, slices, rows, columns, x, y[to], at);
     if (where) where[to] = static_cast<Place>(at);
-  });
+  };
+  if constexpr (sizeof(Place) > sizeof(T)) {
+    windows.for_each(one);
+  } else {
+    with_step(p, [&]<int Step>() {
+      windows.for_each(one, [&](const PoolSpan& slices, const PoolSpan& rows, std::int64_t column,
+                                std::int64_t count, std::int64_t to) {
+        max_of_row<Step>(p, slices, rows, x + column, count, y + to, where ? where + to : nullptr);
+      });
+    });
+  }
 }
 
 bool is_two_by_two(const PoolProblem& p) {
@@ -180,24 +271,35 @@ void max_two_by_two_backward(const PoolProblem& p, const T* grad, const std::uin
   if (p.in[1] % 2) std::fill_n(x_grad + (p.in[1] - 1) * p.in[2], p.in[2], T(0));
 }
 
+// Where the elements of a window are, from its first one. The table is for windows of at most 256 elements: divisions take long.
+class PlaceOffsets {
+ public:
+  explicit PlaceOffsets(const PoolProblem& p) : p_(p), most_(most_in_window(p)) {
+    for (std::int64_t place = 0; place < std::min<std::int64_t>(256, volume(most_)); ++place)
+      table_[place] = computed(place);
+  }
+  std::int64_t operator()(std::uint8_t place) const { return table_[place]; }
+  template <class Place> std::int64_t operator()(Place place) const { return computed(place); }
+
+ private:
+  std::int64_t computed(std::int64_t place) const {
+    const std::int64_t line = place / most_[2];
+    return (line / most_[1] * p_.dilation[0] * p_.in[1] + line % most_[1] * p_.dilation[1]) * p_.in[2] +
+           place % most_[2] * p_.dilation[2];
+  }
+  const PoolProblem& p_;
+  Spatial most_;
+  std::int64_t table_[256];
+};
+
 template <class T, class Place>
-void max_plane_backward(const PoolProblem& p, const PoolWindows& windows, const T* grad, const Place* where,
-                        T* x_grad) {
-  using Unsigned = std::make_unsigned_t<Place>;  // division of 32 bits is faster than of 64
-  const Spatial most = most_in_window(p);
-  const auto height = static_cast<Unsigned>(most[1]), width = static_cast<Unsigned>(most[2]);
+void max_plane_backward(const PoolProblem& p, const PoolWindows& windows, const PlaceOffsets& offsets,
+                        const T* grad, const Place* where, T* x_grad) {
   std::fill_n(x_grad, volume(p.in), T(0));
   windows.for_each(
       [&](const PoolSpan& slices, const PoolSpan& rows, const PoolSpan& columns, std::int64_t from) {
-        const auto at = static_cast<Unsigned>(where[from]);
-        const auto row_at = static_cast<Unsigned>(at / width);
-        const auto in_slices = static_cast<std::int64_t>(row_at / height),
-                   in_rows = static_cast<std::int64_t>(row_at % height),
-                   in_columns = static_cast<std::int64_t>(at % width);
-        const std::int64_t slice = slices.begin + in_slices * p.dilation[0],
-                           row = rows.begin + in_rows * p.dilation[1],
-                           column = columns.begin + in_columns * p.dilation[2];
-        x_grad[(slice * p.in[1] + row) * p.in[2] + column] += grad[from];
+        const std::int64_t first = (slices.begin * p.in[1] + rows.begin) * p.in[2] + columns.begin;
+        x_grad[first + offsets(where[from])] += grad[from];
       });
 }
 
@@ -244,6 +346,7 @@ void max_pool(const KernelContext&, const PoolProblem& p, const NDArray& x, cons
 void max_pool_backward(const KernelContext&, const PoolProblem& p, const NDArray& grad, const NDArray& where,
                        const NDArray& x_grad) {
   const PoolWindows windows(p);
+  const PlaceOffsets offsets(p);
   const std::int64_t in = volume(p.in), out = volume(p.out);
   visit_pool(grad.dtype(), where.dtype(), [&]<class T, class Place>() {
     const T* from = grad.data<const T>();
@@ -256,7 +359,7 @@ void max_pool_backward(const KernelContext&, const PoolProblem& p, const NDArray
           return;
         }
       }
-      max_plane_backward(p, windows, from + plane * out, place + plane * out, to + plane * in);
+      max_plane_backward(p, windows, offsets, from + plane * out, place + plane * out, to + plane * in);
     });
   });
 }
@@ -270,14 +373,16 @@ double pool_divisor(const PoolProblem& p, const PoolSpan& slices, const PoolSpan
   return static_cast<double>(count(slices) * count(rows) * count(columns));
 }
 
+// Windows of at most so many elements are summed one element after the other.
+constexpr std::int64_t kSmallWindow = 64;
+
 // Sums in f64: an f32 sum of a large window would lose digits.
 template <class T>
 double window_sum(const PoolProblem& p, const PoolSpan& slices, const PoolSpan& rows, const PoolSpan& columns,
                   const T* x) {
   const std::int64_t width = columns.end - columns.begin, height = rows.end - rows.begin,
                      depth = slices.end - slices.begin;
-  constexpr std::int64_t kSmall = 64;
-  if (depth * height * width > kSmall) {
+  if (depth * height * width > kSmallWindow) {
     return pairwise_sum(slices.begin * height, slices.end * height, [&](std::int64_t line) {
       const T* const row = x + (line / height * p.in[1] + rows.begin + line % height) * p.in[2];
       return pairwise_sum(columns.begin, columns.end, [row](std::int64_t column) { return row[column]; });
@@ -292,33 +397,88 @@ double window_sum(const PoolProblem& p, const PoolSpan& slices, const PoolSpan& 
   return sum;
 }
 
+// The means of `count` windows of a row, of which the first begins at x; the sums have the order of window_sum().
+template <int Step, class T>
+void mean_of_row(const PoolProblem& p, const PoolSpan& slices, const PoolSpan& rows, double divided_by,
+                 const T* x, std::int64_t count, T* y) {
+  const std::int64_t step = Step == 0 ? p.stride[2] : Step;
+  for (std::int64_t done = 0; done < count; done += kBlock) {
+    const std::int64_t n = std::min(kBlock, count - done);
+    double sums[kBlock];
+    std::fill_n(sums, n, 0.0);
+    for_each_line(p, slices, rows, [&](std::int64_t offset, std::int64_t) {
+      for (std::int64_t c = 0; c < p.kernel[2]; ++c) {
+        const T* const from = x + offset + done * step + c;
+        for (std::int64_t k = 0; k < n; ++k) sums[k] += static_cast<double>(from[k * step]);
+      }
+    });
+    for (std::int64_t k = 0; k < n; ++k) y[done + k] = static_cast<T>(sums[k] / divided_by);
+  }
+}
+
+template <class T> void mean_plane(const PoolProblem& p, const PoolWindows& windows, const T* x, T* y) {
+  const auto one = [&](const PoolSpan& slices, const PoolSpan& rows, const PoolSpan& columns,
+                       std::int64_t to) {
+    y[to] = static_cast<T>(window_sum(p, slices, rows, columns, x) / pool_divisor(p, slices, rows, columns));
+  };
+  if (p.adaptive || volume(p.kernel) > kSmallWindow) return windows.for_each(one);
+  with_step(p, [&]<int Step>() {
+    windows.for_each(one, [&](const PoolSpan& slices, const PoolSpan& rows, std::int64_t column,
+                              std::int64_t count, std::int64_t to) {
+      const PoolSpan columns{column, column + p.kernel[2], p.kernel[2]};
+      mean_of_row<Step>(p, slices, rows, pool_divisor(p, slices, rows, columns), x + column, count, y + to);
+    });
+  });
+}
+
+// Adds to the elements of `count` windows of a row, of which the first begins at `sums`, their shares of the windows' gradients. Taps
+// go backwards: an element gets the shares of its windows in their order.
+template <int Step, class T, class Sum>
+void add_shares_of_row(const PoolProblem& p, const PoolSpan& slices, const PoolSpan& rows, double divided_by,
+                       const T* grad, std::int64_t count, Sum* sums) {
+  const std::int64_t step = Step == 0 ? p.stride[2] : Step;
+  for (std::int64_t done = 0; done < count; done += kBlock) {
+    const std::int64_t n = std::min(kBlock, count - done);
+    Sum shares[kBlock];
+    for (std::int64_t k = 0; k < n; ++k)
+      shares[k] = static_cast<Sum>(static_cast<double>(grad[done + k]) / divided_by);
+    for_each_line(p, slices, rows, [&](std::int64_t offset, std::int64_t) {
+      for (std::int64_t c = p.kernel[2]; c-- > 0;) {
+        Sum* const to = sums + offset + done * step + c;
+        for (std::int64_t k = 0; k < n; ++k) to[k * step] += shares[k];
+      }
+    });
+  }
+}
+
 // Adds to each element of a window its share of the window's gradient.
 template <class T, class Sum>
 void add_shares(const PoolProblem& p, const PoolWindows& windows, const T* grad, Sum* sums) {
-  windows.for_each(
-      [&](const PoolSpan& slices, const PoolSpan& rows, const PoolSpan& columns, std::int64_t from) {
-        const auto share =
-            static_cast<Sum>(static_cast<double>(grad[from]) / pool_divisor(p, slices, rows, columns));
-        for (std::int64_t s = slices.begin; s < slices.end; ++s)
-          for (std::int64_t r = rows.begin; r < rows.end; ++r) {
-            Sum* const row = sums + (s * p.in[1] + r) * p.in[2];
-            for (std::int64_t c = columns.begin; c < columns.end; ++c) row[c] += share;
-          }
-      });
+  const auto one = [&](const PoolSpan& slices, const PoolSpan& rows, const PoolSpan& columns,
+                       std::int64_t from) {
+    const auto share =
+        static_cast<Sum>(static_cast<double>(grad[from]) / pool_divisor(p, slices, rows, columns));
+    for_each_line(p, slices, rows, [&](std::int64_t offset, std::int64_t) {
+      for (std::int64_t c = columns.begin; c < columns.end; ++c) sums[offset + c] += share;
+    });
+  };
+  if (p.adaptive) return windows.for_each(one);
+  with_step(p, [&]<int Step>() {
+    windows.for_each(one, [&](const PoolSpan& slices, const PoolSpan& rows, std::int64_t column,
+                              std::int64_t count, std::int64_t from) {
+      const PoolSpan columns{column, column + p.kernel[2], p.kernel[2]};
+      add_shares_of_row<Step>(p, slices, rows, pool_divisor(p, slices, rows, columns), grad + from, count,
+                              sums + column);
+    });
+  });
 }
 
 void avg_pool(const KernelContext&, const PoolProblem& p, const NDArray& x, const NDArray& y) {
   const PoolWindows windows(p);
   const std::int64_t in = volume(p.in), out = volume(p.out);
   visit_floating(x.dtype(), [&]<class T>() {
-    for_each_plane(p, [&, all_x = x.data<const T>(), all_y = y.data<T>()](std::int64_t plane) {
-      const T* from = all_x + plane * in;
-      T* to = all_y + plane * out;
-      windows.for_each(
-          [&](const PoolSpan& slices, const PoolSpan& rows, const PoolSpan& columns, std::int64_t at) {
-            to[at] = static_cast<T>(window_sum(p, slices, rows, columns, from) /
-                                    pool_divisor(p, slices, rows, columns));
-          });
+    for_each_plane(p, [&, from = x.data<const T>(), to = y.data<T>()](std::int64_t plane) {
+      mean_plane(p, windows, from + plane * in, to + plane * out);
     });
   });
 }

@@ -76,13 +76,14 @@ std::vector<double> by_loops(const Geometry& g, const NDArray& x, const NDArray&
                              bool transposed) {
   const std::vector<double> in = x.to_vector<double>(), w = weight.to_vector<double>();
   std::vector<double> out(static_cast<std::size_t>(element_count(result)), 0);
-  const Three of_x = three(sizes_of(x), 1), of_out = three([&] {
-                                                       Dims sizes;
-                                                       for (int i = 2; i < result.size(); ++i)
-                                                         sizes.push_back(result[i]);
-                                                       return sizes;
-                                                     }(),
-                                                           1);
+  const Three of_x = three(sizes_of(x), 1), of_out = three(
+                                                [&] {
+                                                  Dims sizes;
+                                                  for (int i = 2; i < result.size(); ++i)
+                                                    sizes.push_back(result[i]);
+                                                  return sizes;
+                                                }(),
+                                                1);
   const Three kernel = three(sizes_of(weight), 1);
   const std::int64_t channels = x.shape()[1], outputs = result[1];
   for (std::int64_t n = 0; n < result[0]; ++n)
@@ -200,8 +201,11 @@ TEST_CASE("transposed convolutions of random shapes agree with loops") {
       const NDArray weight = sizes.array(x.shape()[1], sizes.number(1, 9), kernel);
       Shape shape{x.shape()[0], groups * weight.shape()[1]};
       for (const std::int64_t size : out) shape.push_back(size);
-      const ConvTransposeOptions options{
-          .stride = stride, .padding = before, .output_padding = behind, .dilation = dilation, .groups = groups};
+      const ConvTransposeOptions options{.stride = stride,
+                                         .padding = before,
+                                         .output_padding = behind,
+                                         .dilation = dilation,
+                                         .groups = groups};
       CAPTURE(x.shape().to_string());
       CAPTURE(weight.shape().to_string());
       const auto conv = conv_transpose_along(axes);
@@ -257,7 +261,8 @@ TEST_CASE("gradients of f32 convolutions agree with those of f64") {
           std::vector<NDArray> leaves;
           for (const NDArray& value : values) leaves.push_back(value.astype(dtype));
           for (NDArray& leaf : leaves) set_requires_grad(leaf);
-          const ConvOptions options{.stride = Dims::filled(axes, 2), .padding = 1, .groups = groups, .relu = relu};
+          const ConvOptions options{
+              .stride = Dims::filled(axes, 2), .padding = 1, .groups = groups, .relu = relu};
           const NDArray y = conv_along(axes)(leaves[0], leaves[1], leaves[2], options, Where::current());
           backward(y, cos(y.detach() * 0 + arange(0, static_cast<double>(y.shape()[axes + 1]), 1, dtype)));
           return std::vector<NDArray>{y.detach(), grad(leaves[0]), grad(leaves[1]), grad(leaves[2])};
@@ -279,7 +284,8 @@ TEST_CASE("convolutions give the same bits with any number of workers") {
       set_requires_grad(x);
       set_requires_grad(weight);
       const NDArray y = conv_along(axes)(x, weight, {}, {.stride = 2, .groups = 2}, Where::current());
-      const NDArray z = conv_transpose_along(axes)(y, weight, {}, {.stride = 2, .groups = 2}, Where::current());
+      const NDArray z =
+          conv_transpose_along(axes)(y, weight, {}, {.stride = 2, .groups = 2}, Where::current());
       backward(sum(square(z)));
       for (const NDArray& one : {z.detach(), grad(x), grad(weight)})
         results.push_back(reshape(one.astype(DType::f64), {-1}));
@@ -310,16 +316,21 @@ TEST_CASE("arguments of convolutions, by name and in C++") {
         Shape{1, 3, 4, 4});
   CHECK(why([&] { conv2d(x, weight, {}, {.padding = "full"}); }) ==
         "padding is 'full'; want 'same', 'valid' or numbers");
-  CHECK(why([&] { call_operator("conv2d", {x, weight}, {{"padding", "full"}}); }) ==
-        "conv2d: padding is 'full'; wanted: int or list of ints or 'same' or 'valid'");
-  CHECK(why([&] { conv2d(x, weight, {}, {.stride = {1, 2}, .padding = "same"}); }) ==
-        "conv2d: padding is 'same' and a stride 2; 'same' wants strides of 1");
-  CHECK(why([&] { conv2d(x, weight, {}, {.stride = {1, 2, 3}}); }) ==
-        "conv2d: stride is (1, 2, 3); want 1 or 2 numbers");
-  CHECK(why([&] { conv3d(x, weight); }) ==
-        "conv3d: x (1, 2, 5, 4), weight (3, 2, 2, 3); wanted (N, C, D, H, W) and (O, C / groups, kd, kh, kw)");
-  CHECK(why([&] { conv_transpose1d(ones({1, 2, 3}), ones({2, 1, 2}), {}, {.padding = {1, 1}}); }) ==
-        "conv_transpose1d: padding is (1, 1); want 1 number");
+  CHECK(why([&] {
+          call_operator("conv2d", {x, weight}, {{"padding", "full"}});
+        }) == "conv2d: padding is 'full'; wanted: int or list of ints or 'same' or 'valid'");
+  CHECK(why([&] {
+          conv2d(x, weight, {}, {.stride = {1, 2}, .padding = "same"});
+        }) == "conv2d: padding is 'same' and a stride 2; 'same' wants strides of 1");
+  CHECK(why([&] {
+          conv2d(x, weight, {}, {.stride = {1, 2, 3}});
+        }) == "conv2d: stride is (1, 2, 3); want 1 or 2 numbers");
+  CHECK(
+      why([&] { conv3d(x, weight); }) ==
+      "conv3d: x (1, 2, 5, 4), weight (3, 2, 2, 3); wanted (N, C, D, H, W) and (O, C / groups, kd, kh, kw)");
+  CHECK(why([&] {
+          conv_transpose1d(ones({1, 2, 3}), ones({2, 1, 2}), {}, {.padding = {1, 1}});
+        }) == "conv_transpose1d: padding is (1, 1); want 1 number");
 }
 
 TEST_CASE("a changed input of a transposed convolution is an error that names it") {
