@@ -131,11 +131,16 @@ void max_of_row(const PoolProblem& p, const PoolSpan& slices, const PoolSpan& ro
       for (std::int64_t c = 0; c < p.kernel[2]; ++c) {
         const T* const from = x + offset + done * step + c * p.dilation[2];
         const auto place = static_cast<Lane>(line * p.kernel[2] + c);
+        const auto wins = [](T value, T than) { return !(value <= than) & (than == than); };
+        if (!where) {
+          for (std::int64_t k = 0; k < n; ++k)
+            best[k] = wins(from[k * step], best[k]) ? from[k * step] : best[k];
+          continue;
+        }
         for (std::int64_t k = 0; k < n; ++k) {
-          const T value = from[k * step], before = best[k];
-          const bool wins = !(value <= before) & (before == before);
-          best[k] = wins ? value : before;
-          at[k] = wins ? place : at[k];
+          const T value = from[k * step];
+          at[k] = wins(value, best[k]) ? place : at[k];
+          best[k] = wins(value, best[k]) ? value : best[k];
         }
       }
     });
@@ -382,6 +387,10 @@ double window_sum(const PoolProblem& p, const PoolSpan& slices, const PoolSpan& 
                   const T* x) {
   const std::int64_t width = columns.end - columns.begin, height = rows.end - rows.begin,
                      depth = slices.end - slices.begin;
+  if (width == p.in[2] && (height == p.in[1] || depth == 1)) {  // it is one piece of memory
+    const T* const first = x + (slices.begin * p.in[1] + rows.begin) * p.in[2];
+    return pairwise_sum(0, depth * height * width, [first](std::int64_t i) { return first[i]; });
+  }
   if (depth * height * width > kSmallWindow) {
     return pairwise_sum(slices.begin * height, slices.end * height, [&](std::int64_t line) {
       const T* const row = x + (line / height * p.in[1] + rows.begin + line % height) * p.in[2];
