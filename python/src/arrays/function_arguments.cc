@@ -14,6 +14,7 @@ namespace {
 
 [[noreturn]] void refuse(const FunctionInfo& info, const ArgumentInfo& argument, nb::handle object) {
   std::string wanted = name_of(argument.kind);
+  if (argument.kind == ArgumentKind::integers) wanted = "int or " + wanted;
   if (!argument.choices.empty()) {
     if (argument.kind == ArgumentKind::text) wanted.clear();
     for (const std::string& word : argument.choices) wanted += (wanted.empty() ? "'" : " or '") + word + "'";
