@@ -65,6 +65,43 @@ HEDDLE_SAMPLES(conv) {
           return avg_pool1d(at(v, 0), {3, 2, 1, false, 1, true});
         }},
        {"avg_pool3d", {volume}, {}, [](In v) { return avg_pool3d(at(v, 0)); }},
+       {"conv_transpose1d",
+        {line, small({4, 2, 3})},
+        {},
+        [](In v) { return conv_transpose1d(at(v, 0), at(v, 1)); }},
+       {"conv_transpose3d",
+        {volume, cube, small({4}), 2, 1, Dims{1, 0, 1}, 1, 2},
+        {},
+        [](In v) {
+          return conv_transpose3d(at(v, 0), at(v, 1), at(v, 2), {2, 1, {1, 0, 1}, 1, 2});
+        }},
+       {"max_pool1d", {line}, {}, [](In v) { return max_pool1d(at(v, 0)); }},
+       {"avg_pool1d", {line}, {}, [](In v) { return avg_pool1d(at(v, 0)); }},
+       {"max_pool2d",
+        {image, 2, 1, 1, Dims{1, 2}, true},
+        {},
+        [](In v) {
+          return max_pool2d(at(v, 0), {.stride = 1, .padding = 1, .dilation = {1, 2}, .ceil_mode = true});
+        }},
+       {"avg_pool2d",
+        {image, 3, Dims{1, 2}, 1, false, true},
+        {},
+        [](In v) {
+          return avg_pool2d(at(v, 0), {3, {1, 2}, 1, false, 1, true});
+        }},
+       {"max_pool3d",
+        {volume, Dims{2, 2, 3}, 2, Dims{1, 0, 1}, 1, true},
+        {},
+        [](In v) {
+          return max_pool3d(at(v, 0),
+                            {.kernel = {2, 2, 3}, .stride = 2, .padding = {1, 0, 1}, .ceil_mode = true});
+        }},
+       {"avg_pool3d",
+        {volume, 3, Dims{1, 2, 1}, 1, false, true},
+        {},
+        [](In v) {
+          return avg_pool3d(at(v, 0), {3, {1, 2, 1}, 1, false, 1, true});
+        }},
        {"adaptive_max_pool1d", {line, 3}, {}, [](In v) { return adaptive_max_pool1d(at(v, 0), 3); }},
        {"adaptive_max_pool2d",
         {image, Dims{2, 3}},
