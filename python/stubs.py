@@ -139,6 +139,8 @@ def parameters(arguments):
         none = kind.endswith(" or None")
         kind = kind.removesuffix(" or None")
         type_ = f"Literal[{', '.join(map(repr, choices))}]" if choices else TYPES[kind]
+        if choices and kind != "string":  # a word may stand for the numbers
+            type_ = f"{TYPES[kind]} | {type_}"
         if default == "None" or none:
             type_ += " | None"
         parts.append(f"{argument}: {type_}" + (f" = {default}" if default is not None else ""))

@@ -115,7 +115,12 @@ def function_name(head, is_template):
         if token != "(" or at == 0 or head[at - 1] in NOT_A_FUNCTION or head[at - 1] == "operator":
             continue
         start = at
-        while start > 0 and (re.match(r"\w|::|~", head[start - 1]) and (start == at or "::" in head[start - 1 : start + 1])):
+        while start > 0:
+            if head[start - 1] == ">" and head[start] == "::":  # Of<T>::twice
+                while head[start - 1] != "<":
+                    start -= 1
+            elif not re.match(r"\w|::|~", head[start - 1]) or (start != at and "::" not in head[start - 1 : start + 1] and head[start] != "<"):
+                break
             start -= 1
         if "operator" in head[:at]:
             start = head.index("operator")
@@ -198,6 +203,7 @@ template <typename T, typename = std::enable_if_t<true>> struct Of { T value; };
 template <> struct Of<int> { int value; };
 inline int twice(int value) { struct Local {}; return 2 * value; }
 template <typename T> T twice(T value) { return 2 * value; }
+template <typename T> T Of<T>::twice() { return value; }
 class alignas(64) [[nodiscard]] Wide final : public A { public: Wide() : a_{1} {} private: int a_; };
 }
 """,
@@ -208,6 +214,7 @@ namespace heddle { struct Forward; struct B { struct Inner {}; }; }
 namespace heddle::detail {
 namespace { struct A {}; class Wide {}; inline int twice(int value) { return value; } }
 inline double twice(double value) { return 2 * value; }
+template <typename T> T Other<T>::twice() { return value; }
 template <> struct Of<long> { int value; };
 int twice_of_all(struct A& a) { struct Wide {}; return 0; }
 constexpr auto kTwice = [](int value) { return 2 * value; };
@@ -234,6 +241,7 @@ BAD = [
     ("namespace heddle::detail { inline int twice(int other) { return other; } }", "function heddle::detail::twice(int) is"),
     ("namespace heddle::detail { constexpr int twice(int) { return 2; } }", "function heddle::detail::twice(int) is"),
     ("namespace heddle::detail { template <class T> T twice(T one = {}) { return one; } }", "heddle::detail::twice(T) is"),
+    ("namespace heddle::detail { template <class T> T Of<T>::twice() { return value; } }", "heddle::detail::Of<T>::twice() is"),
     ('extern "C" { namespace heddle { struct A {}; } }', "type heddle::A is"),
 ]
 

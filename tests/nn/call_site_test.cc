@@ -64,9 +64,14 @@ TEST_CASE("layers and what is in them name the line of the call") {
   check_site("make_layer", [&] { make_layer("Dense", {3, 2}); });
   check_site("make_layer", [&] { make_layer(*find_layer("Dense"), OperatorValues{3, 2}); });
   check_site("Dense::Dense", [&] { Dense(3, 2); });
-  check_site("Conv2d::Conv2d", [&] { Conv2d(1, 2, 3); });
-  check_site("Conv1d::Conv1d", [&] { Conv1d(1, 2, 3); });
-  check_site("ConvTranspose2d::ConvTranspose2d", [&] { ConvTranspose2d(1, 2, 3); });
+  check_site("Conv::Conv", [&] { Conv1d(1, 2, 3); });
+  check_site("Conv::Conv", [&] { Conv2d(1, 2, 3); });
+  check_site("Conv::Conv", [&] { Conv3d(1, 2, 3); });
+  check_site("ConvTranspose::ConvTranspose", [&] { ConvTranspose1d(1, 2, 3); });
+  check_site("ConvTranspose::ConvTranspose", [&] { ConvTranspose2d(1, 2, 3); });
+  check_site("ConvTranspose::ConvTranspose", [&] { ConvTranspose3d(1, 2, 3); });
+  GlobalMaxPool highest;
+  check_site("Module::operator()", [&] { highest(image); });
   check_site("LayerNorm::LayerNorm", [&] { LayerNorm(3); });
   check_site("RmsNorm::RmsNorm", [&] { RmsNorm(3); });
   check_site("GroupNorm::GroupNorm", [&] { GroupNorm(1, 3); });

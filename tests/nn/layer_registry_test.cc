@@ -50,7 +50,8 @@ TEST_CASE("a layer made by name refuses what it does not take") {
   CHECK(refused("Dens", {}) == "make_layer: there is no layer 'Dens'; layers() lists them");
   CHECK(refused("Relu", {1}) == "Relu: 1 values for 0 arguments; wanted: Relu()");
   CHECK(refused("MaxPool2d", {}) ==
-        "MaxPool2d: kernel is missing; wanted: MaxPool2d(kernel, stride=0, padding=0)");
+        "MaxPool2d: kernel is missing; wanted: MaxPool2d(kernel, stride=0, padding=0, dilation=1, "
+        "ceil_mode=False)");
   CHECK(refused("MaxPool2d", {0.5}) == "MaxPool2d: kernel is 0.5; wanted: int or list of ints");
   CHECK(refused("MaxPool2d", {0}) == "MaxPool2d: kernel is 0; want 1 or more");
   CHECK(refused("Dense", {2, 3}, {{"init", "she"}}) == "Dense: init is 'she'; wanted: 'he' or 'xavier'");

@@ -58,6 +58,51 @@ TEST_CASE("initial values stay within their limits and depend on the generator a
   }
 }
 
+TEST_CASE("layers that convolve and pool along one and three axes compute what their operators do") {
+  const NDArray line = Generator(1).normal({2, 4, 9}), volume = Generator(2).normal({2, 2, 4, 5, 6});
+  Conv1d one(4, 6, 4, {.padding = "same", .groups = 2});
+  CHECK(one.to_string() == "Conv1d(4, 6, 4, padding 'same', groups 2)");
+  CHECK(one(line).to_vector<float>() ==
+        conv1d(line, one.parameters()[0].value, one.parameters()[1].value, {.padding = "same", .groups = 2})
+            .to_vector<float>());
+  Conv3d three(kInferred, 3, {1, 2, 3}, {.stride = {1, 2, 1}, .padding = {0, 1, 1}, .bias = false});
+  const NDArray y = three(volume);
+  CHECK(three.to_string() == "Conv3d(2, 3, (1, 2, 3), stride (1, 2, 1), padding (0, 1, 1), no bias)");
+  CHECK(three.parameters()[0].value.shape() == Shape{3, 2, 1, 2, 3});
+  CHECK(y.to_vector<float>() ==
+        conv3d(volume, three.parameters()[0].value, {}, {.stride = {1, 2, 1}, .padding = {0, 1, 1}})
+            .to_vector<float>());
+  ConvTranspose1d up(4, 2, 3, {.stride = 2, .output_padding = 1, .groups = 2});
+  CHECK(up(line).to_vector<float>() == conv_transpose1d(line, up.parameters()[0].value,
+                                                        up.parameters()[1].value,
+                                                        {.stride = 2, .output_padding = 1, .groups = 2})
+                                           .to_vector<float>());
+  CHECK(up.parameters()[0].value.shape() == Shape{4, 1, 3});
+  CHECK(ConvTranspose3d(2, 3, 2, {.stride = 2})(volume).shape() == Shape{2, 3, 8, 10, 12});
+  CHECK(MaxPool1d(2)(line).to_vector<float>() == max_pool1d(line).to_vector<float>());
+  CHECK(MaxPool3d({2, 3, 2}, 1, 1, 1, true)(volume).to_vector<float>() ==
+        max_pool3d(volume, {.kernel = {2, 3, 2}, .stride = 1, .padding = 1, .ceil_mode = true})
+            .to_vector<float>());
+  CHECK(AvgPool1d(3, 2, 1, false, true)(line).to_vector<float>() ==
+        avg_pool1d(line, {3, 2, 1, false, 1, true}).to_vector<float>());
+  CHECK(AvgPool3d(2)(volume).shape() == Shape{2, 2, 2, 2, 3});
+  CHECK(AdaptiveMaxPool1d(4)(line).to_vector<float>() == adaptive_max_pool1d(line, 4).to_vector<float>());
+  CHECK(AdaptiveAvgPool3d({1, 2, 3})(volume).to_vector<float>() ==
+        adaptive_avg_pool3d(volume, {1, 2, 3}).to_vector<float>());
+  CHECK(GlobalMaxPool()(volume).to_vector<float>() == max(volume, {2, 3, 4}).to_vector<float>());
+  CHECK(GlobalAvgPool()(line).to_vector<float>() == mean(line, 2).to_vector<float>());
+  CHECK(GlobalAvgPool()(volume).shape() == Shape{2, 2});
+  CHECK(AdaptiveMaxPool3d({2, 3, 4}).to_string() == "AdaptiveMaxPool3d((2, 3, 4))");
+  CHECK(make_layer("Conv2d", {1, 4, 3}, {{"padding", "same"}})->to_string() ==
+        "Conv2d(1, 4, 3, padding 'same')");
+  CHECK(message_of<InvalidArgument>([&] {
+          Conv2d(1, 4, 3, {.stride = 2, .padding = "same"})(zeros({1, 1, 5, 5}));
+        }) == "conv2d: padding is 'same' and a stride 2; 'same' wants strides of 1");
+  CHECK(message_of<InvalidArgument>([&] {
+          Conv1d(1, 4, {3, 3});
+        }) == "Conv1d: kernel is (3, 3); want 1 number");
+}
+
 TEST_CASE("pooling, activations and flatten have the shapes they promise") {
   NDArray x = array<float>({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, -16}, {1, 1, 4, 4});
   CHECK(MaxPool2d(2)(x).to_vector<float>() == std::vector<float>{6, 8, 14, 15});

@@ -72,7 +72,7 @@ TEST_CASE("each operator is described, by words that other languages take") {
 TEST_CASE("a description has kinds, defaults and dtypes") {
   const OperatorInfo& pool = *find_operator("avg_pool2d");
   CHECK(pool.signature() ==
-        "avg_pool2d(x, kernel_size=(2, 2), stride=None, padding=(0, 0), count_include_pad=True)");
+        "avg_pool2d(x, kernel_size=2, stride=None, padding=0, count_include_pad=True, ceil_mode=False)");
   CHECK(pool.arguments[0].dtypes == std::vector{DType::f32, DType::f64, DType::f16, DType::bf16});
   CHECK(pool.arguments[0].required());
   CHECK(pool.arguments[1].length == 2);

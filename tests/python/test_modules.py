@@ -263,6 +263,20 @@ def test_modules_that_lack_something_say_so():
     assert len(net) == 0
 
 
+def test_windows_along_any_number_of_axes_and_padding_by_a_word():
+    x = heddle.ones((1, 2, 5, 4))
+    assert heddle.conv2d(x, heddle.ones((1, 2, 2, 3)), padding="same").shape == (1, 1, 5, 4)
+    assert heddle.Conv2d(2, 3, 4, padding="same")(x).shape == (1, 3, 5, 4)
+    assert repr(heddle.Conv1d(2, 3, 4, padding="same")) == "Conv1d(2, 3, 4, padding 'same')"
+    with pytest.raises(ValueError, match="conv2d: padding is 'full'; wanted: int or list of ints or 'same' or 'valid'"):
+        heddle.conv2d(x, x, padding="full")
+    volume = heddle.ones((2, 3, 4, 5, 6))
+    assert heddle.MaxPool3d([1, 2, 2], ceil_mode=True)(volume).shape == (2, 3, 4, 3, 3)
+    assert heddle.AdaptiveAvgPool3d([1, 2, 3])(volume).shape == (2, 3, 1, 2, 3)
+    assert heddle.GlobalMaxPool()(volume).shape == heddle.GlobalAvgPool()(volume).shape == (2, 3)
+    assert heddle.ConvTranspose3d(3, 1, 2, stride=2)(volume).shape == (2, 1, 8, 10, 12)
+
+
 def test_a_sequential_does_not_hold_itself():
     a, b, c = heddle.Sequential(), heddle.Sequential(), heddle.Sequential()
     a.add(b)

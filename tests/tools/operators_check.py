@@ -174,7 +174,7 @@ class Operators(unittest.TestCase):
         pool = {argument["name"]: argument for argument in by_name["avg_pool2d"]["arguments"]}
         self.assertEqual(pool["x"]["dtypes"], ["f32", "f64", "f16", "bf16"])
         self.assertTrue(pool["x"]["required"] and pool["x"]["differentiable"])
-        self.assertEqual((pool["kernel_size"]["default"], pool["kernel_size"]["length"]), ([2, 2], 2))
+        self.assertEqual((pool["kernel_size"]["default"], pool["kernel_size"]["length"]), (2, 2))
         self.assertEqual((pool["stride"]["default"], pool["stride"]["takes_none"]), (None, True))
         self.assertIs(pool["count_include_pad"]["default"], True)
         self.assertEqual(by_name["init_weight"]["arguments"][1]["choices"], ["he", "xavier"])

@@ -11,11 +11,12 @@ namespace heddle::tool {
 std::string text_of_kind(const ArgumentInfo& argument) {
   std::string text = name_of(argument.kind);
   if (argument.kind == ArgumentKind::integers) {
-    text =
-        argument.length == 0 ? "int or list of ints" : "int or " + std::to_string(argument.length) + " ints";
+    text = argument.length == 0   ? "int or list of ints"
+           : argument.length == 1 ? "int"
+                                  : "int or " + std::to_string(argument.length) + " ints";
   }
   if (!argument.choices.empty()) {
-    text.clear();
+    if (argument.kind == ArgumentKind::text) text.clear();
     for (const std::string& word : argument.choices) text += (text.empty() ? "'" : " or '") + word + "'";
   }
   return argument.takes_none() ? text + " or None" : text;

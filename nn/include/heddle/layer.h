@@ -47,6 +47,7 @@ class Layer : public Module {
   // One input for each of LayerInfo, undefined where it is missing, and one output for each.
   virtual std::vector<NDArray> compute_all(std::span<const NDArray> inputs);
   // Arguments of the constructor, by name. integers: `count` numbers, from a list of as many or from one for all.
+  const OperatorValue& value(const char* name) const;  // of any kind; a window as a list
   bool boolean(const char* name) const;
   std::int64_t integer(const char* name) const;
   double real(const char* name) const;

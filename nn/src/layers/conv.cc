@@ -1,6 +1,5 @@
-#include <array>
+#include <string>
 
-#include <heddle/conv.h>
 #include <heddle/layers/conv.h>
 
 #include "layers/layer_table.h"
@@ -9,104 +8,126 @@ namespace heddle {
 
 using namespace nn_detail;
 
-Conv2d::Conv2d(std::int64_t in, std::int64_t out, const Dims& kernel, const Conv2dLayerOptions& options,
-               Generator& generator, Where where)
-    : Layer(call_of("Conv2d",
+namespace {
+
+constexpr const char* kConv[] = {"Conv1d", "Conv2d", "Conv3d"};
+constexpr const char* kConvTranspose[] = {"ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"};
+
+OperatorValue padding_value(const Padding& padding) {
+  return padding.same() ? OperatorValue(std::string("same")) : window_value(padding.sizes());
+}
+
+Padding padding_of(const OperatorValue& value) {
+  if (const auto* word = std::get_if<std::string>(&value)) return *word;
+  return std::get<Dims>(value);
+}
+
+ArgumentInfo padding_argument(int axes) {
+  ArgumentInfo argument = window_argument("padding", axes, 0);
+  argument.choices = {"same", "valid"};
+  return argument;
+}
+
+struct Images {
+  const char *name, *input, *output;
+};
+constexpr Images kImages[] = {
+    {"sequences", "(batch, in_channels, length)", "(batch, out_channels, length')"},
+    {"images", "(batch, in_channels, height, width)", "(batch, out_channels, height', width')"},
+    {"volumes", "(batch, in_channels, depth, height, width)",
+     "(batch, out_channels, depth', height', width')"}};
+
+LayerSpec conv_spec(int axes) {
+  const Images& images = kImages[axes - 1];
+  return {
+      .name = kConv[axes - 1],
+      .documentation =
+          std::string("Convolves ") + images.name + ": each result is a weighted sum of a window.",
+      .arguments = {inferred_size("in_channels"), size_argument("out_channels"),
+                    window_argument("kernel", axes), window_argument("stride", axes, 1, 1),
+                    padding_argument(axes), window_argument("dilation", axes, 1, 1),
+                    integer_argument("groups", 1, 1), switch_argument("bias", true),
+                    switch_argument("relu", false), init_argument(), device_argument(), generator_argument()},
+      .arrays = {weight_array("weight", "(out_channels, in_channels / groups, kernel...)"),
+                 zeros_array("bias", "(out_channels)", "bias")},
+      .input = images.input,
+      .output = images.output};
+}
+
+LayerSpec conv_transpose_spec(int axes) {
+  const Images& images = kImages[axes - 1];
+  return {
+      .name = kConvTranspose[axes - 1],
+      .documentation = std::string("Adds a weighted window to its result for each element of ") +
+                       images.name + "; also called deconvolution.",
+      .arguments = {inferred_size("in_channels"), size_argument("out_channels"),
+                    window_argument("kernel", axes), window_argument("stride", axes, 1, 1),
+                    window_argument("padding", axes, 0), window_argument("output_padding", axes, 0),
+                    window_argument("dilation", axes, 1, 1), integer_argument("groups", 1, 1),
+                    switch_argument("bias", true), init_argument(), device_argument(), generator_argument()},
+      .arrays = {weight_array("weight", "(in_channels, out_channels / groups, kernel...)"),
+                 zeros_array("bias", "(out_channels)", "bias")},
+      .input = images.input,
+      .output = images.output};
+}
+
+}  // namespace
+
+template <int axes>
+Conv<axes>::Conv(std::int64_t in, std::int64_t out, const Dims& kernel, const ConvLayerOptions& options,
+                 Generator& generator, Where where)
+    : Layer(call_of(kConv[axes - 1],
                     {inferred_value(in), out, window_value(kernel), window_value(options.stride),
-                     window_value(options.padding), window_value(options.dilation), options.groups,
+                     padding_value(options.padding), window_value(options.dilation), options.groups,
                      options.bias, options.relu, init_value(options.init), options.device, &generator},
                     where)) {}
 
-NDArray Conv2d::compute(const NDArray& x) {
-  const Dims stride = integers("stride", 2), padding = integers("padding", 2),
-             dilation = integers("dilation", 2);
-  return conv2d(x, array("weight"), array("bias"),
-                {.stride = {stride[0], stride[1]},
-                 .padding = {padding[0], padding[1]},
-                 .dilation = {dilation[0], dilation[1]},
-                 .groups = integer("groups"),
-                 .relu = boolean("relu")});
+template <int axes> NDArray Conv<axes>::compute(const NDArray& x) {
+  const ConvOptions options{.stride = integers("stride", axes),
+                            .padding = padding_of(value("padding")),
+                            .dilation = integers("dilation", axes),
+                            .groups = integer("groups"),
+                            .relu = boolean("relu")};
+  const auto convolve = axes == 1 ? conv1d : axes == 2 ? conv2d : conv3d;
+  return convolve(x, array("weight"), array("bias"), options, CallSite::current());
 }
 
-Conv1d::Conv1d(std::int64_t in, std::int64_t out, std::int64_t kernel, const Conv1dLayerOptions& options,
-               Generator& generator, Where where)
-    : Layer(call_of(
-          "Conv1d",
-          {inferred_value(in), out, kernel, options.stride, options.padding, options.dilation, options.groups,
-           options.bias, options.relu, init_value(options.init), options.device, &generator},
-          where)) {}
-
-NDArray Conv1d::compute(const NDArray& x) {
-  return conv1d(x, array("weight"), array("bias"),
-                {.stride = integer("stride"),
-                 .padding = integer("padding"),
-                 .dilation = integer("dilation"),
-                 .groups = integer("groups"),
-                 .relu = boolean("relu")});
-}
-
-ConvTranspose2d::ConvTranspose2d(std::int64_t in, std::int64_t out, const Dims& kernel,
-                                 const ConvTranspose2dLayerOptions& options, Generator& generator,
-                                 Where where)
-    : Layer(call_of("ConvTranspose2d",
+template <int axes>
+ConvTranspose<axes>::ConvTranspose(std::int64_t in, std::int64_t out, const Dims& kernel,
+                                   const ConvTransposeLayerOptions& options, Generator& generator,
+                                   Where where)
+    : Layer(call_of(kConvTranspose[axes - 1],
                     {inferred_value(in), out, window_value(kernel), window_value(options.stride),
                      window_value(options.padding), window_value(options.output_padding),
                      window_value(options.dilation), options.groups, options.bias, init_value(options.init),
                      options.device, &generator},
                     where)) {}
 
-NDArray ConvTranspose2d::compute(const NDArray& x) {
-  const auto pair = [this](const char* name) {
-    const Dims sizes = integers(name, 2);
-    return std::array<std::int64_t, 2>{sizes[0], sizes[1]};
-  };
-  return conv_transpose2d(x, array("weight"), array("bias"),
-                          {.stride = pair("stride"),
-                           .padding = pair("padding"),
-                           .output_padding = pair("output_padding"),
-                           .dilation = pair("dilation"),
-                           .groups = integer("groups")});
+template <int axes> NDArray ConvTranspose<axes>::compute(const NDArray& x) {
+  const ConvTransposeOptions options{.stride = integers("stride", axes),
+                                     .padding = integers("padding", axes),
+                                     .output_padding = integers("output_padding", axes),
+                                     .dilation = integers("dilation", axes),
+                                     .groups = integer("groups")};
+  const auto convolve = axes == 1 ? conv_transpose1d : axes == 2 ? conv_transpose2d : conv_transpose3d;
+  return convolve(x, array("weight"), array("bias"), options, CallSite::current());
 }
+
+template class Conv<1>;
+template class Conv<2>;
+template class Conv<3>;
+template class ConvTranspose<1>;
+template class ConvTranspose<2>;
+template class ConvTranspose<3>;
 
 HEDDLE_LAYERS(conv) {
   table.family("Layers with weights");
-  table.add<Conv1d>(
-      {.name = "Conv1d",
-       .documentation = "Convolves sequences: each result is a weighted sum of a window.",
-       .arguments = {inferred_size("in_channels"), size_argument("out_channels"), size_argument("kernel"),
-                     integer_argument("stride", 1, 1), integer_argument("padding", 0),
-                     integer_argument("dilation", 1, 1), integer_argument("groups", 1, 1),
-                     switch_argument("bias", true), switch_argument("relu", false), init_argument(),
-                     device_argument(), generator_argument()},
-       .arrays = {weight_array("weight", "(out_channels, in_channels / groups, kernel)"),
-                  zeros_array("bias", "(out_channels)", "bias")},
-       .input = "(batch, in_channels, length)",
-       .output = "(batch, out_channels, length')"});
-  table.add<ConvTranspose2d>(
-      {.name = "ConvTranspose2d",
-       .documentation =
-           "Adds a weighted window to its result for each element of images; also called deconvolution.",
-       .arguments = {inferred_size("in_channels"), size_argument("out_channels"),
-                     window_argument("kernel", 2), window_argument("stride", 2, 1, 1),
-                     window_argument("padding", 2, 0), window_argument("output_padding", 2, 0),
-                     window_argument("dilation", 2, 1, 1), integer_argument("groups", 1, 1),
-                     switch_argument("bias", true), init_argument(), device_argument(), generator_argument()},
-       .arrays = {weight_array("weight", "(in_channels, out_channels / groups, kernel...)"),
-                  zeros_array("bias", "(out_channels)", "bias")},
-       .input = "(batch, in_channels, height, width)",
-       .output = "(batch, out_channels, height', width')"});
-  table.add<Conv2d>({.name = "Conv2d",
-                     .documentation = "Convolves images: each result is a weighted sum of a window.",
-                     .arguments = {inferred_size("in_channels"), size_argument("out_channels"),
-                                   window_argument("kernel", 2), window_argument("stride", 2, 1, 1),
-                                   window_argument("padding", 2, 0), window_argument("dilation", 2, 1, 1),
-                                   integer_argument("groups", 1, 1), switch_argument("bias", true),
-                                   switch_argument("relu", false), init_argument(), device_argument(),
-                                   generator_argument()},
-                     .arrays = {weight_array("weight", "(out_channels, in_channels / groups, kernel...)"),
-                                zeros_array("bias", "(out_channels)", "bias")},
-                     .input = "(batch, in_channels, height, width)",
-                     .output = "(batch, out_channels, height', width')"});
+  table.add<Conv1d>(conv_spec(1));
+  table.add<Conv2d>(conv_spec(2));
+  table.add<Conv3d>(conv_spec(3));
+  table.add<ConvTranspose1d>(conv_transpose_spec(1));
+  table.add<ConvTranspose2d>(conv_transpose_spec(2));
+  table.add<ConvTranspose3d>(conv_transpose_spec(3));
 }
 
 }  // namespace heddle

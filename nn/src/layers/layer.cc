@@ -94,13 +94,15 @@ void widen_windows(LayerState& state) {
     const ArgumentInfo& argument = state.info.arguments[i];
     if (argument.kind != ArgumentKind::integers || argument.length == 0) continue;
     OperatorValue& value = state.values[i];
+    if (std::holds_alternative<std::string>(value)) continue;  // a word in place of the numbers
     if (const auto* one = std::get_if<std::int64_t>(&value)) {
       value = Dims::filled(argument.length, *one);
     } else if (const Dims list = std::get<Dims>(value); list.size() == 1) {
       value = Dims::filled(argument.length, list[0]);
     } else if (list.size() != argument.length) {
-      throw InvalidArgument(state.info.name + ": " + argument.name + " is " + value.to_string() +
-                            "; want 1 or " + std::to_string(argument.length) + " numbers");
+      throw InvalidArgument(
+          state.info.name + ": " + argument.name + " is " + value.to_string() + "; want " +
+          (argument.length == 1 ? "1 number" : "1 or " + std::to_string(argument.length) + " numbers"));
     }
   }
 }
@@ -167,6 +169,7 @@ std::string Layer::to_string() const {
   return text.empty() ? layer.name : layer.name + "(" + text + ")";
 }
 
+const OperatorValue& Layer::value(const char* name) const { return state_->value(name); }
 bool Layer::boolean(const char* name) const { return std::get<bool>(state_->value(name)); }
 std::int64_t Layer::integer(const char* name) const { return std::get<std::int64_t>(state_->value(name)); }
 double Layer::real(const char* name) const { return real_value({state_->value(name)}, 0); }

@@ -53,7 +53,7 @@ void LayerTable::insert(LayerSpec spec, Make make) {
   LayerInfo info;
   info.name = spec.name;
   info.family = family_;
-  info.documentation = spec.documentation;
+  info.documentation = std::move(spec.documentation);
   info.arguments = std::move(spec.arguments);
   info.input = spec.input;
   info.output = spec.output;

@@ -71,7 +71,7 @@ struct LayerRules {
 
 struct LayerSpec {
   const char* name;
-  const char* documentation;
+  std::string documentation;
   std::vector<ArgumentInfo> arguments{};
   std::vector<ArraySpec> arrays{};
   const char* input = "";  // LayerInfo::input

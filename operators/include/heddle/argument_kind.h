@@ -17,7 +17,8 @@ enum class ArgumentKind : std::uint8_t {
   integer,    // an int
   boolean,    // a bool
   text,       // a string: one of the argument's `choices`, or any string if it has none
-  integers,   // a list of ints: a shape, axes or one int for each axis; an int is a list of one
+  integers,   // a list of ints: a shape, axes or one int for each axis; an int is a list of one, and one of
+              // the argument's `choices` may stand for it
   dtype,      // a DType, or its name
   device,     // a Device
   generator,  // a Generator of random numbers

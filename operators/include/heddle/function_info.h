@@ -17,8 +17,9 @@ struct ArgumentInfo {
   ArgumentKind kind = ArgumentKind::array;
   // Empty: the argument must be given. A default of None stands for what `documentation` says.
   std::optional<OperatorValue> default_value{};
-  std::vector<DType> dtypes{};         // dtypes that an array may have; empty if the argument takes no array
-  std::vector<std::string> choices{};  // the texts that are allowed; empty if any is, and for other kinds
+  std::vector<DType> dtypes{};  // dtypes that an array may have; empty if the argument takes no array
+  // The texts that are allowed, or that may stand for a list of integers; empty if any text is, and for other kinds.
+  std::vector<std::string> choices{};
   int length = 0;  // length of a list of integers, for all of which one integer may stand; 0: any
   std::optional<std::int64_t> least{};  // the smallest value of an integer, or of each in a list
   bool inferred = false;                // a layer's size, which may be None: its first call finds it

@@ -22,7 +22,8 @@ enum class ArgumentKind : std::uint8_t;
 
 namespace operators_detail {
 
-using Pair = std::array<std::int64_t, 2>;
+template <std::size_t n> using Sizes = std::array<std::int64_t, n>;  // one number for each of n axes
+using Pair = Sizes<2>;
 
 // One value of the right kind for each argument of an operator, and storage for the result. Files of
 // operators include this header. It leaves the type OperatorValue, which takes long to compile, to
@@ -49,6 +50,7 @@ class CheckedCall {
   bool boolean(std::size_t i) const;
   std::int64_t integer(std::size_t i) const;
   int small_integer(std::size_t i) const;  // throws InvalidArgument if it is out of int's range
+  bool is_text(std::size_t i) const;       // of integers for which a word may stand
   const std::string& text(std::size_t i) const;
   DType dtype(std::size_t i) const;  // throws InvalidArgument for an unknown name
   Device device(std::size_t i) const;
@@ -57,7 +59,12 @@ class CheckedCall {
   // None gives an empty list, which the function takes for all axes. So an explicit empty list throws
   // InvalidArgument if the argument takes None.
   Dims axes(std::size_t i) const;
-  Pair pair(std::size_t i) const;  // throws InvalidArgument unless there are 2 integers, or 1 for both
+  // Throws InvalidArgument unless there are n integers, or 1 for all.
+  template <std::size_t n> Sizes<n> sizes(std::size_t i) const {
+    Sizes<n> sizes;
+    fill(i, sizes);
+    return sizes;
+  }
 
   void give(NDArray result) const;
   void give(RowSparse result) const;
@@ -65,6 +72,8 @@ class CheckedCall {
   template <std::size_t n> void give(const std::array<NDArray, n>& result) const {
     give(std::vector<NDArray>(result.begin(), result.end()));
   }
+
+  void fill(std::size_t i, std::span<std::int64_t> sizes) const;
 
  private:
   [[noreturn]] void refuse(std::size_t i, const std::string& wanted) const;

@@ -15,6 +15,11 @@ template <class... T> bool is_one_of(const OperatorValue& value) {
   return (std::holds_alternative<T>(value) || ...);
 }
 
+bool is_choice(const ArgumentInfo& argument, const OperatorValue& value) {
+  const auto* text = std::get_if<std::string>(&value);
+  return text && std::find(argument.choices.begin(), argument.choices.end(), *text) != argument.choices.end();
+}
+
 bool fits(const ArgumentInfo& argument, const OperatorValue& value) {
   if (value.is_none()) return argument.takes_none();
   switch (argument.kind) {
@@ -38,13 +43,10 @@ bool fits(const ArgumentInfo& argument, const OperatorValue& value) {
       return is_one_of<std::int64_t>(value);
     case ArgumentKind::boolean:
       return is_one_of<bool>(value);
-    case ArgumentKind::text: {
-      const auto* text = std::get_if<std::string>(&value);
-      return text && (argument.choices.empty() || std::find(argument.choices.begin(), argument.choices.end(),
-                                                            *text) != argument.choices.end());
-    }
+    case ArgumentKind::text:
+      return is_one_of<std::string>(value) && (argument.choices.empty() || is_choice(argument, value));
     case ArgumentKind::integers:
-      return is_one_of<Dims, std::int64_t>(value);
+      return is_one_of<Dims, std::int64_t>(value) || is_choice(argument, value);
     case ArgumentKind::dtype:
       return is_one_of<DType, std::string>(value);
     case ArgumentKind::device:
@@ -58,9 +60,8 @@ bool fits(const ArgumentInfo& argument, const OperatorValue& value) {
 std::string wanted_by(const ArgumentInfo& argument) {
   std::string text = name_of(argument.kind);
   if (argument.kind == ArgumentKind::integers) text = "int or " + text;
-  for (const std::string& word : argument.choices) {
-    text = (&word == &argument.choices.front() ? "'" : text + " or '") + word + "'";
-  }
+  if (argument.kind == ArgumentKind::text && !argument.choices.empty()) text.clear();
+  for (const std::string& word : argument.choices) text += (text.empty() ? "'" : " or '") + word + "'";
   return argument.takes_none() ? text + " or None" : text;
 }
 
@@ -101,6 +102,7 @@ void CheckedCall::refuse(std::size_t i, const std::string& wanted) const {
 bool CheckedCall::is_none(std::size_t i) const { return value(i).is_none(); }
 bool CheckedCall::boolean(std::size_t i) const { return std::get<bool>(value(i)); }
 std::int64_t CheckedCall::integer(std::size_t i) const { return std::get<std::int64_t>(value(i)); }
+bool CheckedCall::is_text(std::size_t i) const { return std::holds_alternative<std::string>(value(i)); }
 const std::string& CheckedCall::text(std::size_t i) const { return std::get<std::string>(value(i)); }
 Device CheckedCall::device(std::size_t i) const { return std::get<Device>(value(i)); }
 const std::vector<NDArray>& CheckedCall::arrays(std::size_t i) const {
@@ -160,10 +162,13 @@ Dims CheckedCall::axes(std::size_t i) const {
   return given;
 }
 
-Pair CheckedCall::pair(std::size_t i) const {
+void CheckedCall::fill(std::size_t i, std::span<std::int64_t> sizes) const {
   const Dims given = integers(i);
-  if (given.size() != 1 && given.size() != 2) refuse(i, "2 ints, or one for both");
-  return {given[0], given[given.size() - 1]};
+  const auto count = static_cast<int>(sizes.size());
+  if (given.size() != 1 && given.size() != count)
+    refuse(i, count == 1 ? "an int"
+                         : std::to_string(count) + " ints, or one for " + (count == 2 ? "both" : "all"));
+  for (int k = 0; k < count; ++k) sizes[static_cast<std::size_t>(k)] = given[given.size() == 1 ? 0 : k];
 }
 
 void CheckedCall::give(NDArray result) const { results_.emplace_back(std::move(result)); }

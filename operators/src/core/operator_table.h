@@ -57,7 +57,7 @@ struct Argument {
   Argument(const char* keyword, DTypes accepted = DTypes::all) : name(keyword), dtypes(accepted) {}
   Argument(const char* keyword, Default otherwise, DTypes accepted = DTypes::all)
       : name(keyword), value(otherwise), dtypes(accepted) {}
-  Argument(const char* keyword, const char* otherwise, std::span<const char* const> words)
+  Argument(const char* keyword, Default otherwise, std::span<const char* const> words)
       : name(keyword), value(otherwise), choices(words) {}
 
   const char* name;

@@ -41,7 +41,7 @@ template <> struct Parameter<std::int64_t> : ParameterOf<&CheckedCall::integer, 
 template <> struct Parameter<bool> : ParameterOf<&CheckedCall::boolean, ArgumentKind::boolean> {};
 template <> struct Parameter<std::string> : ParameterOf<&CheckedCall::text, ArgumentKind::text> {};
 template <> struct Parameter<Dims> : ParameterOf<&CheckedCall::axes, ArgumentKind::integers> {};
-template <> struct Parameter<Pair> : ParameterOf<&CheckedCall::pair, ArgumentKind::integers, 2> {};
+template <std::size_t n> struct Parameter<Sizes<n>> : ParameterOf<&CheckedCall::sizes<n>, ArgumentKind::integers, int{n}> {};
 template <> struct Parameter<DType> : ParameterOf<&CheckedCall::dtype, ArgumentKind::dtype> {};
 template <> struct Parameter<Device> : ParameterOf<&CheckedCall::device, ArgumentKind::device> {};
 template <> struct Parameter<Generator> : ParameterOf<&CheckedCall::generator, ArgumentKind::generator> {};

@@ -14,8 +14,9 @@ namespace {
 
 [[noreturn]] void refuse(const FunctionInfo& info, const ArgumentInfo& argument, nb::handle object) {
   std::string wanted = name_of(argument.kind);
+  if (argument.kind == ArgumentKind::integers) wanted = "int or " + wanted;
   if (!argument.choices.empty()) {
-    wanted.clear();
+    if (argument.kind == ArgumentKind::text) wanted.clear();
     for (const std::string& word : argument.choices) wanted += (wanted.empty() ? "'" : " or '") + word + "'";
   }
   const bool value = PyUnicode_Check(object.ptr()) && !argument.choices.empty();
@@ -68,6 +69,13 @@ std::vector<RowSparse> rows_in(const FunctionInfo& info, const ArgumentInfo& arg
   return list;
 }
 
+std::string choice_in(const FunctionInfo& info, const ArgumentInfo& argument, nb::handle object) {
+  if (PyUnicode_Check(object.ptr()))
+    for (const std::string& word : argument.choices)
+      if (PyUnicode_CompareWithASCIIString(object.ptr(), word.c_str()) == 0) return word;
+  refuse(info, argument, object);
+}
+
 // `floats`: the dtype of Python's own floats in a list. `generator` is set if the argument is a generator, which the
 // call has to lock.
 OperatorValue convert(const FunctionInfo& info, const ArgumentInfo& argument, nb::handle object, DType floats,
@@ -106,13 +114,11 @@ OperatorValue convert(const FunctionInfo& info, const ArgumentInfo& argument, nb
       if (!PyBool_Check(object.ptr())) refuse(info, argument, object);
       return object.ptr() == Py_True;
     case ArgumentKind::text:
-      if (!PyUnicode_Check(object.ptr())) refuse(info, argument, object);
-      for (const std::string& word : argument.choices) {
-        if (PyUnicode_CompareWithASCIIString(object.ptr(), word.c_str()) == 0) return word;
-      }
-      if (argument.choices.empty()) return text_in(of, object);
-      refuse(info, argument, object);
+      if (PyUnicode_Check(object.ptr()) && argument.choices.empty()) return text_in(of, object);
+      return choice_in(info, argument, object);
     case ArgumentKind::integers:
+      if (PyUnicode_Check(object.ptr()) && !argument.choices.empty())
+        return choice_in(info, argument, object);
       return to_dims(of, object);
     case ArgumentKind::dtype:
       return to_dtype(of, object);

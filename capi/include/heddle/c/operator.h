@@ -69,9 +69,10 @@ typedef struct heddle_named_value {
 #define HEDDLE_ARGUMENT_REAL ((int32_t)7)    // a real; an integer is converted to one
 #define HEDDLE_ARGUMENT_INTEGER ((int32_t)8)
 #define HEDDLE_ARGUMENT_BOOLEAN ((int32_t)9)
-#define HEDDLE_ARGUMENT_TEXT ((int32_t)10)      // one of the argument's `choices`; any text if it has none
-#define HEDDLE_ARGUMENT_INTEGERS ((int32_t)11)  // a list of integers, or one integer
-#define HEDDLE_ARGUMENT_DTYPE ((int32_t)12)     // a dtype, or its name as a text
+#define HEDDLE_ARGUMENT_TEXT ((int32_t)10)  // one of the argument's `choices`; any text if it has none
+#define HEDDLE_ARGUMENT_INTEGERS \
+  ((int32_t)11)  // a list of integers, or one integer, or one of the argument's `choices`
+#define HEDDLE_ARGUMENT_DTYPE ((int32_t)12)  // a dtype, or its name as a text
 #define HEDDLE_ARGUMENT_DEVICE ((int32_t)13)
 #define HEDDLE_ARGUMENT_GENERATOR ((int32_t)14)
 
@@ -103,7 +104,7 @@ typedef struct heddle_argument_info {
   heddle_value default_value;  // HEDDLE_VALUE_NONE if the argument is required
   const int32_t* dtypes;       // the dtypes that an array argument may have
   size_t dtype_count;
-  const char* const* choices;  // the values that a text argument may have; see HEDDLE_ARGUMENT_TEXT
+  const char* const* choices;  // the texts that the argument may have; see HEDDLE_ARGUMENT_TEXT, _INTEGERS
   size_t choice_count;
 } heddle_argument_info;
 

@@ -1,73 +1,76 @@
-// Layers that convolve.
+// Layers that convolve along one, two or three axes.
 #pragma once
 
 #include <cstdint>
 
+#include <heddle/conv.h>
 #include <heddle/layer.h>
 #include <heddle/layer_init.h>
 #include <heddle/random.h>
 
 namespace heddle {
 
-// stride, padding and dilation are along height and width; one number stands for both.
-struct Conv2dLayerOptions {
-  Dims stride = 1, padding = 0, dilation = 1;
+// stride, padding and dilation are along the axes; one number stands for all. The padding may be "same" or "valid", see Padding.
+struct ConvLayerOptions {
+  Dims stride = 1;
+  Padding padding = 0;
+  Dims dilation = 1;
   std::int64_t groups = 1;  // channels in and out are split into so many parts
   bool bias = true, relu = false;
   Init init = Init::he;
   Device device{};
 };
+using Conv1dLayerOptions = ConvLayerOptions;
+using Conv2dLayerOptions = ConvLayerOptions;
+using Conv3dLayerOptions = ConvLayerOptions;
 
-// x (batch, in, h, w) -> (batch, out, h', w'), as conv2d. Parameters: weight (out, in / groups, kernel height, kernel width), bias
+// x (batch, in, sizes...) -> (batch, out, sizes'...), as conv1d, conv2d and conv3d. Parameters: weight (out, in / groups, kernel...), bias
 // (out). `in` may be kInferred; `kernel` is 3, or {3, 5}.
-class Conv2d : public Layer {
+template <int axes> class Conv : public Layer {
  public:
   using Layer::Layer;
-  Conv2d(std::int64_t in, std::int64_t out, const Dims& kernel, const Conv2dLayerOptions& options = {},
-         Generator& generator = default_generator(), Where where = Where::current());
+  Conv(std::int64_t in, std::int64_t out, const Dims& kernel, const ConvLayerOptions& options = {},
+       Generator& generator = default_generator(), Where where = Where::current());
 
  private:
   NDArray compute(const NDArray& x) override;
 };
+extern template class Conv<1>;
+extern template class Conv<2>;
+extern template class Conv<3>;
+using Conv1d = Conv<1>;
+using Conv2d = Conv<2>;
+using Conv3d = Conv<3>;
 
-struct Conv1dLayerOptions {
-  std::int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
-  bool bias = true, relu = false;
-  Init init = Init::he;
-  Device device{};
-};
-
-// x (batch, in, length) -> (batch, out, length'), as conv1d. Parameters: weight (out, in / groups, kernel), bias (out).
-class Conv1d : public Layer {
- public:
-  using Layer::Layer;
-  Conv1d(std::int64_t in, std::int64_t out, std::int64_t kernel, const Conv1dLayerOptions& options = {},
-         Generator& generator = default_generator(), Where where = Where::current());
-
- private:
-  NDArray compute(const NDArray& x) override;
-};
-
-// Along height and width; one number stands for both.
-struct ConvTranspose2dLayerOptions {
+// Along the axes; one number stands for all.
+struct ConvTransposeLayerOptions {
   Dims stride = 1, padding = 0, output_padding = 0, dilation = 1;
   std::int64_t groups = 1;
   bool bias = true;
   Init init = Init::he;
   Device device{};
 };
+using ConvTranspose1dLayerOptions = ConvTransposeLayerOptions;
+using ConvTranspose2dLayerOptions = ConvTransposeLayerOptions;
+using ConvTranspose3dLayerOptions = ConvTransposeLayerOptions;
 
-// x (batch, in, h, w) -> (batch, out, h', w'), as conv_transpose2d. Parameters: weight (in, out / groups, kernel height, kernel width),
-// bias (out).
-class ConvTranspose2d : public Layer {
+// x (batch, in, sizes...) -> (batch, out, sizes'...), as conv_transpose1d, conv_transpose2d and conv_transpose3d. Parameters: weight
+// (in, out / groups, kernel...), bias (out). `in` may be kInferred.
+template <int axes> class ConvTranspose : public Layer {
  public:
   using Layer::Layer;
-  ConvTranspose2d(std::int64_t in, std::int64_t out, const Dims& kernel,
-                  const ConvTranspose2dLayerOptions& options = {}, Generator& generator = default_generator(),
-                  Where where = Where::current());
+  ConvTranspose(std::int64_t in, std::int64_t out, const Dims& kernel,
+                const ConvTransposeLayerOptions& options = {}, Generator& generator = default_generator(),
+                Where where = Where::current());
 
  private:
   NDArray compute(const NDArray& x) override;
 };
+extern template class ConvTranspose<1>;
+extern template class ConvTranspose<2>;
+extern template class ConvTranspose<3>;
+using ConvTranspose1d = ConvTranspose<1>;
+using ConvTranspose2d = ConvTranspose<2>;
+using ConvTranspose3d = ConvTranspose<3>;
 
 }  // namespace heddle

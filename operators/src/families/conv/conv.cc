@@ -1,6 +1,6 @@
-#include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <heddle/conv.h>
@@ -11,6 +11,7 @@
 #include "autograd/record.h"
 #include "core/operator.h"
 #include "core/operator_table.h"
+#include "families/conv/conv_problem.h"
 #include "families/conv/kernels.h"
 
 namespace heddle {
@@ -19,372 +20,302 @@ namespace {
 using operators_detail::kernel_for;
 using operators_detail::make_result;
 using operators_detail::record_op;
+using operators_detail::wide;
 
-[[noreturn]] void refuse(const std::string& what) { throw InvalidArgument("conv2d: " + what); }
+// <conv(x, w), g> is linear in each of x, w and g: its gradients are three maps, one of which is the convolution. These are the names
+// of their ops.
+struct ConvNames {
+  const char *forward, *backward_data, *backward_weights;
+};
 
-void check_shapes(const NDArray& x, const NDArray& weight, const NDArray& bias, std::int64_t groups) {
-  const std::string shapes = "x " + x.shape().to_string() + ", weight " + weight.shape().to_string();
-  if (x.ndim() != 4 || weight.ndim() != 4)
-    refuse(shapes + "; wanted (N, C, H, W) and (O, C / groups, kh, kw)");
-  const std::int64_t channels = x.shape()[1], outputs = weight.shape()[0];
-  if (groups < 1 || channels % groups != 0 || outputs % groups != 0) {
-    refuse(std::to_string(groups) + " groups do not divide " + std::to_string(channels) + " channels and " +
-           std::to_string(outputs) + " outputs");
-  }
-  if (weight.shape()[1] != channels / groups) {
-    refuse(shapes + ", groups " + std::to_string(groups) + "; wanted a weight of " +
-           std::to_string(channels / groups) + " channels");
-  }
-  if (element_count(weight.shape()) == 0 || x.shape()[2] == 0 || x.shape()[3] == 0) {
-    refuse(shapes + "; wanted no axis of 0 but N");
-  }
-  if (bias.defined() && bias.shape() != Shape{outputs}) {
-    refuse("bias " + bias.shape().to_string() + "; wanted (" + std::to_string(outputs) + ",)");
-  }
-}
-
-void check_conv_arrays(const NDArray& x, const NDArray& weight, const NDArray& bias) {
-  operators_detail::check_arrays("conv2d", {&x, &weight});
-  if (bias.defined()) operators_detail::check_arrays("conv2d", {&x, &bias});
-  operators_detail::check_floating("conv2d", x);
-  if (x.dtype() == weight.dtype() && (!bias.defined() || bias.dtype() == x.dtype())) return;
-  refuse(std::string("x is ") + name_of(x.dtype()) + " and weight " + name_of(weight.dtype()) +
-         "; wanted one dtype for x, weight and bias");
-}
-
-ConvProblem problem_of(const NDArray& x, const NDArray& weight, const NDArray& bias,
-                       const Conv2dOptions& options) {
-  ConvProblem problem{};
-  problem.n = x.shape()[0];
-  problem.channels = x.shape()[1];
-  problem.outputs = weight.shape()[0];
-  problem.groups = options.groups;
-  problem.relu = options.relu;
-  problem.bias = bias.defined();
-  for (int axis = 0; axis < 2; ++axis) {
-    const auto at = static_cast<std::size_t>(axis);
-    const std::int64_t in = problem.in[axis] = x.shape()[axis + 2];
-    const std::int64_t kernel = problem.kernel[axis] = weight.shape()[axis + 2];
-    const std::int64_t stride = problem.stride[axis] = options.stride[at];
-    const std::int64_t padding = problem.padding[axis] = options.padding[at];
-    const std::int64_t dilation = problem.dilation[axis] = options.dilation[at];
-    if (stride < 1 || padding < 0 || dilation < 1) {
-      refuse("stride " + std::to_string(stride) + ", padding " + std::to_string(padding) + ", dilation " +
-             std::to_string(dilation) + "; wanted at least 1, 0 and 1");
-    }
-    std::int64_t padded, span;
-    if (__builtin_mul_overflow(padding, 2, &padded) || __builtin_add_overflow(padded, in, &padded) ||
-        __builtin_mul_overflow(dilation, kernel - 1, &span) || __builtin_add_overflow(span, 1, &span)) {
-      refuse("padding " + std::to_string(padding) + " and dilation " + std::to_string(dilation) +
-             " make sizes beyond 64 bits");
-    }
-    if (padded < span) {
-      refuse("the kernel spans " + std::to_string(span) + " and the padded input only " +
-             std::to_string(padded) + (axis == 0 ? " rows" : " columns"));
-    }
-    problem.out[axis] = (padded - span) / stride + 1;
-  }
-  return problem;
-}
+// By the number of spatial axes, less one.
+constexpr ConvForm kConvForms[] = {{"conv1d", "(N, C, L)", "k"},
+                                   {"conv2d", "(N, C, H, W)", "kh, kw"},
+                                   {"conv3d", "(N, C, D, H, W)", "kd, kh, kw"}};
+constexpr ConvNames kConvNames[] = {{"conv1d", "conv1d_backward_data", "conv1d_backward_weights"},
+                                    {"conv2d", "conv2d_backward_data", "conv2d_backward_weights"},
+                                    {"conv3d", "conv3d_backward_data", "conv3d_backward_weights"}};
+// The transposed convolution is the gradient of x of another one, which is the gradient of its own x.
+constexpr ConvForm kTransposedForms[] = {{"conv_transpose1d", "(N, C, L)", "k"},
+                                         {"conv_transpose2d", "(N, C, H, W)", "kh, kw"},
+                                         {"conv_transpose3d", "(N, C, D, H, W)", "kd, kh, kw"}};
+constexpr ConvNames kTransposedNames[] = {
+    {"conv_transpose1d_backward_data", "conv_transpose1d", "conv_transpose1d_backward_weights"},
+    {"conv_transpose2d_backward_data", "conv_transpose2d", "conv_transpose2d_backward_weights"},
+    {"conv_transpose3d_backward_data", "conv_transpose3d", "conv_transpose3d_backward_weights"}};
 
 // The arrays of a convolution, contiguous and detached.
 struct ConvInputs {
   NDArray x, weight, bias;
 };
 
-NDArray forward(const ConvProblem& problem, const ConvInputs& in) {
+NDArray conv_input(const NDArray& x) { return x.defined() ? x.detach().contiguous() : x; }
+
+NDArray push_forward(const ConvNames& names, const ConvProblem& problem, const ConvInputs& in) {
   const NDArray y =
-      make_result(in.x, {problem.n, problem.outputs, problem.out[0], problem.out[1]}, in.x.dtype());
-  auto* kernel = kernel_for<ConvForwardKernel>("conv2d", y);
+      make_result(in.x, with_spatial(problem.n, problem.outputs, problem.out, problem.axes), in.x.dtype());
+  auto* kernel = kernel_for<ConvForwardKernel>("conv", y);
   std::vector<NDArray> reads{in.x, in.weight};
   if (in.bias.defined()) reads.push_back(in.bias);
   const NDArray writes[] = {y};
-  operators_detail::push_op("conv2d", reads, writes, [=](const KernelContext& context) {
+  operators_detail::push_op(names.forward, reads, writes, [=](const KernelContext& context) {
     kernel(context, problem, in.x, in.weight, in.bias, y);
   });
   return y;
 }
 
 // The gradient of x. y is defined if the forward pass ended in a relu.
-NDArray backward_data(const ConvProblem& problem, const NDArray& grad, const NDArray& y,
-                      const NDArray& weight) {
+NDArray push_backward_data(const ConvNames& names, const ConvProblem& problem, const NDArray& grad,
+                           const NDArray& y, const NDArray& weight) {
   const NDArray x_grad =
-      make_result(grad, {problem.n, problem.channels, problem.in[0], problem.in[1]}, grad.dtype());
-  auto* kernel = kernel_for<ConvBackwardDataKernel>("conv2d_backward_data", grad);
+      make_result(grad, with_spatial(problem.n, problem.channels, problem.in, problem.axes), grad.dtype());
+  auto* kernel = kernel_for<ConvBackwardDataKernel>("conv_backward_data", grad);
   std::vector<NDArray> reads{grad, weight};
   if (y.defined()) reads.push_back(y);
   const NDArray writes[] = {x_grad};
-  operators_detail::push_op("conv2d_backward_data", reads, writes, [=](const KernelContext& context) {
+  operators_detail::push_op(names.backward_data, reads, writes, [=](const KernelContext& context) {
     kernel(context, problem, grad, y, weight, x_grad);
   });
   return x_grad;
 }
 
 // Sets the gradients of weight and, if there is one, of bias.
-void push_backward_weights(const ConvProblem& problem, const NDArray& grad, const NDArray& y,
-                           const NDArray& x, const NDArray& weight_grad, const NDArray& bias_grad) {
-  auto* kernel = kernel_for<ConvBackwardWeightsKernel>("conv2d_backward_weights", grad);
+void push_backward_weights(const ConvNames& names, const ConvProblem& problem, const NDArray& grad,
+                           const NDArray& y, const NDArray& x, const NDArray& weight_grad,
+                           const NDArray& bias_grad) {
+  auto* kernel = kernel_for<ConvBackwardWeightsKernel>("conv_backward_weights", grad);
   std::vector<NDArray> reads{grad, x}, writes{weight_grad};
   if (y.defined()) reads.push_back(y);
   if (problem.bias) writes.push_back(bias_grad);
   operators_detail::push_op(
-      "conv2d_backward_weights", reads, writes,
+      names.backward_weights, reads, writes,
       [=](const KernelContext& context) { kernel(context, problem, grad, y, x, weight_grad, bias_grad); },
       operators_detail::kWeightsFirst);
 }
 
-std::vector<NDArray> backward_weights(const ConvProblem& problem, const NDArray& grad, const NDArray& y,
-                                      const ConvInputs& in) {
-  const NDArray weight_grad = make_gradient(1, in.x);
-  const NDArray bias_grad = problem.bias ? make_gradient(2, in.x) : NDArray();
-  push_backward_weights(problem, grad, y, in.x, weight_grad, bias_grad);
-  return {weight_grad, bias_grad};
-}
+// --- the three maps as operators on the tape, for gradients of every order
 
-NDArray weights_gradient(const ConvProblem& problem, const NDArray& grad, const NDArray& x) {
-  const Shape shape{problem.outputs, problem.channels / problem.groups, problem.kernel[0], problem.kernel[1]};
-  const NDArray weight_grad = make_result(x, shape, x.dtype());
-  push_backward_weights(problem, grad, {}, x, weight_grad, {});
-  return weight_grad;
-}
+NDArray convolve(const ConvNames& names, const ConvProblem& problem, const NDArray& x, const NDArray& weight,
+                 const NDArray& bias);
+NDArray gradient_of_weight(const ConvNames& names, const ConvProblem& problem, const NDArray& g,
+                           const NDArray& x);
 
-// --- gradients as operators, for gradients of higher order
-//
-// <conv2d(x, w), g> is linear in each of x, w and g: one of its three gradients is conv2d, the functions
-// below are the others.
-
-NDArray gradient_of_x(const ConvProblem& problem, const NDArray& g, const NDArray& weight);
-NDArray gradient_of_weight(const ConvProblem& problem, const NDArray& g, const NDArray& x);
-
-NDArray without_bias(const ConvProblem& problem, const NDArray& x, const NDArray& weight) {
-  const auto pair = [](const std::int64_t(&of)[2]) { return std::array<std::int64_t, 2>{of[0], of[1]}; };
-  return conv2d(x, weight, {},
-                {pair(problem.stride), pair(problem.padding), pair(problem.dilation), problem.groups, false});
-}
-
-NDArray plain(const NDArray& x) { return x.detach().contiguous(); }
-
-NDArray gradient_of_x(const ConvProblem& problem, const NDArray& g, const NDArray& weight) {
-  NDArray x_grad = backward_data(problem, plain(g), {}, plain(weight));
+NDArray gradient_of_x(const ConvNames& names, const ConvProblem& problem, const NDArray& g,
+                      const NDArray& weight) {
+  NDArray x_grad = push_backward_data(names, problem, conv_input(g), {}, conv_input(weight));
   if (!recording({&g, &weight})) return x_grad;
   const NDArray of_g = save_for_backward(g), of_weight = save_for_backward(weight);
   const bool need_g = requires_grad(g), need_weight = requires_grad(weight);
-  record_op("conv2d_backward_data", x_grad, {g, weight}, {of_g, of_weight}, [=](const NDArray& h) {
-    return std::vector{need_g ? without_bias(problem, h, of_weight) : NDArray(),
-                       need_weight ? gradient_of_weight(problem, of_g, h) : NDArray()};
+  record_op(names.backward_data, x_grad, {g, weight}, {of_g, of_weight}, [=](const NDArray& h) {
+    return std::vector{need_g ? convolve(names, problem, h, of_weight, {}) : NDArray(),
+                       need_weight ? gradient_of_weight(names, problem, of_g, h) : NDArray()};
   });
   return x_grad;
 }
 
-NDArray gradient_of_weight(const ConvProblem& problem, const NDArray& g, const NDArray& x) {
-  NDArray w_grad = weights_gradient(problem, plain(g), plain(x));
+NDArray gradient_of_weight(const ConvNames& names, const ConvProblem& problem, const NDArray& g,
+                           const NDArray& x) {
+  NDArray w_grad = make_result(
+      x, with_spatial(problem.outputs, problem.channels / problem.groups, problem.kernel, problem.axes),
+      x.dtype());
+  push_backward_weights(names, problem, conv_input(g), {}, conv_input(x), w_grad.detach(), {});
   if (!recording({&g, &x})) return w_grad;
   const NDArray of_g = save_for_backward(g), of_x = save_for_backward(x);
-  record_op("conv2d_backward_weights", w_grad, {g, x}, {of_g, of_x}, [=](const NDArray& h) {
-    return std::vector{without_bias(problem, of_x, h), gradient_of_x(problem, of_g, h)};
+  const bool need_g = requires_grad(g), need_x = requires_grad(x);
+  record_op(names.backward_weights, w_grad, {g, x}, {of_g, of_x}, [=](const NDArray& h) {
+    return std::vector{need_g ? convolve(names, problem, of_x, h, {}) : NDArray(),
+                       need_x ? gradient_of_x(names, problem, of_g, h) : NDArray()};
   });
   return w_grad;
 }
 
 // The gradients of x, weight and, if there is one, of bias, on the tape.
-std::vector<NDArray> by_operators(ConvProblem problem, const NDArray& grad, const NDArray& y,
-                                  const NDArray& x, const NDArray& weight) {
+std::vector<NDArray> conv_gradients_by_operators(const ConvNames& names, ConvProblem problem,
+                                                 const NDArray& grad, const NDArray& y, const NDArray& x,
+                                                 const NDArray& weight) {
   const NDArray g = problem.relu ? where(less_equal(y, 0), 0, grad) : grad;
   const bool bias = problem.bias;
   problem.relu = problem.bias = false;
-  std::vector<NDArray> grads{gradient_of_x(problem, g, weight), gradient_of_weight(problem, g, x)};
-  if (bias) grads.push_back(sum(g, {0, 2, 3}));
+  std::vector<NDArray> grads{gradient_of_x(names, problem, g, weight),
+                             gradient_of_weight(names, problem, g, x)};
+  if (bias) {
+    Dims axes{0};
+    for (int axis = 0; axis < problem.axes; ++axis) axes.push_back(axis + 2);
+    grads.push_back(sum(g, axes));
+  }
   return grads;
 }
 
-}  // namespace
+struct ConvNeeds {
+  bool x, weights;  // weights: those of weight and bias
+};
 
-NDArray conv2d(const NDArray& x, const NDArray& weight, const NDArray& bias, const Conv2dOptions& options,
-               Where where) {
-  const CallSite site(where);
-  check_conv_arrays(x, weight, bias);
-  check_shapes(x, weight, bias, options.groups);
-  if (is_half(x.dtype())) {
-    return cast(conv2d(operators_detail::wide(x), operators_detail::wide(weight),
-                       operators_detail::wide(bias), options),
-                x.dtype());
+std::vector<NDArray> conv_gradients(const ConvNames& names, const ConvProblem& problem, const NDArray& grad,
+                                    const NDArray& y, const ConvInputs& in, ConvNeeds needed) {
+  std::vector<NDArray> grads(problem.bias ? 3 : 2);
+  if (needed.x) grads[0] = push_backward_data(names, problem, grad, y, in.weight);
+  if (needed.weights) {
+    grads[1] = make_gradient(1, in.x);
+    if (problem.bias) grads[2] = make_gradient(2, in.x);
+    push_backward_weights(names, problem, grad, y, in.x, grads[1], problem.bias ? grads[2] : NDArray());
   }
-  const ConvProblem problem = problem_of(x, weight, bias, options);
-  const ConvInputs in{x.detach().contiguous(), weight.detach().contiguous(),
-                      bias.defined() ? bias.detach().contiguous() : NDArray()};
-  NDArray y = forward(problem, in);
-  const bool need_x = requires_grad(x), need_bias = bias.defined() && requires_grad(bias);
-  const bool need_weights = requires_grad(weight) || need_bias;
+  return grads;
+}
+
+// The arrays are checked, and f32 or f64.
+NDArray convolve(const ConvNames& names, const ConvProblem& given, const NDArray& x, const NDArray& weight,
+                 const NDArray& bias) {
+  ConvProblem problem = given;
+  problem.bias = bias.defined();
+  const ConvInputs in{conv_input(x), conv_input(weight), conv_input(bias)};
+  NDArray y = push_forward(names, problem, in);
+  const bool need_bias = bias.defined() && requires_grad(bias);
+  const ConvNeeds needed{requires_grad(x), requires_grad(weight) || need_bias};
   if (!recording({&x, &weight}) && !(need_bias && recording({&bias}))) return y;
   const NDArray of_x = save_for_backward(x), of_weight = save_for_backward(weight);
   std::vector<NDArray> inputs{x, weight}, saved{of_x, of_weight};
   for (const NDArray& array : {in.x, in.weight}) saved.push_back(save_for_backward(array));
   if (bias.defined()) inputs.push_back(bias);
-  const NDArray relu_of = options.relu ? y.detach() : NDArray();
-  if (options.relu) saved.push_back(save_for_backward(y));
-  record_op("conv2d", y, std::move(inputs), std::move(saved), [=](const NDArray& grad_output) {
+  const NDArray relu_of = problem.relu ? y.detach() : NDArray();
+  if (problem.relu) saved.push_back(save_for_backward(y));
+  record_op(names.forward, y, std::move(inputs), std::move(saved), [=](const NDArray& grad_output) {
     if (operators_detail::differentiating_gradient())
-      return by_operators(problem, grad_output, relu_of, of_x, of_weight);
-    const NDArray grad = grad_output.detach().contiguous();
-    std::vector<NDArray> grads(problem.bias ? 3 : 2);
-    if (need_x) grads[0] = backward_data(problem, grad, relu_of, in.weight);
-    if (need_weights) {
-      const std::vector<NDArray> of_weights = backward_weights(problem, grad, relu_of, in);
-      grads[1] = of_weights[0];
-      if (problem.bias) grads[2] = of_weights[1];
-    }
-    return grads;
+      return conv_gradients_by_operators(names, problem, grad_output, relu_of, of_x, of_weight);
+    return conv_gradients(names, problem, conv_input(grad_output), relu_of, in, needed);
   });
   return y;
 }
 
-NDArray conv1d(const NDArray& x, const NDArray& weight, const NDArray& bias, const Conv1dOptions& options,
-               Where where) {
-  const CallSite site(where);
-  operators_detail::check_arrays("conv1d", {&x, &weight});
-  if (x.ndim() != 3 || weight.ndim() != 3)
-    throw InvalidArgument("conv1d: x " + x.shape().to_string() + ", weight " + weight.shape().to_string() +
-                          "; wanted (N, C, L) and (O, C / groups, k)");
-  const auto with_row = [](const NDArray& array) {
-    const Shape& shape = array.shape();
-    return reshape(array, {shape[0], shape[1], 1, shape[2]});
-  };
-  const NDArray y = ndarray_detail::in_name_of("conv1d", [&] {
-    return conv2d(with_row(x), with_row(weight), bias,
-                  {.stride = {1, options.stride},
-                   .padding = {0, options.padding},
-                   .dilation = {1, options.dilation},
-                   .groups = options.groups,
-                   .relu = options.relu});
-  });
-  return reshape(y, {y.shape()[0], y.shape()[1], y.shape()[3]});
+NDArray conv(int axes, const NDArray& x, const NDArray& weight, const NDArray& bias,
+             const ConvOptions& options) {
+  const ConvNames& names = kConvNames[axes - 1];
+  const ConvProblem problem = conv_problem(kConvForms[axes - 1], axes, x, weight, bias, options);
+  if (!is_half(x.dtype())) return convolve(names, problem, x, weight, bias);
+  return cast(convolve(names, problem, wide(x), wide(weight), wide(bias)), x.dtype());
 }
 
-namespace {
-
-// The convolution whose gradient of x is the transposed one: its result has the shape of x here.
-ConvProblem transposed_problem(const NDArray& x, const NDArray& weight,
-                               const ConvTranspose2dOptions& options) {
-  const auto wrong = [&](const std::string& what) { throw InvalidArgument("conv_transpose2d: " + what); };
-  const std::string shapes = "x " + x.shape().to_string() + ", weight " + weight.shape().to_string();
-  if (x.ndim() != 4 || weight.ndim() != 4 || weight.shape()[0] != x.shape()[1])
-    wrong(shapes + "; wanted (N, C, H, W) and (C, O / groups, kh, kw)");
-  if (element_count(weight.shape()) == 0 || x.shape()[2] == 0 || x.shape()[3] == 0)
-    wrong(shapes + "; wanted no axis of 0 but N");
-  const std::int64_t groups = options.groups, channels = x.shape()[1];
-  if (groups < 1 || channels % groups != 0)
-    wrong(std::to_string(groups) + " groups do not divide " + std::to_string(channels) + " channels");
-  ConvProblem problem{};
-  problem.n = x.shape()[0];
-  problem.channels = weight.shape()[1] * groups;
-  problem.outputs = channels;
-  problem.groups = groups;
-  for (int axis = 0; axis < 2; ++axis) {
-    const auto at = static_cast<std::size_t>(axis);
-    const std::int64_t stride = options.stride[at], padding = options.padding[at],
-                       dilation = options.dilation[at], more = options.output_padding[at],
-                       kernel = weight.shape()[axis + 2], size = x.shape()[axis + 2];
-    if (stride < 1 || padding < 0 || dilation < 1 || more < 0 || more >= std::max(stride, dilation))
-      wrong("stride " + std::to_string(stride) + ", padding " + std::to_string(padding) + ", dilation " +
-            std::to_string(dilation) + ", output_padding " + std::to_string(more) +
-            "; wanted at least 1, 0, 1 and 0, with output_padding below stride or dilation");
-    std::int64_t whole, span, result;
-    if (__builtin_mul_overflow(size - 1, stride, &whole) ||
-        __builtin_mul_overflow(kernel - 1, dilation, &span) || __builtin_add_overflow(whole, span, &whole) ||
-        __builtin_add_overflow(whole, more + 1, &whole) || padding > whole / 2)
-      wrong("the sizes of the result are beyond 64 bits, or the padding is larger than the result");
-    result = whole - 2 * padding;
-    if (result < 1) wrong("padding " + std::to_string(padding) + " leaves nothing of the result");
-    problem.in[axis] = result;
-    problem.out[axis] = size;
-    problem.kernel[axis] = kernel;
-    problem.stride[axis] = stride;
-    problem.padding[axis] = padding;
-    problem.dilation[axis] = dilation;
-    if ((result + 2 * padding - span - 1) / stride + 1 != size)
-      wrong("output_padding " + std::to_string(more) + " is not below stride " + std::to_string(stride));
-  }
-  return problem;
+NDArray conv_transpose(int axes, const NDArray& x, const NDArray& weight, const NDArray& bias,
+                       const ConvTransposeOptions& options) {
+  const ConvProblem problem = transposed_problem(kTransposedForms[axes - 1], axes, x, weight, bias, options);
+  const NDArray y = gradient_of_x(kTransposedNames[axes - 1], problem, wide(x), wide(weight));
+  if (!bias.defined()) return cast(y, x.dtype());
+  Shape of_channels = Dims::filled(axes + 1, 1);
+  of_channels[0] = problem.channels;
+  return cast(y + reshape(wide(bias), of_channels), x.dtype());
 }
 
 }  // namespace
 
-NDArray conv_transpose2d(const NDArray& x, const NDArray& weight, const NDArray& bias,
-                         const ConvTranspose2dOptions& options, Where where) {
+NDArray conv1d(const NDArray& x, const NDArray& weight, const NDArray& bias, const ConvOptions& options,
+               Where where) {
   const CallSite site(where);
-  operators_detail::check_arrays("conv_transpose2d", {&x, &weight});
-  operators_detail::check_floating("conv_transpose2d", x);
-  if (bias.defined()) operators_detail::check_arrays("conv_transpose2d", {&x, &bias});
-  if (x.dtype() != weight.dtype() || (bias.defined() && bias.dtype() != x.dtype()))
-    throw InvalidArgument(std::string("conv_transpose2d: x is ") + name_of(x.dtype()) + " and weight " +
-                          name_of(weight.dtype()) + "; wanted one dtype for x, weight and bias");
-  const ConvProblem problem = transposed_problem(x, weight, options);
-  if (bias.defined() && bias.shape() != Shape{problem.channels})
-    throw InvalidArgument("conv_transpose2d: bias " + bias.shape().to_string() + "; wanted (" +
-                          std::to_string(problem.channels) + ",)");
-  if (is_half(x.dtype()))
-    return cast(conv_transpose2d(operators_detail::wide(x), operators_detail::wide(weight),
-                                 operators_detail::wide(bias), options),
-                x.dtype());
-  const NDArray y = gradient_of_x(problem, x, weight);
-  return bias.defined() ? y + reshape(bias, {1, problem.channels, 1, 1}) : y;
+  return conv(1, x, weight, bias, options);
+}
+NDArray conv2d(const NDArray& x, const NDArray& weight, const NDArray& bias, const ConvOptions& options,
+               Where where) {
+  const CallSite site(where);
+  return conv(2, x, weight, bias, options);
+}
+NDArray conv3d(const NDArray& x, const NDArray& weight, const NDArray& bias, const ConvOptions& options,
+               Where where) {
+  const CallSite site(where);
+  return conv(3, x, weight, bias, options);
 }
 
-HEDDLE_OPERATORS(conv) {
-  table.family("Neural networks");
-  table.add("conv2d",
-            +[](const NDArray& x, const NDArray& weight, const NDArray& bias, Pair stride, Pair padding,
-                Pair dilation, std::int64_t groups, bool relu, Where where) {
-              return conv2d(x, weight, bias, {stride, padding, dilation, groups, relu}, where);
-            },
-            {"Two-dimensional convolution of x (N, C, H, W) with weight (O, C / groups, kh, kw), plus bias "
-             "(O); then max(0, .) if `relu`.",
-             {{"x", DTypes::floating},
-              {"weight", DTypes::floating},
-              {"bias", kNone, DTypes::floating},
-              {"stride", Pair{1, 1}},
-              {"padding", Pair{0, 0}},
-              {"dilation", Pair{1, 1}},
-              {"groups", 1},
-              {"relu", false}},
-             "that of x",
-             kDifferentiable});
+NDArray conv_transpose1d(const NDArray& x, const NDArray& weight, const NDArray& bias,
+                         const ConvTransposeOptions& options, Where where) {
+  const CallSite site(where);
+  return conv_transpose(1, x, weight, bias, options);
+}
+NDArray conv_transpose2d(const NDArray& x, const NDArray& weight, const NDArray& bias,
+                         const ConvTransposeOptions& options, Where where) {
+  const CallSite site(where);
+  return conv_transpose(2, x, weight, bias, options);
+}
+NDArray conv_transpose3d(const NDArray& x, const NDArray& weight, const NDArray& bias,
+                         const ConvTransposeOptions& options, Where where) {
+  const CallSite site(where);
+  return conv_transpose(3, x, weight, bias, options);
+}
+
+namespace operators_detail {
+
+// The padding of a convolution with this number of spatial axes: numbers or a word.
+template <int axes> struct PaddingOf { Padding padding; };
+template <int axes> struct Parameter<PaddingOf<axes>> {
+  static constexpr ParameterType type{ArgumentKind::integers, axes};
+  static PaddingOf<axes> of(const CheckedCall& call, std::size_t i) {
+    if (call.is_text(i)) return {call.text(i)};
+    return {Dims(Parameter<Sizes<axes>>::of(call, i))};
+  }
+};
+
+namespace {
+
+constexpr const char* kPaddings[] = {"same", "valid"};
+
+template <int axes> void add_conv(OperatorTable& table) {
+  static constexpr const ConvForm& form = kConvForms[axes - 1];
   table.add(
-      "conv1d",
-      +[](const NDArray& x, const NDArray& weight, const NDArray& bias, std::int64_t stride,
-          std::int64_t padding, std::int64_t dilation, std::int64_t groups, bool relu, Where where) {
-        return conv1d(x, weight, bias, {stride, padding, dilation, groups, relu}, where);
+      form.op,
+      +[](const NDArray& x, const NDArray& weight, const NDArray& bias, Sizes<axes> stride,
+          PaddingOf<axes> padding, Sizes<axes> dilation, std::int64_t groups, bool relu, Where where) {
+        const CallSite site(where);
+        return conv(axes, x, weight, bias, {Dims(stride), padding.padding, Dims(dilation), groups, relu});
       },
-      {"Convolution of x (N, C, L) with weight (O, C / groups, k), plus bias (O); then max(0, .) if `relu`.",
+      {std::string("Convolution of x ") + form.x + " with weight (O, C / groups, " + form.kernel +
+           "), plus bias (O); then max(0, .) if `relu`. `padding`: zeros on each side, or 'same' to keep "
+           "the size, or 'valid' for none.",
        {{"x", DTypes::floating},
         {"weight", DTypes::floating},
         {"bias", kNone, DTypes::floating},
         {"stride", 1},
-        {"padding", 0},
+        {"padding", 0, kPaddings},
         {"dilation", 1},
         {"groups", 1},
         {"relu", false}},
        "that of x",
        kDifferentiable});
+}
+
+template <int axes> void add_conv_transpose(OperatorTable& table) {
+  static constexpr const ConvForm& form = kTransposedForms[axes - 1];
   table.add(
-      "conv_transpose2d",
-      +[](const NDArray& x, const NDArray& weight, const NDArray& bias, Pair stride, Pair padding,
-          Pair output_padding, Pair dilation, std::int64_t groups, Where where) {
-        return conv_transpose2d(x, weight, bias, {stride, padding, output_padding, dilation, groups}, where);
+      form.op,
+      +[](const NDArray& x, const NDArray& weight, const NDArray& bias, Sizes<axes> stride,
+          Sizes<axes> padding, Sizes<axes> output_padding, Sizes<axes> dilation, std::int64_t groups,
+          Where where) {
+        const CallSite site(where);
+        return conv_transpose(axes, x, weight, bias,
+                              {Dims(stride), Dims(padding), Dims(output_padding), Dims(dilation), groups});
       },
-      {"The transpose of conv2d, of x (N, C, H, W) with weight (C, O / groups, kh, kw), plus bias (O): size "
-       "(H - 1) stride - 2 "
-       "padding + dilation (kh - 1) + output_padding + 1.",
+      {std::string("The transpose of ") + kConvForms[axes - 1].op + ", of x " + form.x +
+           " with weight (C, O / groups, " + form.kernel +
+           "), plus bias (O). An axis of L elements gets (L - 1) stride - 2 padding + dilation (k - 1) + "
+           "output_padding + 1.",
        {{"x", DTypes::floating},
         {"weight", DTypes::floating},
         {"bias", kNone, DTypes::floating},
-        {"stride", Pair{1, 1}},
-        {"padding", Pair{0, 0}},
-        {"output_padding", Pair{0, 0}},
-        {"dilation", Pair{1, 1}},
+        {"stride", 1},
+        {"padding", 0},
+        {"output_padding", 0},
+        {"dilation", 1},
         {"groups", 1}},
        "that of x",
        kDifferentiable});
+}
+
+}  // namespace
+}  // namespace operators_detail
+
+HEDDLE_OPERATORS(conv) {
+  table.family("Neural networks");
+  add_conv<1>(table);
+  add_conv<2>(table);
+  add_conv<3>(table);
+  add_conv_transpose<1>(table);
+  add_conv_transpose<2>(table);
+  add_conv_transpose<3>(table);
 }
 
 }  // namespace heddle

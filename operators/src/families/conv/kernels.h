@@ -1,4 +1,4 @@
-// The kernels of conv2d that a device provides.
+// The kernels of convolutions that a device provides.
 #pragma once
 
 #include <compare>
@@ -7,22 +7,25 @@
 #include <heddle/kernel_context.h>
 #include <heddle/ndarray.h>
 
+#include "families/conv/spatial_kernels.h"
+
 namespace heddle {
 
-// All numbers of one convolution; index 0 is height, 1 is width.
+// All numbers of one convolution.
 struct ConvProblem {
-  std::int64_t n, channels, in[2];
-  std::int64_t outputs, out[2];
-  std::int64_t kernel[2], stride[2], padding[2], dilation[2];
-  std::int64_t groups;
+  int axes;  // of the images: 1 to 3
+  std::int64_t n, channels, outputs, groups;
+  Spatial in, out;
+  Spatial kernel, stride, dilation;
+  Spatial padding;  // before each axis; what is behind it follows from the sizes
   bool relu, bias;
   auto operator<=>(const ConvProblem&) const = default;
 
-  std::int64_t in_image() const { return channels * in[0] * in[1]; }  // elements of one image
-  std::int64_t out_image() const { return outputs * out[0] * out[1]; }
-  std::int64_t weights() const { return outputs * (channels / groups) * kernel[0] * kernel[1]; }
+  std::int64_t in_image() const { return channels * volume(in); }  // elements of one image
+  std::int64_t out_image() const { return outputs * volume(out); }
+  std::int64_t weights() const { return outputs * (channels / groups) * volume(kernel); }
   double flops_per_image() const {
-    return 2.0 * static_cast<double>(weights()) * static_cast<double>(out[0] * out[1]);
+    return 2.0 * static_cast<double>(weights()) * static_cast<double>(volume(out));
   }
 };
 

@@ -1,3 +1,5 @@
+#include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,7 +12,7 @@
 #include "autograd/record.h"
 #include "core/operator.h"
 #include "core/operator_table.h"
-#include "families/conv/pooling_kernels.h"
+#include "families/conv/pool_problem.h"
 
 namespace heddle {
 namespace {
@@ -19,46 +21,41 @@ using operators_detail::kernel_for;
 using operators_detail::make_result;
 using operators_detail::record_op;
 
-PoolProblem problem_of(const std::string& op, const NDArray& x, const Pool2dOptions& options) {
-  operators_detail::check_arrays(op.c_str(), {&x});
-  operators_detail::check_floating(op.c_str(), x);
-  if (x.ndim() != 4) throw InvalidArgument(op + ": x " + x.shape().to_string() + "; wanted (N, C, H, W)");
-  PoolProblem problem{};
-  problem.planes = x.shape()[0] * x.shape()[1];
-  problem.count_include_pad = options.count_include_pad;
-  for (int axis = 0; axis < 2; ++axis) {
-    const auto at = static_cast<std::size_t>(axis);
-    const std::int64_t in = problem.in[axis] = x.shape()[axis + 2];
-    const std::int64_t kernel = problem.kernel[axis] = options.kernel[at];
-    const std::int64_t stride = problem.stride[axis] = options.stride[at] == 0 ? kernel : options.stride[at];
-    const std::int64_t padding = problem.padding[axis] = options.padding[at];
-    if (kernel < 1 || stride < 1 || padding < 0 || padding > kernel / 2) {
-      throw InvalidArgument(op + ": kernel " + std::to_string(kernel) + ", stride " + std::to_string(stride) +
-                            ", padding " + std::to_string(padding) +
-                            "; wanted at least 1, at least 1, and 0 to half the kernel");
-    }
-    std::int64_t padded;  // 2 * padding does not overflow: padding is at most half the kernel
-    if (__builtin_add_overflow(in, 2 * padding, &padded)) {
-      throw InvalidArgument(op + ": padding " + std::to_string(padding) + " makes sizes beyond 64 bits");
-    }
-    if (in == 0 || padded < kernel) {
-      throw InvalidArgument(op + ": a window of " + std::to_string(kernel) +
-                            " is larger than the padded input " + std::to_string(padded));
-    }
-    problem.out[axis] = (padded - kernel) / stride + 1;
-  }
-  return problem;
-}
+// The names of a pooling's op and of that of its gradient.
+struct PoolNames {
+  const char *forward, *backward;
+};
+
+// By the number of spatial axes, less one.
+constexpr PoolNames kMaxPools[] = {{"max_pool1d", "max_pool1d_backward"},
+                                   {"max_pool2d", "max_pool2d_backward"},
+                                   {"max_pool3d", "max_pool3d_backward"}};
+constexpr PoolNames kAvgPools[] = {{"avg_pool1d", "avg_pool1d_backward"},
+                                   {"avg_pool2d", "avg_pool2d_backward"},
+                                   {"avg_pool3d", "avg_pool3d_backward"}};
+constexpr PoolNames kAdaptiveMaxPools[] = {{"adaptive_max_pool1d", "adaptive_max_pool1d_backward"},
+                                           {"adaptive_max_pool2d", "adaptive_max_pool2d_backward"},
+                                           {"adaptive_max_pool3d", "adaptive_max_pool3d_backward"}};
+constexpr PoolNames kAdaptiveAvgPools[] = {{"adaptive_avg_pool1d", "adaptive_avg_pool1d_backward"},
+                                           {"adaptive_avg_pool2d", "adaptive_avg_pool2d_backward"},
+                                           {"adaptive_avg_pool3d", "adaptive_avg_pool3d_backward"}};
 
 Shape pooled_shape(const NDArray& x, const PoolProblem& problem) {
-  return {x.shape()[0], x.shape()[1], problem.out[0], problem.out[1]};
+  return with_spatial(x.shape()[0], x.shape()[1], problem.out, problem.axes);
 }
 
-NDArray max_pool_backward(const PoolProblem& problem, const NDArray& grad, const NDArray& where,
-                          const Shape& shape) {
+// The dtype that numbers the elements of a window.
+DType place_dtype(const PoolProblem& problem) {
+  const std::int64_t most = volume(most_in_window(problem));
+  if (most <= 256) return DType::u8;
+  return most <= std::numeric_limits<std::int32_t>::max() ? DType::i32 : DType::i64;
+}
+
+NDArray max_pool_backward(const PoolNames& names, const PoolProblem& problem, const NDArray& grad,
+                          const NDArray& where, const Shape& shape) {
   const NDArray x_grad = make_result(grad, shape, grad.dtype());
-  auto* kernel = kernel_for<MaxPoolBackwardKernel>("max_pool2d_backward", grad);
-  array_push("max_pool2d_backward", {grad, where}, {x_grad},
+  auto* kernel = kernel_for<MaxPoolBackwardKernel>("max_pool_backward", grad);
+  array_push(names.backward, {grad, where}, {x_grad},
              [=](const KernelContext& context) { kernel(context, problem, grad, where, x_grad); });
   return x_grad;
 }
@@ -66,119 +63,205 @@ NDArray max_pool_backward(const PoolProblem& problem, const NDArray& grad, const
 // The index (i64) of each window's maximum in its plane of x, in row-major order. `where` has its position in
 // the window.
 NDArray indices_in_plane(const PoolProblem& problem, const NDArray& where) {
-  const NDArray place = where.astype(DType::i64);
-  const auto along = [&](int axis, const NDArray& in_window) {
-    const NDArray window = arange(problem.out[axis], DType::i64, where.device()) * problem.stride[axis];
-    return in_window + (axis == 0 ? window.view_as({-1, 1}) : window) - problem.padding[axis];
-  };
-  const std::int64_t width = problem.kernel[1];
-  return along(0, floor_divide(place, width)) * problem.in[1] + along(1, place % width);
+  const Spatial most = most_in_window(problem);
+  NDArray place = where.astype(DType::i64), index;
+  std::int64_t stride = 1;
+  for (std::size_t axis = kSpatial; axis-- > kSpatial - static_cast<std::size_t>(problem.axes);) {
+    std::vector<std::int64_t> begins;
+    for (std::int64_t i = 0; i < problem.out[axis]; ++i) begins.push_back(pool_span(problem, axis, i).begin);
+    Shape along = Dims::filled(static_cast<int>(kSpatial - axis), 1);
+    along[0] = problem.out[axis];
+    const NDArray begin = array(begins, along).copy_to(where.device());
+    const NDArray at = (begin + place % most[axis] * problem.dilation[axis]) * stride;
+    index = index.defined() ? index + at : at;
+    place = floor_divide(place, most[axis]);
+    stride *= problem.in[axis];
+  }
+  return index;
 }
 
-// max_pool2d's gradient by recorded operators.
+// The gradient by recorded operators.
 NDArray max_pool_backward_by_operators(const PoolProblem& problem, const NDArray& grad, const NDArray& where,
                                        const Shape& shape) {
   const EngineScope scope(grad.engine());
-  const Shape windows{problem.planes, problem.out[0] * problem.out[1]};
-  const NDArray places = indices_in_plane(problem, where).view_as(windows);
-  const NDArray nothing = zeros({problem.planes, problem.in[0] * problem.in[1]}, grad.dtype(), grad.device());
+  const Shape windows{problem.planes, volume(problem.out)};
+  const NDArray places = reshape(indices_in_plane(problem, where), windows);
+  const NDArray nothing = zeros({problem.planes, volume(problem.in)}, grad.dtype(), grad.device());
   return reshape(scatter_add(nothing, places, reshape(grad, windows), 1), shape);
 }
 
-NDArray avg_pool(const PoolProblem& problem, const NDArray& x);
+// x is f32 or f64.
+NDArray max_pool(const PoolNames& names, const PoolProblem& problem, const NDArray& x) {
+  const NDArray source = x.detach().contiguous();
+  NDArray y = make_result(x, pooled_shape(x, problem), x.dtype());
+  const bool taped = recording({&x});
+  const NDArray where = taped ? make_result(x, y.shape(), place_dtype(problem)) : NDArray();
+  auto* kernel = kernel_for<MaxPoolKernel>("max_pool", x);
+  std::vector<NDArray> writes{y};
+  if (taped) writes.push_back(where);
+  operators_detail::push_op(
+      names.forward, {{source}}, writes,
+      [=, out = y.detach()](const KernelContext& context) { kernel(context, problem, source, out, where); });
+  if (taped) {
+    record_op(names.forward, y, {x}, {where}, [=, shape = x.shape()](const NDArray& grad_output) {
+      if (operators_detail::differentiating_gradient())
+        return std::vector{max_pool_backward_by_operators(problem, grad_output, where, shape)};
+      return std::vector{max_pool_backward(names, problem, grad_output.detach().contiguous(), where, shape)};
+    });
+  }
+  return y;
+}
 
-NDArray avg_pool_backward(const PoolProblem& problem, const NDArray& grad, const Shape& shape) {
+NDArray avg_pool(const PoolNames& names, const PoolProblem& problem, const NDArray& x);
+
+NDArray avg_pool_backward(const PoolNames& names, const PoolProblem& problem, const NDArray& grad,
+                          const Shape& shape) {
   const NDArray source = grad.detach().contiguous();
   NDArray x_grad = make_result(grad, shape, grad.dtype());
-  auto* kernel = kernel_for<AvgPoolBackwardKernel>("avg_pool2d_backward", grad);
-  array_push(
-      "avg_pool2d_backward", {source}, {x_grad},
-      [=, out = x_grad.detach()](const KernelContext& context) { kernel(context, problem, source, out); });
+  auto* kernel = kernel_for<AvgPoolBackwardKernel>("avg_pool_backward", grad);
+  array_push(names.backward, {source}, {x_grad}, [=, out = x_grad.detach()](const KernelContext& context) {
+    kernel(context, problem, source, out);
+  });
   if (recording({&grad})) {
-    record_op("avg_pool2d_backward", x_grad, {grad}, {},
-              [=](const NDArray& g) { return std::vector<NDArray>{avg_pool(problem, g)}; });
+    record_op(names.backward, x_grad, {grad}, {},
+              [=](const NDArray& g) { return std::vector<NDArray>{avg_pool(names, problem, g)}; });
   }
   return x_grad;
 }
 
-NDArray avg_pool(const PoolProblem& problem, const NDArray& x) {
+// x is f32 or f64.
+NDArray avg_pool(const PoolNames& names, const PoolProblem& problem, const NDArray& x) {
   const NDArray source = x.detach().contiguous();
   NDArray y = make_result(x, pooled_shape(x, problem), x.dtype());
-  auto* kernel = kernel_for<AvgPoolKernel>("avg_pool2d", x);
-  array_push("avg_pool2d", {source}, {y},
+  auto* kernel = kernel_for<AvgPoolKernel>("avg_pool", x);
+  array_push(names.forward, {source}, {y},
              [=, out = y.detach()](const KernelContext& context) { kernel(context, problem, source, out); });
   if (recording({&x})) {
-    record_op("avg_pool2d", y, {x}, {}, [=, shape = x.shape()](const NDArray& grad_output) {
-      return std::vector<NDArray>{avg_pool_backward(problem, grad_output, shape)};
+    record_op(names.forward, y, {x}, {}, [=, shape = x.shape()](const NDArray& grad_output) {
+      return std::vector<NDArray>{avg_pool_backward(names, problem, grad_output, shape)};
     });
   }
   return y;
+}
+
+using Pool = NDArray(const PoolNames& names, const PoolProblem& problem, const NDArray& x);
+
+NDArray pooled_in_f32(Pool& pool, const PoolNames& names, const PoolProblem& problem, const NDArray& x) {
+  return cast(pool(names, problem, operators_detail::wide(x)), x.dtype());
+}
+
+NDArray max_pool(int axes, const NDArray& x, const PoolOptions& options) {
+  const PoolNames& names = kMaxPools[axes - 1];
+  return pooled_in_f32(max_pool, names, pool_problem(names.forward, axes, x, options), x);
+}
+
+NDArray avg_pool(int axes, const NDArray& x, const PoolOptions& options) {
+  const PoolNames& names = kAvgPools[axes - 1];
+  for (const std::int64_t one : options.dilation)
+    if (one != 1)
+      throw InvalidArgument(std::string(names.forward) + ": dilation is " + options.dilation.to_string() +
+                            "; want 1, since a mean has no dilation");
+  return pooled_in_f32(avg_pool, names, pool_problem(names.forward, axes, x, options), x);
+}
+
+NDArray adaptive_pool(Pool& pool, const PoolNames& names, int axes, const NDArray& x, const Dims& size) {
+  return pooled_in_f32(pool, names, adaptive_pool_problem(names.forward, axes, x, size), x);
 }
 
 }  // namespace
 
-NDArray max_pool2d(const NDArray& x, const Pool2dOptions& options, Where at) {
-  const CallSite site(at);
-  const PoolProblem problem = problem_of("max_pool2d", x, options);
-  if (is_half(x.dtype())) return cast(max_pool2d(operators_detail::wide(x), options), x.dtype());
-  const NDArray source = x.detach().contiguous();
-  NDArray y = make_result(x, pooled_shape(x, problem), x.dtype());
-  const bool taped = recording({&x});
-  const bool few = problem.kernel[0] <= 256 / problem.kernel[1];  // a u8 can number the positions in a window
-  const NDArray where = taped ? make_result(x, y.shape(), few ? DType::u8 : DType::i32) : NDArray();
-  auto* kernel = kernel_for<MaxPoolKernel>("max_pool2d", x);
-  std::vector<NDArray> writes{y};
-  if (taped) writes.push_back(where);
-  operators_detail::push_op(
-      "max_pool2d", {{source}}, writes,
-      [=, out = y.detach()](const KernelContext& context) { kernel(context, problem, source, out, where); });
-  if (taped) {
-    record_op("max_pool2d", y, {x}, {where}, [=, shape = x.shape()](const NDArray& grad_output) {
-      if (operators_detail::differentiating_gradient())
-        return std::vector{max_pool_backward_by_operators(problem, grad_output, where, shape)};
-      return std::vector{max_pool_backward(problem, grad_output.detach().contiguous(), where, shape)};
-    });
+#define HEDDLE_POOLINGS(axes)                                                            \
+  NDArray max_pool##axes##d(const NDArray& x, const PoolOptions& options, Where where) { \
+    const CallSite site(where);                                                          \
+    return max_pool(axes, x, options);                                                   \
+  }                                                                                      \
+  NDArray avg_pool##axes##d(const NDArray& x, const PoolOptions& options, Where where) { \
+    const CallSite site(where);                                                          \
+    return avg_pool(axes, x, options);                                                   \
+  }                                                                                      \
+  NDArray adaptive_max_pool##axes##d(const NDArray& x, const Dims& size, Where where) {  \
+    const CallSite site(where);                                                          \
+    return adaptive_pool(max_pool, kAdaptiveMaxPools[(axes)-1], axes, x, size);          \
+  }                                                                                      \
+  NDArray adaptive_avg_pool##axes##d(const NDArray& x, const Dims& size, Where where) {  \
+    const CallSite site(where);                                                          \
+    return adaptive_pool(avg_pool, kAdaptiveAvgPools[(axes)-1], axes, x, size);          \
   }
-  return y;
+HEDDLE_POOLINGS(1)
+HEDDLE_POOLINGS(2)
+HEDDLE_POOLINGS(3)
+#undef HEDDLE_POOLINGS
+
+namespace operators_detail {
+namespace {
+
+template <std::size_t n> Dims stride_dims(const std::optional<Sizes<n>>& given) {
+  return given ? Dims(*given) : Dims();
 }
 
-NDArray avg_pool2d(const NDArray& x, const Pool2dOptions& options, Where at) {
-  const CallSite site(at);
-  const PoolProblem problem = problem_of("avg_pool2d", x, options);
-  if (is_half(x.dtype())) return cast(avg_pool2d(operators_detail::wide(x), options), x.dtype());
-  return avg_pool(problem, x);
+template <int axes> void add_pools(OperatorTable& table) {
+  static constexpr const char* kImages[] = {"(N, C, L)", "(N, C, H, W)", "(N, C, D, H, W)"};
+  const std::string of_window = std::string(" of each window of x ") + kImages[axes - 1] +
+                                ". Windows are `stride` apart; None: their size. `ceil_mode`: the last may "
+                                "end beyond the padding.";
+  const Argument x = {"x", DTypes::floating}, size = {"kernel_size", 2}, stride = {"stride", kNone},
+                 padding = {"padding", 0}, ceil = {"ceil_mode", false};
+  table.add(kMaxPools[axes - 1].forward,
+            +[](const NDArray& in, Sizes<axes> kernel, const std::optional<Sizes<axes>>& step,
+                Sizes<axes> pad, Sizes<axes> dilation, bool ceil_mode, Where where) {
+              const CallSite site(where);
+              return max_pool(axes, in,
+                              {.kernel = Dims(kernel),
+                               .stride = stride_dims(step),
+                               .padding = Dims(pad),
+                               .dilation = Dims(dilation),
+                               .ceil_mode = ceil_mode});
+            },
+            {"The largest element" + of_window,
+             {x, size, stride, padding, {"dilation", 1}, ceil},
+             "that of x",
+             kDifferentiable});
+  table.add(kAvgPools[axes - 1].forward,
+            +[](const NDArray& in, Sizes<axes> kernel, const std::optional<Sizes<axes>>& step,
+                Sizes<axes> pad, bool count_pad, bool ceil_mode, Where where) {
+              const CallSite site(where);
+              return avg_pool(axes, in,
+                              {.kernel = Dims(kernel),
+                               .stride = stride_dims(step),
+                               .padding = Dims(pad),
+                               .count_include_pad = count_pad,
+                               .ceil_mode = ceil_mode});
+            },
+            {"The mean" + of_window + " Padding counts as zeros if `count_include_pad`, else not at all.",
+             {x, size, stride, padding, {"count_include_pad", true}, ceil},
+             "that of x",
+             kDifferentiable});
+  const std::string of_part =
+      std::string(" of each of `output_size` windows along each axis, which cover x ") + kImages[axes - 1] +
+      ": window i of L elements begins at floor(i L / size), and ends before "
+      "ceil((i + 1) L / size).";
+  table.add(kAdaptiveMaxPools[axes - 1].forward,
+            +[](const NDArray& in, Sizes<axes> out, Where where) {
+              const CallSite site(where);
+              return adaptive_pool(max_pool, kAdaptiveMaxPools[axes - 1], axes, in, Dims(out));
+            },
+            {"The largest element" + of_part, {x, {"output_size"}}, "that of x", kDifferentiable});
+  table.add(kAdaptiveAvgPools[axes - 1].forward,
+            +[](const NDArray& in, Sizes<axes> out, Where where) {
+              const CallSite site(where);
+              return adaptive_pool(avg_pool, kAdaptiveAvgPools[axes - 1], axes, in, Dims(out));
+            },
+            {"The mean" + of_part, {x, {"output_size"}}, "that of x", kDifferentiable});
 }
+
+}  // namespace
+}  // namespace operators_detail
 
 HEDDLE_OPERATORS(pooling) {
   table.family("Neural networks");
-  const Argument x = {"x", DTypes::floating}, size = {"kernel_size", Pair{2, 2}}, stride = {"stride", kNone};
-  const Argument padding = {"padding", Pair{0, 0}};
-  const std::string of_window =
-      " of each window of x (N, C, H, W). Windows are `stride` apart; None: their size.";
-  // None is the size of the windows, {0, 0} in Pool2dOptions. So an explicit stride must not be 0.
-  static constexpr auto stride_of = [](const char* op, const std::optional<Pair>& given) {
-    for (const std::int64_t step : given.value_or(Pair{1, 1}))
-      if (step < 1)
-        throw InvalidArgument(std::string(op) + ": stride " + std::to_string(step) + "; wanted at least 1");
-    return given.value_or(Pair{0, 0});
-  };
-  table.add("max_pool2d",
-            +[](const NDArray& in, Pair kernel, std::optional<Pair> step, Pair pad, Where where) {
-              const CallSite site(where);
-              return max_pool2d(
-                  in, {.kernel = kernel, .stride = stride_of("max_pool2d", step), .padding = pad}, where);
-            },
-            {"The largest element" + of_window, {x, size, stride, padding}, "that of x", kDifferentiable});
-  table.add(
-      "avg_pool2d",
-      +[](const NDArray& in, Pair kernel, std::optional<Pair> step, Pair pad, bool count_pad, Where where) {
-        const CallSite site(where);
-        return avg_pool2d(in, {kernel, stride_of("avg_pool2d", step), pad, count_pad}, where);
-      },
-      {"The mean" + of_window + " Padding counts as zeros if `count_include_pad`, else not at all.",
-       {x, size, stride, padding, {"count_include_pad", true}},
-       "that of x",
-       kDifferentiable});
+  add_pools<1>(table);
+  add_pools<2>(table);
+  add_pools<3>(table);
 }
 
 }  // namespace heddle

@@ -1,55 +1,60 @@
 // Convolutions: f32 by oneDNN, f64 by loops.
 #include "families/conv/cpu/conv.h"
 
+#include <type_traits>
+
 #include "core/kernel_table.h"
+#include "cpu/floating.h"
 #include "families/conv/kernels.h"
 
 namespace heddle::cpu_kernels {
 namespace {
 
-void forward(const KernelContext&, const ConvProblem& problem, const NDArray& x, const NDArray& weight,
+template <class T> const T* read_or_null(const NDArray& array, bool there) {
+  return there ? array.data<const T>() : nullptr;
+}
+
+void forward(const KernelContext&, const ConvProblem& p, const NDArray& x, const NDArray& weight,
              const NDArray& bias, const NDArray& y) {
-  if (y.dtype() == DType::f32) {
-    onednn_conv_forward(problem, x.data<const float>(), weight.data<const float>(),
-                        problem.bias ? bias.data<const float>() : nullptr, y.data<float>());
-  } else {
-    loop_conv_forward(problem, x.data<const double>(), weight.data<const double>(),
-                      problem.bias ? bias.data<const double>() : nullptr, y.data<double>());
-  }
+  visit_floating(y.dtype(), [&]<class T>() {
+    const T *from = x.data<const T>(), *weights = weight.data<const T>(),
+            *biases = read_or_null<T>(bias, p.bias);
+    T* const to = y.data<T>();
+    if constexpr (std::is_same_v<T, float>)
+      if (onednn_takes(p)) return onednn_conv_forward(p, from, weights, biases, to);
+    loop_conv_forward(p, from, weights, biases, to);
+  });
 }
 
-void backward_data(const KernelContext&, const ConvProblem& problem, const NDArray& grad, const NDArray& y,
+void backward_data(const KernelContext&, const ConvProblem& p, const NDArray& grad, const NDArray& y,
                    const NDArray& weight, const NDArray& x_grad) {
-  if (grad.dtype() == DType::f32) {
-    onednn_conv_backward_data(problem, grad.data<const float>(),
-                              problem.relu ? y.data<const float>() : nullptr, weight.data<const float>(),
-                              x_grad.data<float>());
-  } else {
-    loop_conv_backward_data(problem, grad.data<const double>(),
-                            problem.relu ? y.data<const double>() : nullptr, weight.data<const double>(),
-                            x_grad.data<double>());
-  }
+  visit_floating(grad.dtype(), [&]<class T>() {
+    const T *g = grad.data<const T>(), *result = read_or_null<T>(y, p.relu),
+            *weights = weight.data<const T>();
+    T* const to = x_grad.data<T>();
+    if constexpr (std::is_same_v<T, float>)
+      if (onednn_takes(p)) return onednn_conv_backward_data(p, g, result, weights, to);
+    loop_conv_backward_data(p, g, result, weights, to);
+  });
 }
 
-void backward_weights(const KernelContext&, const ConvProblem& problem, const NDArray& grad, const NDArray& y,
+void backward_weights(const KernelContext&, const ConvProblem& p, const NDArray& grad, const NDArray& y,
                       const NDArray& x, const NDArray& weight_grad, const NDArray& bias_grad) {
-  if (grad.dtype() == DType::f32) {
-    onednn_conv_backward_weights(problem, grad.data<const float>(),
-                                 problem.relu ? y.data<const float>() : nullptr, x.data<const float>(),
-                                 weight_grad.data<float>(), problem.bias ? bias_grad.data<float>() : nullptr);
-  } else {
-    loop_conv_backward_weights(problem, grad.data<const double>(),
-                               problem.relu ? y.data<const double>() : nullptr, x.data<const double>(),
-                               weight_grad.data<double>(), problem.bias ? bias_grad.data<double>() : nullptr);
-  }
+  visit_floating(grad.dtype(), [&]<class T>() {
+    const T *g = grad.data<const T>(), *result = read_or_null<T>(y, p.relu), *from = x.data<const T>();
+    T *const weights = weight_grad.data<T>(), *const biases = p.bias ? bias_grad.data<T>() : nullptr;
+    if constexpr (std::is_same_v<T, float>)
+      if (onednn_takes(p)) return onednn_conv_backward_weights(p, g, result, from, weights, biases);
+    loop_conv_backward_weights(p, g, result, from, weights, biases);
+  });
 }
 
 }  // namespace
 
 HEDDLE_CPU_KERNELS(conv) {
-  table.add<ConvForwardKernel>("conv2d", DeviceKind::cpu, forward);
-  table.add<ConvBackwardDataKernel>("conv2d_backward_data", DeviceKind::cpu, backward_data);
-  table.add<ConvBackwardWeightsKernel>("conv2d_backward_weights", DeviceKind::cpu, backward_weights);
+  table.add<ConvForwardKernel>("conv", DeviceKind::cpu, forward);
+  table.add<ConvBackwardDataKernel>("conv_backward_data", DeviceKind::cpu, backward_data);
+  table.add<ConvBackwardWeightsKernel>("conv_backward_weights", DeviceKind::cpu, backward_weights);
 }
 
 }  // namespace heddle::cpu_kernels

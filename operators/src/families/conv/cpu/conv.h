@@ -1,5 +1,5 @@
-// The two implementations of convolution: oneDNN for f32, loops for f64. Memory is row-major: images (N, C, H, W),
-// weights (O, C / groups, kh, kw). bias and bias_grad are null if there is no bias; y is null unless the problem ends
+// The two implementations of convolution: oneDNN for f32, loops for f64 and for what oneDNN refuses. Memory is row-major: images (N, C, D, H, W),
+// weights (O, C / groups, kd, kh, kw). bias and bias_grad are null if there is no bias; y is null unless the problem ends
 // in a relu.
 #pragma once
 
@@ -7,6 +7,8 @@
 
 namespace heddle::cpu_kernels {
 
+// Whether oneDNN takes the problem. It refuses images with a stride or more behind the last window, as output_padding makes.
+bool onednn_takes(const ConvProblem& problem);
 void onednn_conv_forward(const ConvProblem& problem, const float* x, const float* weight, const float* bias,
                          float* y);
 void onednn_conv_backward_data(const ConvProblem& problem, const float* grad, const float* y,
@@ -14,11 +16,14 @@ void onednn_conv_backward_data(const ConvProblem& problem, const float* grad, co
 void onednn_conv_backward_weights(const ConvProblem& problem, const float* grad, const float* y,
                                   const float* x, float* weight_grad, float* bias_grad);
 
-void loop_conv_forward(const ConvProblem& problem, const double* x, const double* weight, const double* bias,
-                       double* y);
-void loop_conv_backward_data(const ConvProblem& problem, const double* grad, const double* y,
-                             const double* weight, double* x_grad);
-void loop_conv_backward_weights(const ConvProblem& problem, const double* grad, const double* y,
-                                const double* x, double* weight_grad, double* bias_grad);
+// T: float or double.
+template <class T>
+void loop_conv_forward(const ConvProblem& problem, const T* x, const T* weight, const T* bias, T* y);
+template <class T>
+void loop_conv_backward_data(const ConvProblem& problem, const T* grad, const T* y, const T* weight,
+                             T* x_grad);
+template <class T>
+void loop_conv_backward_weights(const ConvProblem& problem, const T* grad, const T* y, const T* x,
+                                T* weight_grad, T* bias_grad);
 
 }  // namespace heddle::cpu_kernels

@@ -20,29 +20,28 @@ namespace {
 
 using dnnl::memory;
 
-// The dimensions of one convolution in oneDNN's form.
+// oneDNN requires that the strides cover the padded image exactly: leftover rows count as negative padding.
+memory::dim end_padding(const ConvProblem& p, std::size_t axis) {
+  return (p.out[axis] - 1) * p.stride[axis] + p.dilation[axis] * (p.kernel[axis] - 1) + 1 - p.in[axis] -
+         p.padding[axis];
+}
+
+// The dimensions of one convolution in oneDNN's form. Sequences are images of one row, which oneDNN has more implementations for.
 struct Dimensions {
   memory::dims x, weight, bias, y, stride, dilation, padding, padding_end;
 
   explicit Dimensions(const ConvProblem& p)
-      : x{p.n, p.channels, p.in[0], p.in[1]},
-        weight{p.outputs, p.channels / p.groups, p.kernel[0], p.kernel[1]},
-        bias{p.outputs},
-        y{p.n, p.outputs, p.out[0], p.out[1]},
-        stride{p.stride[0], p.stride[1]},
-        dilation{p.dilation[0] - 1, p.dilation[1] - 1},
-        padding{p.padding[0], p.padding[1]},
-        padding_end{end_padding(p, 0), end_padding(p, 1)} {
-    if (p.groups > 1) {
-      weight = {p.groups, p.outputs / p.groups, p.channels / p.groups, p.kernel[0], p.kernel[1]};
+      : x{p.n, p.channels}, weight{p.outputs, p.channels / p.groups}, bias{p.outputs}, y{p.n, p.outputs} {
+    if (p.groups > 1) weight = {p.groups, p.outputs / p.groups, p.channels / p.groups};
+    for (std::size_t axis = p.axes == 3 ? 0 : 1; axis < kSpatial; ++axis) {
+      x.push_back(p.in[axis]);
+      weight.push_back(p.kernel[axis]);
+      y.push_back(p.out[axis]);
+      stride.push_back(p.stride[axis]);
+      dilation.push_back(p.dilation[axis] - 1);
+      padding.push_back(p.padding[axis]);
+      padding_end.push_back(end_padding(p, axis));
     }
-  }
-
- private:
-  // oneDNN requires that the strides cover the padded image exactly: leftover rows count as negative padding.
-  static memory::dim end_padding(const ConvProblem& p, int axis) {
-    return (p.out[axis] - 1) * p.stride[axis] + p.dilation[axis] * (p.kernel[axis] - 1) + 1 - p.in[axis] -
-           p.padding[axis];
   }
 };
 
@@ -84,8 +83,9 @@ dnnl::convolution_backward_weights::primitive_desc describe_backward_weights(con
 
 // Whether `mask_into_blocks` makes images of this layout.
 bool is_blocked(const ConvProblem& p, const memory::desc& y) {
-  return p.outputs % kChannelBlock == 0 && p.out[0] * p.out[1] >= kChannelBlock &&
-         y == memory::desc(Dimensions(p).y, memory::data_type::f32, memory::format_tag::nChw16c);
+  const auto blocked = p.axes == 3 ? memory::format_tag::nCdhw16c : memory::format_tag::nChw16c;
+  return p.outputs % kChannelBlock == 0 && volume(p.out) >= kChannelBlock &&
+         y == memory::desc(Dimensions(p).y, memory::data_type::f32, blocked);
 }
 
 // The primitive that `description` describes, for arguments in the order given; a bias only if the problem has one.
@@ -208,7 +208,7 @@ class ChunkGradient {
         blocked_(y_in.needed() ? y_in.to_bytes() : 0),
         data_(grad) {
     if (y && in_blocks) {
-      mask_into_blocks(grad, y, images, p.outputs, p.out[0] * p.out[1], blocked_.as<float>());
+      mask_into_blocks(grad, y, images, p.outputs, volume(p.out), blocked_.as<float>());
       data_ = blocked_.as<float>();
       return;
     }
@@ -233,6 +233,12 @@ void relu_in_place(float* y, std::int64_t count) {
 }
 
 }  // namespace
+
+bool onednn_takes(const ConvProblem& p) {
+  for (std::size_t axis = 0; axis < kSpatial; ++axis)
+    if (end_padding(p, axis) <= -p.stride[axis]) return false;
+  return true;
+}
 
 void onednn_conv_forward(const ConvProblem& p, const float* x, const float* weight, const float* bias,
                          float* y) {

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <heddle/parallel.h>
 
@@ -18,47 +20,160 @@
 namespace heddle::cpu_kernels {
 namespace {
 
-// The part of an output's window that lies inside the image.
-struct Window {
-  std::int64_t row, row_end, column, column_end;  // rows and columns in the image
-  std::int64_t top, left;                         // start of the whole window; negative in the padding
-  std::int64_t area, padded_area;  // number of elements inside the image, and inside the padded image
+constexpr std::int64_t kBlock = 64;  // windows of a row that are computed together
 
-  Window(const PoolProblem& p, std::int64_t i, std::int64_t j)
-      : top(i * p.stride[0] - p.padding[0]), left(j * p.stride[1] - p.padding[1]) {
-    row = std::max<std::int64_t>(top, 0);
-    column = std::max<std::int64_t>(left, 0);
-    row_end = std::min(top + p.kernel[0], p.in[0]);
-    column_end = std::min(left + p.kernel[1], p.in[1]);
-    area = (row_end - row) * (column_end - column);
-    padded_area = (std::min(top + p.kernel[0], p.in[0] + p.padding[0]) - top) *
-                  (std::min(left + p.kernel[1], p.in[1] + p.padding[1]) - left);
+// Where the windows of a pooling lie, along each axis.
+class PoolWindows {
+ public:
+  explicit PoolWindows(const PoolProblem& p) {
+    if (p.planes == 0) return;  // sizes may be beyond the memory
+    for (std::size_t axis = 0; axis < kSpatial; ++axis)
+      for (std::int64_t i = 0; i < p.out[axis]; ++i) spans_[axis].push_back(pool_span(p, axis, i));
+    if (p.adaptive) return;
+    const std::int64_t first = p.padding[2], span = (p.kernel[2] - 1) * p.dilation[2] + 1;
+    inner_ = std::min(p.out[2], (first + p.stride[2] - 1) / p.stride[2]);
+    const std::int64_t last = p.in[2] + first - span;  // where a window may begin at most
+    inner_end_ = last < 0 ? 0 : std::min(p.out[2], last / p.stride[2] + 1);
+    constexpr std::int64_t kFewest = 8;
+    if (inner_end_ - inner_ < kFewest) inner_end_ = inner_;
   }
+
+  // Calls one(slices, rows, columns, output index) with the spans of each window, or, for those windows of a row that lie inside
+  // the image along it, if they are many, row(slices, rows, first column, number of windows, first output index). The windows are in order.
+  template <class One, class Row> void for_each(const One& one, const Row& row) const {
+    const std::vector<PoolSpan>& columns = spans_[2];
+    const auto width = static_cast<std::int64_t>(columns.size());
+    const auto span = [&](std::int64_t j) -> const PoolSpan& { return columns[static_cast<std::size_t>(j)]; };
+    std::int64_t at = 0;
+    for (const PoolSpan& slices : spans_[0])
+      for (const PoolSpan& rows : spans_[1]) {
+        for (std::int64_t j = 0; j < inner_; ++j) one(slices, rows, span(j), at + j);
+        if (inner_ < inner_end_) row(slices, rows, span(inner_).begin, inner_end_ - inner_, at + inner_);
+        for (std::int64_t j = inner_end_; j < width; ++j) one(slices, rows, span(j), at + j);
+        at += width;
+      }
+  }
+  template <class One> void for_each(const One& one) const {
+    std::int64_t at = 0;
+    for (const PoolSpan& slices : spans_[0])
+      for (const PoolSpan& rows : spans_[1])
+        for (const PoolSpan& columns : spans_[2]) one(slices, rows, columns, at++);
+  }
+  bool overlap() const {
+    return std::any_of(std::begin(spans_), std::end(spans_), [](const std::vector<PoolSpan>& spans) {
+      return std::adjacent_find(spans.begin(), spans.end(), [](const PoolSpan& a, const PoolSpan& b) {
+               return b.begin < a.end;
+             }) != spans.end();
+    });
+  }
+
+ private:
+  std::vector<PoolSpan> spans_[kSpatial];
+  std::int64_t inner_ = 0,
+               inner_end_ = 0;  // the windows inside the image along the last axis; none if they are few
 };
 
-template <class T, class Where> void max_plane(const PoolProblem& p, const T* x, T* y, Where* where) {
-  for (std::int64_t i = 0; i < p.out[0]; ++i) {
-    for (std::int64_t j = 0; j < p.out[1]; ++j) {
-      const Window window(p, i, j);
-      T best = x[window.row * p.in[1] + window.column];
-      std::int64_t at = (window.row - window.top) * p.kernel[1] + window.column - window.left;
-      for (std::int64_t r = window.row; r < window.row_end; ++r) {
-        for (std::int64_t c = window.column; c < window.column_end; ++c) {
-          const T value = x[r * p.in[1] + c];
-          if (!(value > best || (std::isnan(value) && !std::isnan(best)))) continue;
-          best = value;
-          at = (r - window.top) * p.kernel[1] + c - window.left;
+// Calls body(offset in the plane, number of the line in the window) for each line of a window along the last axis.
+template <class F>
+void for_each_line(const PoolProblem& p, const PoolSpan& slices, const PoolSpan& rows, const F& body) {
+  const std::int64_t height = most_in_window(p)[1];
+  std::int64_t slice_at = 0;
+  for (std::int64_t s = slices.begin; s < slices.end; s += p.dilation[0], slice_at += height) {
+    std::int64_t line = slice_at;
+    for (std::int64_t r = rows.begin; r < rows.end; r += p.dilation[1])
+      body((s * p.in[1] + r) * p.in[2], line++);
+  }
+}
+
+// Calls body.operator()<Step>() with the distance of windows in a row; 0: any.
+template <class F> void with_step(const PoolProblem& p, const F& body) {
+  if (p.stride[2] == 1)
+    body.template operator()<1>();
+  else if (p.stride[2] == 2)
+    body.template operator()<2>();
+  else
+    body.template operator()<0>();
+}
+
+// The largest element of a window, and its position. The first of equals; the first NaN.
+template <class T>
+void max_of_window(const PoolProblem& p, const PoolSpan& slices, const PoolSpan& rows,
+                   const PoolSpan& columns, const T* x, T& best, std::int64_t& at) {
+  const std::int64_t width = most_in_window(p)[2], step = p.dilation[2];
+  best = x[(slices.begin * p.in[1] + rows.begin) * p.in[2] + columns.begin];
+  at = 0;
+  for_each_line(p, slices, rows, [&](std::int64_t offset, std::int64_t line) {
+    std::int64_t place = line * width;
+    for (std::int64_t c = columns.begin; c < columns.end; c += step, ++place) {
+      const T value = x[offset + c];
+      if (!(value > best || (std::isnan(value) && !std::isnan(best)))) continue;
+      best = value;
+      at = place;
+    }
+  });
+}
+
+// The same for `count` windows of a row, of which the first begins at x[column]. Loops go over windows, not over elements of a
+// window, so that vectors compute them. Place: no wider than T.
+template <int Step, class T, class Place>
+void max_of_row(const PoolProblem& p, const PoolSpan& slices, const PoolSpan& rows, const T* x,
+                std::int64_t count, T* y, Place* where) {
+  using Lane = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+  const std::int64_t step = Step == 0 ? p.stride[2] : Step;
+  for (std::int64_t done = 0; done < count; done += kBlock) {
+    const std::int64_t n = std::min(kBlock, count - done);
+    T best[kBlock];
+    Lane at[kBlock];
+    const T* const first = x + (slices.begin * p.in[1] + rows.begin) * p.in[2] + done * step;
+    for (std::int64_t k = 0; k < n; ++k) best[k] = first[k * step];
+    std::fill_n(at, n, Lane{0});
+    for_each_line(p, slices, rows, [&](std::int64_t offset, std::int64_t line) {
+      for (std::int64_t c = 0; c < p.kernel[2]; ++c) {
+        const T* const from = x + offset + done * step + c * p.dilation[2];
+        const auto place = static_cast<Lane>(line * p.kernel[2] + c);
+        const auto wins = [](T value, T than) { return !(value <= than) & (than == than); };
+        if (!where) {
+          for (std::int64_t k = 0; k < n; ++k)
+            best[k] = wins(from[k * step], best[k]) ? from[k * step] : best[k];
+          continue;
+        }
+        for (std::int64_t k = 0; k < n; ++k) {
+          const T value = from[k * step];
+          at[k] = wins(value, best[k]) ? place : at[k];
+          best[k] = wins(value, best[k]) ? value : best[k];
         }
       }
-      y[i * p.out[1] + j] = best;
-      if (where) where[i * p.out[1] + j] = static_cast<Where>(at);
-    }
+    });
+    std::copy(best, best + n, y + done);
+    if (where)
+      for (std::int64_t k = 0; k < n; ++k) where[done + k] = static_cast<Place>(at[k]);
+  }
+}
+
+template <class T, class Place>
+void max_plane(const PoolProblem& p, const PoolWindows& windows, const T* x, T* y, Place* where) {
+  const auto one = [&](const PoolSpan& slices, const PoolSpan& rows, const PoolSpan& columns,
+                       std::int64_t to) {
+    std::int64_t at;
+    max_of_window(p, slices, rows, columns, x, y[to], at);
+    if (where) where[to] = static_cast<Place>(at);
+  };
+  if constexpr (sizeof(Place) > sizeof(T)) {
+    windows.for_each(one);
+  } else {
+    with_step(p, [&]<int Step>() {
+      windows.for_each(one, [&](const PoolSpan& slices, const PoolSpan& rows, std::int64_t column,
+                                std::int64_t count, std::int64_t to) {
+        max_of_row<Step>(p, slices, rows, x + column, count, y + to, where ? where + to : nullptr);
+      });
+    });
   }
 }
 
 bool is_two_by_two(const PoolProblem& p) {
-  return p.kernel[0] == 2 && p.kernel[1] == 2 && p.stride[0] == 2 && p.stride[1] == 2 && p.padding[0] == 0 &&
-         p.padding[1] == 0;
+  return !p.adaptive && p.in[0] == 1 && p.kernel == Spatial{1, 2, 2} && p.stride[1] == 2 &&
+         p.stride[2] == 2 && p.padding == Spatial{} && p.dilation == Spatial{1, 1, 1} &&
+         2 * p.out[1] <= p.in[1] && 2 * p.out[2] <= p.in[2];
 }
 
 // A vector of Lanes values of T, in a register if the machine has one as wide.
@@ -139,10 +254,10 @@ template <int Lanes, class F> void for_each_block(std::int64_t count, F&& body) 
 template <class T> constexpr int kWidest = 64 / sizeof(T);
 
 template <class T> void max_two_by_two(const PoolProblem& p, const T* x, T* y, std::uint8_t* where) {
-  for (std::int64_t i = 0; i < p.out[0]; ++i) {
-    const T *top = x + 2 * i * p.in[1], *bottom = top + p.in[1];
-    const std::int64_t row = i * p.out[1];
-    for_each_block<kWidest<T>>(p.out[1], [&]<int Lanes>(std::int64_t j) {
+  for (std::int64_t i = 0; i < p.out[1]; ++i) {
+    const T *top = x + 2 * i * p.in[2], *bottom = top + p.in[2];
+    const std::int64_t row = i * p.out[2];
+    for_each_block<kWidest<T>>(p.out[2], [&]<int Lanes>(std::int64_t j) {
       max_block<Lanes>(top + 2 * j, bottom + 2 * j, y + row + j, where ? where + row + j : nullptr);
     });
   }
@@ -150,153 +265,249 @@ template <class T> void max_two_by_two(const PoolProblem& p, const T* x, T* y, s
 
 template <class T>
 void max_two_by_two_backward(const PoolProblem& p, const T* grad, const std::uint8_t* where, T* x_grad) {
-  for (std::int64_t i = 0; i < p.out[0]; ++i) {
-    T *top = x_grad + 2 * i * p.in[1], *bottom = top + p.in[1];
-    const std::int64_t row = i * p.out[1];
-    for_each_block<kWidest<T>>(p.out[1], [&]<int Lanes>(std::int64_t j) {
+  for (std::int64_t i = 0; i < p.out[1]; ++i) {
+    T *top = x_grad + 2 * i * p.in[2], *bottom = top + p.in[2];
+    const std::int64_t row = i * p.out[2];
+    for_each_block<kWidest<T>>(p.out[2], [&]<int Lanes>(std::int64_t j) {
       max_block_backward<Lanes>(grad + row + j, where + row + j, top + 2 * j, bottom + 2 * j);
     });
-    if (p.in[1] % 2) top[p.in[1] - 1] = bottom[p.in[1] - 1] = T(0);
+    if (p.in[2] % 2) top[p.in[2] - 1] = bottom[p.in[2] - 1] = T(0);
   }
-  if (p.in[0] % 2) std::fill_n(x_grad + (p.in[0] - 1) * p.in[1], p.in[1], T(0));
+  if (p.in[1] % 2) std::fill_n(x_grad + (p.in[1] - 1) * p.in[2], p.in[2], T(0));
 }
 
-template <class T, class Where>
-void max_plane_backward(const PoolProblem& p, const T* grad, const Where* where, T* x_grad) {
-  std::fill_n(x_grad, p.in[0] * p.in[1], T(0));
-  for (std::int64_t i = 0; i < p.out[0]; ++i) {
-    for (std::int64_t j = 0; j < p.out[1]; ++j) {
-      const std::int64_t at = where[i * p.out[1] + j];
-      const std::int64_t row = i * p.stride[0] - p.padding[0] + at / p.kernel[1];
-      const std::int64_t column = j * p.stride[1] - p.padding[1] + at % p.kernel[1];
-      x_grad[row * p.in[1] + column] += grad[i * p.out[1] + j];
-    }
+// Where the elements of a window are, from its first one. The table is for windows of at most 256 elements: divisions take long.
+class PlaceOffsets {
+ public:
+  explicit PlaceOffsets(const PoolProblem& p) : p_(p), most_(most_in_window(p)) {
+    for (std::int64_t place = 0; place < std::min<std::int64_t>(256, volume(most_)); ++place)
+      table_[place] = computed(place);
   }
+  std::int64_t operator()(std::uint8_t place) const { return table_[place]; }
+  template <class Place> std::int64_t operator()(Place place) const { return computed(place); }
+
+ private:
+  std::int64_t computed(std::int64_t place) const {
+    const std::int64_t line = place / most_[2];
+    return (line / most_[1] * p_.dilation[0] * p_.in[1] + line % most_[1] * p_.dilation[1]) * p_.in[2] +
+           place % most_[2] * p_.dilation[2];
+  }
+  const PoolProblem& p_;
+  Spatial most_;
+  std::int64_t table_[256];
+};
+
+template <class T, class Place>
+void max_plane_backward(const PoolProblem& p, const PoolWindows& windows, const PlaceOffsets& offsets,
+                        const T* grad, const Place* where, T* x_grad) {
+  std::fill_n(x_grad, volume(p.in), T(0));
+  windows.for_each(
+      [&](const PoolSpan& slices, const PoolSpan& rows, const PoolSpan& columns, std::int64_t from) {
+        const std::int64_t first = (slices.begin * p.in[1] + rows.begin) * p.in[2] + columns.begin;
+        x_grad[first + offsets(where[from])] += grad[from];
+      });
 }
 
 // Runs body(plane) over all planes in chunks of about 64k elements.
 template <class F> void for_each_plane(const PoolProblem& p, F&& body) {
-  const std::int64_t grain = std::max<std::int64_t>(1, 65536 / (p.in[0] * p.in[1]));
+  const std::int64_t grain = std::max<std::int64_t>(1, 65536 / volume(p.in));
   parallel_for(p.planes, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t plane = begin; plane < end; ++plane) body(plane);
   });
 }
 
-// Calls fn.operator()<T, Where>() with the types of the values and of the maxima's positions.
+// Calls fn.operator()<T, Place>() with the types of the values and of the maxima's positions.
 template <class F> void visit_pool(DType values, DType places, F&& fn) {
   visit_floating(values, [&]<class T>() {
-    if (places == DType::u8) {
+    if (places == DType::u8)
       fn.template operator()<T, std::uint8_t>();
-    } else {
+    else if (places == DType::i32)
       fn.template operator()<T, std::int32_t>();
-    }
+    else
+      fn.template operator()<T, std::int64_t>();
   });
 }
 
 void max_pool(const KernelContext&, const PoolProblem& p, const NDArray& x, const NDArray& y,
               const NDArray& where) {
-  const std::int64_t in = p.in[0] * p.in[1], out = p.out[0] * p.out[1];
-  visit_pool(x.dtype(), where.defined() ? where.dtype() : DType::u8, [&]<class T, class Where>() {
+  const PoolWindows windows(p);
+  const std::int64_t in = volume(p.in), out = volume(p.out);
+  visit_pool(x.dtype(), where.defined() ? where.dtype() : DType::u8, [&]<class T, class Place>() {
     const T* from = x.data<const T>();
     T* to = y.data<T>();
-    Where* place = where.defined() ? where.data<Where>() : nullptr;
+    Place* place = where.defined() ? where.data<Place>() : nullptr;
     for_each_plane(p, [&](std::int64_t plane) {
-      if constexpr (std::is_same_v<Where, std::uint8_t>) {
+      if constexpr (std::is_same_v<Place, std::uint8_t>) {
         if (is_two_by_two(p)) {
           max_two_by_two(p, from + plane * in, to + plane * out, place ? place + plane * out : nullptr);
           return;
         }
       }
-      max_plane(p, from + plane * in, to + plane * out, place ? place + plane * out : nullptr);
+      max_plane(p, windows, from + plane * in, to + plane * out, place ? place + plane * out : nullptr);
     });
   });
 }
 
 void max_pool_backward(const KernelContext&, const PoolProblem& p, const NDArray& grad, const NDArray& where,
                        const NDArray& x_grad) {
-  const std::int64_t in = p.in[0] * p.in[1], out = p.out[0] * p.out[1];
-  visit_pool(grad.dtype(), where.dtype(), [&]<class T, class Where>() {
+  const PoolWindows windows(p);
+  const PlaceOffsets offsets(p);
+  const std::int64_t in = volume(p.in), out = volume(p.out);
+  visit_pool(grad.dtype(), where.dtype(), [&]<class T, class Place>() {
     const T* from = grad.data<const T>();
-    const Where* place = where.data<const Where>();
+    const Place* place = where.data<const Place>();
     T* to = x_grad.data<T>();
     for_each_plane(p, [&](std::int64_t plane) {
-      if constexpr (std::is_same_v<Where, std::uint8_t>) {
+      if constexpr (std::is_same_v<Place, std::uint8_t>) {
         if (is_two_by_two(p)) {
           max_two_by_two_backward(p, from + plane * out, place + plane * out, to + plane * in);
           return;
         }
       }
-      max_plane_backward(p, from + plane * out, place + plane * out, to + plane * in);
+      max_plane_backward(p, windows, offsets, from + plane * out, place + plane * out, to + plane * in);
     });
   });
 }
 
-// Calls body(window, output index, divisor of the mean) for each window.
-template <class F> void for_each_window(const PoolProblem& p, F&& body) {
-  for (std::int64_t i = 0; i < p.out[0]; ++i) {
-    for (std::int64_t j = 0; j < p.out[1]; ++j) {
-      const Window window(p, i, j);
-      body(window, i * p.out[1] + j,
-           static_cast<double>(p.count_include_pad ? window.padded_area : window.area));
-    }
-  }
+// The number of elements by which the sum of a window is divided.
+double pool_divisor(const PoolProblem& p, const PoolSpan& slices, const PoolSpan& rows,
+                    const PoolSpan& columns) {
+  const auto count = [&](const PoolSpan& span) {
+    return p.count_include_pad ? span.padded : span.end - span.begin;
+  };
+  return static_cast<double>(count(slices) * count(rows) * count(columns));
 }
 
+// Windows of at most so many elements are summed one element after the other.
+constexpr std::int64_t kSmallWindow = 64;
+
 // Sums in f64: an f32 sum of a large window would lose digits.
-template <class T> double window_sum(const PoolProblem& p, const Window& window, const T* x) {
-  const auto row_sum = [&](std::int64_t row) {
-    return pairwise_sum(window.column, window.column_end,
-                        [&, row](std::int64_t column) { return x[row * p.in[1] + column]; });
-  };
-  constexpr std::int64_t kSmall = 64;
-  if (window.area > kSmall) return pairwise_sum(window.row, window.row_end, row_sum);
-  double sum = 0;
-  for (std::int64_t r = window.row; r < window.row_end; ++r) {
-    for (std::int64_t c = window.column; c < window.column_end; ++c) {
-      sum += static_cast<double>(x[r * p.in[1] + c]);
-    }
+template <class T>
+double window_sum(const PoolProblem& p, const PoolSpan& slices, const PoolSpan& rows, const PoolSpan& columns,
+                  const T* x) {
+  const std::int64_t width = columns.end - columns.begin, height = rows.end - rows.begin,
+                     depth = slices.end - slices.begin;
+  if (width == p.in[2] && (height == p.in[1] || depth == 1)) {  // it is one piece of memory
+    const T* const first = x + (slices.begin * p.in[1] + rows.begin) * p.in[2];
+    return pairwise_sum(0, depth * height * width, [first](std::int64_t i) { return first[i]; });
   }
+  if (depth * height * width > kSmallWindow) {
+    return pairwise_sum(slices.begin * height, slices.end * height, [&](std::int64_t line) {
+      const T* const row = x + (line / height * p.in[1] + rows.begin + line % height) * p.in[2];
+      return pairwise_sum(columns.begin, columns.end, [row](std::int64_t column) { return row[column]; });
+    });
+  }
+  double sum = 0;
+  for (std::int64_t s = slices.begin; s < slices.end; ++s)
+    for (std::int64_t r = rows.begin; r < rows.end; ++r) {
+      const T* const row = x + (s * p.in[1] + r) * p.in[2];
+      for (std::int64_t c = columns.begin; c < columns.end; ++c) sum += static_cast<double>(row[c]);
+    }
   return sum;
 }
 
-// Adds to each element of a window its share of the window's gradient. x_grad is 0 at first.
-template <class T, class Sum> void add_shares(const PoolProblem& p, const T* grad, Sum* sums) {
-  for_each_window(p, [&](const Window& window, std::int64_t at, double divisor) {
-    const auto share = static_cast<Sum>(static_cast<double>(grad[at]) / divisor);
-    for (std::int64_t r = window.row; r < window.row_end; ++r) {
-      for (std::int64_t c = window.column; c < window.column_end; ++c) sums[r * p.in[1] + c] += share;
-    }
+// The means of `count` windows of a row, of which the first begins at x; the sums have the order of window_sum().
+template <int Step, class T>
+void mean_of_row(const PoolProblem& p, const PoolSpan& slices, const PoolSpan& rows, double divided_by,
+                 const T* x, std::int64_t count, T* y) {
+  const std::int64_t step = Step == 0 ? p.stride[2] : Step;
+  for (std::int64_t done = 0; done < count; done += kBlock) {
+    const std::int64_t n = std::min(kBlock, count - done);
+    double sums[kBlock];
+    std::fill_n(sums, n, 0.0);
+    for_each_line(p, slices, rows, [&](std::int64_t offset, std::int64_t) {
+      for (std::int64_t c = 0; c < p.kernel[2]; ++c) {
+        const T* const from = x + offset + done * step + c;
+        for (std::int64_t k = 0; k < n; ++k) sums[k] += static_cast<double>(from[k * step]);
+      }
+    });
+    for (std::int64_t k = 0; k < n; ++k) y[done + k] = static_cast<T>(sums[k] / divided_by);
+  }
+}
+
+template <class T> void mean_plane(const PoolProblem& p, const PoolWindows& windows, const T* x, T* y) {
+  const auto one = [&](const PoolSpan& slices, const PoolSpan& rows, const PoolSpan& columns,
+                       std::int64_t to) {
+    y[to] = static_cast<T>(window_sum(p, slices, rows, columns, x) / pool_divisor(p, slices, rows, columns));
+  };
+  if (p.adaptive || volume(p.kernel) > kSmallWindow) return windows.for_each(one);
+  with_step(p, [&]<int Step>() {
+    windows.for_each(one, [&](const PoolSpan& slices, const PoolSpan& rows, std::int64_t column,
+                              std::int64_t count, std::int64_t to) {
+      const PoolSpan columns{column, column + p.kernel[2], p.kernel[2]};
+      mean_of_row<Step>(p, slices, rows, pool_divisor(p, slices, rows, columns), x + column, count, y + to);
+    });
+  });
+}
+
+// Adds to the elements of `count` windows of a row, of which the first begins at `sums`, their shares of the windows' gradients. Taps
+// go backwards: an element gets the shares of its windows in their order.
+template <int Step, class T, class Sum>
+void add_shares_of_row(const PoolProblem& p, const PoolSpan& slices, const PoolSpan& rows, double divided_by,
+                       const T* grad, std::int64_t count, Sum* sums) {
+  const std::int64_t step = Step == 0 ? p.stride[2] : Step;
+  for (std::int64_t done = 0; done < count; done += kBlock) {
+    const std::int64_t n = std::min(kBlock, count - done);
+    Sum shares[kBlock];
+    for (std::int64_t k = 0; k < n; ++k)
+      shares[k] = static_cast<Sum>(static_cast<double>(grad[done + k]) / divided_by);
+    for_each_line(p, slices, rows, [&](std::int64_t offset, std::int64_t) {
+      for (std::int64_t c = p.kernel[2]; c-- > 0;) {
+        Sum* const to = sums + offset + done * step + c;
+        for (std::int64_t k = 0; k < n; ++k) to[k * step] += shares[k];
+      }
+    });
+  }
+}
+
+// Adds to each element of a window its share of the window's gradient.
+template <class T, class Sum>
+void add_shares(const PoolProblem& p, const PoolWindows& windows, const T* grad, Sum* sums) {
+  const auto one = [&](const PoolSpan& slices, const PoolSpan& rows, const PoolSpan& columns,
+                       std::int64_t from) {
+    const auto share =
+        static_cast<Sum>(static_cast<double>(grad[from]) / pool_divisor(p, slices, rows, columns));
+    for_each_line(p, slices, rows, [&](std::int64_t offset, std::int64_t) {
+      for (std::int64_t c = columns.begin; c < columns.end; ++c) sums[offset + c] += share;
+    });
+  };
+  if (p.adaptive) return windows.for_each(one);
+  with_step(p, [&]<int Step>() {
+    windows.for_each(one, [&](const PoolSpan& slices, const PoolSpan& rows, std::int64_t column,
+                              std::int64_t count, std::int64_t from) {
+      const PoolSpan columns{column, column + p.kernel[2], p.kernel[2]};
+      add_shares_of_row<Step>(p, slices, rows, pool_divisor(p, slices, rows, columns), grad + from, count,
+                              sums + column);
+    });
   });
 }
 
 void avg_pool(const KernelContext&, const PoolProblem& p, const NDArray& x, const NDArray& y) {
-  const std::int64_t in = p.in[0] * p.in[1], out = p.out[0] * p.out[1];
+  const PoolWindows windows(p);
+  const std::int64_t in = volume(p.in), out = volume(p.out);
   visit_floating(x.dtype(), [&]<class T>() {
-    for_each_plane(p, [&, all_x = x.data<const T>(), all_y = y.data<T>()](std::int64_t plane) {
-      const T* from = all_x + plane * in;
-      T* to = all_y + plane * out;
-      for_each_window(p, [&](const Window& window, std::int64_t at, double divisor) {
-        to[at] = static_cast<T>(window_sum(p, window, from) / divisor);
-      });
+    for_each_plane(p, [&, from = x.data<const T>(), to = y.data<T>()](std::int64_t plane) {
+      mean_plane(p, windows, from + plane * in, to + plane * out);
     });
   });
 }
 
 void avg_pool_backward(const KernelContext&, const PoolProblem& p, const NDArray& grad,
                        const NDArray& x_grad) {
-  const bool overlap = p.stride[0] < p.kernel[0] || p.stride[1] < p.kernel[1];
-  const std::int64_t in = p.in[0] * p.in[1], out = p.out[0] * p.out[1];
+  const PoolWindows windows(p);
+  const bool overlap = windows.overlap();
+  const std::int64_t in = volume(p.in), out = volume(p.out);
   visit_floating(grad.dtype(), [&]<class T>() {
     for_each_plane(p, [&, all_g = grad.data<const T>(), all_x = x_grad.data<T>()](std::int64_t plane) {
       const T* from = all_g + plane * out;
       T* to = all_x + plane * in;
       std::fill_n(to, in, T(0));
-      if (!overlap) return add_shares(p, from, to);
+      if (!overlap) return add_shares(p, windows, from, to);
       // An element may be in many windows, so it is summed in f64 and rounded once.
       const Scratch room(sizeof(double) * static_cast<std::size_t>(in));
       double* sums = room.as<double>();
       std::fill_n(sums, in, 0.0);
-      add_shares(p, from, sums);
+      add_shares(p, windows, from, sums);
       for (std::int64_t i = 0; i < in; ++i) to[i] = static_cast<T>(sums[i]);
     });
   });
@@ -305,10 +516,10 @@ void avg_pool_backward(const KernelContext&, const PoolProblem& p, const NDArray
 }  // namespace
 
 HEDDLE_CPU_KERNELS(pooling) {
-  table.add<MaxPoolKernel>("max_pool2d", DeviceKind::cpu, max_pool);
-  table.add<MaxPoolBackwardKernel>("max_pool2d_backward", DeviceKind::cpu, max_pool_backward);
-  table.add<AvgPoolKernel>("avg_pool2d", DeviceKind::cpu, avg_pool);
-  table.add<AvgPoolBackwardKernel>("avg_pool2d_backward", DeviceKind::cpu, avg_pool_backward);
+  table.add<MaxPoolKernel>("max_pool", DeviceKind::cpu, max_pool);
+  table.add<MaxPoolBackwardKernel>("max_pool_backward", DeviceKind::cpu, max_pool_backward);
+  table.add<AvgPoolKernel>("avg_pool", DeviceKind::cpu, avg_pool);
+  table.add<AvgPoolBackwardKernel>("avg_pool_backward", DeviceKind::cpu, avg_pool_backward);
 }
 
 }  // namespace heddle::cpu_kernels

@@ -134,8 +134,8 @@ TEST_CASE("a stride of 0 is refused by name, where None is the window's size") {
     const auto pooled = [&](const Dims& stride) {
       return test::message_of<InvalidArgument>([&] { call_operator(op, {x, 2}, {{"stride", stride}}); });
     };
-    CHECK(pooled({0, 0}) == std::string(op) + ": stride 0; wanted at least 1");
-    CHECK(pooled({2, 0}) == std::string(op) + ": stride 0; wanted at least 1");
+    CHECK(pooled({0, 0}).starts_with(std::string(op) + ": kernel 2, stride 0"));
+    CHECK(pooled({2, 0}).starts_with(std::string(op) + ": kernel 2, stride 0"));
   }
 }
 

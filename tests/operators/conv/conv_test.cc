@@ -177,6 +177,7 @@ TEST_CASE("conv2d refuses what it cannot do, at the call") {
   const NDArray one = zeros({1, 1, 5, 5}), spot = zeros({1, 1, 2, 2});
   CHECK_THROWS_AS(conv2d(one, spot, {}, {.padding = {kMost, kMost}}), InvalidArgument);
   CHECK_THROWS_AS(conv2d(one, spot, {}, {.padding = {kMost / 2, 0}}), InvalidArgument);
+  CHECK_THROWS_AS(conv2d(one, spot, {}, {.padding = "same", .dilation = kMost}), InvalidArgument);
   CHECK_THROWS_AS(conv2d(one, spot, {}, {.dilation = {1, kMost}}), InvalidArgument);
 }
 
