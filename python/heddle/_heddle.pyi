@@ -1199,7 +1199,37 @@ class Conv1d(Module):
     (batch, in_channels, length) -> (batch, out_channels, length')
     """
 
-    def __init__(self, in_channels: int | None, out_channels: int, kernel: int, stride: int = 1, padding: int = 0, dilation: int = 1, groups: int = 1, bias: bool = True, relu: bool = False, init: Literal['he', 'xavier'] = 'he', device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
+    def __init__(self, in_channels: int | None, out_channels: int, kernel: int | Sequence[int], stride: int | Sequence[int] = 1, padding: int | Sequence[int] | Literal['same', 'valid'] = 0, dilation: int | Sequence[int] = 1, groups: int = 1, bias: bool = True, relu: bool = False, init: Literal['he', 'xavier'] = 'he', device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
+
+
+class Conv2d(Module):
+    """
+    Convolves images: each result is a weighted sum of a window.
+
+    (batch, in_channels, height, width) -> (batch, out_channels, height', width')
+    """
+
+    def __init__(self, in_channels: int | None, out_channels: int, kernel: int | Sequence[int], stride: int | Sequence[int] = 1, padding: int | Sequence[int] | Literal['same', 'valid'] = 0, dilation: int | Sequence[int] = 1, groups: int = 1, bias: bool = True, relu: bool = False, init: Literal['he', 'xavier'] = 'he', device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
+
+
+class Conv3d(Module):
+    """
+    Convolves volumes: each result is a weighted sum of a window.
+
+    (batch, in_channels, depth, height, width) -> (batch, out_channels, depth', height', width')
+    """
+
+    def __init__(self, in_channels: int | None, out_channels: int, kernel: int | Sequence[int], stride: int | Sequence[int] = 1, padding: int | Sequence[int] | Literal['same', 'valid'] = 0, dilation: int | Sequence[int] = 1, groups: int = 1, bias: bool = True, relu: bool = False, init: Literal['he', 'xavier'] = 'he', device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
+
+
+class ConvTranspose1d(Module):
+    """
+    Adds a weighted window to its result for each element of sequences; also called deconvolution.
+
+    (batch, in_channels, length) -> (batch, out_channels, length')
+    """
+
+    def __init__(self, in_channels: int | None, out_channels: int, kernel: int | Sequence[int], stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1, bias: bool = True, init: Literal['he', 'xavier'] = 'he', device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
 
 
 class ConvTranspose2d(Module):
@@ -1212,14 +1242,14 @@ class ConvTranspose2d(Module):
     def __init__(self, in_channels: int | None, out_channels: int, kernel: int | Sequence[int], stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1, bias: bool = True, init: Literal['he', 'xavier'] = 'he', device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
 
 
-class Conv2d(Module):
+class ConvTranspose3d(Module):
     """
-    Convolves images: each result is a weighted sum of a window.
+    Adds a weighted window to its result for each element of volumes; also called deconvolution.
 
-    (batch, in_channels, height, width) -> (batch, out_channels, height', width')
+    (batch, in_channels, depth, height, width) -> (batch, out_channels, depth', height', width')
     """
 
-    def __init__(self, in_channels: int | None, out_channels: int, kernel: int | Sequence[int], stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1, bias: bool = True, relu: bool = False, init: Literal['he', 'xavier'] = 'he', device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
+    def __init__(self, in_channels: int | None, out_channels: int, kernel: int | Sequence[int], stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1, bias: bool = True, init: Literal['he', 'xavier'] = 'he', device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
 
 
 class Dense(Module):
@@ -1258,6 +1288,26 @@ class Dropout(Module):
     def __init__(self, probability: float) -> None: ...
 
 
+class MaxPool1d(Module):
+    """
+    The largest of each window; stride 0 means kernel.
+
+    (batch, channels, length) -> (batch, channels, length')
+    """
+
+    def __init__(self, kernel: int | Sequence[int], stride: int | Sequence[int] = 0, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False) -> None: ...
+
+
+class AvgPool1d(Module):
+    """
+    The mean of each window; stride 0 means kernel.
+
+    (batch, channels, length) -> (batch, channels, length')
+    """
+
+    def __init__(self, kernel: int | Sequence[int], stride: int | Sequence[int] = 0, padding: int | Sequence[int] = 0, count_include_pad: bool = True, ceil_mode: bool = False) -> None: ...
+
+
 class MaxPool2d(Module):
     """
     The largest of each window; stride 0 means kernel.
@@ -1265,7 +1315,7 @@ class MaxPool2d(Module):
     (batch, channels, height, width) -> (batch, channels, height', width')
     """
 
-    def __init__(self, kernel: int | Sequence[int], stride: int | Sequence[int] = 0, padding: int | Sequence[int] = 0) -> None: ...
+    def __init__(self, kernel: int | Sequence[int], stride: int | Sequence[int] = 0, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False) -> None: ...
 
 
 class AvgPool2d(Module):
@@ -1275,7 +1325,107 @@ class AvgPool2d(Module):
     (batch, channels, height, width) -> (batch, channels, height', width')
     """
 
-    def __init__(self, kernel: int | Sequence[int], stride: int | Sequence[int] = 0, padding: int | Sequence[int] = 0) -> None: ...
+    def __init__(self, kernel: int | Sequence[int], stride: int | Sequence[int] = 0, padding: int | Sequence[int] = 0, count_include_pad: bool = True, ceil_mode: bool = False) -> None: ...
+
+
+class MaxPool3d(Module):
+    """
+    The largest of each window; stride 0 means kernel.
+
+    (batch, channels, depth, height, width) -> (batch, channels, depth', height', width')
+    """
+
+    def __init__(self, kernel: int | Sequence[int], stride: int | Sequence[int] = 0, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False) -> None: ...
+
+
+class AvgPool3d(Module):
+    """
+    The mean of each window; stride 0 means kernel.
+
+    (batch, channels, depth, height, width) -> (batch, channels, depth', height', width')
+    """
+
+    def __init__(self, kernel: int | Sequence[int], stride: int | Sequence[int] = 0, padding: int | Sequence[int] = 0, count_include_pad: bool = True, ceil_mode: bool = False) -> None: ...
+
+
+class AdaptiveMaxPool1d(Module):
+    """
+    The largest of each of `output_size` windows, which cover the input.
+
+    (batch, channels, length) -> (batch, channels, length')
+    """
+
+    def __init__(self, output_size: int | Sequence[int]) -> None: ...
+
+
+class AdaptiveAvgPool1d(Module):
+    """
+    The mean of each of `output_size` windows, which cover the input.
+
+    (batch, channels, length) -> (batch, channels, length')
+    """
+
+    def __init__(self, output_size: int | Sequence[int]) -> None: ...
+
+
+class AdaptiveMaxPool2d(Module):
+    """
+    The largest of each of `output_size` windows, which cover the input.
+
+    (batch, channels, height, width) -> (batch, channels, height', width')
+    """
+
+    def __init__(self, output_size: int | Sequence[int]) -> None: ...
+
+
+class AdaptiveAvgPool2d(Module):
+    """
+    The mean of each of `output_size` windows, which cover the input.
+
+    (batch, channels, height, width) -> (batch, channels, height', width')
+    """
+
+    def __init__(self, output_size: int | Sequence[int]) -> None: ...
+
+
+class AdaptiveMaxPool3d(Module):
+    """
+    The largest of each of `output_size` windows, which cover the input.
+
+    (batch, channels, depth, height, width) -> (batch, channels, depth', height', width')
+    """
+
+    def __init__(self, output_size: int | Sequence[int]) -> None: ...
+
+
+class AdaptiveAvgPool3d(Module):
+    """
+    The mean of each of `output_size` windows, which cover the input.
+
+    (batch, channels, depth, height, width) -> (batch, channels, depth', height', width')
+    """
+
+    def __init__(self, output_size: int | Sequence[int]) -> None: ...
+
+
+class GlobalMaxPool(Module):
+    """
+    The largest element of each channel.
+
+    (batch, channels, ...) -> (batch, channels)
+    """
+
+    def __init__(self) -> None: ...
+
+
+class GlobalAvgPool(Module):
+    """
+    The mean of each channel.
+
+    (batch, channels, ...) -> (batch, channels)
+    """
+
+    def __init__(self) -> None: ...
 
 
 class LayerNorm(Module):
@@ -2664,36 +2814,127 @@ def soft_cross_entropy(logits: ArrayLike, target: ArrayLike, reduction: Literal[
 
     Differentiable."""
 
-def conv2d(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, stride: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1, 1), groups: int = 1, relu: bool = False, *, out: NDArray | None = None) -> NDArray:
-    """Two-dimensional convolution of x (N, C, H, W) with weight (O, C / groups, kh, kw), plus bias (O); then max(0, .) if `relu`.
+def conv1d(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] | Literal['same', 'valid'] = 0, dilation: int | Sequence[int] = 1, groups: int = 1, relu: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """Convolution of x (N, C, L) with weight (O, C / groups, k), plus bias (O); then max(0, .) if `relu`. `padding`: zeros on each side, or 'same' to keep the size, or 'valid' for none.
 
     The result's dtype: that of x.
 
     Differentiable."""
 
-def conv1d(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, stride: int = 1, padding: int = 0, dilation: int = 1, groups: int = 1, relu: bool = False, *, out: NDArray | None = None) -> NDArray:
-    """Convolution of x (N, C, L) with weight (O, C / groups, k), plus bias (O); then max(0, .) if `relu`.
+def conv2d(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] | Literal['same', 'valid'] = 0, dilation: int | Sequence[int] = 1, groups: int = 1, relu: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """Convolution of x (N, C, H, W) with weight (O, C / groups, kh, kw), plus bias (O); then max(0, .) if `relu`. `padding`: zeros on each side, or 'same' to keep the size, or 'valid' for none.
 
     The result's dtype: that of x.
 
     Differentiable."""
 
-def conv_transpose2d(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, stride: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0), output_padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1, 1), groups: int = 1, *, out: NDArray | None = None) -> NDArray:
-    """The transpose of conv2d, of x (N, C, H, W) with weight (C, O / groups, kh, kw), plus bias (O): size (H - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1.
+def conv3d(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] | Literal['same', 'valid'] = 0, dilation: int | Sequence[int] = 1, groups: int = 1, relu: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """Convolution of x (N, C, D, H, W) with weight (O, C / groups, kd, kh, kw), plus bias (O); then max(0, .) if `relu`. `padding`: zeros on each side, or 'same' to keep the size, or 'valid' for none.
 
     The result's dtype: that of x.
 
     Differentiable."""
 
-def max_pool2d(x: ArrayLike, kernel_size: int | Sequence[int] = (2, 2), stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = (0, 0), *, out: NDArray | None = None) -> NDArray:
-    """The largest element of each window of x (N, C, H, W). Windows are `stride` apart; None: their size.
+def conv_transpose1d(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1, *, out: NDArray | None = None) -> NDArray:
+    """The transpose of conv1d, of x (N, C, L) with weight (C, O / groups, k), plus bias (O). An axis of L elements gets (L - 1) stride - 2 padding + dilation (k - 1) + output_padding + 1.
 
     The result's dtype: that of x.
 
     Differentiable."""
 
-def avg_pool2d(x: ArrayLike, kernel_size: int | Sequence[int] = (2, 2), stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = (0, 0), count_include_pad: bool = True, *, out: NDArray | None = None) -> NDArray:
-    """The mean of each window of x (N, C, H, W). Windows are `stride` apart; None: their size. Padding counts as zeros if `count_include_pad`, else not at all.
+def conv_transpose2d(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1, *, out: NDArray | None = None) -> NDArray:
+    """The transpose of conv2d, of x (N, C, H, W) with weight (C, O / groups, kh, kw), plus bias (O). An axis of L elements gets (L - 1) stride - 2 padding + dilation (k - 1) + output_padding + 1.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def conv_transpose3d(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1, *, out: NDArray | None = None) -> NDArray:
+    """The transpose of conv3d, of x (N, C, D, H, W) with weight (C, O / groups, kd, kh, kw), plus bias (O). An axis of L elements gets (L - 1) stride - 2 padding + dilation (k - 1) + output_padding + 1.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def max_pool1d(x: ArrayLike, kernel_size: int | Sequence[int] = 2, stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """The largest element of each window of x (N, C, L). Windows are `stride` apart; None: their size. `ceil_mode`: the last may end beyond the padding.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def avg_pool1d(x: ArrayLike, kernel_size: int | Sequence[int] = 2, stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, count_include_pad: bool = True, ceil_mode: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """The mean of each window of x (N, C, L). Windows are `stride` apart; None: their size. `ceil_mode`: the last may end beyond the padding. Padding counts as zeros if `count_include_pad`, else not at all.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def adaptive_max_pool1d(x: ArrayLike, output_size: int | Sequence[int], *, out: NDArray | None = None) -> NDArray:
+    """The largest element of each of `output_size` windows along each axis, which cover x (N, C, L): window i of L elements begins at floor(i L / size), and ends before ceil((i + 1) L / size).
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def adaptive_avg_pool1d(x: ArrayLike, output_size: int | Sequence[int], *, out: NDArray | None = None) -> NDArray:
+    """The mean of each of `output_size` windows along each axis, which cover x (N, C, L): window i of L elements begins at floor(i L / size), and ends before ceil((i + 1) L / size).
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def max_pool2d(x: ArrayLike, kernel_size: int | Sequence[int] = 2, stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """The largest element of each window of x (N, C, H, W). Windows are `stride` apart; None: their size. `ceil_mode`: the last may end beyond the padding.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def avg_pool2d(x: ArrayLike, kernel_size: int | Sequence[int] = 2, stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, count_include_pad: bool = True, ceil_mode: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """The mean of each window of x (N, C, H, W). Windows are `stride` apart; None: their size. `ceil_mode`: the last may end beyond the padding. Padding counts as zeros if `count_include_pad`, else not at all.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def adaptive_max_pool2d(x: ArrayLike, output_size: int | Sequence[int], *, out: NDArray | None = None) -> NDArray:
+    """The largest element of each of `output_size` windows along each axis, which cover x (N, C, H, W): window i of L elements begins at floor(i L / size), and ends before ceil((i + 1) L / size).
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def adaptive_avg_pool2d(x: ArrayLike, output_size: int | Sequence[int], *, out: NDArray | None = None) -> NDArray:
+    """The mean of each of `output_size` windows along each axis, which cover x (N, C, H, W): window i of L elements begins at floor(i L / size), and ends before ceil((i + 1) L / size).
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def max_pool3d(x: ArrayLike, kernel_size: int | Sequence[int] = 2, stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """The largest element of each window of x (N, C, D, H, W). Windows are `stride` apart; None: their size. `ceil_mode`: the last may end beyond the padding.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def avg_pool3d(x: ArrayLike, kernel_size: int | Sequence[int] = 2, stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, count_include_pad: bool = True, ceil_mode: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """The mean of each window of x (N, C, D, H, W). Windows are `stride` apart; None: their size. `ceil_mode`: the last may end beyond the padding. Padding counts as zeros if `count_include_pad`, else not at all.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def adaptive_max_pool3d(x: ArrayLike, output_size: int | Sequence[int], *, out: NDArray | None = None) -> NDArray:
+    """The largest element of each of `output_size` windows along each axis, which cover x (N, C, D, H, W): window i of L elements begins at floor(i L / size), and ends before ceil((i + 1) L / size).
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def adaptive_avg_pool3d(x: ArrayLike, output_size: int | Sequence[int], *, out: NDArray | None = None) -> NDArray:
+    """The mean of each of `output_size` windows along each axis, which cover x (N, C, D, H, W): window i of L elements begins at floor(i L / size), and ends before ceil((i + 1) L / size).
 
     The result's dtype: that of x.
 
