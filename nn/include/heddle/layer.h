@@ -45,6 +45,7 @@ class Layer : public Module {
   double real(const char* name) const;
   const std::string& text(const char* name) const;
   Dims integers(const char* name, int count) const;
+  Dims list(const char* name) const;  // as it was given, a single number as a list of one; None: an empty list
   NDArray array(const char* name) const;  // a parameter or buffer; undefined if the layer is made without it
   [[noreturn]] void refuse_input(const NDArray& x, const std::string& wanted) const;
 

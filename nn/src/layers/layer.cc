@@ -164,6 +164,11 @@ Dims Layer::integers(const char* name, int count) const {
   return one ? Dims::filled(count, *one) : std::get<Dims>(value);
 }
 
+Dims Layer::list(const char* name) const {
+  const OperatorValue& value = state_->value(name);
+  return value.is_none() ? Dims() : integers(name, 1);
+}
+
 NDArray Layer::array(const char* name) const {
   const ModuleNode::Entry* const entry = ModuleNode::of(*this).find(name);
   return entry ? entry->array : NDArray();

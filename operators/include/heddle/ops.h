@@ -20,6 +20,7 @@
 #include <heddle/products.h>
 #include <heddle/rearrange.h>
 #include <heddle/reduce.h>
+#include <heddle/resample.h>
 #include <heddle/row_sparse.h>
 #include <heddle/scan.h>
 #include <heddle/scatter.h>
