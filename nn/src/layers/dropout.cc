@@ -35,11 +35,11 @@ LayerSpec dropout_spec(const char* name, const char* documentation, const char* 
 
 }  // namespace
 
-#define HEDDLE_DROPOUT_LAYER(layer, function, number)                                             \
-  layer::layer(const LayerCall& call) : RandomLayer(checked(call)) {}                             \
-  layer::layer(double number) : layer(call_of(#layer, {number}, CallSite::current())) {}          \
-  layer::layer(double number, Generator& generator)                                               \
-      : RandomLayer(checked(call_of(#layer, {number}, CallSite::current())), &generator) {}       \
+#define HEDDLE_DROPOUT_LAYER(layer, function, number)                                       \
+  layer::layer(const LayerCall& call) : RandomLayer(checked(call)) {}                       \
+  layer::layer(double number) : layer(call_of(#layer, {number}, CallSite::current())) {}    \
+  layer::layer(double number, Generator& generator)                                         \
+      : RandomLayer(checked(call_of(#layer, {number}, CallSite::current())), &generator) {} \
   NDArray layer::compute(const NDArray& x) { return function(x, real(#number), generator(), training()); }
 
 HEDDLE_DROPOUT_LAYER(Dropout, dropout, probability)
@@ -56,20 +56,24 @@ HEDDLE_DROPOUT_LAYER(GaussianNoise, gaussian_noise, stddev)
 HEDDLE_LAYERS(dropout) {
   table.family("Layers without weights");
   table.add<Dropout>(dropout_spec("Dropout", "In training zeroes each element with this probability."));
-  table.add<ChannelDropout>(
-      dropout_spec("ChannelDropout", "In training zeroes each channel with this probability.", "(batch, channels, ...)"));
+  table.add<ChannelDropout>(dropout_spec(
+      "ChannelDropout", "In training zeroes each channel with this probability.", "(batch, channels, ...)"));
   table.add<Dropout1d>(dropout_spec("Dropout1d", "ChannelDropout of signals.", "(batch, channels, length)"));
-  table.add<Dropout2d>(dropout_spec("Dropout2d", "ChannelDropout of images.", "(batch, channels, height, width)"));
+  table.add<Dropout2d>(
+      dropout_spec("Dropout2d", "ChannelDropout of images.", "(batch, channels, height, width)"));
   table.add<Dropout3d>(
       dropout_spec("Dropout3d", "ChannelDropout of volumes.", "(batch, channels, depth, height, width)"));
-  table.add<AlphaDropout>(
-      dropout_spec("AlphaDropout", "As Dropout, behind Selu: keeps the mean 0 and the variance 1 (Klambauer et al., NeurIPS'17)."));
+  table.add<AlphaDropout>(dropout_spec(
+      "AlphaDropout",
+      "As Dropout, behind Selu: keeps the mean 0 and the variance 1 (Klambauer et al., NeurIPS'17)."));
   table.add<FeatureAlphaDropout>(
       dropout_spec("FeatureAlphaDropout", "AlphaDropout of whole channels.", "(batch, channels, ...)"));
   table.add<GaussianDropout>(
-      dropout_spec("GaussianDropout", "In training multiplies by normal numbers around 1, as varied as those of Dropout."));
+      dropout_spec("GaussianDropout",
+                   "In training multiplies by normal numbers around 1, as varied as those of Dropout."));
   table.add<GaussianNoise>(
-      dropout_spec("GaussianNoise", "In training adds normal numbers around 0 with this standard deviation.", "", "stddev"));
+      dropout_spec("GaussianNoise", "In training adds normal numbers around 0 with this standard deviation.",
+                   "", "stddev"));
 }
 
 }  // namespace heddle

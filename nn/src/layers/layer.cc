@@ -164,6 +164,11 @@ Dims Layer::integers(const char* name, int count) const {
   return one ? Dims::filled(count, *one) : std::get<Dims>(value);
 }
 
+std::optional<std::int64_t> Layer::optional_integer(const char* name) const {
+  if (state_->value(name).is_none()) return std::nullopt;
+  return integer(name);
+}
+
 Dims Layer::list(const char* name) const {
   const OperatorValue& value = state_->value(name);
   return value.is_none() ? Dims() : integers(name, 1);

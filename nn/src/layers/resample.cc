@@ -13,11 +13,11 @@ constexpr const char* kInterpolations[] = {"nearest", "nearest-exact", "linear",
 }  // namespace
 
 Upsample::Upsample(const UpsampleOptions& options)
-    : Layer(call_of("Upsample",
-                    {options.size.empty() ? OperatorValue() : window_value(options.size), options.scale,
-                     std::string(kInterpolations[static_cast<std::uint8_t>(options.mode)]),
-                     options.align_corners},
-                    CallSite::current())) {}
+    : Layer(call_of(
+          "Upsample",
+          {options.size.empty() ? OperatorValue() : window_value(options.size), options.scale,
+           std::string(kInterpolations[static_cast<std::uint8_t>(options.mode)]), options.align_corners},
+          CallSite::current())) {}
 
 NDArray Upsample::compute(const NDArray& x) {
   std::uint8_t mode = 0;
@@ -39,13 +39,17 @@ NDArray PixelUnshuffle::compute(const NDArray& x) { return pixel_unshuffle(x, in
 
 HEDDLE_LAYERS(resample) {
   table.family("Layers without weights");
-  ArgumentInfo mode{.name = "mode", .kind = ArgumentKind::text, .default_value = std::string(kInterpolations[0])};
+  ArgumentInfo mode{
+      .name = "mode", .kind = ArgumentKind::text, .default_value = std::string(kInterpolations[0])};
   mode.choices.assign(std::begin(kInterpolations), std::end(kInterpolations));
   table.add<Upsample>(
       {.name = "Upsample",
        .documentation = "Resamples the axes behind the channels to `size`, or for None by `scale`.",
-       .arguments = {{.name = "size", .kind = ArgumentKind::integers, .default_value = OperatorValue(), .least = 1},
-                     real_argument("scale", 2.0), mode, switch_argument("align_corners", false)},
+       .arguments =
+           {{.name = "size", .kind = ArgumentKind::integers, .default_value = OperatorValue(), .least = 1},
+            real_argument("scale", 2.0),
+            mode,
+            switch_argument("align_corners", false)},
        .input = "(batch, channels, ...)",
        .output = "(batch, channels, ...)"});
   table.add<PixelShuffle>({.name = "PixelShuffle",

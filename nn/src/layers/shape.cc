@@ -22,7 +22,8 @@ Dims widths_of(const char* layer, const char* name, const Dims& given, const NDA
   const int axes = x.ndim() - 2;
   if (given.size() != 1 && given.size() != axes)
     throw InvalidArgument(std::string(layer) + ": " + name + " is " + given.to_string() + ", the input is " +
-                          x.shape().to_string() + "; want one number, or one for each axis behind the channels");
+                          x.shape().to_string() +
+                          "; want one number, or one for each axis behind the channels");
   Dims widths{0, 0};
   for (int i = 0; i < axes; ++i) widths.push_back(given[given.size() == 1 ? 0 : i]);
   return widths;
@@ -30,7 +31,8 @@ Dims widths_of(const char* layer, const char* name, const Dims& given, const NDA
 
 NDArray padded(const char* layer, const NDArray& x, const Dims& before, const Dims& after, PadMode mode) {
   return pad(x, widths_of(layer, "before", before, x),
-             after.empty() ? widths_of(layer, "before", before, x) : widths_of(layer, "after", after, x), mode);
+             after.empty() ? widths_of(layer, "before", before, x) : widths_of(layer, "after", after, x),
+             mode);
 }
 
 ArgumentInfo widths_argument(const char* name) {
@@ -73,10 +75,10 @@ NDArray Unflatten::compute(const NDArray& x) {
   return reshape(x, shape);
 }
 
-#define HEDDLE_PAD_LAYER(layer, mode)                                                            \
+#define HEDDLE_PAD_LAYER(layer, mode)                                                             \
   layer::layer(const Dims& before, const Dims& after) : Layer(pad_call(#layer, before, after)) {} \
-  NDArray layer::compute(const NDArray& x) {                                                     \
-    return padded(#layer, x, list("before"), list("after"), PadMode::mode);                      \
+  NDArray layer::compute(const NDArray& x) {                                                      \
+    return padded(#layer, x, list("before"), list("after"), PadMode::mode);                       \
   }
 HEDDLE_PAD_LAYER(ZeroPad, constant)
 HEDDLE_PAD_LAYER(ReflectionPad, reflect)
@@ -93,8 +95,10 @@ HEDDLE_LAYERS(shape) {
                                       {.name = "sizes", .kind = ArgumentKind::integers, .least = -1}},
                         .input = "(...)",
                         .output = "(..., sizes..., ...)"});
-  table.add<ZeroPad>(pad_spec("ZeroPad", "Adds zeros around the axes behind the channels; `after` is as `before` if it is None."));
-  table.add<ReflectionPad>(pad_spec("ReflectionPad", "As ZeroPad, with the array mirrored at its edge elements."));
+  table.add<ZeroPad>(pad_spec(
+      "ZeroPad", "Adds zeros around the axes behind the channels; `after` is as `before` if it is None."));
+  table.add<ReflectionPad>(
+      pad_spec("ReflectionPad", "As ZeroPad, with the array mirrored at its edge elements."));
   table.add<ReplicationPad>(pad_spec("ReplicationPad", "As ZeroPad, with the elements at the edge."));
   table.add<CircularPad>(pad_spec("CircularPad", "As ZeroPad, with the elements at the other end."));
 }

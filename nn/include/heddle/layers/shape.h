@@ -1,6 +1,8 @@
 // Layers that change the shape or add a border, and the identity.
 #pragma once
 
+#include <cstdint>
+
 #include <heddle/layer.h>
 
 namespace heddle {
@@ -27,14 +29,15 @@ class Unflatten : public Layer {
 
 // The layers below add `before` elements in front of each spatial axis of x (batch, channels, ...), and `after` behind it, as pad does:
 // one number for all axes, or one for each. Empty `after`: as `before`.
-#define HEDDLE_DECLARE_PAD_LAYER(layer)                           \
-  class layer : public Layer {                                    \
-   public:                                                        \
-    using Layer::Layer;                                           \
-    explicit layer(const Dims& before, const Dims& after = {});   \
-                                                                  \
-   private:                                                       \
-    NDArray compute(const NDArray& x) override;                   \
+#define HEDDLE_DECLARE_PAD_LAYER(layer)                                                                     \
+  class layer : public Layer {                                                                              \
+   public:                                                                                                  \
+    using Layer::Layer;                                                                                     \
+    explicit layer(const Dims& before, const Dims& after = {});                                             \
+    explicit layer(const std::int64_t (&before)[2], const Dims& after = {}) : layer(Dims(before), after) {} \
+                                                                                                            \
+   private:                                                                                                 \
+    NDArray compute(const NDArray& x) override;                                                             \
   };
 HEDDLE_DECLARE_PAD_LAYER(ZeroPad)         // zeros
 HEDDLE_DECLARE_PAD_LAYER(ReflectionPad)   // the array mirrored at its edge elements

@@ -24,11 +24,11 @@ using namespace operators_detail;
 
 namespace {
 
-constexpr const char* kOp = "embedding_bag";
-constexpr const char* kModes[] = {"sum", "mean", "max"};
+constexpr const char* kBagOp = "embedding_bag";
+constexpr const char* kBagModes[] = {"sum", "mean", "max"};
 
 // The arguments, checked. Arrays are detached; sample_weights is undefined without weights.
-struct Bags {
+struct BagArguments {
   BagProblem problem;
   NDArray indices, sample_weights;
 };
@@ -36,37 +36,37 @@ struct Bags {
 void check_sample_weights(const NDArray& weight, const NDArray& indices, const EmbeddingBagOptions& options) {
   const NDArray& given = options.per_sample_weights;
   if (!given.defined()) return;
-  check_arrays(kOp, {&weight, &given});
+  check_arrays(kBagOp, {&weight, &given});
   if (options.mode != BagMode::sum)
-    throw InvalidArgument(std::string(kOp) + ": per_sample_weights with mode " +
-                          kModes[static_cast<std::uint8_t>(options.mode)] + "; want sum");
+    throw InvalidArgument(std::string(kBagOp) + ": per_sample_weights with mode " +
+                          kBagModes[static_cast<std::uint8_t>(options.mode)] + "; want sum");
   if (given.shape() != indices.shape() || given.dtype() != weight.dtype())
-    throw InvalidArgument(std::string(kOp) + ": per_sample_weights are " + name_of(given.dtype()) + " " +
+    throw InvalidArgument(std::string(kBagOp) + ": per_sample_weights are " + name_of(given.dtype()) + " " +
                           given.shape().to_string() + "; want " + name_of(weight.dtype()) + " " +
                           indices.shape().to_string());
 }
 
-Bags bags_of(const NDArray& weight, const NDArray& indices, const NDArray& offsets,
-             const EmbeddingBagOptions& options) {
-  check_arrays(kOp, {&weight, &indices});
-  check_floating(kOp, weight);
-  check_indices(kOp, "indices", indices);
+BagArguments bags_of(const NDArray& weight, const NDArray& indices, const NDArray& offsets,
+                     const EmbeddingBagOptions& options) {
+  check_arrays(kBagOp, {&weight, &indices});
+  check_floating(kBagOp, weight);
+  check_indices(kBagOp, "indices", indices);
   if (weight.ndim() == 0) throw InvalidArgument("embedding_bag: a weight of shape () has no rows");
-  BagProblem problem{.op = kOp,
+  BagProblem problem{.op = kBagOp,
                      .mode = options.mode,
                      .bags = 0,
                      .length = 0,
                      .offsets = {},
-                     .padding = padding_row(kOp, options.padding_index, weight.shape()[0])};
+                     .padding = padding_row(kBagOp, options.padding_index, weight.shape()[0])};
   if (indices.ndim() != (offsets.defined() ? 1 : 2))
     throw InvalidArgument(
-        std::string(kOp) + ": indices are " + indices.shape().to_string() +
+        std::string(kBagOp) + ": indices are " + indices.shape().to_string() +
         (offsets.defined() ? ", with offsets; want one axis" : ", without offsets; want (bags, length)"));
   if (offsets.defined()) {
-    check_arrays(kOp, {&weight, &offsets});
-    check_indices(kOp, "offsets", offsets);
+    check_arrays(kBagOp, {&weight, &offsets});
+    check_indices(kBagOp, "offsets", offsets);
     if (offsets.ndim() != 1)
-      throw InvalidArgument(std::string(kOp) + ": offsets are " + offsets.shape().to_string() +
+      throw InvalidArgument(std::string(kBagOp) + ": offsets are " + offsets.shape().to_string() +
                             "; want (bags,)");
     problem.offsets = offsets.detach();
     problem.bags = offsets.size();
@@ -76,36 +76,37 @@ Bags bags_of(const NDArray& weight, const NDArray& indices, const NDArray& offse
   }
   check_sample_weights(weight, indices, options);
   if (options.sparse_grad && options.mode == BagMode::max)
-    throw InvalidArgument(std::string(kOp) + ": sparse_grad with mode max; want sum or mean");
+    throw InvalidArgument(std::string(kBagOp) + ": sparse_grad with mode max; want sum or mean");
   const NDArray& factors = options.per_sample_weights;
   return {problem, indices.detach(), factors.defined() ? factors.detach().contiguous() : NDArray()};
 }
 
-std::vector<NDArray> reads_of(const Bags& bags, std::initializer_list<NDArray> more) {
+std::vector<NDArray> bag_reads(const BagArguments& bags, std::initializer_list<NDArray> more) {
   std::vector<NDArray> reads{more};
   for (const NDArray& array : {bags.indices, bags.sample_weights, bags.problem.offsets})
     if (array.defined()) reads.push_back(array);
   return reads;
 }
 
-Shape rows_shape(std::int64_t rows, const Shape& weight) {
+Shape bags_shape(std::int64_t rows, const Shape& weight) {
   Shape shape = weight;
   shape[0] = rows;
   return shape;
 }
 
 // Adds the gradient of weight to `whole`.
-void add_gradient(const Bags& bags, const NDArray& places, const NDArray& g, const NDArray& whole) {
+void add_bag_gradient(const BagArguments& bags, const NDArray& places, const NDArray& g,
+                      const NDArray& whole) {
   if (is_half(whole.dtype())) {
     const NDArray sums = whole.astype(DType::f32);
-    Bags widened = bags;
+    BagArguments widened = bags;
     widened.sample_weights = wide(bags.sample_weights);
-    add_gradient(widened, places, g.astype(DType::f32), sums);
+    add_bag_gradient(widened, places, g.astype(DType::f32), sums);
     return void(whole.detach().assign(sums));
   }
   const NDArray source = g.detach().contiguous(), target = whole.detach();
   auto* kernel = kernel_for<EmbeddingBagGradientKernel>("embedding_bag_gradient", whole);
-  std::vector<NDArray> reads = reads_of(bags, {source, target});
+  std::vector<NDArray> reads = bag_reads(bags, {source, target});
   if (places.defined()) reads.push_back(places);
   const NDArray writes[]{target};
   push_op("embedding_bag_gradient", reads, writes, [=](const KernelContext& context) {
@@ -119,34 +120,34 @@ NDArray at_places(const NDArray& table, const NDArray& places) {
 }
 
 // Records what has the gradient of weight alone.
-void record_bags(NDArray& y, const NDArray& weight, const Bags& given, const NDArray& places, bool sparse,
-                 const NDArray& offsets, const EmbeddingBagOptions& options) {
-  Bags bags = given;
+void record_bags(NDArray& y, const NDArray& weight, const BagArguments& given, const NDArray& places,
+                 bool sparse, const NDArray& offsets, const EmbeddingBagOptions& options) {
+  BagArguments bags = given;
   std::vector<NDArray> saved{bags.indices};
   if (bags.problem.offsets.defined()) saved.push_back(bags.problem.offsets);
   if (places.defined()) saved.push_back(places);
   if (bags.sample_weights.defined())
     saved.push_back(bags.sample_weights = save_for_backward(bags.sample_weights));
   if (sparse) {
-    return record_rows(kOp, y, weight, std::move(saved), [=, shape = weight.shape()](const NDArray& g) {
+    return record_rows(kBagOp, y, weight, std::move(saved), [=, shape = weight.shape()](const NDArray& g) {
       return push_bag_rows("embedding_bag_gradient", bags.problem, g, bags.indices, bags.sample_weights,
                            shape);
     });
   }
-  const auto add = [=](const NDArray& g, const NDArray& whole) { add_gradient(bags, places, g, whole); };
+  const auto add = [=](const NDArray& g, const NDArray& whole) { add_bag_gradient(bags, places, g, whole); };
   if (places.defined())
-    return record_part(kOp, y, weight, std::move(saved), add,
+    return record_part(kBagOp, y, weight, std::move(saved), add,
                        [places](const NDArray& like_weight) { return at_places(like_weight, places); });
   EmbeddingBagOptions same = options;
   same.sparse_grad = false;
   same.per_sample_weights = bags.sample_weights;
-  record_part(kOp, y, weight, std::move(saved), add,
+  record_part(kBagOp, y, weight, std::move(saved), add,
               [=, at = bags.indices, begins = offsets.defined() ? offsets.detach() : offsets](
                   const NDArray& like_weight) { return embedding_bag(like_weight, at, begins, same); });
 }
 
 // The sums with weights that have a gradient: rows are looked up, weighted, and added up by operators of their own.
-NDArray with_weight_gradient(const NDArray& weight, const NDArray& offsets, const Bags& bags,
+NDArray with_weight_gradient(const NDArray& weight, const NDArray& offsets, const BagArguments& bags,
                              const EmbeddingBagOptions& options) {
   const NDArray& at = bags.indices;
   Shape of_rows = at.shape();
@@ -173,7 +174,7 @@ RowSparse operators_detail::push_bag_rows(const char* name, const BagProblem& pr
                 factors = wide(sample_weights);
   const RowSparse y = make_row_sparse(g, shape, g.dtype(), at.size());
   auto* kernel = kernel_for<EmbeddingBagRowsKernel>("embedding_bag_rows", g);
-  const std::vector<NDArray> reads = reads_of({problem, at, factors}, {g});
+  const std::vector<NDArray> reads = bag_reads({problem, at, factors}, {g});
   const NDArray writes[]{y.rows(), y.values(), y.count()};
   push_op(name, reads, writes,
           [=](const KernelContext& context) { kernel(context, problem, g, at, factors, y); });
@@ -184,23 +185,23 @@ RowSparse operators_detail::push_bag_rows(const char* name, const BagProblem& pr
 NDArray embedding_bag(const NDArray& weight, const NDArray& indices, const NDArray& offsets,
                       const EmbeddingBagOptions& options, Where where) {
   const CallSite site(where);
-  const Bags bags = bags_of(weight, indices, offsets, options);
+  const BagArguments bags = bags_of(weight, indices, offsets, options);
   if (recording({&options.per_sample_weights}))
-    return ndarray_detail::in_name_of(kOp,
+    return ndarray_detail::in_name_of(kBagOp,
                                       [&] { return with_weight_gradient(weight, offsets, bags, options); });
   const NDArray source = weight.detach().contiguous();
-  const Shape shape = rows_shape(bags.problem.bags, weight.shape());
+  const Shape shape = bags_shape(bags.problem.bags, weight.shape());
   NDArray y = make_result(weight, shape, weight.dtype());
   const bool taped = recording({&weight});
   const NDArray places =
       taped && options.mode == BagMode::max ? make_result(weight, shape, DType::i64) : NDArray();
-  if (taped) record_bags(y, weight, bags, places, options.sparse_grad, offsets, options);
-  auto* kernel = kernel_for<EmbeddingBagKernel>(kOp, weight);
+  auto* kernel = kernel_for<EmbeddingBagKernel>(kBagOp, weight);
   std::vector<NDArray> writes{y};
   if (places.defined()) writes.push_back(places);
-  push_op(kOp, reads_of(bags, {source}), writes, [=, y = y.detach()](const KernelContext& context) {
+  push_op(kBagOp, bag_reads(bags, {source}), writes, [=, y = y.detach()](const KernelContext& context) {
     kernel(context, bags.problem, source, bags.indices, bags.sample_weights, y, places);
   });
+  if (taped) record_bags(y, weight, bags, places, options.sparse_grad, offsets, options);
   return y;
 }
 
@@ -212,7 +213,7 @@ HEDDLE_OPERATORS(embedding_bag) {
           const NDArray& per_sample_weights, bool sparse_grad, std::optional<std::int64_t> padding_index,
           Where where) {
         std::uint8_t which = 0;
-        while (mode != kModes[which]) ++which;
+        while (mode != kBagModes[which]) ++which;
         return embedding_bag(weight, indices, offsets,
                              {.mode = static_cast<BagMode>(which),
                               .per_sample_weights = per_sample_weights,
@@ -226,7 +227,7 @@ HEDDLE_OPERATORS(embedding_bag) {
        {{"weight", DTypes::floating},
         {"indices", DTypes::integers},
         {"offsets", kNone, DTypes::integers},
-        {"mode", "mean", kModes},
+        {"mode", "mean", kBagModes},
         {"per_sample_weights", kNone, DTypes::floating},
         {"sparse_grad", false},
         {"padding_index", kNone}},

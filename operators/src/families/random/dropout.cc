@@ -18,7 +18,7 @@ using namespace operators_detail;
 
 namespace {
 
-NDArray masked(const char* name, const NDArray& x, const NDArray& mask, const DropoutMap& map) {
+NDArray drop_masked(const char* name, const NDArray& x, const NDArray& mask, const DropoutMap& map) {
   NDArray y = make_result(x, x.shape(), x.dtype());
   auto* kernel = kernel_for<DropoutKernel>("dropout", x);
   array_push(name, {x, mask}, {y},
@@ -28,7 +28,7 @@ NDArray masked(const char* name, const NDArray& x, const NDArray& mask, const Dr
 
 void check_noise(const char* op, const NDArray& x) {
   check_arrays(op, {&x});
-  check_floating(op, x);
+  operators_detail::check_floating(op, x);
 }
 
 void check_dropout(const char* op, const NDArray& x, double p) {
@@ -38,7 +38,7 @@ void check_dropout(const char* op, const NDArray& x, double p) {
 }
 
 // The shape of a mask for the channels of x.
-Shape channels_of(const char* op, const NDArray& x) {
+Shape channel_mask(const char* op, const NDArray& x) {
   if (x.ndim() < 2)
     throw InvalidArgument(std::string(op) + ": the array is " + x.shape().to_string() + "; want (N, C, ...)");
   Shape shape = Dims::filled(x.ndim(), 1);
@@ -54,18 +54,18 @@ NDArray by_name(const NDArray& x, double p, bool training, Generator& generator,
 }
 
 // x, checked, with a mask of this shape, whose elements are 1 with probability 1 - p.
-NDArray dropped(const char* op, const char* backward_op, const NDArray& x, const Shape& shape, double p,
-                const DropoutMap& map, Generator& generator) {
-  if (is_half(x.dtype())) return cast(dropped(op, backward_op, wide(x), shape, p, map, generator), x.dtype());
+NDArray drop(const char* op, const char* backward_op, const NDArray& x, const Shape& shape, double p,
+             const DropoutMap& map, Generator& generator) {
+  if (is_half(x.dtype())) return cast(drop(op, backward_op, wide(x), shape, p, map, generator), x.dtype());
   EngineScope scope(x.engine());
   const NDArray mask = generator.bernoulli(shape, 1 - p, x.dtype(), x.device());
-  NDArray y = masked(op, x.detach().contiguous(), mask, map);
+  NDArray y = drop_masked(op, x.detach().contiguous(), mask, map);
   if (recording({&x})) {
     const NDArray kept = save_for_backward(mask);
     record_op(op, y, {x}, {kept}, [=, scale = map.scale](const NDArray& grad_output) {
       if (differentiating_gradient()) return std::vector<NDArray>{grad_output * kept * scale};
       return std::vector<NDArray>{
-          masked(backward_op, grad_output.detach().contiguous(), mask, {.scale = scale})};
+          drop_masked(backward_op, grad_output.detach().contiguous(), mask, {.scale = scale})};
     });
   }
   return y;
@@ -87,31 +87,31 @@ NDArray dropout(const NDArray& x, double p, Generator& generator, bool training,
   const CallSite site(where);
   check_dropout("dropout", x, p);
   if (!training || p == 0) return x;
-  return dropped("dropout", "dropout_backward", x, x.shape(), p, plain_map(p), generator);
+  return drop("dropout", "dropout_backward", x, x.shape(), p, plain_map(p), generator);
 }
 
 NDArray channel_dropout(const NDArray& x, double p, Generator& generator, bool training, Where where) {
   const CallSite site(where);
   check_dropout("channel_dropout", x, p);
-  const Shape channels = channels_of("channel_dropout", x);
+  const Shape channels = channel_mask("channel_dropout", x);
   if (!training || p == 0) return x;
-  return dropped("channel_dropout", "channel_dropout_backward", x, channels, p, plain_map(p), generator);
+  return drop("channel_dropout", "channel_dropout_backward", x, channels, p, plain_map(p), generator);
 }
 
 NDArray alpha_dropout(const NDArray& x, double p, Generator& generator, bool training, Where where) {
   const CallSite site(where);
   check_dropout("alpha_dropout", x, p);
   if (!training || p == 0) return x;
-  return dropped("alpha_dropout", "alpha_dropout_backward", x, x.shape(), p, alpha_map(p), generator);
+  return drop("alpha_dropout", "alpha_dropout_backward", x, x.shape(), p, alpha_map(p), generator);
 }
 
 NDArray feature_alpha_dropout(const NDArray& x, double p, Generator& generator, bool training, Where where) {
   const CallSite site(where);
   check_dropout("feature_alpha_dropout", x, p);
-  const Shape channels = channels_of("feature_alpha_dropout", x);
+  const Shape channels = channel_mask("feature_alpha_dropout", x);
   if (!training || p == 0) return x;
-  return dropped("feature_alpha_dropout", "feature_alpha_dropout_backward", x, channels, p, alpha_map(p),
-                 generator);
+  return drop("feature_alpha_dropout", "feature_alpha_dropout_backward", x, channels, p, alpha_map(p),
+              generator);
 }
 
 NDArray gaussian_dropout(const NDArray& x, double p, Generator& generator, bool training, Where where) {

@@ -37,8 +37,8 @@ template <class T> struct AxisMap {
 };
 
 // The place of output element i among the elements of the input; PyTorch computes it in the dtype of the array, and so do these.
-template <class T> struct Places {
-  Places(const ResampleAxis& axis, bool corners) : align_corners(corners) {
+template <class T> struct AxisPlaces {
+  AxisPlaces(const ResampleAxis& axis, bool corners) : align_corners(corners) {
     const T in = static_cast<T>(axis.in), out = static_cast<T>(axis.out);
     if (align_corners)
       step = axis.out > 1 ? (in - 1) / (out - 1) : T(0);
@@ -52,21 +52,21 @@ template <class T> struct Places {
   bool align_corners;
 };
 
-std::int64_t floor_of(double place) { return static_cast<std::int64_t>(std::floor(place)); }
+std::int64_t floor_place(double place) { return static_cast<std::int64_t>(std::floor(place)); }
 
 // The element that the nearest modes copy. The place is rounded to f32 even for f64, as PyTorch does: a quotient a bit below an integer
 // becomes that integer.
 template <class T>
-std::int64_t nearest_of(const ResampleAxis& axis, const Places<T>& places, bool exact, std::int64_t i) {
+std::int64_t nearest_of(const ResampleAxis& axis, const AxisPlaces<T>& places, bool exact, std::int64_t i) {
   if (axis.in == axis.out) return i;
   if (!exact && axis.out == 2 * axis.in) return i / 2;
   const T place = exact ? std::max(places.at(i), T(0)) + T(0.5) : places.step * static_cast<T>(i);
-  return std::min(floor_of(static_cast<float>(place)), axis.in - 1);
+  return std::min(floor_place(static_cast<float>(place)), axis.in - 1);
 }
 
 template <class T> void add_linear(const ResampleAxis& axis, T place, AxisMap<T>& map) {
   place = std::max(place, T(0));
-  const std::int64_t low = std::min(floor_of(place), axis.in - 1);
+  const std::int64_t low = std::min(floor_place(place), axis.in - 1);
   const T share = std::clamp(place - static_cast<T>(low), T(0), T(1));
   map.add(low, 1 - share);
   map.add(std::min(low + 1, axis.in - 1), share);
@@ -74,7 +74,7 @@ template <class T> void add_linear(const ResampleAxis& axis, T place, AxisMap<T>
 
 template <class T> void add_cubic(const ResampleAxis& axis, T place, AxisMap<T>& map) {
   constexpr T a = T(-0.75);
-  const std::int64_t middle = std::min(floor_of(place), axis.in - 1);
+  const std::int64_t middle = std::min(floor_place(place), axis.in - 1);
   const T t = std::clamp(place - static_cast<T>(middle), T(0), T(1));
   const auto near = [](T x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };
   const auto far = [](T x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };
@@ -102,7 +102,7 @@ template <class T> void add_area(const ResampleAxis& axis, Boundary& boundary, A
 }
 
 template <class T> AxisMap<T> forward_map(const ResampleProblem& p, const ResampleAxis& axis) {
-  const Places<T> places(axis, p.align_corners);
+  const AxisPlaces<T> places(axis, p.align_corners);
   Boundary boundary;
   AxisMap<T> map;
   map.identity =
@@ -149,7 +149,7 @@ template <class T> AxisMap<T> transposed_map(const AxisMap<T>& map, std::int64_t
   return back;
 }
 
-template <class T> AxisMap<T> map_of(const ResampleProblem& p, const ResampleAxis& axis) {
+template <class T> AxisMap<T> axis_map(const ResampleProblem& p, const ResampleAxis& axis) {
   AxisMap<T> map = forward_map<T>(p, axis);
   if (p.transposed) map = transposed_map(map, axis.in);
   map.uniform = map.count(0);
@@ -209,7 +209,7 @@ template <class T> void resample_line(const AxisMap<T>& map, const T* from, T* _
   }
 }
 
-std::int64_t from_size(const ResampleProblem& p, std::size_t axis) {
+std::int64_t size_before(const ResampleProblem& p, std::size_t axis) {
   return p.transposed ? p.axes[axis].out : p.axes[axis].in;
 }
 
@@ -222,11 +222,11 @@ const T* lines_of(const AxisMap<T>& map, std::int64_t i, const T* from, std::int
   return memory;
 }
 
-template <class T> void weighted(const ResampleProblem& p, const T* x, T* y) {
-  const std::array<AxisMap<T>, 3> maps{map_of<T>(p, p.axes[0]), map_of<T>(p, p.axes[1]),
-                                       map_of<T>(p, p.axes[2])};
-  const std::int64_t width = from_size(p, 2), plane = from_size(p, 1) * width,
-                     volume = from_size(p, 0) * plane;
+template <class T> void resample_weighted(const ResampleProblem& p, const T* x, T* y) {
+  const std::array<AxisMap<T>, 3> maps{axis_map<T>(p, p.axes[0]), axis_map<T>(p, p.axes[1]),
+                                       axis_map<T>(p, p.axes[2])};
+  const std::int64_t width = size_before(p, 2), plane = size_before(p, 1) * width,
+                     volume = size_before(p, 0) * plane;
   const std::int64_t depths = maps[0].outputs(), rows = maps[1].outputs(), length = maps[2].outputs();
   const std::int64_t work =
       length + width * (maps[1].identity ? 0 : 1) + (maps[0].identity ? 0 : plane / rows);
@@ -248,8 +248,8 @@ template <class T> void weighted(const ResampleProblem& p, const T* x, T* y) {
 
 // The nearest modes copy elements of any type. Bits: the integer of their size.
 template <class Bits>
-void copied(const ResampleProblem& p, const std::array<std::vector<std::int64_t>, 3>& at, const Bits* x,
-            Bits* y) {
+void copy_nearest(const ResampleProblem& p, const std::array<std::vector<std::int64_t>, 3>& at, const Bits* x,
+                  Bits* y) {
   const std::int64_t width = p.axes[2].in, plane = p.axes[1].in * width, volume = p.axes[0].in * plane;
   const std::int64_t depths = p.axes[0].out, rows = p.axes[1].out, length = p.axes[2].out;
   const std::int64_t* const columns = at[2].data();
@@ -281,11 +281,11 @@ void resample_kernel(const KernelContext&, const ResampleProblem& p, const NDArr
       at[i] = x.dtype() == DType::f64 ? forward_map<double>(p, p.axes[i]).index
                                       : forward_map<float>(p, p.axes[i]).index;
     return visit_bits(x.dtype(), [&]<class Bits>() {
-      copied(p, at, reinterpret_cast<const Bits*>(x.data<const std::byte>()),
-             reinterpret_cast<Bits*>(y.data<std::byte>()));
+      copy_nearest(p, at, reinterpret_cast<const Bits*>(x.data<const std::byte>()),
+                   reinterpret_cast<Bits*>(y.data<std::byte>()));
     });
   }
-  visit_floating(x.dtype(), [&]<class T>() { weighted(p, x.data<const T>(), y.data<T>()); });
+  visit_floating(x.dtype(), [&]<class T>() { resample_weighted(p, x.data<const T>(), y.data<T>()); });
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ using namespace operators_detail;
 
 namespace {
 
-constexpr const char* kModes[] = {"nearest", "nearest-exact", "linear", "cubic", "area"};
+constexpr const char* kInterpolations[] = {"nearest", "nearest-exact", "linear", "cubic", "area"};
 
 bool takes_nearest(Interpolation mode) {
   return mode == Interpolation::nearest || mode == Interpolation::nearest_exact;
@@ -38,7 +38,8 @@ void check_interpolate(const NDArray& x, const InterpolateOptions& options) {
                           "; want two spatial axes");
   if (options.align_corners && options.mode != Interpolation::linear && options.mode != Interpolation::cubic)
     throw InvalidArgument(std::string("interpolate: align_corners with mode ") +
-                          kModes[static_cast<std::uint8_t>(options.mode)] + "; want linear or cubic");
+                          kInterpolations[static_cast<std::uint8_t>(options.mode)] +
+                          "; want linear or cubic");
   if (options.size.empty() == options.scale.empty())
     throw InvalidArgument("interpolate: want either size or scale");
   const int given = options.size.empty() ? static_cast<int>(options.scale.size()) : options.size.size();
@@ -48,7 +49,7 @@ void check_interpolate(const NDArray& x, const InterpolateOptions& options) {
 }
 
 // Spatial axis i of x, `i` from 0.
-ResampleAxis axis_of(const NDArray& x, const InterpolateOptions& options, int i) {
+ResampleAxis resample_axis(const NDArray& x, const InterpolateOptions& options, int i) {
   ResampleAxis axis{x.shape()[i + 2], 0, 0};
   if (axis.in == 0)
     throw InvalidArgument("interpolate: the array is " + x.shape().to_string() +
@@ -99,12 +100,12 @@ NDArray resampled(const ResampleProblem& problem, const NDArray& x) {
   return y;
 }
 
-struct Pixels {
+struct PixelProblem {
   std::int64_t batch = 1, channels, height, width;
   Shape before;  // the axes in front of the channels
 };
 
-Pixels pixels_of(const char* op, const NDArray& x, std::int64_t factor) {
+PixelProblem pixels_of(const char* op, const NDArray& x, std::int64_t factor) {
   check_arrays(op, {&x});
   if (x.ndim() < 3)
     throw InvalidArgument(std::string(op) + ": the array is " + x.shape().to_string() +
@@ -112,7 +113,7 @@ Pixels pixels_of(const char* op, const NDArray& x, std::int64_t factor) {
   if (factor < 1 || factor > 0x7fffffff)
     throw InvalidArgument(std::string(op) + ": factor is " + std::to_string(factor) + "; want 1 or more");
   const int at = x.ndim() - 3;
-  Pixels pixels{1, x.shape()[at], x.shape()[at + 1], x.shape()[at + 2], {}};
+  PixelProblem pixels{1, x.shape()[at], x.shape()[at + 1], x.shape()[at + 2], {}};
   for (int d = 0; d < at; ++d) {
     pixels.batch *= x.shape()[d];
     pixels.before.push_back(x.shape()[d]);
@@ -120,7 +121,7 @@ Pixels pixels_of(const char* op, const NDArray& x, std::int64_t factor) {
   return pixels;
 }
 
-Shape joined(Shape shape, std::initializer_list<std::int64_t> sizes) {
+Shape with_sizes(Shape shape, std::initializer_list<std::int64_t> sizes) {
   for (const std::int64_t size : sizes) shape.push_back(size);
   return shape;
 }
@@ -134,14 +135,14 @@ NDArray interpolate(const NDArray& x, const InterpolateOptions& options, Where w
       .planes = x.shape()[0] * x.shape()[1], .mode = options.mode, .align_corners = options.align_corners};
   const int axes = x.ndim() - 2;
   for (int i = 0; i < axes; ++i)
-    problem.axes[static_cast<std::size_t>(3 - axes + i)] = axis_of(x, options, i);
+    problem.axes[static_cast<std::size_t>(3 - axes + i)] = resample_axis(x, options, i);
   if (is_half(x.dtype()) && !takes_nearest(options.mode)) return cast(resampled(problem, wide(x)), x.dtype());
   return resampled(problem, x);
 }
 
 NDArray pixel_shuffle(const NDArray& x, std::int64_t factor, Where where) {
   const CallSite site(where);
-  const Pixels p = pixels_of("pixel_shuffle", x, factor);
+  const PixelProblem p = pixels_of("pixel_shuffle", x, factor);
   const std::int64_t channels = p.channels / (factor * factor);
   if (p.channels % (factor * factor) != 0)
     throw InvalidArgument("pixel_shuffle: the array is " + x.shape().to_string() +
@@ -149,39 +150,42 @@ NDArray pixel_shuffle(const NDArray& x, std::int64_t factor, Where where) {
                           std::to_string(factor * factor) + ", divides");
   const NDArray blocks = reshape(x, {p.batch, channels, factor, factor, p.height, p.width});
   return reshape(transpose(blocks, {0, 1, 4, 2, 5, 3}),
-                 joined(p.before, {channels, p.height * factor, p.width * factor}));
+                 with_sizes(p.before, {channels, p.height * factor, p.width * factor}));
 }
 
 NDArray pixel_unshuffle(const NDArray& x, std::int64_t factor, Where where) {
   const CallSite site(where);
-  const Pixels p = pixels_of("pixel_unshuffle", x, factor);
+  const PixelProblem p = pixels_of("pixel_unshuffle", x, factor);
   if (p.height % factor != 0 || p.width % factor != 0)
     throw InvalidArgument("pixel_unshuffle: the array is " + x.shape().to_string() +
                           "; want a height and a width that factor, " + std::to_string(factor) + ", divides");
   const std::int64_t height = p.height / factor, width = p.width / factor;
   const NDArray blocks = reshape(x, {p.batch, p.channels, height, factor, width, factor});
   return reshape(transpose(blocks, {0, 1, 3, 5, 2, 4}),
-                 joined(p.before, {p.channels * factor * factor, height, width}));
+                 with_sizes(p.before, {p.channels * factor * factor, height, width}));
 }
 
 HEDDLE_OPERATORS(resample) {
   table.family("Neural networks");
-  table.add("interpolate",
-            +[](const NDArray& x, const std::optional<Dims>& size, std::optional<double> scale,
-                const std::string& mode, bool align_corners, Where where) {
-              std::uint8_t which = 0;
-              while (mode != kModes[which]) ++which;
-              InterpolateOptions options{.mode = static_cast<Interpolation>(which),
-                                         .align_corners = align_corners};
-              if (size) options.size = *size;
-              if (scale) options.scale = {*scale};
-              return interpolate(x, options, where);
-            },
-            {"x (N, C, ...) with one to three spatial axes, resampled to these sizes, or to floor(size * "
-             "scale). The nearest modes take any dtype, the others floating ones; cubic is for two axes.",
-             {"x", {"size", kNone}, {"scale", kNone}, {"mode", "nearest", kModes}, {"align_corners", false}},
-             "that of x",
-             kDifferentiable});
+  table.add(
+      "interpolate",
+      +[](const NDArray& x, const std::optional<Dims>& size, double scale, const std::string& mode,
+          bool align_corners, Where where) {
+        std::uint8_t which = 0;
+        while (mode != kInterpolations[which]) ++which;
+        InterpolateOptions options{.mode = static_cast<Interpolation>(which), .align_corners = align_corners};
+        if (size)
+          options.size = *size;
+        else
+          options.scale = {scale};
+        return interpolate(x, options, where);
+      },
+      {"x (N, C, ...) with one to three spatial axes, resampled to these sizes, or for None to "
+       "floor(size * scale). The nearest modes take any dtype, the others floating ones; cubic is for "
+       "two axes.",
+       {"x", {"size", kNone}, {"scale", 2.0}, {"mode", "nearest", kInterpolations}, {"align_corners", false}},
+       "that of x",
+       kDifferentiable});
   table.add("pixel_shuffle", pixel_shuffle,
             {"(..., C * factor^2, H, W) -> (..., C, H * factor, W * factor): channels fill blocks of pixels.",
              {"x", "factor"},

@@ -23,7 +23,7 @@ namespace heddle::cpu_kernels {
 namespace {
 
 // The type in which rows of T are added up.
-template <class T> using SumOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
+template <class T> using BagSum = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 std::int64_t bag_grain(std::int64_t bags, std::int64_t total, std::int64_t width) {
   const std::int64_t work = (total / std::max<std::int64_t>(1, bags) + 1) * std::max<std::int64_t>(1, width);
@@ -31,7 +31,7 @@ std::int64_t bag_grain(std::int64_t bags, std::int64_t total, std::int64_t width
 }
 
 template <class T> struct BagForward {
-  using Sum = SumOf<T>;
+  using Sum = BagSum<T>;
   const BagProblem& problem;
   const BagRanges& ranges;
   const CheckedIndices& at;

@@ -10,13 +10,13 @@
 namespace heddle::cpu_kernels {
 namespace {
 
-constexpr std::int64_t kGrain = 32768;
+constexpr std::int64_t kDropoutGrain = 32768;
 
 template <class T>
 void drop_elements(const DropoutMap& map, const T* x, const T* mask, std::int64_t size, T* y) {
   const T scale = static_cast<T>(map.scale), shift = static_cast<T>(map.shift),
           dropped = static_cast<T>(map.dropped);
-  parallel_for(size, kGrain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(size, kDropoutGrain, [&](std::int64_t begin, std::int64_t end) {
     if (shift == T(0)) {  // without the sum, which would make 0 of -0
       for (std::int64_t i = begin; i < end; ++i) y[i] = mask[i] != T(0) ? x[i] * scale : dropped;
     } else {
@@ -31,19 +31,20 @@ void drop_blocks(const DropoutMap& map, const T* x, const T* mask, std::int64_t 
                  T* y) {
   const T scale = static_cast<T>(map.scale), shift = static_cast<T>(map.shift),
           dropped = static_cast<T>(map.dropped);
-  parallel_for(blocks, std::max<std::int64_t>(1, kGrain / inner), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t block = begin; block < end; ++block) {
-      const T* const from = x + block * inner;
-      T* const to = y + block * inner;
-      if (mask[block] == T(0)) {
-        std::fill_n(to, inner, dropped);
-      } else if (shift == T(0)) {
-        for (std::int64_t i = 0; i < inner; ++i) to[i] = from[i] * scale;
-      } else {
-        for (std::int64_t i = 0; i < inner; ++i) to[i] = from[i] * scale + shift;
-      }
-    }
-  });
+  parallel_for(blocks, std::max<std::int64_t>(1, kDropoutGrain / inner),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t block = begin; block < end; ++block) {
+                   const T* const from = x + block * inner;
+                   T* const to = y + block * inner;
+                   if (mask[block] == T(0)) {
+                     std::fill_n(to, inner, dropped);
+                   } else if (shift == T(0)) {
+                     for (std::int64_t i = 0; i < inner; ++i) to[i] = from[i] * scale;
+                   } else {
+                     for (std::int64_t i = 0; i < inner; ++i) to[i] = from[i] * scale + shift;
+                   }
+                 }
+               });
 }
 
 void dropout_kernel(const KernelContext&, const NDArray& x, const NDArray& mask, const DropoutMap& map,
