@@ -15,8 +15,8 @@
 #include "cpu/floating.h"
 #include "cpu/loops/chunks.h"
 #include "cpu/present_rows.h"
+#include "cpu/row_entries.h"
 #include "families/row_sparse/kernels.h"
-#include "families/row_sparse/row_entries.h"
 
 namespace heddle::cpu_kernels {
 

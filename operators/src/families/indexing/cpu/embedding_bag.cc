@@ -14,9 +14,9 @@
 #include "cpu/floating.h"
 #include "cpu/loops/chunks.h"
 #include "cpu/present_rows.h"
+#include "cpu/row_entries.h"
 #include "cpu/scratch.h"
 #include "families/indexing/bag_kernels.h"
-#include "families/row_sparse/row_entries.h"
 
 namespace heddle::cpu_kernels {
 
