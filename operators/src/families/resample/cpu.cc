@@ -58,8 +58,6 @@ std::int64_t floor_place(double place) { return static_cast<std::int64_t>(std::f
 // becomes that integer.
 template <class T>
 std::int64_t nearest_of(const ResampleAxis& axis, const AxisPlaces<T>& places, bool exact, std::int64_t i) {
-  if (axis.in == axis.out) return i;
-  if (!exact && axis.out == 2 * axis.in) return i / 2;
   const T place = exact ? std::max(places.at(i), T(0)) + T(0.5) : places.step * static_cast<T>(i);
   return std::min(floor_place(static_cast<float>(place)), axis.in - 1);
 }
@@ -105,8 +103,9 @@ template <class T> AxisMap<T> forward_map(const ResampleProblem& p, const Resamp
   const AxisPlaces<T> places(axis, p.align_corners);
   Boundary boundary;
   AxisMap<T> map;
-  map.identity =
-      axis.in == axis.out && p.mode != Interpolation::cubic;  // whatever scale was given, as PyTorch
+  // As PyTorch: linear leaves an axis that keeps its size as it is, whatever scale was given; nearest does not.
+  const bool by_size = p.mode == Interpolation::linear || p.mode == Interpolation::area;
+  map.identity = axis.in == axis.out && (by_size || (axis.step == 0 && p.mode != Interpolation::cubic));
   for (std::int64_t i = 0; i < axis.out; ++i) {
     switch (p.mode) {
       case Interpolation::nearest:

@@ -32,6 +32,7 @@ std::int64_t bag_grain(std::int64_t bags, std::int64_t total, std::int64_t width
 
 template <class T> struct BagForward {
   using Sum = BagSum<T>;
+  static constexpr std::int64_t kTile = 32;
   const BagProblem& problem;
   const BagRanges& ranges;
   const CheckedIndices& at;
@@ -43,28 +44,46 @@ template <class T> struct BagForward {
 
   // Rows lie anywhere in a table that no cache holds: those of the next indices are fetched in advance.
   void fetch(std::int64_t position) const {
-    constexpr std::int64_t kAhead = 8, kLine = 64 / sizeof(T);
+    constexpr std::int64_t kAhead = 16, kLine = 64 / sizeof(T);
     if (position + kAhead >= at.size()) return;
     const T* const row = table + at[position + kAhead] * width;
     for (std::int64_t j = 0; j < std::min<std::int64_t>(width, 4 * kLine); j += kLine)
       __builtin_prefetch(row + j);
   }
-  void sum_bag(std::int64_t bag, Sum* __restrict to) const {
-    std::fill_n(to, width, Sum(0));
+  // Sums of kTile columns stay in registers. Returns the number of rows.
+  std::int64_t sum_tile(std::int64_t bag, std::int64_t column, Sum* to) const {
+    Sum sums[kTile] = {};
     std::int64_t count = 0;
     for (std::int64_t i = ranges.begin(bag); i < ranges.end(bag); ++i) {
-      fetch(i);
+      if (column == 0) fetch(i);
+      const std::int64_t index = at[i];
+      if (index == problem.padding) continue;
+      ++count;
+      const T* const row = table + index * width + column;
+      const Sum factor = factors ? static_cast<Sum>(factors[i]) : Sum(1);
+      for (std::int64_t j = 0; j < kTile; ++j) sums[j] += static_cast<Sum>(row[j]) * factor;
+    }
+    std::copy_n(sums, kTile, to + column);
+    return count;
+  }
+  std::int64_t sum_rest(std::int64_t bag, std::int64_t column, Sum* __restrict to) const {
+    std::fill(to + column, to + width, Sum(0));
+    std::int64_t count = 0;
+    for (std::int64_t i = ranges.begin(bag); i < ranges.end(bag); ++i) {
+      if (column == 0) fetch(i);
       const std::int64_t index = at[i];
       if (index == problem.padding) continue;
       ++count;
       const T* const row = table + index * width;
-      if (factors) {
-        const Sum factor = static_cast<Sum>(factors[i]);
-        for (std::int64_t j = 0; j < width; ++j) to[j] += static_cast<Sum>(row[j]) * factor;
-      } else {
-        for (std::int64_t j = 0; j < width; ++j) to[j] += static_cast<Sum>(row[j]);
-      }
+      const Sum factor = factors ? static_cast<Sum>(factors[i]) : Sum(1);
+      for (std::int64_t j = column; j < width; ++j) to[j] += static_cast<Sum>(row[j]) * factor;
     }
+    return count;
+  }
+  void sum_bag(std::int64_t bag, Sum* to) const {
+    std::int64_t count = 0, column = 0;
+    for (; column + kTile <= width; column += kTile) count = sum_tile(bag, column, to);
+    if (column < width) count = sum_rest(bag, column, to);
     if (problem.mode != BagMode::mean || count < 2) return;
     const Sum number = static_cast<Sum>(count);
     for (std::int64_t j = 0; j < width; ++j) to[j] /= number;
