@@ -5,9 +5,11 @@
 #include <doctest/doctest.h>
 
 #include <heddle/layer_registry.h>
+#include <heddle/metrics.h>
 #include <heddle/ops.h>
 #include <heddle/optimizer.h>
 #include <heddle/sequential.h>
+#include <heddle/summary.h>
 #include <heddle/weights.h>
 
 #include "call_sites.h"
@@ -55,6 +57,10 @@ TEST_CASE("layers and what is in them name the line of the call") {
   check_site("Module::operator()", [&] { pool(image); });
   check_site("Module::operator()", [&] { Twice()(rows); });
   check_site("Module::call", [&] { weighted(rows, rows); });
+  check_site("Module::run", [&] { net.run({image}); });
+  check_site("Module::run", [&] { others.run(std::vector<NDArray>{rows}); });
+  check_site("summarize", [&] { summarize(net, {image}); });
+  check_site("summarize", [&] { summarize(others, std::vector<NDArray>{rows}); });
   check_site("make_layer", [&] { make_layer("Dense", {3, 2}); });
   check_site("make_layer", [&] { make_layer(*find_layer("Dense"), OperatorValues{3, 2}); });
   check_site("Dense::Dense", [&] { Dense(3, 2); });
@@ -66,6 +72,12 @@ TEST_CASE("layers and what is in them name the line of the call") {
   check_site("GroupNorm::GroupNorm", [&] { GroupNorm(1, 3); });
   check_site("InstanceNorm::InstanceNorm", [&] { InstanceNorm(3, {}); });
   check_site("BatchNorm::BatchNorm", [&] { BatchNorm(3); });
+  check_site("Rnn::Rnn", [&] { Rnn(3, 2); });
+  check_site("Lstm::Lstm", [&] { Lstm(3, 2); });
+  check_site("Gru::Gru", [&] { Gru(3, 2); });
+  Lstm recurrent(3, 2);
+  const NDArray sequence = ones({1, 2, 3});
+  check_site("RecurrentLayer::operator()", [&] { recurrent(sequence, {.h = zeros({1, 1, 2})}); });
   check_site("Embedding::Embedding", [&] { Embedding(3, 2); });
   check_site("Embedding::Embedding", [&] { Embedding(3, 2, {.padding_index = 0}); });
   check_site("EmbeddingBag::EmbeddingBag", [&] { EmbeddingBag(3, 2, {.padding_index = 0}); });
@@ -86,6 +98,18 @@ TEST_CASE("an optimizer names the line of the call") {
     check_site("Optimizer::set_state", [&] { optimizer->set_state(optimizer->state()); });
     check_site("Optimizer::clear_errors", [&] { optimizer->clear_errors(); });
   }
+}
+
+TEST_CASE("a metric names the line of the call") {
+  Accuracy accuracy, other;
+  const NDArray scores = ones({2, 3}), labels = zeros({2}, DType::i64);
+  check_site("Metric::state", [&] { other.state(); });  // makes it
+  check_site("Metric::update", [&] { accuracy.update(scores, labels); });
+  check_site("Metric::merge", [&] { accuracy.merge(other.state()); });
+  check_site("Metric::result", [&] { accuracy.result(); });
+  check_site("Metric::value", [&] { (void)accuracy.value(); });
+  check_site("Metric::to_string", [&] { (void)accuracy.to_string(); });
+  check_site("Metric::reset", [&] { accuracy.reset(); });
 }
 
 TEST_CASE("a bad argument of a layer or an optimizer is refused with the line of the call") {

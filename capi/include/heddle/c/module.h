@@ -85,6 +85,18 @@ HEDDLE_API heddle_status heddle_module_call(const heddle_module* module, heddle_
 // Calls the module on one array. A program's own module must have one result; of a layer with several this is the first.
 HEDDLE_API heddle_status heddle_module_apply(const heddle_module* module, heddle_array* argument,
                                              heddle_array** result, heddle_error** error);
+// Calls the module once, in inference, and makes a table of what each module inside it holds, computes and
+// costs. The caller frees *text with heddle_text_destroy.
+HEDDLE_API heddle_status heddle_module_summary(heddle_module* module, heddle_array* const* arguments,
+                                               size_t argument_count, char** text, heddle_error** error);
+
+// Writes a module of layers (heddle_module_make, heddle_module_sequential, heddle_module_load) and all its state
+// to one file, which other programs can read as safetensors. Fails for a module of heddle_module_create. Blocks.
+HEDDLE_API heddle_status heddle_module_save(const heddle_module* module, const char* path,
+                                            heddle_error** error);
+// Makes the module of a file of heddle_module_save, or of save_model in C++ and Python, anew; without its code.
+HEDDLE_API heddle_status heddle_module_load(const char* path, heddle_engine* engine, heddle_module** module,
+                                            heddle_error** error);
 
 #define HEDDLE_MODULE_PARAMETERS ((int32_t)0)  // the parameters to be trained: all that are not frozen
 #define HEDDLE_MODULE_STATE ((int32_t)1)  // all parameters and saved buffers: what a checkpoint has to hold
