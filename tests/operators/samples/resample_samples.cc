@@ -13,7 +13,7 @@ HEDDLE_SAMPLES(resample) {
       {{"interpolate", {x}, {}, [](In v) { return interpolate(at(v, 0), {.scale = {2}}); }},
        {"interpolate", {x}, {{"size", 4}}, [](In v) { return interpolate(at(v, 0), {.size = 4}); }},
        {"interpolate",
-        {x, Dims{5, 3}, 1, "linear", true},
+        {x, Dims{5, 3}, OperatorValue(), "linear", true},
         {},
         [](In v) {
           return interpolate(at(v, 0),

@@ -169,21 +169,23 @@ HEDDLE_OPERATORS(resample) {
   table.family("Neural networks");
   table.add(
       "interpolate",
-      +[](const NDArray& x, const std::optional<Dims>& size, double scale, const std::string& mode,
-          bool align_corners, Where where) {
+      +[](const NDArray& x, const std::optional<Dims>& size, std::optional<double> scale,
+          const std::string& mode, bool align_corners, Where where) {
         std::uint8_t which = 0;
         while (mode != kInterpolations[which]) ++which;
         InterpolateOptions options{.mode = static_cast<Interpolation>(which), .align_corners = align_corners};
-        if (size)
-          options.size = *size;
-        else
-          options.scale = {scale};
+        if (size) options.size = *size;
+        if (scale || !size) options.scale = {scale.value_or(2)};
         return interpolate(x, options, where);
       },
-      {"x (N, C, ...) with one to three spatial axes, resampled to these sizes, or for None to "
-       "floor(size * scale). The nearest modes take any dtype, the others floating ones; cubic is for "
-       "two axes.",
-       {"x", {"size", kNone}, {"scale", 2.0}, {"mode", "nearest", kInterpolations}, {"align_corners", false}},
+      {"x (N, C, ...) with one to three spatial axes, resampled to these sizes, or to floor(size * "
+       "scale), by 2 if both are None. The nearest modes take any dtype, the others floating ones; cubic "
+       "is for two axes.",
+       {"x",
+        {"size", kNone},
+        {"scale", kNone},
+        {"mode", "nearest", kInterpolations},
+        {"align_corners", false}},
        "that of x",
        kDifferentiable});
   table.add("pixel_shuffle", pixel_shuffle,
