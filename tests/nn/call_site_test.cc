@@ -84,6 +84,8 @@ TEST_CASE("layers and what is in them name the line of the call") {
   const NDArray sequence = ones({1, 2, 3});
   check_site("RecurrentLayer::operator()", [&] { recurrent(sequence, {.h = zeros({1, 1, 2})}); });
   check_site("Embedding::Embedding", [&] { Embedding(3, 2); });
+  check_site("Embedding::Embedding", [&] { Embedding(3, 2, {.padding_index = 0}); });
+  check_site("EmbeddingBag::EmbeddingBag", [&] { EmbeddingBag(3, 2, {.padding_index = 0}); });
   const NDArray ids = zeros({2}, DType::i64);
   Embedding lookup(3, 2, {.sparse_grad = true});
   check_site("Module::operator()", [&] { lookup(ids); });

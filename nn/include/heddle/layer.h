@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -53,6 +54,9 @@ class Layer : public Module {
   double real(const char* name) const;
   const std::string& text(const char* name) const;
   Dims integers(const char* name, int count) const;
+  std::optional<std::int64_t> optional_integer(const char* name) const;  // nullopt for None
+  Dims list(
+      const char* name) const;  // as it was given, a single number as a list of one; None: an empty list
   NDArray array(const char* name) const;  // a parameter or buffer; undefined if the layer is made without it
   // `name`: which of more_inputs x is.
   [[noreturn]] void refuse_input(const NDArray& x, const std::string& wanted,

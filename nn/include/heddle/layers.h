@@ -12,3 +12,5 @@
 #include <heddle/layers/norm.h>
 #include <heddle/layers/pooling.h>
 #include <heddle/layers/recurrent.h>
+#include <heddle/layers/resample.h>
+#include <heddle/layers/shape.h>

@@ -181,6 +181,16 @@ Dims Layer::integers(const char* name, int count) const {
   return one ? Dims::filled(count, *one) : std::get<Dims>(value);
 }
 
+std::optional<std::int64_t> Layer::optional_integer(const char* name) const {
+  if (state_->value(name).is_none()) return std::nullopt;
+  return integer(name);
+}
+
+Dims Layer::list(const char* name) const {
+  const OperatorValue& value = state_->value(name);
+  return value.is_none() ? Dims() : integers(name, 1);
+}
+
 NDArray Layer::array(const char* name) const {
   const ModuleNode::Entry* const entry = ModuleNode::of(*this).find(name);
   return entry ? entry->array : NDArray();

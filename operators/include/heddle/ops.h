@@ -22,6 +22,7 @@
 #include <heddle/rearrange.h>
 #include <heddle/recurrent.h>
 #include <heddle/reduce.h>
+#include <heddle/resample.h>
 #include <heddle/row_sparse.h>
 #include <heddle/scan.h>
 #include <heddle/scatter.h>

@@ -6,9 +6,14 @@
 
 namespace heddle {
 
-// y = x * scale where mask is not 0, else 0. All arrays are contiguous, of one floating dtype and shape. The
-// same kernel makes the gradient of x from that of y.
-using DropoutKernel = void(const KernelContext& context, const NDArray& x, const NDArray& mask, double scale,
-                           const NDArray& y);
+// What becomes of an element x that is kept, x * scale + shift, and of one that is dropped.
+struct DropoutMap {
+  double scale = 1, shift = 0, dropped = 0;
+};
+
+// An element of mask, 0 or 1, says whether x.size() / mask.size() adjacent elements of x are kept. All arrays are contiguous, of one dtype,
+// f32 or f64. The same kernel makes the gradient of x from that of y, without shift.
+using DropoutKernel = void(const KernelContext& context, const NDArray& x, const NDArray& mask,
+                           const DropoutMap& map, const NDArray& y);
 
 }  // namespace heddle

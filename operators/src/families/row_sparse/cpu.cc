@@ -15,17 +15,14 @@
 #include "cpu/floating.h"
 #include "cpu/loops/chunks.h"
 #include "cpu/present_rows.h"
+#include "cpu/row_entries.h"
 #include "families/row_sparse/kernels.h"
 
 namespace heddle::cpu_kernels {
 
 namespace {
 
-// One row of values and the index of the row in the array.
-struct Entry {
-  std::int64_t row;
-  const std::byte* values;
-};
+using Entry = RowEntry;
 
 // The bits of a digit of the radix sort. sort_by_digit() is one stable pass, by the digit of `row` at bit
 // `shift`.
@@ -139,7 +136,7 @@ void row_sparse_kernel(const KernelContext&, const char* op, const NDArray& rows
   const auto* from = values.data<const std::byte>();
   std::vector<Entry> entries(at.size());
   for (std::size_t i = 0; i < at.size(); ++i) entries[i] = {at[i], from + i * bytes};
-  visit_floating(y.dtype(), [&]<class T>() { write_sums<T>(std::move(entries), y); });
+  sum_entries(std::move(entries), y);
 }
 
 void retain_kernel(const KernelContext&, const NDArray& x, const NDArray& rows, const RowSparse& y) {
@@ -175,7 +172,7 @@ void sum_rows_kernel(const KernelContext&, std::span<const RowSparse> arrays, co
       from += bytes;
     }
   }
-  visit_floating(y.dtype(), [&]<class T>() { write_sums<T>(std::move(entries), y); });
+  sum_entries(std::move(entries), y);
 }
 
 template <class T> T sum_of(T a, T b) {
@@ -209,6 +206,10 @@ void add_rows_kernel(const KernelContext&, const NDArray& dense, const RowSparse
 }
 
 }  // namespace
+
+void sum_entries(std::vector<RowEntry> entries, const RowSparse& y) {
+  visit_floating(y.dtype(), [&]<class T>() { write_sums<T>(std::move(entries), y); });
+}
 
 std::int64_t row_width(const Shape& shape) {
   std::int64_t width = 1;

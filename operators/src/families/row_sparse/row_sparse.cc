@@ -40,13 +40,6 @@ void check_row_list(const char* op, const NDArray& rows) {
                         "; wanted is one axis");
 }
 
-// A row-sparse array with room for `capacity` rows, at most shape[0], on the device and engine of `like`.
-RowSparse make_row_sparse(const NDArray& like, const Shape& shape, DType dtype, std::int64_t capacity) {
-  const std::int64_t room = std::min(capacity, shape[0]);
-  return {shape, make_result(like, {room}, DType::i64), make_result(like, with_rows(room, shape), dtype),
-          make_result(like, {1}, DType::i64)};
-}
-
 RowSparse converted(const RowSparse& x, DType dtype) {
   if (x.dtype() == dtype) return x;
   return {x.shape(), x.rows(), x.values().astype(dtype), x.count()};
@@ -77,6 +70,13 @@ void check_defined(const char* op, const RowSparse& x) {
 }
 
 }  // namespace
+
+RowSparse operators_detail::make_row_sparse(const NDArray& like, const Shape& shape, DType dtype,
+                                            std::int64_t capacity) {
+  const std::int64_t room = std::min(capacity, shape[0]);
+  return {shape, make_result(like, {room}, DType::i64), make_result(like, with_rows(room, shape), dtype),
+          make_result(like, {1}, DType::i64)};
+}
 
 RowSparse operators_detail::push_row_sparse(const char* name, const char* op, const NDArray& rows,
                                             const NDArray& values, const Shape& shape) {
