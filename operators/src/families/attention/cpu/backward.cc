@@ -168,7 +168,9 @@ template <class T> class AttentionBackward {
     }
   }
 
-  void add_tile(const ScoreTile& tile, T* query_grad, T* key_grad, T* value_grad, T* tiles) const {
+  // Of a tile whose last keys no query sees, the part before these is computed.
+  void add_tile(ScoreTile tile, T* query_grad, T* key_grad, T* value_grad, T* tiles) const {
+    tile.keys = std::min(tile.keys, p_.visible(tile.query + tile.queries - 1) - tile.key);
     T *const weight = tiles, *const gradient = tiles + kQueryBlock * kKeyBlock;
     if (!weights(tile, weight)) return;
     const std::int64_t features = p_.features, width = p_.value_features;

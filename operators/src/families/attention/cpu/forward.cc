@@ -72,7 +72,7 @@ template <class T> class QueryBlock {
     std::fill_n(sums_, queries * width, T{0});
     const std::int64_t end = problem_.visible(query + queries - 1);
     for (std::int64_t key = 0; key < end; key += kKeyBlock) {
-      const std::int64_t keys = std::min(kKeyBlock, problem_.keys - key);
+      const std::int64_t keys = std::min(kKeyBlock, end - key);
       if (!scores_.compute({batch, head, query, queries, key, keys}, tile_)) continue;
       for (std::int64_t i = 0; i < queries; ++i) weigh(i, keys);
       gemm(queries, width, keys, {tile_, kKeyBlock, false}, values_.from(batch, head / problem_.group(), key),
