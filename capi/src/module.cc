@@ -38,10 +38,11 @@ class CModule : public Module {
 
   using Module::buffer, Module::child, Module::parameter;
 
-  Results compute(std::span<const NDArray> arguments) const {
+  Results forward_all(std::span<const NDArray> arguments) override {
     if (!shared_->forward) throw InvalidArgument(class_name() + ": the module has no forward function");
     Handles given, made;
-    for (const NDArray& one : arguments) given.all.push_back(new_handle(one, shared_->engine));
+    for (const NDArray& one : arguments)
+      given.all.push_back(one.defined() ? new_handle(one, shared_->engine) : nullptr);
     made.all.resize(kMostResults);
     std::size_t count = 0;
     heddle_error* failure = nullptr;
@@ -71,7 +72,7 @@ class CModule : public Module {
     EngineLink engine;
   };
   NDArray forward(const NDArray& x) override {
-    const Results results = compute({&x, 1});
+    const Results results = forward_all({&x, 1});
     if (results.size() == 1) return results[0];
     throw InvalidArgument(class_name() + ": forward made " + std::to_string(results.size()) +
                           " results of one array; want one");
@@ -102,25 +103,21 @@ heddle_module* new_module(std::shared_ptr<Module> module, const EngineLink& engi
       std::make_shared<const LinkedModule>(LinkedModule{std::move(module), engine}));
 }
 
+// A null argument stands for an input that is missing, behind the first one.
 Results computed(const LinkedModule& of, const Engine& engine, heddle_array* const* arguments,
                  std::size_t count, const char* call) {
   if (count > 0 && !arguments) throw_null(call, "arguments");
   Results given;
   for (std::size_t i = 0; i < count; ++i) {
+    if (i > 0 && !arguments[i]) {
+      given.emplace_back();
+      continue;
+    }
     const UsedArray array(arguments[i], call);
     check_engine(array.engine(), engine, call);
     given.push_back(array->array);
   }
-  if (const auto* const own = dynamic_cast<const CModule*>(of.module.get())) {
-    ModuleCall one_call(*own, given, CallSite::current());
-    Results results = own->compute(given);
-    one_call.done();
-    return results;
-  }
-  if (count != 1)
-    throw InvalidArgument(of.module->to_string() + ": " + std::to_string(count) +
-                          " arguments; want one array");
-  return {(*of.module)(given[0])};
+  return of.module->run(given);
 }
 
 }  // namespace
@@ -234,11 +231,9 @@ heddle_status heddle_module_apply(const heddle_module* module, heddle_array* arg
   constexpr const char* kCall = "heddle_module_apply";
   return with_module(module, error, kCall, [&](const LinkedModule& of, const Engine& engine) {
     check_out(result, kCall, "result");
-    const Results made = computed(of, engine, &argument, 1, kCall);
-    if (made.size() != 1)
-      throw InvalidArgument(std::string(kCall) + ": the module made " + std::to_string(made.size()) +
-                            " results; want one");
-    *result = new_handle(made[0], of.engine);
+    const UsedArray array(argument, kCall);
+    check_engine(array.engine(), engine, kCall);
+    *result = new_handle((*of.module)(array->array), of.engine);
   });
 }
 

@@ -19,6 +19,7 @@
 #include "arrays/function_arguments.h"
 #include "call_site.h"
 #include "module.h"
+#include "module_calls.h"
 
 namespace heddle::python {
 namespace {
@@ -26,7 +27,7 @@ namespace {
 using namespace nb::literals;
 
 // A module that is an object of Python: of a class written there, or a layer of the registry.
-struct PythonModule : Module {
+struct PythonModule : Module, LayerObject {
   NB_TRAMPOLINE(Module, 1);
   PythonModule() = default;
   explicit PythonModule(const std::shared_ptr<Module>& layer) : Module(*layer), layer_(layer) {}
@@ -46,6 +47,22 @@ struct PythonModule : Module {
     if (!array) throw InvalidArgument(to_string() + ": forward() has not returned an NDArray");
     return *array;
   }
+  std::vector<NDArray> forward_all(std::span<const NDArray> inputs) override {
+    const CallsPython calling(false);
+    const nb::object self = nb::find(static_cast<const Module*>(this));
+    if (!self.is_valid() || !nb::hasattr(self, "forward")) {
+      if (!layer_) return Module::forward_all(inputs);
+      const ReleaseGil released;
+      return layer_->run(inputs);
+    }
+    nb::list arrays;
+    for (const NDArray& one : inputs) arrays.append(one.defined() ? wrap(NDArray(one)) : nb::none());
+    return results_in(*this, self.attr("forward")(*nb::tuple(arrays)));
+  }
+  const LayerInfo* layer_info() const override {
+    const auto* const layer = dynamic_cast<const Layer*>(layer_.get());
+    return layer ? &layer->info() : nullptr;
+  }
   std::string to_string() const override { return layer_ ? layer_->to_string() : Module::to_string(); }
   std::string class_name() const override {
     const HoldGil gil;
@@ -59,80 +76,11 @@ struct PythonModule : Module {
   std::shared_ptr<Module> layer_;
 };
 
-// Without super().__init__() there is a Python object and no module in it.
-bool is_initialised(nb::handle module) { return nb::inst_ready(module); }
-
-void check_initialised(nb::handle module) {
-  if (is_initialised(module)) return;
-  const std::string kind = kind_of(module);
-  raise(PyExc_TypeError, kind + ".__init__ has not called super().__init__()");
-}
-
-std::shared_ptr<Module> module_in(ArgumentOf of, nb::handle object) {
-  if (!nb::isinstance<Module>(object)) refuse_type(of, object, "a Module");
-  check_initialised(object);
-  return nb::cast<std::shared_ptr<Module>>(object);
-}
-
-Module& self_in(const char* function, nb::handle self) {
-  if (!nb::isinstance<Module>(self)) refuse_type({function, "self"}, self, "a Module");
-  check_initialised(self);
-  return *nb::cast<Module*>(self);
-}
-
 // A Sequential registers by add() alone.
 PythonModule& open_in(const char* function, nb::handle self) {
   auto* const open = dynamic_cast<PythonModule*>(&self_in(function, self));
   if (!open) refuse_type({function, "self"}, self, "a class derived from Module");
   return *open;
-}
-
-// The arrays in an argument: in lists and dicts, in attributes, and those of a module.
-void add_arrays(nb::handle object, ModuleCall& call, int level = 0) {
-  constexpr int kMostLevel = 6;  // deeper than that, an object may hold itself
-  if (level > kMostLevel) return;
-  if (const NDArray* array = array_in(object)) {
-    call.add(*array);
-  } else if (nb::isinstance<Module>(object) && is_initialised(object)) {
-    call.add(*nb::cast<Module*>(object));
-  } else if (PyTuple_Check(object.ptr()) || PyList_Check(object.ptr())) {
-    for (nb::handle one : object) add_arrays(one, call, level + 1);
-  } else if (PyDict_Check(object.ptr())) {
-    for (auto [key, value] : nb::borrow<nb::dict>(object)) add_arrays(value, call, level + 1);
-  } else if (!PyType_Check(object.ptr()) && nb::hasattr(object, "__dict__")) {
-    add_arrays(object.attr("__dict__"), call, level + 1);
-  }
-}
-
-// Calls forward() of a Python class, with whatever arguments it takes.
-nb::object call_forward(nb::handle self, const Module& module, nb::handle forward, const nb::args& args,
-                        const nb::kwargs& kwargs, Where where) {
-  ModuleCall call(module, {}, where);
-  if (call.looks()) {
-    add_arrays(args, call);
-    add_arrays(kwargs, call);
-  }
-  nb::object result = forward(*args, **kwargs);
-  if (result.is_none()) throw InvalidArgument(kind_of(self) + ": forward() has returned nothing");
-  call.done();
-  return result;
-}
-
-nb::object call(nb::handle self, const nb::args& args, const nb::kwargs& kwargs) {
-  const Where where = python_call_site();
-  Module& module = self_in("Module", self);
-  if (nb::hasattr(self, "forward"))
-    return call_forward(self, module, self.attr("forward"), args, kwargs, where);
-  if (args.size() != 1 || kwargs.size() != 0)
-    raise(PyExc_TypeError,
-          kind_of(self) + ": " + std::to_string(args.size() + kwargs.size()) + " arguments; want one array");
-  const NDArray input = to_array({"Module", "x"}, args[0], std::nullopt, where);
-  NDArray result;
-  {
-    const ReleaseGil released;
-    result = module(input, where);
-  }
-  return wrap(std::move(result));
 }
 
 // A class of the registry's. Lives as long as the process, as what it points to does.
@@ -282,7 +230,6 @@ void bind_module(nb::module_& m) {
       "A module, or an array "
       "that requires a gradient, is registered under its name by being assigned to an attribute.")
       .def(nb::init<>())
-      .def("__call__", &call, nb::sig("def __call__(self, *args: Any, **kwargs: Any) -> Any"))
       .def("__setattr__", &set_attribute, "name"_a, "value"_a.none(),
            nb::sig("def __setattr__(self, name: str, value: Any, /) -> None"))
       .def("__delattr__", &remove_attribute, nb::sig("def __delattr__(self, name: str, /) -> None"))
@@ -364,6 +311,7 @@ nb::list layer_table() {
 void bind_modules(nb::module_& m) {
   bind_parameter(m);
   bind_module(m);
+  bind_module_calls(m);
   bind_sequential(m);
   for (const LayerInfo& info : layers()) add_class(m, info);
   m.def("_layer_table", &layer_table, nb::sig("def _layer_table() -> list[Any]"));

@@ -2,6 +2,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <heddle/layer_registry.h>
 
@@ -35,6 +36,14 @@ void write_array(const LayerArray& array) {
             << (array.condition.empty() ? "" : "; only with `" + array.condition + "`") << " |\n";
 }
 
+void write_ports(const char* heading, const std::vector<LayerPort>& ports) {
+  if (ports.empty()) return;
+  std::cout << "\n" << heading << "\n\n";
+  for (const LayerPort& port : ports)
+    std::cout << "- `" << port.name << "`" << (port.shape.empty() ? "" : " `" + port.shape + "`") << ": "
+              << port.documentation << "\n";
+}
+
 void write_markdown(const LayerInfo& layer) {
   std::cout << "\n### " << layer.name << "\n\n    " << layer.signature() << "\n\n"
             << layer.documentation << "\n\n";
@@ -49,6 +58,8 @@ void write_markdown(const LayerInfo& layer) {
   } else {
     std::cout << "`" << layer.input << "` → `" << layer.output << "`\n";
   }
+  write_ports("Further inputs, each of which may be left out:", layer.more_inputs);
+  write_ports("Further outputs, of `run`:", layer.more_outputs);
   if (layer.arrays.empty()) return;
   std::cout << "\n| Array | | Shape | At first |\n|---|---|---|---|\n";
   for (const LayerArray& array : layer.arrays) write_array(array);
@@ -75,6 +86,13 @@ Json json_of(const LayerArray& array) {
           {"trained", array.trained}};
 }
 
+Json json_of(const std::vector<LayerPort>& ports) {
+  Json list = Json::array();
+  for (const LayerPort& port : ports)
+    list.push_back({{"name", port.name}, {"shape", port.shape}, {"documentation", port.documentation}});
+  return list;
+}
+
 Json json_of(const LayerInfo& layer) {
   Json json = {{"name", layer.name},
                {"family", layer.family},
@@ -83,6 +101,8 @@ Json json_of(const LayerInfo& layer) {
                {"arguments", Json::array()},
                {"input", layer.input},
                {"output", layer.output},
+               {"more_inputs", json_of(layer.more_inputs)},
+               {"more_outputs", json_of(layer.more_outputs)},
                {"arrays", Json::array()}};
   for (const ArgumentInfo& argument : layer.arguments) json["arguments"].push_back(tool::json_of(argument));
   for (const LayerArray& array : layer.arrays) json["arrays"].push_back(json_of(array));

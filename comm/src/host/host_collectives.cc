@@ -176,8 +176,8 @@ void HostCollectives::reduce_small(const Collective& call) {
   }
 }
 
-// The tree combines neighbours level by level; a part without a neighbour moves up unchanged. If the first half of the
-// ranks is a power of two, its subtree is the tree of a job with these ranks alone.
+// The tree combines neighbours level by level; a part without a neighbour moves up unchanged. So the ranks
+// below the largest power of two are combined as in a job of these ranks alone.
 void HostCollectives::combine_tree(std::byte* to, std::vector<const std::byte*>& parts, std::size_t count,
                                    Combine combine, std::size_t element) {
   if (ranks_ == 1) return copy_bytes(to, parts[0], count * element);

@@ -51,7 +51,8 @@ void WaitSearch::step() {
     AccessNode* follower = access->mutates || !access->granted ? queued : var.head;
     if (!follower) return;
     if (access->mutates || follower->mutates) waits = follower->op;
-    // False if the search already came here from another read between the same two mutations.
+    // Reads of a var that queue behind each other are followed by the same accesses. `passed_` has the reads that the
+    // search has been at, so that it follows each row of reads once.
     const bool goes_on =
         !follower->mutates && (access->mutates || passed_.insert({follower->op->sequence, &var}).second);
     if (goes_on && follower->next) followers_.push_back({access, follower->next});

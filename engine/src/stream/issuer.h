@@ -26,9 +26,9 @@ class Issuer {
   // all are done, as an op on the CPU is.
   bool can_wait_for(const std::vector<Dependency>& after) const;
 
-  // Calls body(stream), so that the work it enqueues runs after all fences in `after`. The returned fence fails with
-  // what body throws, or its work later. Throws only if no event can be made; then no work was enqueued. One thread at
-  // a time (see IssueGate).
+  // Calls body(stream), so that the work it enqueues runs after all fences in `after`. The returned fence fails if
+  // body throws, or if the work that it enqueued fails later. issue() itself throws only if no event can be made; then
+  // nothing was enqueued. One thread at a time may call it (see IssueGate).
   Fence issue(const std::vector<Dependency>& after, const std::function<void(Stream&)>& body,
               Outcome outcome);
 

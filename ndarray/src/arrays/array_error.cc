@@ -32,7 +32,8 @@ void refuse_undefined(const char* name) {
 
 void rename_error(const char* name, const InvalidArgument& error) {
   const std::string text = error.message();
-  // The message names an environment variable, which is read by the first call that needs an engine.
+  // A message about an environment variable is not about this function: the first call that needs an engine reads the
+  // variables.
   if (text.starts_with("HEDDLE_")) throw;
   const std::size_t end = text.find(": ");
   const std::string renamed = name + (end == std::string::npos ? ": " + text : text.substr(end));

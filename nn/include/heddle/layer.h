@@ -7,7 +7,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <heddle/layer_registry.h>
 #include <heddle/module.h>
@@ -37,8 +39,11 @@ class Layer : public Module {
   std::string to_string() const override;  // "Conv2d(1, 8, 3, stride 2)": no argument that has its default
 
  protected:
-  // What the layer computes of x, whose shape follows LayerInfo::input.
-  virtual NDArray compute(const NDArray& x) = 0;
+  // What the layer computes of x, whose shape follows LayerInfo::input. A layer with more inputs or outputs has compute_all()
+  // instead, whose first output is the result of a call with one array.
+  virtual NDArray compute(const NDArray& x);
+  // One input for each of LayerInfo, undefined where it is missing, and one output for each.
+  virtual std::vector<NDArray> compute_all(std::span<const NDArray> inputs);
   // Arguments of the constructor, by name. integers: `count` numbers, from a list of as many or from one for all.
   bool boolean(const char* name) const;
   std::int64_t integer(const char* name) const;
@@ -46,10 +51,14 @@ class Layer : public Module {
   const std::string& text(const char* name) const;
   Dims integers(const char* name, int count) const;
   NDArray array(const char* name) const;  // a parameter or buffer; undefined if the layer is made without it
-  [[noreturn]] void refuse_input(const NDArray& x, const std::string& wanted) const;
+  // `name`: which of more_inputs x is.
+  [[noreturn]] void refuse_input(const NDArray& x, const std::string& wanted,
+                                 const std::string& name = "the input") const;
 
  private:
   NDArray forward(const NDArray& x) final;
+  std::vector<NDArray> forward_all(std::span<const NDArray> inputs) final;
+  void check_input(const NDArray& x);
   void bind(const NDArray& x);
   void make_pending(const NDArray& x);
   std::shared_ptr<nn_detail::LayerState> state_;  // shared by copies

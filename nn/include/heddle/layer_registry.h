@@ -25,6 +25,13 @@ struct LayerArray {
   bool trained = true;      // false: a buffer
 };
 
+// An array beside the first one that a layer takes, which may be missing, or makes.
+struct LayerPort {
+  std::string name;           // Python's keyword
+  std::string shape;          // in words; empty: any
+  std::string documentation;  // plain text on one line
+};
+
 namespace nn_detail {
 struct LayerRules;
 }
@@ -32,7 +39,8 @@ struct LayerRules;
 struct LayerInfo : FunctionInfo {
   // Shapes in words: "(batch, in_channels, height, width)". Empty: the layer takes arrays of any shape, and keeps it.
   std::string input, output;
-  std::vector<LayerArray> arrays{};  // in the order in which they are made and registered
+  std::vector<LayerPort> more_inputs{}, more_outputs{};  // those of Module::run behind the first ones
+  std::vector<LayerArray> arrays{};                      // in the order in which they are made and registered
   std::shared_ptr<const nn_detail::LayerRules> rules{};
   std::function<std::shared_ptr<Module>(const OperatorValues& complete)> make;  // called by make_layer
 };

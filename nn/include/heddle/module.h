@@ -20,6 +20,7 @@
 #include <vector>
 
 #include <heddle/call_site.h>
+#include <heddle/module_call.h>
 #include <heddle/ndarray.h>
 
 namespace heddle {
@@ -28,11 +29,6 @@ struct Parameter {
   std::string name;  // a path: "inner.weight"
   NDArray value;     // a leaf, or an array of Module::state()
 };
-
-class ModuleCall;
-namespace nn_detail {
-struct ModuleNode;
-}
 
 // A function on arrays, with what it has registered. A copy is the same module: it shares what is registered, and the mode. Registering is for one thread at a time; calls of a
 // module that is complete may come from several.
@@ -46,6 +42,11 @@ class Module {
   // each mode after anything was registered also throws it if ops of this thread changed an array, or used a leaf, that
   // is neither an argument, nor made by forward(), nor registered.
   NDArray operator()(const NDArray& x, Where where = Where::current());
+  // The same of several arrays with several results: forward_all(inputs). An input that may be missing is undefined then.
+  std::vector<NDArray> run(std::span<const NDArray> inputs, Where where = Where::current());
+  std::vector<NDArray> run(std::initializer_list<NDArray> inputs, Where where = Where::current()) {
+    return run(std::span(inputs.begin(), inputs.size()), where);
+  }
 
   // In the order of registration, a child's at the place of the child; an array that has several names under its first one.
   std::vector<Parameter> parameters() const;  // the parameters to be trained: all that are not frozen
@@ -61,6 +62,11 @@ class Module {
   // Frozen parameters, here and in all modules inside, require no gradient. Make the trainer afterwards.
   void freeze(bool on = true);
 
+  // Calls a function before, or after, each call of this module, in the order in which they were added; see ModuleHook. Adding and
+  // removing is for the thread that calls the module. An exception of the function is the call's.
+  HookHandle before_call(ModuleHook hook);
+  HookHandle after_call(ModuleHook hook);
+
   // "Dense(784, 128)"; the name of the class, and a line for each child.
   virtual std::string to_string() const;
 
@@ -72,6 +78,7 @@ class Module {
   //     return call({x, mask}, [&] { return softmax(matmul(x, weight) + mask); }, where);
   //   }
   virtual NDArray forward(const NDArray& x);
+  virtual std::vector<NDArray> forward_all(std::span<const NDArray> inputs);  // forward(x) of one array
   template <std::invocable Body>
   std::invoke_result_t<Body> call(std::initializer_list<NDArray> arguments, Body&& body,
                                   Where where = Where::current());
@@ -103,6 +110,7 @@ class Module {
 
  private:
   friend nn_detail::ModuleNode;
+  HookHandle add_hook(ModuleHook hook, bool before);
   void add_child(const std::string& name, std::shared_ptr<Module> module, bool replaces);
   std::shared_ptr<nn_detail::ModuleNode> node_;
 };
@@ -114,25 +122,11 @@ struct Module::Child {
 
 std::ostream& operator<<(std::ostream& out, const Module& module);  // module.to_string()
 
-// One call of a module, from its construction to done(), on one thread: Module::call for other languages.
-class ModuleCall {
- public:
-  // `module` must outlive the call; references on `arguments` are kept.
-  ModuleCall(const Module& module, std::span<const NDArray> arguments, Where where);
-  ~ModuleCall();
-  ModuleCall(const ModuleCall&) = delete;
-  ModuleCall& operator=(const ModuleCall&) = delete;
-  bool looks() const { return use_ != nullptr; }  // whether done() will look at what forward() has used
-  void add(const NDArray& argument);              // adds an argument, before done()
-  void add(const Module& argument);               // adds what a module has registered when done() is called
-  void done();                                    // call after forward(); throws what operator() does
-
- private:
-  struct Use;
-  const CallSite site_;
-  const Module& module_;
-  std::unique_ptr<Use> use_;  // null: what the module uses is known already
-};
+namespace nn_detail {
+inline std::span<NDArray> outputs_in(NDArray& one) { return {&one, 1}; }
+inline std::span<NDArray> outputs_in(std::vector<NDArray>& all) { return all; }
+template <class T> std::span<NDArray> outputs_in(T&) { return {}; }
+}  // namespace nn_detail
 
 template <std::invocable Body>
 std::invoke_result_t<Body> Module::call(std::initializer_list<NDArray> arguments, Body&& body, Where where) {
@@ -142,7 +136,7 @@ std::invoke_result_t<Body> Module::call(std::initializer_list<NDArray> arguments
     call.done();
   } else {
     std::invoke_result_t<Body> result = std::forward<Body>(body)();
-    call.done();
+    call.done(nn_detail::outputs_in(result));
     return result;
   }
 }

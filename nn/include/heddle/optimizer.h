@@ -37,7 +37,8 @@ class Optimizer {
 
   // Updates the rows that grad has, at a cost in proportion to their number. Other rows keep weight and state: each row
   // is updated as a weight of its own that skips the updates in which it is absent. A dense gradient of zeros would
-  // decay the momenta and the weights of such rows. Without momentum and weight_decay sgd makes no difference.
+  // decay the momenta and the weights of such rows. sgd without momentum and weight_decay changes weights as for
+  // the dense gradient.
   void update(Key key, const NDArray& weight, const RowSparse& grad, UpdateOptions options = {},
               Where where = Where::current());
 
@@ -47,7 +48,7 @@ class Optimizer {
   std::map<std::string, NDArray> state() const;
 
   // Removes the poison that failed gradients left in the state. Updates that were skipped changed nothing, and do not
-  // count, so the state is that of the last update that worked. Clear the weights' errors as well.
+  // count, so the state is that of the last update that worked. The errors of the weights stay.
   void clear_errors(Where where = Where::current());
 
   // Replaces all state by copies of `state`, which state() gave earlier. Blocks for the counts. Throws InvalidArgument

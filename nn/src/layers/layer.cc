@@ -169,9 +169,9 @@ NDArray Layer::array(const char* name) const {
   return entry ? entry->array : NDArray();
 }
 
-void Layer::refuse_input(const NDArray& x, const std::string& wanted) const {
-  throw InvalidArgument(to_string() + ": the input is " + name_of(x.dtype()) + " " + x.shape().to_string() +
-                        ", wanted is " + wanted);
+void Layer::refuse_input(const NDArray& x, const std::string& wanted, const std::string& name) const {
+  throw InvalidArgument(to_string() + ": " + name + " is " + name_of(x.dtype()) + " " +
+                        x.shape().to_string() + ", wanted is " + wanted);
 }
 
 // Finds the sizes that are not known in the shape of x, and makes the arrays. If it throws, nothing has changed.
@@ -215,13 +215,42 @@ void Layer::make_pending(const NDArray& x) {
   ++registrations;
 }
 
-NDArray Layer::forward(const NDArray& x) {
+// Checks the first input; its first call makes the arrays that are pending.
+void Layer::check_input(const NDArray& x) {
   if (!x.defined()) ndarray_detail::refuse_undefined(to_string().c_str());
   if (!state_->complete.load(std::memory_order_acquire)) bind(x);
   const LayerRules& rules = *state_->info.rules;
   if (rules.has_input && !rules.input.match(x.shape(), state_->sizes()))
     refuse_input(x, rules.input.to_string(state_->sizes()));
+}
+
+NDArray Layer::forward(const NDArray& x) {
+  check_input(x);
   return compute(x);
 }
+
+std::vector<NDArray> Layer::forward_all(std::span<const NDArray> inputs) {
+  const std::vector<LayerPort>& more = state_->info.more_inputs;
+  if (inputs.empty() || inputs.size() > 1 + more.size())
+    throw InvalidArgument(to_string() + ": " + std::to_string(inputs.size()) + " arguments; want " +
+                          (more.empty() ? "one array" : "1 to " + std::to_string(1 + more.size())));
+  check_input(inputs[0]);
+  for (std::size_t i = 1; i < inputs.size(); ++i) {
+    const std::optional<ShapeRule>& rule = state_->info.rules->more_inputs[i - 1];
+    if (inputs[i].defined() && rule && !rule->match(inputs[i].shape(), state_->sizes()))
+      refuse_input(inputs[i], rule->to_string(state_->sizes()), more[i - 1].name);
+  }
+  std::vector<NDArray> all(inputs.begin(), inputs.end());
+  all.resize(1 + more.size());
+  return compute_all(all);
+}
+
+NDArray Layer::compute(const NDArray& x) {
+  std::vector<NDArray> all(1 + state_->info.more_inputs.size());
+  all[0] = x;
+  return compute_all(all).front();
+}
+
+std::vector<NDArray> Layer::compute_all(std::span<const NDArray> inputs) { return {compute(inputs[0])}; }
 
 }  // namespace heddle

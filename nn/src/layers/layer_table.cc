@@ -52,9 +52,13 @@ void LayerTable::insert(LayerSpec spec, Make make) {
   info.arguments = std::move(spec.arguments);
   info.input = spec.input;
   info.output = spec.output;
+  info.more_inputs = std::move(spec.more_inputs);
+  info.more_outputs = std::move(spec.more_outputs);
   LayerRules rules;
   rules.has_input = !info.input.empty();
   if (rules.has_input) rules.input = ShapeRule(info.input);
+  for (const LayerPort& port : info.more_inputs)
+    rules.more_inputs.push_back(port.shape.empty() ? std::nullopt : std::optional(ShapeRule(port.shape)));
   for (ArraySpec& array : spec.arrays) {
     rules.arrays.push_back({ShapeRule(array.described.shape), array.start});
     info.arrays.push_back(std::move(array.described));

@@ -14,6 +14,7 @@
 #include <concepts>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,7 +53,8 @@ struct LayerRules {
   };
   bool has_input = false;
   ShapeRule input;
-  std::vector<Array> arrays;  // as LayerInfo::arrays
+  std::vector<std::optional<ShapeRule>> more_inputs;  // as LayerInfo::more_inputs; none: any shape
+  std::vector<Array> arrays;                          // as LayerInfo::arrays
 };
 
 struct LayerSpec {
@@ -62,6 +64,7 @@ struct LayerSpec {
   std::vector<ArraySpec> arrays{};
   const char* input = "";  // LayerInfo::input
   const char* output = "";
+  std::vector<LayerPort> more_inputs{}, more_outputs{};
 };
 
 class LayerTable {

@@ -115,6 +115,18 @@ NDArray Module::operator()(const NDArray& x, Where where) {
       {x}, [&] { return forward(x); }, where);
 }
 
+std::vector<NDArray> Module::run(std::span<const NDArray> inputs, Where where) {
+  ModuleCall call(*this, inputs, where);
+  std::vector<NDArray> results = forward_all(inputs);
+  call.done(results);
+  return results;
+}
+
+std::vector<NDArray> Module::forward_all(std::span<const NDArray> inputs) {
+  if (inputs.size() == 1) return {forward(inputs[0])};
+  throw InvalidArgument(to_string() + ": " + std::to_string(inputs.size()) + " arguments; want one array");
+}
+
 NDArray Module::forward(const NDArray&) {
   throw InvalidArgument(class_name() + ": forward(x) is missing; the module does not take one array alone");
 }
@@ -142,6 +154,29 @@ void Module::train(bool on) {
 }
 
 bool Module::training() const { return node_->training.load(std::memory_order_relaxed); }
+
+HookHandle Module::before_call(ModuleHook hook) { return add_hook(std::move(hook), true); }
+HookHandle Module::after_call(ModuleHook hook) { return add_hook(std::move(hook), false); }
+
+HookHandle Module::add_hook(ModuleHook hook, bool before) {
+  if (!hook)
+    throw InvalidArgument(class_name() + (before ? ": before_call" : ": after_call") + ": the hook is empty");
+  if (!node_->hooks) node_->hooks = std::make_unique<ModuleNode::Hooks>();
+  auto& list = before ? node_->hooks->before : node_->hooks->after;
+  list.push_back(std::make_shared<const ModuleHook>(std::move(hook)));
+  HookHandle handle;
+  handle.node_ = node_;
+  handle.hook_ = list.back().get();
+  return handle;
+}
+
+void HookHandle::remove() {
+  const std::shared_ptr<ModuleNode> node = node_.lock();
+  node_.reset();
+  if (!node) return;
+  for (auto* list : {&node->hooks->before, &node->hooks->after})
+    std::erase_if(*list, [&](const auto& one) { return one.get() == hook_; });
+}
 
 void Module::freeze(bool on) {
   visit_nodes(*node_, [&](ModuleNode& node) {

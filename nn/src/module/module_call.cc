@@ -43,6 +43,20 @@ const NDArray* first_outside(const std::vector<NDArray>& used, const Storages& k
                         ", or the module that has it by child(name, module)");
 }
 
+// `hooks` is copied, since a hook may remove hooks. What hooks use and change is not the module's; what they put into `outputs`
+// counts as made by it.
+void call_hooks(const Module& module, std::vector<std::shared_ptr<const ModuleHook>> hooks,
+                std::span<const NDArray> inputs, std::span<NDArray> outputs) {
+  {
+    const ArrayUse::Pause pause;
+    for (const auto& hook : hooks) (*hook)(module, inputs, outputs);
+  }
+  ArrayUse* const use = ArrayUse::current();
+  if (!use) return;
+  for (const NDArray& output : outputs)
+    if (output.defined()) use->made(*output.storage());
+}
+
 }  // namespace
 
 struct ModuleCall::Use {
@@ -55,6 +69,10 @@ struct ModuleCall::Use {
 
 ModuleCall::ModuleCall(const Module& module, std::span<const NDArray> arguments, Where where)
     : site_(where), module_(module) {
+  if (ModuleNode::of(module).hooks) {
+    inputs_ = std::make_unique<std::vector<NDArray>>(arguments.begin(), arguments.end());
+    call_hooks(module, ModuleNode::of(module).hooks->before, *inputs_, {});
+  }
   if (calls > 0) {
     ++calls;
     return;
@@ -69,6 +87,7 @@ ModuleCall::ModuleCall(const Module& module, std::span<const NDArray> arguments,
 }
 
 void ModuleCall::add(const NDArray& argument) {
+  if (inputs_) inputs_->push_back(argument);
   if (use_) use_->arguments.push_back(argument);
 }
 
@@ -78,7 +97,14 @@ void ModuleCall::add(const Module& argument) {
 
 ModuleCall::~ModuleCall() { --calls; }
 
-void ModuleCall::done() {
+void ModuleCall::done(std::span<NDArray> outputs) {
+  check_use();
+  if (!inputs_) return;
+  use_.reset();
+  if (const auto& hooks = ModuleNode::of(module_).hooks) call_hooks(module_, hooks->after, *inputs_, outputs);
+}
+
+void ModuleCall::check_use() {
   if (!use_) return;
   Storages known;
   add_registered(ModuleNode::of(module_), known);

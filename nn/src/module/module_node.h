@@ -31,7 +31,12 @@ struct ModuleNode {
   }
   const Entry* find(const std::string& name) const { return const_cast<ModuleNode*>(this)->find(name); }
 
-  std::vector<Entry> entries;  // entries in the order of registration
+  struct Hooks {
+    std::vector<std::shared_ptr<const ModuleHook>> before, after;
+  };
+
+  std::vector<Entry> entries;    // entries in the order of registration
+  std::unique_ptr<Hooks> hooks;  // null as long as there was none
   std::atomic<bool> training{true};
   // The value of `registrations` when a call was last looked at: for each combination of inference or training,
   // without or with a tape.

@@ -29,7 +29,8 @@ using Pair = std::array<std::int64_t, 2>;
 // operator_call.cc.
 class CheckedCall {
  public:
-  // Throws InvalidArgument for a value of another kind. All arguments outlive the call.
+  // Throws InvalidArgument for a value whose kind is not that of the operator's argument. The arguments must outlive this
+  // object.
   CheckedCall(const FunctionInfo& op, std::span<const OperatorValue* const> values, Where where,
               std::vector<OperatorValue>& results);
 

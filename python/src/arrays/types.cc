@@ -20,8 +20,8 @@ using namespace nb::literals;
 constexpr int kDTypes = static_cast<int>(std::size(kAllDTypes));
 PyObject* dtype_objects[kDTypes];  // the Python object of each dtype; these are never freed
 
-// The dtypes by name: Heddle's names, NumPy's names, and the names of Python's classes. Of NumPy's codes,
-// such as "f8" with 8 bytes, only those that are no name of Heddle: "i8" has 8 bits here.
+// The dtypes by name: Heddle's names, NumPy's names, and the names of Python's classes. NumPy's codes, whose number
+// counts bytes ("f8" is f64), are left out where Heddle has the same name: "i8" is Heddle's integer of 8 bits.
 const std::map<std::string, DType, std::less<>>& dtype_names() {
   static const auto& names = *new std::map<std::string, DType, std::less<>>{
       {"f32", DType::f32}, {"float32", DType::f32},  {"f64", DType::f64},   {"float64", DType::f64},

@@ -89,7 +89,7 @@ class Driver {
     detail::OpNode node;  // describes the op when its failure is made
     std::uint64_t scratch = 0;
   };
-  // How far ahead of the first op that has not ended the driver looks for ops to start.
+  // The driver looks for ops to start at most this many places behind the first op that is still running.
   static constexpr int kWindow = 24;
 
   std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); }

@@ -119,8 +119,8 @@ class Servers {
       CHECK(link(static_cast<std::uint32_t>(part.server), rank).ask(request, payload).first.text == "");
     }
   }
-  // Sets the optimizer state of all parts of the value. A server stores state row by row, or of its whole
-  // part once most rows have state.
+  // Sets the optimizer state of all parts of the value. A server stores the state of each row for
+  // itself, and one array for its part of the value once most rows have state.
   void set_state(const Value& value, const std::map<std::string, Floats>& state, std::int64_t updates) {
     for (const KeyPart& part : parts_of(value)) {
       StateArrays arrays{{"updates", full({1}, static_cast<double>(updates), DType::i64)}};

@@ -82,7 +82,7 @@ TEST_CASE("a gradient is computed in memory that was lent for it, if that is fre
   lend_gradient_memory(w, memory);
   backward(sum(matmul(x, w)));
   CHECK(grad(w).storage() == memory.storage());
-  backward(sum(matmul(x, w)) * 2);  // this gradient is added to the first one, in the lent memory
+  backward(sum(matmul(x, w)) * 2);  // this gradient is added to the first one, in `memory`
   CHECK(grad(w).storage() == memory.storage());
   CHECK(memory.to_vector<double>() == std::vector<double>{3, 3, 3, 3});
 

@@ -75,14 +75,14 @@ HEDDLE_API heddle_status heddle_module_add_buffer(heddle_module* module, const c
                                                   heddle_error** error);
 HEDDLE_API heddle_status heddle_module_destroy(heddle_module* module);
 
-// Calls the module on arrays of its engine. Writes new handles to `results`, which has room for `room`
+// Calls the module on arrays of its engine; null, behind the first one: that input is missing. Writes new handles to `results`, which has room for `room`
 // handles. Fails if the module refuses the arguments. The first call after anything was registered also fails
 // if `forward` changes an array, or uses a leaf, that is unknown: neither an argument, nor made by the call,
 // nor registered.
 HEDDLE_API heddle_status heddle_module_call(const heddle_module* module, heddle_array* const* arguments,
                                             size_t argument_count, heddle_array** results, size_t room,
                                             size_t* result_count, heddle_error** error);
-// Calls the module on one array. The module must have one result.
+// Calls the module on one array. A program's own module must have one result; of a layer with several this is the first.
 HEDDLE_API heddle_status heddle_module_apply(const heddle_module* module, heddle_array* argument,
                                              heddle_array** result, heddle_error** error);
 

@@ -18,6 +18,7 @@ typedef struct heddle_operator heddle_operator;      // an operator; lives as lo
 typedef struct heddle_generator heddle_generator;    // a handle on a random number generator, see random.h
 typedef struct heddle_row_sparse heddle_row_sparse;  // a handle on a row-sparse array, see row_sparse.h
 
+// The kind of a heddle_value, and the member of its union `as` that has the value.
 #define HEDDLE_VALUE_NONE ((int32_t)0)      // an argument that is left out
 #define HEDDLE_VALUE_BOOLEAN ((int32_t)1)   // as.boolean: 0 or 1
 #define HEDDLE_VALUE_INTEGER ((int32_t)2)   // as.integer

@@ -63,8 +63,8 @@ class BundleReply {
   const std::uint32_t rank_;
   const Request& request_;
   std::size_t at_ = 0;
-  std::vector<std::byte> counted_;  // a byte for each push of the push_many: 1 if the push counts
-  std::string why_{};               // error of the first push that does not count
+  std::vector<std::byte> counted_;  // a byte for each push of the push_many: 1 if the push was not refused
+  std::string why_{};               // error of the first push that the server refused
 };
 
 }  // namespace heddle::kv_detail

@@ -1,4 +1,4 @@
-// Comparisons and logic, which give bools: a row for each operator.
+// Comparisons and logical operators, whose results are bools. Each is a row of a macro (rows.h).
 #include <functional>
 #include <type_traits>
 

@@ -4,6 +4,7 @@
 
 #include <heddle/elementwise.h>
 #include <heddle/matmul.h>
+#include <heddle/multiply_adds.h>
 #include <heddle/reduce.h>
 #include <heddle/shape_ops.h>
 
@@ -51,6 +52,7 @@ NDArray product(std::size_t index, const NDArray& a, bool transpose_a, const NDA
   const std::int64_t m = a.shape()[transpose_a ? 1 : 0], k = a.shape()[transpose_a ? 0 : 1];
   const std::int64_t n = b.shape()[transpose_b ? 0 : 1];
   const NDArray y = make_gradient(index, a);
+  MultiplyAdds::add(m * n * k);
   MatmulKernel* kernel = kernel_for<MatmulKernel>("matmul", y);
   MatmulProblem problem{m,
                         n,
@@ -99,6 +101,7 @@ std::vector<NDArray> by_operators(const NDArray& grad_output, const NDArray& x, 
 
 NDArray push_linear(const LinearInputs& in, bool relu) {
   const NDArray y = make_result(in.x, {in.x.shape()[0], in.weight.shape()[0]}, in.x.dtype());
+  MultiplyAdds::add(in.x.size() * in.weight.shape()[0]);
   LinearKernel* kernel = kernel_for<LinearKernel>("linear", y);
   std::vector<NDArray> reads{in.x, in.weight};
   if (in.bias.defined()) reads.push_back(in.bias);

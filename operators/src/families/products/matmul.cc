@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <heddle/matmul.h>
+#include <heddle/multiply_adds.h>
 #include <heddle/shape_ops.h>
 
 #include "autograd/record.h"
@@ -94,6 +95,7 @@ void multiply(const char* name, const Stack& a, const Stack& b, const Shape& res
     y.fill(0);  // each result is a sum of no products
     return;
   }
+  MultiplyAdds::add(a.rows * b.columns * a.columns * static_cast<std::int64_t>(in_a.size()));
   if (results > 0) problem.terms = static_cast<std::int64_t>(in_a.size() / results);
   problem.steps.resize(in_a.size());
   std::vector<std::size_t> filled(results, 0);

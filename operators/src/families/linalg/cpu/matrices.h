@@ -50,8 +50,9 @@ void for_each_matrix(const LinalgCall& call, double flops, const Body& body, con
   throw Error(with_call_site(std::string(call.op) + ": " + matrix + " " + explain(*wrong)));
 }
 
-// `explain` for kernels without errors, and for gesdd.
+// The argument `explain` of for_each_matrix() for kernels that never fail.
 inline std::string no_error(int) { return {}; }
+// The same for LAPACK's gesdd.
 inline std::string no_singular_values(int) { return "has singular values that did not converge"; }
 
 // to (columns, rows) = the transpose of from (rows, columns): converts between row-major and column-major.

@@ -1,0 +1,61 @@
+// ModuleCall: one call of a module, and the functions that are told of calls.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <heddle/call_site.h>
+#include <heddle/ndarray.h>
+
+namespace heddle {
+
+class Module;
+namespace nn_detail {
+struct ModuleNode;
+}
+
+// What Module::before_call and Module::after_call call, on the thread that calls the module. `outputs` are those of after_call: a
+// hook may assign to them, and the call's results are what they are then. They are empty for a module whose operator() returns
+// neither an array nor a vector of arrays.
+using ModuleHook =
+    std::function<void(const Module& module, std::span<const NDArray> inputs, std::span<NDArray> outputs)>;
+
+// Names a hook. The hook stays when its handle is destroyed.
+class HookHandle {
+ public:
+  HookHandle() = default;
+  void remove();  // the hook is not called again; does nothing the second time, or after the module is gone
+
+ private:
+  friend Module;
+  std::weak_ptr<nn_detail::ModuleNode> node_;
+  const ModuleHook* hook_ = nullptr;
+};
+
+// One call of a module, from its construction to done(), on one thread: Module::call for other languages.
+class ModuleCall {
+ public:
+  // `module` must outlive the call; references on `arguments` are kept if they are needed. Calls the hooks of before_call.
+  ModuleCall(const Module& module, std::span<const NDArray> arguments, Where where);
+  ~ModuleCall();
+  ModuleCall(const ModuleCall&) = delete;
+  ModuleCall& operator=(const ModuleCall&) = delete;
+  bool looks() const { return use_ != nullptr; }  // whether done() will look at what forward() has used
+  bool has_hooks() const { return inputs_ != nullptr; }
+  void add(const NDArray& argument);  // adds an argument, before done()
+  void add(const Module& argument);   // adds what a module has registered when done() is called
+  // Call after forward(); throws what operator() does. Calls the hooks of after_call, which may replace outputs.
+  void done(std::span<NDArray> outputs = {});
+
+ private:
+  struct Use;
+  void check_use();
+  const CallSite site_;
+  const Module& module_;
+  std::unique_ptr<Use> use_;                      // null: what the module uses is known already
+  std::unique_ptr<std::vector<NDArray>> inputs_;  // null: the module has no hooks
+};
+
+}  // namespace heddle

@@ -1,0 +1,189 @@
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <ostream>
+#include <utility>
+
+#include <heddle/autograd.h>
+#include <heddle/multiply_adds.h>
+#include <heddle/summary.h>
+
+#include "module/module_node.h"
+
+namespace heddle {
+
+using nn_detail::ModuleNode;
+
+namespace {
+
+std::int64_t bytes_of(const NDArray& array) {
+  return array.size() * static_cast<std::int64_t>(size_of(array.dtype()));
+}
+
+// One call of a module whose parts are observed.
+class Observation {
+ public:
+  explicit Observation(Module& root) {
+    visit(root, "", [&](Module& module, const std::string& path) {
+      if (!index_.emplace(&ModuleNode::of(module), rows_.size()).second) return false;
+      modes_.emplace_back(&ModuleNode::of(module), module.training());
+      rows_.emplace_back().path = path;
+      const std::size_t row = rows_.size() - 1;
+      handles_.push_back(module.before_call([this, row](const Module&, auto, auto) { begin(row); }));
+      handles_.push_back(
+          module.after_call([this, row](const Module& of, auto, auto outputs) { end(row, of, outputs); }));
+      return true;
+    });
+  }
+  ~Observation() {
+    for (HookHandle& handle : handles_) handle.remove();
+    for (const auto& [node, training] : modes_) node->training.store(training, std::memory_order_relaxed);
+    while (!open_.empty()) open_.pop_back();
+  }
+  Observation(const Observation&) = delete;
+  Observation& operator=(const Observation&) = delete;
+
+  // What was observed, and what the modules hold now.
+  ModuleSummary summary(Module& root) {
+    visit(root, "", [&](Module& module, const std::string& path) {
+      ModuleRow& row = rows_[index_.at(&ModuleNode::of(module))];
+      if (row.path != path) return false;
+      const std::string text = module.to_string();
+      row.text = module.children().empty() ? text : text.substr(0, text.find('{'));
+      row.parameters = row.trained = row.state_bytes = 0;
+      for (const Parameter& one : module.parameters()) row.trained += one.value.size();
+      for (const Parameter& one : module.state()) row.state_bytes += bytes_of(one.value);
+      count_parameters(module, row);
+      return true;
+    });
+    return {std::move(rows_)};
+  }
+
+ private:
+  // Calls visit(module, path) for a module and those inside it, but not for those inside one for which it returned false.
+  template <class Visit> static void visit(Module& module, const std::string& path, const Visit& visited) {
+    if (!visited(module, path)) return;
+    for (const Module::Child& one : module.children())
+      visit(*one.module, path.empty() ? one.name : path + "." + one.name, visited);
+  }
+
+  static void count_parameters(const Module& module, ModuleRow& row) {
+    std::vector<std::string> buffers;
+    add_buffers(ModuleNode::of(module), "", buffers);
+    for (const Parameter& one : module.state())
+      if (std::find(buffers.begin(), buffers.end(), one.name) == buffers.end())
+        row.parameters += one.value.size();
+  }
+  static void add_buffers(const ModuleNode& node, const std::string& path, std::vector<std::string>& names) {
+    for (const ModuleNode::Entry& entry : node.entries) {
+      if (entry.module)
+        add_buffers(ModuleNode::of(*entry.module), path + entry.name + ".", names);
+      else if (entry.kind != ModuleNode::Kind::parameter)
+        names.push_back(path + entry.name);
+    }
+  }
+
+  void begin(std::size_t row) { open_.emplace_back(row, std::make_unique<MultiplyAdds>()); }
+
+  void end(std::size_t row, const Module& module, std::span<const NDArray> outputs) {
+    rows_[row].multiply_adds += open_.back().second->count();
+    ++rows_[row].calls;
+    rows_[row].outputs.clear();
+    std::int64_t bytes = 0;
+    for (const NDArray& output : outputs) {
+      if (!output.defined()) continue;
+      rows_[row].outputs.push_back(output.shape());
+      bytes += bytes_of(output);
+    }
+    if (module.children().empty())
+      for (const auto& [open, count] : open_) rows_[open].output_bytes += bytes;
+    open_.pop_back();
+  }
+
+  std::vector<ModuleRow> rows_;
+  std::map<const ModuleNode*, std::size_t> index_;
+  std::vector<std::pair<ModuleNode*, bool>> modes_;
+  std::vector<HookHandle> handles_;
+  std::vector<std::pair<std::size_t, std::unique_ptr<MultiplyAdds>>> open_;  // the calls that are running
+};
+
+std::string with_commas(std::int64_t number) {
+  std::string text = std::to_string(number);
+  for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > 0; at -= 3)
+    text.insert(static_cast<std::size_t>(at), ",");
+  return text;
+}
+
+std::string bytes_text(std::int64_t bytes) {
+  const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  int unit = 0;
+  for (; value >= 1024 && unit < 4; ++unit) value /= 1024;
+  char text[32];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+  return text;
+}
+
+std::string shapes_text(const ModuleRow& row) {
+  if (row.calls == 0) return "not called";
+  std::string text;
+  for (const Shape& shape : row.outputs) text += (text.empty() ? "" : ", ") + shape.to_string();
+  return text;
+}
+
+using Cells = std::array<std::string, 5>;
+
+Cells cells_of(const ModuleRow& row) {
+  const auto depth = static_cast<std::size_t>(std::count(row.path.begin(), row.path.end(), '.'));
+  const std::string name = row.path.substr(row.path.rfind('.') + 1);
+  const std::string text =
+      row.path.empty() ? row.text : std::string(2 * depth + 2, ' ') + name + ": " + row.text;
+  return {text, shapes_text(row), with_commas(row.parameters), with_commas(row.multiply_adds),
+          bytes_text(row.output_bytes)};
+}
+
+}  // namespace
+
+ModuleSummary summarize(Module& module, std::span<const NDArray> inputs, Where where) {
+  const CallSite site(where);
+  Observation observation(module);
+  module.train(false);
+  const NoGrad no_grad;
+  module.run(inputs, where);
+  return observation.summary(module);
+}
+
+ModuleSummary summarize(Module& module, std::initializer_list<NDArray> inputs, Where where) {
+  return summarize(module, std::span(inputs.begin(), inputs.size()), where);
+}
+
+std::string ModuleSummary::to_string() const {
+  std::vector<Cells> table{{"module", "output", "parameters", "multiply-adds", "outputs"}};
+  for (const ModuleRow& row : rows) table.push_back(cells_of(row));
+  std::array<std::size_t, 5> widths{};
+  for (const Cells& cells : table)
+    for (std::size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], cells[i].size());
+  std::string text;
+  for (const Cells& cells : table) {
+    std::string line;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const std::string space(widths[i] - cells[i].size(), ' ');
+      line += (i == 0 ? "" : "  ") + (i < 2 ? cells[i] + space : space + cells[i]);
+    }
+    text += line + "\n";
+  }
+  if (rows.empty()) return text;
+  const ModuleRow& all = rows.front();
+  return text + with_commas(all.parameters) + " parameters, " + with_commas(all.trained) +
+         " of them trained; " + bytes_text(all.state_bytes) + " of parameters and buffers, " +
+         bytes_text(all.output_bytes) + " of outputs, " + with_commas(all.multiply_adds) +
+         " multiply-adds a call\n";
+}
+
+std::ostream& operator<<(std::ostream& out, const ModuleSummary& summary) {
+  return out << summary.to_string();
+}
+
+}  // namespace heddle

@@ -1,0 +1,274 @@
+#include "module_calls.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <heddle/autograd.h>
+#include <heddle/creation.h>
+#include <heddle/summary.h>
+
+#include "arrays/array.h"
+#include "call_site.h"
+#include "interpreter.h"
+
+namespace heddle::python {
+
+// Without super().__init__() there is a Python object and no module in it.
+bool is_initialised(nb::handle module) { return nb::inst_ready(module); }
+
+void check_initialised(nb::handle module) {
+  if (is_initialised(module)) return;
+  const std::string kind = kind_of(module);
+  raise(PyExc_TypeError, kind + ".__init__ has not called super().__init__()");
+}
+
+std::shared_ptr<Module> module_in(ArgumentOf of, nb::handle object) {
+  if (!nb::isinstance<Module>(object)) refuse_type(of, object, "a Module");
+  check_initialised(object);
+  return nb::cast<std::shared_ptr<Module>>(object);
+}
+
+Module& self_in(const char* function, nb::handle self) {
+  if (!nb::isinstance<Module>(self)) refuse_type({function, "self"}, self, "a Module");
+  check_initialised(self);
+  return *nb::cast<Module*>(self);
+}
+
+std::vector<NDArray> results_in(const Module& module, nb::handle result) {
+  if (const NDArray* const array = array_in(result)) return {*array};
+  std::vector<NDArray> all;
+  if (PyTuple_Check(result.ptr()) || PyList_Check(result.ptr())) {
+    for (nb::handle one : result) {
+      const NDArray* const array = array_in(one);
+      if (!array) break;
+      all.push_back(*array);
+    }
+    if (all.size() == nb::len(result)) return all;
+  }
+  throw InvalidArgument(module.to_string() +
+                        ": forward() has returned neither an NDArray nor a tuple of them");
+}
+
+namespace {
+
+using namespace nb::literals;
+
+nb::object tuple_of(std::vector<NDArray> arrays) {
+  nb::list list;
+  for (NDArray& one : arrays) list.append(one.defined() ? wrap(std::move(one)) : nb::none());
+  return nb::tuple(list);
+}
+
+// The arrays in an argument: in lists and dicts, in attributes, and those of a module.
+void add_arrays(nb::handle object, ModuleCall& call, int level = 0) {
+  constexpr int kMostLevel = 6;  // deeper than that, an object may hold itself
+  if (level > kMostLevel) return;
+  if (const NDArray* array = array_in(object)) {
+    call.add(*array);
+  } else if (nb::isinstance<Module>(object) && is_initialised(object)) {
+    call.add(*nb::cast<Module*>(object));
+  } else if (PyTuple_Check(object.ptr()) || PyList_Check(object.ptr())) {
+    for (nb::handle one : object) add_arrays(one, call, level + 1);
+  } else if (PyDict_Check(object.ptr())) {
+    for (auto [key, value] : nb::borrow<nb::dict>(object)) add_arrays(value, call, level + 1);
+  } else if (!PyType_Check(object.ptr()) && nb::hasattr(object, "__dict__")) {
+    add_arrays(object.attr("__dict__"), call, level + 1);
+  }
+}
+
+// Calls forward() of a Python class, with whatever arguments it takes.
+nb::object call_forward(nb::handle self, const Module& module, nb::handle forward, const nb::args& args,
+                        const nb::kwargs& kwargs, Where where) {
+  ModuleCall call(module, {}, where);
+  if (call.looks()) {
+    add_arrays(args, call);
+    add_arrays(kwargs, call);
+  }
+  nb::object result = forward(*args, **kwargs);
+  if (result.is_none()) throw InvalidArgument(kind_of(self) + ": forward() has returned nothing");
+  if (!call.has_hooks()) {
+    call.done();
+    return result;
+  }
+  const bool is_array = array_in(result) != nullptr;
+  if (!is_array && !PyTuple_Check(result.ptr())) {
+    call.done();
+    return result;
+  }
+  std::vector<NDArray> outputs = results_in(module, result);
+  call.done(outputs);
+  return is_array ? wrap(std::move(outputs[0])) : tuple_of(std::move(outputs));
+}
+
+// The arrays that a module of C++ is given: the first, and by position or by name those of LayerInfo::more_inputs.
+std::vector<NDArray> inputs_in(nb::handle self, const Module& module, const nb::args& args,
+                               const nb::kwargs& kwargs, Where where) {
+  const auto* const object = dynamic_cast<const LayerObject*>(&module);
+  const LayerInfo* const layer = object ? object->layer_info() : nullptr;
+  std::vector<const char*> names{"x"};
+  if (layer)
+    for (const LayerPort& port : layer->more_inputs) names.push_back(port.name.c_str());
+  const std::size_t count = args.size() + kwargs.size();
+  if (count == 0 || args.size() > names.size())
+    raise(PyExc_TypeError, kind_of(self) + ": " + std::to_string(count) + " arguments; want " +
+                               (names.size() == 1 ? "one array" : "1 to " + std::to_string(names.size())));
+  std::vector<NDArray> inputs(names.size());
+  std::vector<bool> given(names.size());
+  const auto take = [&](std::size_t i, nb::handle value) {
+    if (given[i]) raise(PyExc_TypeError, kind_of(self) + ": '" + names[i] + "' is given twice");
+    given[i] = true;
+    if (i == 0 || !value.is_none()) inputs[i] = to_array({"Module", names[i]}, value, std::nullopt, where);
+  };
+  for (std::size_t i = 0; i < args.size(); ++i) take(i, args[i]);
+  for (auto [word, value] : kwargs) {
+    const std::string name = nb::cast<std::string>(word);
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) raise(PyExc_TypeError, kind_of(self) + ": there is no argument '" + name + "'");
+    take(static_cast<std::size_t>(found - names.begin()), value);
+  }
+  if (!given[0]) raise(PyExc_TypeError, kind_of(self) + ": the argument 'x' is missing");
+  while (inputs.size() > 1 && !inputs.back().defined()) inputs.pop_back();
+  return inputs;
+}
+
+nb::object call(nb::handle self, const nb::args& args, const nb::kwargs& kwargs) {
+  const Where where = python_call_site();
+  Module& module = self_in("Module", self);
+  if (nb::hasattr(self, "forward"))
+    return call_forward(self, module, self.attr("forward"), args, kwargs, where);
+  const std::vector<NDArray> inputs = inputs_in(self, module, args, kwargs, where);
+  NDArray result;
+  {
+    const ReleaseGil released;
+    result = inputs.size() == 1 ? module(inputs[0], where) : module.run(inputs, where).at(0);
+  }
+  return wrap(std::move(result));
+}
+
+nb::object run(nb::handle self, const nb::args& args, const nb::kwargs& kwargs) {
+  const Where where = python_call_site();
+  Module& module = self_in("run", self);
+  if (nb::hasattr(self, "forward"))
+    return tuple_of(
+        results_in(module, call_forward(self, module, self.attr("forward"), args, kwargs, where)));
+  const std::vector<NDArray> inputs = inputs_in(self, module, args, kwargs, where);
+  std::vector<NDArray> results;
+  {
+    const ReleaseGil released;
+    results = module.run(inputs, where);
+  }
+  return tuple_of(std::move(results));
+}
+
+// A function of Python as a hook. It may return what the call is to return in place of its results.
+ModuleHook hook_of(const char* function, nb::object hook, bool after) {
+  if (!PyCallable_Check(hook.ptr())) refuse_type({function, "hook"}, hook, "a function");
+  return [held = std::make_shared<Reference>(std::move(hook)), after](
+             const Module& module, std::span<const NDArray> inputs, std::span<NDArray> outputs) {
+    const CallsPython calling(false);
+    nb::object of = nb::find(&module);
+    if (!of.is_valid()) of = nb::cast(std::make_shared<Module>(module));  // a module that C++ made
+    const nb::object given = tuple_of({inputs.begin(), inputs.end()});
+    const nb::handle call(held->get());
+    const nb::object result =
+        after ? call(of, given, tuple_of({outputs.begin(), outputs.end()})) : call(of, given);
+    if (result.is_none()) return;
+    if (!after) throw InvalidArgument("before_call: the hook has returned something; want None");
+    std::vector<NDArray> replaced = results_in(module, result);
+    if (replaced.size() != outputs.size())
+      throw InvalidArgument("after_call: the hook has returned " + std::to_string(replaced.size()) +
+                            " arrays; want " + std::to_string(outputs.size()) + ", or None");
+    std::move(replaced.begin(), replaced.end(), outputs.begin());
+  };
+}
+
+// Each input is an array, or the shape of one of zeros.
+ModuleSummary summary(nb::handle self, const nb::args& inputs) {
+  const Where where = python_call_site();
+  Module& module = self_in("summary", self);
+  std::vector<NDArray> arrays;
+  for (nb::handle one : inputs) {
+    if (PyTuple_Check(one.ptr()))
+      arrays.push_back(zeros(to_dims({"summary", "inputs"}, one), DType::f32, {}, where));
+    else
+      arrays.push_back(to_array({"summary", "inputs"}, one, std::nullopt, where));
+  }
+  const ReleaseGil released;
+  return summarize(module, arrays, where);
+}
+
+nb::object shapes_of(const ModuleRow& row) {
+  nb::list shapes;
+  for (const Shape& shape : row.outputs) {
+    nb::list sizes;
+    for (const std::int64_t size : shape) sizes.append(size);
+    shapes.append(nb::tuple(sizes));
+  }
+  return shapes;
+}
+
+void bind_summary(nb::module_& m) {
+  nb::class_<ModuleRow>(m, "ModuleRow", "A line of a summary: numbers of one module and of those inside it.")
+      .def_ro("path", &ModuleRow::path)
+      .def_ro("text", &ModuleRow::text)
+      .def_ro("calls", &ModuleRow::calls)
+      .def_prop_ro("outputs", &shapes_of, nb::sig("def outputs(self) -> list[tuple[int, ...]]"),
+                   "Shapes of the last call's results.")
+      .def_ro("parameters", &ModuleRow::parameters)
+      .def_ro("trained", &ModuleRow::trained)
+      .def_ro("multiply_adds", &ModuleRow::multiply_adds)
+      .def_ro("state_bytes", &ModuleRow::state_bytes)
+      .def_ro("output_bytes", &ModuleRow::output_bytes);
+  nb::class_<ModuleSummary>(m, "ModuleSummary", "What a module holds, computes and costs; printed, a table.")
+      .def_prop_ro(
+          "rows", [](const ModuleSummary& self) { return self.rows; },
+          nb::sig("def rows(self) -> list[ModuleRow]"))
+      .def("__repr__", &ModuleSummary::to_string);
+}
+
+}  // namespace
+
+void bind_module_calls(nb::module_& m) {
+  bind_summary(m);
+  nb::class_<HookHandle>(m, "HookHandle", "Names a hook of a module.")
+      .def("remove", &HookHandle::remove, "The hook is not called again.");
+  auto module = nb::borrow<nb::class_<Module>>(nb::type<Module>());
+  module
+      .def("__call__", &call, nb::sig("def __call__(self, *args: Any, **kwargs: Any) -> Any"),
+           "What forward() returns; of a layer with several results the first.")
+      .def("run", &run, nb::sig("def run(self, *args: Any, **kwargs: Any) -> tuple[NDArray, ...]"),
+           "All results of a call.")
+      .def(
+          "before_call",
+          [](nb::handle self, nb::object hook) {
+            return self_in("before_call", self).before_call(hook_of("before_call", std::move(hook), false));
+          },
+          "hook"_a,
+          nb::sig("def before_call(self, hook: Callable[[Module, tuple[NDArray, ...]], None]) -> HookHandle"),
+          "Calls hook(module, inputs) before each call.")
+      .def(
+          "after_call",
+          [](nb::handle self, nb::object hook) {
+            return self_in("after_call", self).after_call(hook_of("after_call", std::move(hook), true));
+          },
+          "hook"_a,
+          nb::sig("def after_call(self, hook: Callable[[Module, tuple[NDArray, ...], tuple[NDArray, ...]], "
+                  "Any]) -> "
+                  "HookHandle"),
+          "Calls hook(module, inputs, outputs) after each call. What it returns, if not None, replaces the "
+          "outputs.")
+      .def("summary", &summary,
+           nb::sig("def summary(self, *inputs: ArrayLike | tuple[int, ...]) -> ModuleSummary"),
+           "Calls the module once, in inference, and says what each module in it holds, computes and costs. "
+           "An input is an array, or the shape of one of zeros.");
+}
+
+}  // namespace heddle::python

@@ -1,0 +1,35 @@
+// Calls of modules: what Python passes to them, their results, hooks and summaries.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <heddle/layer_registry.h>
+#include <heddle/module.h>
+
+#include "arguments.h"
+
+namespace heddle::python {
+
+// What an object of a class of the registry knows of its layer; null for other modules.
+struct LayerObject {
+  virtual const LayerInfo* layer_info() const = 0;
+
+ protected:
+  ~LayerObject() = default;
+};
+
+// Without super().__init__() there is a Python object and no module in it.
+bool is_initialised(nb::handle module);
+void check_initialised(nb::handle module);
+// Each raises TypeError for another object.
+std::shared_ptr<Module> module_in(ArgumentOf of, nb::handle object);
+Module& self_in(const char* function, nb::handle self);
+
+// What forward() of a Python class has returned: an array, or a tuple or list of arrays.
+std::vector<NDArray> results_in(const Module& module, nb::handle result);
+
+// Binds the methods of Module that call it, or that are told of calls.
+void bind_module_calls(nb::module_& m);
+
+}  // namespace heddle::python
