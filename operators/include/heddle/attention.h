@@ -5,12 +5,15 @@
 #include <optional>
 
 #include <heddle/ndarray.h>
+#include <heddle/random.h>
 
 namespace heddle {
 
 struct AttentionOptions {
   bool causal = false;            // query i sees keys 0 .. S - T + i: the last query sees all
   std::optional<double> scale{};  // of the scores; nothing: 1 / sqrt(D)
+  double dropout = 0;  // each weight is 0 with this probability; the rest are divided by 1 - dropout
+  Generator* generator = nullptr;  // of dropout; null: the thread's own
 };
 
 // softmax(query key^T * scale + mask) value, for query (N, heads, T, D), key (N, kv_heads, S, D) and value (N, kv_heads, S, E):

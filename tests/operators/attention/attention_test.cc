@@ -232,7 +232,8 @@ TEST_CASE("gradients of attention agree with finite differences") {
   const Inputs in = inputs_of(p);
   const std::vector<NDArray> three{in.query, in.key, in.value};
   testing::check_gradients([](In v) { return attention(v[0], v[1], v[2]); }, three);
-  testing::check_gradients([](In v) { return attention(v[0], v[1], v[2], {}, {true, 0.7}); }, three);
+  testing::check_gradients(
+      [](In v) { return attention(v[0], v[1], v[2], {}, {.causal = true, .scale = 0.7}); }, three);
   const NDArray visible = coins({2, 1, 3, 5}, 4);
   testing::check_gradients([&](In v) { return attention(v[0], v[1], v[2], visible); }, three);
   for (const Shape& shape :
@@ -312,6 +313,51 @@ TEST_CASE("attention and its gradients are the same bits with any number of work
   }
 }
 
+TEST_CASE("dropout drops weights, and the gradients of what it drops") {
+  const std::int64_t queries = 70, keys = 150;
+  const Problem p{2, 2, 1, queries, keys, 4, keys};
+  Inputs in = inputs_of(p);
+  in.value = broadcast_to(eye(keys, DType::f64), {2, 1, keys, keys}).copy();
+  Generator generator(5);
+  const AttentionOptions options{.causal = true, .dropout = 0.3, .generator = &generator};
+  const NDArray weights = attention(in.query, in.key, in.value, {}, {.causal = true});
+  const NDArray dropped = attention(in.query, in.key, in.value, {}, options);
+  const NDArray other = attention(in.query, in.key, in.value, {}, options);
+  CHECK(any(dropped != other).item<bool>());
+  const NDArray is_kept = dropped != 0;
+  check_close(dropped, where(is_kept, weights / 0.7, 0.0), 1e-12);
+  const double share =
+      sum(cast(is_kept, DType::f64)).item<double>() / sum(cast(weights != 0, DType::f64)).item<double>();
+  CHECK(share == doctest::Approx(0.7).epsilon(0.02));
+  // The words are those of the generator: 48 blocks a query.
+  for (const std::uint32_t query : {0, 69}) {
+    const bool is_there = dropped(0, 0, query, 0).item<double>() != 0;
+    CHECK(is_there == (philox({query * 48, 0, 0, 0}, {5, 0})[0] >= 0.3 * 0x1p32));
+  }
+  CHECK(sum(attention(in.query, in.key, in.value, {}, {.dropout = 1})).item<double>() == 0);
+  const auto f = [](In v) {
+    Generator same(6);
+    return attention(v[0], v[1], v[2], v.size() > 3 ? v[3] : NDArray(), {.dropout = 0.4, .generator = &same});
+  };
+  const Inputs few = inputs_of({2, 4, 2, 3, 5, 3, 2});
+  testing::check_gradients(f, {few.query, few.key, few.value});
+  testing::check_gradients(f, {few.query, few.key, few.value, normal({3, 5}, 7)});
+  const auto ours = gradients_of(
+      [&](In v) {
+        Generator same(5);
+        return attention(v[0], v[1], v[2], {}, {.causal = true, .dropout = 0.3, .generator = &same});
+      },
+      {in.query, in.key, in.value});
+  const auto theirs = gradients_of(
+      [&](In v) {
+        const NDArray scores = matmul(v[0], swapaxes(v[1], 2, 3)) * 0.5;
+        const NDArray visible = tril(ones({queries, keys}, DType::boolean), keys - queries);
+        return matmul(where(is_kept, softmax(where(visible, scores, -kInfinity)) / 0.7, 0.0), v[2]);
+      },
+      {in.query, in.key, in.value});
+  for (std::size_t i = 0; i < 3; ++i) check_close(ours[i], theirs[i], 1e-11);
+}
+
 TEST_CASE("NaN stays in its row, and arrays changed before the backward pass are an error") {
   const Problem p{1, 1, 1, 3, 4, 2, 2};
   const Inputs in = inputs_of(p);
@@ -354,6 +400,7 @@ TEST_CASE("attention refuses what does not fit, at the call") {
         }) == "attention: query is f32, key f32, value f64; want one dtype");
   CHECK(why([&] { attention(q, k, v, {}, {.scale = kInfinity}); }) ==
         "attention: scale is inf; want a finite number");
+  CHECK(why([&] { attention(q, k, v, {}, {.dropout = 1.5}); }) == "attention: dropout is 1.5; want 0 to 1");
   CHECK(why([&] {
           attention(ones({1, 1, 1, 1}, DType::i32), k, v);
         }) == "attention: dtype i32; wanted a floating one");

@@ -12,10 +12,11 @@ HEDDLE_SAMPLES(attention) {
       to.end(),
       {{"attention", {query, key, value}, {}, [](In v) { return attention(at(v, 0), at(v, 1), at(v, 2)); }},
        {"attention",
-        {query, key, value, mask, true, 0.25},
+        {query, key, value, mask, true, 0.25, 0.5, &a_generator()},
         {},
         [](In v) {
-          return attention(at(v, 0), at(v, 1), at(v, 2), at(v, 3), {.causal = true, .scale = 0.25});
+          return attention(at(v, 0), at(v, 1), at(v, 2), at(v, 3),
+                           {.causal = true, .scale = 0.25, .dropout = 0.5, .generator = &a_generator()});
         }},
        {"rotary", {x}, {}, [](In v) { return rotary(at(v, 0)); }},
        {"rotary", {x, numbers({3, 1, 2}), 100.0, true}, {}, [](In v) {

@@ -7,6 +7,7 @@
 #include <heddle/attention.h>
 #include <heddle/elementwise_math.h>
 #include <heddle/matmul.h>
+#include <heddle/multiply_adds.h>
 #include <heddle/number_text.h>
 #include <heddle/rearrange.h>
 #include <heddle/reduce.h>
@@ -53,10 +54,31 @@ AttentionProblem checked_problem(const AttentionInputs& in, const AttentionOptio
   if (in.mask.defined()) check_mask(in.query, in.mask, {q[0], q[1], q[2], k[2]});
   if (options.scale && !std::isfinite(*options.scale))
     throw InvalidArgument("attention: scale is " + number_text(*options.scale) + "; want a finite number");
+  if (!(options.dropout >= 0 && options.dropout <= 1))
+    throw InvalidArgument("attention: dropout is " + number_text(options.dropout) + "; want 0 to 1");
   const double scale = options.scale ? *options.scale
                        : q[3] == 0   ? 1
                                      : 1 / std::sqrt(static_cast<double>(q[3]));
-  return {q[0], q[1], k[1], q[2], k[2], q[3], v[3], options.causal, scale};
+  AttentionProblem problem{.batch = q[0],
+                           .heads = q[1],
+                           .kv_heads = k[1],
+                           .queries = q[2],
+                           .keys = k[2],
+                           .features = q[3],
+                           .value_features = v[3],
+                           .causal = options.causal,
+                           .scale = scale,
+                           .dropout = options.dropout,
+                           .seed = 0,
+                           .start = 0};
+  if (options.dropout > 0) {
+    Generator& generator = options.generator ? *options.generator : default_generator();
+    problem.seed = generator.seed();
+    problem.start = generator.position();
+    const std::int64_t blocks = q[0] * q[1] * q[2] * problem.drawn_blocks_of_row();
+    generator.set_position(problem.start + static_cast<std::uint64_t>(blocks));
+  }
+  return problem;
 }
 
 // x itself, detached, if its rows are contiguous, as the kernels need; else a copy.
@@ -79,6 +101,21 @@ NDArray four_axes(const NDArray& mask) {
   }
   const NDArray plain = mask.detach();
   return plain.view(shape, strides, plain.offset());
+}
+
+// The number of pairs of a query and a key that it may see.
+std::int64_t pairs_of(const AttentionProblem& p) {
+  std::int64_t pairs = 0;
+  for (std::int64_t query = 0; query < p.queries; ++query) pairs += p.visible(query);
+  return p.batch * p.heads * pairs;
+}
+
+NDArray dropout_factors(const AttentionProblem& p, const NDArray& like) {
+  const NDArray factors = make_result(like, {p.batch, p.heads, p.queries, p.keys}, like.dtype());
+  auto* kernel = kernel_for<AttentionDropoutKernel>("attention_dropout", like);
+  array_push("attention_dropout", {}, {factors},
+             [=](const KernelContext& context) { kernel(context, p, factors); });
+  return factors;
 }
 
 // Gradients composed of operators, which a tape can record. The heads that share a key have an axis of their own.
@@ -105,12 +142,18 @@ std::vector<NDArray> attention_by_operators(const AttentionProblem& p, const Att
     const NDArray powers = exp(scores - where(most == hidden, 0.0, most)), total = sum(powers, {-1}, true);
     weight = powers / where(total == 0, 1.0, total);
   }
-  const NDArray w = reshape(weight, {p.batch, p.kv_heads, group, p.queries, p.keys});
-  const NDArray of_weight = matmul(g, swapaxes(v, -1, -2));
+  const Shape by_group{p.batch, p.kv_heads, group, p.queries, p.keys};
+  const NDArray w = reshape(weight, by_group);
+  NDArray used = w, of_weight = matmul(g, swapaxes(v, -1, -2));
+  if (p.dropout > 0) {
+    const NDArray factors = reshape(dropout_factors(p, grad), by_group);
+    used = w * factors;
+    of_weight = of_weight * factors;
+  }
   const NDArray of_scores = w * (of_weight - sum(w * of_weight, {-1}, true)), scaled = of_scores * p.scale;
   std::vector<NDArray> gradients{reshape(matmul(scaled, k), in.query.shape()),
                                  sum(matmul(swapaxes(scaled, -1, -2), q), {2}),
-                                 sum(matmul(swapaxes(w, -1, -2), g), {2})};
+                                 sum(matmul(swapaxes(used, -1, -2), g), {2})};
   if (of_mask) gradients.push_back(sum_to_shape(reshape(of_scores, scores.shape()), in.mask.shape()));
   return gradients;
 }
@@ -134,6 +177,9 @@ std::vector<NDArray> push_attention_backward(const AttentionProblem& p, const At
   if (in.mask.defined()) reads.push_back(in.mask);
   for (const NDArray& one : {gradients.query, gradients.key, gradients.value, gradients.mask})
     if (one.defined()) writes.push_back(one);
+  const bool of_scores = wanted.query || wanted.key;
+  MultiplyAdds::add(pairs_of(p) * (p.features * (1 + wanted.query + wanted.key) +
+                                   p.value_features * (of_scores + wanted.value)));
   auto* kernel = kernel_for<AttentionBackwardKernel>("attention_backward", g);
   push_op("attention_backward", reads, writes,
           [=](const KernelContext& context) { kernel(context, p, in, result, gradients); });
@@ -148,6 +194,7 @@ NDArray attention_of(const AttentionProblem& p, const AttentionInputs& in) {
                                four_axes(in.mask)};
   NDArray y = make_result(in.query, {p.batch, p.heads, p.queries, p.value_features}, in.query.dtype());
   const NDArray log_sums = make_result(in.query, {p.batch, p.heads, p.queries}, in.query.dtype());
+  MultiplyAdds::add(pairs_of(p) * (p.features + p.value_features));
   auto* kernel = kernel_for<AttentionKernel>("attention", in.query);
   std::vector<NDArray> reads{values.query, values.key, values.value};
   if (values.mask.defined()) reads.push_back(values.mask);
@@ -185,23 +232,28 @@ NDArray attention(const NDArray& query, const NDArray& key, const NDArray& value
 
 HEDDLE_OPERATORS(attention) {
   table.family("Attention");
-  table.add("attention",
-            +[](const NDArray& query, const NDArray& key, const NDArray& value, const NDArray& mask,
-                bool causal, std::optional<double> scale, Where where) {
-              return attention(query, key, value, mask, {.causal = causal, .scale = scale}, where);
-            },
-            {"softmax(query @ key^T * scale + mask) @ value for query (N, heads, T, D), key (N, kv_heads, S, "
-             "D) and value (N, kv_heads, S, E). A mask that is boolean shows keys, one that is floating is "
-             "added; with `causal` the last query sees all keys, each before it one less. `scale` None: "
-             "1 / sqrt(D).",
-             {{"query", DTypes::floating},
-              {"key", DTypes::floating},
-              {"value", DTypes::floating},
-              {"mask", kNone},
-              {"causal", false},
-              {"scale", kNone}},
-             "that of query",
-             kDifferentiable});
+  table.add(
+      "attention",
+      +[](const NDArray& query, const NDArray& key, const NDArray& value, const NDArray& mask, bool causal,
+          std::optional<double> scale, double dropout, Generator& generator, Where where) {
+        return attention(query, key, value, mask,
+                         {.causal = causal, .scale = scale, .dropout = dropout, .generator = &generator},
+                         where);
+      },
+      {"softmax(query @ key^T * scale + mask) @ value for query (N, heads, T, D), key (N, kv_heads, S, "
+       "D) and value (N, kv_heads, S, E). A mask that is boolean shows keys, one that is floating is "
+       "added; with `causal` the last query sees all keys, each before it one less. `scale` None: "
+       "1 / sqrt(D). `dropout` makes weights 0 with this probability and divides the rest by 1 - dropout.",
+       {{"query", DTypes::floating},
+        {"key", DTypes::floating},
+        {"value", DTypes::floating},
+        {"mask", kNone},
+        {"causal", false},
+        {"scale", kNone},
+        {"dropout", 0.0},
+        {"generator", kNone}},
+       "that of query",
+       kDifferentiable});
 }
 
 }  // namespace heddle

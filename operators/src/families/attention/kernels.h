@@ -13,8 +13,12 @@ struct AttentionProblem {
   std::int64_t features, value_features;  // length of a query or key, and of a value
   bool causal;
   double scale;
+  double dropout;             // the probability with which a weight counts as 0
+  std::uint64_t seed, start;  // of the generator's blocks that dropout draws
 
   std::int64_t group() const { return heads / kv_heads; }  // heads that share a key and a value
+  // Blocks of random words of a query, of which 16 are drawn together.
+  std::int64_t drawn_blocks_of_row() const { return (keys + 63) / 64 * 16; }
   // The number of keys that causality lets query `query` see. The last query sees all.
   std::int64_t visible(std::int64_t query) const {
     if (!causal) return keys;
@@ -46,6 +50,10 @@ struct AttentionGradients {
 using AttentionBackwardKernel = void(const KernelContext& context, const AttentionProblem& problem,
                                      const AttentionInputs& in, const AttentionResult& result,
                                      const AttentionGradients& gradients);
+
+// Writes what dropout multiplies the weights (batch, heads, queries, keys) by; factors is contiguous, f32 or f64.
+using AttentionDropoutKernel = void(const KernelContext& context, const AttentionProblem& problem,
+                                    const NDArray& factors);
 
 struct RotaryProblem {
   double base;

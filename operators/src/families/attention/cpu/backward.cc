@@ -11,6 +11,7 @@
 #include "cpu/floating.h"
 #include "cpu/scratch.h"
 #include "cpu/vector_math.h"
+#include "families/attention/cpu/kept_weights.h"
 #include "families/attention/cpu/score_tile.h"
 
 namespace heddle::cpu_kernels {
@@ -53,7 +54,7 @@ template <class T> class AttentionBackward {
     const Scratch scratch(sums ? static_cast<std::size_t>(parts * size) * sizeof(T) : 0);
     T* const query_grads = sums ? scratch.as<T>() : query_grad_;
     parallel_for(matrices * parts, 1, [&](std::int64_t begin, std::int64_t end) {
-      const Scratch tiles(2 * kQueryBlock * kKeyBlock * sizeof(T));
+      const Scratch tiles(kTiles * sizeof(T));
       for (std::int64_t task = begin; task < end; ++task) {
         const std::int64_t part = task % parts;
         T* const of_part = query_grads ? query_grads + part * size : nullptr;
@@ -77,7 +78,7 @@ template <class T> class AttentionBackward {
     };
     const std::int64_t down = length(2, kQueryBlock), across = length(3, kKeyBlock);
     parallel_for(shape[0] * shape[1] * down * across, 1, [&](std::int64_t begin, std::int64_t end) {
-      const Scratch tiles(2 * kQueryBlock * kKeyBlock * sizeof(T));
+      const Scratch tiles(kTiles * sizeof(T));
       for (std::int64_t task = begin; task < end; ++task) {
         const std::int64_t matrix = task / across / down;
         mask_tile(shape, {matrix / shape[1], matrix % shape[1], task / across % down, task % across},
@@ -87,6 +88,8 @@ template <class T> class AttentionBackward {
   }
 
  private:
+  static constexpr std::int64_t kTile = kQueryBlock * kKeyBlock, kTiles = 3 * kTile;  // elements
+
   // The part of an axis that a tile of the mask's gradient is of: all of it if the mask is broadcast along it.
   struct Part {
     Part(std::int64_t mask_size, std::int64_t size, std::int64_t index, std::int64_t block)
@@ -134,10 +137,17 @@ template <class T> class AttentionBackward {
     return true;
   }
 
-  // The gradients of the scores of a tile, times `scale`.
-  void score_gradients(const ScoreTile& tile, const T* weight, T scale, T* to) const {
+  // Multiplies a tile by another one.
+  static void multiply(const ScoreTile& tile, const T* by, T* to) {
+    for (std::int64_t i = 0; i < tile.queries; ++i)
+      for (std::int64_t j = i * kKeyBlock; j < i * kKeyBlock + tile.keys; ++j) to[j] *= by[j];
+  }
+
+  // The gradients of the scores of a tile, times `scale`. `factors`: those of dropout, if there is dropout.
+  void score_gradients(const ScoreTile& tile, const T* weight, const T* factors, T scale, T* to) const {
     gemm(tile.queries, tile.keys, p_.value_features, g_.from(tile.batch, tile.head, tile.query),
          value_.from(tile.batch, tile.head / p_.group(), tile.key, true), to, kKeyBlock, false);
+    if (p_.dropout > 0) multiply(tile, factors, to);
     const T* const products = products_.data() + row(tile.batch, tile.head, tile.query);
     for (std::int64_t i = 0; i < tile.queries; ++i) {
       const T* const line = weight + i * kKeyBlock;
@@ -171,14 +181,21 @@ template <class T> class AttentionBackward {
   // Of a tile whose last keys no query sees, the part before these is computed.
   void add_tile(ScoreTile tile, T* query_grad, T* key_grad, T* value_grad, T* tiles) const {
     tile.keys = std::min(tile.keys, p_.visible(tile.query + tile.queries - 1) - tile.key);
-    T *const weight = tiles, *const gradient = tiles + kQueryBlock * kKeyBlock;
+    T *const weight = tiles, *const gradient = tiles + kTile, *const factors = tiles + 2 * kTile;
     if (!weights(tile, weight)) return;
     const std::int64_t features = p_.features, width = p_.value_features;
+    const T* used = weight;
+    if (p_.dropout > 0) {
+      kept_weights(p_, tile, factors);
+      std::copy_n(weight, tile.queries * kKeyBlock, gradient);
+      multiply(tile, factors, gradient);
+      used = gradient;
+    }
     if (value_grad)
-      gemm(tile.keys, width, tile.queries, {weight, kKeyBlock, true},
+      gemm(tile.keys, width, tile.queries, {used, kKeyBlock, true},
            g_.from(tile.batch, tile.head, tile.query), value_grad, std::max<std::int64_t>(1, width), true);
     if (!query_grad && !key_grad) return;
-    score_gradients(tile, weight, static_cast<T>(p_.scale), gradient);
+    score_gradients(tile, weight, factors, static_cast<T>(p_.scale), gradient);
     if (query_grad)
       gemm(tile.queries, features, tile.keys, {gradient, kKeyBlock, false},
            key_.from(tile.batch, tile.head / p_.group(), tile.key),
@@ -191,7 +208,7 @@ template <class T> class AttentionBackward {
   }
 
   void mask_tile(const Shape& shape, const Dims& index, T* tiles, T* to) const {
-    T *const weight = tiles, *const gradient = tiles + kQueryBlock * kKeyBlock;
+    T *const weight = tiles, *const gradient = tiles + kTile, *const factors = tiles + 2 * kTile;
     const Part batches(shape[0], p_.batch, index[0], 1), heads(shape[1], p_.heads, index[1], 1),
         queries(shape[2], p_.queries, index[2], kQueryBlock), keys(shape[3], p_.keys, index[3], kKeyBlock);
     const std::int64_t height = queries.broadcast ? 1 : queries.end - queries.begin,
@@ -199,7 +216,8 @@ template <class T> class AttentionBackward {
     std::vector<double> sums(static_cast<std::size_t>(height * width));
     const auto add = [&](const ScoreTile& tile) {
       if (!weights(tile, weight)) return;
-      score_gradients(tile, weight, T{1}, gradient);
+      if (p_.dropout > 0) kept_weights(p_, tile, factors);
+      score_gradients(tile, weight, factors, T{1}, gradient);
       for (std::int64_t i = 0; i < tile.queries; ++i) {
         double* const line = sums.data() + (queries.broadcast ? 0 : i * width);
         for (std::int64_t j = 0; j < tile.keys; ++j)

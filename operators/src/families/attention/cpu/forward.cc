@@ -11,6 +11,7 @@
 #include "cpu/floating.h"
 #include "cpu/scratch.h"
 #include "cpu/vector_math.h"
+#include "families/attention/cpu/kept_weights.h"
 #include "families/attention/cpu/score_tile.h"
 
 namespace heddle::cpu_kernels {
@@ -52,14 +53,15 @@ template <class T> T exponentials(T* row, std::int64_t length, T most) {
 template <class T> class QueryBlock {
  public:
   static std::size_t scratch_elements(const AttentionProblem& problem) {
-    return static_cast<std::size_t>(kQueryBlock * (kKeyBlock + problem.value_features + 2));
+    return static_cast<std::size_t>(kQueryBlock * (2 * kKeyBlock + problem.value_features + 2));
   }
   QueryBlock(const AttentionProblem& problem, const Scores<T>& scores, const HeadRows<T>& values, T* scratch)
       : problem_(problem),
         scores_(scores),
         values_(values),
         tile_(scratch),
-        sums_(tile_ + kQueryBlock * kKeyBlock),
+        factors_(tile_ + kQueryBlock * kKeyBlock),
+        sums_(factors_ + kQueryBlock * kKeyBlock),
         most_(sums_ + kQueryBlock * problem.value_features),
         totals_(most_ + kQueryBlock) {}
 
@@ -73,8 +75,10 @@ template <class T> class QueryBlock {
     const std::int64_t end = problem_.visible(query + queries - 1);
     for (std::int64_t key = 0; key < end; key += kKeyBlock) {
       const std::int64_t keys = std::min(kKeyBlock, end - key);
-      if (!scores_.compute({batch, head, query, queries, key, keys}, tile_)) continue;
+      const ScoreTile tile{batch, head, query, queries, key, keys};
+      if (!scores_.compute(tile, tile_)) continue;
       for (std::int64_t i = 0; i < queries; ++i) weigh(i, keys);
+      if (problem_.dropout > 0) drop(tile);
       gemm(queries, width, keys, {tile_, kKeyBlock, false}, values_.from(batch, head / problem_.group(), key),
            sums_, std::max<std::int64_t>(1, width), true);
     }
@@ -108,10 +112,17 @@ template <class T> class QueryBlock {
     totals_[i] += weight;
   }
 
+  // Drops weights, but not from the sums of weights.
+  void drop(const ScoreTile& tile) {
+    kept_weights(problem_, tile, factors_);
+    for (std::int64_t i = 0; i < tile.queries; ++i)
+      for (std::int64_t j = i * kKeyBlock; j < i * kKeyBlock + tile.keys; ++j) tile_[j] *= factors_[j];
+  }
+
   const AttentionProblem& problem_;
   const Scores<T>& scores_;
   const HeadRows<T>& values_;
-  T *tile_, *sums_, *most_, *totals_;
+  T *tile_, *factors_, *sums_, *most_, *totals_;
 };
 
 template <class T>
@@ -141,8 +152,26 @@ void attention_kernel(const KernelContext&, const AttentionProblem& problem, con
   visit_floating(y.dtype(), [&]<class T>() { forward<T>(problem, in, y, log_sums); });
 }
 
+void attention_dropout_kernel(const KernelContext&, const AttentionProblem& p, const NDArray& factors) {
+  visit_floating(factors.dtype(), [&]<class T>() {
+    T* const to = factors.data<T>();
+    parallel_for(p.batch * p.heads * p.queries, 16, [&](std::int64_t begin, std::int64_t end) {
+      T part[kKeyBlock];
+      for (std::int64_t row = begin; row < end; ++row)
+        for (std::int64_t key = 0; key < p.keys; key += kKeyBlock) {
+          const std::int64_t matrix = row / p.queries, keys = std::min(kKeyBlock, p.keys - key);
+          kept_weights(p, {matrix / p.heads, matrix % p.heads, row % p.queries, 1, key, keys}, part);
+          std::copy_n(part, keys, to + row * p.keys + key);
+        }
+    });
+  });
+}
+
 }  // namespace
 
-HEDDLE_CPU_KERNELS(attention) { table.add<AttentionKernel>("attention", DeviceKind::cpu, attention_kernel); }
+HEDDLE_CPU_KERNELS(attention) {
+  table.add<AttentionKernel>("attention", DeviceKind::cpu, attention_kernel);
+  table.add<AttentionDropoutKernel>("attention_dropout", DeviceKind::cpu, attention_dropout_kernel);
+}
 
 }  // namespace heddle::cpu_kernels
