@@ -9,6 +9,8 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <heddle/layer_registry.h>
@@ -29,6 +31,10 @@ struct LayerCall {
   const LayerInfo* info;
   OperatorValues values;
   Where where = Where::current();  // the line that draws the initial values
+  // Sizes that shapes in the registry name and that are no arguments.
+  std::vector<std::pair<std::string, OperatorValue>> sizes{};
+
+  const OperatorValue& value(std::string_view name) const;  // of an argument
 };
 
 class Layer : public Module {
@@ -51,6 +57,7 @@ class Layer : public Module {
   const std::string& text(const char* name) const;
   Dims integers(const char* name, int count) const;
   NDArray array(const char* name) const;  // a parameter or buffer; undefined if the layer is made without it
+  std::shared_ptr<Module> inside(const char* name) const;  // a child; null if the layer is made without it
   // `name`: which of more_inputs x is.
   [[noreturn]] void refuse_input(const NDArray& x, const std::string& wanted,
                                  const std::string& name = "the input") const;

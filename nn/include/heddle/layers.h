@@ -5,9 +5,11 @@
 #pragma once
 
 #include <heddle/layers/activations.h>
+#include <heddle/layers/attention.h>
 #include <heddle/layers/conv.h>
 #include <heddle/layers/dense.h>
 #include <heddle/layers/dropout.h>
 #include <heddle/layers/embedding.h>
 #include <heddle/layers/norm.h>
 #include <heddle/layers/pooling.h>
+#include <heddle/layers/transformer.h>
