@@ -34,6 +34,7 @@ NOT_TOLD = {
     "operator&&": "with a number, as operator!; with an array it has a place, which is tested",
     "operator||": "with a number, as operator!; with an array it has a place, which is tested",
     "ModuleCall::add": "keeps a handle",
+    "ModuleCall::done": "was told when the call began",
     "ArrayUse::changed": "handles",
     "ArrayUse::differentiated": "handles",
     "ArrayUse::changes": "keeps a handle",

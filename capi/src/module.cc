@@ -6,6 +6,7 @@
 #include <heddle/default_engine.h>
 #include <heddle/layer_registry.h>
 #include <heddle/sequential.h>
+#include <heddle/summary.h>
 
 #include "value.h"
 
@@ -104,8 +105,7 @@ heddle_module* new_module(std::shared_ptr<Module> module, const EngineLink& engi
 }
 
 // A null argument stands for an input that is missing, behind the first one.
-Results computed(const LinkedModule& of, const Engine& engine, heddle_array* const* arguments,
-                 std::size_t count, const char* call) {
+Results arrays_of(const Engine& engine, heddle_array* const* arguments, std::size_t count, const char* call) {
   if (count > 0 && !arguments) throw_null(call, "arguments");
   Results given;
   for (std::size_t i = 0; i < count; ++i) {
@@ -117,7 +117,7 @@ Results computed(const LinkedModule& of, const Engine& engine, heddle_array* con
     check_engine(array.engine(), engine, call);
     given.push_back(array->array);
   }
-  return of.module->run(given);
+  return given;
 }
 
 }  // namespace
@@ -217,7 +217,7 @@ heddle_status heddle_module_call(const heddle_module* module, heddle_array* cons
   return with_module(module, error, kCall, [&](const LinkedModule& of, const Engine& engine) {
     check_out(result_count, kCall, "result_count");
     if (room > 0) check_out(results, kCall, "results");
-    const Results made = computed(of, engine, arguments, argument_count, kCall);
+    const Results made = of.module->run(arrays_of(engine, arguments, argument_count, kCall));
     if (made.size() > room)
       throw InvalidArgument(std::string(kCall) + ": room for " + std::to_string(room) +
                             " results; there are " + std::to_string(made.size()));
@@ -234,6 +234,15 @@ heddle_status heddle_module_apply(const heddle_module* module, heddle_array* arg
     const UsedArray array(argument, kCall);
     check_engine(array.engine(), engine, kCall);
     *result = new_handle((*of.module)(array->array), of.engine);
+  });
+}
+
+heddle_status heddle_module_summary(heddle_module* module, heddle_array* const* arguments,
+                                    size_t argument_count, char** text, heddle_error** error) {
+  constexpr const char* kCall = "heddle_module_summary";
+  return with_module(module, error, kCall, [&](const LinkedModule& of, const Engine& engine) {
+    check_out(text, kCall, "text");
+    *text = make_text(summarize(*of.module, arrays_of(engine, arguments, argument_count, kCall)).to_string());
   });
 }
 

@@ -707,8 +707,6 @@ class Module:
 
     def __init__(self) -> None: ...
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
-
     def __setattr__(self, name: str, value: Any, /) -> None: ...
 
     def __delattr__(self, name: str, /) -> None: ...
@@ -746,6 +744,70 @@ class Module:
         """
 
     def __repr__(self) -> str: ...
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What forward() returns; of a layer with several results the first."""
+
+    def run(self, *args: Any, **kwargs: Any) -> tuple[NDArray, ...]:
+        """All results of a call."""
+
+    def before_call(self, hook: Callable[[Module, tuple[NDArray, ...]], None]) -> HookHandle:
+        """Calls hook(module, inputs) before each call."""
+
+    def after_call(self, hook: Callable[[Module, tuple[NDArray, ...], tuple[NDArray, ...]], Any]) -> HookHandle:
+        """
+        Calls hook(module, inputs, outputs) after each call. What it returns, if not None, replaces the outputs.
+        """
+
+    def summary(self, *inputs: ArrayLike | tuple[int, ...]) -> ModuleSummary:
+        """
+        Calls the module once, in inference, and says what each module in it holds, computes and costs. An input is an array, or the shape of one of zeros.
+        """
+
+class ModuleRow:
+    """A line of a summary: numbers of one module and of those inside it."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def calls(self) -> int: ...
+
+    @property
+    def outputs(self) -> list[tuple[int, ...]]:
+        """Shapes of the last call's results."""
+
+    @property
+    def parameters(self) -> int: ...
+
+    @property
+    def trained(self) -> int: ...
+
+    @property
+    def multiply_adds(self) -> int: ...
+
+    @property
+    def state_bytes(self) -> int: ...
+
+    @property
+    def output_bytes(self) -> int: ...
+
+class ModuleSummary:
+    """What a module holds, computes and costs; printed, a table."""
+
+    @property
+    def rows(self) -> list[ModuleRow]: ...
+
+    def __repr__(self) -> str: ...
+
+class HookHandle:
+    """Names a hook of a module."""
+
+    def remove(self) -> None:
+        """The hook is not called again."""
 
 class Sequential(Module):
     """Modules one after the other."""

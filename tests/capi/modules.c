@@ -87,6 +87,13 @@ static void a_network_is_trained(heddle_engine* engine) {
   OK(heddle_trainer_step(trainer, 1, NULL));
   const float bias = -0.02F;  // two rows, each with the gradient 1, at the rate 0.01
   holds(arrays[3].array, &bias, 1);
+  char* summary = NULL;
+  OK(heddle_module_summary(net, &x, 1, &summary, NULL));
+  CHECK(strstr(summary, "  1: Dense(3, 1)") && strstr(summary, "13 parameters, 13 of them trained"));
+  OK(heddle_text_destroy(summary));
+  IS(heddle_module_summary(net, NULL, 0, &summary, NULL), HEDDLE_INVALID_ARGUMENT);
+  heddle_array* both[] = {x, NULL};
+  IS(heddle_module_call(net, both, 2, &y, 1, &count, NULL), HEDDLE_INVALID_ARGUMENT);
   heddle_array* wrong = new_vector(engine, kOnes, 3);
   IS(heddle_module_apply(net, wrong, &y, NULL), HEDDLE_INVALID_ARGUMENT);
   OK(heddle_module_freeze(parts[0], 1, NULL));

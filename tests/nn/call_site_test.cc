@@ -8,6 +8,7 @@
 #include <heddle/ops.h>
 #include <heddle/optimizer.h>
 #include <heddle/sequential.h>
+#include <heddle/summary.h>
 #include <heddle/weights.h>
 
 #include "call_sites.h"
@@ -55,6 +56,10 @@ TEST_CASE("layers and what is in them name the line of the call") {
   check_site("Module::operator()", [&] { pool(image); });
   check_site("Module::operator()", [&] { Twice()(rows); });
   check_site("Module::call", [&] { weighted(rows, rows); });
+  check_site("Module::run", [&] { net.run({image}); });
+  check_site("Module::run", [&] { others.run(std::vector<NDArray>{rows}); });
+  check_site("summarize", [&] { summarize(net, {image}); });
+  check_site("summarize", [&] { summarize(others, std::vector<NDArray>{rows}); });
   check_site("make_layer", [&] { make_layer("Dense", {3, 2}); });
   check_site("make_layer", [&] { make_layer(*find_layer("Dense"), OperatorValues{3, 2}); });
   check_site("Dense::Dense", [&] { Dense(3, 2); });

@@ -289,3 +289,73 @@ def test_a_size_that_the_first_call_finds():
     with pytest.raises(TypeError, match="Embedding: rows is a NoneType; wanted: int"):
         heddle.Embedding(None, 3)
     assert heddle.LeakyRelu(0.2)(heddle.array([-1.0, 2.0])).tolist() == pytest.approx([-0.2, 2])
+
+
+class Both(heddle.Module):
+    def __init__(self):
+        super().__init__()
+        self.dense = heddle.Dense(2, 2)
+
+    def forward(self, x, *, scale=1):
+        return self.dense(x) * scale, x
+
+
+def test_run_returns_all_results():
+    both, x = Both(), heddle.ones((1, 2))
+    first, second = both.run(x, scale=3)
+    assert first.tolist() == (both.dense(x) * 3).tolist() and second.tolist() == [[1, 1]]
+    assert [y.tolist() for y in heddle.Relu().run(x)] == [[[1, 1]]]
+    net = heddle.Sequential(heddle.Dense(2, 3))
+    assert net(x=x).tolist() == net.run(x)[0].tolist()
+    for call, message in [
+        (lambda: net(), "Sequential: 0 arguments; want one array"),
+        (lambda: net.run(x, x), "Sequential: 2 arguments; want one array"),
+        (lambda: heddle.Relu()(x, y=x), "Relu: there is no argument 'y'"),
+        (lambda: heddle.Relu()(x, x=x), "Relu: 'x' is given twice"),
+        (lambda: heddle.Relu()(None), "Module: x is a NoneType"),
+    ]:
+        with pytest.raises(TypeError, match=message):
+            call()
+
+
+def test_hooks_see_calls_and_may_replace_results():
+    net, x, seen = heddle.Sequential(heddle.Dense(2, 3), heddle.Relu()), heddle.ones((4, 2)), []
+    before = net[1].before_call(lambda module, inputs: seen.append(("before", module is net[1], inputs[0].shape)))
+    after = net[1].after_call(lambda module, inputs, outputs: seen.append(("after", outputs[0].shape)))
+    net(x)
+    assert seen == [("before", True, (4, 3)), ("after", (4, 3))]
+    before.remove()
+    after.remove()
+    after.remove()
+    net(x)
+    assert len(seen) == 2
+    twice = net[1].after_call(lambda module, inputs, outputs: outputs[0] * 0 + 2)
+    assert net(x).tolist() == [[2, 2, 2]] * 4
+    twice.remove()
+
+    both = Both()
+    handle = both.after_call(lambda module, inputs, outputs: (outputs[0] * 0, outputs[1] + 1))
+    assert [y.tolist() for y in both(x)] == [[[0, 0]] * 4, [[2, 2]] * 4]
+    handle.remove()
+    both.after_call(lambda module, inputs, outputs: outputs[0])
+    with pytest.raises(heddle.InvalidArgument, match="after_call: the hook has returned 1 arrays; want 2, or None"):
+        both(x)
+    net.before_call(lambda module, inputs: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        net(x)
+    with pytest.raises(TypeError, match="after_call: hook is a int; want a function"):
+        net.after_call(3)
+
+
+def test_a_summary_says_what_a_net_costs():
+    net = heddle.Sequential(heddle.Dense(None, 8), heddle.Relu(), heddle.Sequential(heddle.Dense(8, 2)))
+    summary = net.summary((4, 6))
+    assert [row.path for row in summary.rows] == ["", "0", "1", "2", "2.0"]
+    whole, dense = summary.rows[:2]
+    assert (dense.text, dense.outputs, dense.calls) == ("Dense(6, 8)", [(4, 8)], 1)
+    assert (dense.parameters, dense.trained, dense.multiply_adds, dense.state_bytes) == (56, 56, 192, 224)
+    assert (whole.parameters, whole.multiply_adds, whole.output_bytes) == (74, 192 + 64, 4 * (32 + 32 + 8))
+    assert "0: Dense(6, 8)" in str(summary) and net.training
+    assert net.summary(heddle.zeros((4, 6))).rows[0].multiply_adds == 256
+    with pytest.raises(heddle.InvalidArgument, match="0 arguments; want one array"):
+        net.summary()

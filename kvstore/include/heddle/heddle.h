@@ -26,6 +26,7 @@
 #include <heddle/schedule.h>
 #include <heddle/sequential.h>
 #include <heddle/stream_ops.h>
+#include <heddle/summary.h>
 #include <heddle/trace.h>
 #include <heddle/trainer.h>
 #include <heddle/weights.h>

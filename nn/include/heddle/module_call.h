@@ -51,9 +51,11 @@ class ModuleCall {
 
  private:
   struct Use;
+  void look(std::span<const NDArray> arguments);
   void check_use();
   const CallSite site_;
   const Module& module_;
+  const nn_detail::ModuleNode* const outer_;      // the module of the call in which this one is
   std::unique_ptr<Use> use_;                      // null: what the module uses is known already
   std::unique_ptr<std::vector<NDArray>> inputs_;  // null: the module has no hooks
 };

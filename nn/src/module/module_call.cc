@@ -16,6 +16,9 @@ namespace {
 
 // How many calls of modules this thread is in. Only in the outermost one are all modules inside.
 thread_local int calls = 0;
+// The module of the innermost of them. An object of another language calls the layer that it stands for, which is the same
+// module: hooks are called once.
+thread_local const ModuleNode* innermost = nullptr;
 
 using Storages = std::unordered_set<const Storage*>;
 
@@ -68,22 +71,25 @@ struct ModuleCall::Use {
 };
 
 ModuleCall::ModuleCall(const Module& module, std::span<const NDArray> arguments, Where where)
-    : site_(where), module_(module) {
-  if (ModuleNode::of(module).hooks) {
+    : site_(where), module_(module), outer_(innermost) {
+  const ModuleNode& node = ModuleNode::of(module);
+  if (node.hooks && outer_ != &node) {
     inputs_ = std::make_unique<std::vector<NDArray>>(arguments.begin(), arguments.end());
-    call_hooks(module, ModuleNode::of(module).hooks->before, *inputs_, {});
+    call_hooks(module, node.hooks->before, *inputs_, {});
   }
-  if (calls > 0) {
-    ++calls;
-    return;
-  }
+  if (calls == 0) look(arguments);
+  innermost = &node;
+  ++calls;
+}
+
+// Notes what the call uses, unless that is known.
+void ModuleCall::look(std::span<const NDArray> arguments) {
   const std::uint64_t now = nn_detail::registrations.load(std::memory_order_relaxed);
   std::atomic<std::uint64_t>& checked =
-      ModuleNode::of(module).checked[(module.training() ? 1 : 0) + (NoGrad::active() ? 0 : 2)];
-  if (checked.load(std::memory_order_relaxed) != now)
-    use_.reset(new Use{
-        .arguments = {arguments.begin(), arguments.end()}, .checked = &checked, .registrations = now});
-  ++calls;
+      ModuleNode::of(module_).checked[(module_.training() ? 1 : 0) + (NoGrad::active() ? 0 : 2)];
+  if (checked.load(std::memory_order_relaxed) == now) return;
+  use_.reset(
+      new Use{.arguments = {arguments.begin(), arguments.end()}, .checked = &checked, .registrations = now});
 }
 
 void ModuleCall::add(const NDArray& argument) {
@@ -95,7 +101,10 @@ void ModuleCall::add(const Module& argument) {
   if (use_) use_->modules.push_back(&argument);
 }
 
-ModuleCall::~ModuleCall() { --calls; }
+ModuleCall::~ModuleCall() {
+  innermost = outer_;
+  --calls;
+}
 
 void ModuleCall::done(std::span<NDArray> outputs) {
   check_use();

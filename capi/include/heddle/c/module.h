@@ -85,6 +85,10 @@ HEDDLE_API heddle_status heddle_module_call(const heddle_module* module, heddle_
 // Calls the module on one array. A program's own module must have one result; of a layer with several this is the first.
 HEDDLE_API heddle_status heddle_module_apply(const heddle_module* module, heddle_array* argument,
                                              heddle_array** result, heddle_error** error);
+// Calls the module once, in inference, and makes a table of what each module inside it holds, computes and
+// costs. The caller frees *text with heddle_text_destroy.
+HEDDLE_API heddle_status heddle_module_summary(heddle_module* module, heddle_array* const* arguments,
+                                               size_t argument_count, char** text, heddle_error** error);
 
 #define HEDDLE_MODULE_PARAMETERS ((int32_t)0)  // the parameters to be trained: all that are not frozen
 #define HEDDLE_MODULE_STATE ((int32_t)1)  // all parameters and saved buffers: what a checkpoint has to hold
