@@ -4,10 +4,12 @@
 #include <limits>
 #include <message_of.h>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include <heddle/multiply_adds.h>
 #include <heddle/ops.h>
 #include <heddle/random.h>
 
@@ -375,6 +377,19 @@ TEST_CASE("NaN stays in its row, and arrays changed before the backward pass are
       arrays[changed].fill(1);
     }
     CHECK_THROWS_AS(backward(sum(result)), Error);
+  }
+}
+
+TEST_CASE("multiply-adds of attention are those of what queries see") {
+  NDArray query = normal({1, 2, 3, 4}, 1), key = normal({1, 1, 5, 4}, 2), value = normal({1, 1, 5, 6}, 3);
+  for (NDArray* const one : {&query, &key, &value}) set_requires_grad(*one);
+  for (const auto& [causal, pairs] : {std::pair(false, 2 * 15), std::pair(true, 2 * 12)}) {
+    const MultiplyAdds forward;
+    const NDArray y = attention(query, key, value, {}, {.causal = causal});
+    CHECK(forward.count() == pairs * (4 + 6));
+    const MultiplyAdds backward;
+    grad({y}, {query, key, value});
+    CHECK(backward.count() == pairs * (3 * 4 + 2 * 6));
   }
 }
 
