@@ -183,7 +183,7 @@ def written():
     text = put_into_class(text, "Var", VAR_SLOTS)
     text = put_into_class(text, "no_grad", ["def __call__[**P, T](self, function: Callable[P, T], /) -> Callable[P, T]: ..."])
     text = put_into_class(text, "Engine", ENGINE_SLOTS, ["push", "push_async", "submit", "wait", "_push_for_submit"])
-    for name, arguments in _heddle._layer_table():
+    for name, arguments in [*_heddle._layer_table(), *_heddle._metric_table()]:
         text = put_into_class(text, name, [layer(name, arguments)], ["__init__", "__slots__"])
     operators = [operator(*entry[:4]) for entry in _heddle._operator_table()]
     lines = [PROLOGUE.replace("import os\n", "import os\nfrom concurrent.futures import Future\n"), text.strip("\n"), "", *operators]

@@ -57,6 +57,8 @@ LAYERS = {
     "nn": {
         "module": [],
         "layers": ["module"],
+        "model": ["module", "layers"],
+        "metrics": ["module", "layers"],
         "training": [],
     },
     "net": {

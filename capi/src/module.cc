@@ -5,6 +5,7 @@
 #include <heddle/autograd.h>
 #include <heddle/default_engine.h>
 #include <heddle/layer_registry.h>
+#include <heddle/model.h>
 #include <heddle/sequential.h>
 #include <heddle/summary.h>
 
@@ -151,6 +152,25 @@ heddle_status heddle_module_sequential(heddle_module* const* modules, size_t cou
       made->add(one->module);
     }
     *module = new_module(made, EngineLink(on));
+  });
+}
+
+heddle_status heddle_module_save(const heddle_module* module, const char* path, heddle_error** error) {
+  constexpr const char* kCall = "heddle_module_save";
+  return with_module(module, error, kCall, [&](const LinkedModule& of, const Engine&) {
+    save_model(text_of(path, kCall, "path"), *of.module);
+  });
+}
+
+heddle_status heddle_module_load(const char* path, heddle_engine* engine, heddle_module** module,
+                                 heddle_error** error) {
+  return called(error, [&] {
+    constexpr const char* kCall = "heddle_module_load";
+    check_out(module, kCall, "module");
+    const std::string file = text_of(path, kCall, "path");
+    const std::shared_ptr<Engine> on = engine_of(engine, kCall);
+    const EngineScope scope(*on);
+    *module = new_module(load_model(file), EngineLink(on));
   });
 }
 

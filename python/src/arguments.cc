@@ -81,4 +81,20 @@ std::int64_t int_argument(ArgumentOf of, nb::handle object, std::int64_t least) 
   return value;
 }
 
+std::string path_of(const char* function, nb::handle path) {
+  const nb::object text = nb::steal(PyOS_FSPath(path.ptr()));
+  if (!text.is_valid()) PyErr_Clear();
+  if (!text.is_valid() || !(PyUnicode_Check(text.ptr()) || PyBytes_Check(text.ptr())))
+    refuse_type({function, "path"}, path, "a str or a Path");
+  // The path as bytes. Surrogates in a str stand for bytes that are no UTF-8, as in Python's own file
+  // functions.
+  PyObject* bytes = nullptr;
+  if (!PyUnicode_FSConverter(text.ptr(), &bytes)) raise_set();
+  const nb::object owned = nb::steal(bytes);
+  char* begin = nullptr;
+  Py_ssize_t length = 0;
+  if (PyBytes_AsStringAndSize(owned.ptr(), &begin, &length) != 0) raise_set();
+  return std::string(begin, static_cast<std::size_t>(length));
+}
+
 }  // namespace heddle::python

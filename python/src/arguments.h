@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <string>
 
 #include "errors.h"
 
@@ -25,6 +26,9 @@ std::int64_t int_argument(ArgumentOf of, nb::handle object,
 
 // Converts a number to a double; throws TypeError for anything else, also for texts.
 double real_argument(ArgumentOf of, nb::handle object);
+
+// The file's name in the argument `path`, a str, bytes or an object with __fspath__; throws TypeError for anything else.
+std::string path_of(const char* function, nb::handle path);
 
 template <std::size_t N> struct Arguments {
   std::array<const char*, N> names;

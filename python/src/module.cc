@@ -91,6 +91,7 @@ NB_MODULE(_heddle, m) {
   bind_arrays(m);
   bind_operators(m);
   bind_autograd(m);
+  bind_metrics(m);
   bind_modules(m);
   bind_communicators(m);
   bind_stores(m);

@@ -7,6 +7,7 @@ namespace heddle::python {
 
 void bind_operators(nb::module_& m);
 void bind_autograd(nb::module_& m);
+void bind_metrics(nb::module_& m);
 void bind_modules(nb::module_& m);
 void bind_communicators(nb::module_& m);
 void bind_stores(nb::module_& m);

@@ -18,6 +18,7 @@
 #include "arrays/array.h"
 #include "call_site.h"
 #include "interpreter.h"
+#include "models.h"
 
 namespace heddle::python {
 
@@ -108,14 +109,10 @@ nb::object call_forward(nb::handle self, const Module& module, nb::handle forwar
   return is_array ? wrap(std::move(outputs[0])) : tuple_of(std::move(outputs));
 }
 
-// The arrays that a module of C++ is given: the first, and by position or by name those of LayerInfo::more_inputs.
+// The arrays that a module of C++ is given, by position or by name.
 std::vector<NDArray> inputs_in(nb::handle self, const Module& module, const nb::args& args,
                                const nb::kwargs& kwargs, Where where) {
-  const auto* const object = dynamic_cast<const LayerObject*>(&module);
-  const LayerInfo* const layer = object ? object->layer_info() : nullptr;
-  std::vector<const char*> names{"x"};
-  if (layer)
-    for (const LayerPort& port : layer->more_inputs) names.push_back(port.name.c_str());
+  const std::vector<std::string> names = input_names(module);
   const std::size_t count = args.size() + kwargs.size();
   if (count == 0 || args.size() > names.size())
     raise(PyExc_TypeError, kind_of(self) + ": " + std::to_string(count) + " arguments; want " +
@@ -125,7 +122,8 @@ std::vector<NDArray> inputs_in(nb::handle self, const Module& module, const nb::
   const auto take = [&](std::size_t i, nb::handle value) {
     if (given[i]) raise(PyExc_TypeError, kind_of(self) + ": '" + names[i] + "' is given twice");
     given[i] = true;
-    if (i == 0 || !value.is_none()) inputs[i] = to_array({"Module", names[i]}, value, std::nullopt, where);
+    if (i == 0 || !value.is_none())
+      inputs[i] = to_array({"Module", names[i].c_str()}, value, std::nullopt, where);
   };
   for (std::size_t i = 0; i < args.size(); ++i) take(i, args[i]);
   for (auto [word, value] : kwargs) {
@@ -134,7 +132,7 @@ std::vector<NDArray> inputs_in(nb::handle self, const Module& module, const nb::
     if (found == names.end()) raise(PyExc_TypeError, kind_of(self) + ": there is no argument '" + name + "'");
     take(static_cast<std::size_t>(found - names.begin()), value);
   }
-  if (!given[0]) raise(PyExc_TypeError, kind_of(self) + ": the argument 'x' is missing");
+  if (!given[0]) raise(PyExc_TypeError, kind_of(self) + ": the argument '" + names[0] + "' is missing");
   while (inputs.size() > 1 && !inputs.back().defined()) inputs.pop_back();
   return inputs;
 }
@@ -142,20 +140,26 @@ std::vector<NDArray> inputs_in(nb::handle self, const Module& module, const nb::
 nb::object call(nb::handle self, const nb::args& args, const nb::kwargs& kwargs) {
   const Where where = python_call_site();
   Module& module = self_in("Module", self);
+  if (has_symbol(args) || has_symbol(kwargs.values())) return apply_to_symbols(self, args, kwargs, false);
   if (nb::hasattr(self, "forward"))
     return call_forward(self, module, self.attr("forward"), args, kwargs, where);
   const std::vector<NDArray> inputs = inputs_in(self, module, args, kwargs, where);
-  NDArray result;
+  const auto* const model = dynamic_cast<const Model*>(&module);
+  std::vector<NDArray> results;
   {
     const ReleaseGil released;
-    result = inputs.size() == 1 ? module(inputs[0], where) : module.run(inputs, where).at(0);
+    if (inputs.size() == 1 && !model)
+      results = {module(inputs[0], where)};
+    else
+      results = module.run(inputs, where);
   }
-  return wrap(std::move(result));
+  return model && results.size() != 1 ? tuple_of(std::move(results)) : wrap(std::move(results.at(0)));
 }
 
 nb::object run(nb::handle self, const nb::args& args, const nb::kwargs& kwargs) {
   const Where where = python_call_site();
   Module& module = self_in("run", self);
+  if (has_symbol(args) || has_symbol(kwargs.values())) return apply_to_symbols(self, args, kwargs, true);
   if (nb::hasattr(self, "forward"))
     return tuple_of(
         results_in(module, call_forward(self, module, self.attr("forward"), args, kwargs, where)));
@@ -243,7 +247,7 @@ void bind_module_calls(nb::module_& m) {
   auto module = nb::borrow<nb::class_<Module>>(nb::type<Module>());
   module
       .def("__call__", &call, nb::sig("def __call__(self, *args: Any, **kwargs: Any) -> Any"),
-           "What forward() returns; of a layer with several results the first.")
+           "What forward() returns; of a layer with several results the first, of a Model all.")
       .def("run", &run, nb::sig("def run(self, *args: Any, **kwargs: Any) -> tuple[NDArray, ...]"),
            "All results of a call.")
       .def(

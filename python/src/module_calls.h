@@ -4,20 +4,11 @@
 #include <memory>
 #include <vector>
 
-#include <heddle/layer_registry.h>
 #include <heddle/module.h>
 
 #include "arguments.h"
 
 namespace heddle::python {
-
-// What an object of a class of the registry knows of its layer; null for other modules.
-struct LayerObject {
-  virtual const LayerInfo* layer_info() const = 0;
-
- protected:
-  ~LayerObject() = default;
-};
 
 // Without super().__init__() there is a Python object and no module in it.
 bool is_initialised(nb::handle module);

@@ -18,6 +18,7 @@
 #include "arrays/array.h"
 #include "arrays/function_arguments.h"
 #include "call_site.h"
+#include "models.h"
 #include "module.h"
 #include "module_calls.h"
 
@@ -27,7 +28,7 @@ namespace {
 using namespace nb::literals;
 
 // A module that is an object of Python: of a class written there, or a layer of the registry.
-struct PythonModule : Module, LayerObject {
+struct PythonModule : Module {
   NB_TRAMPOLINE(Module, 1);
   PythonModule() = default;
   explicit PythonModule(const std::shared_ptr<Module>& layer) : Module(*layer), layer_(layer) {}
@@ -59,9 +60,10 @@ struct PythonModule : Module, LayerObject {
     for (const NDArray& one : inputs) arrays.append(one.defined() ? wrap(NDArray(one)) : nb::none());
     return results_in(*this, self.attr("forward")(*nb::tuple(arrays)));
   }
-  const LayerInfo* layer_info() const override {
-    const auto* const layer = dynamic_cast<const Layer*>(layer_.get());
-    return layer ? &layer->info() : nullptr;
+  const Layer* as_layer() const override {
+    const HoldGil gil;
+    const nb::object self = nb::find(static_cast<const Module*>(this));
+    return layer_ && !(self.is_valid() && nb::hasattr(self, "forward")) ? layer_->as_layer() : nullptr;
   }
   std::string to_string() const override { return layer_ ? layer_->to_string() : Module::to_string(); }
   std::string class_name() const override {
@@ -313,6 +315,7 @@ void bind_modules(nb::module_& m) {
   bind_module(m);
   bind_module_calls(m);
   bind_sequential(m);
+  bind_models(m);
   for (const LayerInfo& info : layers()) add_class(m, info);
   m.def("_layer_table", &layer_table, nb::sig("def _layer_table() -> list[Any]"));
 }

@@ -87,6 +87,17 @@ static void a_network_is_trained(heddle_engine* engine) {
   OK(heddle_trainer_step(trainer, 1, NULL));
   const float bias = -0.02F;  // two rows, each with the gradient 1, at the rate 0.01
   holds(arrays[3].array, &bias, 1);
+  const char* const path = "capi_module.safetensors";
+  heddle_module* loaded = NULL;
+  heddle_array* again = NULL;
+  OK(heddle_module_save(net, path, NULL));
+  OK(heddle_module_load(path, engine, &loaded, NULL));
+  is_text(loaded, "Sequential{\n  Dense(2, 3)\n  Dense(3, 1)\n}");
+  OK(heddle_module_apply(loaded, x, &again, NULL));
+  OK(heddle_array_destroy(again));
+  OK(heddle_module_destroy(loaded));
+  CHECK(remove(path) == 0);
+  IS(heddle_module_load(path, engine, &loaded, NULL), HEDDLE_FAILED);
   char* summary = NULL;
   OK(heddle_module_summary(net, &x, 1, &summary, NULL));
   CHECK(strstr(summary, "  1: Dense(3, 1)") && strstr(summary, "13 parameters, 13 of them trained"));

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <heddle/layer_registry.h>
+#include <heddle/metrics.h>
 #include <heddle/ops.h>
 #include <heddle/optimizer.h>
 #include <heddle/sequential.h>
@@ -71,6 +72,12 @@ TEST_CASE("layers and what is in them name the line of the call") {
   check_site("GroupNorm::GroupNorm", [&] { GroupNorm(1, 3); });
   check_site("InstanceNorm::InstanceNorm", [&] { InstanceNorm(3, {}); });
   check_site("BatchNorm::BatchNorm", [&] { BatchNorm(3); });
+  check_site("Rnn::Rnn", [&] { Rnn(3, 2); });
+  check_site("Lstm::Lstm", [&] { Lstm(3, 2); });
+  check_site("Gru::Gru", [&] { Gru(3, 2); });
+  Lstm recurrent(3, 2);
+  const NDArray sequence = ones({1, 2, 3});
+  check_site("RecurrentLayer::operator()", [&] { recurrent(sequence, {.h = zeros({1, 1, 2})}); });
   check_site("Embedding::Embedding", [&] { Embedding(3, 2); });
   check_site("MultiHeadAttention::MultiHeadAttention", [&] { MultiHeadAttention(4, 2); });
   check_site("TransformerBlock::TransformerBlock", [&] { TransformerBlock(4, 2); });
@@ -99,6 +106,18 @@ TEST_CASE("an optimizer names the line of the call") {
     check_site("Optimizer::set_state", [&] { optimizer->set_state(optimizer->state()); });
     check_site("Optimizer::clear_errors", [&] { optimizer->clear_errors(); });
   }
+}
+
+TEST_CASE("a metric names the line of the call") {
+  Accuracy accuracy, other;
+  const NDArray scores = ones({2, 3}), labels = zeros({2}, DType::i64);
+  check_site("Metric::state", [&] { other.state(); });  // makes it
+  check_site("Metric::update", [&] { accuracy.update(scores, labels); });
+  check_site("Metric::merge", [&] { accuracy.merge(other.state()); });
+  check_site("Metric::result", [&] { accuracy.result(); });
+  check_site("Metric::value", [&] { (void)accuracy.value(); });
+  check_site("Metric::to_string", [&] { (void)accuracy.to_string(); });
+  check_site("Metric::reset", [&] { accuracy.reset(); });
 }
 
 TEST_CASE("a bad argument of a layer or an optimizer is refused with the line of the call") {

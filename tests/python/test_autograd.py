@@ -224,3 +224,14 @@ def test_a_gradient_that_runs_its_own_tape():
     losses.append(heddle.sum(heddle.record("mine", y, [x], gradient)))
     losses[0].backward(keep_tape=True)  # the inner backward frees the tape
     assert x.grad.tolist() == [4]
+
+
+def test_second_gradients_of_power_at_0():
+    x, y, g = (heddle.array(values, dtype="f64") for values in ([0.0, 0.0, 2.0], [2.0, 0.0, 3.0], [1.0, 1.0, 1.0]))
+    for leaf in (x, y, g):
+        leaf.requires_grad = True
+    of_base, of_exponent = heddle.grad([heddle.power(x, y)], [x, y], [g], create_graph=True)
+    ones = heddle.ones_like(x)
+    # The gradients are linear in g.
+    assert heddle.grad([of_base], [g], [ones], keep_tape=True)[0].tolist() == [0, 0, 12]
+    assert heddle.grad([of_exponent], [g], [ones])[0].tolist() == pytest.approx([0, 0, 8 * np.log(2)])

@@ -63,6 +63,7 @@ void write_markdown(const LayerInfo& layer) {
   if (layer.arrays.empty()) return;
   std::cout << "\n| Array | | Shape | At first |\n|---|---|---|---|\n";
   for (const LayerArray& array : layer.arrays) write_array(array);
+  if (!layer.more_arrays.empty()) std::cout << "\n" << layer.more_arrays << "\n";
 }
 
 void write_markdown() {
@@ -103,7 +104,8 @@ Json json_of(const LayerInfo& layer) {
                {"output", layer.output},
                {"more_inputs", json_of(layer.more_inputs)},
                {"more_outputs", json_of(layer.more_outputs)},
-               {"arrays", Json::array()}};
+               {"arrays", Json::array()},
+               {"more_arrays", layer.more_arrays}};
   for (const ArgumentInfo& argument : layer.arguments) json["arguments"].push_back(tool::json_of(argument));
   for (const LayerArray& array : layer.arrays) json["arrays"].push_back(json_of(array));
   return json;

@@ -14,6 +14,8 @@
 #include <heddle/host_stream.h>
 #include <heddle/kvstore.h>
 #include <heddle/memory_report.h>
+#include <heddle/metrics.h>
+#include <heddle/model.h>
 #include <heddle/ndarray.h>
 #include <heddle/npy.h>
 #include <heddle/npz.h>

@@ -177,8 +177,7 @@ void ZmqTransport::check_keys() {
   if (guard_) guard_->set_allowed(keys_->allowed);
   for (auto& [peer, state] : peers_) {
     const bool allowed = keys_->allow(state.key), keeps = roles_of(state.key).includes(state.roles);
-    if (state.greeted && allowed && keeps)
-      state.roles = roles_of(state.key);  // what the next change of the key files is compared with
+    if (state.greeted && allowed && keeps) state.roles = roles_of(state.key);  // for the next change of keys
     if (!state.greeted || (allowed && keeps)) continue;
     state.revoked = true;
     fail(peer, allowed ? lost_role(state.key) : "its key " + state.key + " is no longer in comm.allowed");

@@ -42,6 +42,8 @@ class Layer : public Module {
   // Makes and registers the parameters and buffers. Throws InvalidArgument for sizes that do not fit together.
   explicit Layer(const LayerCall& call);
   const LayerInfo& info() const;
+  const Layer* as_layer() const override { return this; }
+  OperatorValues arguments() const;        // of the constructor, one for each of info().arguments
   std::string to_string() const override;  // "Conv2d(1, 8, 3, stride 2)": no argument that has its default
 
  protected:

@@ -41,6 +41,8 @@ struct LayerInfo : FunctionInfo {
   std::string input, output;
   std::vector<LayerPort> more_inputs{}, more_outputs{};  // those of Module::run behind the first ones
   std::vector<LayerArray> arrays{};                      // in the order in which they are made and registered
+  std::string
+      more_arrays{};  // in words: arrays behind these, whose number depends on arguments; empty: there are none
   std::shared_ptr<const nn_detail::LayerRules> rules{};
   std::function<std::shared_ptr<Module>(const OperatorValues& complete)> make;  // called by make_layer
 };

@@ -12,4 +12,5 @@
 #include <heddle/layers/embedding.h>
 #include <heddle/layers/norm.h>
 #include <heddle/layers/pooling.h>
+#include <heddle/layers/recurrent.h>
 #include <heddle/layers/transformer.h>

@@ -25,6 +25,8 @@
 
 namespace heddle {
 
+class Layer;
+
 struct Parameter {
   std::string name;  // a path: "inner.weight"
   NDArray value;     // a leaf, or an array of Module::state()
@@ -66,6 +68,9 @@ class Module {
   // removing is for the thread that calls the module. An exception of the function is the call's.
   HookHandle before_call(ModuleHook hook);
   HookHandle after_call(ModuleHook hook);
+
+  // The layer of the library that this module is, or stands for; null: its forward() is not the library's.
+  virtual const Layer* as_layer() const { return nullptr; }
 
   // "Dense(784, 128)"; the name of the class, and a line for each child.
   virtual std::string to_string() const;

@@ -1,4 +1,5 @@
 #include <atomic>
+#include <cmath>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -24,6 +25,7 @@ struct LayerState {
   const LayerInfo& info;
   OperatorValues values;
   std::vector<std::pair<std::string, OperatorValue>> more_sizes{};  // LayerCall::sizes
+  std::vector<LayerRules::Array> more{};                            // MoreArrays of these values
   std::optional<Generator> generator{};  // for the first call of a layer with an unknown size
   std::mutex first_call{};
   std::atomic<bool> complete{false};  // whether all sizes are known, and the arrays made
@@ -48,6 +50,11 @@ struct LayerState {
       if (info.arguments[i].inferred && values[i].is_none()) return false;
     return true;
   }
+  // The arrays of the description, and those behind them.
+  std::size_t count() const { return info.arrays.size() + more.size(); }
+  const LayerRules::Array& array(std::size_t i) const {
+    return i < info.arrays.size() ? info.rules->arrays[i] : more[i - info.arrays.size()];
+  }
   bool has(const LayerArray& array) {
     return array.condition.empty() || std::get<bool>(value(array.condition));
   }
@@ -61,7 +68,7 @@ bool is_given(const OperatorValue* value) { return value && !value->is_none(); }
 
 // The initial value of array i. Sizes are known.
 NDArray initial(LayerState& state, std::size_t i, Generator& generator) {
-  const LayerRules::Array& rule = state.info.rules->arrays[i];
+  const LayerRules::Array& rule = state.array(i);
   const OperatorValue* const on = state.find("device");
   const Device device = is_given(on) ? std::get<Device>(*on) : Device();
   const Shape shape =
@@ -72,6 +79,10 @@ NDArray initial(LayerState& state, std::size_t i, Generator& generator) {
                          generator, device);
     case Start::normal:
       return generator.normal(shape, 0, real_value({state.value("stddev")}, 0), DType::f32, device);
+    case Start::recurrent: {
+      const double limit = 1 / std::sqrt(real_value({state.value("hidden_size")}, 0));
+      return generator.uniform(shape, -limit, limit, DType::f32, device);
+    }
     case Start::zeros:
       return zeros(shape, DType::f32, device);
     case Start::ones:
@@ -121,10 +132,11 @@ Layer::Layer(const LayerCall& call)
   OperatorValue* const given = state_->find("generator");
   Generator& generator = is_given(given) ? *std::get<Generator*>(*given) : default_generator();
   if (given) *given = OperatorValue();  // it may be gone when the layer is called
-  const LayerInfo& layer = state_->info;
+  if (const MoreArrays& more = state_->info.rules->more_arrays; more.make)
+    for (const ArraySpec& array : more.make(state_->sizes())) state_->more.emplace_back(array);
   const bool known = state_->knows_sizes();
-  for (std::size_t i = 0; i < layer.arrays.size(); ++i) {
-    const LayerArray& array = layer.arrays[i];
+  for (std::size_t i = 0; i < state_->count(); ++i) {
+    const LayerArray& array = state_->array(i).described;
     if (!state_->has(array)) continue;
     if (!known) {
       ModuleNode::of(*this).entries.push_back(
@@ -142,6 +154,8 @@ Layer::Layer(const LayerCall& call)
 }
 
 const LayerInfo& Layer::info() const { return state_->info; }
+
+OperatorValues Layer::arguments() const { return state_->values; }
 
 std::string Layer::to_string() const {
   std::string text;
@@ -216,11 +230,12 @@ void Layer::make_pending(const NDArray& x) {
   ModuleNode& node = ModuleNode::of(*this);
   Generator generator = state_->generator.value_or(Generator());
   std::vector<std::pair<ModuleNode::Entry*, NDArray>> made;
-  for (std::size_t i = 0; i < state_->info.arrays.size(); ++i) {
-    ModuleNode::Entry* const entry = node.find(state_->info.arrays[i].name);
+  for (std::size_t i = 0; i < state_->count(); ++i) {
+    const LayerArray& array = state_->array(i).described;
+    ModuleNode::Entry* const entry = node.find(array.name);
     if (!entry || !entry->pending) continue;
     NDArray value = initial(*state_, i, generator);
-    if (state_->info.arrays[i].trained) set_requires_grad(value, !entry->frozen);
+    if (array.trained) set_requires_grad(value, !entry->frozen);
     made.emplace_back(entry, std::move(value));
   }
   for (auto& [entry, value] : made) {

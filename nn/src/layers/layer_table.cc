@@ -32,6 +32,11 @@ ArraySpec weight_array(const char* name, const char* shape) {
 ArraySpec normal_array(const char* name, const char* shape) {
   return {{.name = name, .shape = shape, .start = "normal around 0, with `stddev`"}, Start::normal};
 }
+ArraySpec recurrent_array(const std::string& name, const std::string& shape, const char* condition) {
+  return {
+      {.name = name, .shape = shape, .start = "uniform in ±1 / sqrt(hidden_size)", .condition = condition},
+      Start::recurrent};
+}
 ArraySpec zeros_array(const char* name, const char* shape, const char* condition) {
   return {{.name = name, .shape = shape, .start = "0", .condition = condition}, Start::zeros};
 }
@@ -60,9 +65,11 @@ void LayerTable::insert(LayerSpec spec, Make make) {
   for (const LayerPort& port : info.more_inputs)
     rules.more_inputs.push_back(port.shape.empty() ? std::nullopt : std::optional(ShapeRule(port.shape)));
   for (ArraySpec& array : spec.arrays) {
-    rules.arrays.push_back({ShapeRule(array.described.shape), array.start});
+    rules.arrays.emplace_back(array);
     info.arrays.push_back(std::move(array.described));
   }
+  rules.more_arrays = spec.more_arrays;
+  info.more_arrays = spec.more_arrays.documentation;
   info.rules = std::make_shared<const LayerRules>(std::move(rules));
   info.make = [make, name = info.name](const OperatorValues& values) {
     return make({.info = find_layer(name), .values = values, .where = CallSite::current()});

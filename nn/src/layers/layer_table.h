@@ -33,8 +33,9 @@ class Dense;
 namespace heddle::nn_detail {
 
 enum class Start : std::uint8_t {
-  weight,  // as the argument "init" says
-  normal,  // normal around 0 with the argument "stddev" as its standard deviation
+  weight,     // as the argument "init" says
+  normal,     // normal around 0 with the argument "stddev" as its standard deviation
+  recurrent,  // uniform in +-1 / sqrt(the argument "hidden_size")
   zeros,
   ones
 };
@@ -45,13 +46,23 @@ struct ArraySpec {
 };
 ArraySpec weight_array(const char* name, const char* shape);
 ArraySpec normal_array(const char* name, const char* shape);
+ArraySpec recurrent_array(const std::string& name, const std::string& shape, const char* condition = "");
 ArraySpec zeros_array(const char* name, const char* shape, const char* condition = "");
 ArraySpec ones_array(const char* name, const char* shape, const char* condition = "");
 ArraySpec buffer_of(ArraySpec array);  // the same as a buffer
 
+// Arrays whose number depends on arguments, such as the number of layers; they follow LayerSpec::arrays.
+struct MoreArrays {
+  const char* documentation = "";  // LayerInfo::more_arrays
+  std::vector<ArraySpec> (*make)(const FindSize& find) = nullptr;
+};
+
 // A layer's rules in the form in which calls use them.
 struct LayerRules {
   struct Array {
+    explicit Array(const ArraySpec& spec)
+        : described(spec.described), shape(spec.described.shape), start(spec.start) {}
+    LayerArray described;
     ShapeRule shape;
     Start start;
   };
@@ -59,6 +70,7 @@ struct LayerRules {
   ShapeRule input;
   std::vector<std::optional<ShapeRule>> more_inputs;  // as LayerInfo::more_inputs; none: any shape
   std::vector<Array> arrays;                          // as LayerInfo::arrays
+  MoreArrays more_arrays;
 };
 
 struct LayerSpec {
@@ -69,6 +81,7 @@ struct LayerSpec {
   const char* input = "";  // LayerInfo::input
   const char* output = "";
   std::vector<LayerPort> more_inputs{}, more_outputs{};
+  MoreArrays more_arrays{};
 };
 
 class LayerTable {

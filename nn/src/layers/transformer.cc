@@ -41,7 +41,7 @@ NDArray activated(const std::string& name, const NDArray& x) {
 
 // The arrays of a call, and the cache of one that decodes.
 struct TransformerBlock::Call {
-  NDArray x, memory, mask, memory_mask;
+  NDArray x, memory{}, mask{}, memory_mask{};
   AttentionCache* cache = nullptr;
 };
 

@@ -47,6 +47,17 @@ struct ModuleNode {
 // anew.
 inline std::atomic<std::uint64_t> registrations{1};
 
+// Calls visit(path, array) for each parameter of a module and of those inside it, frozen or not.
+template <class Visit>
+void visit_parameters(const Module& module, const Visit& visit, const std::string& path = "") {
+  for (ModuleNode::Entry& entry : ModuleNode::of(module).entries) {
+    if (entry.module)
+      visit_parameters(*entry.module, visit, path + entry.name + ".");
+    else if (entry.kind == ModuleNode::Kind::parameter && !entry.pending)
+      visit(path + entry.name, entry.array);
+  }
+}
+
 // The text with two spaces more after each line break.
 std::string indented(const std::string& text);
 

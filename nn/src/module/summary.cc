@@ -4,13 +4,13 @@
 #include <map>
 #include <memory>
 #include <ostream>
+#include <set>
 #include <utility>
 
-#include <heddle/autograd.h>
 #include <heddle/multiply_adds.h>
 #include <heddle/summary.h>
 
-#include "module/module_node.h"
+#include "module/inference_scope.h"
 
 namespace heddle {
 
@@ -28,7 +28,6 @@ class Observation {
   explicit Observation(Module& root) {
     visit(root, "", [&](Module& module, const std::string& path) {
       if (!index_.emplace(&ModuleNode::of(module), rows_.size()).second) return false;
-      modes_.emplace_back(&ModuleNode::of(module), module.training());
       rows_.emplace_back().path = path;
       const std::size_t row = rows_.size() - 1;
       handles_.push_back(module.before_call([this, row](const Module&, auto, auto) { begin(row); }));
@@ -39,7 +38,6 @@ class Observation {
   }
   ~Observation() {
     for (HookHandle& handle : handles_) handle.remove();
-    for (const auto& [node, training] : modes_) node->training.store(training, std::memory_order_relaxed);
     while (!open_.empty()) open_.pop_back();
   }
   Observation(const Observation&) = delete;
@@ -69,20 +67,12 @@ class Observation {
       visit(*one.module, path.empty() ? one.name : path + "." + one.name, visited);
   }
 
+  // An array under two names counts once, as in state().
   static void count_parameters(const Module& module, ModuleRow& row) {
-    std::vector<std::string> buffers;
-    add_buffers(ModuleNode::of(module), "", buffers);
+    std::set<std::string> paths;
+    nn_detail::visit_parameters(module, [&](const std::string& path, const NDArray&) { paths.insert(path); });
     for (const Parameter& one : module.state())
-      if (std::find(buffers.begin(), buffers.end(), one.name) == buffers.end())
-        row.parameters += one.value.size();
-  }
-  static void add_buffers(const ModuleNode& node, const std::string& path, std::vector<std::string>& names) {
-    for (const ModuleNode::Entry& entry : node.entries) {
-      if (entry.module)
-        add_buffers(ModuleNode::of(*entry.module), path + entry.name + ".", names);
-      else if (entry.kind != ModuleNode::Kind::parameter)
-        names.push_back(path + entry.name);
-    }
+      if (paths.count(one.name)) row.parameters += one.value.size();
   }
 
   void begin(std::size_t row) { open_.emplace_back(row, std::make_unique<MultiplyAdds>()); }
@@ -104,7 +94,6 @@ class Observation {
 
   std::vector<ModuleRow> rows_;
   std::map<const ModuleNode*, std::size_t> index_;
-  std::vector<std::pair<ModuleNode*, bool>> modes_;
   std::vector<HookHandle> handles_;
   std::vector<std::pair<std::size_t, std::unique_ptr<MultiplyAdds>>> open_;  // the calls that are running
 };
@@ -149,8 +138,7 @@ Cells cells_of(const ModuleRow& row) {
 ModuleSummary summarize(Module& module, std::span<const NDArray> inputs, Where where) {
   const CallSite site(where);
   Observation observation(module);
-  module.train(false);
-  const NoGrad no_grad;
+  const nn_detail::InferenceScope scope(module);
   module.run(inputs, where);
   return observation.summary(module);
 }

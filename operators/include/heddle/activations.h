@@ -42,7 +42,7 @@ namespace heddle {
     where(x <= -3, zero(x), where(x >= 3, zero(x), 0.16666666666666667)), \
     "np.clip(x / 6 + 0.5, 0, 1)", "x / 6 + 1/2 between 0 and 1.") \
   X(hard_swish, HardSwish, x * minimum(maximum(x * 0.16666666666666667 + 0.5, 0), 1), \
-    where(x < -3, zero(x), where(x >= 3, 1, x * 0.33333333333333333 + 0.5)), \
+    where(x <= -3, zero(x), where(x >= 3, 1, x * 0.33333333333333333 + 0.5)), \
     "x * np.clip(x / 6 + 0.5, 0, 1)", "x * hard_sigmoid(x) (Howard et al., ICCV'19).") \
   X(tanh_shrink, TanhShrink, \
     where(abs(x) < 0.1, x * x * x * (0.33333333333333333 - x * x * (0.13333333333333333 - x * x * (0.053968253968253968 - \

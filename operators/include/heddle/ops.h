@@ -6,6 +6,7 @@
 #include <heddle/autograd.h>
 #include <heddle/conv.h>
 #include <heddle/creation.h>
+#include <heddle/ctc.h>
 #include <heddle/distributions.h>
 #include <heddle/dropout.h>
 #include <heddle/elementwise.h>
@@ -20,6 +21,7 @@
 #include <heddle/pooling.h>
 #include <heddle/products.h>
 #include <heddle/rearrange.h>
+#include <heddle/recurrent.h>
 #include <heddle/reduce.h>
 #include <heddle/row_sparse.h>
 #include <heddle/scan.h>

@@ -11,6 +11,7 @@
 #include "arrays/array.h"
 #include "arrays/function_arguments.h"
 #include "call_site.h"
+#include "models.h"
 #include "objects.h"
 
 namespace heddle::python {
@@ -48,6 +49,17 @@ const NDArray* out_argument(const OperatorInfo& info, PyObject* given) {
   return out;
 }
 
+bool takes_symbol(const OperatorInfo& info, PyObject* const* given, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const nb::handle one(given[i]);
+    if (!given[i] || array_in(one)) continue;
+    if (is_symbol(one)) return true;
+    const bool is_list = PyList_Check(given[i]) || PyTuple_Check(given[i]);
+    if (is_list && info.arguments[i].kind == ArgumentKind::arrays && has_symbol(one)) return true;
+  }
+  return false;
+}
+
 PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     constexpr std::size_t kMost = 16;
@@ -62,6 +74,10 @@ PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject
     while (used && !given[used - 1]) --used;
     const Where where = python_call_site();
     const CallSite site(where);
+    if (takes_symbol(info, given, used)) {
+      if (out) raise(PyExc_TypeError, info.name + ": out is given beside a Symbol");
+      return apply_to_symbols(info, given, used, where).release().ptr();
+    }
     const auto [values, generator] = call_values(info, given, used, where, info.result_dtype == "bool");
     OperatorValues results;
     const auto compute = [&, &values = values] {

@@ -90,6 +90,14 @@ HEDDLE_API heddle_status heddle_module_apply(const heddle_module* module, heddle
 HEDDLE_API heddle_status heddle_module_summary(heddle_module* module, heddle_array* const* arguments,
                                                size_t argument_count, char** text, heddle_error** error);
 
+// Writes a module of layers (heddle_module_make, heddle_module_sequential, heddle_module_load) and all its state
+// to one file, which other programs can read as safetensors. Fails for a module of heddle_module_create. Blocks.
+HEDDLE_API heddle_status heddle_module_save(const heddle_module* module, const char* path,
+                                            heddle_error** error);
+// Makes the module of a file of heddle_module_save, or of save_model in C++ and Python, anew; without its code.
+HEDDLE_API heddle_status heddle_module_load(const char* path, heddle_engine* engine, heddle_module** module,
+                                            heddle_error** error);
+
 #define HEDDLE_MODULE_PARAMETERS ((int32_t)0)  // the parameters to be trained: all that are not frozen
 #define HEDDLE_MODULE_STATE ((int32_t)1)  // all parameters and saved buffers: what a checkpoint has to hold
 // Lists arrays of the module with their paths, such as "0.weight", for heddle_trainer_create and

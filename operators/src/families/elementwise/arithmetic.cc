@@ -134,7 +134,7 @@ NDArray power_base(const BinaryValues& v) {
     return multiply(multiply(v.gradient, power(v.a, exponent - 1)), exponent);
   }
   const NDArray slope = multiply(v.b, power(v.a, subtract(v.b, 1)));
-  return where(equal(v.b, 0), 0, multiply(v.gradient, slope));
+  return multiply(v.gradient, where(equal(v.b, 0), 0, slope));
 }
 
 // The gradient of the exponent: log(a) * a^b, and 0 for a = 0 where b >= 0, its limit for b > 0. For b < 0
@@ -142,8 +142,9 @@ NDArray power_base(const BinaryValues& v) {
 NDArray power_exponent(const BinaryValues& v) {
   const NDArray scaled = multiply(v.gradient, v.y);
   if (v.a.is_array) {
+    // log(1) in place of log(0), since the second gradient would have 0 times infinity otherwise.
     const NDArray flat = multiply(equal(v.a, 0), greater_equal(v.b, 0));
-    return where(flat, 0, multiply(scaled, log(v.a.array)));
+    return multiply(scaled, log(where(flat, 1, v.a.array)));
   }
   const double base = v.a.scalar.real();
   const NDArray slope = multiply(scaled, std::log(base));

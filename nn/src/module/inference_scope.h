@@ -1,0 +1,36 @@
+// InferenceScope: a module in inference, without a tape, for a while.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include <heddle/autograd.h>
+
+#include "module/module_node.h"
+
+namespace heddle::nn_detail {
+
+// Sets the module and those inside it to inference, and back to what each one was.
+class InferenceScope {
+ public:
+  explicit InferenceScope(Module& module) {
+    note(ModuleNode::of(module));
+    module.train(false);
+  }
+  ~InferenceScope() {
+    for (const auto& [node, training] : modes_) node->training.store(training, std::memory_order_relaxed);
+  }
+  InferenceScope(const InferenceScope&) = delete;
+  InferenceScope& operator=(const InferenceScope&) = delete;
+
+ private:
+  void note(ModuleNode& node) {
+    modes_.emplace_back(&node, node.training.load(std::memory_order_relaxed));
+    for (const ModuleNode::Entry& entry : node.entries)
+      if (entry.module) note(ModuleNode::of(*entry.module));
+  }
+  const NoGrad no_grad_{};
+  std::vector<std::pair<ModuleNode*, bool>> modes_;
+};
+
+}  // namespace heddle::nn_detail

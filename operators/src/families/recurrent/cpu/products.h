@@ -1,0 +1,91 @@
+// What the kernels of recurrent networks, forward and backward, share.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include <heddle/parallel.h>
+
+#include "cpu/gemm.h"
+#include "cpu/scratch.h"
+#include "families/products/cpu/gemm_tiles.h"
+#include "families/recurrent/cpu/sequences.h"
+
+namespace heddle::cpu_kernels {
+
+// Memory of an array; null if the array is undefined.
+template <class T> const T* read_or_null(const NDArray& array) {
+  return array.defined() ? array.data<const T>() : nullptr;
+}
+template <class T> T* write_or_null(const NDArray& array) {
+  return array.defined() ? array.data<T>() : nullptr;
+}
+
+// `count` elements of scratch memory.
+template <class T> class ScratchOf {
+ public:
+  explicit ScratchOf(std::int64_t count) : memory_(static_cast<std::size_t>(count) * sizeof(T)) {}
+  T* data() const { return memory_.template as<T>(); }
+
+ private:
+  Scratch memory_;
+};
+
+// A matrix product by all workers.
+template <class T>
+void parallel_product(std::int64_t m, std::int64_t n, std::int64_t k, GemmOperand<T> a, GemmOperand<T> b,
+                      T* c, std::int64_t c_stride, bool accumulate = false) {
+  a.stride = std::max<std::int64_t>(1, a.stride);
+  b.stride = std::max<std::int64_t>(1, b.stride);
+  const GemmTiles tiles(m, n, k);
+  parallel_for(tiles.count(), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      gemm_tile<T>(tiles, tiles[i], a, b, c, std::max<std::int64_t>(1, c_stride), accumulate);
+  });
+}
+
+// The rows of a step are computed in blocks of units, one a task, for at most kBlockRows rows at once.
+constexpr std::int64_t kBlockRows = 64;
+
+inline std::int64_t units_of_block(const RecurrentProblem& p) {
+  constexpr double kLeast = 4e6;  // floating-point operations of a task
+  constexpr std::int64_t kStep = 16, kMost = 128;
+  const double each = 2.0 * static_cast<double>(p.batch) * static_cast<double>(p.gates() * p.hidden);
+  const double wanted = std::min(static_cast<double>(kMost), kLeast / std::max(each, 1.0));
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(wanted) / kStep) * kStep;
+}
+
+// Calls body(begin, end) for each block of units, on all workers.
+template <class Body> void for_each_block(const RecurrentProblem& p, const Body& body) {
+  const std::int64_t units = units_of_block(p), blocks = (p.hidden + units - 1) / units;
+  parallel_for(blocks, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t block = first; block < last; ++block)
+      body(block * units, std::min(p.hidden, (block + 1) * units));
+  });
+}
+
+// The rows of x in the order of `sequences`: x itself, or a copy in `memory`.
+template <class T>
+const T* rows_of_x(const RecurrentProblem& p, const Sequences& sequences, const T* x, T* memory) {
+  if (sequences.in_place()) return x;
+  sequences.for_each_row(p.features, [&](std::int64_t step, std::int64_t i) {
+    std::copy_n(x + sequences.place(step, i) * p.features, p.features,
+                memory + sequences.row(step, i) * p.features);
+  });
+  return memory;
+}
+
+// A state (batch, hidden) with its rows in the order of `sequences`. Null: 0.
+template <class T>
+void sort_state(const RecurrentProblem& p, const Sequences& sequences, const T* state, T* sorted) {
+  for (std::int64_t i = 0; i < p.batch; ++i) {
+    if (state) {
+      std::copy_n(state + sequences.element(i) * p.hidden, p.hidden, sorted + i * p.hidden);
+    } else {
+      std::fill_n(sorted + i * p.hidden, p.hidden, T{0});
+    }
+  }
+}
+
+}  // namespace heddle::cpu_kernels

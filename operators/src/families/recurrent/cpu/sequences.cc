@@ -1,0 +1,44 @@
+#include "families/recurrent/cpu/sequences.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include <heddle/array_error.h>
+
+namespace heddle::cpu_kernels {
+
+Sequences::Sequences(const RecurrentProblem& problem, const NDArray& lengths)
+    : batch_(problem.batch),
+      longest_(problem.steps),
+      reverse_(problem.reverse),
+      batch_first_(problem.batch_first),
+      in_place_(!problem.batch_first && !lengths.defined()),
+      order_(static_cast<std::size_t>(problem.batch)),
+      length_(order_.size(), problem.steps) {
+  std::iota(order_.begin(), order_.end(), 0);
+  if (lengths.defined()) {
+    const auto* const data = lengths.data<const std::int64_t>();
+    const std::vector<std::int64_t> given(data, data + batch_);
+    for (std::int64_t i = 0; i < batch_; ++i) {
+      const std::int64_t length = given[static_cast<std::size_t>(i)];
+      if (length < 0 || length > longest_)
+        throw InvalidIndex(std::string(problem.op) + ": lengths[" + std::to_string(i) + "] is " +
+                           std::to_string(length) + "; want 0 to " + std::to_string(longest_));
+    }
+    const auto of = [&](std::int64_t element) { return given[static_cast<std::size_t>(element)]; };
+    std::stable_sort(order_.begin(), order_.end(),
+                     [&](std::int64_t a, std::int64_t b) { return of(a) > of(b); });
+    std::transform(order_.begin(), order_.end(), length_.begin(), of);
+  }
+  const std::int64_t steps = batch_ == 0 ? 0 : length_.front();
+  std::int64_t active = batch_;
+  for (std::int64_t step = 0; step < steps; ++step) {
+    while (length_[static_cast<std::size_t>(active - 1)] <= step) --active;
+    active_.push_back(active);
+    first_.push_back(in_place_ && reverse_ ? (steps - 1 - step) * batch_ : rows_);
+    rows_ += active;
+  }
+}
+
+}  // namespace heddle::cpu_kernels

@@ -1,0 +1,303 @@
+#include <array>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <heddle/elementwise.h>
+#include <heddle/multiply_adds.h>
+#include <heddle/recurrent.h>
+#include <heddle/shape_ops.h>
+
+#include "autograd/record.h"
+#include "core/operator.h"
+#include "core/operator_table.h"
+#include "families/recurrent/composed.h"
+#include "families/recurrent/kernels.h"
+
+namespace heddle {
+
+using namespace operators_detail;
+
+namespace {
+
+// The floating arrays by their names in errors, in the order of the tape's inputs.
+struct Named {
+  const char* name;
+  NDArray RecurrentArrays::*array;
+  NDArray RecurrentGradients::*gradient;
+};
+constexpr Named kFloating[] = {{"x", &RecurrentArrays::x, &RecurrentGradients::x},
+                               {"weight_ih", &RecurrentArrays::weight_ih, &RecurrentGradients::weight_ih},
+                               {"weight_hh", &RecurrentArrays::weight_hh, &RecurrentGradients::weight_hh},
+                               {"bias_ih", &RecurrentArrays::bias_ih, &RecurrentGradients::bias_ih},
+                               {"bias_hh", &RecurrentArrays::bias_hh, &RecurrentGradients::bias_hh},
+                               {"h", &RecurrentArrays::h, &RecurrentGradients::h},
+                               {"c", &RecurrentArrays::c, &RecurrentGradients::c}};
+
+void check_array(const RecurrentProblem& p, const char* name, const NDArray& x, const NDArray& array,
+                 const Shape& wanted) {
+  if (!array.defined()) return;
+  check_arrays(p.op, {&x, &array});
+  if (array.shape() == wanted && array.dtype() == x.dtype()) return;
+  throw InvalidArgument(std::string(p.op) + ": " + name + " is " + name_of(array.dtype()) + " " +
+                        array.shape().to_string() + "; want " + name_of(x.dtype()) + " " +
+                        wanted.to_string());
+}
+
+void check_lengths(const RecurrentProblem& p, const NDArray& x, const NDArray& lengths) {
+  if (!lengths.defined()) return;
+  check_arrays(p.op, {&x, &lengths});
+  if (lengths.shape() == Shape{p.batch} && !is_floating(lengths.dtype()) && lengths.dtype() != DType::boolean)
+    return;
+  throw InvalidArgument(std::string(p.op) + ": lengths are " + name_of(lengths.dtype()) + " " +
+                        lengths.shape().to_string() + "; want integers " + Shape{p.batch}.to_string());
+}
+
+RecurrentProblem problem_of(const char* op, RecurrentCell cell, const RecurrentArrays& in,
+                            const RecurrentOptions& options) {
+  check_arrays(op, {&in.x, &in.weight_ih, &in.weight_hh});
+  operators_detail::check_floating(op, in.x);
+  if (in.x.ndim() != 3)
+    throw InvalidArgument(std::string(op) + ": x is " + in.x.shape().to_string() + "; want " +
+                          (options.batch_first ? "(N, T, F)" : "(T, N, F)"));
+  const Shape& shape = in.x.shape();
+  const std::int64_t hidden = in.weight_hh.ndim() == 2 ? in.weight_hh.shape()[1] : 0;
+  const RecurrentProblem p{.op = op,
+                           .cell = cell,
+                           .steps = shape[options.batch_first ? 1 : 0],
+                           .batch = shape[options.batch_first ? 0 : 1],
+                           .features = shape[2],
+                           .hidden = hidden,
+                           .reverse = options.reverse,
+                           .batch_first = options.batch_first};
+  if (in.weight_hh.ndim() != 2 || in.weight_hh.shape()[0] != p.gates() * hidden)
+    throw InvalidArgument(std::string(op) + ": weight_hh is " + in.weight_hh.shape().to_string() +
+                          "; want (" + (p.gates() == 1 ? "" : std::to_string(p.gates()) + " * ") + "H, H)");
+  const Shape of_gates{p.gates() * hidden}, state{p.batch, hidden};
+  check_array(p, "weight_hh", in.x, in.weight_hh, {p.gates() * hidden, hidden});
+  check_array(p, "weight_ih", in.x, in.weight_ih, {p.gates() * hidden, p.features});
+  check_array(p, "bias_ih", in.x, in.bias_ih, of_gates);
+  check_array(p, "bias_hh", in.x, in.bias_hh, of_gates);
+  check_array(p, "h", in.x, in.h, state);
+  check_array(p, "c", in.x, in.c, state);
+  check_lengths(p, in.x, in.lengths);
+  return p;
+}
+
+// The arrays that are defined.
+std::vector<NDArray> defined_of(const RecurrentArrays& in) {
+  std::vector<NDArray> arrays;
+  for (const Named& each : kFloating)
+    if ((in.*each.array).defined()) arrays.push_back(in.*each.array);
+  if (in.lengths.defined()) arrays.push_back(in.lengths);
+  return arrays;
+}
+
+// Counted as if all elements had all steps.
+std::int64_t multiply_adds(const RecurrentProblem& p, bool of_x, bool of_h) {
+  return p.output_size() * p.gates() * ((of_x ? p.features : 0) + (of_h ? p.hidden : 0));
+}
+
+struct Pushed {
+  NDArray results, kept;
+};
+
+Pushed push_recurrent(const RecurrentProblem& p, const RecurrentArrays& in) {
+  const Pushed out{make_result(in.x, {p.results_size()}, in.x.dtype()),
+                   make_result(in.x, {p.output_size() * p.kept()}, in.x.dtype())};
+  auto* kernel = kernel_for<RecurrentKernel>("recurrent", in.x);
+  MultiplyAdds::add(multiply_adds(p, true, true));
+  const NDArray writes[] = {out.results, out.kept};
+  push_op(p.op, defined_of(in), writes,
+          [=, results = out.results.detach(), kept = out.kept](const KernelContext& context) {
+            kernel(context, p, in, results, kept);
+          });
+  return out;
+}
+
+// Which of kFloating need a gradient.
+using Needs = std::array<bool, std::size(kFloating)>;
+
+const char* backward_name(RecurrentCell cell) {
+  return cell == RecurrentCell::lstm  ? "lstm_backward"
+         : cell == RecurrentCell::gru ? "gru_backward"
+                                      : "rnn_backward";
+}
+
+std::vector<NDArray> push_backward(const RecurrentProblem& p, const RecurrentArrays& in, const Pushed& out,
+                                   const NDArray& grad, const Needs& needs) {
+  const NDArray g = grad.detach().contiguous();
+  RecurrentGradients made;
+  std::vector<NDArray> gradients, writes, reads = defined_of(in);
+  for (std::size_t i = 0; i < std::size(kFloating); ++i) {
+    const NDArray& array = in.*kFloating[i].array;
+    if (!array.defined()) continue;
+    if (needs[i]) {
+      NDArray gradient = make_gradient(gradients.size(), array);
+      made.*kFloating[i].gradient = gradient.detach();
+      writes.push_back(gradient);
+      gradients.push_back(std::move(gradient));
+    } else {
+      gradients.emplace_back();
+    }
+  }
+  MultiplyAdds::add(multiply_adds(p, made.x.defined(), true) +
+                    multiply_adds(p, made.weight_ih.defined(), made.weight_hh.defined()));
+  reads.insert(reads.end(), {out.results, out.kept, g});
+  auto* kernel = kernel_for<RecurrentBackwardKernel>("recurrent_backward", g);
+  push_op(
+      backward_name(p.cell), reads, writes,
+      [=](const KernelContext& context) { kernel(context, p, in, out.results, out.kept, g, made); },
+      kWeightsFirst);
+  return gradients;
+}
+
+// The gradients by operators, which a tape can record: those of the composition. Each input is multiplied by 1 first, so that the
+// gradient by one does not pass through another one that was computed from it.
+std::vector<NDArray> by_operators(const RecurrentProblem& p, const RecurrentArrays& kept,
+                                  const NDArray& grad_output, const Needs& needs) {
+  RecurrentArrays in = kept;
+  std::vector<NDArray> wanted;
+  for (std::size_t i = 0; i < std::size(kFloating); ++i) {
+    if (!needs[i]) continue;
+    NDArray& array = in.*kFloating[i].array;
+    array = array * 1.0;
+    wanted.push_back(array);
+  }
+  const std::vector<NDArray> found =
+      grad({composed_recurrent(p, in)}, wanted,
+           {.seeds = {grad_output}, .create_graph = true, .allow_unused = true});
+  std::vector<NDArray> gradients;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < std::size(kFloating); ++i)
+    if ((kept.*kFloating[i].array).defined()) gradients.push_back(needs[i] ? found[at++] : NDArray());
+  return gradients;
+}
+
+// The results as one array, see RecurrentProblem.
+NDArray recurrent_results(const RecurrentProblem& p, const RecurrentArrays& in) {
+  RecurrentArrays values;
+  values.lengths = in.lengths.defined() ? in.lengths.detach().astype(DType::i64).contiguous() : NDArray();
+  Needs needs{};
+  bool any = false;
+  std::vector<NDArray> inputs;
+  for (std::size_t i = 0; i < std::size(kFloating); ++i) {
+    const NDArray& array = in.*kFloating[i].array;
+    if (!array.defined()) continue;
+    values.*kFloating[i].array = array.detach().contiguous();
+    needs[i] = requires_grad(array);
+    any = any || recording({&array});
+    inputs.push_back(array);
+  }
+  Pushed out = push_recurrent(p, values);
+  if (!any) return out.results;
+  RecurrentArrays kept;
+  kept.lengths = values.lengths;
+  std::vector<NDArray> saved{save_for_backward(out.results)};
+  for (const Named& each : kFloating) {
+    const NDArray& array = in.*each.array;
+    if (!array.defined()) continue;
+    kept.*each.array = save_for_backward(array);
+    saved.insert(saved.end(), {kept.*each.array, save_for_backward(values.*each.array)});
+  }
+  if (kept.lengths.defined()) saved.push_back(save_for_backward(kept.lengths));
+  const Pushed detached{out.results.detach(), out.kept};
+  record_op(p.op, out.results, std::move(inputs), std::move(saved), [=](const NDArray& grad_output) {
+    if (differentiating_gradient()) return by_operators(p, kept, grad_output, needs);
+    return push_backward(p, values, detached, grad_output, needs);
+  });
+  return out.results;
+}
+
+// The output, and the final h and c, which is undefined if the cell has none.
+std::array<NDArray, 3> recurrent(const char* op, RecurrentCell cell, const RecurrentArrays& in,
+                                 const RecurrentOptions& options) {
+  const RecurrentProblem p = problem_of(op, cell, in, options);
+  const DType dtype = in.x.dtype();
+  RecurrentArrays wide_ones;
+  wide_ones.lengths = in.lengths;
+  for (const Named& each : kFloating) wide_ones.*each.array = wide(in.*each.array);
+  const NDArray all = cast(recurrent_results(p, wide_ones), dtype);
+  const auto part = [&](std::int64_t begin, std::int64_t size, const Shape& shape) {
+    return all.slice(0, {begin, begin + size}).view_as(shape);
+  };
+  const std::int64_t output = p.output_size(), state = p.state_size();
+  const Shape of_output =
+      p.batch_first ? Shape{p.batch, p.steps, p.hidden} : Shape{p.steps, p.batch, p.hidden};
+  const Shape of_state{p.batch, p.hidden};
+  return {part(0, output, of_output), part(output, state, of_state),
+          p.has_cell_state() ? part(output + state, state, of_state) : NDArray()};
+}
+
+std::array<NDArray, 2> without_cell_state(std::array<NDArray, 3> results) {
+  return {std::move(results[0]), std::move(results[1])};
+}
+
+RecurrentArrays arrays_of(const NDArray& x, const RecurrentWeights& weights, const NDArray& h,
+                          const NDArray& c, const RecurrentOptions& options) {
+  return {x, weights.ih, weights.hh, weights.ih_bias, weights.hh_bias, h, c, options.lengths};
+}
+
+}  // namespace
+
+std::array<NDArray, 2> rnn(const NDArray& x, const RecurrentWeights& weights, const NDArray& h, bool relu,
+                           const RecurrentOptions& options, Where where) {
+  const CallSite site(where);
+  return without_cell_state(recurrent("rnn", relu ? RecurrentCell::relu : RecurrentCell::tanh,
+                                      arrays_of(x, weights, h, {}, options), options));
+}
+
+std::array<NDArray, 3> lstm(const NDArray& x, const RecurrentWeights& weights, const NDArray& h,
+                            const NDArray& c, const RecurrentOptions& options, Where where) {
+  const CallSite site(where);
+  return recurrent("lstm", RecurrentCell::lstm, arrays_of(x, weights, h, c, options), options);
+}
+
+std::array<NDArray, 2> gru(const NDArray& x, const RecurrentWeights& weights, const NDArray& h,
+                           const RecurrentOptions& options, Where where) {
+  const CallSite site(where);
+  return without_cell_state(
+      recurrent("gru", RecurrentCell::gru, arrays_of(x, weights, h, {}, options), options));
+}
+
+HEDDLE_OPERATORS(recurrent) {
+  table.family("Recurrent networks");
+  using In = const NDArray&;
+  const Argument x = {"x", DTypes::floating}, weight_ih = {"weight_ih", DTypes::floating},
+                 weight_hh = {"weight_hh", DTypes::floating}, bias_ih = {"bias_ih", kNone, DTypes::floating},
+                 bias_hh = {"bias_hh", kNone, DTypes::floating}, h = {"h", kNone, DTypes::floating},
+                 c = {"c", kNone, DTypes::floating}, lengths = {"lengths", kNone, DTypes::integers},
+                 reverse = {"reverse", false}, batch_first = {"batch_first", false};
+  table.add(
+      "rnn",
+      +[](In x_, In ih, In hh, In b_ih, In b_hh, In h_, bool relu, In of, bool back, bool first, Where at) {
+        return rnn(x_, {ih, hh, b_ih, b_hh}, h_, relu, {of, back, first}, at);
+      },
+      {"h = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh) over the steps of x (T, N, F), or "
+       "(N, T, F) if `batch_first`; 0 behind `lengths` (N). All h, and the last (N, H).",
+       {x, weight_ih, weight_hh, bias_ih, bias_hh, h, {"relu", false}, lengths, reverse, batch_first},
+       "that of x",
+       kDifferentiable});
+  table.add(
+      "lstm",
+      +[](In x_, In ih, In hh, In b_ih, In b_hh, In h_, In c_, In of, bool back, bool first, Where at) {
+        return lstm(x_, {ih, hh, b_ih, b_hh}, h_, c_, {of, back, first}, at);
+      },
+      {"As rnn, with the gates i, f, g, o in weight_ih (4 H, F) and weight_hh (4 H, H): c = sigmoid(f) c + "
+       "sigmoid(i) tanh(g), h = sigmoid(o) tanh(c). All h, and the last h and c (N, H).",
+       {x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, lengths, reverse, batch_first},
+       "that of x",
+       kDifferentiable});
+  table.add("gru",
+            +[](In x_, In ih, In hh, In b_ih, In b_hh, In h_, In of, bool back, bool first, Where at) {
+              return gru(x_, {ih, hh, b_ih, b_hh}, h_, {of, back, first}, at);
+            },
+            {"As rnn, with the gates r, z, n in weight_ih (3 H, F) and weight_hh (3 H, H): n = tanh(x part + "
+             "sigmoid(r) * h part), h = (1 - sigmoid(z)) n + sigmoid(z) h. All h, and the last (N, H).",
+             {x, weight_ih, weight_hh, bias_ih, bias_hh, h, lengths, reverse, batch_first},
+             "that of x",
+             kDifferentiable});
+}
+
+}  // namespace heddle

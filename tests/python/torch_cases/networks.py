@@ -1,0 +1,298 @@
+"""Attention, recurrent networks, resampling, bags of embeddings, CTC and noise."""
+
+import math
+
+import numpy as np
+
+import heddle
+
+from .table import Case, F, operator, torch
+
+# ---- Attention
+
+
+@operator("attention")
+def _(d):
+    batch, shared, groups = d.integer(1, 2), d.integer(1, 2), d.integer(1, 3)
+    heads, depth, rows = shared * groups, d.integer(1, 4), d.integer(1, 5)
+    causal = d.chance(0.4)
+    keys = rows + d.integer(0, 3) if causal else d.integer(1, 5)
+    scale = d.pick(None, 0.5)
+    shape = (batch, heads, rows, keys)
+    kind = d.pick("none", "bool", "float")
+    mask = None if kind == "none" else d.floats(d.broadcast(shape)) if kind == "float" else d.bools(d.broadcast(shape), 0.7)
+    if kind == "bool" and mask.ndim:
+        mask[..., 0] = True  # a query that sees nothing is another matter in PyTorch
+    elif kind == "bool":
+        mask = np.asarray(True)
+    arrays = [d.floats((batch, heads, rows, depth)), d.floats((batch, shared, keys, depth)), d.floats((batch, shared, keys, d.integer(1, 4))), mask]
+
+    def theirs(q, k, v, m):
+        if causal:
+            seen = torch.ones(rows, keys, dtype=torch.bool).tril(keys - rows)
+            m = seen if m is None else m & seen if m.dtype == torch.bool else m.masked_fill(~seen, -math.inf)
+        m = m if m is None or m.dim() > 1 else m.expand(rows, keys)
+        with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+            return F.scaled_dot_product_attention(q, k, v, m, scale=scale, enable_gqa=True)
+
+    return Case(arrays, lambda q, k, v, m: heddle.attention(q, k, v, m, causal=causal, scale=scale), theirs)
+
+
+@operator("rotary")
+def _(d):
+    shape = (*d.shape(1, 3), 2 * d.integer(1, 3))
+    rows = shape[-2]
+    positions = d.integers(d.broadcast(shape[:-1]), 0, 20) if d.chance(0.5) else None
+    base, interleaved = d.pick(10000.0, 100.0), d.chance(0.5)
+
+    def theirs(x, p):
+        p = torch.arange(rows) if p is None else p
+        half = shape[-1] // 2
+        angle = p.unsqueeze(-1).to(x.dtype) * base ** (-torch.arange(half, dtype=x.dtype) / half)
+        a, b = (x[..., ::2], x[..., 1::2]) if interleaved else (x[..., :half], x[..., half:])
+        c, s = a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()
+        return torch.stack([c, s], -1).flatten(-2) if interleaved else torch.cat([c, s], -1)
+
+    return Case([d.floats(shape), positions], lambda x, p: heddle.rotary(x, p, base=base, interleaved=interleaved), theirs)
+
+
+# ---- Recurrent networks: one layer in one direction
+
+
+def _recurrent(name, gates, states):
+    @operator(name)
+    def _(d):
+        steps, batch, features, units = d.integer(1, 4), d.integer(1, 3), d.integer(1, 3), d.integer(1, 3)
+        first, reverse, relu = d.chance(0.5), d.chance(0.3), name == "rnn" and d.chance(0.5)
+        bias, rows = d.chance(0.7), gates * units
+        lengths = d.integers((batch,), 0, steps) if d.chance(0.4) else None
+        initial = [d.floats((batch, units)) if d.chance(0.6) else None for _ in range(states)]
+        arrays = [
+            d.floats((batch, steps, features) if first else (steps, batch, features)),
+            d.floats((rows, features), -1, 1),
+            d.floats((rows, units), -1, 1),
+            *(d.floats((rows,), -1, 1) if bias else None for _ in range(2)),
+            *initial,
+            lengths,
+        ]
+        options = {"reverse": reverse, "batch_first": first, **({"relu": relu} if name == "rnn" else {})}
+
+        def ours(x, w, u, b, c, *rest):
+            return getattr(heddle, name)(x, w, u, b, c, **dict(zip(("h", "c"), rest[:-1])), lengths=rest[-1], **options)
+
+        def one(x, states, weights):
+            """One element of the batch, (steps, features): PyTorch's packed sequences take no length of 0."""
+            if x.shape[0] == 0:
+                return x.new_zeros(0, units), states
+            x = x.flip(0) if reverse else x
+            states = [s.view(1, units) for s in states]
+            network = getattr(torch, {"rnn": "rnn_relu" if relu else "rnn_tanh"}.get(name, name))
+            y, *last = network(x.view(-1, 1, features), [s.unsqueeze(1) for s in states] if states[1:] else states[0].unsqueeze(1),
+                               weights, bias, 1, 0.0, False, False, False)  # fmt: skip
+            y = y.view(-1, units)
+            return y.flip(0) if reverse else y, [s.view(units) for s in last]
+
+        def theirs(x, w, u, b, c, *rest):
+            *given, count = rest
+            x = x if first else x.transpose(0, 1)
+            given = [x.new_zeros(batch, units) if s is None else s for s in given]
+            weights = [w, u, b, c] if bias else [w, u]
+            parts = []
+            for i in range(batch):
+                n = steps if count is None else int(count[i])
+                y, last = one(x[i, :n], [s[i] for s in given], weights)
+                parts.append((F.pad(y, (0, 0, 0, steps - n)), *last))
+            y, *last = (torch.stack(p) for p in zip(*parts))
+            return y if first else y.transpose(0, 1), *last
+
+        return Case(arrays, ours, theirs)
+
+
+_recurrent("rnn", 1, 1)
+_recurrent("lstm", 4, 2)
+_recurrent("gru", 3, 1)
+
+
+# ---- Resampling
+
+
+@operator("interpolate")
+def _(d):
+    axes = d.integer(1, 3)
+    modes = ["nearest", "nearest-exact", "linear", "area"] + (["cubic"] if axes == 2 else [])
+    mode = d.pick(*modes)
+    shape = (d.integer(1, 2), d.integer(1, 2), *(d.integer(1, 5) for _ in range(axes)))
+    size, scale = ([d.integer(1, 6) for _ in range(axes)], None) if d.chance(0.6) else (None, d.pick(0.5, 1.0, 1.5, 2.0, 3.0))
+    if scale == 0.5:
+        shape = (*shape[:2], *(n + 1 for n in shape[2:]))
+    align = mode in ("linear", "cubic") and d.chance(0.5)
+    theirs = {"linear": ("linear", "bilinear", "trilinear")[axes - 1], "cubic": "bicubic"}.get(mode, mode)
+    flag = align if mode in ("linear", "cubic") else None
+    return Case([d.floats(shape)], lambda x: heddle.interpolate(x, size, scale, mode, align),
+                lambda x: F.interpolate(x, size, scale, theirs, flag))  # fmt: skip
+
+
+for _name in ("pixel_shuffle", "pixel_unshuffle"):
+
+    @operator(_name)
+    def _(d, name=_name):
+        factor, (c, h, w) = d.integer(1, 3), (d.integer(1, 2) for _ in range(3))
+        image = (c * factor**2, h, w) if name == "pixel_shuffle" else (c, h * factor, w * factor)
+        batch = (max(1, n) for n in d.shape(0, 2))  # PyTorch's second gradient refuses an empty one
+        return Case([d.floats((*batch, *image))], lambda x: getattr(heddle, name)(x, factor), lambda x: getattr(F, name)(x, factor))
+
+
+# ---- Embeddings
+
+
+@operator("embedding_padded", needs="embedding(padding_index)")
+def _(d):
+    rows = d.integer(1, 5)
+    at = d.integer(-rows, rows - 1)
+    shape = tuple(max(1, n) for n in d.shape(0, 3))
+    return Case([d.floats((rows, d.integer(1, 4))), d.integers(shape, 0, rows - 1)], lambda w, i: heddle.embedding(w, i, padding_index=at),
+                lambda w, i: F.embedding(i, w, at))  # fmt: skip
+
+
+def _bags(weight, indices, offsets, factors, mode, padding):
+    """PyTorch's embedding_bag has no second gradient; this has, and its values are compared with that."""
+    if indices.dim() == 2:
+        parts = list(zip(indices, factors if factors is not None else [None] * len(indices)))
+    else:
+        ends = [*offsets[1:].tolist(), indices.shape[0]]
+        parts = [(indices[a:b], None if factors is None else factors[a:b]) for a, b in zip(offsets.tolist(), ends)]
+    results = []
+    for index, factor in parts:
+        if padding is not None:
+            chosen = index != padding % weight.shape[0]
+            index, factor = index[chosen], None if factor is None else factor[chosen]
+        rows = weight[index] if factor is None else weight[index] * factor.unsqueeze(-1)
+        if index.shape[0] == 0:
+            results.append(weight.new_zeros(weight.shape[1]))
+        elif mode == "max":  # the gradient goes to the first of equal rows
+            results.append(rows.gather(0, rows.argmax(0, keepdim=True)).squeeze(0))
+        else:
+            results.append(getattr(rows, mode)(0))
+    return torch.stack(results)
+
+
+@operator("embedding_bag")
+def _(d):
+    rows, mode = d.integer(1, 5), d.pick("sum", "mean", "max")
+    padding = d.integer(-rows, rows - 1) if d.chance(0.3) else None
+    if d.chance(0.5):
+        indices, offsets = d.integers((d.integer(1, 3), d.integer(1, 4)), 0, rows - 1), None
+    else:
+        indices = d.integers((d.integer(1, 8),), 0, rows - 1)
+        offsets = np.sort(d.integers((d.integer(1, 4),), 0, len(indices)))
+        offsets[0] = 0
+    factors = d.floats(indices.shape) if mode == "sum" and d.chance(0.5) else None
+
+    def theirs(w, i, o, f):
+        if w.requires_grad:
+            return _bags(w, i, o, f, mode, padding)
+        return F.embedding_bag(i, w, o, mode=mode, per_sample_weights=f, padding_idx=padding)
+
+    def both(w, i, o, f):
+        y = theirs(w, i, o, f)
+        with torch.no_grad():  # what stands in for PyTorch's has to be the same
+            same = F.embedding_bag(i, w, o, mode=mode, per_sample_weights=f, padding_idx=padding)
+        torch.testing.assert_close(y.detach(), same)
+        return y
+
+    return Case([d.floats((rows, d.integer(1, 4))), indices, offsets, factors],
+                lambda w, i, o, f: heddle.embedding_bag(w, i, o, mode, f, padding_index=padding), both)  # fmt: skip
+
+
+# ---- Connectionist temporal classification
+
+
+def _ctc(log_probs, labels, steps, blank):
+    """The loss of one sequence, by the recursion of Graves et al.; PyTorch's has no second gradient."""
+    states = [blank]
+    for label in labels.tolist():
+        states += [label, blank]
+    none = log_probs.new_tensor(-1e30)
+    alpha = [log_probs[0, s] if i < 2 else none for i, s in enumerate(states)]
+    for t in range(1, steps):
+        ways = [
+            [alpha[i], *alpha[max(i - 1, 0) : i], *([alpha[i - 2]] if i > 1 and s not in (blank, states[i - 2]) else [])] for i, s in enumerate(states)
+        ]
+        alpha = [torch.logsumexp(torch.stack(way), 0) + log_probs[t, s] for way, s in zip(ways, states)]
+    return -torch.logsumexp(torch.stack(alpha[-2:]), 0)
+
+
+@operator("ctc_loss")
+def _(d):
+    batch, classes, most = d.integer(1, 3), d.integer(2, 4), d.integer(0, 3)
+    blank, reduction = d.integer(0, classes - 1), d.pick("mean", "sum", "none")
+    labels = d.integers((batch, max(most, 1)), 0, classes - 2)
+    labels = labels + (labels >= blank)
+    counts = d.integers((batch,), 0, most)
+    # Each target has an alignment: steps for its labels and for a blank between equal ones.
+    repeats = [int((row[1:n] == row[: max(n - 1, 0)][: len(row[1:n])]).sum()) for row, n in zip(labels, counts)]
+    least = counts + np.array(repeats)
+    steps = int(least.max()) + d.integer(1, 2)
+    lengths = np.minimum(np.maximum(least + d.integers((batch,), 0, 2), 1), steps)
+    targets = labels if d.chance(0.5) else np.concatenate([row[:n] for row, n in zip(labels, counts)])
+    x = d.floats((steps, batch, classes))
+
+    def ours(x, t, n, m):
+        return heddle.ctc_loss(heddle.log_softmax(x, -1), t, n, m, blank, reduction)
+
+    def theirs(x, t, n, m):
+        y = torch.log_softmax(x, -1)
+        rows = list(t) if t.dim() == 2 else torch.split(t, m.tolist())
+        losses = torch.stack([_ctc(y[:, i], rows[i][: int(m[i])], int(n[i]), blank) for i in range(batch)])
+        losses = losses if reduction != "mean" else losses / m.clamp(min=1)
+        losses = losses if reduction == "none" else getattr(losses, reduction)()
+        torch.testing.assert_close(losses.detach(), F.ctc_loss(y.detach(), t, n, m, blank, reduction))
+        return losses
+
+    return Case([x, targets, lengths, counts], ours, theirs)
+
+
+@operator("ctc_greedy_decode")
+def _(d):
+    steps, batch, classes = d.integer(1, 6), d.integer(1, 3), d.integer(2, 4)
+    blank, lengths = d.integer(0, classes - 1), d.integers((batch,), 0, steps) if d.chance(0.5) else None
+
+    def theirs(x, n):
+        rows = [torch.unique_consecutive(x[: steps if n is None else n[i], i].argmax(-1)) for i in range(batch)]
+        rows = [row[row != blank] for row in rows]
+        return torch.stack([F.pad(row, (0, steps - len(row)), value=-1) for row in rows]), torch.tensor([len(row) for row in rows])
+
+    return Case([d.floats((steps, batch, classes)), lengths], lambda x, n: heddle.ctc_greedy_decode(x, n, blank), theirs)
+
+
+# ---- Noise: PyTorch draws other numbers, so that noise drawn from the same seed twice is compared with itself.
+
+
+def _noise(name, expected, limits=(0.0, 0.9)):
+    """expected(x, y, z, p): what y should be, from the noise of ones z or of zeros."""
+
+    @operator(name)
+    def _(d):
+        shape = (d.integer(1, 3), d.integer(1, 3), *d.shape(0, 2))
+        x, p, seed = d.floats(shape, 0.5, 3), d.pick(*limits, float(d.floats((), *limits))), d.integer(0, 10**6)
+
+        def draw(x, training=True):
+            return getattr(heddle, name)(x, p, training=training, generator=heddle.Generator(seed))
+
+        return Case([x], lambda x: (draw(x) - expected(x, draw, p), draw(x, False)), lambda x: (x * 0, x * 1))
+
+
+def _alpha(x, draw, p):
+    zeros = draw(heddle.zeros_like(x))  # the shift b, or a * limit + b
+    limit = -1.7580993408473766
+    a = ((limit**2 * p + 1) * (1 - p)) ** -0.5
+    shift = -a * limit * p
+    return heddle.where(heddle.abs(zeros - shift) < heddle.abs(zeros - (a * limit + shift)), x * a + shift, zeros)
+
+
+_noise("channel_dropout", lambda x, draw, p: x * heddle.reshape(draw(heddle.ones_like(x))[(slice(None), slice(None), *[0] * (x.ndim - 2))],
+                                                                [*x.shape[:2], *[1] * (x.ndim - 2)]))  # fmt: skip
+_noise("alpha_dropout", _alpha)
+_noise("feature_alpha_dropout", _alpha)
+_noise("gaussian_dropout", lambda x, draw, _p: x * draw(heddle.ones_like(x)))
+_noise("gaussian_noise", lambda x, draw, _p: x + draw(heddle.zeros_like(x)), (0.0, 2.0))
