@@ -152,7 +152,7 @@ HEDDLE_LAYERS(attention) {
            "Attention of x to itself or to a memory. Its `projected` rows of queries, keys and values are "
            "features + 2 * kv_heads * features / heads; kv_heads None: heads. Inside is out_proj, "
            "Dense(features, features). `dropout` is that of weights.",
-       .arguments = {size_argument("features"), size_argument("heads"), optional_size("kv_heads"),
+       .arguments = {size_argument("features"), size_argument("heads"), size_or_none("kv_heads"),
                      switch_argument("bias", true), switch_argument("causal", false),
                      switch_argument("rotary", false), real_argument("dropout", 0), init, device_argument(),
                      generator_argument()},

@@ -105,7 +105,7 @@ class LayerTable {
 // Arguments that several layers have. Sizes are 1 or more.
 ArgumentInfo size_argument(const char* name);
 ArgumentInfo inferred_size(const char* name);  // a size that may be None, see kInferred
-ArgumentInfo optional_size(const char* name);  // a size that None stands for
+ArgumentInfo size_or_none(const char* name);   // a size that None stands for
 ArgumentInfo integer_argument(const char* name, std::int64_t otherwise, std::int64_t least = 0);
 ArgumentInfo window_argument(const char* name, int length);  // sizes along `length` axes, or one for all
 ArgumentInfo window_argument(const char* name, int length, std::int64_t otherwise, std::int64_t least = 0);
