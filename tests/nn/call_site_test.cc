@@ -86,6 +86,16 @@ TEST_CASE("layers and what is in them name the line of the call") {
   check_site("Embedding::Embedding", [&] { Embedding(3, 2); });
   check_site("Embedding::Embedding", [&] { Embedding(3, 2, {.padding_index = 0}); });
   check_site("EmbeddingBag::EmbeddingBag", [&] { EmbeddingBag(3, 2, {.padding_index = 0}); });
+  check_site("MultiHeadAttention::MultiHeadAttention", [&] { MultiHeadAttention(4, 2); });
+  check_site("TransformerBlock::TransformerBlock", [&] { TransformerBlock(4, 2); });
+  const NDArray tokens = ones({1, 2, 4});
+  MultiHeadAttention attend(4, 2, {.causal = true});
+  TransformerBlock block(4, 2, {.causal = true});
+  AttentionCache first, second;
+  check_site("MultiHeadAttention::decode", [&] { attend.decode(tokens, first); });
+  check_site("TransformerBlock::decode", [&] { block.decode(tokens, second); });
+  check_site("Module::operator()", [&] { block(tokens); });
+  check_site("Module::run", [&] { attend.run({tokens, tokens}); });
   const NDArray ids = zeros({2}, DType::i64);
   Embedding lookup(3, 2, {.sparse_grad = true});
   check_site("Module::operator()", [&] { lookup(ids); });

@@ -10,6 +10,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <heddle/layer_registry.h>
@@ -30,6 +32,10 @@ struct LayerCall {
   const LayerInfo* info;
   OperatorValues values;
   Where where = Where::current();  // the line that draws the initial values
+  // Sizes that shapes in the registry name and that are no arguments.
+  std::vector<std::pair<std::string, OperatorValue>> sizes{};
+
+  const OperatorValue& value(std::string_view name) const;  // of an argument
 };
 
 class Layer : public Module {
@@ -58,6 +64,7 @@ class Layer : public Module {
   Dims list(
       const char* name) const;  // as it was given, a single number as a list of one; None: an empty list
   NDArray array(const char* name) const;  // a parameter or buffer; undefined if the layer is made without it
+  std::shared_ptr<Module> inside(const char* name) const;  // a child; null if the layer is made without it
   // `name`: which of more_inputs x is.
   [[noreturn]] void refuse_input(const NDArray& x, const std::string& wanted,
                                  const std::string& name = "the input") const;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <heddle/layers/activations.h>
+#include <heddle/layers/attention.h>
 #include <heddle/layers/conv.h>
 #include <heddle/layers/dense.h>
 #include <heddle/layers/dropout.h>
@@ -14,3 +15,4 @@
 #include <heddle/layers/recurrent.h>
 #include <heddle/layers/resample.h>
 #include <heddle/layers/shape.h>
+#include <heddle/layers/transformer.h>

@@ -17,6 +17,13 @@ NDArray Dense::compute(const NDArray& x) {
   return linear(x, array("weight"), array("bias"), {.relu = boolean("relu")});
 }
 
+Dense nn_detail::make_dense(const LayerCall& call, std::int64_t in, std::int64_t out) {
+  return Dense(call_of(
+      "Dense",
+      {in, out, call.value("bias"), false, call.value("init"), call.value("device"), call.value("generator")},
+      call.where));
+}
+
 HEDDLE_LAYERS(dense) {
   table.family("Layers with weights");
   table.add<Dense>({.name = "Dense",

@@ -24,8 +24,9 @@ namespace nn_detail {
 struct LayerState {
   const LayerInfo& info;
   OperatorValues values;
-  std::vector<LayerRules::Array> more{};  // MoreArrays of these values
-  std::optional<Generator> generator{};   // for the first call of a layer with an unknown size
+  std::vector<std::pair<std::string, OperatorValue>> more_sizes{};  // LayerCall::sizes
+  std::vector<LayerRules::Array> more{};                            // MoreArrays of these values
+  std::optional<Generator> generator{};  // for the first call of a layer with an unknown size
   std::mutex first_call{};
   std::atomic<bool> complete{false};  // whether all sizes are known, and the arrays made
 
@@ -33,6 +34,8 @@ struct LayerState {
   OperatorValue* find(std::string_view name) {
     for (std::size_t i = 0; i < values.size(); ++i)
       if (info.arguments[i].name == name) return &values[i];
+    for (auto& [known, size] : more_sizes)
+      if (known == name) return &size;
     return nullptr;
   }
   const OperatorValue& value(std::string_view name) {
@@ -118,7 +121,14 @@ std::string text_of(const OperatorValue& value) {
 
 }  // namespace
 
-Layer::Layer(const LayerCall& call) : state_(std::make_shared<LayerState>(*call.info, call.values)) {
+const OperatorValue& LayerCall::value(std::string_view name) const {
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (info->arguments[i].name == name) return values[i];
+  throw Error(info->name + ": registered without the argument '" + std::string(name) + "'");
+}
+
+Layer::Layer(const LayerCall& call)
+    : state_(std::make_shared<LayerState>(*call.info, call.values, call.sizes)) {
   const CallSite site(call.where);
   widen_windows(*state_);
   OperatorValue* const given = state_->find("generator");
@@ -194,6 +204,11 @@ Dims Layer::list(const char* name) const {
 NDArray Layer::array(const char* name) const {
   const ModuleNode::Entry* const entry = ModuleNode::of(*this).find(name);
   return entry ? entry->array : NDArray();
+}
+
+std::shared_ptr<Module> Layer::inside(const char* name) const {
+  const ModuleNode::Entry* const entry = ModuleNode::of(*this).find(name);
+  return entry ? entry->module : nullptr;
 }
 
 void Layer::refuse_input(const NDArray& x, const std::string& wanted, const std::string& name) const {

@@ -83,6 +83,9 @@ ArgumentInfo size_argument(const char* name) {
 ArgumentInfo inferred_size(const char* name) {
   return {.name = name, .kind = ArgumentKind::integer, .least = 1, .inferred = true};
 }
+ArgumentInfo size_or_none(const char* name) {
+  return {.name = name, .kind = ArgumentKind::integer, .default_value = OperatorValue(), .least = 1};
+}
 ArgumentInfo integer_argument(const char* name, std::int64_t otherwise, std::int64_t least) {
   return {.name = name, .kind = ArgumentKind::integer, .default_value = otherwise, .least = least};
 }

@@ -26,6 +26,10 @@
 
 #include "layers/shape_rule.h"
 
+namespace heddle {
+class Dense;
+}
+
 namespace heddle::nn_detail {
 
 enum class Start : std::uint8_t {
@@ -101,6 +105,7 @@ class LayerTable {
 // Arguments that several layers have. Sizes are 1 or more.
 ArgumentInfo size_argument(const char* name);
 ArgumentInfo inferred_size(const char* name);  // a size that may be None, see kInferred
+ArgumentInfo size_or_none(const char* name);   // a size that None stands for
 ArgumentInfo integer_argument(const char* name, std::int64_t otherwise, std::int64_t least = 0);
 ArgumentInfo window_argument(const char* name, int length);  // sizes along `length` axes, or one for all
 ArgumentInfo window_argument(const char* name, int length, std::int64_t otherwise, std::int64_t least = 0);
@@ -114,9 +119,14 @@ ArgumentInfo generator_argument();  // "generator"
 inline OperatorValue inferred_value(std::int64_t size) {
   return size == kInferred ? OperatorValue() : OperatorValue(size);
 }
+inline OperatorValue optional_value(const std::optional<std::int64_t>& size) {
+  return size ? OperatorValue(*size) : OperatorValue();
+}
 OperatorValue init_value(Init init);
 OperatorValue window_value(const Dims& window);
 LayerCall call_of(const char* layer, const OperatorValues& values, Where where);
+// Dense(in, out) inside a layer whose call has the arguments bias, init, device and generator.
+Dense make_dense(const LayerCall& call, std::int64_t in, std::int64_t out);
 
 // The real number at position `i`, which may be given as an integer.
 double real_value(const OperatorValues& values, std::size_t i);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <heddle/activations.h>
+#include <heddle/attention.h>
 #include <heddle/autograd.h>
 #include <heddle/conv.h>
 #include <heddle/creation.h>
