@@ -46,12 +46,14 @@ static void layers_are_described(heddle_engine* engine) {
   OK(heddle_layer_find("MaxPool2d", &pool, NULL));
   heddle_layer_info info = {.struct_size = sizeof info};
   OK(heddle_layer_describe(pool, &info, NULL));
-  CHECK(info.argument_count == 3 && strcmp(info.signature, "MaxPool2d(kernel, stride=0, padding=0)") == 0);
+  CHECK(info.argument_count == 5 &&
+        strcmp(info.signature, "MaxPool2d(kernel, stride=None, padding=0, dilation=1, ceil_mode=False)") ==
+            0);
   heddle_argument_info argument = {.struct_size = sizeof argument};
   OK(heddle_layer_argument(pool, 1, &argument, NULL));
   CHECK(strcmp(argument.name, "stride") == 0 && argument.kind == HEDDLE_ARGUMENT_INTEGERS &&
         !argument.required);
-  IS(heddle_layer_argument(pool, 3, &argument, NULL), HEDDLE_INVALID_ARGUMENT);
+  IS(heddle_layer_argument(pool, 5, &argument, NULL), HEDDLE_INVALID_ARGUMENT);
   IS(heddle_layer_describe((const heddle_layer*)&info, &info, NULL), HEDDLE_BAD_HANDLE);
 
   heddle_module* module = NULL;

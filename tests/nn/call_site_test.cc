@@ -6,6 +6,7 @@
 
 #include <heddle/layer_registry.h>
 #include <heddle/metrics.h>
+#include <heddle/model.h>
 #include <heddle/ops.h>
 #include <heddle/optimizer.h>
 #include <heddle/sequential.h>
@@ -13,6 +14,7 @@
 #include <heddle/weights.h>
 
 #include "call_sites.h"
+#include "files.h"
 
 using namespace heddle;
 using namespace heddle::test;
@@ -61,6 +63,16 @@ TEST_CASE("layers and what is in them name the line of the call") {
   check_site("Module::run", [&] { others.run(std::vector<NDArray>{rows}); });
   check_site("summarize", [&] { summarize(net, {image}); });
   check_site("summarize", [&] { summarize(others, std::vector<NDArray>{rows}); });
+  const Symbol symbol = input("x", {2, 3});
+  check_site("input", [&] { input("x", {2, 3}); });
+  check_site("connect", [&] { connect(Dense(3, 2), symbol); });
+  check_site("connect", [&] { connect(std::make_shared<Dense>(3, 2), symbol); });
+  check_site("connect", [&] { connect("exp", {symbol}); });
+  check_site("connect_all", [&] { connect_all(std::make_shared<Dense>(3, 2), {symbol}); });
+  check_site("connect_all", [&] { connect_all("exp", {symbol}); });
+  const test::TemporaryFile file;
+  check_site("save_model", [&] { save_model(file.path, others); });
+  check_site("load_model", [&] { load_model(file.path); });
   check_site("make_layer", [&] { make_layer("Dense", {3, 2}); });
   check_site("make_layer", [&] { make_layer(*find_layer("Dense"), OperatorValues{3, 2}); });
   check_site("Dense::Dense", [&] { Dense(3, 2); });

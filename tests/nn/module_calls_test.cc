@@ -145,6 +145,8 @@ TEST_CASE("multiply-adds of what a thread pushes") {
   CHECK(outer.count() == 84 + 120);
   a + a;
   CHECK(outer.count() == 204);
+  conv2d(ones({2, 4, 5, 5}), ones({6, 2, 3, 3}), {}, {.groups = 2});
+  CHECK(outer.count() == 204 + 2 * 6 * 2 * 9 * 9);
 }
 
 TEST_CASE("a summary has shapes, parameters, multiply-adds and memory of each module") {

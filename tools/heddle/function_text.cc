@@ -61,6 +61,18 @@ Json json_of(const OperatorValue& value) {
 
 }  // namespace
 
+std::string wrapped(const std::string& text) {
+  constexpr std::size_t kWidth = 160;
+  std::string lines = text;
+  for (std::size_t begin = 0; lines.size() - begin > kWidth;) {
+    const std::size_t space = lines.rfind(' ', begin + kWidth);
+    if (space == std::string::npos || space <= begin) break;
+    lines[space] = '\n';
+    begin = space + 1;
+  }
+  return lines;
+}
+
 Json json_of(const ArgumentInfo& argument) {
   Json json = {{"name", argument.name}, {"kind", name_of(argument.kind)}, {"required", argument.required()}};
   if (argument.default_value) json["default"] = json_of(*argument.default_value);

@@ -46,7 +46,7 @@ void write_ports(const char* heading, const std::vector<LayerPort>& ports) {
 
 void write_markdown(const LayerInfo& layer) {
   std::cout << "\n### " << layer.name << "\n\n    " << layer.signature() << "\n\n"
-            << layer.documentation << "\n\n";
+            << wrapped(layer.documentation) << "\n\n";
   for (const ArgumentInfo& argument : layer.arguments) {
     std::cout << "- `" << argument.name << "`: " << text_of_kind(argument);
     if (argument.least) std::cout << ", at least " << *argument.least;

@@ -85,7 +85,8 @@ std::string text_of_result(const OperatorInfo& op) {
 }
 
 void write_markdown(const OperatorInfo& op) {
-  std::cout << "\n### " << op.name << "\n\n    " << op.signature() << "\n\n" << op.documentation << "\n\n";
+  std::cout << "\n### " << op.name << "\n\n    " << op.signature() << "\n\n"
+            << wrapped(op.documentation) << "\n\n";
   for (const ArgumentInfo& argument : op.arguments) {
     std::cout << "- `" << argument.name << "`: " << details_of(argument) << "\n";
   }

@@ -5,6 +5,7 @@
 
 #include <heddle/conv.h>
 #include <heddle/elementwise.h>
+#include <heddle/multiply_adds.h>
 #include <heddle/reduce.h>
 #include <heddle/shape_ops.h>
 
@@ -54,6 +55,7 @@ NDArray conv_input(const NDArray& x) { return x.defined() ? x.detach().contiguou
 NDArray push_forward(const ConvNames& names, const ConvProblem& problem, const ConvInputs& in) {
   const NDArray y =
       make_result(in.x, with_spatial(problem.n, problem.outputs, problem.out, problem.axes), in.x.dtype());
+  MultiplyAdds::add(problem.multiply_adds());
   auto* kernel = kernel_for<ConvForwardKernel>("conv", y);
   std::vector<NDArray> reads{in.x, in.weight};
   if (in.bias.defined()) reads.push_back(in.bias);
@@ -69,6 +71,7 @@ NDArray push_backward_data(const ConvNames& names, const ConvProblem& problem, c
                            const NDArray& y, const NDArray& weight) {
   const NDArray x_grad =
       make_result(grad, with_spatial(problem.n, problem.channels, problem.in, problem.axes), grad.dtype());
+  MultiplyAdds::add(problem.multiply_adds());
   auto* kernel = kernel_for<ConvBackwardDataKernel>("conv_backward_data", grad);
   std::vector<NDArray> reads{grad, weight};
   if (y.defined()) reads.push_back(y);
@@ -83,6 +86,7 @@ NDArray push_backward_data(const ConvNames& names, const ConvProblem& problem, c
 void push_backward_weights(const ConvNames& names, const ConvProblem& problem, const NDArray& grad,
                            const NDArray& y, const NDArray& x, const NDArray& weight_grad,
                            const NDArray& bias_grad) {
+  MultiplyAdds::add(problem.multiply_adds());
   auto* kernel = kernel_for<ConvBackwardWeightsKernel>("conv_backward_weights", grad);
   std::vector<NDArray> reads{grad, x}, writes{weight_grad};
   if (y.defined()) reads.push_back(y);

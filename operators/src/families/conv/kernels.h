@@ -24,6 +24,7 @@ struct ConvProblem {
   std::int64_t in_image() const { return channels * volume(in); }  // elements of one image
   std::int64_t out_image() const { return outputs * volume(out); }
   std::int64_t weights() const { return outputs * (channels / groups) * volume(kernel); }
+  std::int64_t multiply_adds() const { return n * weights() * volume(out); }
   double flops_per_image() const {
     return 2.0 * static_cast<double>(weights()) * static_cast<double>(volume(out));
   }
