@@ -63,7 +63,7 @@ void write_markdown(const LayerInfo& layer) {
   if (layer.arrays.empty()) return;
   std::cout << "\n| Array | | Shape | At first |\n|---|---|---|---|\n";
   for (const LayerArray& array : layer.arrays) write_array(array);
-  if (!layer.more_arrays.empty()) std::cout << "\n" << layer.more_arrays << "\n";
+  if (!layer.more_arrays.empty()) std::cout << "\n" << wrapped(layer.more_arrays) << "\n";
 }
 
 void write_markdown() {
