@@ -1192,6 +1192,26 @@ class SoftShrink(Module):
     def __init__(self, limit: float = 0.5) -> None: ...
 
 
+class MultiHeadAttention(Module):
+    """
+    Attention of x to itself or to a memory. Its `projected` rows of queries, keys and values are features + 2 * kv_heads * features / heads; kv_heads None: heads. Inside is out_proj, Dense(features, features). `dropout` is that of weights.
+
+    (batch, length, features) -> (batch, length, features)
+    """
+
+    def __init__(self, features: int, heads: int, kv_heads: int | None = None, bias: bool = True, causal: bool = False, rotary: bool = False, dropout: float = 0.0, init: Literal['he', 'xavier'] = 'xavier', device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
+
+
+class TransformerBlock(Module):
+    """
+    x plus its attention to itself, plus that to a memory if there is one, plus two linear maps with an activation between them. feed_forward, the features between the maps, is 4 * features for None. Inside are self_attn, multihead_attn (with `memory`), linear1, linear2, norm1, norm2 and norm3 (with `memory`).
+
+    (batch, length, features) -> (batch, length, features)
+    """
+
+    def __init__(self, features: int, heads: int, feed_forward: int | None = None, kv_heads: int | None = None, causal: bool = False, rotary: bool = False, memory: bool = False, norm_first: bool = True, rms_norm: bool = False, activation: Literal['gelu', 'gelu_tanh', 'relu', 'silu'] = 'gelu', dropout: float = 0.0, bias: bool = True, init: Literal['he', 'xavier'] = 'xavier', device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
+
+
 class Conv1d(Module):
     """
     Convolves sequences: each result is a weighted sum of a window.
@@ -1269,7 +1289,17 @@ class Embedding(Module):
     (indices...) -> (indices..., features)
     """
 
-    def __init__(self, rows: int, features: int, stddev: float = 1.0, sparse_grad: bool = False, device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
+    def __init__(self, rows: int, features: int, stddev: float = 1.0, sparse_grad: bool = False, padding_index: int | None = None, device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
+
+
+class EmbeddingBag(Module):
+    """
+    Bags of indices, (bags, length) or in one axis with offsets -> the sum, mean or maximum of the rows of each.
+
+    (indices...) -> (bags, features)
+    """
+
+    def __init__(self, rows: int, features: int, mode: Literal['sum', 'mean', 'max'] = 'mean', stddev: float = 1.0, sparse_grad: bool = False, padding_index: int | None = None, device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
 
 
 class Flatten(Module):
@@ -1286,6 +1316,78 @@ class Dropout(Module):
     """In training zeroes each element with this probability."""
 
     def __init__(self, probability: float) -> None: ...
+
+
+class ChannelDropout(Module):
+    """
+    In training zeroes each channel with this probability.
+
+    (batch, channels, ...) -> (batch, channels, ...)
+    """
+
+    def __init__(self, probability: float) -> None: ...
+
+
+class Dropout1d(Module):
+    """
+    ChannelDropout of signals.
+
+    (batch, channels, length) -> (batch, channels, length)
+    """
+
+    def __init__(self, probability: float) -> None: ...
+
+
+class Dropout2d(Module):
+    """
+    ChannelDropout of images.
+
+    (batch, channels, height, width) -> (batch, channels, height, width)
+    """
+
+    def __init__(self, probability: float) -> None: ...
+
+
+class Dropout3d(Module):
+    """
+    ChannelDropout of volumes.
+
+    (batch, channels, depth, height, width) -> (batch, channels, depth, height, width)
+    """
+
+    def __init__(self, probability: float) -> None: ...
+
+
+class AlphaDropout(Module):
+    """
+    As Dropout, behind Selu: keeps the mean 0 and the variance 1 (Klambauer et al., NeurIPS'17).
+    """
+
+    def __init__(self, probability: float) -> None: ...
+
+
+class FeatureAlphaDropout(Module):
+    """
+    AlphaDropout of whole channels.
+
+    (batch, channels, ...) -> (batch, channels, ...)
+    """
+
+    def __init__(self, probability: float) -> None: ...
+
+
+class GaussianDropout(Module):
+    """
+    In training multiplies by normal numbers around 1, as varied as those of Dropout.
+    """
+
+    def __init__(self, probability: float) -> None: ...
+
+
+class GaussianNoise(Module):
+    """In training adds normal numbers around 0 with this standard deviation."""
+
+    def __init__(self, stddev: float) -> None: ...
 
 
 class MaxPool1d(Module):
@@ -1426,6 +1528,92 @@ class GlobalAvgPool(Module):
     """
 
     def __init__(self) -> None: ...
+
+
+class Upsample(Module):
+    """
+    Resamples the axes behind the channels to `size`, or for None by `scale`.
+
+    (batch, channels, ...) -> (batch, channels, ...)
+    """
+
+    def __init__(self, size: int | Sequence[int] | None = None, scale: float = 2.0, mode: Literal['nearest', 'nearest-exact', 'linear', 'cubic', 'area'] = 'nearest', align_corners: bool = False) -> None: ...
+
+
+class PixelShuffle(Module):
+    """
+    Makes blocks of factor x factor pixels of channels.
+
+    (batch..., channels, height, width) -> (batch..., channels / factor^2, height * factor, width * factor)
+    """
+
+    def __init__(self, factor: int) -> None: ...
+
+
+class PixelUnshuffle(Module):
+    """
+    Makes channels of blocks of factor x factor pixels.
+
+    (batch..., channels, height, width) -> (batch..., channels * factor^2, height / factor, width / factor)
+    """
+
+    def __init__(self, factor: int) -> None: ...
+
+
+class Identity(Module):
+    """x itself, as a placeholder."""
+
+    def __init__(self) -> None: ...
+
+
+class Unflatten(Module):
+    """
+    Splits an axis into axes of these sizes, of which one may be -1.
+
+    (...) -> (..., sizes..., ...)
+    """
+
+    def __init__(self, axis: int, sizes: int | Sequence[int]) -> None: ...
+
+
+class ZeroPad(Module):
+    """
+    Adds zeros around the axes behind the channels; `after` is as `before` if it is None.
+
+    (batch, channels, ...) -> (batch, channels, ...)
+    """
+
+    def __init__(self, before: int | Sequence[int], after: int | Sequence[int] | None = None) -> None: ...
+
+
+class ReflectionPad(Module):
+    """
+    As ZeroPad, with the array mirrored at its edge elements.
+
+    (batch, channels, ...) -> (batch, channels, ...)
+    """
+
+    def __init__(self, before: int | Sequence[int], after: int | Sequence[int] | None = None) -> None: ...
+
+
+class ReplicationPad(Module):
+    """
+    As ZeroPad, with the elements at the edge.
+
+    (batch, channels, ...) -> (batch, channels, ...)
+    """
+
+    def __init__(self, before: int | Sequence[int], after: int | Sequence[int] | None = None) -> None: ...
+
+
+class CircularPad(Module):
+    """
+    As ZeroPad, with the elements at the other end.
+
+    (batch, channels, ...) -> (batch, channels, ...)
+    """
+
+    def __init__(self, before: int | Sequence[int], after: int | Sequence[int] | None = None) -> None: ...
 
 
 class LayerNorm(Module):
@@ -1895,6 +2083,20 @@ def soft_shrink(x: ArrayLike, limit: float = 0.5, *, out: NDArray | None = None)
     """x moved by `limit` towards 0, or 0 where it is within +-`limit`.
 
     The result's dtype: that of x; f64 for integers and bool.
+
+    Differentiable."""
+
+def attention(query: ArrayLike, key: ArrayLike, value: ArrayLike, mask: ArrayLike | None = None, causal: bool = False, scale: float | None = None, dropout: float = 0.0, generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
+    """softmax(query @ key^T * scale + mask) @ value for query (N, heads, T, D), key (N, kv_heads, S, D) and value (N, kv_heads, S, E). A mask that is boolean shows keys, one that is floating is added; with `causal` the last query sees all keys, each before it one less. `scale` None: 1 / sqrt(D). `dropout` makes weights 0 with this probability and divides the rest by 1 - dropout.
+
+    The result's dtype: that of query.
+
+    Differentiable."""
+
+def rotary(x: ArrayLike, positions: ArrayLike | None = None, base: float = 10000.0, interleaved: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """Rotates pair i of the features of each row of x (..., T, D) by the row's position times base^(-2i / D). Positions are 0 .. T - 1 for None. Pairs are features i and i + D / 2, or 2i and 2i + 1 if `interleaved`.
+
+    The result's dtype: that of x.
 
     Differentiable."""
 
@@ -2940,8 +3142,15 @@ def adaptive_avg_pool3d(x: ArrayLike, output_size: int | Sequence[int], *, out: 
 
     Differentiable."""
 
-def embedding(weight: ArrayLike, indices: ArrayLike, sparse_grad: bool = False, *, out: NDArray | None = None) -> NDArray:
-    """The rows of weight (n, d...) at indices from 0 to n - 1, of any shape. With `sparse_grad` the gradient of weight is row-sparse.
+def embedding(weight: ArrayLike, indices: ArrayLike, sparse_grad: bool = False, padding_index: int | None = None, *, out: NDArray | None = None) -> NDArray:
+    """The rows of weight (n, d...) at indices from 0 to n - 1, of any shape. With `sparse_grad` the gradient of weight is row-sparse. The row `padding_index` gets no gradient.
+
+    The result's dtype: that of weight.
+
+    Differentiable."""
+
+def embedding_bag(weight: ArrayLike, indices: ArrayLike, offsets: ArrayLike | None = None, mode: Literal['sum', 'mean', 'max'] = 'mean', per_sample_weights: ArrayLike | None = None, sparse_grad: bool = False, padding_index: int | None = None, *, out: NDArray | None = None) -> NDArray:
+    """Sums, means or maxima of rows of weight (n, d...): those at indices (bags, length), or at indices (total,) in bags that begin at `offsets` (bags,). per_sample_weights, for sum, has a factor for each index; indices equal to `padding_index` are left out.
 
     The result's dtype: that of weight.
 
@@ -2956,6 +3165,62 @@ def linear(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, relu:
 
 def dropout(x: ArrayLike, p: float = 0.5, training: bool = True, generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
     """Zeroes each element with probability p and multiplies the rest by 1 / (1 - p); x itself unless `training` and p > 0. Drawn from `generator`, or for None from the thread's own.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def channel_dropout(x: ArrayLike, p: float = 0.5, training: bool = True, generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
+    """As dropout, of whole channels of x (N, C, ...).
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def alpha_dropout(x: ArrayLike, p: float = 0.5, training: bool = True, generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
+    """As dropout, with selu's limit in the place of 0; keeps the mean 0 and the variance 1.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def feature_alpha_dropout(x: ArrayLike, p: float = 0.5, training: bool = True, generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
+    """As alpha_dropout, of whole channels of x (N, C, ...).
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def gaussian_dropout(x: ArrayLike, p: float = 0.5, training: bool = True, generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
+    """x times normal numbers of mean 1 and standard deviation sqrt(p / (1 - p)); x itself unless `training`.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def gaussian_noise(x: ArrayLike, stddev: float = 1.0, training: bool = True, generator: Generator | None = None, *, out: NDArray | None = None) -> NDArray:
+    """x plus normal numbers with this standard deviation; x itself unless `training`.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def interpolate(x: ArrayLike, size: int | Sequence[int] | None = None, scale: float | None = None, mode: Literal['nearest', 'nearest-exact', 'linear', 'cubic', 'area'] = 'nearest', align_corners: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """x (N, C, ...) with one to three spatial axes, resampled to these sizes, or to floor(size * scale), by 2 if both are None. The nearest modes take any dtype, the others floating ones; cubic is for two axes.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def pixel_shuffle(x: ArrayLike, factor: int, *, out: NDArray | None = None) -> NDArray:
+    """(..., C * factor^2, H, W) -> (..., C, H * factor, W * factor): channels fill blocks of pixels.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def pixel_unshuffle(x: ArrayLike, factor: int, *, out: NDArray | None = None) -> NDArray:
+    """(..., C, H * factor, W * factor) -> (..., C * factor^2, H, W): the inverse of pixel_shuffle.
 
     The result's dtype: that of x.
 
