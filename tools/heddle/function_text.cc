@@ -61,13 +61,13 @@ Json json_of(const OperatorValue& value) {
 
 }  // namespace
 
-std::string wrapped(const std::string& text) {
+std::string wrapped(const std::string& text, const std::string& indent) {
   constexpr std::size_t kWidth = 160;
   std::string lines = text;
   for (std::size_t begin = 0; lines.size() - begin > kWidth;) {
     const std::size_t space = lines.rfind(' ', begin + kWidth);
-    if (space == std::string::npos || space <= begin) break;
-    lines[space] = '\n';
+    if (space == std::string::npos || space <= begin + indent.size()) break;
+    lines.replace(space, 1, "\n" + indent);
     begin = space + 1;
   }
   return lines;

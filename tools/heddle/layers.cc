@@ -45,7 +45,7 @@ void write_ports(const char* heading, const std::vector<LayerPort>& ports) {
 }
 
 void write_markdown(const LayerInfo& layer) {
-  std::cout << "\n### " << layer.name << "\n\n    " << layer.signature() << "\n\n"
+  std::cout << "\n### " << layer.name << "\n\n    " << wrapped(layer.signature(), "        ") << "\n\n"
             << wrapped(layer.documentation) << "\n\n";
   for (const ArgumentInfo& argument : layer.arguments) {
     std::cout << "- `" << argument.name << "`: " << text_of_kind(argument);

@@ -85,7 +85,7 @@ std::string text_of_result(const OperatorInfo& op) {
 }
 
 void write_markdown(const OperatorInfo& op) {
-  std::cout << "\n### " << op.name << "\n\n    " << op.signature() << "\n\n"
+  std::cout << "\n### " << op.name << "\n\n    " << wrapped(op.signature(), "        ") << "\n\n"
             << wrapped(op.documentation) << "\n\n";
   for (const ArgumentInfo& argument : op.arguments) {
     std::cout << "- `" << argument.name << "`: " << details_of(argument) << "\n";

@@ -290,8 +290,13 @@ def _alpha(x, draw, p):
     return heddle.where(heddle.abs(zeros - shift) < heddle.abs(zeros - (a * limit + shift)), x * a + shift, zeros)
 
 
-_noise("channel_dropout", lambda x, draw, p: x * heddle.reshape(draw(heddle.ones_like(x))[(slice(None), slice(None), *[0] * (x.ndim - 2))],
-                                                                [*x.shape[:2], *[1] * (x.ndim - 2)]))  # fmt: skip
+def _channels(x, draw, _p):
+    kept = draw(heddle.ones_like(x))
+    one = (slice(None), slice(None), *[slice(0, 1)] * (x.ndim - 2))
+    return x * kept[one] if x.size else x * kept
+
+
+_noise("channel_dropout", _channels)
 _noise("alpha_dropout", _alpha)
 _noise("feature_alpha_dropout", _alpha)
 _noise("gaussian_dropout", lambda x, draw, _p: x * draw(heddle.ones_like(x)))
