@@ -238,11 +238,11 @@ heddle_status heddle_module_call(const heddle_module* module, heddle_array* cons
     check_out(result_count, kCall, "result_count");
     if (room > 0) check_out(results, kCall, "results");
     const Results made = of.module->run(arrays_of(engine, arguments, argument_count, kCall));
+    *result_count = made.size();
     if (made.size() > room)
       throw InvalidArgument(std::string(kCall) + ": room for " + std::to_string(room) +
                             " results; there are " + std::to_string(made.size()));
     for (std::size_t i = 0; i < made.size(); ++i) results[i] = new_handle(made[i], of.engine);
-    *result_count = made.size();
   });
 }
 

@@ -40,6 +40,20 @@ std::vector<Symbol> symbols_in(ArgumentOf of, nb::handle object) {
   return all;
 }
 
+// The symbols in a list; an array in it becomes a symbol that is constant.
+std::vector<Symbol> symbols_or_constants(ArgumentOf of, nb::handle list, Where where) {
+  std::vector<Symbol> all;
+  for (nb::handle one : list) {
+    if (is_symbol(one)) {
+      all.push_back(symbol_in(one));
+      continue;
+    }
+    const NDArray array = to_array(of, one, std::nullopt, where);
+    all.push_back(connect("reshape", {OperatorValue(array), OperatorValue(array.shape())}, {}, where));
+  }
+  return all;
+}
+
 nb::object tuple_of_symbols(const std::vector<Symbol>& symbols) {
   nb::list list;
   for (const Symbol& one : symbols) list.append(nb::cast(one));
@@ -67,7 +81,8 @@ constexpr std::pair<const char*, const char*> kInfix[] = {
     {"add", "add"},   {"sub", "subtract"},  {"mul", "multiply"},          {"truediv", "divide"},
     {"pow", "power"}, {"matmul", "matmul"}, {"floordiv", "floor_divide"}, {"mod", "remainder"}};
 constexpr std::pair<const char*, const char*> kComparisons[] = {
-    {"__lt__", "less"}, {"__le__", "less_equal"}, {"__gt__", "greater"}, {"__ge__", "greater_equal"}};
+    {"__eq__", "equal"},      {"__ne__", "not_equal"}, {"__lt__", "less"},
+    {"__le__", "less_equal"}, {"__gt__", "greater"},   {"__ge__", "greater_equal"}};
 
 nb::object call_infix(const OperatorInfo& op, nb::handle left, nb::handle right) {
   PyObject* const given[] = {left.ptr(), right.ptr()};
@@ -99,6 +114,10 @@ void bind_infix(nb::class_<Symbol>& symbol) {
         return apply_to_symbols(*find_operator("negative"), given, 1, python_call_site());
       },
       nb::sig("def __neg__(self) -> Symbol"));
+}
+
+[[noreturn]] void refuse_truth(nb::handle) {
+  raise(PyExc_TypeError, "a Symbol has no values before its Model is called");
 }
 
 // x.reshape(...) is heddle.reshape(x, ...).
@@ -141,21 +160,23 @@ nb::object apply_to_symbols(nb::handle self, const nb::args& args, const nb::kwa
   const std::shared_ptr<Module> module = module_in({"Module", "self"}, self);
   const std::vector<std::string> names = input_names(*module);
   std::vector<Symbol> inputs(std::max(args.size(), names.size()));
-  std::size_t count = args.size();
-  for (std::size_t i = 0; i < args.size(); ++i) {
-    if (!args[i].is_none() && !is_symbol(args[i]))
-      refuse_type({"Module", "x"}, args[i], "a Symbol, as another argument is");
-    if (!args[i].is_none()) inputs[i] = symbol_in(args[i]);
-  }
+  std::vector<bool> given(inputs.size());
+  std::size_t count = 0;
+  const auto take = [&](std::size_t at, nb::handle value) {
+    const std::string name = at < names.size() ? names[at] : "x";
+    if (given[at]) raise(PyExc_TypeError, kind_of(self) + ": '" + name + "' is given twice");
+    given[at] = true;
+    count = std::max(count, at + 1);
+    if (value.is_none()) return;
+    if (!is_symbol(value)) refuse_type({"Module", name.c_str()}, value, "a Symbol, as another argument is");
+    inputs[at] = symbol_in(value);
+  };
+  for (std::size_t i = 0; i < args.size(); ++i) take(i, args[i]);
   for (auto [word, value] : kwargs) {
     const std::string name = nb::cast<std::string>(word);
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end()) raise(PyExc_TypeError, kind_of(self) + ": there is no argument '" + name + "'");
-    const auto at = static_cast<std::size_t>(found - names.begin());
-    if (!value.is_none() && !is_symbol(value))
-      refuse_type({"Module", name.c_str()}, value, "a Symbol, as another argument is");
-    if (!value.is_none()) inputs[at] = symbol_in(value);
-    count = std::max(count, at + 1);
+    take(static_cast<std::size_t>(found - names.begin()), value);
   }
   inputs.resize(count);
   std::vector<Symbol> results;
@@ -177,7 +198,7 @@ nb::object apply_to_symbols(const OperatorInfo& op, PyObject* const* given, std:
     const bool is_list = op.arguments[i].kind == ArgumentKind::arrays && !is_symbol(one) && has_symbol(one);
     if (!is_list && !is_symbol(one)) continue;
     if (is_list)
-      named.emplace_back(name, symbols_in({op.name.c_str(), name.c_str()}, one));
+      named.emplace_back(name, symbols_or_constants({op.name.c_str(), name.c_str()}, one, where));
     else
       named.emplace_back(name, symbol_in(one));
     others[i] = nullptr;
@@ -212,11 +233,32 @@ void bind_models(nb::module_& m) {
           "dtype", [](const Symbol& self) { return from_dtype(self.dtype()); },
           nb::sig("def dtype(self) -> DType"))
       .def_prop_ro("ndim", [](const Symbol& self) { return self.shape().size(); })
+      .def_prop_ro(
+          "T",
+          [](nb::handle self) {
+            PyObject* const given[] = {self.ptr()};
+            return apply_to_symbols(*find_operator("transpose"), given, 1, python_call_site());
+          },
+          nb::sig("def T(self) -> Symbol"))
+      .def(
+          "__abs__",
+          [](nb::handle self) {
+            PyObject* const given[] = {self.ptr()};
+            return apply_to_symbols(*find_operator("abs"), given, 1, python_call_site());
+          },
+          nb::sig("def __abs__(self) -> Symbol"))
+      .def("__bool__", &refuse_truth, nb::sig("def __bool__(self) -> bool"))
+      .def("__len__", &refuse_truth, nb::sig("def __len__(self) -> int"))
+      .def("__iter__", &refuse_truth, nb::sig("def __iter__(self) -> Iterator[Any]"))
+      .def(
+          "__hash__", [](nb::handle self) { return reinterpret_cast<std::intptr_t>(self.ptr()) >> 4; },
+          nb::sig("def __hash__(self) -> int"))
       .def("__getattr__", &method_of, nb::sig("def __getattr__(self, name: str, /) -> Any"))
       .def("__repr__", [](const Symbol& self) {
         return std::string("Symbol ") + name_of(self.dtype()) + " " + self.shape().to_string();
       });
   bind_infix(symbol);
+  symbol.attr("__array_ufunc__") = nb::none();  // so that NumPy's arrays leave infix operators to Symbol
   m.def(
       "Input", &make_input, "shape"_a, "name"_a = "x", "dtype"_a = nb::str("f32"),
       nb::sig("def Input(shape: Sequence[int | None], name: str = 'x', dtype: DTypeLike = 'f32') -> Symbol"),

@@ -43,17 +43,26 @@ Module& self_in(const char* function, nb::handle self) {
   return *nb::cast<Module*>(self);
 }
 
-std::vector<NDArray> results_in(const Module& module, nb::handle result) {
+namespace {
+
+// An array, or a tuple or list of arrays alone; empty for anything else.
+std::vector<NDArray> arrays_among(nb::handle result) {
   if (const NDArray* const array = array_in(result)) return {*array};
+  if (!PyTuple_Check(result.ptr()) && !PyList_Check(result.ptr())) return {};
   std::vector<NDArray> all;
-  if (PyTuple_Check(result.ptr()) || PyList_Check(result.ptr())) {
-    for (nb::handle one : result) {
-      const NDArray* const array = array_in(one);
-      if (!array) break;
-      all.push_back(*array);
-    }
-    if (all.size() == nb::len(result)) return all;
+  for (nb::handle one : result) {
+    const NDArray* const array = array_in(one);
+    if (!array) return {};
+    all.push_back(*array);
   }
+  return all;
+}
+
+}  // namespace
+
+std::vector<NDArray> results_in(const Module& module, nb::handle result) {
+  std::vector<NDArray> all = arrays_among(result);
+  if (!all.empty() || (PyTuple_Check(result.ptr()) && nb::len(result) == 0)) return all;
   throw InvalidArgument(module.to_string() +
                         ": forward() has returned neither an NDArray nor a tuple of them");
 }
@@ -88,7 +97,12 @@ void add_arrays(nb::handle object, ModuleCall& call, int level = 0) {
 // Calls forward() of a Python class, with whatever arguments it takes.
 nb::object call_forward(nb::handle self, const Module& module, nb::handle forward, const nb::args& args,
                         const nb::kwargs& kwargs, Where where) {
-  ModuleCall call(module, {}, where);
+  std::vector<NDArray> arrays;  // the arguments that are arrays
+  for (nb::handle one : args)
+    if (const NDArray* const array = array_in(one)) arrays.push_back(*array);
+  for (auto [word, value] : kwargs)
+    if (const NDArray* const array = array_in(value)) arrays.push_back(*array);
+  ModuleCall call(module, arrays, where);
   if (call.looks()) {
     add_arrays(args, call);
     add_arrays(kwargs, call);
@@ -99,14 +113,15 @@ nb::object call_forward(nb::handle self, const Module& module, nb::handle forwar
     call.done();
     return result;
   }
-  const bool is_array = array_in(result) != nullptr;
-  if (!is_array && !PyTuple_Check(result.ptr())) {
+  std::vector<NDArray> outputs = arrays_among(result);
+  if (outputs.empty()) {
     call.done();
     return result;
   }
-  std::vector<NDArray> outputs = results_in(module, result);
   call.done(outputs);
-  return is_array ? wrap(std::move(outputs[0])) : tuple_of(std::move(outputs));
+  if (array_in(result)) return wrap(std::move(outputs[0]));
+  const nb::object replaced = tuple_of(std::move(outputs));
+  return PyList_Check(result.ptr()) ? nb::object(nb::list(replaced)) : replaced;
 }
 
 // The arrays that a module of C++ is given, by position or by name.
@@ -257,7 +272,11 @@ void bind_module_calls(nb::module_& m) {
           },
           "hook"_a,
           nb::sig("def before_call(self, hook: Callable[[Module, tuple[NDArray, ...]], None]) -> HookHandle"),
-          "Calls hook(module, inputs) before each call.")
+          "Calls hook(module, inputs) before each call. A module that was made by load_model, or by another "
+          "language, has its "
+          "parameters and children for the hook, and cannot be called. A hook that refers to its own module "
+          "keeps it alive "
+          "until remove().")
       .def(
           "after_call",
           [](nb::handle self, nb::object hook) {

@@ -63,7 +63,8 @@ struct PythonModule : Module {
   const Layer* as_layer() const override {
     const HoldGil gil;
     const nb::object self = nb::find(static_cast<const Module*>(this));
-    return layer_ && !(self.is_valid() && nb::hasattr(self, "forward")) ? layer_->as_layer() : nullptr;
+    const bool is_plain = layer_ && !extended_ && !(self.is_valid() && nb::hasattr(self, "forward"));
+    return is_plain ? layer_->as_layer() : nullptr;
   }
   std::string to_string() const override { return layer_ ? layer_->to_string() : Module::to_string(); }
   std::string class_name() const override {
@@ -72,10 +73,52 @@ struct PythonModule : Module {
     return self.is_valid() ? kind_of(self) : "Module";
   }
 
-  using Module::buffer, Module::child, Module::parameter, Module::remove, Module::set;
+  // What registers something: a layer of the registry is not the library's afterwards, unless an array was replaced by one like it.
+  template <class T> T child(const std::string& name, T module) {
+    extended_ = true;
+    return Module::child(name, std::move(module));
+  }
+  NDArray parameter(const std::string& name, NDArray value) {
+    extended_ = true;
+    return Module::parameter(name, std::move(value));
+  }
+  NDArray buffer(const std::string& name, NDArray value, bool saved) {
+    extended_ = true;
+    return Module::buffer(name, std::move(value), saved);
+  }
+  void set(const std::string& name, std::shared_ptr<Module> module) {
+    extended_ = true;
+    Module::set(name, std::move(module));
+  }
+  NDArray set(const std::string& name, const NDArray& array) {
+    if (layer_ && !extended_) extended_ = !has_like(name, array);
+    return Module::set(name, array);
+  }
+  void remove(const std::string& name) {
+    if (layer_ && !extended_) extended_ = has(name);
+    Module::remove(name);
+  }
 
  private:
+  bool has(const std::string& name) const {
+    const std::vector<Child> all = children();
+    return has_like(name, {}) ||
+           std::any_of(all.begin(), all.end(), [&](const Child& one) { return one.name == name; });
+  }
+  // Whether an array has the name and, unless `array` is undefined, its shape and dtype.
+  bool has_like(const std::string& name, const NDArray& array) const {
+    try {
+      for (const Parameter& one : state())
+        if (one.name == name)
+          return !array.defined() ||
+                 (one.value.shape() == array.shape() && one.value.dtype() == array.dtype());
+    } catch (const InvalidArgument&) {  // sizes are not known yet
+    }
+    return false;
+  }
+
   std::shared_ptr<Module> layer_;
+  bool extended_ = false;
 };
 
 // A Sequential registers by add() alone.

@@ -33,7 +33,7 @@ SPELLINGS = {"std": "stddev(", "add_": "+= ", "subtract_": "-= ", "multiply_": "
     "bitwise_left_shift_": "<<= ", "bitwise_right_shift_": ">>= ", "assign_": ".assign(",
              "fill_": ".fill(", "remainder_": "%= ", "bitwise_and_": "&= ", "bitwise_or_": "|= ", "bitwise_xor_": "^= ",
              "bitwise_left_shift_": "<<= ", "bitwise_right_shift_": ">>= "}
-WITHOUT_FAMILIES = {"Neural networks", "Normalisation", "Losses", "Row-sparse arrays", "Layers"}  # except operators that have a row
+WITHOUT_FAMILIES = {"Neural networks", "Normalisation", "Losses", "Row-sparse arrays", "Layers", "Attention", "Recurrent networks"}  # except operators that have a row
 WITHOUT = {"digamma", "lu", "expm", "truncated_normal",  # in SciPy, not in NumPy
            "copy_to"}  # NumPy has only one device
 

@@ -64,11 +64,12 @@ TEST_CASE("layers and what is in them name the line of the call") {
   check_site("summarize", [&] { summarize(net, {image}); });
   check_site("summarize", [&] { summarize(others, std::vector<NDArray>{rows}); });
   const Symbol symbol = input("x", {2, 3});
+  const auto shared = std::make_shared<Dense>(3, 2);
   check_site("input", [&] { input("x", {2, 3}); });
   check_site("connect", [&] { connect(Dense(3, 2), symbol); });
-  check_site("connect", [&] { connect(std::make_shared<Dense>(3, 2), symbol); });
+  check_site("connect", [&] { connect(shared, symbol); });
   check_site("connect", [&] { connect("exp", {symbol}); });
-  check_site("connect_all", [&] { connect_all(std::make_shared<Dense>(3, 2), {symbol}); });
+  check_site("connect_all", [&] { connect_all(shared, {symbol}); });
   check_site("connect_all", [&] { connect_all("exp", {symbol}); });
   const test::TemporaryFile file;
   check_site("save_model", [&] { save_model(file.path, others); });

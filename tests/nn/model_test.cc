@@ -264,6 +264,10 @@ TEST_CASE("what a file cannot hold, and files that are damaged, are refused by n
   CHECK(refused_with("\"out_features\":2", "\"out_features\":3").find("(2, 3)") != std::string::npos);
   CHECK(refused_with("\"of\":1", "\"of\":7").find("no step before") != std::string::npos);
   CHECK(refused_with("\"root\":1", "\"root\":5").find("no module 5") != std::string::npos);
+  CHECK(refused_with("\"root\":1", "\"root\":-1").find("-1 in place of") != std::string::npos);
+  CHECK(refused_with("\"root\":1", "\"root\":1.5").find("1.5 in place of an integer") != std::string::npos);
+  CHECK(refused_with("\"version\":1", "\"version\":1.5").find("version 1.5") != std::string::npos);
+  CHECK(refused_with("\"frozen\":[]", "\"frozen\":[\"x\"]").find("no array 'x'") != std::string::npos);
   refused_with("{", "");
   refused_with("\"operator\":\"add\"", "\"operator\":\"ad\"");
   refused_with("\"in_features\":2", "\"in_features\":\"two\"");
@@ -296,6 +300,89 @@ TEST_CASE("what a file cannot hold, and files that are damaged, are refused by n
     }
   }
   CHECK(refused > 200);
+}
+
+TEST_CASE("arrays with several names are one again in a loaded model") {
+  const test::TemporaryFile file;
+  const Symbol x = input("x", {kInferred, 4});
+  const NDArray c = full({4}, 2.0F);
+  Model model({x}, {connect("add", {connect("multiply", {x, OperatorValue(c)}), OperatorValue(c)})});
+  save_model(file.path, model);
+  const std::shared_ptr<Module> loaded = load_model(file.path);
+  check_equal((*loaded)(ones({1, 4})), model(ones({1, 4})));
+
+  struct Tie : Dense {
+    Tie() : Dense(4, 4) {}
+    using Module::set;
+  };
+  Tie first, second;
+  (void)second.set("weight", first.parameters()[0].value);
+  Sequential net{static_cast<Dense&>(first), static_cast<Dense&>(second)};
+  save_model(file.path, net);
+  const std::shared_ptr<Module> tied = load_model(file.path);
+  CHECK(tied->parameters().size() == 3);
+  check_equal((*tied)(ones({1, 4})), net(ones({1, 4})));
+  tied->parameters()[0].value.detach().assign(zeros({4, 4}));
+  check_equal((*tied)(ones({1, 4})), tied->parameters()[2].value.view_as({1, 4}));
+}
+
+TEST_CASE("a layer of a class of the program's own is not saved as the library's") {
+  struct More : Dense {
+    More() : Dense(2, 2) { (void)parameter("extra", ones({2})); }
+  };
+  const test::TemporaryFile file;
+  CHECK(message_of<InvalidArgument>([&] { save_model(file.path, More()); }).find("program's own") !=
+        std::string::npos);
+}
+
+TEST_CASE("long chains of symbols are destroyed without recursion, and modules too deep in a file refused") {
+  {
+    Symbol x = input("x", {1});
+    for (int i = 0; i < 100'000; ++i) x = connect("negative", {x});
+  }
+  const test::TemporaryFile file;
+  std::string modules = R"({"layer":"Relu","arguments":{}})";
+  for (int i = 0; i < 5000; ++i) modules += ",{\"sequential\":[" + std::to_string(i) + "]}";
+  save_safetensors(
+      file.path,
+      {.arrays = {},
+       .metadata = {{"heddle.model",
+                     R"({"version":1,"root":5000,"frozen":[],"shared":{},"modules":[)" + modules + "]}"}}});
+  CHECK(message_of<Error>([&] { load_model(file.path); }).find("1000 deep") != std::string::npos);
+  // A module that holds another one twice, many levels deep, is walked through once.
+  auto net = std::make_shared<Sequential>(Relu());
+  for (int i = 0; i < 60; ++i) {
+    const auto outer = std::make_shared<Sequential>();
+    outer->add(net);
+    outer->add(net);
+    net = outer;
+  }
+  net->train(false);
+  CHECK(net->state().empty());
+}
+
+TEST_CASE("modules that forward() replaces are kept while a model is built") {
+  struct Replacing : Module {
+    Sequential inner = child("inner", Sequential(Dense(4, 4), Dense(4, 4)));
+    NDArray forward(const NDArray& x) override {
+      set("inner", std::make_shared<Sequential>(Dense(4, 4)));
+      return x;
+    }
+  };
+  const Symbol x = input("x", {kInferred, 4});
+  for (int i = 0; i < 20; ++i) connect(std::make_shared<Replacing>(), x);
+  Replacing replacing;
+  CHECK(summarize(replacing, {ones({2, 4})}).rows.size() == 1);
+}
+
+TEST_CASE("a module of one symbol has all its results, and examples take no memory") {
+  const Symbol x = input("x", {kInferred, 5, 4});
+  const auto lstm = std::make_shared<Lstm>(4, 3);
+  CHECK(connect_all(lstm, {x}).size() == 3);
+  Model two({x}, connect_all(lstm, {x}));
+  CHECK(connect_all(std::make_shared<Model>(two), {input("y", {2, 5, 4})}).size() == 3);
+  const Symbol huge = connect("negative", {input("huge", {1LL << 40})});
+  CHECK(huge.shape() == Shape{1LL << 40});
 }
 
 TEST_CASE("a model has a summary, and hooks in it are called") {

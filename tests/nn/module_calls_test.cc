@@ -1,6 +1,8 @@
 // Calls of modules: several arrays, hooks, summaries.
+#include <atomic>
 #include <message_of.h>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -127,6 +129,43 @@ TEST_CASE("an exception of a hook is the call's, and an empty hook is refused") 
     handle = gone.after_call([](const Module&, Inputs, Outputs) {});
   }
   handle.remove();
+}
+
+TEST_CASE("hooks are added and removed, and summaries made, while other threads call the module") {
+  Sequential net{Dense(4, 4), Relu(), Dense(4, 4)};
+  const NDArray x = ones({2, 4});
+  net(x);
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i)
+    threads.emplace_back([&] {
+      while (!stop) net(x);
+    });
+  for (int i = 0; i < 200; ++i) {
+    HookHandle handle = net[2].after_call([](const Module&, Inputs, Outputs) {});
+    CHECK(summarize(net, {x}).rows[0].calls == 1);
+    handle.remove();
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_CASE("a summary goes on after a call inside that threw") {
+  struct Careful : Module {
+    Dense risky = child("risky", Dense(3, 3)), safe = child("safe", Dense(2, 2));
+    NDArray forward(const NDArray& x) override {
+      try {
+        risky(x);
+      } catch (const InvalidArgument&) {
+      }
+      return safe(x);
+    }
+  } careful;
+  const ModuleSummary summary = summarize(careful, {ones({1, 2})});
+  REQUIRE(summary.rows.size() == 3);
+  CHECK(summary.rows[1].calls == 0);
+  CHECK(summary.rows[2].calls == 1);
+  CHECK(summary.rows[0].multiply_adds == 4);
 }
 
 TEST_CASE("multiply-adds of what a thread pushes") {

@@ -2,6 +2,7 @@
 
 import threading
 
+import numpy
 import pytest
 
 import heddle
@@ -457,3 +458,63 @@ def test_models_are_saved_without_code(tmp_path):
         heddle.load_model(tmp_path / "none")
     with pytest.raises(TypeError, match="load_model: path is a int; want a str or a Path"):
         heddle.load_model(5)
+
+
+def test_hooks_see_the_arguments_of_python_classes():
+    both, x, seen = Both(), heddle.ones((1, 2)), []
+    both.before_call(lambda module, inputs: seen.append(len(inputs)))
+    both.after_call(lambda module, inputs, outputs: seen.append((len(inputs), len(outputs))))
+    for _ in range(3):
+        both(x, scale=heddle.ones(1))
+    assert seen == [2, (2, 2)] * 3
+
+    class Mixed(heddle.Module):
+        def forward(self, x):
+            return x, [x], "text"
+
+    class Listed(heddle.Module):
+        def forward(self, x):
+            return [x, x]
+
+    mixed, listed = Mixed(), Listed()
+    mixed.after_call(lambda module, inputs, outputs: seen.append(len(outputs)))
+    listed.after_call(lambda module, inputs, outputs: (outputs[0] * 2, outputs[1]))
+    assert mixed(x)[2] == "text" and seen[-1] == 0
+    assert isinstance(listed(x), list) and listed(x)[0].tolist() == [[2, 2]]
+
+
+def test_symbols_have_no_values():
+    x = heddle.Input((None, 4))
+    for call in [lambda: bool(x), lambda: len(x), lambda: list(x), lambda: 1 if x > 0 else 0, lambda: x == 0 and 1]:
+        with pytest.raises(TypeError, match="a Symbol has no values before its Model is called"):
+            call()
+    assert len({x, x, heddle.Input((1,))}) == 2
+    y = numpy.ones((4,), "f4") * x
+    assert isinstance(y, heddle.Symbol) and (x == 0).dtype == heddle.bool and (x != x).dtype == heddle.bool
+    model = heddle.Model(x, [abs(-y), x.T, heddle.concat([x, heddle.ones((2, 4))], axis=0)])
+    a, b, c = model(heddle.ones((2, 4)))
+    assert a.tolist() == [[1] * 4] * 2 and b.shape == (4, 2) and c.shape == (4, 4)
+    lstm = heddle.Lstm(4, 3)
+    assert len(lstm.run(heddle.Input((None, 5, 4)))) == 3
+    s = heddle.Input((None, 5, 4))
+    with pytest.raises(TypeError, match="'h' is given twice"):
+        lstm.run(s, s, h=s)
+
+
+def test_layers_with_additions_are_not_saved_as_the_library_s(tmp_path):
+    class More(heddle.Dense):
+        def __init__(self):
+            super().__init__(4, 3)
+            self.parameter("extra", heddle.ones((2,)))
+
+    plain = heddle.Dense(4, 3)
+    heddle.save_model(tmp_path / "a", plain)
+    plain.buffer("extra", heddle.ones(1))
+    for module in [More(), plain]:
+        with pytest.raises(heddle.InvalidArgument, match="is a class of the program's own"):
+            heddle.save_model(tmp_path / "a", module)
+    a, b = heddle.Dense(4, 4), heddle.Dense(4, 4)
+    b.weight = a.parameters()[0].value
+    net = heddle.Sequential(a, b)
+    heddle.save_model(tmp_path / "a", net)
+    assert len(heddle.load_model(tmp_path / "a").parameters()) == 3

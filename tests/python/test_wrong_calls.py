@@ -25,6 +25,11 @@ class Wrong:
     """A type that no argument accepts."""
 
 
+def made_model():
+    x = heddle.Input((2,))
+    return heddle.Model(x, x + 1)
+
+
 def made_graph():
     slots = []
     engine = heddle.Engine(workers=1)
@@ -57,12 +62,16 @@ INSTANCES = {
     "Engine": lambda: heddle.Engine(workers=1),
     "Graph": lambda: made_graph()[0],
     "KVStore": heddle.KVStore,
+    "HookHandle": lambda: heddle.Relu().after_call(print),
+    "Metric": heddle.Accuracy,
+    "Model": lambda: made_model(),
     "Module": heddle.Relu,
     "NDArray": lambda: heddle.ones(3),
     "Optimizer": lambda: heddle.Optimizer("sgd"),
     "Parameter": made_parameter,
     "RowSparse": lambda: heddle.row_sparse(heddle.array([1]), heddle.ones((1, 1)), (2, 1)),
     "Slot": lambda: made_graph()[1],
+    "Symbol": lambda: heddle.Input((2,)),
     "Trainer": lambda: heddle.Trainer([made_parameter()]),
     "Var": lambda: heddle.Engine(workers=1).new_var(),
 }
@@ -82,6 +91,7 @@ SAMPLES = {
     "Sequence[ArrayLike]": lambda: [heddle.ones(3)],
     "Sequence[NDArray]": lambda: [heddle.ones(3)],
     "Sequence[Parameter]": lambda: [made_parameter()],
+    "Sequence[int | None]": lambda: [2],
     "Sequence[RowSparse]": lambda: [INSTANCES["RowSparse"]()],
     "Var | NDArray": INSTANCES["Var"],
     "bool": lambda: True,

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <typeinfo>
 #include <vector>
 
 #include <heddle/function_info.h>
@@ -45,6 +46,7 @@ struct LayerInfo : FunctionInfo {
       more_arrays{};  // in words: arrays behind these, whose number depends on arguments; empty: there are none
   std::shared_ptr<const nn_detail::LayerRules> rules{};
   std::function<std::shared_ptr<Module>(const OperatorValues& complete)> make;  // called by make_layer
+  const std::type_info* type = nullptr;                                         // the class in C++
 };
 
 // All layers, by family and then in the order of registration. Any thread; the same objects for the life of the process.

@@ -54,6 +54,7 @@ class Metric {
   virtual NDArray whole_state() const { return sums(); }
   virtual void merge_whole(const NDArray& state);
   virtual void clear();
+  void forget() { sums_ = NDArray(); }  // for clear(): the next batch may have another state_shape()
 
   const NDArray& sums() const;  // of state_shape(), zeros at first
   // Pushes an op that reads arrays and adds to sums(): body(double* sums).

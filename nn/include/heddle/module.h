@@ -64,8 +64,8 @@ class Module {
   // Frozen parameters, here and in all modules inside, require no gradient. Make the trainer afterwards.
   void freeze(bool on = true);
 
-  // Calls a function before, or after, each call of this module, in the order in which they were added; see ModuleHook. Adding and
-  // removing is for the thread that calls the module. An exception of the function is the call's.
+  // Calls a function before, or after, each call of this module, in the order in which they were added; see ModuleHook. Any
+  // thread may add and remove. An exception of the function is the call's.
   HookHandle before_call(ModuleHook hook);
   HookHandle after_call(ModuleHook hook);
 

@@ -44,7 +44,7 @@ class ModuleCall {
   ModuleCall& operator=(const ModuleCall&) = delete;
   bool looks() const { return use_ != nullptr; }  // whether done() will look at what forward() has used
   bool has_hooks() const { return inputs_ != nullptr; }
-  void add(const NDArray& argument);  // adds an argument, before done()
+  void add(const NDArray& argument);  // adds an array that forward() may use, before done()
   void add(const Module& argument);   // adds what a module has registered when done() is called
   // Call after forward(); throws what operator() does. Calls the hooks of after_call, which may replace outputs.
   void done(std::span<NDArray> outputs = {});

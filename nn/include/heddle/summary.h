@@ -33,8 +33,8 @@ struct ModuleSummary {
   std::string to_string() const;  // a table with the sums below
 };
 
-// Calls the module once with `inputs`, in inference and without a tape, and restores its mode. The call makes arrays whose sizes are
-// kInferred. Throws InvalidArgument for what the module refuses.
+// Calls the module once with `inputs`, in inference and without a tape, and restores its mode; meanwhile other threads see it in
+// inference. The call makes arrays whose sizes are kInferred. Throws InvalidArgument for what the module refuses.
 ModuleSummary summarize(Module& module, std::span<const NDArray> inputs, Where where = Where::current());
 ModuleSummary summarize(Module& module, std::initializer_list<NDArray> inputs,
                         Where where = Where::current());

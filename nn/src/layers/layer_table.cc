@@ -48,7 +48,7 @@ ArraySpec buffer_of(ArraySpec array) {
   return array;
 }
 
-void LayerTable::insert(LayerSpec spec, Make make) {
+void LayerTable::insert(LayerSpec spec, Make make, const std::type_info& type) {
   if (!*family_) throw Error(std::string(spec.name) + ": its file does not begin with table.family()");
   LayerInfo info;
   info.name = spec.name;
@@ -74,6 +74,7 @@ void LayerTable::insert(LayerSpec spec, Make make) {
   info.make = [make, name = info.name](const OperatorValues& values) {
     return make({.info = find_layer(name), .values = values, .where = CallSite::current()});
   };
+  info.type = &type;
   all_.push_back(std::move(info));
 }
 

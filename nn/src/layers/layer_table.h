@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -90,13 +91,15 @@ class LayerTable {
   void family(const char* heading) { family_ = heading; }  // sets the heading of the layers that follow
   // A class with the constructor of Layer.
   template <std::derived_from<Layer> L> void add(LayerSpec spec) {
-    insert(std::move(spec),
-           [](const LayerCall& call) -> std::shared_ptr<Module> { return std::make_shared<L>(call); });
+    insert(
+        std::move(spec),
+        [](const LayerCall& call) -> std::shared_ptr<Module> { return std::make_shared<L>(call); },
+        typeid(L));
   }
 
  private:
   using Make = std::shared_ptr<Module> (*)(const LayerCall& call);
-  void insert(LayerSpec spec, Make make);
+  void insert(LayerSpec spec, Make make, const std::type_info& type);
 
   const char* family_ = "";
   std::vector<LayerInfo>& all_;

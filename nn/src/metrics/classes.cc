@@ -43,7 +43,7 @@ NDArray whole_labels(const std::string& name, const NDArray& labels) {
 }
 
 ClassBatch class_batch(const std::string& name, const NDArray& predictions, const NDArray& labels,
-                       double threshold) {
+                       const MetricOptions& options) {
   if (is_floating(predictions.dtype()) && has_one_axis_more(predictions, labels)) {
     const std::int64_t classes = predictions.shape()[predictions.ndim() - 1];
     if (classes > 0)
@@ -56,8 +56,14 @@ ClassBatch class_batch(const std::string& name, const NDArray& predictions, cons
         "; want scores (..., C), or classes or binary predictions in the shape of the labels");
   if (!is_floating(predictions.dtype()) && predictions.dtype() != DType::boolean)
     return {false, predictions.astype(DType::i64).contiguous(), whole_labels(name, labels), 0};
-  const NDArray found = predictions.dtype() == DType::boolean ? predictions : predictions > threshold;
-  const NDArray wanted = is_floating(labels.dtype()) ? labels > 0.5 : labels;
+  const NDArray found = predictions.dtype() == DType::boolean ? predictions : predictions > options.threshold;
+  NDArray wanted = labels;
+  if (is_floating(labels.dtype())) {
+    // NaN is no class, and -2 none that `ignore` could be mistaken for.
+    const double ignore = static_cast<double>(options.ignore), no_class = options.ignore == -2 ? -3.0 : -2.0;
+    wanted =
+        where(isnan(labels), no_class, where(equal(labels, ignore), ignore, cast(labels > 0.5, DType::f64)));
+  }
   return {true, found.astype(DType::i64).contiguous(), wanted.astype(DType::i64).contiguous(),
           labels.ndim() < 2 ? 1 : labels.shape()[labels.ndim() - 1]};
 }
@@ -135,7 +141,7 @@ Accuracy::Accuracy(MetricOptions options) : Metric("Accuracy"), options_(options
 
 void Accuracy::add(const Inputs& inputs) {
   const std::string& name = info().name;
-  const ClassBatch batch = class_batch(name, inputs[0], inputs[1], options_.threshold);
+  const ClassBatch batch = class_batch(name, inputs[0], inputs[1], options_);
   if (batch.classes != 0 && options_.classes != kInferred)
     learned_classes(name, options_.classes, batch.classes, batch.binary);
   std::int64_t classes = std::numeric_limits<std::int64_t>::max();
@@ -182,8 +188,14 @@ void TopKAccuracy::add(const Inputs& inputs) {
 NDArray TopKAccuracy::compute(const NDArray& state) const { return quotient(state, 0, 1); }
 
 ConfusionMatrix::ConfusionMatrix(MetricOptions options, Normalize normalize)
-    : Metric("ConfusionMatrix"), options_(options), normalize_(normalize) {
+    : Metric("ConfusionMatrix"), options_(options), normalize_(normalize), given_classes_(options.classes) {
   check_classes("ConfusionMatrix", options.classes);
+}
+
+void ConfusionMatrix::clear() {
+  if (given_classes_ != kInferred) return Metric::clear();
+  options_.classes = kInferred;
+  forget();
 }
 
 Shape ConfusionMatrix::state_shape() const {
@@ -192,7 +204,7 @@ Shape ConfusionMatrix::state_shape() const {
 }
 
 void ConfusionMatrix::add(const Inputs& inputs) {
-  const ClassBatch batch = class_batch(info().name, inputs[0], inputs[1], options_.threshold);
+  const ClassBatch batch = class_batch(info().name, inputs[0], inputs[1], options_);
   options_.classes = learned_classes(info().name, options_.classes, batch.binary ? 2 : batch.classes, false);
   push({batch.found, batch.wanted}, [=, name = info().name, options = options_](double* sums) {
     for_each_pair(name, batch, options.classes, options.ignore,
@@ -217,14 +229,20 @@ NDArray ConfusionMatrix::compute(const NDArray& state) const {
 }
 
 ClassRates::ClassRates(const char* name, Average average, MetricOptions options)
-    : Metric(name), average_(average), options_(options) {
+    : Metric(name), average_(average), options_(options), given_classes_(options.classes) {
   check_classes(name, options.classes);
+}
+
+void ClassRates::clear() {
+  if (given_classes_ != kInferred) return Metric::clear();
+  options_.classes = kInferred;
+  forget();
 }
 
 Shape ClassRates::state_shape() const { return {known_classes(info().name, options_.classes), 3}; }
 
 void ClassRates::add(const Inputs& inputs) {
-  const ClassBatch batch = class_batch(info().name, inputs[0], inputs[1], options_.threshold);
+  const ClassBatch batch = class_batch(info().name, inputs[0], inputs[1], options_);
   const std::int64_t classes = learned_classes(info().name, options_.classes, batch.classes, batch.binary);
   options_.classes = classes;
   push({batch.found, batch.wanted}, [=, name = info().name, ignore = options_.ignore](double* sums) {

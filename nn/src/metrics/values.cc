@@ -238,12 +238,18 @@ void R2::add(const Inputs& inputs) {
   });
 }
 
+void R2::clear() {
+  columns_ = 0;
+  forget();
+}
 NDArray R2::compute(const NDArray& state) const {
   const auto row = [&](std::int64_t i) { return state.slice(0, {i, i + 1}).view_as({state.shape()[1]}); };
   const NDArray n = row(0), errors = row(3);
-  const NDArray spread = row(2) - square(row(1)) / maximum(n, 1.0);
-  const NDArray equal = where(errors == 0, 1.0, 0.0);
-  const NDArray each = where(spread > 0, 1 - errors / where(spread > 0, spread, 1.0), equal);
+  // Sums of squares in f64 show no spread below the rounding of the mean's square.
+  const NDArray of_mean = square(row(1)) / maximum(n, 1.0), spread = row(2) - of_mean;
+  const NDArray is_seen = spread > of_mean * 0x1p-40, is_none = spread <= of_mean * 0x1p-50;
+  const NDArray constant = where(is_none, where(errors == 0, 1.0, 0.0), kNotANumber);
+  const NDArray each = where(is_seen, 1 - errors / where(is_seen, spread, 1.0), constant);
   return mean(where(n < 2, kNotANumber, each));
 }
 
@@ -285,8 +291,9 @@ HEDDLE_METRICS(values) {
              }});
   table.add(
       {.name = "R2",
-       .documentation =
-           "The coefficient of determination of (N), or the mean of those of the columns of (N, D).",
+       .documentation = "The coefficient of determination of (N), or the mean of those of the columns of (N, "
+                        "D). NaN if targets spread less than a "
+                        "millionth of their mean, which sums in f64 do not show.",
        .inputs = {"y", "target"},
        .make = [](const OperatorValues&) -> std::unique_ptr<Metric> { return std::make_unique<R2>(); }});
 }

@@ -1,7 +1,10 @@
 // Models as files: the state as safetensors, and in their metadata a description of the modules in JSON.
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
+#include <typeinfo>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -26,6 +29,8 @@ namespace {
 
 constexpr const char* kKey = "heddle.model";
 constexpr int kVersion = 1;
+
+constexpr std::size_t kMostLevels = 1000;  // modules inside modules
 
 [[noreturn]] void refuse_file(const std::string& path, const std::string& problem) {
   throw Error("model file '" + path + "': " + problem);
@@ -52,18 +57,37 @@ json json_of(const std::string& of, const OperatorValue& value) {
   throw InvalidArgument("save_model: " + of + " is " + value.to_string() + "; a model file cannot hold that");
 }
 
+std::int64_t integer_in(const json& value) {
+  const bool fits = value.is_number_integer() &&
+                    !(value.is_number_unsigned() && value.get<std::uint64_t>() > std::uint64_t{INT64_MAX});
+  if (!fits) throw Error(value.dump() + " in place of an integer");
+  return value.get<std::int64_t>();
+}
+
+std::size_t index_in(const json& value) {
+  const std::int64_t index = integer_in(value);
+  if (index < 0) throw Error(value.dump() + " in place of a number from 0");
+  return static_cast<std::size_t>(index);
+}
+
 OperatorValue value_of(const json& text) {
   if (text.is_null()) return {};
   if (text.is_boolean()) return text.get<bool>();
   if (text.is_number_unsigned() && text.get<std::uint64_t>() > std::uint64_t{INT64_MAX})
     return text.get<std::uint64_t>();
-  if (text.is_number_integer()) return text.get<std::int64_t>();
+  if (text.is_number_integer()) return integer_in(text);
   if (text.is_number_float()) return text.get<double>();
   if (text.is_string()) return text.get<std::string>();
-  if (text.contains("float")) return std::stod(text.at("float").get<std::string>());
+  if (text.contains("float")) {
+    const std::string number = text.at("float").get<std::string>();
+    if (number == "nan") return std::numeric_limits<double>::quiet_NaN();
+    if (number == "inf") return std::numeric_limits<double>::infinity();
+    if (number == "-inf") return -std::numeric_limits<double>::infinity();
+    throw Error("'" + number + "' in place of nan, inf or -inf");
+  }
   if (text.contains("integers")) {
     Dims list;
-    for (const json& one : text.at("integers")) list.push_back(one.get<std::int64_t>());
+    for (const json& one : text.at("integers")) list.push_back(integer_in(one));
     return list;
   }
   return dtype_from_name(text.at("dtype").get<std::string>());
@@ -87,7 +111,8 @@ class Writer {
   }
 
   json describe(const Module& module) {
-    if (const Layer* const layer = module.as_layer()) return describe_layer(*layer);
+    const Layer* const layer = module.as_layer();
+    if (layer && layer->info().type && typeid(*layer) == *layer->info().type) return describe_layer(*layer);
     if (const auto* const model = dynamic_cast<const Model*>(&module))
       return describe_model(ModelPlan::of(*model));
     if (const auto* const list = dynamic_cast<const Sequential*>(&module)) {
@@ -170,17 +195,27 @@ class Writer {
 class Reader {
  public:
   explicit Reader(const json& description) {
-    if (description.at("version").get<int>() != kVersion)
+    if (description.at("version") != kVersion)
       throw Error("version " + description.at("version").dump() + "; this program knows version " +
                   std::to_string(kVersion));
-    for (const json& one : description.at("modules")) modules_.push_back(make(one));
-    root_ = module_at(description.at("root").get<std::size_t>());
+    for (const json& one : description.at("modules")) {
+      level_ = 1;
+      modules_.push_back(make(one));
+      levels_.push_back(level_);
+    }
+    root_ = module_at(index_in(description.at("root")));
   }
   std::shared_ptr<Module> root() const { return root_; }
 
  private:
-  std::shared_ptr<Module> module_at(std::size_t index) const {
-    if (index < modules_.size()) return modules_[index];
+  // A module that was made before; the one that is being made is one level above it.
+  std::shared_ptr<Module> module_at(std::size_t index) {
+    if (index < modules_.size()) {
+      level_ = std::max(level_, levels_[index] + 1);
+      if (level_ > kMostLevels)
+        throw Error("modules stand inside each other more than " + std::to_string(kMostLevels) + " deep");
+      return modules_[index];
+    }
     throw Error("there is no module " + std::to_string(index) + " before module " +
                 std::to_string(modules_.size()));
   }
@@ -194,7 +229,7 @@ class Reader {
     }
     if (described.contains("sequential")) {
       const auto list = std::make_shared<Sequential>();
-      for (const json& index : described.at("sequential")) list->add(module_at(index.get<std::size_t>()));
+      for (const json& index : described.at("sequential")) list->add(module_at(index_in(index)));
       return list;
     }
     return make_model(described.at("model"));
@@ -205,7 +240,7 @@ class Reader {
     for (const json& one : described.at("inputs")) {
       Shape shape;
       for (const json& size : one.at("shape"))
-        shape.push_back(size.is_null() ? kInferred : size.get<std::int64_t>());
+        shape.push_back(size.is_null() ? kInferred : static_cast<std::int64_t>(index_in(size)));
       values.push_back(input(one.at("name").get<std::string>(), shape,
                              dtype_from_name(one.at("dtype").get<std::string>()), CallSite::current()));
     }
@@ -215,25 +250,25 @@ class Reader {
           step.contains("module") ? call_module(step, values) : call_operator(step, values);
       values.insert(values.end(), results.begin(), results.end());
     }
-    for (const json& value : described.at("outputs")) outputs.push_back(values.at(value.get<std::size_t>()));
+    for (const json& value : described.at("outputs")) outputs.push_back(values.at(index_in(value)));
     return std::make_shared<Model>(inputs, outputs);
   }
 
-  std::vector<Symbol> call_module(const json& step, const std::vector<Symbol>& values) const {
+  std::vector<Symbol> call_module(const json& step, const std::vector<Symbol>& values) {
     std::vector<Symbol> inputs;
     for (const json& value : step.at("inputs"))
-      inputs.push_back(value.is_null() ? Symbol() : values.at(value.get<std::size_t>()));
-    return connect_all(module_at(step.at("module").get<std::size_t>()), inputs, CallSite::current());
+      inputs.push_back(value.is_null() ? Symbol() : values.at(index_in(value)));
+    return connect_all(module_at(index_in(step.at("module"))), inputs, CallSite::current());
   }
 
   static std::vector<Symbol> call_operator(const json& step, const std::vector<Symbol>& values) {
     std::vector<NamedSymbolValue> named;
     for (const auto& [name, value] : step.at("arguments").items()) {
       if (value.is_object() && value.contains("of")) {
-        named.emplace_back(name, values.at(value.at("of").get<std::size_t>()));
+        named.emplace_back(name, values.at(index_in(value.at("of"))));
       } else if (value.is_object() && value.contains("list")) {
         std::vector<Symbol> list;
-        for (const json& one : value.at("list")) list.push_back(values.at(one.get<std::size_t>()));
+        for (const json& one : value.at("list")) list.push_back(values.at(index_in(one)));
         named.emplace_back(name, std::move(list));
       } else if (value.is_object() && value.contains("constant")) {
         named.emplace_back(name, OperatorValue(constant(value.at("constant"))));
@@ -247,47 +282,93 @@ class Reader {
   // An array like the constant, which gets its values with the rest of the state.
   static NDArray constant(const json& value) {
     Shape shape;
-    for (const json& size : value.at("shape")) shape.push_back(size.get<std::int64_t>());
+    for (const json& size : value.at("shape")) shape.push_back(static_cast<std::int64_t>(index_in(size)));
     return zeros(shape, dtype_from_name(value.at("dtype").get<std::string>()));
   }
 
   std::vector<std::shared_ptr<Module>> modules_;
+  std::vector<std::size_t> levels_;  // of modules_: 1 for those without modules inside
+  std::size_t level_ = 1;            // of the one that is being made
   std::shared_ptr<Module> root_;
 };
 
-std::vector<std::string> frozen_in(const Module& module) {
-  std::set<std::string> trained;
-  for (const Parameter& one : module.parameters()) trained.insert(one.name);
-  std::vector<std::string> frozen;
+using Entries = std::map<std::string, ModuleNode::Entry*>;
+
+// All arrays by path, also those that state() lists under another one.
+Entries entries_of(const Module& module) {
+  Entries all;
+  nn_detail::visit_entries(ModuleNode::of(module), [&](const std::string& path, ModuleNode::Entry& entry) {
+    if (entry.kind != ModuleNode::Kind::unsaved_buffer) all[path] = &entry;
+  });
+  return all;
+}
+
+json frozen_in(const Module& module) {
+  json frozen = json::array();
   nn_detail::visit_parameters(module, [&](const std::string& path, const NDArray& array) {
     if (!is_leaf(array)) frozen.push_back(path);
   });
   return frozen;
 }
 
-void freeze_listed(const Module& module, const json& frozen) {
-  const std::set<std::string> paths(frozen.begin(), frozen.end());
-  nn_detail::visit_parameters(module, [&](const std::string& path, NDArray& array) {
-    if (paths.count(path)) set_requires_grad(array, false);
-  });
+// {"1.weight": "0.weight"} for an array that has several names: the first one is in the state.
+json shared_in(const Module& module) {
+  json shared = json::object();
+  const std::vector<Parameter> state = module.state();
+  std::set<std::string> listed;
+  for (const Parameter& one : state) listed.insert(one.name);
+  for (const auto& [path, entry] : entries_of(module)) {
+    if (listed.count(path)) continue;
+    for (const Parameter& one : state)
+      if (nn_detail::is_same(one.value, entry->array)) shared[path] = one.name;
+  }
+  return shared;
+}
+
+ModuleNode::Entry& entry_at(const Entries& entries, const std::string& path) {
+  const auto found = entries.find(path);
+  if (found == entries.end()) throw Error("the modules have no array '" + path + "'");
+  return *found->second;
+}
+
+// Makes arrays of several names one again.
+void share_listed(const Entries& entries, const json& shared) {
+  for (const auto& [path, first] : shared.items()) {
+    ModuleNode::Entry &of = entry_at(entries, path), &with = entry_at(entries, first.get<std::string>());
+    if (of.array.shape() != with.array.shape() || of.array.dtype() != with.array.dtype())
+      throw Error("'" + path + "' cannot be '" + first.get<std::string>() +
+                  "', which has another shape or dtype");
+    of.array.detach().assign(with.array.detach());
+    if (of.kind == ModuleNode::Kind::parameter) of.array = with.array;
+  }
+  ++nn_detail::registrations;
+}
+
+void freeze_listed(const Entries& entries, const json& frozen) {
+  for (const json& path : frozen) {
+    ModuleNode::Entry& entry = entry_at(entries, path.get<std::string>());
+    if (entry.kind == ModuleNode::Kind::parameter) set_requires_grad(entry.array, false);
+  }
 }
 
 // Gives the state the values in the file, which has to have exactly these arrays.
-void restore(const Module& module, const std::map<std::string, NDArray>& arrays) {
+void restore(const Entries& entries, const json& shared, const std::map<std::string, NDArray>& arrays) {
   const NoGrad no_grad;
-  const std::vector<Parameter> state = module.state();
-  for (const Parameter& one : state) {
-    const auto found = arrays.find(one.name);
-    if (found == arrays.end()) throw Error("the array '" + one.name + "' is missing");
-    const NDArray &from = found->second, &to = one.value;
+  std::size_t used = 0;
+  for (const auto& [path, entry] : entries) {
+    if (shared.contains(path)) continue;
+    const auto found = arrays.find(path);
+    if (found == arrays.end()) throw Error("the array '" + path + "' is missing");
+    const NDArray &from = found->second, &to = entry->array;
     if (from.shape() != to.shape() || from.dtype() != to.dtype())
-      throw Error("'" + one.name + "' is " + name_of(from.dtype()) + " " + from.shape().to_string() +
+      throw Error("'" + path + "' is " + name_of(from.dtype()) + " " + from.shape().to_string() +
                   "; its module has " + name_of(to.dtype()) + " " + to.shape().to_string());
     to.detach().assign(from);
+    ++used;
   }
-  if (arrays.size() > state.size())
-    throw Error("there are " + std::to_string(arrays.size()) + " arrays for the " +
-                std::to_string(state.size()) + " of the modules");
+  if (arrays.size() != used)
+    throw Error("there are " + std::to_string(arrays.size()) + " arrays for the " + std::to_string(used) +
+                " of the modules");
 }
 
 }  // namespace
@@ -296,6 +377,7 @@ void save_model(const std::string& path, const Module& module, Where where) {
   const CallSite site(where);
   json description = Writer().description(module);
   description["frozen"] = frozen_in(module);
+  description["shared"] = shared_in(module);
   Safetensors content;
   for (const Parameter& one : module.state()) content.arrays[one.name] = one.value.detach();
   content.metadata[kKey] = description.dump();
@@ -311,8 +393,10 @@ std::shared_ptr<Module> load_model(const std::string& path, Where where) {
   try {
     const json description = json::parse(text->second);
     const std::shared_ptr<Module> module = Reader(description).root();
-    restore(*module, content.arrays);
-    freeze_listed(*module, description.at("frozen"));
+    const Entries entries = entries_of(*module);
+    restore(entries, description.at("shared"), content.arrays);
+    share_listed(entries, description.at("shared"));
+    freeze_listed(entries, description.at("frozen"));
     return module;
   } catch (const json::exception& error) {
     refuse_file(path, error.what());

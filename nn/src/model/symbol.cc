@@ -4,6 +4,8 @@
 
 #include <heddle/autograd.h>
 #include <heddle/creation.h>
+#include <heddle/graph.h>
+#include <heddle/shape_ops.h>
 
 #include "module/inference_scope.h"
 
@@ -29,6 +31,23 @@ std::vector<NDArray> arrays_in(const OperatorInfo& op, OperatorValues results) {
     }
   }
   return all;
+}
+
+NDArray example_like(const Shape& shape, DType dtype) { return broadcast_to(zeros({}, dtype), shape); }
+
+// Replaces results by arrays without memory. An error of an example, such as a singular matrix of zeros, is none of the model's.
+std::vector<NDArray> as_examples(const std::vector<NDArray>& results) {
+  std::vector<NDArray> examples;
+  for (const NDArray& one : results) {
+    if (!is_capturing()) {
+      try {
+        one.wait();
+      } catch (const Error&) {
+      }
+    }
+    examples.push_back(example_like(one.shape(), one.dtype()));
+  }
+  return examples;
 }
 
 void check_defined(const std::string& what, const Symbol& symbol) {
@@ -85,8 +104,7 @@ std::vector<NDArray> SymbolNode::compute(std::vector<NDArray> linked) const {
   if (module) {
     std::vector<NDArray> inputs(input_count);
     for (std::size_t i = 0; i < links.size(); ++i) inputs[links[i].argument] = std::move(linked[i]);
-    return inputs.size() == 1 ? std::vector{(*module)(inputs[0], CallSite::current())}
-                              : module->run(inputs, CallSite::current());
+    return module->run(inputs, CallSite::current());
   }
   OperatorValues all = values;
   for (std::size_t i = 0; i < links.size(); ++i) {
@@ -97,6 +115,21 @@ std::vector<NDArray> SymbolNode::compute(std::vector<NDArray> linked) const {
       value = std::move(linked[i]);
   }
   return arrays_in(*op, call_operator(*op, all, {}, CallSite::current()));
+}
+
+void SymbolNode::take_needed(std::vector<std::shared_ptr<const SymbolNode>>& nodes) {
+  for (Link& link : links) nodes.push_back(std::move(link.from.node_));
+  links.clear();
+}
+
+SymbolNode::~SymbolNode() {
+  std::vector<std::shared_ptr<const SymbolNode>> nodes;
+  take_needed(nodes);
+  while (!nodes.empty()) {
+    const std::shared_ptr<const SymbolNode> last = std::move(nodes.back());
+    nodes.pop_back();
+    if (last.use_count() == 1) const_cast<SymbolNode&>(*last).take_needed(nodes);
+  }
 }
 
 std::vector<Symbol> SymbolNode::outputs(std::shared_ptr<const SymbolNode> node) {
@@ -131,7 +164,7 @@ Symbol input(std::string name, const Shape& shape, DType dtype, Where where) {
   auto node = std::make_shared<SymbolNode>();
   node->name = std::move(name);
   node->shape = shape;
-  node->examples = {zeros(example, dtype)};
+  node->examples = {example_like(example, dtype)};
   return SymbolNode::outputs(std::move(node)).front();
 }
 
@@ -150,7 +183,7 @@ std::vector<Symbol> connect_all(std::shared_ptr<Module> module, const std::vecto
   node->module = std::move(module);
   node->input_count = inputs.size();
   const InferenceScope scope(*node->module);
-  node->examples = node->compute(std::move(examples));
+  node->examples = as_examples(node->compute(std::move(examples)));
   return SymbolNode::outputs(std::move(node));
 }
 
@@ -177,7 +210,7 @@ std::vector<Symbol> connect_all(std::string_view op, const std::vector<SymbolVal
   const NoGrad no_grad;
   std::vector<NDArray> examples;
   for (const SymbolNode::Link& link : node->links) examples.push_back(SymbolNode::example_of(link.from));
-  node->examples = node->compute(std::move(examples));
+  node->examples = as_examples(node->compute(std::move(examples)));
   return SymbolNode::outputs(std::move(node));
 }
 

@@ -26,7 +26,13 @@ struct SymbolNode {
   const OperatorInfo* op = nullptr;  // null: no call of an operator
   OperatorValues values{};           // the operator's complete arguments, with examples in place of symbols
   std::vector<Link> links{};
+  // Like the results when the node was made: of their shapes and dtypes, without memory of their own.
   std::vector<NDArray> examples{};
+
+  SymbolNode() = default;
+  ~SymbolNode();  // without a recursion: chains of symbols may be long
+  SymbolNode(const SymbolNode&) = delete;
+  SymbolNode& operator=(const SymbolNode&) = delete;
 
   bool is_input() const { return !module && !op; }
   // Results for the links' arrays in their order. The caller is in a call.
@@ -36,6 +42,9 @@ struct SymbolNode {
   static std::size_t output_of(const Symbol& symbol) { return symbol.output_; }
   static const NDArray& example_of(const Symbol& symbol) { return symbol.node_->examples[symbol.output_]; }
   static std::vector<Symbol> outputs(std::shared_ptr<const SymbolNode> node);
+
+ private:
+  void take_needed(std::vector<std::shared_ptr<const SymbolNode>>& nodes);
 };
 
 }  // namespace heddle::nn_detail

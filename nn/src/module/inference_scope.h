@@ -1,6 +1,8 @@
 // InferenceScope: a module in inference, without a tape, for a while.
 #pragma once
 
+#include <memory>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -14,7 +16,7 @@ namespace heddle::nn_detail {
 class InferenceScope {
  public:
   explicit InferenceScope(Module& module) {
-    note(ModuleNode::of(module));
+    note(ModuleNode::shared(module));
     module.train(false);
   }
   ~InferenceScope() {
@@ -24,13 +26,16 @@ class InferenceScope {
   InferenceScope& operator=(const InferenceScope&) = delete;
 
  private:
-  void note(ModuleNode& node) {
-    modes_.emplace_back(&node, node.training.load(std::memory_order_relaxed));
-    for (const ModuleNode::Entry& entry : node.entries)
-      if (entry.module) note(ModuleNode::of(*entry.module));
+  void note(const std::shared_ptr<ModuleNode>& node) {
+    if (!known_.insert(node.get()).second) return;
+    modes_.emplace_back(node, node->training.load(std::memory_order_relaxed));
+    for (const ModuleNode::Entry& entry : node->entries)
+      if (entry.module) note(ModuleNode::shared(*entry.module));
   }
   const NoGrad no_grad_{};
-  std::vector<std::pair<ModuleNode*, bool>> modes_;
+  std::unordered_set<const ModuleNode*> known_;
+  // forward() may replace modules, so nodes are kept.
+  std::vector<std::pair<std::shared_ptr<ModuleNode>, bool>> modes_;
 };
 
 }  // namespace heddle::nn_detail

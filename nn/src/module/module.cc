@@ -13,52 +13,41 @@
 
 namespace heddle {
 
+using nn_detail::is_same;
 using nn_detail::ModuleNode;
 
 namespace {
 
-// Two leaves in the same memory count as two arrays, because each has a gradient of its own.
-bool is_same(const NDArray& a, const NDArray& b) {
-  return a.defined() && b.defined() && a.storage() == b.storage() && a.offset() == b.offset() &&
-         a.shape() == b.shape() && a.strides() == b.strides() && a.grad_meta() == b.grad_meta();
-}
-
-template <class Visit> void visit_arrays(const ModuleNode& node, const std::string& path, Visit& visit) {
-  for (const ModuleNode::Entry& entry : node.entries) {
-    if (entry.module) {
-      visit_arrays(ModuleNode::of(*entry.module), path + entry.name + ".", visit);
-    } else if (entry.pending) {
-      throw InvalidArgument("'" + path + entry.name +
-                            "' has no shape before the first call of its layer; call the "
-                            "module once, or give the layer its sizes");
-    } else {
-      visit(entry, path + entry.name);
-    }
-  }
-}
-
 // The arrays that `wanted` picks, by path; each array once.
-template <class Wanted> std::vector<Parameter> arrays_of(const ModuleNode& root, Wanted wanted) {
+template <class Wanted> std::vector<Parameter> arrays_of(ModuleNode& root, Wanted wanted) {
   std::vector<Parameter> found;
-  const auto visit = [&](const ModuleNode::Entry& entry, std::string path) {
+  const auto visit = [&](const std::string& path, const ModuleNode::Entry& entry) {
+    if (entry.pending)
+      throw InvalidArgument(
+          "'" + path +
+          "' has no shape before the first call of its layer; call the module once, or give "
+          "the layer its sizes");
     const auto same = [&](const Parameter& other) { return is_same(other.value, entry.array); };
-    if (wanted(entry) && std::none_of(found.begin(), found.end(), same))
-      found.push_back({std::move(path), entry.array});
+    if (wanted(entry) && std::none_of(found.begin(), found.end(), same)) found.push_back({path, entry.array});
   };
-  visit_arrays(root, "", visit);
+  nn_detail::visit_entries(root, visit);
   return found;
 }
 
-template <class Visit> void visit_nodes(ModuleNode& node, const Visit& visit) {
-  visit(node);
-  for (const ModuleNode::Entry& entry : node.entries)
-    if (entry.module) visit_nodes(ModuleNode::of(*entry.module), visit);
+// The node and those inside it, each once.
+std::vector<ModuleNode*> nodes_of(ModuleNode& root) {
+  std::vector<ModuleNode*> all{&root};
+  std::unordered_set<const ModuleNode*> known{&root};
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (const ModuleNode::Entry& entry : all[i]->entries)
+      if (entry.module && known.insert(&ModuleNode::of(*entry.module)).second)
+        all.push_back(&ModuleNode::of(*entry.module));
+  return all;
 }
 
-bool is_or_holds(const ModuleNode& node, const ModuleNode& wanted) {
-  return &node == &wanted || std::any_of(node.entries.begin(), node.entries.end(), [&](const auto& entry) {
-    return entry.module && is_or_holds(ModuleNode::of(*entry.module), wanted);
-  });
+bool is_or_holds(ModuleNode& node, const ModuleNode& wanted) {
+  const std::vector<ModuleNode*> all = nodes_of(node);
+  return std::find(all.begin(), all.end(), &wanted) != all.end();
 }
 
 void check_name(const ModuleNode& node, const std::string& module, const std::string& name, bool replaces) {
@@ -101,6 +90,11 @@ void check_buffer(const std::string& module, const std::string& name, const NDAr
 }
 
 }  // namespace
+
+bool nn_detail::is_same(const NDArray& a, const NDArray& b) {
+  return a.defined() && b.defined() && a.storage() == b.storage() && a.offset() == b.offset() &&
+         a.shape() == b.shape() && a.strides() == b.strides() && a.grad_meta() == b.grad_meta();
+}
 
 std::string nn_detail::indented(const std::string& text) {
   std::string result;
@@ -150,7 +144,7 @@ std::vector<Module::Child> Module::children() const {
 }
 
 void Module::train(bool on) {
-  visit_nodes(*node_, [&](ModuleNode& node) { node.training.store(on, std::memory_order_relaxed); });
+  for (ModuleNode* const node : nodes_of(*node_)) node->training.store(on, std::memory_order_relaxed);
 }
 
 bool Module::training() const { return node_->training.load(std::memory_order_relaxed); }
@@ -161,9 +155,10 @@ HookHandle Module::after_call(ModuleHook hook) { return add_hook(std::move(hook)
 HookHandle Module::add_hook(ModuleHook hook, bool before) {
   if (!hook)
     throw InvalidArgument(class_name() + (before ? ": before_call" : ": after_call") + ": the hook is empty");
-  if (!node_->hooks) node_->hooks = std::make_unique<ModuleNode::Hooks>();
-  auto& list = before ? node_->hooks->before : node_->hooks->after;
+  const std::lock_guard guard(node_->hooks_lock);
+  ModuleNode::Hooks& list = before ? node_->hooks_before : node_->hooks_after;
   list.push_back(std::make_shared<const ModuleHook>(std::move(hook)));
+  node_->has_hooks.store(true, std::memory_order_relaxed);
   HookHandle handle;
   handle.node_ = node_;
   handle.hook_ = list.back().get();
@@ -174,17 +169,23 @@ void HookHandle::remove() {
   const std::shared_ptr<ModuleNode> node = node_.lock();
   node_.reset();
   if (!node) return;
-  for (auto* list : {&node->hooks->before, &node->hooks->after})
-    std::erase_if(*list, [&](const auto& one) { return one.get() == hook_; });
+  std::shared_ptr<const ModuleHook> gone;  // destroyed without the lock: it may hold what calls this module
+  const std::lock_guard guard(node->hooks_lock);
+  for (ModuleNode::Hooks* const list : {&node->hooks_before, &node->hooks_after}) {
+    const auto found =
+        std::find_if(list->begin(), list->end(), [&](const auto& one) { return one.get() == hook_; });
+    if (found == list->end()) continue;
+    gone = std::move(*found);
+    list->erase(found);
+  }
 }
 
 void Module::freeze(bool on) {
-  visit_nodes(*node_, [&](ModuleNode& node) {
-    for (ModuleNode::Entry& entry : node.entries)
-      if (entry.pending)
-        entry.frozen = on;
-      else if (entry.kind == ModuleNode::Kind::parameter && !entry.module)
-        set_requires_grad(entry.array, !on);
+  nn_detail::visit_entries(*node_, [&](const std::string&, ModuleNode::Entry& entry) {
+    if (entry.pending)
+      entry.frozen = on;
+    else if (entry.kind == ModuleNode::Kind::parameter)
+      set_requires_grad(entry.array, !on);
   });
 }
 

@@ -22,14 +22,10 @@ thread_local const ModuleNode* innermost = nullptr;
 
 using Storages = std::unordered_set<const Storage*>;
 
-void add_registered(const ModuleNode& node, Storages& storages) {
-  for (const ModuleNode::Entry& entry : node.entries) {
-    if (entry.module) {
-      add_registered(ModuleNode::of(*entry.module), storages);
-    } else if (!entry.pending) {
-      storages.insert(entry.array.storage().get());
-    }
-  }
+void add_registered(ModuleNode& node, Storages& storages) {
+  nn_detail::visit_entries(node, [&](const std::string&, const ModuleNode::Entry& entry) {
+    if (!entry.pending) storages.insert(entry.array.storage().get());
+  });
 }
 
 const NDArray* first_outside(const std::vector<NDArray>& used, const Storages& known) {
@@ -46,10 +42,10 @@ const NDArray* first_outside(const std::vector<NDArray>& used, const Storages& k
                         ", or the module that has it by child(name, module)");
 }
 
-// `hooks` is copied, since a hook may remove hooks. What hooks use and change is not the module's; what they put into `outputs`
+// What hooks use and change is not the module's; what they put into `outputs`
 // counts as made by it.
-void call_hooks(const Module& module, std::vector<std::shared_ptr<const ModuleHook>> hooks,
-                std::span<const NDArray> inputs, std::span<NDArray> outputs) {
+void call_hooks(const Module& module, const ModuleNode::Hooks& hooks, std::span<const NDArray> inputs,
+                std::span<NDArray> outputs) {
   {
     const ArrayUse::Pause pause;
     for (const auto& hook : hooks) (*hook)(module, inputs, outputs);
@@ -73,9 +69,9 @@ struct ModuleCall::Use {
 ModuleCall::ModuleCall(const Module& module, std::span<const NDArray> arguments, Where where)
     : site_(where), module_(module), outer_(innermost) {
   const ModuleNode& node = ModuleNode::of(module);
-  if (node.hooks && outer_ != &node) {
+  if (node.has_hooks.load(std::memory_order_relaxed) && outer_ != &node) {
     inputs_ = std::make_unique<std::vector<NDArray>>(arguments.begin(), arguments.end());
-    call_hooks(module, node.hooks->before, *inputs_, {});
+    call_hooks(module, node.hooks(true), *inputs_, {});
   }
   if (calls == 0) look(arguments);
   innermost = &node;
@@ -93,7 +89,6 @@ void ModuleCall::look(std::span<const NDArray> arguments) {
 }
 
 void ModuleCall::add(const NDArray& argument) {
-  if (inputs_) inputs_->push_back(argument);
   if (use_) use_->arguments.push_back(argument);
 }
 
@@ -110,7 +105,7 @@ void ModuleCall::done(std::span<NDArray> outputs) {
   check_use();
   if (!inputs_) return;
   use_.reset();
-  if (const auto& hooks = ModuleNode::of(module_).hooks) call_hooks(module_, hooks->after, *inputs_, outputs);
+  call_hooks(module_, ModuleNode::of(module_).hooks(false), *inputs_, outputs);
 }
 
 void ModuleCall::check_use() {

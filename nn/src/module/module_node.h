@@ -4,7 +4,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include <heddle/module.h>
@@ -23,6 +25,7 @@ struct ModuleNode {
   };
 
   static ModuleNode& of(const Module& module) { return *module.node_; }
+  static std::shared_ptr<ModuleNode> shared(const Module& module) { return module.node_; }
 
   Entry* find(const std::string& name) {
     for (Entry& entry : entries)
@@ -31,12 +34,17 @@ struct ModuleNode {
   }
   const Entry* find(const std::string& name) const { return const_cast<ModuleNode*>(this)->find(name); }
 
-  struct Hooks {
-    std::vector<std::shared_ptr<const ModuleHook>> before, after;
-  };
+  using Hooks = std::vector<std::shared_ptr<const ModuleHook>>;
+  // The hooks at this moment: threads that call the module may add and remove some.
+  Hooks hooks(bool before) const {
+    const std::lock_guard guard(hooks_lock);
+    return before ? hooks_before : hooks_after;
+  }
 
-  std::vector<Entry> entries;    // entries in the order of registration
-  std::unique_ptr<Hooks> hooks;  // null as long as there was none
+  std::vector<Entry> entries;  // entries in the order of registration
+  mutable std::mutex hooks_lock;
+  Hooks hooks_before, hooks_after;     // guarded by hooks_lock
+  std::atomic<bool> has_hooks{false};  // whether there are any; true once there were
   std::atomic<bool> training{true};
   // The value of `registrations` when a call was last looked at: for each combination of inference or training,
   // without or with a tape.
@@ -47,16 +55,39 @@ struct ModuleNode {
 // anew.
 inline std::atomic<std::uint64_t> registrations{1};
 
-// Calls visit(path, array) for each parameter of a module and of those inside it, frozen or not.
-template <class Visit>
-void visit_parameters(const Module& module, const Visit& visit, const std::string& path = "") {
-  for (ModuleNode::Entry& entry : ModuleNode::of(module).entries) {
-    if (entry.module)
-      visit_parameters(*entry.module, visit, path + entry.name + ".");
-    else if (entry.kind == ModuleNode::Kind::parameter && !entry.pending)
-      visit(path + entry.name, entry.array);
+// Calls visit(path, entry) for each array of a module and of those inside it; for what a module has once, under the first path that
+// leads to the module.
+template <class Visit> class EntryVisitor {
+ public:
+  explicit EntryVisitor(const Visit& visit) : visit_(visit) {}
+  void operator()(ModuleNode& node, const std::string& path) {
+    if (!visited_.insert(&node).second) return;
+    for (ModuleNode::Entry& entry : node.entries) {
+      if (entry.module)
+        (*this)(ModuleNode::of(*entry.module), path + entry.name + ".");
+      else
+        visit_(path + entry.name, entry);
+    }
   }
+
+ private:
+  const Visit& visit_;
+  std::unordered_set<const ModuleNode*> visited_;
+};
+template <class Visit> void visit_entries(ModuleNode& node, const Visit& visit) {
+  EntryVisitor<Visit> visitor(visit);
+  visitor(node, "");
 }
+
+// Calls visit(path, array) for each parameter, frozen or not, as visit_entries() does.
+template <class Visit> void visit_parameters(const Module& module, const Visit& visit) {
+  visit_entries(ModuleNode::of(module), [&](const std::string& path, ModuleNode::Entry& entry) {
+    if (entry.kind == ModuleNode::Kind::parameter && !entry.pending) visit(path, entry.array);
+  });
+}
+
+// Two leaves in the same memory count as two arrays, because each has a gradient of its own.
+bool is_same(const NDArray& a, const NDArray& b);
 
 // The text with two spaces more after each line break.
 std::string indented(const std::string& text);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <ostream>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include <heddle/multiply_adds.h>
@@ -22,41 +23,97 @@ std::int64_t bytes_of(const NDArray& array) {
   return array.size() * static_cast<std::int64_t>(size_of(array.dtype()));
 }
 
-// One call of a module whose parts are observed.
+// What hooks note about one call of a module. Calls of other threads are not noted.
 class Observation {
  public:
-  explicit Observation(Module& root) {
+  void add(const Module& module, const std::string& path) {
+    if (!rows_by_node_.emplace(ModuleNode::shared(module), rows_.size()).second) return;
+    rows_.emplace_back().path = path;
+  }
+  // The module's row; null if the module is new since the call began, or stands elsewhere first.
+  ModuleRow* row_of(const Module& module, const std::string& path) {
+    const auto found = rows_by_node_.find(ModuleNode::shared(module));
+    return found == rows_by_node_.end() || rows_[found->second].path != path ? nullptr
+                                                                             : &rows_[found->second];
+  }
+  std::vector<ModuleRow>& rows() { return rows_; }
+
+  void begin(std::size_t row) {
+    if (is_mine()) open_.push_back({row, std::make_unique<MultiplyAdds>()});
+  }
+  void end(std::size_t row, const Module& module, std::span<const NDArray> outputs) {
+    if (!is_mine()) return;
+    while (!open_.empty() && open_.back().row != row) open_.pop_back();  // calls that threw
+    if (open_.empty()) return;
+    rows_[row].multiply_adds += open_.back().multiply_adds->count();
+    ++rows_[row].calls;
+    rows_[row].outputs.clear();
+    std::int64_t bytes = 0;
+    for (const NDArray& output : outputs) {
+      if (!output.defined()) continue;
+      rows_[row].outputs.push_back(output.shape());
+      bytes += bytes_of(output);
+    }
+    if (module.children().empty())
+      for (const Call& call : open_) rows_[call.row].output_bytes += bytes;
+    open_.pop_back();
+  }
+  void close() {
+    while (!open_.empty()) open_.pop_back();  // counts end in the reverse order
+  }
+
+ private:
+  struct Call {
+    std::size_t row;
+    std::unique_ptr<MultiplyAdds> multiply_adds;
+  };
+  bool is_mine() const { return std::this_thread::get_id() == thread_; }
+
+  const std::thread::id thread_ = std::this_thread::get_id();
+  std::vector<ModuleRow> rows_;
+  std::map<std::shared_ptr<ModuleNode>, std::size_t> rows_by_node_;
+  std::vector<Call> open_;  // the calls that are running
+};
+
+// Hooks of all modules in a tree, which live as long as this object.
+class Observer {
+ public:
+  explicit Observer(Module& root) {
     visit(root, "", [&](Module& module, const std::string& path) {
-      if (!index_.emplace(&ModuleNode::of(module), rows_.size()).second) return false;
-      rows_.emplace_back().path = path;
-      const std::size_t row = rows_.size() - 1;
-      handles_.push_back(module.before_call([this, row](const Module&, auto, auto) { begin(row); }));
+      const std::size_t before = noted_->rows().size();
+      noted_->add(module, path);
+      if (noted_->rows().size() == before) return false;
       handles_.push_back(
-          module.after_call([this, row](const Module& of, auto, auto outputs) { end(row, of, outputs); }));
+          module.before_call([noted = noted_, before](const Module&, auto, auto) { noted->begin(before); }));
+      handles_.push_back(module.after_call([noted = noted_, before](const Module& of, auto, auto outputs) {
+        noted->end(before, of, outputs);
+      }));
       return true;
     });
   }
-  ~Observation() {
+  ~Observer() {
     for (HookHandle& handle : handles_) handle.remove();
-    while (!open_.empty()) open_.pop_back();
+    noted_->close();
   }
-  Observation(const Observation&) = delete;
-  Observation& operator=(const Observation&) = delete;
+  Observer(const Observer&) = delete;
+  Observer& operator=(const Observer&) = delete;
 
   // What was observed, and what the modules hold now.
   ModuleSummary summary(Module& root) {
     visit(root, "", [&](Module& module, const std::string& path) {
-      ModuleRow& row = rows_[index_.at(&ModuleNode::of(module))];
-      if (row.path != path) return false;
+      ModuleRow* const row = noted_->row_of(module, path);
+      if (!row) return false;
       const std::string text = module.to_string();
-      row.text = module.children().empty() ? text : text.substr(0, text.find('{'));
-      row.parameters = row.trained = row.state_bytes = 0;
-      for (const Parameter& one : module.parameters()) row.trained += one.value.size();
-      for (const Parameter& one : module.state()) row.state_bytes += bytes_of(one.value);
-      count_parameters(module, row);
+      row->text = module.children().empty() ? text : text.substr(0, text.find('{'));
+      for (const Parameter& one : module.parameters()) row->trained += one.value.size();
+      for (const Parameter& one : module.state()) row->state_bytes += bytes_of(one.value);
+      count_parameters(module, *row);
       return true;
     });
-    return {std::move(rows_)};
+    std::vector<ModuleRow> rows;
+    for (ModuleRow& row : noted_->rows())
+      if (!row.text.empty()) rows.push_back(std::move(row));  // without text: forward() has removed it
+    return {std::move(rows)};
   }
 
  private:
@@ -75,27 +132,9 @@ class Observation {
       if (paths.count(one.name)) row.parameters += one.value.size();
   }
 
-  void begin(std::size_t row) { open_.emplace_back(row, std::make_unique<MultiplyAdds>()); }
-
-  void end(std::size_t row, const Module& module, std::span<const NDArray> outputs) {
-    rows_[row].multiply_adds += open_.back().second->count();
-    ++rows_[row].calls;
-    rows_[row].outputs.clear();
-    std::int64_t bytes = 0;
-    for (const NDArray& output : outputs) {
-      if (!output.defined()) continue;
-      rows_[row].outputs.push_back(output.shape());
-      bytes += bytes_of(output);
-    }
-    if (module.children().empty())
-      for (const auto& [open, count] : open_) rows_[open].output_bytes += bytes;
-    open_.pop_back();
-  }
-
-  std::vector<ModuleRow> rows_;
-  std::map<const ModuleNode*, std::size_t> index_;
+  const std::shared_ptr<Observation> noted_ =
+      std::make_shared<Observation>();  // hooks that run may outlive this object
   std::vector<HookHandle> handles_;
-  std::vector<std::pair<std::size_t, std::unique_ptr<MultiplyAdds>>> open_;  // the calls that are running
 };
 
 std::string with_commas(std::int64_t number) {
@@ -137,10 +176,10 @@ Cells cells_of(const ModuleRow& row) {
 
 ModuleSummary summarize(Module& module, std::span<const NDArray> inputs, Where where) {
   const CallSite site(where);
-  Observation observation(module);
+  Observer observer(module);
   const nn_detail::InferenceScope scope(module);
   module.run(inputs, where);
-  return observation.summary(module);
+  return observer.summary(module);
 }
 
 ModuleSummary summarize(Module& module, std::initializer_list<NDArray> inputs, Where where) {

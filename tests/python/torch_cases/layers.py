@@ -1,5 +1,7 @@
 """Layers, whose arrays are loaded from PyTorch's by their names."""
 
+import math
+
 import heddle
 
 from .table import Case, layer, nn, torch
@@ -264,3 +266,47 @@ for _name, _theirs in (("Rnn", "RNN"), ("Lstm", "LSTM"), ("Gru", "GRU")):
                     lambda: getattr(heddle, name)(features, hidden, layers, **options, **({"relu": relu} if name == "Rnn" else {})),
                     lambda: getattr(nn, theirs)(features, hidden, layers, **options, **({"nonlinearity": "relu"} if relu else {})),
                     call=call)  # fmt: skip
+
+
+def _in_plain_operators(call):
+    """PyTorch's fused attention has no second gradients."""
+
+    def wrapped(*args):
+        with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+            return call(*args)
+
+    return wrapped
+
+
+@layer("MultiHeadAttention")
+def _(d):
+    batch, steps, heads = d.integer(1, 3), d.integer(1, 4), d.integer(1, 3)
+    features, bias = heads * d.integer(1, 3), d.chance(0.7)
+    memory = d.floats((batch, d.integer(1, 4), features)) if d.chance(0.5) else None
+    seen = steps if memory is None else memory.shape[1]
+    mask = d.floats((steps, seen)) if d.chance(0.5) else None
+
+    def call(network, x, memory, mask):
+        keys = x if memory is None else memory
+        return network(x, keys, keys, need_weights=False, attn_mask=mask)[0]
+
+    return Case([d.floats((batch, steps, features)), memory, mask],
+                lambda: heddle.MultiHeadAttention(features, heads, bias=bias),
+                lambda: nn.MultiheadAttention(features, heads, bias=bias, batch_first=True),
+                call=_in_plain_operators(call))  # fmt: skip
+
+
+@layer("TransformerBlock")
+def _(d):
+    batch, steps, heads = d.integer(1, 3), d.integer(1, 4), d.integer(1, 3)
+    features, inner = heads * d.integer(1, 3), d.integer(1, 6)
+    first, causal, bias, activation = d.chance(0.5), d.chance(0.5), d.chance(0.8), "relu" if d.chance(0.5) else "gelu"
+
+    def call(network, x):
+        hidden = torch.full((steps, steps), -math.inf, dtype=x.dtype).triu(1) if causal else None
+        return network(x, src_mask=hidden)
+
+    return Case([d.floats((batch, steps, features))],
+                lambda: heddle.TransformerBlock(features, heads, inner, causal=causal, norm_first=first, activation=activation, bias=bias),
+                lambda: nn.TransformerEncoderLayer(features, heads, inner, 0.0, activation, batch_first=True, norm_first=first, bias=bias),
+                call=_in_plain_operators(call))  # fmt: skip

@@ -50,8 +50,10 @@ class ConfusionMatrix : public Metric {
   Shape state_shape() const override;
   void add(const Inputs& inputs) override;
   NDArray compute(const NDArray& state) const override;
+  void clear() override;
   MetricOptions options_;
   Normalize normalize_;
+  std::int64_t given_classes_;  // options_.classes before any batch
 };
 
 // macro: the mean over the classes that occur in labels or predictions; micro: of the sums over all; none: (C), NaN for classes that
@@ -68,8 +70,10 @@ class ClassRates : public Metric {
   void add(const Inputs& inputs) override;
   NDArray compute(const NDArray& state) const override;
   virtual NDArray rate(const NDArray& right, const NDArray& found, const NDArray& wanted) const = 0;
+  void clear() override;
   Average average_;
   MetricOptions options_;
+  std::int64_t given_classes_;  // options_.classes before any batch
 };
 // The part of what was predicted that is right.
 class Precision : public ClassRates {
