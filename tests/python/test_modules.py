@@ -412,7 +412,7 @@ def test_symbols_take_operators_and_methods():
     first, second, third, fourth = model(given)
     assert first.tolist() == wanted.reshape(-1, 2).tolist() and second.tolist() == heddle.exp(wanted).tolist()
     assert third.tolist() == [[-2, 3]] and fourth.tolist() == [[0.5, 1, 5, 3]]
-    assert repr(y) == "Symbol f32 (2, 4)"
+    assert repr(x**2) == "Symbol f32 (2, 4)"
     for call, kind, message in [
         (lambda: heddle.Dense(3, 2)(x), heddle.InvalidArgument, "the input is f32 .2, 4., wanted is"),
         (lambda: x + heddle.ones(3), heddle.InvalidArgument, "add"),
@@ -422,7 +422,7 @@ def test_symbols_take_operators_and_methods():
         (lambda: heddle.Model(5, [x]), TypeError, "Model: inputs is a int; want a Symbol"),
         (lambda: heddle.exp(x, out=heddle.ones((2, 4))), TypeError, "out is given beside a Symbol"),
         (lambda: heddle.Input(5), TypeError, "Input: shape is a int"),
-        (lambda: heddle.uniform((2,), generator=heddle.Generator(1)) + x and heddle.dropout(x, 0.5, heddle.Generator(1)), TypeError, "generator"),
+        (lambda: heddle.dropout(x, 0.5, generator=heddle.Generator(1)), TypeError, "generator"),
         (lambda: bool(x == 3) or heddle.exp([x]), Exception, ""),
         (lambda: model(heddle.ones((1, 3))), heddle.InvalidArgument, "the input 'x' is f32 .1, 3., wanted is f32 .any, 4."),
         (lambda: router()[0](numbers(3, 5)), heddle.InvalidArgument, "Model: 1 inputs; want 2|'body'"),
@@ -490,7 +490,7 @@ def test_symbols_have_no_values():
             call()
     assert len({x, x, heddle.Input((1,))}) == 2
     y = numpy.ones((4,), "f4") * x
-    assert isinstance(y, heddle.Symbol) and (x == 0).dtype == heddle.bool and (x != x).dtype == heddle.bool
+    assert isinstance(y, heddle.Symbol) and repr(x == 0) == repr(x != x) == "Symbol bool (2, 4)"
     model = heddle.Model(x, [abs(-y), x.T, heddle.concat([x, heddle.ones((2, 4))], axis=0)])
     a, b, c = model(heddle.ones((2, 4)))
     assert a.tolist() == [[1] * 4] * 2 and b.shape == (4, 2) and c.shape == (4, 4)
@@ -513,7 +513,11 @@ def test_layers_with_additions_are_not_saved_as_the_library_s(tmp_path):
     for module in [More(), plain]:
         with pytest.raises(heddle.InvalidArgument, match="is a class of the program's own"):
             heddle.save_model(tmp_path / "a", module)
-    a, b = heddle.Dense(4, 4), heddle.Dense(4, 4)
+
+    class Plain(heddle.Dense):
+        pass
+
+    a, b = Plain(4, 4), Plain(4, 4)
     b.weight = a.parameters()[0].value
     net = heddle.Sequential(a, b)
     heddle.save_model(tmp_path / "a", net)

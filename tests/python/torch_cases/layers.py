@@ -293,13 +293,13 @@ def _(d):
     return Case([d.floats((batch, steps, features)), memory, mask],
                 lambda: heddle.MultiHeadAttention(features, heads, bias=bias),
                 lambda: nn.MultiheadAttention(features, heads, bias=bias, batch_first=True),
-                call=_in_plain_operators(call))  # fmt: skip
+                call=_in_plain_operators(call), terms=4.0)  # fmt: skip
 
 
 @layer("TransformerBlock")
 def _(d):
     batch, steps, heads = d.integer(1, 3), d.integer(1, 4), d.integer(1, 3)
-    features, inner = heads * d.integer(1, 3), d.integer(1, 6)
+    features, inner = heads * d.integer(2, 4), d.integer(1, 6)
     first, causal, bias, activation = d.chance(0.5), d.chance(0.5), d.chance(0.8), "relu" if d.chance(0.5) else "gelu"
 
     def call(network, x):
@@ -309,4 +309,4 @@ def _(d):
     return Case([d.floats((batch, steps, features))],
                 lambda: heddle.TransformerBlock(features, heads, inner, causal=causal, norm_first=first, activation=activation, bias=bias),
                 lambda: nn.TransformerEncoderLayer(features, heads, inner, 0.0, activation, batch_first=True, norm_first=first, bias=bias),
-                call=_in_plain_operators(call))  # fmt: skip
+                call=_in_plain_operators(call), terms=4.0)  # fmt: skip
