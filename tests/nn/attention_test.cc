@@ -15,6 +15,12 @@ using heddle::test::message_of;
 
 namespace {
 
+// A layer from which parts can be removed, as a class of the user's may do.
+template <class L> struct Opened : L {
+  using L::L;
+  using L::remove;
+};
+
 NDArray normal(const Shape& shape, std::uint64_t seed) { return Generator(seed).normal(shape); }
 
 void check_close(const NDArray& a, const NDArray& b, double tolerance = 2e-5) {
@@ -217,4 +223,79 @@ TEST_CASE("layers of attention print their arguments, and refuse what does not f
   CHECK(why([&] { TransformerBlock(8, 2).run({x, x}); }) == "TransformerBlock(8, 2): made without a memory");
   CHECK(why([&] { TransformerBlock(8, 2, {.memory = true})(x); }) ==
         "TransformerBlock(8, 2, memory): memory is missing");
+}
+
+TEST_CASE("a layer of attention whose part was removed names it") {
+  const NDArray x = normal({2, 5, 8}, 1);
+  const auto why = [](auto f) { return message_of<InvalidArgument>(f); };
+  for (const char* const part :
+       {"self_attn", "multihead_attn", "linear1", "linear2", "norm1", "norm2", "norm3"}) {
+    Opened<TransformerBlock> block(8, 2, {.memory = true});
+    block.remove(part);
+    CHECK(why([&] {
+            block.run({x, x});
+          }) == "TransformerBlock(8, 2, memory): has no '" + std::string(part) + "'; it was removed");
+  }
+  Opened<MultiHeadAttention> layer(8, 2), bare(8, 2);
+  layer.remove("out_proj");
+  CHECK(why([&] { layer(x); }) == "MultiHeadAttention(8, 2): has no 'out_proj'; it was removed");
+  bare.remove("in_proj_weight");
+  CHECK(why([&] { bare(x); }) == "MultiHeadAttention(8, 2): has no 'in_proj_weight'; it was removed");
+}
+
+TEST_CASE("decoding that fails leaves the cache, which has to fit") {
+  const NDArray x = normal({2, 3, 8}, 1);
+  const auto why = [](auto f) { return message_of<InvalidArgument>(f); };
+  Opened<TransformerBlock> block(8, 2, {.causal = true});
+  AttentionCache of_block;
+  block.decode(x, of_block);
+  block.remove("linear1");
+  CHECK(why([&] { block.decode(x, of_block); }).find("has no 'linear1'") != std::string::npos);
+  CHECK(of_block.length == 3);
+
+  MultiHeadAttention layer(8, 2, {.causal = true});
+  const auto refused = [&](AttentionCache cache) {
+    const std::int64_t length = cache.length;
+    const std::string message = why([&] { layer.decode(x, cache); });
+    CHECK(cache.length == length);
+    return message;
+  };
+  const std::string begin = "MultiHeadAttention(8, 2, causal): decode: the cache";
+  const NDArray room = zeros({2, 2, 6, 4});
+  CHECK(refused({.length = 2}) == begin + " has length 2 and no arrays");
+  CHECK(refused({room, room.copy(), -1}) == begin + " has length -1");
+  CHECK(refused({room, NDArray(), 2}) == begin + "'s value is undefined; want f32 (2, 2, capacity, 4)");
+  CHECK(refused({room, zeros({2, 2, 6, 4}, DType::f64), 2}) ==
+        begin + "'s value is f64 (2, 2, 6, 4); want f32 (2, 2, capacity, 4)");
+  CHECK(refused({zeros({2, 4, 6, 2}), room, 2}) ==
+        begin + "'s key is f32 (2, 4, 6, 2); want f32 (2, 2, capacity, 4)");
+  CHECK(refused({room, room.copy(), 7}) ==
+        begin + "'s key has room for 6 tokens, its key for 6, its length is 7");
+  CHECK(refused({room, zeros({2, 2, 3, 4}), 2}) ==
+        begin + "'s value has room for 3 tokens, its key for 6, its length is 2");
+  AttentionCache empty;
+  CHECK(layer.decode(zeros({2, 0, 8}), empty).shape() == Shape{2, 0, 8});
+  CHECK(empty.length == 0);
+  CHECK(layer.decode(x, empty).shape() == Shape{2, 3, 8});
+  CHECK(layer.decode(zeros({2, 0, 8}), empty).shape() == Shape{2, 0, 8});
+  CHECK(empty.length == 3);
+}
+
+TEST_CASE("layers of attention refuse sizes and inputs that do not fit, by their own name") {
+  const NDArray x = normal({2, 5, 8}, 1);
+  const auto why = [](auto f) { return message_of<InvalidArgument>(f); };
+  constexpr std::int64_t kHuge = std::int64_t{1} << 62;
+  CHECK(why([&] { MultiHeadAttention(kHuge, 1); }).find("MultiHeadAttention: shape (3, ") == 0);
+  CHECK(why([&] { TransformerBlock(kHuge, 1); }).find("TransformerBlock: shape (3, ") == 0);
+  CHECK(why([&] { TransformerBlock(8, 2, {.dropout = 1.5}); }) ==
+        "TransformerBlock: dropout is 1.5; want 0 to below 1");
+  CHECK(why([&] {
+          TransformerBlock(8, 2).run({x, NDArray(), NDArray(), ones({5, 5})});
+        }) == "TransformerBlock(8, 2): memory_mask is given; made without a memory");
+  CHECK(why([&] {
+          MultiHeadAttention(8, 2).run({x, ones({3, 4, 8})});
+        }) == "MultiHeadAttention(8, 2): memory is f32 (3, 4, 8), wanted is (2, memory_length, 8)");
+  CHECK(why([&] {
+          TransformerBlock(8, 2, {.memory = true}).run({x, ones({3, 4, 8})});
+        }).find("memory is f32 (3, 4, 8)") != std::string::npos);
 }

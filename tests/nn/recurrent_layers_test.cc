@@ -24,6 +24,12 @@ using heddle::test::message_of;
 
 namespace {
 
+// A layer from which parts can be removed, as a class of the user's may do.
+template <class L> struct Opened : L {
+  using L::L;
+  using L::remove;
+};
+
 using Floats = std::vector<float>;
 
 // The parameters' names and shapes.
@@ -196,7 +202,7 @@ TEST_CASE("dropout is between layers, in training alone") {
 
 TEST_CASE("recurrent layers refuse what does not fit") {
   const auto why = [](auto f) { return message_of<InvalidArgument>(f); };
-  Lstm lstm(3, 2, {.layers = 2});
+  Opened<Lstm> lstm(3, 2, {.layers = 2});
   const NDArray x = ones({4, 5, 3});
   CHECK(why([&] {
           lstm(ones({4, 3}));
@@ -217,4 +223,48 @@ TEST_CASE("recurrent layers refuse what does not fit") {
   CHECK(why([&] { Gru(3, 2, {.dropout = 1}); }) == "Gru: dropout is 1; want 0 or more, and less than 1");
   CHECK(why([&] { Rnn(3, 2, {.layers = 0}); }) == "Rnn: layers is 0; want 1 or more");
   CHECK(why([&] { Rnn(3, 0); }) == "Rnn: hidden_size is 0; want 1 or more");
+  CHECK(why([&] { Rnn(1, 1, {.layers = std::int64_t{1} << 40}); }) ==
+        "Rnn: layers is 1099511627776; want 1 to 1000");
+  CHECK(why([&] { Lstm(1, std::int64_t{1} << 61); }) ==
+        "Lstm: hidden_size is 2305843009213693952; the size of an array does not fit 64 bits");
+  CHECK(why([&] {
+          Lstm(3, 2, {.batch_first = false})(ones({4, 3}));
+        }) == "Lstm(3, 2, no batch_first): the input is f32 (4, 3), wanted is (steps, batch, 3)");
+  lstm.remove("weight_hh_l0");
+  CHECK(why([&] { lstm(x); }) == "Lstm(3, 2, layers 2): has no 'weight_hh_l0'; it was removed");
+  Opened<Gru> open(kInferred, 2);
+  open.remove("weight_hh_l0");
+  CHECK(why([&] { open(x); }) == "Gru(3, 2): has no 'weight_hh_l0'; it was removed");
+  Opened<Gru> plain(3, 2);
+  plain.remove("bias_hh_l0");
+  CHECK(plain(x).shape() == Shape{4, 5, 2});
+}
+
+TEST_CASE("a first call that fails finds no sizes") {
+  Generator one(7), two(7);
+  Lstm lstm(kInferred, 4, {}, one);
+  const auto fails = [&](const auto& call) {
+    CHECK(message_of<Error>(call) != "");
+    CHECK(lstm.to_string() == "Lstm(None, 4)");
+    CHECK(message_of<Error>([&] { lstm.parameters(); }).find("has no shape before") != std::string::npos);
+  };
+  const NDArray x = ones({2, 5, 3});
+  fails([&] { lstm(ones({2, 5, 7}, DType::i64)); });
+  fails([&] { lstm(ones({2, 5, 7}), {.h = ones({1, 3, 4})}); });
+  fails([&] { lstm(ones({2, 5, 7}), {.h = ones({2, 4})}); });
+  fails([&] { lstm(ones({2, 5, 7}), {.lengths = ones({2})}); });
+  CHECK(lstm(x).shape() == Shape{2, 5, 4});
+  CHECK(lstm.to_string() == "Lstm(3, 4)");
+  // What a failed call drew does not count.
+  Lstm other(kInferred, 4, {}, two);
+  other(x);
+  CHECK(lstm.parameters()[0].value.to_vector<float>() == other.parameters()[0].value.to_vector<float>());
+
+  GroupNorm groups(2, kInferred);
+  CHECK(message_of<Error>([&] { groups(ones({1, 3, 4})); }) != "");
+  CHECK(groups.to_string() == "GroupNorm(2, None)");
+  CHECK(groups(ones({1, 4, 4})).shape() == Shape{1, 4, 4});
+  CHECK(groups.to_string() == "GroupNorm(2, 4)");
+  CHECK(message_of<InvalidArgument>([] { GroupNorm(2, 3); }) ==
+        "GroupNorm: channels is 3; want a multiple of groups, 2");
 }

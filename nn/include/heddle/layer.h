@@ -63,8 +63,10 @@ class Layer : public Module {
   std::optional<std::int64_t> optional_integer(const char* name) const;  // nullopt for None
   Dims list(
       const char* name) const;  // as it was given, a single number as a list of one; None: an empty list
-  NDArray array(const char* name) const;  // a parameter or buffer; undefined if the layer is made without it
-  std::shared_ptr<Module> inside(const char* name) const;  // a child; null if the layer is made without it
+  // A parameter or buffer; undefined if the layer is made without it. Throws InvalidArgument if one that every layer of this kind has
+  // was removed.
+  NDArray array(const char* name) const;
+  std::shared_ptr<Module> inside(const char* name) const;  // a child; throws InvalidArgument if there is none
   // `name`: which of more_inputs x is.
   [[noreturn]] void refuse_input(const NDArray& x, const std::string& wanted,
                                  const std::string& name = "the input") const;
@@ -72,9 +74,11 @@ class Layer : public Module {
  private:
   NDArray forward(const NDArray& x) final;
   std::vector<NDArray> forward_all(std::span<const NDArray> inputs) final;
-  void check_input(const NDArray& x);
-  void bind(const NDArray& x);
-  void make_pending(const NDArray& x);
+  void check_count(std::size_t count) const;
+  void check_inputs(std::span<const NDArray> inputs);
+  template <class Compute> auto checked_call(std::span<const NDArray> inputs, const Compute& compute);
+  std::vector<std::string> make_pending(const NDArray& x);
+  void unmake(const std::vector<std::string>& names);
   std::shared_ptr<nn_detail::LayerState> state_;  // shared by copies
 };
 

@@ -1,6 +1,9 @@
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 
+#include <heddle/array_error.h>
 #include <heddle/attention.h>
 #include <heddle/autograd.h>
 #include <heddle/layers/attention.h>
@@ -27,6 +30,7 @@ LayerCall with_projected_size(LayerCall call) {
     throw InvalidArgument(call.info->name + ": " + name + " is " + std::to_string(value) + "; want " +
                           wanted);
   };
+  ndarray_detail::in_name_of(call.info->name.c_str(), [&] { element_count({3, features, features}); });
   if (features % heads != 0) refuse("features", features, "a multiple of heads, " + std::to_string(heads));
   if (heads % kv_heads != 0) refuse("kv_heads", kv_heads, "a divisor of heads, " + std::to_string(heads));
   call.sizes.emplace_back("projected", features + 2 * kv_heads * (features / heads));
@@ -42,6 +46,34 @@ NDArray rows_of(const NDArray& x, std::int64_t begin, std::int64_t end) {
 NDArray as_heads(const NDArray& x, std::int64_t size) {
   const Shape& shape = x.shape();
   return transpose(reshape(x, {shape[0], shape[1], shape[2] / size, size}), {0, 2, 1, 3});
+}
+
+// Throws unless the cache is empty, or its arrays hold `length` tokens of keys and values such as these.
+void check_cache(const Layer& layer, const AttentionCache& cache, const NDArray& key) {
+  const auto refuse = [&](const std::string& what) {
+    throw InvalidArgument(layer.to_string() + ": decode: the cache" + what);
+  };
+  const bool empty = !cache.key.defined() && !cache.value.defined();
+  if (cache.length < 0 || (empty && cache.length > 0))
+    refuse(" has length " + std::to_string(cache.length) + (empty ? " and no arrays" : ""));
+  if (empty) return;
+  for (const auto& [name, array] : {std::pair("key", cache.key), std::pair("value", cache.value)}) {
+    const std::string wanted = std::string("; want ") + name_of(key.dtype()) + " (" +
+                               std::to_string(key.shape()[0]) + ", " + std::to_string(key.shape()[1]) +
+                               ", capacity, " + std::to_string(key.shape()[3]) + ")";
+    if (!array.defined()) refuse(std::string("'s ") + name + " is undefined" + wanted);
+    Shape shape = array.shape();
+    const bool axes = shape.size() == 4;
+    const std::int64_t capacity = axes ? shape[2] : 0;
+    if (axes) shape[2] = key.shape()[2];
+    if (shape != key.shape() || array.dtype() != key.dtype())
+      refuse(std::string("'s ") + name + " is " + name_of(array.dtype()) + " " + array.shape().to_string() +
+             wanted);
+    if (capacity < cache.length || capacity != cache.key.shape()[2])
+      refuse(std::string("'s ") + name + " has room for " + std::to_string(capacity) +
+             " tokens, its key for " + std::to_string(cache.key.shape()[2]) + ", its length is " +
+             std::to_string(cache.length));
+  }
 }
 
 // Makes room for `more` tokens.
@@ -89,6 +121,10 @@ MultiHeadAttention::Heads MultiHeadAttention::project(const NDArray& x, const ND
   const std::int64_t rows = weight.shape()[0], kv_heads = (rows - features) / size / 2;
   if (memory.defined()) {
     if (boolean("rotary")) refuse_input(memory, "nothing: the layer is rotary", "memory");
+    if (memory.shape()[0] != x.shape()[0])
+      refuse_input(memory,
+                   "(" + std::to_string(x.shape()[0]) + ", memory_length, " + std::to_string(features) + ")",
+                   "memory");
     const NDArray query = linear(x, rows_of(weight, 0, features), rows_of(bias, 0, features));
     const NDArray rest =
         as_heads(linear(memory, rows_of(weight, features, rows), rows_of(bias, features, rows)), size);
@@ -129,6 +165,8 @@ NDArray MultiHeadAttention::decode(const NDArray& x, AttentionCache& cache, Wher
                             std::to_string(x.shape()[0]));
     const NoGrad no_grad;
     Heads heads = project(x, {}, cache.length);
+    check_cache(*this, cache, heads.key);
+    if (x.shape()[1] == 0) return attend(heads, {}, 0);
     const std::int64_t length = cache.length + x.shape()[1];
     reserve(cache, heads.key, x.shape()[1]);
     cache.key.slice(2, {cache.length, length}).assign(heads.key);
@@ -151,7 +189,9 @@ HEDDLE_LAYERS(attention) {
        .documentation =
            "Attention of x to itself or to a memory. Its `projected` rows of queries, keys and values are "
            "features + 2 * kv_heads * features / heads; kv_heads None: heads. Inside is out_proj, "
-           "Dense(features, features). `dropout` is that of weights.",
+           "Dense(features, features). `dropout` is that of weights, drawn from the calling thread's "
+           "generator; "
+           "`generator` draws initial values alone.",
        .arguments = {size_argument("features"), size_argument("heads"), size_or_none("kv_heads"),
                      switch_argument("bias", true), switch_argument("causal", false),
                      switch_argument("rotary", false), real_argument("dropout", 0), init, device_argument(),

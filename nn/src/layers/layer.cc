@@ -2,6 +2,9 @@
 #include <cmath>
 #include <mutex>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,8 +30,8 @@ struct LayerState {
   std::vector<std::pair<std::string, OperatorValue>> more_sizes{};  // LayerCall::sizes
   std::vector<LayerRules::Array> more{};                            // MoreArrays of these values
   std::optional<Generator> generator{};  // for the first call of a layer with an unknown size
-  std::mutex first_call{};
-  std::atomic<bool> complete{false};  // whether all sizes are known, and the arrays made
+  std::recursive_mutex first_call{};     // a layer may call itself
+  std::atomic<bool> complete{false};     // whether all sizes are known, and the arrays made
 
   // Null: the layer has no such argument.
   OperatorValue* find(std::string_view name) {
@@ -50,6 +53,12 @@ struct LayerState {
       if (info.arguments[i].inferred && values[i].is_none()) return false;
     return true;
   }
+  // Whether every layer of this kind has an array of this name.
+  bool always_has(std::string_view name) const {
+    for (std::size_t i = 0; i < count(); ++i)
+      if (const LayerArray& one = array(i).described; one.name == name) return one.condition.empty();
+    return false;
+  }
   // The arrays of the description, and those behind them.
   std::size_t count() const { return info.arrays.size() + more.size(); }
   const LayerRules::Array& array(std::size_t i) const {
@@ -63,6 +72,20 @@ struct LayerState {
 }  // namespace nn_detail
 
 namespace {
+
+// What the first input has to be: "(batch, steps, 3)", or "(steps, batch, 3)" for a layer whose argument batch_first is false.
+std::string wanted_input(LayerState& state) {
+  std::string text = state.info.rules->input.to_string(state.sizes());
+  const OperatorValue* const batch_first = state.find("batch_first");
+  constexpr std::string_view kBegin = "(batch, steps,";
+  if (batch_first && !std::get<bool>(*batch_first) && text.starts_with(kBegin))
+    text.replace(0, kBegin.size(), "(steps, batch,");
+  return text;
+}
+
+[[noreturn]] void refuse_removed(const Layer& layer, const char* name) {
+  throw InvalidArgument(layer.to_string() + ": has no '" + name + "'; it was removed");
+}
 
 bool is_given(const OperatorValue* value) { return value && !value->is_none(); }
 
@@ -203,12 +226,15 @@ Dims Layer::list(const char* name) const {
 
 NDArray Layer::array(const char* name) const {
   const ModuleNode::Entry* const entry = ModuleNode::of(*this).find(name);
-  return entry ? entry->array : NDArray();
+  if (entry && (entry->array.defined() || entry->pending)) return entry->array;
+  if (state_->always_has(name)) refuse_removed(*this, name);
+  return {};
 }
 
 std::shared_ptr<Module> Layer::inside(const char* name) const {
   const ModuleNode::Entry* const entry = ModuleNode::of(*this).find(name);
-  return entry ? entry->module : nullptr;
+  if (!entry || !entry->module) refuse_removed(*this, name);
+  return entry->module;
 }
 
 void Layer::refuse_input(const NDArray& x, const std::string& wanted, const std::string& name) const {
@@ -216,28 +242,9 @@ void Layer::refuse_input(const NDArray& x, const std::string& wanted, const std:
                         x.shape().to_string() + ", wanted is " + wanted);
 }
 
-// Finds the sizes that are not known in the shape of x, and makes the arrays. If it throws, nothing has changed.
-void Layer::bind(const NDArray& x) {
-  const std::lock_guard lock(state_->first_call);
-  if (state_->complete.load(std::memory_order_relaxed)) return;
-  if (is_capturing())
-    throw InvalidArgument(to_string() + ": its first call finds sizes; make it before a graph is captured");
-  const OperatorValues before = state_->values;
-  try {
-    const LayerRules& rules = *state_->info.rules;
-    if (!rules.input.match(x.shape(), state_->sizes()))
-      refuse_input(x, rules.input.to_string(state_->sizes()));
-    complete_arguments(state_->info, state_->values);  // refuses a size of 0
-    make_pending(x);
-  } catch (...) {
-    state_->values = before;
-    throw;
-  }
-  state_->complete.store(true, std::memory_order_release);
-}
-
 // Makes the arrays that are pending, on the engine of x. A class of the user's may have replaced some, or removed them.
-void Layer::make_pending(const NDArray& x) {
+// Returns the names of those that it made.
+std::vector<std::string> Layer::make_pending(const NDArray& x) {
   const EngineScope scope(x.engine());
   const NoGrad no_grad;
   ModuleNode& node = ModuleNode::of(*this);
@@ -251,41 +258,87 @@ void Layer::make_pending(const NDArray& x) {
     if (array.trained) set_requires_grad(value, !entry->frozen);
     made.emplace_back(entry, std::move(value));
   }
+  std::vector<std::string> names;
   for (auto& [entry, value] : made) {
+    names.push_back(entry->name);
     entry->array = std::move(value);
     entry->pending = false;
   }
   ++registrations;
+  return names;
 }
 
-// Checks the first input; its first call makes the arrays that are pending.
-void Layer::check_input(const NDArray& x) {
-  if (!x.defined()) ndarray_detail::refuse_undefined(to_string().c_str());
-  if (!state_->complete.load(std::memory_order_acquire)) bind(x);
+// Makes arrays pending again.
+void Layer::unmake(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    ModuleNode::Entry* const entry = ModuleNode::of(*this).find(name);
+    if (!entry) continue;
+    entry->array = NDArray();
+    entry->pending = true;
+  }
+  ++registrations;
+}
+
+void Layer::check_count(std::size_t count) const {
+  const std::size_t most = 1 + state_->info.more_inputs.size();
+  if (count >= 1 && count <= most) return;
+  throw InvalidArgument(to_string() + ": " + std::to_string(count) + " arguments; want " +
+                        (most == 1 ? "one array" : "1 to " + std::to_string(most)));
+}
+
+// Compares shapes with the rules. Sizes that were not known get the values that the first shape has.
+void Layer::check_inputs(std::span<const NDArray> inputs) {
   const LayerRules& rules = *state_->info.rules;
-  if (rules.has_input && !rules.input.match(x.shape(), state_->sizes()))
-    refuse_input(x, rules.input.to_string(state_->sizes()));
+  const FindSize sizes = state_->sizes();
+  if (rules.has_input && !rules.input.match(inputs[0].shape(), sizes))
+    refuse_input(inputs[0], wanted_input(*state_));
+  for (std::size_t i = 1; i < inputs.size(); ++i) {
+    const std::optional<ShapeRule>& rule = rules.more_inputs[i - 1];
+    if (inputs[i].defined() && rule && !rule->match(inputs[i].shape(), sizes))
+      refuse_input(inputs[i], rule->to_string(sizes), state_->info.more_inputs[i - 1].name);
+  }
+}
+
+// Checks the inputs and returns compute(). The first call finds the sizes that are not known, and makes the arrays. If it throws,
+// nothing has changed.
+template <class Compute> auto Layer::checked_call(std::span<const NDArray> inputs, const Compute& compute) {
+  if (!inputs[0].defined()) ndarray_detail::refuse_undefined(to_string().c_str());
+  if (state_->complete.load(std::memory_order_acquire)) {
+    check_inputs(inputs);
+    return compute();
+  }
+  const std::lock_guard lock(state_->first_call);
+  if (is_capturing() && !state_->complete.load(std::memory_order_relaxed))
+    throw InvalidArgument(to_string() + ": its first call finds sizes; make it before a graph is captured");
+  const OperatorValues before = state_->values;
+  std::vector<std::string> made;
+  try {
+    check_inputs(inputs);
+    complete_arguments(state_->info, state_->values);  // refuses a size of 0
+    made = make_pending(inputs[0]);
+    auto results = compute();
+    state_->complete.store(true, std::memory_order_release);
+    return results;
+  } catch (...) {
+    if (!state_->complete.load(std::memory_order_relaxed)) {
+      unmake(made);
+      state_->values = before;
+    }
+    throw;
+  }
 }
 
 NDArray Layer::forward(const NDArray& x) {
-  check_input(x);
-  return compute(x);
+  return checked_call({&x, 1}, [&] { return compute(x); });
 }
 
 std::vector<NDArray> Layer::forward_all(std::span<const NDArray> inputs) {
-  const std::vector<LayerPort>& more = state_->info.more_inputs;
-  if (inputs.empty() || inputs.size() > 1 + more.size())
-    throw InvalidArgument(to_string() + ": " + std::to_string(inputs.size()) + " arguments; want " +
-                          (more.empty() ? "one array" : "1 to " + std::to_string(1 + more.size())));
-  check_input(inputs[0]);
-  for (std::size_t i = 1; i < inputs.size(); ++i) {
-    const std::optional<ShapeRule>& rule = state_->info.rules->more_inputs[i - 1];
-    if (inputs[i].defined() && rule && !rule->match(inputs[i].shape(), state_->sizes()))
-      refuse_input(inputs[i], rule->to_string(state_->sizes()), more[i - 1].name);
-  }
-  std::vector<NDArray> all(inputs.begin(), inputs.end());
-  all.resize(1 + more.size());
-  return compute_all(all);
+  check_count(inputs.size());
+  return checked_call(inputs, [&] {
+    std::vector<NDArray> all(inputs.begin(), inputs.end());
+    all.resize(1 + state_->info.more_inputs.size());
+    return compute_all(all);
+  });
 }
 
 NDArray Layer::compute(const NDArray& x) {

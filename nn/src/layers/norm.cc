@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <optional>
+#include <string>
+
 #include <heddle/autograd.h>
 #include <heddle/elementwise.h>
 #include <heddle/layers/norm.h>
@@ -23,8 +27,15 @@ RmsNorm::RmsNorm(std::int64_t features, const RmsNormOptions& options, Where whe
 
 NDArray RmsNorm::compute(const NDArray& x) { return rms_norm(x, array("weight"), 1, real("epsilon")); }
 
+GroupNorm::GroupNorm(const LayerCall& call) : Layer(call) {
+  const std::optional<std::int64_t> channels = optional_integer("channels");
+  if (channels && *channels % integer("groups") != 0)
+    throw InvalidArgument("GroupNorm: channels is " + std::to_string(*channels) +
+                          "; want a multiple of groups, " + std::to_string(integer("groups")));
+}
+
 GroupNorm::GroupNorm(std::int64_t groups, std::int64_t channels, const NormOptions& options, Where where)
-    : Layer(call_of(
+    : GroupNorm(call_of(
           "GroupNorm",
           {groups, inferred_value(channels), options.epsilon, options.weight, options.bias, options.device},
           where)) {}

@@ -1,3 +1,6 @@
+#include <string>
+#include <vector>
+
 #include <heddle/dropout.h>
 #include <heddle/layers/recurrent.h>
 #include <heddle/number_text.h>
@@ -42,6 +45,15 @@ template <int gates> std::vector<ArraySpec> more_arrays(const FindSize& find) {
   return all;
 }
 
+// The arrays of each layer are made one by one: a number such as 2^40 would fill the memory.
+LayerCall with_checked_layers(LayerCall call) {
+  constexpr std::int64_t kMost = 1000;
+  if (const auto layers = std::get<std::int64_t>(call.value("layers")); layers > kMost)
+    throw InvalidArgument(call.info->name + ": layers is " + std::to_string(layers) + "; want 1 to " +
+                          std::to_string(kMost));
+  return call;
+}
+
 // The arguments of all three, and `more` behind the sizes and the number of layers.
 std::vector<ArgumentInfo> arguments_of(const std::vector<ArgumentInfo>& more = {}) {
   std::vector<ArgumentInfo> all{inferred_size("input_size"), size_argument("hidden_size"),
@@ -68,7 +80,7 @@ OperatorValues values_of(std::int64_t input, std::int64_t hidden, const Options&
 
 }  // namespace
 
-RecurrentLayer::RecurrentLayer(const LayerCall& call) : Layer(call) {
+RecurrentLayer::RecurrentLayer(const LayerCall& call) : Layer(with_checked_layers(call)) {
   const double probability = real("dropout");
   if (probability >= 0 && probability < 1) return;
   throw InvalidArgument(info().name + ": dropout is " + number_text(probability) +
@@ -156,7 +168,8 @@ HEDDLE_LAYERS(recurrent) {
   const char* const more =
       "The same for further layers, l1, l2, ..., whose weight_ih has directions * hidden_size columns, and "
       "for the "
-      "second direction, with _reverse behind the name. Without batch_first, batch and steps are exchanged.";
+      "second direction, with _reverse behind the name. Without batch_first, batch and steps are exchanged. "
+      "`generator` draws initial values alone; dropout draws from the calling thread's generator.";
   table.add<Rnn>({.name = "Rnn",
                   .documentation =
                       "h = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh) for each step, or "

@@ -69,7 +69,11 @@ void ShapeRule::append(const Part& part, const FindSize& find, Shape& shape) {
     if (factor.operation == '/' && (by == 0 || size % by != 0))
       throw InvalidArgument(part.factors[0].name + " is " + std::to_string(size) + "; want a multiple of " +
                             factor.name + ", " + std::to_string(by));
-    size = factor.operation == '/' ? size / by : size * by;
+    if (factor.operation == '/')
+      size /= by;
+    else if (__builtin_mul_overflow(size, by, &size))
+      throw InvalidArgument(part.factors.back().name + " is " + std::to_string(by) +
+                            "; the size of an array does not fit 64 bits");
   }
   shape.push_back(size);
 }

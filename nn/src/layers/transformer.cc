@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <heddle/activations.h>
+#include <heddle/array_error.h>
 #include <heddle/autograd.h>
 #include <heddle/dropout.h>
 #include <heddle/elementwise.h>
@@ -18,17 +19,19 @@ using namespace nn_detail;
 
 namespace {
 
-// A layer of attention, of the block's arguments.
-MultiHeadAttention attention_of(const LayerCall& call, bool of_memory) {
+// A layer of attention, of the block's arguments. What it refuses is the block's error.
+MultiHeadAttention make_attention(const LayerCall& call, bool of_memory) {
   const auto unless_memory = [&](const char* name) {
     return OperatorValue(!of_memory && std::get<bool>(call.value(name)));
   };
-  return MultiHeadAttention(
-      call_of("MultiHeadAttention",
-              {call.value("features"), call.value("heads"), call.value("kv_heads"), call.value("bias"),
-               unless_memory("causal"), unless_memory("rotary"), call.value("dropout"), call.value("init"),
-               call.value("device"), call.value("generator")},
-              call.where));
+  return ndarray_detail::in_name_of(call.info->name.c_str(), [&] {
+    return MultiHeadAttention(
+        call_of("MultiHeadAttention",
+                {call.value("features"), call.value("heads"), call.value("kv_heads"), call.value("bias"),
+                 unless_memory("causal"), unless_memory("rotary"), call.value("dropout"), call.value("init"),
+                 call.value("device"), call.value("generator")},
+                call.where));
+  });
 }
 
 NDArray activated(const std::string& name, const NDArray& x) {
@@ -49,9 +52,10 @@ TransformerBlock::TransformerBlock(const LayerCall& call) : Layer(call) {
   const bool memory = boolean("memory");
   const std::int64_t features = integer("features");
   const OperatorValue& given = call.value("feed_forward");
+  (void)child("self_attn",
+              make_attention(call, false));  // refuses a number of features whose square is too large
+  if (memory) (void)child("multihead_attn", make_attention(call, true));
   const std::int64_t between = given.is_none() ? 4 * features : std::get<std::int64_t>(given);
-  (void)child("self_attn", attention_of(call, false));
-  if (memory) (void)child("multihead_attn", attention_of(call, true));
   (void)child("linear1", make_dense(call, features, between));
   (void)child("linear2", make_dense(call, between, features));
   for (const char* const name : {"norm1", "norm2", "norm3"}) {
@@ -79,6 +83,8 @@ NDArray TransformerBlock::compute_block(const Call& call, double probability) {
   const bool norm_first = boolean("norm_first"), memory = boolean("memory");
   if (memory != call.memory.defined())
     throw InvalidArgument(to_string() + (memory ? ": memory is missing" : ": made without a memory"));
+  if (!memory && call.memory_mask.defined())
+    throw InvalidArgument(to_string() + ": memory_mask is given; made without a memory");
   const auto dropped = [&](const NDArray& x) {
     return probability > 0 ? dropout(x, probability, default_generator(), true) : x;
   };
@@ -112,7 +118,13 @@ NDArray TransformerBlock::decode(const NDArray& x, AttentionCache& cache, const 
                                  Where where) {
   const auto body = [&] {
     const NoGrad no_grad;
-    return compute_block({.x = x, .memory = memory, .cache = &cache}, 0);
+    const std::int64_t length = cache.length;
+    try {
+      return compute_block({.x = x, .memory = memory, .cache = &cache}, 0);
+    } catch (...) {
+      cache.length = length;
+      throw;
+    }
   };
   return call({x, memory, cache.key, cache.value}, body, where);
 }
@@ -128,7 +140,8 @@ HEDDLE_LAYERS(transformer) {
            "an activation between them. feed_forward, the features between the maps, is 4 * features for "
            "None. "
            "Inside are self_attn, multihead_attn (with `memory`), linear1, linear2, norm1, norm2 and norm3 "
-           "(with `memory`).",
+           "(with `memory`). `generator` draws initial values alone; dropout draws from the calling thread's "
+           "generator.",
        .arguments = {size_argument("features"),
                      size_argument("heads"),
                      size_or_none("feed_forward"),

@@ -18,9 +18,9 @@ struct AttentionOptions {
 
 // softmax(query key^T * scale + mask) value, for query (N, heads, T, D), key (N, kv_heads, S, D) and value (N, kv_heads, S, E):
 // (N, heads, T, E). heads / kv_heads heads in a row share a key and a value (Ainslie et al., arXiv:2305.13245).
-// mask broadcasts to (N, heads, T, S): where it is boolean, false hides a key; else it is added, and -infinity hides. A query that sees
-// nothing gets 0. Memory is linear in T and S, in both passes (FlashAttention: Dao et al., arXiv:2205.14135). Views whose last axis is
-// contiguous are read in place.
+// mask broadcasts to (N, heads, T, S): where it is boolean, false hides a key; else it is added, and -infinity hides. Hidden keys and values
+// have to be finite: they count times 0. A query that sees nothing gets 0. Memory is linear in T and S, in both passes (FlashAttention: Dao
+// et al., arXiv:2205.14135). Views whose last axis is contiguous are read in place.
 NDArray attention(const NDArray& query, const NDArray& key, const NDArray& value, const NDArray& mask = {},
                   const AttentionOptions& options = {}, Where where = Where::current());
 

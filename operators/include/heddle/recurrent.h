@@ -1,5 +1,6 @@
 // Recurrent networks: one layer in one direction over a whole sequence, as one op. Floating dtypes; differentiable in x, weights, biases
-// and initial states, to every order. Halves are computed as f32. Weights are laid out as PyTorch's.
+// and initial states, to every order. Halves are computed as f32. Weights are laid out as PyTorch's. The results of a call are views of one
+// array: a final state that is kept, for the next part of a sequence or in a list, keeps the states of all steps; its copy() does not.
 #pragma once
 
 #include <array>
@@ -18,7 +19,7 @@ struct RecurrentWeights {
 
 // `lengths` (N), integers from 0 to T: the number of steps of each element of the batch; undefined: all have T. Behind it the output is
 // 0, nothing is computed, and x is not read; the final state is that of the last step, or the initial one of an element without steps.
-// A length outside of 0 to T is an op error. `reverse`: from the last step of each element to the first.
+// A length outside of 0 to T fails the op. `reverse`: from the last step of each element to the first.
 struct RecurrentOptions {
   NDArray lengths{};
   bool reverse = false;

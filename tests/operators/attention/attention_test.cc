@@ -201,6 +201,23 @@ TEST_CASE("a query that sees nothing gets 0, and gives no gradient") {
                            {less.query, less.key, less.value});
 }
 
+TEST_CASE("gradients of rows whose scores are all of large magnitude") {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    NDArray query = normal({1, 1, 2, 4}, 1).astype(dtype), key = normal({1, 1, 8, 4}, 2).astype(dtype),
+            value = normal({1, 1, 8, 3}, 3).astype(dtype);
+    NDArray mask = where(expand_dims(arange(2), 1) < 1, zeros({2, 8}, dtype), -1e9).astype(dtype);
+    for (NDArray* const one : {&query, &key, &value, &mask}) set_requires_grad(*one);
+    const std::vector<NDArray> leaves{query, key, value, mask};
+    const std::vector<NDArray> first = grad({sum(attention(query, key, value, mask))}, leaves);
+    CHECK(sum(first[2].slice(3, {0, 1})).astype(DType::f64).item<double>() ==
+          doctest::Approx(2.0).epsilon(1e-5));
+    const std::vector<NDArray> composed =
+        grad({sum(attention(query, key, value, mask))}, leaves, {.create_graph = true});
+    for (std::size_t i = 0; i < first.size(); ++i)
+      check_close(first[i], composed[i].detach(), dtype == DType::f32 ? 1e-5 : 1e-13);
+  }
+}
+
 TEST_CASE("arrays without elements") {
   for (const Problem& p :
        {Problem{2, 2, 1, 3, 0, 4, 5}, Problem{2, 2, 1, 0, 3, 4, 5}, Problem{0, 2, 1, 3, 3, 4, 5},

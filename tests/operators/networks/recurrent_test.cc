@@ -426,6 +426,53 @@ TEST_CASE(
   CHECK_THROWS_AS(backward(sum(c)), Error);
 }
 
+TEST_CASE("what is behind a length counts for nothing in recorded gradients") {
+  for (const Kind kind : kKinds) {
+    for (const bool batch_first : {false, true}) {
+      for (const double padding : {std::numeric_limits<double>::quiet_NaN(), 1e308}) {
+        const Case of{.kind = kind, .batch_first = batch_first, .lengths = {2, 4, 0}};
+        Arrays in = arrays_of(of);
+        for (std::int64_t n = 0; n < 3; ++n) {
+          const std::int64_t length = of.lengths[static_cast<std::size_t>(n)];
+          NDArray behind =
+              in.x.slice(batch_first ? 1 : 0, {length, 4}).slice(batch_first ? 0 : 1, {n, n + 1});
+          behind.assign(full(behind.shape(), padding, DType::f64));
+        }
+        std::vector<NDArray> leaves;
+        for (const NDArray& each : inputs_of(in)) {
+          leaves.push_back(each.copy());
+          set_requires_grad(leaves.back());
+        }
+        const auto loss = [&] { return sum(joined(call(of, with(in, leaves)))); };
+        const std::vector<NDArray> first = grad({loss()}, leaves),
+                                   recorded = grad({loss()}, leaves, {.create_graph = true});
+        NDArray squares = zeros({}, DType::f64);
+        for (std::size_t i = 0; i < first.size(); ++i) {
+          check_close(recorded[i].detach(), values(first[i], 0), 1e-12);
+          squares = squares + sum(square(recorded[i]));
+        }
+        for (const NDArray& second : grad({squares}, leaves, {.allow_unused = true}))
+          for (const double each : values(second, 0)) CHECK(std::isfinite(each));
+      }
+    }
+  }
+}
+
+TEST_CASE("sizes whose product does not fit 64 bits are refused") {
+  const auto why = [](auto f) { return message_of<InvalidArgument>(f); };
+  constexpr std::int64_t kHuge = std::int64_t{1} << 62;
+  const RecurrentWeights one{zeros({1, 0}), zeros({1, 1})}, four{zeros({4, 0}), zeros({4, 1})},
+      three{zeros({3, 0}), zeros({3, 1})};
+  for (const std::int64_t steps : {kHuge, std::numeric_limits<std::int64_t>::max()}) {
+    const NDArray x = zeros({steps, 1, 0});
+    CHECK(why([&] { rnn(x, one); }).find("rnn: shape (") == 0);
+    CHECK(why([&] { lstm(x, four); }).find("more elements than fit 64 bits") != std::string::npos);
+    CHECK(why([&] { gru(x, three); }).find("gru: shape (") == 0);
+  }
+  CHECK(why([&] { lstm(zeros({1, kHuge, 0}), four); }).find("lstm: shape (") == 0);
+  CHECK(why([&] { lstm(zeros({1, 1, 0}), {zeros({0, 0}), zeros({0, kHuge})}); }).find("lstm: shape (") == 0);
+}
+
 TEST_CASE("NaN and infinity stay in their element of the batch") {
   for (const Kind kind : kKinds) {
     const Case of{.kind = kind, .state = false};
@@ -472,5 +519,15 @@ TEST_CASE("recurrent networks refuse what does not fit") {
       lstm(x, {ih, hh}, {}, {}, {.lengths = lengths})[0].wait();
     });
     CHECK(message.find("lstm: lengths[1] is " + std::to_string(bad) + "; want 0 to 4") != std::string::npos);
+  }
+  const NDArray lengths = array<std::uint64_t>({4, ~std::uint64_t{0}, 0});
+  try {
+    lstm(x, {ih, hh}, {}, {}, {.lengths = lengths})[0].wait();
+    FAIL("nothing was thrown");
+  } catch (const InvalidIndex&) {
+    FAIL("a length is no index");
+  } catch (const Error& error) {
+    CHECK(std::string(error.what()).find("lengths[1] is 18446744073709551615; want 0 to 4") !=
+          std::string::npos);
   }
 }

@@ -13,7 +13,8 @@
 namespace heddle {
 
 // The keys and values (batch, kv_heads, capacity, features / heads) of the first `length` tokens of sequences. Empty at first; the layer
-// makes the arrays, and larger ones when they are full. Belongs to the caller, and is for one layer and one thread at a time.
+// makes the arrays, and larger ones when they are full. Belongs to the caller, and is for one layer and one thread at a time. A copy of the
+// struct shares the arrays, into which decode() writes: two continuations of one sequence need copies of `key` and `value` as well.
 struct AttentionCache {
   NDArray key{}, value{};
   std::int64_t length = 0;
@@ -32,7 +33,7 @@ struct MultiHeadAttentionOptions {
 // Attention of x (batch, length, features) to itself, or to a memory (batch, memory_length, features):
 //   layer(x), layer.run({x, memory, mask})[0]
 // mask is that of attention(), of heddle/attention.h. Parameters, with PyTorch's names: in_proj_weight and in_proj_bias, whose rows are
-// those of queries, keys and values; out_proj.weight and out_proj.bias.
+// those of queries, keys and values; out_proj.weight and out_proj.bias. `generator` draws their initial values alone.
 class MultiHeadAttention : public Layer {
  public:
   explicit MultiHeadAttention(const LayerCall& call);

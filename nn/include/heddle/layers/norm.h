@@ -38,10 +38,10 @@ class RmsNorm : public Layer {
   NDArray compute(const NDArray& x) override;
 };
 
-// group_norm of x (batch, channels, ...). `channels` may be kInferred.
+// group_norm of x (batch, channels, ...). `channels`, a multiple of `groups`, may be kInferred.
 class GroupNorm : public Layer {
  public:
-  using Layer::Layer;
+  explicit GroupNorm(const LayerCall& call);
   GroupNorm(std::int64_t groups, std::int64_t channels, const NormOptions& options = {},
             Where where = Where::current());
 

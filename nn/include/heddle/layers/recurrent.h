@@ -13,7 +13,7 @@
 namespace heddle {
 
 struct RecurrentLayerOptions {
-  std::int64_t layers = 1;  // each takes the outputs of the one below
+  std::int64_t layers = 1;  // 1 to 1000; each takes the outputs of the one below
   bool bidirectional =
       false;  // a second network from the last step to the first; outputs are joined along the last axis
   bool bias = true;
@@ -43,7 +43,7 @@ struct RecurrentOutput {
 
 // Parameters, with PyTorch's names: weight_ih_l0 (gates * hidden, input), weight_hh_l0 (gates * hidden, hidden), bias_ih_l0 and
 // bias_hh_l0 (gates * hidden), those of the reverse direction with _reverse behind them, then l1 and so on. All begin uniform in
-// +-1 / sqrt(hidden). `input` may be kInferred.
+// +-1 / sqrt(hidden), drawn from `generator`; dropout draws from the calling thread's. `input` may be kInferred.
 class RecurrentLayer : public Layer {
  public:
   explicit RecurrentLayer(const LayerCall& call);

@@ -30,6 +30,7 @@ struct TransformerBlockOptions {
 // arXiv:2002.04745):
 //   block(x), block.run({x, memory, mask, memory_mask})[0]
 // Modules inside, with PyTorch's names: self_attn, multihead_attn (of the memory), linear1, linear2, norm1, norm2, norm3 (with a memory).
+// `generator` draws initial values alone; dropout draws from the calling thread's generator.
 class TransformerBlock : public Layer {
  public:
   explicit TransformerBlock(const LayerCall& call);
@@ -37,7 +38,7 @@ class TransformerBlock : public Layer {
                    Generator& generator = default_generator(), Where where = Where::current());
 
   // What a call with the whole sequence so far gives for its last tokens, x, which are added to the cache of self_attn. Needs a
-  // causal block; records no gradients and drops nothing.
+  // causal block; records no gradients and drops nothing. A call that throws leaves cache.length as it was.
   NDArray decode(const NDArray& x, AttentionCache& cache, const NDArray& memory = {},
                  Where where = Where::current());
 

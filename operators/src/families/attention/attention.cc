@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -173,7 +174,7 @@ std::vector<NDArray> push_attention_backward(const AttentionProblem& p, const At
   const AttentionGradients gradients{made(wanted.query, in.query), made(wanted.key, in.key),
                                      made(wanted.value, in.value),
                                      wanted.mask ? make_gradient(3, mask) : NDArray()};
-  std::vector<NDArray> reads{in.query, in.key, in.value, result.y, result.log_sums, g}, writes;
+  std::vector<NDArray> reads{in.query, in.key, in.value, result.y, result.softmax, g}, writes;
   if (in.mask.defined()) reads.push_back(in.mask);
   for (const NDArray& one : {gradients.query, gradients.key, gradients.value, gradients.mask})
     if (one.defined()) writes.push_back(one);
@@ -189,17 +190,17 @@ std::vector<NDArray> push_attention_backward(const AttentionProblem& p, const At
 }
 
 // Arguments are checked, and of f32 or f64.
-NDArray attention_of(const AttentionProblem& p, const AttentionInputs& in) {
+NDArray computed_attention(const AttentionProblem& p, const AttentionInputs& in) {
   const AttentionInputs values{with_rows(in.query), with_rows(in.key), with_rows(in.value),
                                four_axes(in.mask)};
   NDArray y = make_result(in.query, {p.batch, p.heads, p.queries, p.value_features}, in.query.dtype());
-  const NDArray log_sums = make_result(in.query, {p.batch, p.heads, p.queries}, in.query.dtype());
+  const NDArray softmax = make_result(in.query, {p.batch, p.heads, p.queries, 2}, in.query.dtype());
   MultiplyAdds::add(pairs_of(p) * (p.features + p.value_features));
   auto* kernel = kernel_for<AttentionKernel>("attention", in.query);
   std::vector<NDArray> reads{values.query, values.key, values.value};
   if (values.mask.defined()) reads.push_back(values.mask);
-  push_op("attention", reads, std::vector<NDArray>{y, log_sums},
-          [=, y = y.detach()](const KernelContext& context) { kernel(context, p, values, y, log_sums); });
+  push_op("attention", reads, std::vector<NDArray>{y, softmax},
+          [=, y = y.detach()](const KernelContext& context) { kernel(context, p, values, y, softmax); });
   const bool adds = in.mask.defined() && in.mask.dtype() != DType::boolean;
   const NDArray& mask = adds ? in.mask : in.query;
   if (!recording({&in.query, &in.key, &in.value, &mask})) return y;
@@ -214,7 +215,7 @@ NDArray attention_of(const AttentionProblem& p, const AttentionInputs& in) {
   if (in.mask.defined()) saved.push_back(kept.mask);
   record_op("attention", y, std::move(inputs), std::move(saved), [=](const NDArray& grad) {
     if (differentiating_gradient()) return attention_by_operators(p, kept, grad, adds);
-    return push_attention_backward(p, values, {of_y.detach(), log_sums, with_rows(grad)}, kept.mask, wanted);
+    return push_attention_backward(p, values, {of_y.detach(), softmax, with_rows(grad)}, kept.mask, wanted);
   });
   return y;
 }
@@ -226,8 +227,8 @@ NDArray attention(const NDArray& query, const NDArray& key, const NDArray& value
   const CallSite site(where);
   const AttentionInputs in{query, key, value, mask};
   const AttentionProblem problem = checked_problem(in, options);
-  if (!is_half(query.dtype())) return attention_of(problem, in);
-  return cast(attention_of(problem, {wide(query), wide(key), wide(value), wide(mask)}), query.dtype());
+  if (!is_half(query.dtype())) return computed_attention(problem, in);
+  return cast(computed_attention(problem, {wide(query), wide(key), wide(value), wide(mask)}), query.dtype());
 }
 
 HEDDLE_OPERATORS(attention) {

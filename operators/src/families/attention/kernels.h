@@ -33,14 +33,14 @@ struct AttentionInputs {
   NDArray query, key, value, mask;
 };
 
-// y is contiguous; so is log_sums (batch, heads, queries): the logarithm of the sum of the exponentials of a query's scores, or infinity
-// for a query that sees nothing.
+// y is contiguous; so is softmax (batch, heads, queries, 2): the greatest score of a query, and 1 / the sum of the exponentials of its scores
+// less the greatest. Their logarithms in one number would lose the sum beside a score of large magnitude. A query that sees nothing has 0, 0.
 using AttentionKernel = void(const KernelContext& context, const AttentionProblem& problem,
-                             const AttentionInputs& in, const NDArray& y, const NDArray& log_sums);
+                             const AttentionInputs& in, const NDArray& y, const NDArray& softmax);
 
 // What the backward pass has of the forward pass, and the gradient g of y, with contiguous rows.
 struct AttentionResult {
-  NDArray y, log_sums, g;
+  NDArray y, softmax, g;
 };
 
 // Contiguous; those that are undefined are not wanted. That of the mask has the mask's shape.

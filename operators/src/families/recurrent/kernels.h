@@ -28,7 +28,7 @@ struct RecurrentProblem {
   std::int64_t results_size() const { return output_size() + (has_cell_state() ? 2 : 1) * state_size(); }
 };
 
-// Contiguous arrays of one dtype, f32 or f64; lengths is i64. Biases, states and lengths may be undefined.
+// Contiguous arrays of one dtype, f32 or f64; lengths are integers of any dtype. Biases, states and lengths may be undefined.
 struct RecurrentArrays {
   NDArray x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, lengths;
 };

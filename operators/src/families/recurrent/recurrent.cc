@@ -1,9 +1,12 @@
+#include <algorithm>
 #include <array>
 #include <iterator>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <heddle/array_error.h>
 #include <heddle/elementwise.h>
 #include <heddle/multiply_adds.h>
 #include <heddle/recurrent.h>
@@ -54,6 +57,13 @@ void check_lengths(const RecurrentProblem& p, const NDArray& x, const NDArray& l
                         lengths.shape().to_string() + "; want integers " + Shape{p.batch}.to_string());
 }
 
+// Throws InvalidArgument if the sizes of results, or of what is kept for the backward pass, do not fit 64 bits.
+void check_sizes(const RecurrentProblem& p) {
+  constexpr std::int64_t kStates = 2;  // final ones, behind the steps
+  const std::int64_t steps = std::min(p.steps, std::numeric_limits<std::int64_t>::max() - kStates) + kStates;
+  ndarray_detail::in_name_of(p.op, [&] { element_count({steps, p.batch, p.hidden, p.kept() + 1}); });
+}
+
 RecurrentProblem problem_of(const char* op, RecurrentCell cell, const RecurrentArrays& in,
                             const RecurrentOptions& options) {
   check_arrays(op, {&in.x, &in.weight_ih, &in.weight_hh});
@@ -71,6 +81,7 @@ RecurrentProblem problem_of(const char* op, RecurrentCell cell, const RecurrentA
                            .hidden = hidden,
                            .reverse = options.reverse,
                            .batch_first = options.batch_first};
+  check_sizes(p);
   if (in.weight_hh.ndim() != 2 || in.weight_hh.shape()[0] != p.gates() * hidden)
     throw InvalidArgument(std::string(op) + ": weight_hh is " + in.weight_hh.shape().to_string() +
                           "; want (" + (p.gates() == 1 ? "" : std::to_string(p.gates()) + " * ") + "H, H)");
@@ -178,7 +189,7 @@ std::vector<NDArray> by_operators(const RecurrentProblem& p, const RecurrentArra
 // The results as one array, see RecurrentProblem.
 NDArray recurrent_results(const RecurrentProblem& p, const RecurrentArrays& in) {
   RecurrentArrays values;
-  values.lengths = in.lengths.defined() ? in.lengths.detach().astype(DType::i64).contiguous() : NDArray();
+  values.lengths = in.lengths.defined() ? in.lengths.detach().contiguous() : NDArray();
   Needs needs{};
   bool any = false;
   std::vector<NDArray> inputs;
@@ -193,7 +204,6 @@ NDArray recurrent_results(const RecurrentProblem& p, const RecurrentArrays& in) 
   Pushed out = push_recurrent(p, values);
   if (!any) return out.results;
   RecurrentArrays kept;
-  kept.lengths = values.lengths;
   std::vector<NDArray> saved{save_for_backward(out.results)};
   for (const Named& each : kFloating) {
     const NDArray& array = in.*each.array;
@@ -201,7 +211,10 @@ NDArray recurrent_results(const RecurrentProblem& p, const RecurrentArrays& in) 
     kept.*each.array = save_for_backward(array);
     saved.insert(saved.end(), {kept.*each.array, save_for_backward(values.*each.array)});
   }
-  if (kept.lengths.defined()) saved.push_back(save_for_backward(kept.lengths));
+  if (in.lengths.defined()) {
+    kept.lengths = save_for_backward(in.lengths);
+    saved.push_back(kept.lengths);
+  }
   const Pushed detached{out.results.detach(), out.kept};
   record_op(p.op, out.results, std::move(inputs), std::move(saved), [=](const NDArray& grad_output) {
     if (differentiating_gradient()) return by_operators(p, kept, grad_output, needs);

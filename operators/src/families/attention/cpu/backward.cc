@@ -1,4 +1,4 @@
-// The backward kernel of attention. It computes the weights of each tile again, from the scores and the logarithms of their sums (Dao,
+// The backward kernel of attention. It computes the weights of each tile again, from the scores and two numbers of each query (Dao,
 // arXiv:2307.08691), so that its memory is linear in the number of queries and keys. Sums are added in an order that depends on
 // shapes alone.
 #include <algorithm>
@@ -32,7 +32,7 @@ template <class T> class AttentionBackward {
         key_(in.key),
         value_(in.value),
         g_(result.g),
-        log_sums_(result.log_sums.data<const T>()),
+        softmax_(result.softmax.data<const T>()),
         query_grad_(memory_of<T>(gradients.query)),
         key_grad_(memory_of<T>(gradients.key)),
         value_grad_(memory_of<T>(gradients.value)),
@@ -128,11 +128,11 @@ template <class T> class AttentionBackward {
   // The weights of a tile; false if they are all 0.
   bool weights(const ScoreTile& tile, T* weight) const {
     if (!scores_.compute(tile, weight)) return false;
-    const T* const log_sums = log_sums_ + row(tile.batch, tile.head, tile.query);
+    const T* const softmax = softmax_ + 2 * row(tile.batch, tile.head, tile.query);
     for (std::int64_t i = 0; i < tile.queries; ++i) {
       T* const line = weight + i * kKeyBlock;
-      const T log_sum = log_sums[i];
-      for (std::int64_t j = 0; j < tile.keys; ++j) line[j] = fast_exp(line[j] - log_sum);
+      const T most = softmax[2 * i], share = softmax[2 * i + 1];
+      for (std::int64_t j = 0; j < tile.keys; ++j) line[j] = fast_exp(line[j] - most) * share;
     }
     return true;
   }
@@ -240,7 +240,7 @@ template <class T> class AttentionBackward {
   const AttentionProblem& p_;
   Scores<T> scores_;
   HeadRows<T> query_, key_, value_, g_;
-  const T* log_sums_;
+  const T* softmax_;
   T *query_grad_, *key_grad_, *value_grad_;
   std::vector<T> products_;  // of each row of y and its gradient
 };

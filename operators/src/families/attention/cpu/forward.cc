@@ -65,8 +65,8 @@ template <class T> class QueryBlock {
         most_(sums_ + kQueryBlock * problem.value_features),
         totals_(most_ + kQueryBlock) {}
 
-  // y and log_sums are those of the first query.
-  void run(std::int64_t batch, std::int64_t head, std::int64_t query, T* y, T* log_sums) {
+  // y and softmax are those of the first query.
+  void run(std::int64_t batch, std::int64_t head, std::int64_t query, T* y, T* softmax) {
     const std::int64_t queries = std::min(kQueryBlock, problem_.queries - query),
                        width = problem_.value_features;
     std::fill_n(most_, queries, kNothing);
@@ -86,7 +86,8 @@ template <class T> class QueryBlock {
       const bool sees = most_[i] != kNothing;
       const T share = sees ? T{1} / totals_[i] : T{0};
       for (std::int64_t e = 0; e < width; ++e) y[i * width + e] = sums_[i * width + e] * share;
-      log_sums[i] = sees ? most_[i] + std::log(totals_[i]) : -kNothing;
+      softmax[2 * i] = sees ? most_[i] : T{0};
+      softmax[2 * i + 1] = share;
     }
   }
 
@@ -126,11 +127,10 @@ template <class T> class QueryBlock {
 };
 
 template <class T>
-void forward(const AttentionProblem& p, const AttentionInputs& in, const NDArray& y,
-             const NDArray& log_sums) {
+void forward(const AttentionProblem& p, const AttentionInputs& in, const NDArray& y, const NDArray& softmax) {
   const Scores<T> scores(p, in);
   const HeadRows<T> values(in.value);
-  T *const to = y.data<T>(), *const logs = log_sums.data<T>();
+  T *const to = y.data<T>(), *const numbers = softmax.data<T>();
   const std::int64_t blocks = blocks_of(p.queries, kQueryBlock);
   const double flops = 2.0 * kQueryBlock * static_cast<double>(p.keys) *
                        static_cast<double>(p.features + p.value_features + 1);
@@ -142,14 +142,14 @@ void forward(const AttentionProblem& p, const AttentionInputs& in, const NDArray
       // The last blocks come first: causality lets them see the most.
       const std::int64_t query = (blocks - 1 - task % blocks) * kQueryBlock, matrix = task / blocks;
       const std::int64_t at = matrix * p.queries + query;
-      block.run(matrix / p.heads, matrix % p.heads, query, to + at * p.value_features, logs + at);
+      block.run(matrix / p.heads, matrix % p.heads, query, to + at * p.value_features, numbers + 2 * at);
     }
   });
 }
 
 void attention_kernel(const KernelContext&, const AttentionProblem& problem, const AttentionInputs& in,
-                      const NDArray& y, const NDArray& log_sums) {
-  visit_floating(y.dtype(), [&]<class T>() { forward<T>(problem, in, y, log_sums); });
+                      const NDArray& y, const NDArray& softmax) {
+  visit_floating(y.dtype(), [&]<class T>() { forward<T>(problem, in, y, softmax); });
 }
 
 void attention_dropout_kernel(const KernelContext&, const AttentionProblem& p, const NDArray& factors) {

@@ -52,7 +52,7 @@ template <class T> class RecurrentBackward {
         d_(sequences_.rows() * width_),
         before_(sequences_.rows() * p.hidden),
         h_grad_(p.state_size()),
-        c_grad_(p.has_cell_state() ? p.state_size() : 0),
+        c_grad_(c_grad_count()),
         first_c_(c_grad_count()) {}
 
   void run() {

@@ -3,10 +3,33 @@
 #include <algorithm>
 #include <numeric>
 #include <string>
+#include <type_traits>
+#include <utility>
 
 #include <heddle/array_error.h>
 
 namespace heddle::cpu_kernels {
+namespace {
+
+std::vector<std::int64_t> checked_lengths(const RecurrentProblem& problem, const NDArray& lengths) {
+  std::vector<std::int64_t> all;
+  all.reserve(static_cast<std::size_t>(problem.batch));
+  visit_number(lengths.dtype(), [&]<class T> {
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+      const T* const given = lengths.data<const T>();
+      for (std::int64_t i = 0; i < problem.batch; ++i) {
+        const T length = given[i];
+        if (std::cmp_less(length, 0) || std::cmp_greater(length, problem.steps))
+          throw InvalidArgument(std::string(problem.op) + ": lengths[" + std::to_string(i) + "] is " +
+                                std::to_string(length) + "; want 0 to " + std::to_string(problem.steps));
+        all.push_back(static_cast<std::int64_t>(length));
+      }
+    }
+  });
+  return all;
+}
+
+}  // namespace
 
 Sequences::Sequences(const RecurrentProblem& problem, const NDArray& lengths)
     : batch_(problem.batch),
@@ -18,14 +41,7 @@ Sequences::Sequences(const RecurrentProblem& problem, const NDArray& lengths)
       length_(order_.size(), problem.steps) {
   std::iota(order_.begin(), order_.end(), 0);
   if (lengths.defined()) {
-    const auto* const data = lengths.data<const std::int64_t>();
-    const std::vector<std::int64_t> given(data, data + batch_);
-    for (std::int64_t i = 0; i < batch_; ++i) {
-      const std::int64_t length = given[static_cast<std::size_t>(i)];
-      if (length < 0 || length > longest_)
-        throw InvalidIndex(std::string(problem.op) + ": lengths[" + std::to_string(i) + "] is " +
-                           std::to_string(length) + "; want 0 to " + std::to_string(longest_));
-    }
+    const std::vector<std::int64_t> given = checked_lengths(problem, lengths);
     const auto of = [&](std::int64_t element) { return given[static_cast<std::size_t>(element)]; };
     std::stable_sort(order_.begin(), order_.end(),
                      [&](std::int64_t a, std::int64_t b) { return of(a) > of(b); });

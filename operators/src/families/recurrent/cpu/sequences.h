@@ -15,7 +15,7 @@ namespace heddle::cpu_kernels {
 // Row `row(step, i)` of the kernels' matrices is step `step` of element `order[i]`, the i-th longest one.
 class Sequences {
  public:
-  // lengths: undefined, or i64 and contiguous. Throws InvalidIndex for one outside of 0 to problem.steps.
+  // lengths: undefined, or contiguous integers. Throws InvalidArgument for one outside of 0 to problem.steps.
   Sequences(const RecurrentProblem& problem, const NDArray& lengths);
 
   std::int64_t steps() const { return static_cast<std::int64_t>(active_.size()); }  // of the longest element
