@@ -1,4 +1,5 @@
 #include <cmath>
+#include <cstdint>
 #include <memory>
 #include <message_of.h>
 #include <string>
@@ -233,4 +234,6 @@ TEST_CASE("layers say which layer and which shapes do not fit") {
   CHECK_THROWS_AS(Dropout(1.0), InvalidArgument);
   CHECK_THROWS_AS(Sequential().add(std::shared_ptr<Module>()), InvalidArgument);
   CHECK_THROWS_AS(init_weight({4}, Init::he, generator), InvalidArgument);
+  CHECK(message_of<InvalidArgument>([] { Conv3d(1, 1, std::int64_t{1} << 31); }) ==
+        "init_weight: shape (1, 1, 2147483648, 2147483648, 2147483648) has more elements than fit 64 bits");
 }

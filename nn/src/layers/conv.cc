@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cstdint>
 #include <string>
 
 #include <heddle/layers/conv.h>
@@ -7,6 +9,7 @@
 namespace heddle {
 
 using namespace nn_detail;
+using std::to_string;
 
 namespace {
 
@@ -71,16 +74,31 @@ LayerSpec conv_transpose_spec(int axes) {
       .output = images.output};
 }
 
+[[noreturn]] void refuse(const LayerCall& call, const std::string& why) {
+  throw InvalidArgument(call.info->name + ": " + why);
+}
+
 }  // namespace
+
+template <int axes> Conv<axes>::Conv(const LayerCall& call) : Layer(call) {
+  const CallSite site(call.where);
+  const std::int64_t outputs = integer("out_channels"), groups = integer("groups");
+  if (outputs % groups != 0)
+    refuse(call, to_string(groups) + " groups do not divide " + to_string(outputs) + " outputs");
+  if (!padding_of(value("padding")).same()) return;
+  for (const std::int64_t stride : integers("stride", axes))
+    if (stride != 1)
+      refuse(call, "padding is 'same' and a stride " + to_string(stride) + "; 'same' wants strides of 1");
+}
 
 template <int axes>
 Conv<axes>::Conv(std::int64_t in, std::int64_t out, const Dims& kernel, const ConvLayerOptions& options,
                  Generator& generator, Where where)
-    : Layer(call_of(kConv[axes - 1],
-                    {inferred_value(in), out, window_value(kernel), window_value(options.stride),
-                     padding_value(options.padding), window_value(options.dilation), options.groups,
-                     options.bias, options.relu, init_value(options.init), options.device, &generator},
-                    where)) {}
+    : Conv(call_of(kConv[axes - 1],
+                   {inferred_value(in), out, window_value(kernel), window_value(options.stride),
+                    padding_value(options.padding), window_value(options.dilation), options.groups,
+                    options.bias, options.relu, init_value(options.init), options.device, &generator},
+                   where)) {}
 
 template <int axes> NDArray Conv<axes>::compute(const NDArray& x) {
   const ConvOptions options{.stride = integers("stride", axes),
@@ -92,16 +110,30 @@ template <int axes> NDArray Conv<axes>::compute(const NDArray& x) {
   return convolve(x, array("weight"), array("bias"), options, CallSite::current());
 }
 
+template <int axes> ConvTranspose<axes>::ConvTranspose(const LayerCall& call) : Layer(call) {
+  const CallSite site(call.where);
+  const std::int64_t channels = optional_integer("in_channels").value_or(0), groups = integer("groups");
+  if (channels % groups != 0)
+    refuse(call, to_string(groups) + " groups do not divide " + to_string(channels) + " channels");
+  const Dims stride = integers("stride", axes), dilation = integers("dilation", axes),
+             more = integers("output_padding", axes);
+  for (int axis = 0; axis < axes; ++axis)
+    if (more[axis] >= std::max(stride[axis], dilation[axis]))
+      refuse(call, "stride " + to_string(stride[axis]) + ", dilation " + to_string(dilation[axis]) +
+                       ", output_padding " + to_string(more[axis]) +
+                       "; wanted output_padding below stride or dilation");
+}
+
 template <int axes>
 ConvTranspose<axes>::ConvTranspose(std::int64_t in, std::int64_t out, const Dims& kernel,
                                    const ConvTransposeLayerOptions& options, Generator& generator,
                                    Where where)
-    : Layer(call_of(kConvTranspose[axes - 1],
-                    {inferred_value(in), out, window_value(kernel), window_value(options.stride),
-                     window_value(options.padding), window_value(options.output_padding),
-                     window_value(options.dilation), options.groups, options.bias, init_value(options.init),
-                     options.device, &generator},
-                    where)) {}
+    : ConvTranspose(call_of(kConvTranspose[axes - 1],
+                            {inferred_value(in), out, window_value(kernel), window_value(options.stride),
+                             window_value(options.padding), window_value(options.output_padding),
+                             window_value(options.dilation), options.groups, options.bias,
+                             init_value(options.init), options.device, &generator},
+                            where)) {}
 
 template <int axes> NDArray ConvTranspose<axes>::compute(const NDArray& x) {
   const ConvTransposeOptions options{.stride = integers("stride", axes),
