@@ -9,7 +9,6 @@
 namespace heddle {
 
 using namespace nn_detail;
-using std::to_string;
 
 namespace {
 
@@ -74,21 +73,19 @@ LayerSpec conv_transpose_spec(int axes) {
       .output = images.output};
 }
 
-[[noreturn]] void refuse(const LayerCall& call, const std::string& why) {
-  throw InvalidArgument(call.info->name + ": " + why);
-}
-
 }  // namespace
 
 template <int axes> Conv<axes>::Conv(const LayerCall& call) : Layer(call) {
   const CallSite site(call.where);
   const std::int64_t outputs = integer("out_channels"), groups = integer("groups");
   if (outputs % groups != 0)
-    refuse(call, to_string(groups) + " groups do not divide " + to_string(outputs) + " outputs");
+    refuse_call(call,
+                std::to_string(groups) + " groups do not divide " + std::to_string(outputs) + " outputs");
   if (!padding_of(value("padding")).same()) return;
   for (const std::int64_t stride : integers("stride", axes))
     if (stride != 1)
-      refuse(call, "padding is 'same' and a stride " + to_string(stride) + "; 'same' wants strides of 1");
+      refuse_call(call,
+                  "padding is 'same' and a stride " + std::to_string(stride) + "; 'same' wants strides of 1");
 }
 
 template <int axes>
@@ -114,14 +111,15 @@ template <int axes> ConvTranspose<axes>::ConvTranspose(const LayerCall& call) : 
   const CallSite site(call.where);
   const std::int64_t channels = optional_integer("in_channels").value_or(0), groups = integer("groups");
   if (channels % groups != 0)
-    refuse(call, to_string(groups) + " groups do not divide " + to_string(channels) + " channels");
+    refuse_call(call,
+                std::to_string(groups) + " groups do not divide " + std::to_string(channels) + " channels");
   const Dims stride = integers("stride", axes), dilation = integers("dilation", axes),
              more = integers("output_padding", axes);
   for (int axis = 0; axis < axes; ++axis)
     if (more[axis] >= std::max(stride[axis], dilation[axis]))
-      refuse(call, "stride " + to_string(stride[axis]) + ", dilation " + to_string(dilation[axis]) +
-                       ", output_padding " + to_string(more[axis]) +
-                       "; wanted output_padding below stride or dilation");
+      refuse_call(call, "stride " + std::to_string(stride[axis]) + ", dilation " +
+                            std::to_string(dilation[axis]) + ", output_padding " +
+                            std::to_string(more[axis]) + "; wanted output_padding below stride or dilation");
 }
 
 template <int axes>

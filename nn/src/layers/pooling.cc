@@ -78,7 +78,7 @@ void check_padding(const LayerCall& call, const Dims& kernel, const Dims& paddin
   const CallSite site(call.where);
   for (int axis = 0; axis < kernel.size(); ++axis)
     if (padding[axis] > kernel[axis] / 2)
-      throw InvalidArgument(call.info->name + ": kernel " + std::to_string(kernel[axis]) + ", padding " +
+      refuse_call(call, "kernel " + std::to_string(kernel[axis]) + ", padding " +
                             std::to_string(padding[axis]) + "; wanted 0 to half the kernel");
 }
 

@@ -15,10 +15,6 @@ namespace {
 
 constexpr const char* kInterpolations[] = {"nearest", "nearest-exact", "linear", "cubic", "area"};
 
-[[noreturn]] void refuse(const LayerCall& call, const std::string& why) {
-  throw InvalidArgument(call.info->name + ": " + why);
-}
-
 }  // namespace
 
 // What interpolate() refuses whatever it is given.
@@ -26,14 +22,14 @@ Upsample::Upsample(const LayerCall& call) : Layer(call) {
   const CallSite site(call.where);
   const Dims size = list("size");
   const bool by_size = !value("size").is_none(), by_scale = !value("scale").is_none();
-  if (by_size && by_scale) refuse(call, "size and scale are given; want one of them");
+  if (by_size && by_scale) refuse_call(call, "size and scale are given; want one of them");
   if (by_size && (size.empty() || size.size() > 3))
-    refuse(call, "size is " + size.to_string() + "; want 1 to 3 numbers");
+    refuse_call(call, "size is " + size.to_string() + "; want 1 to 3 numbers");
   if (by_scale && !(real("scale") > 0 && std::isfinite(real("scale"))))
-    refuse(call, "scale is " + number_text(real("scale")) + "; want a number above 0");
+    refuse_call(call, "scale is " + number_text(real("scale")) + "; want a number above 0");
   const std::string& mode = text("mode");
   if (boolean("align_corners") && mode != "linear" && mode != "cubic")
-    refuse(call, "align_corners with mode " + mode + "; want linear or cubic");
+    refuse_call(call, "align_corners with mode " + mode + "; want linear or cubic");
 }
 
 Upsample::Upsample(const UpsampleOptions& options)
