@@ -99,8 +99,12 @@ TEST_CASE("convolutions of one window take any stride, and kernels of one elemen
       const NDArray one = leaf({2, 3, 1, 1}, 4, dtype);
       check_same(
           {one, weight},
-          [&](In in) { return conv_transpose2d(in[0], in[1], {}, {.stride = stride, .padding = 1}); },
-          [&](In in) { return conv_transpose2d(in[0], in[1], {}, {.padding = 1}); });
+          [&](In in) {
+            return conv_transpose2d(in[0], in[1], {}, {.stride = stride, .padding = {0, 1}});
+          },
+          [&](In in) {
+            return conv_transpose2d(in[0], in[1], {}, {.padding = {0, 1}});
+          });
       check_same(
           {one, weight},
           [&](In in) { return conv_transpose2d(in[0], in[1], {}, {.stride = stride, .output_padding = 7}); },

@@ -202,10 +202,11 @@ TEST_CASE("second gradients of bags agree with difference quotients") {
 TEST_CASE("per_sample_weights with a gradient take tables of any number of axes, and name their errors") {
   NDArray weight = normal({3, 1, 2, 1, 1, 2, 1, 1}, 1), factors = normal({2, 2}, 2);
   const NDArray at = array<std::int64_t>({2, 0, 2, 1}, {2, 2});
-  const EmbeddingBagOptions options{.mode = BagMode::sum, .per_sample_weights = factors};
-  const Doubles wanted = doubles(embedding_bag(weight, at, {}, options));
+  const Doubles wanted =
+      doubles(embedding_bag(weight, at, {}, {.mode = BagMode::sum, .per_sample_weights = factors}));
   set_requires_grad(weight);
   set_requires_grad(factors);
+  const EmbeddingBagOptions options{.mode = BagMode::sum, .per_sample_weights = factors};
   const NDArray y = embedding_bag(weight, at, {}, options);
   CHECK(y.shape() == Shape{2, 1, 2, 1, 1, 2, 1, 1});
   check_near(doubles(y), wanted, 1e-13);
