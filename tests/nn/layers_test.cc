@@ -96,9 +96,8 @@ TEST_CASE("layers that convolve and pool along one and three axes compute what t
   CHECK(AdaptiveMaxPool3d({2, 3, 4}).to_string() == "AdaptiveMaxPool3d((2, 3, 4))");
   CHECK(make_layer("Conv2d", {1, 4, 3}, {{"padding", "same"}})->to_string() ==
         "Conv2d(1, 4, 3, padding 'same')");
-  CHECK(message_of<InvalidArgument>([&] {
-          Conv2d(1, 4, 3, {.stride = 2, .padding = "same"})(zeros({1, 1, 5, 5}));
-        }) == "conv2d: padding is 'same' and a stride 2; 'same' wants strides of 1");
+  CHECK(message_of<InvalidArgument>([&] { Conv2d(1, 4, 3, {.stride = 2, .padding = "same"}); }) ==
+        "Conv2d: padding is 'same' and a stride 2; 'same' wants strides of 1");
   CHECK(message_of<InvalidArgument>([&] {
           Conv1d(1, 4, {3, 3});
         }) == "Conv1d: kernel is (3, 3); want 1 number");

@@ -49,7 +49,7 @@ TEST_CASE("Upsample takes a size or a scale, and refuses what its operator would
   CHECK(message_of<InvalidArgument>([] { make_layer("Upsample", {Dims{}}); }) ==
         "Upsample: size is (); want 1 to 3 numbers");
   CHECK(Upsample({.scale = 3})(ones({1, 2, 3})).shape() == Shape{1, 2, 9});
-  CHECK(Upsample({.scale = 3}).to_string() == "Upsample(scale 3)");
+  CHECK(Upsample({.scale = 1.5}).to_string() == "Upsample(scale 1.5)");
   CHECK(Upsample().to_string() == "Upsample");
 }
 
