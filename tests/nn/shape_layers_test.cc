@@ -1,4 +1,6 @@
 // Layers that resample, pad, drop channels, and make bags of rows.
+#include <cmath>
+#include <cstdint>
 #include <message_of.h>
 #include <string>
 #include <vector>
@@ -33,6 +35,44 @@ TEST_CASE("layers that resample are the operators") {
   CHECK(message_of<InvalidArgument>([&] {
           PixelShuffle(2)(ones({4, 4}));
         }) == "PixelShuffle(2): the input is f32 (4, 4), wanted is (batch..., channels, height, width)");
+}
+
+TEST_CASE("Upsample takes a size or a scale, and refuses what its operator would") {
+  const auto why = [](const UpsampleOptions& options) {
+    return message_of<InvalidArgument>([&] { Upsample layer(options); });
+  };
+  CHECK(why({.size = 3, .scale = 5}) == "Upsample: size and scale are given; want one of them");
+  CHECK(why({.size = {1, 2, 3, 4}}) == "Upsample: size is (1, 2, 3, 4); want 1 to 3 numbers");
+  CHECK(why({.scale = std::nan("")}) == "Upsample: scale is nan; want a number above 0");
+  CHECK(why({.scale = 0}) == "Upsample: scale is 0; want a number above 0");
+  CHECK(why({.align_corners = true}) == "Upsample: align_corners with mode nearest; want linear or cubic");
+  CHECK(message_of<InvalidArgument>([] { make_layer("Upsample", {Dims{}}); }) ==
+        "Upsample: size is (); want 1 to 3 numbers");
+  CHECK(Upsample({.scale = 3})(ones({1, 2, 3})).shape() == Shape{1, 2, 9});
+  CHECK(Upsample({.scale = 1.5}).to_string() == "Upsample(scale 1.5)");
+  CHECK(Upsample().to_string() == "Upsample");
+}
+
+TEST_CASE("layers that could not be called are refused when they are made") {
+  const auto why = [](auto make) { return message_of<InvalidArgument>(make); };
+  CHECK(why([] { Conv2d(4, 3, 3, {.groups = 2}); }) == "Conv2d: 2 groups do not divide 3 outputs");
+  CHECK(why([] { Conv2d(kInferred, 3, 3, {.groups = 2}); }) == "Conv2d: 2 groups do not divide 3 outputs");
+  CHECK(why([] {
+          Conv2d(1, 1, 3, {.stride = {1, 2}, .padding = "same"});
+        }) == "Conv2d: padding is 'same' and a stride 2; 'same' wants strides of 1");
+  CHECK(why([] { ConvTranspose2d(3, 4, 3, {.groups = 2}); }) ==
+        "ConvTranspose2d: 2 groups do not divide 3 channels");
+  CHECK(why([] {
+          ConvTranspose2d(1, 1, 3, {.stride = {2, 1}, .output_padding = 1});
+        }) ==
+        "ConvTranspose2d: stride 1, dilation 1, output_padding 1; wanted output_padding below stride or "
+        "dilation");
+  CHECK(why([] { MaxPool2d(2, 2, 5); }) == "MaxPool2d: kernel 2, padding 5; wanted 0 to half the kernel");
+  CHECK(why([] { AvgPool1d(3, 1, 2); }) == "AvgPool1d: kernel 3, padding 2; wanted 0 to half the kernel");
+  CHECK(why([] { EmbeddingBag(4, 2, {.mode = BagMode::max, .sparse_grad = true}); }) ==
+        "EmbeddingBag: sparse_grad with mode max; want sum or mean");
+  CHECK(ConvTranspose2d(2, 4, 3, {.output_padding = 1, .dilation = 2, .groups = 2})(ones({1, 2, 4, 4}))
+            .shape() == Shape{1, 4, 9, 9});
 }
 
 TEST_CASE("layers that pad leave batch and channels alone") {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <message_of.h>
 #include <utility>
 #include <vector>
@@ -149,6 +150,27 @@ TEST_CASE("gradients of what acts at random, and the identity outside training")
     CHECK(function(turned, 0.4, one, true, Where::current()).to_vector<double>() ==
           function(turned.copy(), 0.4, two, true, Where::current()).to_vector<double>());
     CHECK(function(x.astype(DType::bf16), 0.4, one, true, Where::current()).dtype() == DType::bf16);
+  }
+}
+
+TEST_CASE("a gradient without bound is 0 where an element was dropped, with a graph and without") {
+  const double inf = std::numeric_limits<double>::infinity();
+  for (const auto& [name, function] : kRandomOps) {
+    if (function == Drop(gaussian_dropout) || function == Drop(gaussian_noise)) continue;
+    CAPTURE(name);
+    NDArray x = ones({20, 20}, DType::f64);
+    set_requires_grad(x);
+    Generator generator(16);
+    const NDArray y = function(x, 0.5, generator, true, Where::current()),
+                  g = full({20, 20}, inf, DType::f64);
+    const auto gradient = [&](bool create_graph) {
+      return grad({y}, {x}, {.seeds = {g}, .keep_tape = true, .create_graph = create_graph})[0]
+          .to_vector<double>();
+    };
+    const std::vector<double> plain = gradient(false);
+    CHECK(std::count(plain.begin(), plain.end(), 0.0) > 100);
+    CHECK(std::count(plain.begin(), plain.end(), inf) > 100);
+    CHECK(plain == gradient(true));
   }
 }
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cstdint>
 #include <string>
 
 #include <heddle/layers/conv.h>
@@ -73,14 +75,27 @@ LayerSpec conv_transpose_spec(int axes) {
 
 }  // namespace
 
+template <int axes> Conv<axes>::Conv(const LayerCall& call) : Layer(call) {
+  const CallSite site(call.where);
+  const std::int64_t outputs = integer("out_channels"), groups = integer("groups");
+  if (outputs % groups != 0)
+    refuse_call(call,
+                std::to_string(groups) + " groups do not divide " + std::to_string(outputs) + " outputs");
+  if (!padding_of(value("padding")).same()) return;
+  for (const std::int64_t stride : integers("stride", axes))
+    if (stride != 1)
+      refuse_call(call,
+                  "padding is 'same' and a stride " + std::to_string(stride) + "; 'same' wants strides of 1");
+}
+
 template <int axes>
 Conv<axes>::Conv(std::int64_t in, std::int64_t out, const Dims& kernel, const ConvLayerOptions& options,
                  Generator& generator, Where where)
-    : Layer(call_of(kConv[axes - 1],
-                    {inferred_value(in), out, window_value(kernel), window_value(options.stride),
-                     padding_value(options.padding), window_value(options.dilation), options.groups,
-                     options.bias, options.relu, init_value(options.init), options.device, &generator},
-                    where)) {}
+    : Conv(call_of(kConv[axes - 1],
+                   {inferred_value(in), out, window_value(kernel), window_value(options.stride),
+                    padding_value(options.padding), window_value(options.dilation), options.groups,
+                    options.bias, options.relu, init_value(options.init), options.device, &generator},
+                   where)) {}
 
 template <int axes> NDArray Conv<axes>::compute(const NDArray& x) {
   const ConvOptions options{.stride = integers("stride", axes),
@@ -92,16 +107,31 @@ template <int axes> NDArray Conv<axes>::compute(const NDArray& x) {
   return convolve(x, array("weight"), array("bias"), options, CallSite::current());
 }
 
+template <int axes> ConvTranspose<axes>::ConvTranspose(const LayerCall& call) : Layer(call) {
+  const CallSite site(call.where);
+  const std::int64_t channels = optional_integer("in_channels").value_or(0), groups = integer("groups");
+  if (channels % groups != 0)
+    refuse_call(call,
+                std::to_string(groups) + " groups do not divide " + std::to_string(channels) + " channels");
+  const Dims stride = integers("stride", axes), dilation = integers("dilation", axes),
+             more = integers("output_padding", axes);
+  for (int axis = 0; axis < axes; ++axis)
+    if (more[axis] >= std::max(stride[axis], dilation[axis]))
+      refuse_call(call, "stride " + std::to_string(stride[axis]) + ", dilation " +
+                            std::to_string(dilation[axis]) + ", output_padding " +
+                            std::to_string(more[axis]) + "; wanted output_padding below stride or dilation");
+}
+
 template <int axes>
 ConvTranspose<axes>::ConvTranspose(std::int64_t in, std::int64_t out, const Dims& kernel,
                                    const ConvTransposeLayerOptions& options, Generator& generator,
                                    Where where)
-    : Layer(call_of(kConvTranspose[axes - 1],
-                    {inferred_value(in), out, window_value(kernel), window_value(options.stride),
-                     window_value(options.padding), window_value(options.output_padding),
-                     window_value(options.dilation), options.groups, options.bias, init_value(options.init),
-                     options.device, &generator},
-                    where)) {}
+    : ConvTranspose(call_of(kConvTranspose[axes - 1],
+                            {inferred_value(in), out, window_value(kernel), window_value(options.stride),
+                             window_value(options.padding), window_value(options.output_padding),
+                             window_value(options.dilation), options.groups, options.bias,
+                             init_value(options.init), options.device, &generator},
+                            where)) {}
 
 template <int axes> NDArray ConvTranspose<axes>::compute(const NDArray& x) {
   const ConvTransposeOptions options{.stride = integers("stride", axes),

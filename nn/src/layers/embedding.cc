@@ -65,6 +65,8 @@ NDArray Embedding::compute(const NDArray& indices) {
 
 EmbeddingBag::EmbeddingBag(const LayerCall& call) : Layer(call) {
   const CallSite site(call.where);
+  if (boolean("sparse_grad") && text("mode") == kBagModes[static_cast<std::uint8_t>(BagMode::max)])
+    refuse_call(call, "sparse_grad with mode max; want sum or mean");
   clear_padding(array("weight"), optional_integer("padding_index"), info().name);
 }
 

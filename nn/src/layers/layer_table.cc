@@ -131,6 +131,10 @@ LayerCall call_of(const char* layer, const OperatorValues& values, Where where) 
   return {.info = &info, .values = complete_arguments(info, values), .where = where};
 }
 
+void refuse_call(const LayerCall& call, const std::string& why) {
+  throw InvalidArgument(call.info->name + ": " + why);
+}
+
 double real_value(const OperatorValues& values, std::size_t i) {
   const OperatorValue& given = values.at(i);
   if (const auto* whole = std::get_if<std::int64_t>(&given)) return static_cast<double>(*whole);

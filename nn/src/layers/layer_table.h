@@ -128,6 +128,8 @@ inline OperatorValue optional_value(const std::optional<std::int64_t>& size) {
 OperatorValue init_value(Init init);
 OperatorValue window_value(const Dims& window);
 LayerCall call_of(const char* layer, const OperatorValues& values, Where where);
+// Throws InvalidArgument: "Conv2d: <why>".
+[[noreturn]] void refuse_call(const LayerCall& call, const std::string& why);
 // Dense(in, out) inside a layer whose call has the arguments bias, init, device and generator.
 Dense make_dense(const LayerCall& call, std::int64_t in, std::int64_t out);
 

@@ -74,15 +74,27 @@ NDArray flat_channels(const NDArray& x) {
   return reshape(x, {shape[0], shape[1], elements});
 }
 
+void check_padding(const LayerCall& call, const Dims& kernel, const Dims& padding) {
+  const CallSite site(call.where);
+  for (int axis = 0; axis < kernel.size(); ++axis)
+    if (padding[axis] > kernel[axis] / 2)
+      refuse_call(call, "kernel " + std::to_string(kernel[axis]) + ", padding " +
+                            std::to_string(padding[axis]) + "; wanted 0 to half the kernel");
+}
+
 }  // namespace
+
+template <int axes> MaxPool<axes>::MaxPool(const LayerCall& call) : Layer(call) {
+  check_padding(call, integers("kernel", axes), integers("padding", axes));
+}
 
 template <int axes>
 MaxPool<axes>::MaxPool(const Dims& kernel, const Dims& stride, const Dims& padding, const Dims& dilation,
                        bool ceil_mode)
-    : Layer(call_of(kMaxPool[axes - 1],
-                    {window_value(kernel), window_value(stride), window_value(padding),
-                     window_value(dilation), ceil_mode},
-                    CallSite::current())) {}
+    : MaxPool(call_of(kMaxPool[axes - 1],
+                      {window_value(kernel), window_value(stride), window_value(padding),
+                       window_value(dilation), ceil_mode},
+                      CallSite::current())) {}
 
 template <int axes> NDArray MaxPool<axes>::compute(const NDArray& x) {
   const Dims kernel = integers("kernel", axes);
@@ -95,10 +107,14 @@ template <int axes> NDArray MaxPool<axes>::compute(const NDArray& x) {
   return pool(x, options, CallSite::current());
 }
 
+template <int axes> AvgPool<axes>::AvgPool(const LayerCall& call) : Layer(call) {
+  check_padding(call, integers("kernel", axes), integers("padding", axes));
+}
+
 template <int axes>
 AvgPool<axes>::AvgPool(const Dims& kernel, const Dims& stride, const Dims& padding, bool count_include_pad,
                        bool ceil_mode)
-    : Layer(call_of(
+    : AvgPool(call_of(
           kAvgPool[axes - 1],
           {window_value(kernel), window_value(stride), window_value(padding), count_include_pad, ceil_mode},
           CallSite::current())) {}

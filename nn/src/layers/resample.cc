@@ -1,4 +1,9 @@
+#include <cmath>
+#include <cstdint>
+#include <string>
+
 #include <heddle/layers/resample.h>
+#include <heddle/number_text.h>
 
 #include "layers/layer_table.h"
 
@@ -12,10 +17,26 @@ constexpr const char* kInterpolations[] = {"nearest", "nearest-exact", "linear",
 
 }  // namespace
 
+// What interpolate() refuses whatever it is given.
+Upsample::Upsample(const LayerCall& call) : Layer(call) {
+  const CallSite site(call.where);
+  const Dims size = list("size");
+  const bool by_size = !value("size").is_none(), by_scale = !value("scale").is_none();
+  if (by_size && by_scale) refuse_call(call, "size and scale are given; want one of them");
+  if (by_size && (size.empty() || size.size() > 3))
+    refuse_call(call, "size is " + size.to_string() + "; want 1 to 3 numbers");
+  if (by_scale && !(real("scale") > 0 && std::isfinite(real("scale"))))
+    refuse_call(call, "scale is " + number_text(real("scale")) + "; want a number above 0");
+  const std::string& mode = text("mode");
+  if (boolean("align_corners") && mode != "linear" && mode != "cubic")
+    refuse_call(call, "align_corners with mode " + mode + "; want linear or cubic");
+}
+
 Upsample::Upsample(const UpsampleOptions& options)
-    : Layer(call_of(
+    : Upsample(call_of(
           "Upsample",
-          {options.size.empty() ? OperatorValue() : window_value(options.size), options.scale,
+          {options.size.empty() ? OperatorValue() : window_value(options.size),
+           options.scale ? OperatorValue(*options.scale) : OperatorValue(),
            std::string(kInterpolations[static_cast<std::uint8_t>(options.mode)]), options.align_corners},
           CallSite::current())) {}
 
@@ -25,7 +46,7 @@ NDArray Upsample::compute(const NDArray& x) {
   InterpolateOptions options{.size = list("size"),
                              .mode = static_cast<Interpolation>(mode),
                              .align_corners = boolean("align_corners")};
-  if (options.size.empty()) options.scale = {real("scale")};
+  if (options.size.empty()) options.scale = {value("scale").is_none() ? 2 : real("scale")};
   return interpolate(x, options);
 }
 
@@ -44,10 +65,11 @@ HEDDLE_LAYERS(resample) {
   mode.choices.assign(std::begin(kInterpolations), std::end(kInterpolations));
   table.add<Upsample>(
       {.name = "Upsample",
-       .documentation = "Resamples the axes behind the channels to `size`, or for None by `scale`.",
+       .documentation =
+           "Resamples the axes behind the channels to `size` or by `scale`, by 2 if both are None.",
        .arguments =
            {{.name = "size", .kind = ArgumentKind::integers, .default_value = OperatorValue(), .least = 1},
-            real_argument("scale", 2.0),
+            {.name = "scale", .kind = ArgumentKind::real, .default_value = OperatorValue()},
             mode,
             switch_argument("align_corners", false)},
        .input = "(batch, channels, ...)",

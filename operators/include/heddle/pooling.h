@@ -20,7 +20,8 @@ using Pool3dOptions = PoolOptions;
 
 // x (N, C, L), floating -> (N, C, OL) with OL = (L + 2 padding - dilation (kernel - 1) - 1) / stride + 1, rounded up with ceil_mode. Each
 // result is the maximum of a window's elements, without the padding; NaN if an element is NaN. The gradient goes to
-// the first maximum in row-major order. f16 and bf16 are computed in f32. Throws InvalidArgument if a window has no element.
+// the first maximum in row-major order. f16 and bf16 are computed in f32. Throws InvalidArgument if a window has no element. Refuses padding
+// with a dilation larger than the axis, where PyTorch returns -inf for windows without an element.
 NDArray max_pool1d(const NDArray& x, const PoolOptions& options = {}, Where where = Where::current());
 NDArray max_pool2d(const NDArray& x, const PoolOptions& options = {}, Where where = Where::current());
 NDArray max_pool3d(const NDArray& x, const PoolOptions& options = {}, Where where = Where::current());

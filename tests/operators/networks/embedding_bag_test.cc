@@ -199,6 +199,25 @@ TEST_CASE("second gradients of bags agree with difference quotients") {
       {weight});
 }
 
+TEST_CASE("per_sample_weights with a gradient take tables of any number of axes, and name their errors") {
+  NDArray weight = normal({3, 1, 2, 1, 1, 2, 1, 1}, 1), factors = normal({2, 2}, 2);
+  const NDArray at = array<std::int64_t>({2, 0, 2, 1}, {2, 2});
+  const Doubles wanted =
+      doubles(embedding_bag(weight, at, {}, {.mode = BagMode::sum, .per_sample_weights = factors}));
+  set_requires_grad(weight);
+  set_requires_grad(factors);
+  const EmbeddingBagOptions options{.mode = BagMode::sum, .per_sample_weights = factors};
+  const NDArray y = embedding_bag(weight, at, {}, options);
+  CHECK(y.shape() == Shape{2, 1, 2, 1, 1, 2, 1, 1});
+  check_near(doubles(y), wanted, 1e-13);
+  backward(sum(y));
+  CHECK(grad(factors).shape() == Shape{2, 2});
+  const NDArray outside = array<std::int64_t>({2, 0, 3, 1}, {2, 2});
+  CHECK(message_of<InvalidArgument>([&] {
+          embedding_bag(weight, outside, {}, options).wait();
+        }).find("embedding_bag: index 3 at position") == 0);
+}
+
 TEST_CASE("halves add up their gradients as f32") {
   NDArray weight = ones({3, 2}, DType::f16), factors = ones({4000, 1}, DType::f16);
   set_requires_grad(weight);
@@ -302,5 +321,9 @@ TEST_CASE("bags refuse what does not fit, at the call or in the op") {
   CHECK(op(list({-1}), list({0})) == "embedding_bag: index -1 at position 0 is out of range for size 4");
   CHECK(op(flat, list({1, 2})) == "embedding_bag: offsets begin with 1; want 0");
   CHECK(op(flat, list({0, 4, 3})) == "embedding_bag: offsets fall from 4 to 3 at position 2");
-  CHECK(op(flat, list({0, 6})) == "embedding_bag: index 6 at position 1 is out of range for size 6");
+  CHECK(op(flat, list({0, 6})) == "embedding_bag: offset 6 at position 1 for 5 indices; want 0 to 5");
+  CHECK(op(flat, list({0, -1})) == "embedding_bag: offset -1 at position 1 for 5 indices; want 0 to 5");
+  CHECK(why([&] {
+          embedding_bag(ones({0, 2}), bags, {}, {.padding_index = 0});
+        }) == "embedding_bag: padding_index is 0 for a weight without rows");
 }

@@ -252,6 +252,8 @@ TEST_CASE("resampling refuses what does not fit, at the call") {
       "pixel_shuffle: the array is (1, 2, 3, 4); want a number of channels that factor squared, 4, divides");
   CHECK(why([&] { pixel_unshuffle(x, 2); }) ==
         "pixel_unshuffle: the array is (1, 2, 3, 4); want a height and a width that factor, 2, divides");
-  CHECK(why([&] { pixel_shuffle(x, 0); }) == "pixel_shuffle: factor is 0; want 1 or more");
+  CHECK(why([&] { pixel_shuffle(x, 0); }) == "pixel_shuffle: factor is 0; want 1 to 2147483647");
+  CHECK(why([&] { pixel_unshuffle(x, std::int64_t{1} << 40); }) ==
+        "pixel_unshuffle: factor is 1099511627776; want 1 to 2147483647");
   CHECK(why([&] { pixel_shuffle(ones({4}), 2); }) == "pixel_shuffle: the array is (4,); want (..., C, H, W)");
 }

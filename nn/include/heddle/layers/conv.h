@@ -28,7 +28,7 @@ using Conv3dLayerOptions = ConvLayerOptions;
 // (out). `in` may be kInferred; `kernel` is 3, or {3, 5}.
 template <int axes> class Conv : public Layer {
  public:
-  using Layer::Layer;
+  explicit Conv(const LayerCall& call);
   Conv(std::int64_t in, std::int64_t out, const Dims& kernel, const ConvLayerOptions& options = {},
        Generator& generator = default_generator(), Where where = Where::current());
 
@@ -58,7 +58,7 @@ using ConvTranspose3dLayerOptions = ConvTransposeLayerOptions;
 // (in, out / groups, kernel...), bias (out). `in` may be kInferred.
 template <int axes> class ConvTranspose : public Layer {
  public:
-  using Layer::Layer;
+  explicit ConvTranspose(const LayerCall& call);
   ConvTranspose(std::int64_t in, std::int64_t out, const Dims& kernel,
                 const ConvTransposeLayerOptions& options = {}, Generator& generator = default_generator(),
                 Where where = Where::current());

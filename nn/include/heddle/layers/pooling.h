@@ -10,7 +10,7 @@ namespace heddle {
 // The largest element of each window. `kernel` is 2, or {2, 3} along the axes; stride 0 means kernel. See max_pool1d.
 template <int axes> class MaxPool : public Layer {
  public:
-  using Layer::Layer;
+  explicit MaxPool(const LayerCall& call);
   explicit MaxPool(const Dims& kernel, const Dims& stride = 0, const Dims& padding = 0,
                    const Dims& dilation = 1, bool ceil_mode = false);
   explicit MaxPool(const std::int64_t (&kernel)[axes], const Dims& stride = 0, const Dims& padding = 0,
@@ -30,7 +30,7 @@ using MaxPool3d = MaxPool<3>;
 // The mean of each window. See avg_pool1d.
 template <int axes> class AvgPool : public Layer {
  public:
-  using Layer::Layer;
+  explicit AvgPool(const LayerCall& call);
   explicit AvgPool(const Dims& kernel, const Dims& stride = 0, const Dims& padding = 0,
                    bool count_include_pad = true, bool ceil_mode = false);
   explicit AvgPool(const std::int64_t (&kernel)[axes], const Dims& stride = 0, const Dims& padding = 0,

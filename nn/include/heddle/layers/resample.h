@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include <heddle/layer.h>
 #include <heddle/resample.h>
@@ -9,16 +10,16 @@
 namespace heddle {
 
 struct UpsampleOptions {
-  Dims size = {};    // sizes of the spatial axes, or one for all; empty: by `scale`
-  double scale = 2;  // of all spatial axes
+  Dims size = {};                    // sizes of the spatial axes, or one for all; empty: by `scale`
+  std::optional<double> scale = {};  // of all spatial axes; none, without a size: 2
   Interpolation mode = Interpolation::nearest;
   bool align_corners = false;
 };
 
-// interpolate of x (batch, channels, ...) with one to three spatial axes.
+// interpolate of x (batch, channels, ...) with one to three spatial axes. Throws InvalidArgument for a size and a scale.
 class Upsample : public Layer {
  public:
-  using Layer::Layer;
+  explicit Upsample(const LayerCall& call);
   explicit Upsample(const UpsampleOptions& options = {});
 
  private:

@@ -133,32 +133,33 @@ NDArray gradient_of_weight(const ConvNames& names, const ConvProblem& problem, c
   return w_grad;
 }
 
-// The gradients of x, weight and, if there is one, of bias, on the tape.
+struct ConvNeeds {
+  bool x, weight, bias;
+};
+
+// The gradients that are needed of x, weight and, if there is one, of bias, on the tape.
 std::vector<NDArray> conv_gradients_by_operators(const ConvNames& names, ConvProblem problem,
                                                  const NDArray& grad, const NDArray& y, const NDArray& x,
-                                                 const NDArray& weight) {
+                                                 const NDArray& weight, ConvNeeds needed) {
   const NDArray g = problem.relu ? where(less_equal(y, 0), 0, grad) : grad;
   const bool bias = problem.bias;
   problem.relu = problem.bias = false;
-  std::vector<NDArray> grads{gradient_of_x(names, problem, g, weight),
-                             gradient_of_weight(names, problem, g, x)};
-  if (bias) {
+  std::vector<NDArray> grads(bias ? 3 : 2);
+  if (needed.x) grads[0] = gradient_of_x(names, problem, g, weight);
+  if (needed.weight) grads[1] = gradient_of_weight(names, problem, g, x);
+  if (needed.bias) {
     Dims axes{0};
     for (int axis = 0; axis < problem.axes; ++axis) axes.push_back(axis + 2);
-    grads.push_back(sum(g, axes));
+    grads[2] = sum(g, axes);
   }
   return grads;
 }
-
-struct ConvNeeds {
-  bool x, weights;  // weights: those of weight and bias
-};
 
 std::vector<NDArray> conv_gradients(const ConvNames& names, const ConvProblem& problem, const NDArray& grad,
                                     const NDArray& y, const ConvInputs& in, ConvNeeds needed) {
   std::vector<NDArray> grads(problem.bias ? 3 : 2);
   if (needed.x) grads[0] = push_backward_data(names, problem, grad, y, in.weight);
-  if (needed.weights) {
+  if (needed.weight || needed.bias) {  // one kernel computes both
     grads[1] = make_gradient(1, in.x);
     if (problem.bias) grads[2] = make_gradient(2, in.x);
     push_backward_weights(names, problem, grad, y, in.x, grads[1], problem.bias ? grads[2] : NDArray());
@@ -174,7 +175,7 @@ NDArray convolve(const ConvNames& names, const ConvProblem& given, const NDArray
   const ConvInputs in{conv_input(x), conv_input(weight), conv_input(bias)};
   NDArray y = push_forward(names, problem, in);
   const bool need_bias = bias.defined() && requires_grad(bias);
-  const ConvNeeds needed{requires_grad(x), requires_grad(weight) || need_bias};
+  const ConvNeeds needed{requires_grad(x), requires_grad(weight), need_bias};
   if (!recording({&x, &weight}) && !(need_bias && recording({&bias}))) return y;
   const NDArray of_x = save_for_backward(x), of_weight = save_for_backward(weight);
   std::vector<NDArray> inputs{x, weight}, saved{of_x, of_weight};
@@ -184,7 +185,7 @@ NDArray convolve(const ConvNames& names, const ConvProblem& given, const NDArray
   if (problem.relu) saved.push_back(save_for_backward(y));
   record_op(names.forward, y, std::move(inputs), std::move(saved), [=](const NDArray& grad_output) {
     if (operators_detail::differentiating_gradient())
-      return conv_gradients_by_operators(names, problem, grad_output, relu_of, of_x, of_weight);
+      return conv_gradients_by_operators(names, problem, grad_output, relu_of, of_x, of_weight, needed);
     return conv_gradients(names, problem, conv_input(grad_output), relu_of, in, needed);
   });
   return y;

@@ -41,6 +41,9 @@ void check_conv_sizes(const ConvForm& form, const NDArray& x, const NDArray& wei
     refuse_conv(form, "bias " + bias.shape().to_string() + "; wanted (" + to_string(outputs) + ",)");
 }
 
+// A stride of one window and a dilation of one element lead nowhere. Both functions make them small: kernels add them to positions,
+// which must not overflow.
+
 // Sets the size of the result along one axis, and "same" padding.
 void place_conv_axis(const ConvForm& form, ConvProblem& p, std::size_t axis, bool same) {
   static constexpr const char* kUnits[] = {" slices", " rows", " columns"};
@@ -49,6 +52,7 @@ void place_conv_axis(const ConvForm& form, ConvProblem& p, std::size_t axis, boo
   if (stride < 1 || padding < 0 || dilation < 1)
     refuse_conv(form, "stride " + to_string(stride) + ", padding " + to_string(padding) + ", dilation " +
                           to_string(dilation) + "; wanted at least 1, 0 and 1");
+  if (p.kernel[axis] == 1) p.dilation[axis] = 1;
   std::int64_t padded, span, both;
   if (__builtin_mul_overflow(padding, 2, &padded) || __builtin_add_overflow(padded, in, &padded) ||
       __builtin_mul_overflow(dilation, p.kernel[axis] - 1, &span) || __builtin_add_overflow(span, 1, &span) ||
@@ -67,6 +71,7 @@ void place_conv_axis(const ConvForm& form, ConvProblem& p, std::size_t axis, boo
     refuse_conv(form, "the kernel spans " + to_string(span) + " and the padded input only " +
                           to_string(padded) + kUnits[axis]);
   p.out[axis] = (padded - span) / stride + 1;
+  if (p.out[axis] == 1) p.stride[axis] = std::min(stride, padded);
 }
 
 // Sets the sizes of the transposed convolution's x and result along one axis, where `more` is its output_padding.
@@ -85,6 +90,8 @@ void place_transposed_axis(const ConvForm& form, ConvProblem& p, std::size_t axi
     refuse_conv(form, "the sizes of the result are beyond 64 bits, or the padding is larger than the result");
   p.in[axis] = whole - 2 * padding;
   if (p.in[axis] < 1) refuse_conv(form, "padding " + to_string(padding) + " leaves nothing of the result");
+  if (size == 1) p.stride[axis] = std::min(stride, whole);
+  if (p.kernel[axis] == 1) p.dilation[axis] = 1;
 }
 
 }  // namespace

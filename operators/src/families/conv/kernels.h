@@ -3,6 +3,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <limits>
 
 #include <heddle/kernel_context.h>
 #include <heddle/ndarray.h>
@@ -24,9 +25,15 @@ struct ConvProblem {
   std::int64_t in_image() const { return channels * volume(in); }  // elements of one image
   std::int64_t out_image() const { return outputs * volume(out); }
   std::int64_t weights() const { return outputs * (channels / groups) * volume(kernel); }
-  std::int64_t multiply_adds() const { return n * weights() * volume(out); }
+  // Of all images; the largest number if there are more.
+  std::int64_t multiply_adds() const {
+    const double count = static_cast<double>(n) * flops_per_image() / 2;
+    return count < 0x1p63 ? static_cast<std::int64_t>(count) : std::numeric_limits<std::int64_t>::max();
+  }
   double flops_per_image() const {
-    return 2.0 * static_cast<double>(weights()) * static_cast<double>(volume(out));
+    double count = 2.0 * static_cast<double>(weights());
+    for (const std::int64_t size : out) count *= static_cast<double>(size);
+    return count;
   }
 };
 

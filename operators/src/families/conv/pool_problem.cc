@@ -1,5 +1,7 @@
 #include "families/conv/pool_problem.h"
 
+#include <algorithm>
+
 #include "core/operator.h"
 
 namespace heddle {
@@ -53,6 +55,9 @@ void place_windows(const std::string& op, PoolProblem& p, std::size_t axis, bool
   if (padding > 0 && dilation > in)
     throw InvalidArgument(op + ": padding " + to_string(padding) + " and dilation " + to_string(dilation) +
                           " make windows without an element of the axis of " + to_string(in));
+  // Steps that lead to no other window or element: kernels add them to positions, which must not overflow.
+  if (p.out[axis] == 1) p.stride[axis] = std::min(stride, padded);
+  if (kernel == 1) p.dilation[axis] = 1;
 }
 
 }  // namespace

@@ -83,6 +83,7 @@ NDArray indices_in_plane(const PoolProblem& problem, const NDArray& where) {
 // The gradient by recorded operators.
 NDArray max_pool_backward_by_operators(const PoolProblem& problem, const NDArray& grad, const NDArray& where,
                                        const Shape& shape) {
+  if (problem.planes == 0) return reshape(grad, shape);
   const EngineScope scope(grad.engine());
   const Shape windows{problem.planes, volume(problem.out)};
   const NDArray places = reshape(indices_in_plane(problem, where), windows);

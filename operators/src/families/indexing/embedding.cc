@@ -20,10 +20,10 @@ using namespace operators_detail;
 
 namespace {
 
-Shape embedded_shape(const Shape& weight, const Shape& indices) {
-  if (weight.size() == 0) throw InvalidArgument("embedding: a weight of shape () has no rows");
+Shape embedded_shape(const char* op, const Shape& weight, const Shape& indices) {
+  if (weight.size() == 0) throw InvalidArgument(std::string(op) + ": a weight of shape () has no rows");
   if (weight.size() - 1 + indices.size() > kMaxDims) {
-    throw InvalidArgument("embedding: shapes " + weight.to_string() + " and " + indices.to_string() +
+    throw InvalidArgument(std::string(op) + ": shapes " + weight.to_string() + " and " + indices.to_string() +
                           " make more than " + std::to_string(kMaxDims) + " dimensions");
   }
   Shape shape = indices;
@@ -68,6 +68,9 @@ void record_embedding(NDArray& y, const NDArray& weight, const NDArray& at, bool
 std::int64_t operators_detail::padding_row(const char* op, std::optional<std::int64_t> given,
                                            std::int64_t rows) {
   if (!given) return -1;
+  if (rows == 0)
+    throw InvalidArgument(std::string(op) + ": padding_index is " + std::to_string(*given) +
+                          " for a weight without rows");
   if (*given < -rows || *given >= rows)
     throw InvalidArgument(std::string(op) + ": padding_index is " + std::to_string(*given) + " for " +
                           std::to_string(rows) + " rows; want " + std::to_string(-rows) + " to " +
@@ -75,19 +78,24 @@ std::int64_t operators_detail::padding_row(const char* op, std::optional<std::in
   return *given < 0 ? *given + rows : *given;
 }
 
-NDArray embedding(const NDArray& weight, const NDArray& indices, EmbeddingOptions options, Where where) {
-  const CallSite site(where);
-  check_arrays("embedding", {&weight, &indices});
-  check_indices("embedding", "indices", indices);
-  const Shape shape = embedded_shape(weight.shape(), indices.shape());
-  const std::int64_t padding = padding_row("embedding", options.padding_index, weight.shape()[0]);
+NDArray operators_detail::embedding_of(const char* op, const NDArray& weight, const NDArray& indices,
+                                       const EmbeddingOptions& options) {
+  check_arrays(op, {&weight, &indices});
+  check_indices(op, "indices", indices);
+  const Shape shape = embedded_shape(op, weight.shape(), indices.shape());
+  const std::int64_t padding = padding_row(op, options.padding_index, weight.shape()[0]);
   auto* kernel = kernel_for<EmbeddingKernel>("embedding", weight);
   const NDArray source = weight.detach().contiguous(), at = indices.detach();
   NDArray y = make_result(weight, shape, weight.dtype());
   record_embedding(y, weight, at, options.sparse_grad, padding);
-  array_push("embedding", {source, at}, {y},
-             [=, y = y.detach()](const KernelContext& context) { kernel(context, source, at, y); });
+  array_push(op, {source, at}, {y},
+             [=, y = y.detach()](const KernelContext& context) { kernel(context, op, source, at, y); });
   return y;
+}
+
+NDArray embedding(const NDArray& weight, const NDArray& indices, EmbeddingOptions options, Where where) {
+  const CallSite site(where);
+  return embedding_of("embedding", weight, indices, options);
 }
 
 HEDDLE_OPERATORS(embedding) {

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <optional>
 
+#include <heddle/embedding.h>
+
 #include "families/indexing/bag_kernels.h"
 
 namespace heddle::operators_detail {
@@ -14,5 +16,9 @@ std::int64_t padding_row(const char* op, std::optional<std::int64_t> given, std:
 // The row-sparse gradient of a table of `shape` from that of the bags, for sum and mean. sample_weights may be undefined.
 RowSparse push_bag_rows(const char* name, const BagProblem& problem, const NDArray& gradient,
                         const NDArray& indices, const NDArray& sample_weights, const Shape& shape);
+
+// embedding() in the name of `op`, a string literal, for the errors of its op too.
+NDArray embedding_of(const char* op, const NDArray& weight, const NDArray& indices,
+                     const EmbeddingOptions& options);
 
 }  // namespace heddle::operators_detail

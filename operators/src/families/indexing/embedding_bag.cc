@@ -149,20 +149,19 @@ void record_bags(NDArray& y, const NDArray& weight, const BagArguments& given, c
 // The sums with weights that have a gradient: rows are looked up, weighted, and added up by operators of their own.
 NDArray with_weight_gradient(const NDArray& weight, const NDArray& offsets, const BagArguments& bags,
                              const EmbeddingBagOptions& options) {
-  const NDArray& at = bags.indices;
-  Shape of_rows = at.shape();
-  while (of_rows.size() < at.ndim() + weight.ndim() - 1) of_rows.push_back(1);
-  const NDArray rows = wide(
-      embedding(weight, at, {.sparse_grad = options.sparse_grad, .padding_index = options.padding_index}));
+  const std::int64_t total = bags.indices.size();
+  const NDArray at = reshape(bags.indices, {total});  // rows have no more axes than weight
+  Shape of_rows = Dims::filled(weight.ndim(), 1);
+  of_rows[0] = total;
+  const NDArray rows = wide(embedding_of(
+      kBagOp, weight, at, {.sparse_grad = options.sparse_grad, .padding_index = options.padding_index}));
   NDArray products = rows * reshape(wide(options.per_sample_weights), of_rows);
   if (bags.problem.padding >= 0)
     products = where(reshape(equal(at, bags.problem.padding), of_rows), 0, products);
   const EngineScope scope(weight.engine());
-  const NDArray y = offsets.defined()
-                        ? embedding_bag(products, arange(at.size(), DType::i64, weight.device()), offsets,
-                                        {.mode = BagMode::sum})
-                        : sum(products, {1});
-  return cast(y, weight.dtype());
+  NDArray places = arange(total, DType::i64, weight.device());
+  if (!offsets.defined()) places = reshape(places, bags.indices.shape());
+  return cast(embedding_bag(products, places, offsets, {.mode = BagMode::sum}), weight.dtype());
 }
 
 }  // namespace

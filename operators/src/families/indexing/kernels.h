@@ -16,9 +16,9 @@ using TakeKernel = void(const KernelContext& context, const char* op, const NDAr
 using TakeGradientKernel = void(const KernelContext& context, const NDArray& gradient, const NDArray& indices,
                                 const NDArray& x, int axis);
 
-// For embedding: y = weight[indices]. weight and y are contiguous, no index is negative.
-using EmbeddingKernel = void(const KernelContext& context, const NDArray& weight, const NDArray& indices,
-                             const NDArray& y);
+// For embedding: y = weight[indices]. weight and y are contiguous, no index is negative. Errors name `op`.
+using EmbeddingKernel = void(const KernelContext& context, const char* op, const NDArray& weight,
+                             const NDArray& indices, const NDArray& y);
 
 // For one_hot. y is contiguous, of labels' shape and one more axis.
 using OneHotKernel = void(const KernelContext& context, const NDArray& labels, const NDArray& y);

@@ -63,7 +63,8 @@ NDArray drop(const char* op, const char* backward_op, const NDArray& x, const Sh
   if (recording({&x})) {
     const NDArray kept = save_for_backward(mask);
     record_op(op, y, {x}, {kept}, [=, scale = map.scale](const NDArray& grad_output) {
-      if (differentiating_gradient()) return std::vector<NDArray>{grad_output * kept * scale};
+      if (differentiating_gradient())
+        return std::vector<NDArray>{where(equal(kept, 0), 0, grad_output * scale)};
       return std::vector<NDArray>{
           drop_masked(backward_op, grad_output.detach().contiguous(), mask, {.scale = scale})};
     });

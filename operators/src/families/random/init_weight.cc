@@ -1,6 +1,7 @@
 #include <cmath>
 #include <string>
 
+#include <heddle/array_error.h>
 #include <heddle/autograd.h>
 #include <heddle/elementwise.h>
 #include <heddle/layer_init.h>
@@ -16,9 +17,10 @@ NDArray init_weight(const Shape& shape, Init init, Generator& generator, Device 
   if (shape.size() < 2) {
     throw InvalidArgument("init_weight: a weight is (out, in, ...), not " + shape.to_string());
   }
-  std::int64_t window = 1;
-  for (int i = 2; i < shape.size(); ++i) window *= shape[i];
-  double fan_in = static_cast<double>(shape[1] * window), fan_out = static_cast<double>(shape[0] * window);
+  ndarray_detail::in_name_of("init_weight", [&] { element_count(shape); });
+  double window = 1;
+  for (int i = 2; i < shape.size(); ++i) window *= static_cast<double>(shape[i]);
+  double fan_in = static_cast<double>(shape[1]) * window, fan_out = static_cast<double>(shape[0]) * window;
   double limit = std::sqrt(6 / (init == Init::he ? fan_in : fan_in + fan_out));
   NDArray weight = generator.uniform(shape, -limit, limit, DType::f32, device);
   set_requires_grad(weight);

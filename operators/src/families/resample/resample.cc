@@ -111,7 +111,8 @@ PixelProblem pixels_of(const char* op, const NDArray& x, std::int64_t factor) {
     throw InvalidArgument(std::string(op) + ": the array is " + x.shape().to_string() +
                           "; want (..., C, H, W)");
   if (factor < 1 || factor > 0x7fffffff)
-    throw InvalidArgument(std::string(op) + ": factor is " + std::to_string(factor) + "; want 1 or more");
+    throw InvalidArgument(std::string(op) + ": factor is " + std::to_string(factor) +
+                          "; want 1 to 2147483647");
   const int at = x.ndim() - 3;
   PixelProblem pixels{1, x.shape()[at], x.shape()[at + 1], x.shape()[at + 2], {}};
   for (int d = 0; d < at; ++d) {

@@ -7,7 +7,8 @@
 
 namespace heddle::cpu_kernels {
 
-// Whether oneDNN takes the problem. It refuses images with a stride or more behind the last window, as output_padding makes.
+// Whether oneDNN takes the problem. It refuses images with a stride or more behind the last window, as output_padding makes, and is not
+// asked for steps and paddings of more than 2^20.
 bool onednn_takes(const ConvProblem& problem);
 void onednn_conv_forward(const ConvProblem& problem, const float* x, const float* weight, const float* bias,
                          float* y);

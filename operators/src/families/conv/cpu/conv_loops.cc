@@ -14,7 +14,7 @@ namespace {
 // last axis whose inputs lie inside the image. Adjacent inputs of a run are stride[2] apart.
 template <class F> void for_each_run(const ConvProblem& p, const Spatial& tap, F&& body) {
   const std::int64_t shift = tap[2] * p.dilation[2] - p.padding[2], step = p.stride[2];
-  const std::int64_t first = shift >= 0 ? 0 : (-shift + step - 1) / step;
+  const std::int64_t first = shift >= 0 ? 0 : (-shift - 1) / step + 1;
   const std::int64_t past = p.in[2] - shift <= 0 ? 0 : std::min(p.out[2], (p.in[2] - shift - 1) / step + 1);
   if (first >= past) return;
   const auto inside = [&](std::size_t axis, std::int64_t at) { return at >= 0 && at < p.in[axis]; };

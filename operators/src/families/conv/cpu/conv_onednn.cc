@@ -235,8 +235,13 @@ void relu_in_place(float* y, std::int64_t count) {
 }  // namespace
 
 bool onednn_takes(const ConvProblem& p) {
-  for (std::size_t axis = 0; axis < kSpatial; ++axis)
-    if (end_padding(p, axis) <= -p.stride[axis]) return false;
+  // oneDNN computes with int in places, and with products of these numbers and of block sizes.
+  constexpr std::int64_t kMost = std::int64_t{1} << 20;
+  for (std::size_t axis = 0; axis < kSpatial; ++axis) {
+    const std::int64_t behind = end_padding(p, axis);
+    if (behind <= -p.stride[axis] || behind > kMost) return false;
+    if (std::max({p.stride[axis], p.dilation[axis], p.padding[axis]}) > kMost) return false;
+  }
   return true;
 }
 

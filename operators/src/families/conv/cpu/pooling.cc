@@ -26,12 +26,11 @@ constexpr std::int64_t kBlock = 64;  // windows of a row that are computed toget
 class PoolWindows {
  public:
   explicit PoolWindows(const PoolProblem& p) {
-    if (p.planes == 0) return;  // sizes may be beyond the memory
     for (std::size_t axis = 0; axis < kSpatial; ++axis)
       for (std::int64_t i = 0; i < p.out[axis]; ++i) spans_[axis].push_back(pool_span(p, axis, i));
     if (p.adaptive) return;
     const std::int64_t first = p.padding[2], span = (p.kernel[2] - 1) * p.dilation[2] + 1;
-    inner_ = std::min(p.out[2], (first + p.stride[2] - 1) / p.stride[2]);
+    inner_ = std::min(p.out[2], first == 0 ? 0 : (first - 1) / p.stride[2] + 1);
     const std::int64_t last = p.in[2] + first - span;  // where a window may begin at most
     inner_end_ = last < 0 ? 0 : std::min(p.out[2], last / p.stride[2] + 1);
     constexpr std::int64_t kFewest = 8;
@@ -330,6 +329,7 @@ template <class F> void visit_pool(DType values, DType places, F&& fn) {
 
 void max_pool(const KernelContext&, const PoolProblem& p, const NDArray& x, const NDArray& y,
               const NDArray& where) {
+  if (p.planes == 0) return;  // sizes may be beyond the memory
   const PoolWindows windows(p);
   const std::int64_t in = volume(p.in), out = volume(p.out);
   visit_pool(x.dtype(), where.defined() ? where.dtype() : DType::u8, [&]<class T, class Place>() {
@@ -350,6 +350,7 @@ void max_pool(const KernelContext&, const PoolProblem& p, const NDArray& x, cons
 
 void max_pool_backward(const KernelContext&, const PoolProblem& p, const NDArray& grad, const NDArray& where,
                        const NDArray& x_grad) {
+  if (p.planes == 0) return;  // sizes may be beyond the memory
   const PoolWindows windows(p);
   const PlaceOffsets offsets(p);
   const std::int64_t in = volume(p.in), out = volume(p.out);
@@ -373,13 +374,19 @@ void max_pool_backward(const KernelContext&, const PoolProblem& p, const NDArray
 double pool_divisor(const PoolProblem& p, const PoolSpan& slices, const PoolSpan& rows,
                     const PoolSpan& columns) {
   const auto count = [&](const PoolSpan& span) {
-    return p.count_include_pad ? span.padded : span.end - span.begin;
+    return static_cast<double>(p.count_include_pad ? span.padded : span.end - span.begin);
   };
-  return static_cast<double>(count(slices) * count(rows) * count(columns));
+  return count(slices) * count(rows) * count(columns);
 }
 
 // Windows of at most so many elements are summed one element after the other.
 constexpr std::int64_t kSmallWindow = 64;
+
+bool has_small_windows(const PoolProblem& p) {
+  double elements = 1;  // with the padding there may be more than 64 bits hold
+  for (const std::int64_t size : p.kernel) elements *= static_cast<double>(size);
+  return elements <= kSmallWindow;
+}
 
 // Sums in f64: an f32 sum of a large window would lose digits.
 template <class T>
@@ -430,7 +437,7 @@ template <class T> void mean_plane(const PoolProblem& p, const PoolWindows& wind
                        std::int64_t to) {
     y[to] = static_cast<T>(window_sum(p, slices, rows, columns, x) / pool_divisor(p, slices, rows, columns));
   };
-  if (p.adaptive || volume(p.kernel) > kSmallWindow) return windows.for_each(one);
+  if (p.adaptive || !has_small_windows(p)) return windows.for_each(one);
   with_step(p, [&]<int Step>() {
     windows.for_each(one, [&](const PoolSpan& slices, const PoolSpan& rows, std::int64_t column,
                               std::int64_t count, std::int64_t to) {
@@ -483,6 +490,7 @@ void add_shares(const PoolProblem& p, const PoolWindows& windows, const T* grad,
 }
 
 void avg_pool(const KernelContext&, const PoolProblem& p, const NDArray& x, const NDArray& y) {
+  if (p.planes == 0) return;  // sizes may be beyond the memory
   const PoolWindows windows(p);
   const std::int64_t in = volume(p.in), out = volume(p.out);
   visit_floating(x.dtype(), [&]<class T>() {
@@ -494,6 +502,7 @@ void avg_pool(const KernelContext&, const PoolProblem& p, const NDArray& x, cons
 
 void avg_pool_backward(const KernelContext&, const PoolProblem& p, const NDArray& grad,
                        const NDArray& x_grad) {
+  if (p.planes == 0) return;  // sizes may be beyond the memory
   const PoolWindows windows(p);
   const bool overlap = windows.overlap();
   const std::int64_t in = volume(p.in), out = volume(p.out);

@@ -64,9 +64,10 @@ void take_kernel(const KernelContext&, const char* op, const NDArray& x, const N
   gather(blocks, x, CheckedIndices(op, indices, blocks.bound, true, y), y);
 }
 
-void embedding_kernel(const KernelContext&, const NDArray& weight, const NDArray& indices, const NDArray& y) {
+void embedding_kernel(const KernelContext&, const char* op, const NDArray& weight, const NDArray& indices,
+                      const NDArray& y) {
   const Blocks blocks(weight.shape(), 0);
-  gather(blocks, weight, CheckedIndices("embedding", indices, blocks.bound, false, y), y);
+  gather(blocks, weight, CheckedIndices(op, indices, blocks.bound, false, y), y);
 }
 
 // Each chunk owns some columns of x, so that two entries with one index are never added at the same time.
