@@ -39,10 +39,10 @@ class Observation {
   std::vector<ModuleRow>& rows() { return rows_; }
 
   void begin(std::size_t row) {
-    if (is_mine()) open_.push_back({row, std::make_unique<MultiplyAdds>()});
+    if (is_this_thread()) open_.push_back({row, std::make_unique<MultiplyAdds>()});
   }
   void end(std::size_t row, const Module& module, std::span<const NDArray> outputs) {
-    if (!is_mine()) return;
+    if (!is_this_thread()) return;
     while (!open_.empty() && open_.back().row != row) open_.pop_back();  // calls that threw
     if (open_.empty()) return;
     rows_[row].multiply_adds += open_.back().multiply_adds->count();
@@ -67,7 +67,7 @@ class Observation {
     std::size_t row;
     std::unique_ptr<MultiplyAdds> multiply_adds;
   };
-  bool is_mine() const { return std::this_thread::get_id() == thread_; }
+  bool is_this_thread() const { return std::this_thread::get_id() == thread_; }
 
   const std::thread::id thread_ = std::this_thread::get_id();
   std::vector<ModuleRow> rows_;
