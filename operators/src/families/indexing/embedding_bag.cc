@@ -7,7 +7,6 @@
 #include <heddle/autograd.h>
 #include <heddle/creation.h>
 #include <heddle/embedding.h>
-#include <heddle/reduce.h>
 #include <heddle/scatter.h>
 #include <heddle/shape_ops.h>
 
