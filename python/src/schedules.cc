@@ -1,6 +1,4 @@
 // Learning rates as functions of the step, clipping of gradients, and moving averages of weights.
-#include <heddle/schedule.h>
-
 #include <map>
 #include <memory>
 #include <string>
@@ -14,6 +12,7 @@
 
 #include <heddle/average_weights.h>
 #include <heddle/clip_grad.h>
+#include <heddle/schedule.h>
 
 #include "arguments.h"
 #include "arrays/array.h"
@@ -55,12 +54,14 @@ void bind_schedules(nb::module_& m) {
   m.def(
       "polynomial_schedule",
       [](double lr, std::int64_t steps, double power, double final_lr) {
-        return in_call("polynomial_schedule", [&] { return polynomial_schedule(lr, steps, power, final_lr); });
+        return in_call("polynomial_schedule",
+                       [&] { return polynomial_schedule(lr, steps, power, final_lr); });
       },
       "lr"_a, "steps"_a, "power"_a = 1.0, "final_lr"_a = 0.0, "From lr to final_lr; power 1 is a line.");
   m.def(
       "one_cycle_schedule",
-      [](double max_lr, std::int64_t steps, double rise, double first_divisor, double last_divisor, bool linear) {
+      [](double max_lr, std::int64_t steps, double rise, double first_divisor, double last_divisor,
+         bool linear) {
         const OneCycleOptions options{rise, first_divisor, last_divisor, linear};
         return in_call("one_cycle_schedule", [&] { return one_cycle_schedule(max_lr, steps, options); });
       },
@@ -70,7 +71,8 @@ void bind_schedules(nb::module_& m) {
       "join_schedules",
       [](std::int64_t steps, nb::handle first, nb::handle rest) {
         return in_call("join_schedules", [&] {
-          return join_schedules(steps, schedule_of("join_schedules", first), schedule_of("join_schedules", rest));
+          return join_schedules(steps, schedule_of("join_schedules", first),
+                                schedule_of("join_schedules", rest));
         });
       },
       "steps"_a, "first"_a, "rest"_a, "`first` for `steps` steps, then `rest` from its step 0.");
@@ -115,8 +117,8 @@ void bind_averages(nb::module_& m) {
     const Where where = python_call_site();
     self.call([&](AverageWeights& of) { in_call("swap", [&] { of.swap(where); }); });
   };
-  nb::class_<PythonAverages>(m, "AverageWeights",
-                             "Moving averages of parameters; `with average:` computes with them. Thread-safe.")
+  nb::class_<PythonAverages>(
+      m, "AverageWeights", "Moving averages of parameters; `with average:` computes with them. Thread-safe.")
       .def(
           "__init__",
           [](PythonAverages* self, const std::vector<Parameter>& parameters, double decay, bool warm_up) {
@@ -142,10 +144,11 @@ void bind_averages(nb::module_& m) {
            [](const PythonAverages& self) {
              return self.call([](AverageWeights& of) { return of.averages(); });
            })
-      .def("state",
-           [](const PythonAverages& self) {
-             return self.call([](AverageWeights& of) { return in_call("state", [&] { return of.state(); }); });
-           })
+      .def(
+          "state",
+          [](const PythonAverages& self) {
+            return self.call([](AverageWeights& of) { return in_call("state", [&] { return of.state(); }); });
+          })
       .def(
           "set_state",
           [](const PythonAverages& self, const State& state) {

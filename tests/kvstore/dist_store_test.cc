@@ -472,8 +472,9 @@ TEST_CASE("dist store: every optimizer updates split values and rows as a local 
     CAPTURE(info.name);
     run_job({.workers = 1, .servers = 2}, [&](KVStore& store) {
       if (create_optimizer(info.name)->needs_whole()) {
-        CHECK(message_of<InvalidArgument>([&] { store.set_optimizer(info.name); })
-                  .starts_with("optimizer " + info.name + ": a step needs the norm of the whole value"));
+        CHECK(message_of<InvalidArgument>([&] {
+                store.set_optimizer(info.name);
+              }).starts_with("optimizer " + info.name + ": a step needs the norm of the whole value"));
         return;
       }
       const std::shared_ptr<KVStore> local = KVStore::create("local");
@@ -506,7 +507,8 @@ TEST_CASE("dist store: factors of weight_decay are refused, of the learning rate
     store.init("before", ones({1}));
     store.set_optimizer("sgd", {{"weight_decay", 0.1}});
     CHECK(message_of<InvalidArgument>([&] { store.push("before", ones({1}), {.decay_scale = 0}); }) ==
-          "KVStore::push: decay_scale is 0, which servers do not apply: their optimizer has one weight_decay for all "
+          "KVStore::push: decay_scale is 0, which servers do not apply: their optimizer has one weight_decay "
+          "for all "
           "values");
   });
   run_job({.workers = 1}, [](KVStore& store) {

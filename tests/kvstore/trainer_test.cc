@@ -365,13 +365,14 @@ TEST_CASE("a replica with the parameters of the first one in another order is re
 TEST_CASE("groups have factors of the learning rate and of weight decay") {
   const auto train = [](std::vector<ParameterGroup> groups) {
     std::vector<Parameter> parameters;
-    for (const auto& [name, shape] :
-         {std::pair("0.weight", Shape{2, 2}), std::pair("0.bias", Shape{2}), std::pair("1.weight", Shape{2})}) {
+    for (const auto& [name, shape] : {std::pair("0.weight", Shape{2, 2}), std::pair("0.bias", Shape{2}),
+                                      std::pair("1.weight", Shape{2})}) {
       NDArray value = ones(shape);
       set_requires_grad(value);
       parameters.push_back({name, value});
     }
-    Trainer trainer(parameters, {.params = {{"lr", 0.5}, {"weight_decay", 0.5}}, .groups = std::move(groups)});
+    Trainer trainer(parameters,
+                    {.params = {{"lr", 0.5}, {"weight_decay", 0.5}}, .groups = std::move(groups)});
     backward(sum(parameters[0].value) + sum(parameters[1].value) + sum(parameters[2].value));
     trainer.step();
     std::vector<float> all;

@@ -17,8 +17,8 @@ namespace {
 
 std::vector<Parameter> parameters_of(Generator& generator, DType dtype = DType::f64) {
   std::vector<Parameter> all;
-  for (const auto& [name, shape] : {std::pair("a", Shape{40'000}), std::pair("b", Shape{}), std::pair("c", Shape{0}),
-                                    std::pair("d", Shape{3, 4})}) {
+  for (const auto& [name, shape] : {std::pair("a", Shape{40'000}), std::pair("b", Shape{}),
+                                    std::pair("c", Shape{0}), std::pair("d", Shape{3, 4})}) {
     NDArray value = generator.normal(shape, 0, 1, dtype);
     set_requires_grad(value);
     all.push_back({name, value});
@@ -34,7 +34,8 @@ void change(const std::vector<Parameter>& parameters, Generator& generator) {
 std::vector<double> all_of(const std::vector<Parameter>& parameters) {
   std::vector<double> all;
   for (const Parameter& parameter : parameters)
-    for (const double one : parameter.value.detach().astype(DType::f64).to_vector<double>()) all.push_back(one);
+    for (const double one : parameter.value.detach().astype(DType::f64).to_vector<double>())
+      all.push_back(one);
   return all;
 }
 

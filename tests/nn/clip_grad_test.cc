@@ -122,7 +122,8 @@ TEST_CASE("a norm that is not finite leaves the gradients alone, or fails the op
 }
 
 TEST_CASE("elements are clipped by value") {
-  const NDArray a = leaf_with(array<double>({-3, -0.5, 0, 0.25, 7, kInf})), b = leaf_with(full({1}, std::nan("")));
+  const NDArray a = leaf_with(array<double>({-3, -0.5, 0, 0.25, 7, kInf})),
+                b = leaf_with(full({1}, std::nan("")));
   clip_grad_value(std::vector<NDArray>{a, b}, 0.5);
   CHECK(grad(a).to_vector<double>() == std::vector<double>{-0.5, -0.5, 0, 0.25, 0.5, 0.5});
   CHECK(std::isnan(grad(b).item<float>()));
@@ -143,6 +144,7 @@ TEST_CASE("leaves without gradients are left out, and what is no leaf is refused
   CHECK(why({}, 1) == "clip_grad_norm: there are no leaves");
   CHECK(why({leaf_with(ones({2}, DType::bf16))}, 1) ==
         "clip_grad_norm: the gradient of leaf 0 is bf16; want f32 or f64");
-  CHECK(message_of<InvalidArgument>([] { clip_grad_norm(std::vector<Parameter>{{"w", NDArray()}}, 1); }) ==
-        "clip_grad_norm: parameter 'w' is an undefined array");
+  CHECK(message_of<InvalidArgument>([] {
+          clip_grad_norm(std::vector<Parameter>{{"w", NDArray()}}, 1);
+        }) == "clip_grad_norm: parameter 'w' is an undefined array");
 }

@@ -83,8 +83,7 @@ void nadam(Formula& f, Doubles g) {
   f.product *= now;
   for (std::size_t i = 0; i < g.size(); ++i) {
     if (decoupled) f.weight[i] *= 1 - lr * f.p.at("weight_decay");
-    const double root =
-        std::sqrt(f.b[i] / (1 - std::pow(f.p.at("beta2"), f.updates))) + f.p.at("epsilon");
+    const double root = std::sqrt(f.b[i] / (1 - std::pow(f.p.at("beta2"), f.updates))) + f.p.at("epsilon");
     f.weight[i] -= lr * (1 - now) / (1 - f.product) * g[i] / root;
     f.weight[i] -= lr * next / (1 - f.product * next) * f.a[i] / root;
   }
@@ -176,7 +175,9 @@ const std::vector<Case> kCases = {
     {"adamw", {{"amsgrad", 1}}, [](Formula& f, Doubles g) { adam_step(f, std::move(g), true); }},
     {"nadam", {}, nadam},
     {"nadam", {{"lr", 0.01}, {"weight_decay", 0.1}, {"momentum_decay", 0}}, nadam},
-    {"nadam", {{"beta1", 0.99}, {"momentum_decay", 0.1}, {"weight_decay", 0.1}, {"decoupled_weight_decay", 1}}, nadam},
+    {"nadam",
+     {{"beta1", 0.99}, {"momentum_decay", 0.1}, {"weight_decay", 0.1}, {"decoupled_weight_decay", 1}},
+     nadam},
     {"adagrad", {}, adagrad},
     {"adagrad", {{"lr_decay", 0.1}, {"weight_decay", 0.1}, {"initial_accumulator_value", 0.5}}, adagrad},
     {"rmsprop", {}, rmsprop},
@@ -322,8 +323,9 @@ TEST_CASE("rows are updated as weights of their own, or row-sparse gradients are
                         {kRows, kWidth});
     };
     if (optimizer->needs_whole()) {
-      CHECK(message_of<InvalidArgument>([&] { optimizer->update(0, weight, gradient()); })
-                .starts_with("optimizer " + c.name + ", weight 0: the gradient is row-sparse"));
+      CHECK(message_of<InvalidArgument>([&] {
+              optimizer->update(0, weight, gradient());
+            }).starts_with("optimizer " + c.name + ", weight 0: the gradient is row-sparse"));
       CHECK(optimizer->state().empty());
       continue;
     }
@@ -357,9 +359,11 @@ TEST_CASE("parameters out of their range are refused by name") {
   };
   CHECK(why("nadam", {{"beta1", 1}}) == "optimizer nadam: beta1 must be in [0, 1), not 1");
   CHECK(why("adam", {{"amsgrad", 0.5}}) == "optimizer adam: amsgrad must be 0 or 1, not 0.5");
-  CHECK(why("lars", {{"trust_coefficient", 0}}) == "optimizer lars: trust_coefficient must be positive, not 0");
+  CHECK(why("lars", {{"trust_coefficient", 0}}) ==
+        "optimizer lars: trust_coefficient must be positive, not 0");
   CHECK(why("rmsprop", {{"rho", 0.5}}) ==
-        "optimizer rmsprop has no parameter 'rho'; it has alpha, centered, epsilon, lr, momentum, weight_decay");
+        "optimizer rmsprop has no parameter 'rho'; it has alpha, centered, epsilon, lr, momentum, "
+        "weight_decay");
   CHECK(message_of<InvalidArgument>([] {
           create_optimizer("lion")->update(0, ones({2}), ones({2}), {.decay_scale = -1});
         }) == "optimizer lion: decay_scale must be finite and not negative, not -1");

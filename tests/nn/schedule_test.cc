@@ -92,7 +92,8 @@ TEST_CASE("schedules refuse what makes no sense") {
   CHECK_THROWS_AS(warm_up(0, constant_schedule(1)), InvalidArgument);
   CHECK_THROWS_WITH_AS(warm_up(5, {}), "warm_up: the schedule to warm up to is empty", InvalidArgument);
   CHECK_THROWS_WITH_AS(cosine_restarts_schedule(1, 10, 0, 0.5),
-                       "cosine_restarts_schedule: factor must be finite and at least 1, not 0.5", InvalidArgument);
+                       "cosine_restarts_schedule: factor must be finite and at least 1, not 0.5",
+                       InvalidArgument);
   CHECK_THROWS_AS(polynomial_schedule(1, 0), InvalidArgument);
   CHECK_THROWS_AS(polynomial_schedule(1, 10, -1), InvalidArgument);
   CHECK_THROWS_WITH_AS(one_cycle_schedule(1, 10, {.rise = 2}),

@@ -17,8 +17,8 @@
 
 namespace heddle {
 
-// Factors of the learning rate and of weight_decay for some parameters, such as {.max_axes = 1, .weight_decay = 0} for
-// biases and the weights of normalisations.
+// Factors of the learning rate and of weight_decay for some parameters, such as {.max_axes = 1, .weight_decay
+// = 0} for biases and the weights of normalisations.
 struct ParameterGroup {
   std::string pattern = "*";  // of names; * stands for any text, ? for a character
   int max_axes = -1;          // only parameters with at most so many axes; below 0: all
@@ -30,8 +30,8 @@ struct TrainerOptions {
   OptimizerParams params{};
   Schedule schedule{};               // empty: the optimizer's lr at every step
   std::shared_ptr<KVStore> store{};  // a store without keys; null: a "local" one
-  // The first group that a parameter fits counts; without one its factors are 1. Factors of weight_decay are not for
-  // "dist" stores, whose servers have one weight_decay for all values.
+  // The first group that a parameter fits counts; without one its factors are 1. Factors of weight_decay are
+  // not for "dist" stores, whose servers have one weight_decay for all values.
   std::vector<ParameterGroup> groups{};
 };
 

@@ -30,7 +30,8 @@ double number_in(const std::string& word, std::size_t begin) {
 std::unique_ptr<Optimizer> server_optimizer(const std::string& name, const OptimizerParams& params) {
   auto optimizer = create_optimizer(name, params);
   if (optimizer->needs_whole()) {
-    throw InvalidArgument("optimizer " + name + ": a step needs the norm of the whole value, of which a server may "
+    throw InvalidArgument("optimizer " + name +
+                          ": a step needs the norm of the whole value, of which a server may "
                           "have a part; use a store that keeps values whole, \"local\" or \"allreduce\"");
   }
   return optimizer;

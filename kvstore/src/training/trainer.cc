@@ -219,10 +219,10 @@ void Trainer::assign_groups(double weight_decay) {
     check_factor(who, "lr", groups[i].lr);
     check_factor(who, "weight_decay", groups[i].weight_decay);
     if (!fits[i]) {
-      throw InvalidArgument(who + (groups[i].max_axes < 0 ? ""
-                                                          : " with at most " + std::to_string(groups[i].max_axes) +
-                                                                " axes") +
-                            " fits no parameter; the first one is '" + replicas_[0][0].name + "'");
+      throw InvalidArgument(
+          who +
+          (groups[i].max_axes < 0 ? "" : " with at most " + std::to_string(groups[i].max_axes) + " axes") +
+          " fits no parameter; the first one is '" + replicas_[0][0].name + "'");
     }
     const bool on_servers = options_.store->type().starts_with("dist");
     if (on_servers && groups[i].weight_decay != 1 && weight_decay != 0) {
@@ -368,8 +368,8 @@ void Trainer::exchange(const std::vector<Gradients>& gradients, const UpdateOpti
     options_.store->pull(static_cast<KVStore::Key>(i), values(i));
 }
 
-// exchange() for one replica: pushes and pulls all whole values of a group by one call with a list, so that the store
-// may send small values together. Pushes of rows, which may block, come last.
+// exchange() for one replica: pushes and pulls all whole values of a group by one call with a list, so that
+// the store may send small values together. Pushes of rows, which may block, come last.
 void Trainer::exchange_list(const std::vector<Gradients>& gradients, const UpdateOptions& update) {
   std::vector<KVStore::Key> keys_of_rows;
   for (std::size_t group = 0; group <= options_.groups.size(); ++group) {

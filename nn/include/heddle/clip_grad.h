@@ -13,8 +13,9 @@
 namespace heddle {
 
 // The norm of the gradients of this process, which are clipped before a store adds those of all workers.
-NDArray clip_grad_norm(const std::vector<Parameter>& parameters, double max_norm, const ClipOptions& options = {},
-                       Where where = Where::current());
-void clip_grad_value(const std::vector<Parameter>& parameters, double max_value, Where where = Where::current());
+NDArray clip_grad_norm(const std::vector<Parameter>& parameters, double max_norm,
+                       const ClipOptions& options = {}, Where where = Where::current());
+void clip_grad_value(const std::vector<Parameter>& parameters, double max_value,
+                     Where where = Where::current());
 
 }  // namespace heddle

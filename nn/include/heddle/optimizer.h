@@ -104,9 +104,9 @@ std::unique_ptr<Optimizer> create_optimizer(const std::string& name, const Optim
 struct OptimizerInfo {
   struct Param {
     std::string name;
-    double value;          // the default
-    std::string range;     // the values that it may have: "in [0, 1)"
-    bool added_later;      // servers of earlier versions know the optimizer without it
+    double value;       // the default
+    std::string range;  // the values that it may have: "in [0, 1)"
+    bool added_later;   // servers of earlier versions know the optimizer without it
   };
   std::string name, documentation;
   std::vector<Param> params;

@@ -1,9 +1,8 @@
-#include <heddle/average_weights.h>
-
 #include <exception>
 #include <set>
 #include <utility>
 
+#include <heddle/average_weights.h>
 #include <heddle/number_text.h>
 #include <heddle/optimizer_update.h>
 

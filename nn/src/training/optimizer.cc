@@ -31,10 +31,14 @@ std::string names_of_rules() {
 
 const char* text_of(ParamRange range) {
   switch (range) {
-    case ParamRange::not_negative: return "finite and not negative";
-    case ParamRange::positive: return "positive";
-    case ParamRange::fraction: return "in [0, 1)";
-    case ParamRange::on_or_off: return "0 or 1";
+    case ParamRange::not_negative:
+      return "finite and not negative";
+    case ParamRange::positive:
+      return "positive";
+    case ParamRange::fraction:
+      return "in [0, 1)";
+    case ParamRange::on_or_off:
+      return "0 or 1";
   }
   return "";
 }
@@ -42,10 +46,14 @@ const char* text_of(ParamRange range) {
 bool is_in(ParamRange range, double value) {
   if (!std::isfinite(value)) return false;
   switch (range) {
-    case ParamRange::not_negative: return value >= 0;
-    case ParamRange::positive: return value > 0;
-    case ParamRange::fraction: return value >= 0 && value < 1;
-    case ParamRange::on_or_off: return value == 0 || value == 1;
+    case ParamRange::not_negative:
+      return value >= 0;
+    case ParamRange::positive:
+      return value > 0;
+    case ParamRange::fraction:
+      return value >= 0 && value < 1;
+    case ParamRange::on_or_off:
+      return value == 0 || value == 1;
   }
   return false;
 }
@@ -56,8 +64,8 @@ void check_range(const std::string& optimizer, const std::string& name, ParamRan
                         number_text(value));
 }
 
-// Row counts before the first row-sparse update: all -1. When that update runs, it replaces them by the number of
-// earlier updates, which is not known before; an update that is skipped leaves them.
+// Row counts before the first row-sparse update: all -1. When that update runs, it replaces them by the
+// number of earlier updates, which is not known before; an update that is skipped leaves them.
 NDArray no_row_counts(const NDArray& weight) {
   const EngineScope scope(weight.engine());
   return full({weight.shape()[0]}, -1, DType::i64, weight.device());
@@ -97,8 +105,9 @@ Optimizer::Optimizer(const OptimizerRule& rule, const OptimizerParams& given)
     : rule_(&rule), name_(rule.name) {
   auto values = std::make_shared<ParamValues>();
   for (const auto& [key, value] : given) {
-    const auto known = std::find_if(rule.params.begin(), rule.params.end(),
-                                    [&name = key](const OptimizerParam& param) { return param.name == name; });
+    const auto known =
+        std::find_if(rule.params.begin(), rule.params.end(),
+                     [&name = key](const OptimizerParam& param) { return param.name == name; });
     if (known == rule.params.end()) {
       throw InvalidArgument("optimizer " + name_ + " has no parameter '" + key + "'; it has " +
                             names_in(rule.params));
@@ -205,7 +214,8 @@ void Optimizer::update(Key key, const NDArray& weight, const RowSparse& grad, Up
   check_like_weight(key, weight, grad.dtype(), grad.shape());
   check_options(options);
   if (needs_whole()) {
-    throw InvalidArgument(text_of(key) + ": the gradient is row-sparse, and a step needs the norm of the whole "
+    throw InvalidArgument(text_of(key) +
+                          ": the gradient is row-sparse, and a step needs the norm of the whole "
                           "weight; make the gradient dense with to_dense()");
   }
   Slot& slot = slot_of(key, weight);

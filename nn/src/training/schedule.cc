@@ -36,7 +36,8 @@ double share_of(std::int64_t step, std::int64_t steps) {
   return std::clamp(static_cast<double>(step) / static_cast<double>(steps), 0.0, 1.0);
 }
 
-// The place of a step in its period, in [0, 1). Periods have steps, steps * factor, steps * factor^2 ... steps.
+// The place of a step in its period, in [0, 1). Periods have steps, steps * factor, steps * factor^2 ...
+// steps.
 double share_of_period(std::int64_t step, std::int64_t steps, double factor) {
   const double at = static_cast<double>(std::max<std::int64_t>(step, 0)), first = static_cast<double>(steps);
   if (factor == 1) return std::fmod(at, first) / first;
@@ -95,8 +96,8 @@ Schedule one_cycle_schedule(double max_lr, std::int64_t steps, const OneCycleOpt
   constexpr const char* kCall = "one_cycle_schedule";
   check_rate(kCall, "max_lr", max_lr);
   check_steps(kCall, "steps", steps);
-  for (const auto& [name, value] : {std::pair("first_divisor", options.first_divisor),
-                                    std::pair("last_divisor", options.last_divisor)}) {
+  for (const auto& [name, value] :
+       {std::pair("first_divisor", options.first_divisor), std::pair("last_divisor", options.last_divisor)}) {
     if (std::isfinite(value) && value > 0) continue;
     throw InvalidArgument(std::string(kCall) + ": " + name + " must be positive, not " + number_text(value));
   }

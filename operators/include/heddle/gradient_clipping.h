@@ -8,15 +8,16 @@
 namespace heddle {
 
 struct ClipOptions {
-  // true: if the norm is NaN or infinite, the op fails, and so do the updates by these gradients, which then change
-  // nothing (Trainer::clear_errors goes on). false: such gradients stay as they are.
+  // true: if the norm is NaN or infinite, the op fails, and so do the updates by these gradients, which then
+  // change nothing (Trainer::clear_errors goes on). false: such gradients stay as they are.
   bool refuse_nonfinite = false;
 };
 
-// Scales the gradients of the leaves, which are f32 or f64, to a common 2-norm of max_norm at most: by
-// min(1, max_norm / (norm + 1e-6)). Returns the norm before: a scalar, f64 if a gradient is, else f32. One op, whose sums
-// are in f64 and in a fixed order. Dense gradients change in place; row-sparse ones, and those on a tape, are
-// replaced. A leaf that comes twice counts once; one without a gradient not at all. Throws InvalidArgument.
+// Scales the gradients of the leaves, which are f32 or f64, to a common 2-norm of max_norm at most: by min(1,
+// max_norm / (norm + 1e-6)). Returns the norm before: a scalar, f64 if a gradient is, else f32. One op, whose
+// sums are in f64 and in a fixed order. Dense gradients change in place; row-sparse ones, and those on a
+// tape, are replaced. A leaf that comes twice counts once; one without a gradient not at all. Throws
+// InvalidArgument.
 NDArray clip_grad_norm(const std::vector<NDArray>& leaves, double max_norm, const ClipOptions& options = {},
                        Where where = Where::current());
 

@@ -1,5 +1,5 @@
-// Rules of optimizers (optimizer.h), which say what an optimizer is: parameters, state, and the update of a weight by
-// one op. The Optimizer owns the state and checks the arrays.
+// Rules of optimizers (optimizer.h), which say what an optimizer is: parameters, state, and the update of a
+// weight by one op. The Optimizer owns the state and checks the arrays.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ struct OptimizerParam {
   std::string name;
   double value;  // the default
   ParamRange range;
-  // The parameter is newer than its optimizer: texts for servers leave it out while it has its default, so that
-  // servers of earlier versions read them.
+  // The parameter is newer than its optimizer: texts for servers leave it out while it has its default, so
+  // that servers of earlier versions read them.
   bool added_later = false;
 };
 
@@ -42,13 +42,13 @@ struct UpdateCall {
   double operator[](int param) const { return (*params)[static_cast<std::size_t>(param)]; }
 };
 
-// All arrays are contiguous, of one shape and dtype, f32 or f64. updates: how many updates the weight will have had,
-// this one included.
+// All arrays are contiguous, of one shape and dtype, f32 or f64. updates: how many updates the weight will
+// have had, this one included.
 using UpdateKernel = void(const KernelContext& context, const NDArray& weight, std::span<const NDArray> state,
                           const NDArray& grad, const UpdateCall& call, std::int64_t updates);
-// Updates the rows that grad has; other rows of weight and state are unchanged. With row_updates, which is defined if
-// the rule counts rows, each row has its own count of updates. If the first count is -1, the counts are not set yet:
-// all rows have had `earlier` updates.
+// Updates the rows that grad has; other rows of weight and state are unchanged. With row_updates, which is
+// defined if the rule counts rows, each row has its own count of updates. If the first count is -1, the
+// counts are not set yet: all rows have had `earlier` updates.
 using UpdateRowsKernel = void(const KernelContext& context, const char* op, const NDArray& weight,
                               std::span<const NDArray> state, const NDArray& row_updates,
                               const RowSparse& grad, const UpdateCall& call, std::int64_t earlier);
@@ -63,17 +63,17 @@ struct OptimizerRule {
   bool (*counts)(const ParamValues&) = [](const ParamValues&) { return false; };
   // What is wrong with parameters that are each in their range; empty: nothing.
   std::string (*problem)(const ParamValues&) = [](const ParamValues&) { return std::string(); };
-  const char* op;                        // name of the op of an update
-  const char* op_of_rows = nullptr;      // null: a step needs the norm of the whole weight
-  UpdateKernel* whole = nullptr;         // kernels for the CPU
+  const char* op;                    // name of the op of an update
+  const char* op_of_rows = nullptr;  // null: a step needs the norm of the whole weight
+  UpdateKernel* whole = nullptr;     // kernels for the CPU
   UpdateRowsKernel* of_rows = nullptr;
 };
 
 // All rules, in the order of their names; made at first use.
 const std::vector<OptimizerRule>& optimizer_rules();
 
-// The arrays that an update changes. updates (i64, one element on cpu()) counts updates; row_updates (i64, one for
-// each row) is defined for row-sparse gradients of rules that count rows.
+// The arrays that an update changes. updates (i64, one element on cpu()) counts updates; row_updates (i64,
+// one for each row) is defined for row-sparse gradients of rules that count rows.
 struct UpdatedArrays {
   NDArray weight;
   std::vector<NDArray> state;
@@ -86,9 +86,9 @@ void push_update(const OptimizerRule& rule, const UpdatedArrays& arrays, const N
 void push_update(const OptimizerRule& rule, const UpdatedArrays& arrays, const RowSparse& grad,
                  const UpdateCall& call);
 
-// These push one op for all arrays, which are contiguous, f32 or f64; pairs are alike.
-// averages[i] += (1 - d) * (weights[i] - averages[i]), where d is decay, or with warm_up min(decay, (1 + n) / (10 + n))
-// after n updates; `updates` (i64, one element on cpu()) counts them.
+// These push one op for all arrays, which are contiguous, f32 or f64; pairs are alike. averages[i] += (1 - d)
+// * (weights[i] - averages[i]), where d is decay, or with warm_up min(decay, (1 + n) / (10 + n)) after n
+// updates; `updates` (i64, one element on cpu()) counts them.
 void average_update(const std::vector<NDArray>& averages, const std::vector<NDArray>& weights,
                     const NDArray& updates, double decay, bool warm_up);
 void swap_values(const std::vector<NDArray>& a, const std::vector<NDArray>& b);

@@ -37,9 +37,9 @@ class RuleTable {
 
 void register_optimizers(RuleTable& table);  // registers the library's optimizers
 
-// Heads the function that registers the optimizers of one file. The build makes the list of these functions by
-// looking for this word (cmake/registrations.cmake).
-#define HEDDLE_OPTIMIZERS(name)                    \
+// Heads the function that registers the optimizers of one file. The build makes the list of these functions
+// by looking for this word (cmake/registrations.cmake).
+#define HEDDLE_OPTIMIZERS(name)                        \
   void register_##name##_optimizers(RuleTable& table); \
   void register_##name##_optimizers(RuleTable& table)
 

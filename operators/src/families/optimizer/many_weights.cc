@@ -23,7 +23,8 @@ using namespace operators_detail;
 
 namespace {
 
-// The gradient of a leaf in memory of its own, so that it may change in place. Called with the leaf's mutex locked.
+// The gradient of a leaf in memory of its own, so that it may change in place. Called with the leaf's mutex
+// locked.
 ClippedGrad own_gradient(AutogradMeta& leaf) {
   if (leaf.grad.defined()) {
     if (!leaf.grad_owned || !leaf.grad.is_contiguous()) {
@@ -112,10 +113,8 @@ NDArray clip_grad_norm(const std::vector<NDArray>& leaves, double max_norm, cons
   ClipAccess access = access_of(grads);
   access.writes.push_back(norm);
   push_op(kOp, access.reads, access.writes,
-          [kernel, grads = std::move(grads), norm, max_norm,
-           refuse = options.refuse_nonfinite](const KernelContext& context) {
-            kernel(context, grads, norm, max_norm, refuse);
-          });
+          [kernel, grads = std::move(grads), norm, max_norm, refuse = options.refuse_nonfinite](
+              const KernelContext& context) { kernel(context, grads, norm, max_norm, refuse); });
   return norm;
 }
 
@@ -154,8 +153,7 @@ void operators_detail::swap_values(const std::vector<NDArray>& a, const std::vec
   auto* kernel = kernel_for<SwapKernel>("swap_values", a.front());
   std::vector<NDArray> all = a;
   all.insert(all.end(), b.begin(), b.end());
-  push_op("swap_values", all, all,
-          [kernel, a, b](const KernelContext& context) { kernel(context, a, b); });
+  push_op("swap_values", all, all, [kernel, a, b](const KernelContext& context) { kernel(context, a, b); });
 }
 
 }  // namespace heddle

@@ -17,11 +17,10 @@ void check_device(const char* op, const NDArray& weight) {
   throw Error(std::string(op) + " has no kernel for " + weight.device().to_string() + " in this build");
 }
 
-// Pushes an op that reads and writes the arrays of `mutated`, and reads `grads`. Calls fn with the op's context and
-// the number of earlier updates.
+// Pushes an op that reads and writes the arrays of `mutated`, and reads `grads`. Calls fn with the op's
+// context and the number of earlier updates.
 template <class F>
-void push_counted(const char* name, const UpdatedArrays& arrays, const std::vector<NDArray>& grads,
-                  F&& fn) {
+void push_counted(const char* name, const UpdatedArrays& arrays, const std::vector<NDArray>& grads, F&& fn) {
   check_device(name, arrays.weight);
   std::vector<NDArray> mutated = arrays.state;
   if (arrays.row_updates.defined()) mutated.push_back(arrays.row_updates);
@@ -65,8 +64,8 @@ void push_update(const OptimizerRule& rule, const UpdatedArrays& arrays, const N
 void push_update(const OptimizerRule& rule, const UpdatedArrays& arrays, const RowSparse& grad,
                  const UpdateCall& call) {
   push_counted(rule.op_of_rows, arrays, {grad.rows(), grad.values(), grad.count()},
-               [op = rule.op_of_rows, kernel = rule.of_rows, weight = arrays.weight, state = arrays.state, counts = arrays.row_updates,
-                grad, call](const KernelContext& context, std::int64_t earlier) {
+               [op = rule.op_of_rows, kernel = rule.of_rows, weight = arrays.weight, state = arrays.state,
+                counts = arrays.row_updates, grad, call](const KernelContext& context, std::int64_t earlier) {
                  kernel(context, op, weight, state, counts, grad, call, earlier);
                });
 }

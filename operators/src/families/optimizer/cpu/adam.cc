@@ -74,10 +74,10 @@ OptimizerRule adam_rule(const char* name, double weight_decay, const char* docum
 }  // namespace
 
 HEDDLE_OPTIMIZERS(adam) {
-  table.add<CoupledAdam>(
-      adam_rule("adam", 0, "Kingma and Ba, ICLR'15; with amsgrad Reddi et al., ICLR'18."));
-  table.add<DecoupledAdam>(adam_rule(
-      "adamw", 0.01, "As adam; weight_decay is taken from the weight itself (Loshchilov and Hutter, ICLR'19)."));
+  table.add<CoupledAdam>(adam_rule("adam", 0, "Kingma and Ba, ICLR'15; with amsgrad Reddi et al., ICLR'18."));
+  table.add<DecoupledAdam>(
+      adam_rule("adamw", 0.01,
+                "As adam; weight_decay is taken from the weight itself (Loshchilov and Hutter, ICLR'19)."));
 }
 
 }  // namespace heddle::cpu_kernels

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "families/optimizer/cpu/steps.h"
+#include "families/optimizer/cpu/sums.h"
 
 namespace heddle::cpu_kernels {
 namespace {
@@ -60,13 +61,17 @@ template <class T> struct LambStep {
 HEDDLE_OPTIMIZERS(lamb) {
   table.add<LambStep>(
       {.name = "lamb",
-       .documentation = "A step of adamw with the norm of the weight, times lr (You et al., arXiv:1904.00962).",
+       .documentation =
+           "A step of adamw with the norm of the weight, times lr (You et al., arXiv:1904.00962).",
        .params = {{"lr", 0.001, ParamRange::not_negative},
                   {"beta1", 0.9, ParamRange::fraction},
                   {"beta2", 0.999, ParamRange::fraction},
                   {"epsilon", 1e-6, ParamRange::positive},
                   {"weight_decay", 0.01, ParamRange::not_negative}},
-       .state = [](const ParamValues&) { return StateNames{"mean", "variance"}; },
+       .state =
+           [](const ParamValues&) {
+             return StateNames{"mean", "variance"};
+           },
        .op = "lamb_update"});
 }
 

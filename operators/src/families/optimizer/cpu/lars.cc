@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "families/optimizer/cpu/steps.h"
+#include "families/optimizer/cpu/sums.h"
 
 namespace heddle::cpu_kernels {
 namespace {
@@ -55,7 +56,8 @@ template <class T> struct LarsStep {
 HEDDLE_OPTIMIZERS(lars) {
   table.add<LarsStep>(
       {.name = "lars",
-       .documentation = "sgd with gradients scaled by the norm of the weight over theirs (You et al., arXiv:1708.03888).",
+       .documentation =
+           "sgd with gradients scaled by the norm of the weight over theirs (You et al., arXiv:1708.03888).",
        .params = {{"lr", 0.1, ParamRange::not_negative},
                   {"momentum", 0.9, ParamRange::fraction},
                   {"nesterov", 0, ParamRange::on_or_off},

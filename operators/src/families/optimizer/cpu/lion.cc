@@ -34,7 +34,8 @@ template <class T> struct LionStep {
 HEDDLE_OPTIMIZERS(lion) {
   table.add<LionStep>(
       {.name = "lion",
-       .documentation = "The sign of a mean of gradients (Chen et al., arXiv:2302.06675); weight_decay as in adamw.",
+       .documentation =
+           "The sign of a mean of gradients (Chen et al., arXiv:2302.06675); weight_decay as in adamw.",
        .params = {{"lr", 0.0001, ParamRange::not_negative},
                   {"beta1", 0.9, ParamRange::fraction},
                   {"beta2", 0.99, ParamRange::fraction},

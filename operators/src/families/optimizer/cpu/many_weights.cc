@@ -11,6 +11,7 @@
 
 #include "core/kernel_table.h"
 #include "families/optimizer/cpu/steps.h"
+#include "families/optimizer/cpu/sums.h"
 
 namespace heddle::cpu_kernels {
 namespace {
@@ -21,7 +22,8 @@ struct Piece {
   std::int64_t begin, end;
 };
 
-// The elements of all arrays, in groups of about kUpdateGrain: parts of large arrays, or several small arrays.
+// The elements of all arrays, in groups of about kUpdateGrain: parts of large arrays, or several small
+// arrays.
 class PieceGroups {
  public:
   explicit PieceGroups(std::span<const std::int64_t> sizes) {
@@ -133,8 +135,7 @@ void average_kernel(const KernelContext&, std::span<const NDArray> averages, std
       T* average = averages[piece.array].data<T>();
       const T* weight = weights[piece.array].data<const T>();
       const T share = static_cast<T>(1 - decay);
-      for (std::int64_t i = piece.begin; i < piece.end; ++i)
-        average[i] += share * (weight[i] - average[i]);
+      for (std::int64_t i = piece.begin; i < piece.end; ++i) average[i] += share * (weight[i] - average[i]);
     });
   });
 }

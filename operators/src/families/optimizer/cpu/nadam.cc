@@ -6,8 +6,8 @@
 namespace heddle::cpu_kernels {
 namespace {
 
-// The product of beta1 * (1 - 0.96^(i * decay) / 2) over i = 1 ... updates. The logarithm of each factor is a series in
-// powers of 1/2, whose terms are geometric sums over i: so the product needs no state of its own.
+// The product of beta1 * (1 - 0.96^(i * decay) / 2) over i = 1 ... updates. The logarithm of each factor is a
+// series in powers of 1/2, whose terms are geometric sums over i: so the product needs no state of its own.
 double momentum_product(double beta1, double decay, double updates) {
   double log_product = updates * std::log(beta1);
   if (log_product < -45) return 0;  // 1 minus the product rounds to 1
@@ -16,7 +16,8 @@ double momentum_product(double beta1, double decay, double updates) {
   for (int k = 1; k <= 60; ++k) {
     power /= 2;
     const double ratio = k * log_ratio;
-    const double sum = ratio == 0 ? updates : std::exp(ratio) * std::expm1(ratio * updates) / std::expm1(ratio);
+    const double sum =
+        ratio == 0 ? updates : std::exp(ratio) * std::expm1(ratio * updates) / std::expm1(ratio);
     log_product -= power / k * sum;
   }
   return std::exp(log_product);
@@ -65,7 +66,8 @@ template <class T> struct NadamStep {
 HEDDLE_OPTIMIZERS(nadam) {
   table.add<NadamStep>(
       {.name = "nadam",
-       .documentation = "adam with Nesterov's momentum (Dozat, ICLR'16 workshop); decoupled_weight_decay as in adamw.",
+       .documentation =
+           "adam with Nesterov's momentum (Dozat, ICLR'16 workshop); decoupled_weight_decay as in adamw.",
        .params = {{"lr", 0.002, ParamRange::not_negative},
                   {"beta1", 0.9, ParamRange::fraction},
                   {"beta2", 0.999, ParamRange::fraction},
@@ -73,7 +75,10 @@ HEDDLE_OPTIMIZERS(nadam) {
                   {"weight_decay", 0, ParamRange::not_negative},
                   {"momentum_decay", 0.004, ParamRange::not_negative},
                   {"decoupled_weight_decay", 0, ParamRange::on_or_off}},
-       .state = [](const ParamValues&) { return StateNames{"mean", "variance"}; },
+       .state =
+           [](const ParamValues&) {
+             return StateNames{"mean", "variance"};
+           },
        .counts = [](const ParamValues&) { return true; },
        .op = "nadam_update",
        .op_of_rows = "nadam_update_rows"});

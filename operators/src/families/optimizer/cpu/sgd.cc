@@ -43,11 +43,12 @@ HEDDLE_OPTIMIZERS(sgd) {
                   {"momentum", 0, ParamRange::fraction},
                   {"nesterov", 0, ParamRange::on_or_off},
                   {"weight_decay", 0, ParamRange::not_negative}},
-       .state = [](const ParamValues& p) { return p[P::kMomentum] > 0 ? StateNames{"velocity"} : StateNames{}; },
+       .state =
+           [](const ParamValues& p) { return p[P::kMomentum] > 0 ? StateNames{"velocity"} : StateNames{}; },
        .problem =
            [](const ParamValues& p) {
-             return std::string(p[P::kNesterov] != 0 && p[P::kMomentum] == 0 ? "nesterov needs a momentum above 0"
-                                                                            : "");
+             return std::string(
+                 p[P::kNesterov] != 0 && p[P::kMomentum] == 0 ? "nesterov needs a momentum above 0" : "");
            },
        .op = "sgd_update",
        .op_of_rows = "sgd_update_rows"});

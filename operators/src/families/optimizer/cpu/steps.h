@@ -1,12 +1,14 @@
-// Kernels of optimizers, made of steps: a step has the constants of one update, and updates a part of a weight.
+// Kernels of optimizers, made of steps: a step has the constants of one update, and updates a part of a
+// weight.
 //
 //   template <class T> struct SignumStep {
 //     SignumStep(const UpdateCall& call, std::int64_t updates);  // updates: this one included
 //     void operator()(const WeightPart<T>& part) const;
 //   };
 //
-// A step that needs norms of the whole weight has two members more: `Norms norms(part) const`, whose sums of squares are
-// added over all parts, and which may update the state; and `void take(const Norms& all)` before operator().
+// A step that needs norms of the whole weight has two members more: `Norms norms(part) const`, whose sums of
+// squares are added over all parts, and which may update the state; and `void take(const Norms& all)` before
+// operator().
 #pragma once
 
 #include <algorithm>
@@ -52,8 +54,8 @@ WeightPart<T> whole_weight(const NDArray& weight, std::span<const NDArray> state
   return all;
 }
 
-// Calls body(weight, gradient, state...) with references to each element of the part, and to those of its first arrays
-// of state.
+// Calls body(weight, gradient, state...) with references to each element of the part, and to those of its
+// first arrays of state.
 template <class T, class F, class... S>
 void update_loop(std::int64_t n, const F& body, T* __restrict weight, const T* __restrict grad,
                  S* __restrict... state) {
@@ -62,7 +64,8 @@ void update_loop(std::int64_t n, const F& body, T* __restrict weight, const T* _
 template <int kArrays, class T, class F> void for_elements(const WeightPart<T>& part, const F& body) {
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     update_loop(part.n, body, part.weight, part.grad, part.state[I]...);
-  }(std::make_index_sequence<kArrays>());
+  }
+  (std::make_index_sequence<kArrays>());
 }
 
 // Sums of squares of the weight, and of its update or gradient.
@@ -71,7 +74,9 @@ struct Norms {
 };
 
 template <class T, template <class> class Step>
-concept NormStep = requires(Step<T> step, const WeightPart<T>& part) { step.take(step.norms(part)); };
+concept NormStep = requires(Step<T> step, const WeightPart<T>& part) {
+  step.take(step.norms(part));
+};
 
 // Adds up the norms of chunks in their order.
 template <class T, class Step> Norms total_norms(const WeightPart<T>& all, const Step& step) {
@@ -100,8 +105,8 @@ void update_whole(const KernelContext&, const NDArray& weight, std::span<const N
   });
 }
 
-// The step of a row that has had `updates` updates, this one included. Rows that follow each other often have the same
-// count.
+// The step of a row that has had `updates` updates, this one included. Rows that follow each other often have
+// the same count.
 template <class Step> class RowStep {
  public:
   explicit RowStep(const UpdateCall& call) : call_(&call) {}
@@ -141,20 +146,6 @@ template <template <class> class Step> void RuleTable::add(OptimizerRule rule) {
   rule.whole = &update_whole<Step>;
   if constexpr (!NormStep<float, Step>) rule.of_rows = &update_rows<Step>;
   all_.push_back(std::move(rule));
-}
-
-// The sum of term(0) to term(n - 1) in f64: eight sums, which vectors add.
-template <class Term> double sum_in_order(std::int64_t n, const Term& term) {
-  constexpr std::int64_t kLanes = 8;
-  std::array<double, kLanes> lanes{};
-  std::int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (std::int64_t k = 0; k < kLanes; ++k) lanes[static_cast<std::size_t>(k)] += term(i + k);
-  }
-  for (std::int64_t k = 0; i < n; ++i, ++k) lanes[static_cast<std::size_t>(k)] += term(i);
-  double sum = 0;
-  for (const double lane : lanes) sum += lane;
-  return sum;
 }
 
 }  // namespace heddle::cpu_kernels
