@@ -87,7 +87,7 @@ TEST_CASE("row-sparse gradients are clipped, and shared memory is not changed") 
   set_requires_grad(table);
   const NDArray lookups = array<std::int64_t>({4, 1, 4});
   const NDArray shares = array<float>({3, 0, 0, 4, 0, 0}, {3, 2});
-  backward(sum(embedding(table, lookups) * shares));
+  backward(sum(embedding(table, lookups, {.sparse_grad = true}) * shares));
   const RowSparse before = row_sparse_grad(table);
   REQUIRE(before.defined());
   const NDArray dense = leaf_with(full({1}, 12));

@@ -1,14 +1,12 @@
-// Kernels of optimizers, made of steps: a step has the constants of one update, and updates a part of a
-// weight.
+// Kernels of optimizers, made of steps, which have the constants of one update and update parts of a weight.
 //
 //   template <class T> struct SignumStep {
 //     SignumStep(const UpdateCall& call, std::int64_t updates);  // updates: this one included
 //     void operator()(const WeightPart<T>& part) const;
 //   };
 //
-// A step that needs norms of the whole weight has two members more: `Norms norms(part) const`, whose sums of
-// squares are added over all parts, and which may update the state; and `void take(const Norms& all)` before
-// operator().
+// A step that needs norms of the whole weight has two members more: `Norms norms(part) const`, which are added
+// over all parts, and which may update the state; and `void take(const Norms& all)` before operator().
 #pragma once
 
 #include <algorithm>
