@@ -110,6 +110,8 @@ struct OptimizerInfo {
   };
   std::string name, documentation;
   std::vector<Param> params;
+  std::vector<std::string> state;  // names of the arrays of its state, with the default parameters
+  bool needs_whole;                // as Optimizer::needs_whole()
 };
 std::vector<OptimizerInfo> optimizers();
 

@@ -307,9 +307,17 @@ std::unique_ptr<Optimizer> create_optimizer(const std::string& name, const Optim
 std::vector<OptimizerInfo> optimizers() {
   std::vector<OptimizerInfo> all;
   for (const OptimizerRule& rule : optimizer_rules()) {
-    OptimizerInfo info{rule.name, rule.documentation, {}};
-    for (const OptimizerParam& param : rule.params)
+    OptimizerInfo info{.name = rule.name,
+                       .documentation = rule.documentation,
+                       .params = {},
+                       .state = {},
+                       .needs_whole = rule.of_rows == nullptr};
+    ParamValues values;
+    for (const OptimizerParam& param : rule.params) {
       info.params.push_back({param.name, param.value, text_of(param.range), param.added_later});
+      values.push_back(param.value);
+    }
+    info.state = rule.state(values);
     all.push_back(std::move(info));
   }
   return all;
