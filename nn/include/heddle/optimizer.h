@@ -44,6 +44,7 @@ class Optimizer {
   // Whether a step needs the norm of the whole weight, as those of lamb and lars do: then row-sparse gradients are
   // refused, and so are stores that split weights ("dist_sync", "dist_async").
   bool needs_whole() const;
+  void check_rows(Key key) const;  // throws the InvalidArgument of such a gradient
 
   // Updates the rows that grad has, at a cost in proportion to their number. Other rows keep weight and state: each row
   // is updated as a weight of its own that skips the updates in which it is absent. A dense gradient of zeros would

@@ -128,6 +128,14 @@ Optimizer::Optimizer(const OptimizerRule& rule, const OptimizerParams& given)
 
 bool Optimizer::needs_whole() const { return rule_->of_rows == nullptr; }
 
+void Optimizer::check_rows(Key key) const {
+  if (needs_whole()) {
+    throw InvalidArgument(text_of(key) +
+                          ": the gradient is row-sparse, and a step needs the norm of the whole "
+                          "weight; make the gradient dense with to_dense()");
+  }
+}
+
 UpdateCall Optimizer::call_of(const UpdateOptions& options) const {
   return {values_, options.lr.value_or(param("lr")), options.grad_scale, options.decay_scale};
 }
@@ -213,11 +221,7 @@ void Optimizer::update(Key key, const NDArray& weight, const RowSparse& grad, Up
   if (!weight.defined() || !grad.defined()) ndarray_detail::refuse_undefined(text_of(key).c_str());
   check_like_weight(key, weight, grad.dtype(), grad.shape());
   check_options(options);
-  if (needs_whole()) {
-    throw InvalidArgument(text_of(key) +
-                          ": the gradient is row-sparse, and a step needs the norm of the whole "
-                          "weight; make the gradient dense with to_dense()");
-  }
+  check_rows(key);
   Slot& slot = slot_of(key, weight);
   if (counts_rows_ && !slot.row_updates.defined()) slot.row_updates = no_row_counts(weight);
   RowSparse apart = grad;
