@@ -111,7 +111,8 @@ Schedule one_cycle_schedule(double max_lr, std::int64_t steps, const OneCycleOpt
       return linear ? from + (to - from) * share : along_cosine(from, to, share);
     };
     if (at < top) return along(first, max_lr, at / top);
-    return along(max_lr, last, end > top ? (at - std::max(top, 0.0)) / (end - std::max(top, 0.0)) : 0);
+    const double begin = std::max(top, 0.0);
+    return along(max_lr, last, end > begin ? (at - begin) / (end - begin) : 0);
   };
 }
 
