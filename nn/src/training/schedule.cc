@@ -41,11 +41,11 @@ double share_of(std::int64_t step, std::int64_t steps) {
 double share_of_period(std::int64_t step, std::int64_t steps, double factor) {
   const double at = static_cast<double>(std::max<std::int64_t>(step, 0)), first = static_cast<double>(steps);
   if (factor == 1) return std::fmod(at, first) / first;
-  double begin = 0, period = first;
-  while (at >= begin + period) {
-    begin += period;
-    period *= factor;
-  }
+  const auto begin_of = [=](double n) { return first * (std::pow(factor, n) - 1) / (factor - 1); };
+  double n = std::max(0.0, std::floor(std::log1p(at * (factor - 1) / first) / std::log(factor)));
+  if (at < begin_of(n)) --n;  // the quotient was rounded up
+  if (at >= begin_of(n + 1)) ++n;
+  const double begin = begin_of(n), period = first * std::pow(factor, n);
   return (at - begin) / period;
 }
 

@@ -68,7 +68,9 @@ std::vector<ClippedGrad> own_gradients(const char* op, const std::vector<NDArray
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     const std::shared_ptr<AutogradMeta> meta = leaf_at(op, leaves, i);
     if (!seen.insert(meta.get()).second) continue;
+    NDArray replaced;  // destroyed after the lock is released: it may hold the last reference on a tape
     const std::lock_guard lock(meta->mutex);
+    replaced = meta->grad;
     ClippedGrad grad = own_gradient(*meta);
     if (grad.whole.defined() || grad.rows.defined()) all.push_back(std::move(grad));
   }
