@@ -63,7 +63,7 @@ OptimizerRule adam_rule(const char* name, double weight_decay, const char* docum
           .state =
               [](const ParamValues& p) {
                 StateNames names{"mean", "variance"};
-                if (p[kAdamAmsgrad] != 0) names.push_back("most_variance");
+                if (p[kAdamAmsgrad] != 0) names.push_back("max_variance");
                 return names;
               },
           .counts = [](const ParamValues&) { return true; },
