@@ -72,6 +72,7 @@ NOT_TOLD = {
     "recording": "looks at handles",
     "Optimizer::check": "pushes nothing",
     "Optimizer::state": "handles",
+    "AverageWeights::state": "handles",
     "Trainer::state": "handles",
     "KVStore::optimizer_state": "handles",
     "KVStore::gradient_memory": "memory that no op has seen yet",

@@ -96,6 +96,7 @@ NB_MODULE(_heddle, m) {
   bind_communicators(m);
   bind_stores(m);
   bind_trainers(m);
+  bind_training(m);
   bind_files(m);
   bind_trace(m);
   bind_reports(m);

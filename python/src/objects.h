@@ -15,6 +15,8 @@ using PythonOptimizer = Locked<Optimizer>;
 using PythonStore = Locked<KVStore>;
 using PythonTrainer = Locked<Trainer>;  // a trainer has the same lock as its store
 
+// A schedule that calls a function of Python; empty for None. `function` names the call in errors: a literal.
+Schedule schedule_of(const char* function, nb::handle callable);
 OptimizerParams params_of(const char* function, const nb::kwargs& kwargs);
 
 }  // namespace heddle::python

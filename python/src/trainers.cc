@@ -10,8 +10,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <heddle/schedule.h>
-
 #include "arguments.h"
 #include "arrays/array.h"
 #include "call_site.h"
@@ -26,10 +24,10 @@ using namespace nb::literals;
 using State = std::map<std::string, NDArray>;
 
 void update(const PythonOptimizer& self, nb::handle key, const NDArray& weight, nb::handle grad,
-            std::optional<double> lr, double grad_scale) {
+            std::optional<double> lr, double grad_scale, double decay_scale) {
   const Where where = python_call_site();
   const Key of = to_key("update", key);
-  const UpdateOptions options{.lr = lr, .grad_scale = grad_scale};
+  const UpdateOptions options{.lr = lr, .grad_scale = grad_scale, .decay_scale = decay_scale};
   if (nb::isinstance<RowSparse>(grad)) {
     const RowSparse rows = *nb::inst_ptr<RowSparse>(grad);
     return self.call([&](Optimizer& optimizer) {
@@ -76,32 +74,55 @@ void bind_optimizer(nb::module_& m) {
                 "Optimizer", [&] { return create_optimizer(name, params_of("Optimizer", params)); })));
           },
           "name"_a, "params"_a, nb::sig("def __init__(self, name: str, **params: float) -> None"),
-          "By name: sgd, adam or adamw; params that differ from the defaults.")
+          "By name, such as adamw (see optimizers()); params that differ from the defaults.")
       .def_prop_ro("name", [](const PythonOptimizer& self) { return self.object()->name(); })
       .def_prop_ro("params", [](const PythonOptimizer& self) { return self.object()->params(); })
       .def("update", &update, "key"_a, "weight"_a, "grad"_a, "lr"_a = nb::none(), "grad_scale"_a = 1.0,
+           "decay_scale"_a = 1.0,
            nb::sig("def update(self, key: int | str, weight: NDArray, grad: NDArray | RowSparse, lr: float | "
-                   "None = None, grad_scale: float = 1.0) -> None"),
+                   "None = None, grad_scale: float = 1.0, decay_scale: float = 1.0) -> None"),
            "Pushes one op that updates the weight in place.");
   bind_state(type);
+  m.def(
+      "optimizers",
+      [] {
+        std::map<std::string, OptimizerParams> all;
+        for (const OptimizerInfo& info : heddle::optimizers())
+          for (const OptimizerInfo::Param& param : info.params) all[info.name][param.name] = param.value;
+        return all;
+      },
+      "The names of all optimizers, with their parameters and defaults.");
 }
 
-Schedule schedule_of(nb::handle callable) {
-  if (callable.is_none()) return {};
-  if (!PyCallable_Check(callable.ptr()))
-    refuse_type({"Trainer", "schedule"}, callable, "a function of the step");
-  auto held = std::make_shared<Reference>(nb::borrow(callable));
-  return [held](std::int64_t step) {
-    const HoldGil gil;
-    if (!gil) throw Error("the interpreter has ended");
-    return real_argument({"Trainer", "what the schedule has returned"}, nb::borrow(held->get())(step));
-  };
+// A dict such as {"pattern": "*bias", "weight_decay": 0}.
+ParameterGroup group_of(const nb::dict& given) {
+  ParameterGroup group;
+  for (auto [name, value] : given) {
+    const std::string key = text_in({"Trainer", "the name in a group"}, name);
+    if (key == "pattern") {
+      group.pattern = text_in({"Trainer", "pattern"}, value);
+    } else if (key == "max_axes") {
+      group.max_axes = static_cast<int>(real_argument({"Trainer", "max_axes"}, value));
+    } else if (key == "lr") {
+      group.lr = real_argument({"Trainer", "lr"}, value);
+    } else if (key == "weight_decay") {
+      group.weight_decay = real_argument({"Trainer", "weight_decay"}, value);
+    } else {
+      throw InvalidArgument("Trainer: a group has '" + key +
+                            "'; it may have pattern, max_axes, lr and weight_decay");
+    }
+  }
+  return group;
 }
 
 void make_trainer(PythonTrainer* self, const std::vector<Parameter>& parameters, const std::string& optimizer,
-                  const OptimizerParams& params, nb::handle schedule, const PythonStore* store) {
-  TrainerOptions options{.optimizer = optimizer, .params = params, .schedule = schedule_of(schedule)};
+                  const OptimizerParams& params, nb::handle schedule, const PythonStore* store,
+                  const std::vector<nb::dict>& groups) {
+  TrainerOptions options{
+      .optimizer = optimizer, .params = params, .schedule = schedule_of("Trainer", schedule)};
   if (store) options.store = store->object();
+  for (const nb::dict& group : groups)
+    options.groups.push_back(in_call("Trainer", [&] { return group_of(group); }));
   const std::shared_ptr<ObjectMutex> mutex = store ? store->mutex() : std::make_shared<ObjectMutex>();
   HeldLock::refuse(*mutex, "Trainer");
   auto trainer = interruptibly([parameters, options, mutex, where = python_call_site()]() mutable {
@@ -118,7 +139,8 @@ void bind_trainer(nb::module_& m) {
   nb::class_<PythonTrainer> type(
       m, "Trainer", "Parameters, an optimizer in a store, and a learning rate for every step. Thread-safe.");
   type.def("__init__", &make_trainer, "parameters"_a, "optimizer"_a = "sgd",
-           "params"_a = std::map<std::string, double>{}, "schedule"_a = nb::none(), "store"_a = nb::none())
+           "params"_a = std::map<std::string, double>{}, "schedule"_a = nb::none(), "store"_a = nb::none(),
+           "groups"_a = std::vector<nb::dict>{})
       .def(
           "step",
           [](const PythonTrainer& self, double grad_scale) {

@@ -210,7 +210,7 @@ TEST_CASE("optimizers that differ are named with the ranks that have them") {
        "weight_decay 0 on ranks 0, 2; sgd, lr 0.1, momentum 0.8, nesterov 0, weight_decay 0 on rank 1"});
   expect_store_errors(
       [](const auto& store, int rank) { store->set_optimizer(rank == kOdd ? "adam" : "sgd"); },
-      {"sgd, lr 0.01, momentum 0, nesterov 0, weight_decay 0 on ranks 0, 2; adam, beta1 0.9, "});
+      {"sgd, lr 0.01, momentum 0, nesterov 0, weight_decay 0 on ranks 0, 2; adam, amsgrad 0, beta1 0.9, "});
   // A rank that sets an invalid optimizer causes an error on all ranks, and all ranks can then repeat the
   // call.
   expect_store_errors([](const auto& store, int rank) { store->set_optimizer(rank == kOdd ? "sdg" : "sgd"); },

@@ -13,9 +13,11 @@
 #include <heddle/array_op.h>
 #include <heddle/engine.h>
 #include <heddle/ops.h>
+#include <heddle/random.h>
 #include <heddle/trainer.h>
 
 #include "dist_job.h"
+#include "message_of.h"
 
 using namespace heddle;
 using namespace heddle::test;
@@ -463,4 +465,67 @@ TEST_CASE("dist store: workers that list their parameters in another order all g
       });
     }
   }
+}
+
+TEST_CASE("dist store: every optimizer updates split values and rows as a local store does, or is refused") {
+  for (const OptimizerInfo& info : optimizers()) {
+    CAPTURE(info.name);
+    run_job({.workers = 1, .servers = 2}, [&](KVStore& store) {
+      if (create_optimizer(info.name)->needs_whole()) {
+        CHECK(message_of<InvalidArgument>([&] {
+                store.set_optimizer(info.name);
+              }).starts_with("optimizer " + info.name + ": a step needs the norm of the whole value"));
+        return;
+      }
+      const std::shared_ptr<KVStore> local = KVStore::create("local");
+      const Shape split{700, 1000}, of_rows{30, 4};
+      for (KVStore* one : {&store, local.get()}) {
+        one->set_optimizer(info.name);
+        Generator generator(9);
+        one->init("split", generator.normal(split));
+        one->init("rows", generator.normal(of_rows));
+        for (int round = 0; round < 3; ++round) {
+          one->push("split", generator.normal(split), {.lr = 0.01, .grad_scale = 0.5});
+          one->push("rows", row_sparse(generator.integers({9}, 0, 30), generator.normal({9, 4}), of_rows));
+        }
+        one->push("rows", generator.normal(of_rows));
+      }
+      for (const auto& [key, shape] : {std::pair("split", split), std::pair("rows", of_rows)}) {
+        const NDArray there(shape), here(shape);
+        store.pull(key, there);
+        local->pull(key, here);
+        CHECK(there.to_vector<float>() == here.to_vector<float>());
+      }
+      CHECK(store.optimizer_state().size() == local->optimizer_state().size());
+      CHECK_THROWS_AS(store.push("rows", ones(of_rows), {.decay_scale = -1}), InvalidArgument);
+    });
+  }
+}
+
+TEST_CASE("dist store: factors of weight_decay are refused, of the learning rate not") {
+  run_job({.workers = 1}, [](KVStore& store) {
+    store.init("before", ones({1}));
+    store.set_optimizer("sgd", {{"weight_decay", 0.1}});
+    CHECK(message_of<InvalidArgument>([&] { store.push("before", ones({1}), {.decay_scale = 0}); }) ==
+          "KVStore::push: decay_scale is 0, which servers do not apply: their optimizer has one weight_decay "
+          "for all "
+          "values");
+  });
+  run_job({.workers = 1}, [](KVStore& store) {
+    NDArray weight = ones({2}), bias = ones({2});
+    set_requires_grad(weight);
+    set_requires_grad(bias);
+    const std::vector<Parameter> parameters{{"weight", weight}, {"bias", bias}};
+    const std::shared_ptr<KVStore> shared(&store, [](KVStore*) {});
+    CHECK_THROWS_AS(Trainer(parameters, {.params = {{"weight_decay", 0.1}},
+                                         .store = shared,
+                                         .groups = {{.pattern = "bias", .weight_decay = 0}}}),
+                    InvalidArgument);
+    Trainer trainer(parameters,
+                    {.params = {{"lr", 0.5}}, .store = shared, .groups = {{.pattern = "bias", .lr = 0.5}}});
+    backward(sum(weight) + sum(bias));
+    trainer.step();
+    CHECK(weight.to_vector<float>() == std::vector<float>{0.5f, 0.5f});
+    CHECK(bias.to_vector<float>() == std::vector<float>{0.75f, 0.75f});
+  });
 }

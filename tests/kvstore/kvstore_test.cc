@@ -236,3 +236,12 @@ TEST_CASE("clear_errors brings back what was stored before the error") {
   store->pull(0, out);
   CHECK(out.to_vector<float>() == Floats{-1.5, -0.5});
 }
+
+TEST_CASE("a push of rows is refused beforehand by an optimizer that needs whole gradients") {
+  const std::shared_ptr<KVStore> store = KVStore::create();
+  store->init("w", ones({3, 2}));
+  store->set_optimizer("lars");
+  CHECK_THROWS_AS(store->push("w", row_sparse(array<std::int64_t>({1}), ones({1, 2}), {3, 2})),
+                  InvalidArgument);
+  CHECK(store->optimizer_state().empty());
+}

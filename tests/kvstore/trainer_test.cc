@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -7,6 +8,8 @@
 #include <doctest/doctest.h>
 
 #include <heddle/heddle.h>
+
+#include "files.h"
 
 using namespace heddle;
 
@@ -357,4 +360,92 @@ TEST_CASE("a replica with the parameters of the first one in another order is re
   std::swap(replicas[1][0], replicas[1][1]);
   CHECK_THROWS_WITH_AS(Trainer trainer(replicas),
                        "Trainer: a replica has parameter 'b' where the first one has 'a'", InvalidArgument);
+}
+
+TEST_CASE("groups have factors of the learning rate and of weight decay") {
+  const auto train = [](std::vector<ParameterGroup> groups) {
+    std::vector<Parameter> parameters;
+    for (const auto& [name, shape] : {std::pair("0.weight", Shape{2, 2}), std::pair("0.bias", Shape{2}),
+                                      std::pair("1.weight", Shape{2})}) {
+      NDArray value = ones(shape);
+      set_requires_grad(value);
+      parameters.push_back({name, value});
+    }
+    Trainer trainer(parameters,
+                    {.params = {{"lr", 0.5}, {"weight_decay", 0.5}}, .groups = std::move(groups)});
+    backward(sum(parameters[0].value) + sum(parameters[1].value) + sum(parameters[2].value));
+    trainer.step();
+    std::vector<float> all;
+    for (const Parameter& one : parameters) all.push_back(one.value.to_vector<float>()[0]);
+    return all;
+  };
+  using Values = std::vector<float>;
+  CHECK(train({}) == Values{0.25f, 0.25f, 0.25f});
+  CHECK(train({{.pattern = "*bias", .weight_decay = 0}}) == Values{0.25f, 0.5f, 0.25f});
+  CHECK(train({{.max_axes = 1, .weight_decay = 0}}) == Values{0.25f, 0.5f, 0.5f});
+  CHECK(train({{.pattern = "?.w*t", .max_axes = 1, .lr = 0}, {.pattern = "*", .lr = 2}}) ==
+        Values{-0.5f, -0.5f, 1});
+  const auto why = [&](const ParameterGroup& group) {
+    try {
+      train({group});
+    } catch (const InvalidArgument& error) {
+      return error.message();
+    }
+    return std::string("no error");
+  };
+  CHECK(why({.pattern = "2.*"}) == "Trainer: group '2.*' fits no parameter; the first one is '0.weight'");
+  CHECK(why({.pattern = "0.weight", .max_axes = 1}) ==
+        "Trainer: group '0.weight' with at most 1 axes fits no parameter; the first one is '0.weight'");
+  CHECK(why({.lr = -1}) == "Trainer: group '*': the factor of lr must be finite and not negative, not -1");
+}
+
+TEST_CASE("optimizers with norms of whole weights take row-sparse gradients as dense ones") {
+  Generator generator(4);
+  NDArray table = generator.normal({6, 3}), same = table.copy();
+  set_requires_grad(table);
+  Trainer trainer({{"table", table}}, {.optimizer = "lamb"});
+  backward(sum(embedding(table, array<std::int64_t>({1, 4, 1}), {.sparse_grad = true})));
+  REQUIRE(row_sparse_grad(table).defined());
+  const NDArray gradient = to_dense(row_sparse_grad(table));
+  trainer.step();
+  create_optimizer("lamb")->update(0, same, gradient);
+  CHECK(table.to_vector<float>() == same.to_vector<float>());
+}
+
+TEST_CASE("clipping a batch that is bad skips its step") {
+  NDArray weight = ones({2});
+  set_requires_grad(weight);
+  Trainer trainer({{"weight", weight}}, {.params = {{"lr", 0.5}}});
+  backward(sum(weight * array<float>({1, std::numeric_limits<float>::infinity()})));
+  clip_grad_norm(trainer.parameters(), 1, {.refuse_nonfinite = true});
+  trainer.step();
+  CHECK_THROWS_AS(weight.wait(), Error);
+  trainer.clear_errors();
+  CHECK(trainer.steps() == 0);
+  backward(sum(weight * array<float>({3, 4})));
+  const NDArray norm = clip_grad_norm(trainer.parameters(), 1);
+  trainer.step();
+  CHECK(norm.item<float>() == 5);
+  CHECK(weight.to_vector<float>()[0] == doctest::Approx(1 - 0.5 * 0.6));
+}
+
+TEST_CASE("averages are saved in a checkpoint and filled by loading") {
+  test::TemporaryDirectory folder;
+  Sequential net = make_net();
+  Trainer trainer(net.parameters());
+  AverageWeights average(net.parameters(), {.warm_up = true});
+  const Data data = make_data(32);
+  const auto step = [&] {
+    backward(cross_entropy(net(data.x), data.labels));
+    trainer.step();
+    average.update();
+  };
+  step();
+  Checkpoint checkpoint{.parameters = net.state(), .trainer = &trainer, .arrays = average.state()};
+  save_checkpoint(folder.file("run.safetensors"), checkpoint);
+  step();
+  const std::vector<float> straight = average.averages()[0].value.to_vector<float>();
+  load_checkpoint(folder.file("run.safetensors"), checkpoint);
+  step();
+  CHECK(average.averages()[0].value.to_vector<float>() == straight);
 }

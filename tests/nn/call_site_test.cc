@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <heddle/average_weights.h>
+#include <heddle/clip_grad.h>
 #include <heddle/layer_registry.h>
 #include <heddle/metrics.h>
 #include <heddle/model.h>
@@ -138,6 +140,22 @@ TEST_CASE("a metric names the line of the call") {
   check_site("Metric::value", [&] { (void)accuracy.value(); });
   check_site("Metric::to_string", [&] { (void)accuracy.to_string(); });
   check_site("Metric::reset", [&] { accuracy.reset(); });
+}
+
+TEST_CASE("clipping and averages name the line of the call") {
+  NDArray weight = ones({3});
+  set_requires_grad(weight);
+  const std::vector<Parameter> parameters{{"weight", weight}};
+  backward(sum(weight * weight));
+  check_site("clip_grad_norm", [&] { clip_grad_norm(parameters, 1); });
+  check_site("clip_grad_value", [&] { clip_grad_value(parameters, 1); });
+  check_site("clip_grad_norm", [&] { clip_grad_norm({weight}, 1); });
+  check_site("AverageWeights::AverageWeights", [&] { AverageWeights made(parameters); });
+  AverageWeights average(parameters);
+  check_site("AverageWeights::update", [&] { average.update(); });
+  check_site("AverageWeights::swap", [&] { average.swap(), average.swap(); });
+  check_site("AverageWeights::set_state", [&] { average.set_state(average.state()); });
+  check_site("UseAverages::UseAverages", [&] { const UseAverages now(average); });
 }
 
 TEST_CASE("a bad argument of a layer or an optimizer is refused with the line of the call") {

@@ -147,7 +147,10 @@ TEST_CASE("state is checked against the weights") {
 }
 
 TEST_CASE("optimizers say what is wrong at the call") {
-  CHECK_THROWS_WITH_AS(create_optimizer("sdg"), "there is no optimizer 'sdg'; there are sgd, adam and adamw",
+  CHECK_THROWS_WITH_AS(create_optimizer("sdg"),
+                       "there is no optimizer 'sdg'; there are adadelta, adagrad, adam, adamw, lamb, lars, "
+                       "lion, nadam, rmsprop "
+                       "and sgd",
                        InvalidArgument);
   CHECK_THROWS_WITH_AS(
       create_optimizer("sgd", {{"momentun", 0.9}}),

@@ -287,3 +287,10 @@ TEST_CASE("what an op throws about its values names the line in what(), and a re
     check(cross_entropy(ones({1, 3}), far, label), label, "cross_entropy: label 7");
   });
 }
+
+TEST_CASE("clipping of gradients names its line") {
+  const NDArray x = leaf({3});
+  backward(sum(x * x));
+  check_site("clip_grad_norm", [&] { clip_grad_norm({x}, 1); });
+  check_site("clip_grad_value", [&] { clip_grad_value(std::vector<NDArray>{x}, 1); });
+}

@@ -363,3 +363,42 @@ def test_no_attribute_is_set_in_vain():
     with pytest.raises(TypeError, match="grad: value is a NDArray; want None, which clears the gradient"):
         x.grad = heddle.ones(3)
     assert not hasattr(heddle, "Sequence")
+
+
+def test_optimizers_by_name():
+    for name, params in heddle.optimizers().items():
+        weight, gradient = heddle.ones(4), heddle.ones(4)
+        optimizer = heddle.Optimizer(name)
+        assert optimizer.params == params
+        optimizer.update(0, weight, gradient, decay_scale=0.0)
+        assert max(weight.tolist()) < 1
+
+
+def test_groups_clipping_and_averages():
+    weight, bias = heddle.ones(2), heddle.ones(2)
+    parameters = [heddle.Parameter("weight", weight), heddle.Parameter("bias", bias)]
+    for x in (weight, bias):
+        x.requires_grad = True
+    trainer = heddle.Trainer(parameters, "sgd", {"lr": 0.5, "weight_decay": 0.5}, groups=[{"pattern": "b*", "weight_decay": 0}])
+    average = heddle.AverageWeights(parameters, decay=0.5)
+    (weight.sum() + bias.sum()).backward()
+    assert heddle.clip_grad_norm(parameters, 10.0).item() == 2
+    heddle.clip_grad_value(parameters, 1.0)
+    trainer.step()
+    average.update()
+    assert weight.tolist() == [0.25, 0.25] and bias.tolist() == [0.5, 0.5]
+    with average:
+        assert weight.tolist() == [0.625, 0.625]
+    assert weight.tolist() == [0.25, 0.25]
+    again = heddle.AverageWeights(parameters)
+    again.set_state(average.state())
+    with pytest.raises(heddle.InvalidArgument, match="fits no parameter"):
+        heddle.Trainer(parameters, groups=[{"pattern": "c*"}])
+
+
+def test_schedules():
+    joined = heddle.join_schedules(10, heddle.polynomial_schedule(0, 10, final_lr=1), heddle.cosine_schedule(1, 10))
+    assert joined(5) == 0.5 and joined(10) == 1
+    assert heddle.scale_schedule(lambda step: step, 3)(2) == 6
+    assert heddle.warm_up(4, heddle.constant_schedule(1))(0) == 0.25
+    assert heddle.one_cycle_schedule(1, 10)(2) == 1

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <heddle/array_op.h>
+#include <heddle/average_weights.h>
 #include <heddle/call_tag.h>
 #include <heddle/checkpoint.h>
+#include <heddle/clip_grad.h>
 #include <heddle/communicator.h>
 #include <heddle/compression.h>
 #include <heddle/csv.h>

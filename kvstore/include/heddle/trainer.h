@@ -17,18 +17,30 @@
 
 namespace heddle {
 
+// Factors of the learning rate and of weight_decay for some parameters, such as {.max_axes = 1, .weight_decay
+// = 0} for biases and the weights of normalisations.
+struct ParameterGroup {
+  std::string pattern = "*";  // of names; * stands for any text, ? for a character
+  int max_axes = -1;          // only parameters with at most so many axes; below 0: all
+  double lr = 1, weight_decay = 1;
+};
+
 struct TrainerOptions {
   std::string optimizer = "sgd";
   OptimizerParams params{};
   Schedule schedule{};               // empty: the optimizer's lr at every step
   std::shared_ptr<KVStore> store{};  // a store without keys; null: a "local" one
+  // The first group that a parameter fits counts; without one its factors are 1. Factors of weight_decay are
+  // not for "dist" stores, whose servers have one weight_decay for all values.
+  std::vector<ParameterGroup> groups{};
 };
 
 // Updates parameters by their gradients, in place, by engine ops. Not thread-safe. Blocks where the store
 // blocks, and in state(), set_state() and clear_errors(), which read counts of updates.
 class Trainer {
  public:
-  // Throws InvalidArgument for an empty list and for whatever the optimizer and the store refuse.
+  // Throws InvalidArgument for an empty list and for whatever the optimizer and the store refuse, and
+  // for a group that no parameter belongs to.
   explicit Trainer(std::vector<Parameter> parameters, TrainerOptions options = {},
                    Where where = Where::current());
   // `replicas`: the parameters of one model on each device. Gradients are summed over the replicas, which all
@@ -79,9 +91,13 @@ class Trainer {
   Gradients gradients(std::size_t index) const;
   void exchange(const std::vector<Gradients>& gradients, const UpdateOptions& update);
   void exchange_list(const std::vector<Gradients>& gradients, const UpdateOptions& update);
+  UpdateOptions update_of(std::size_t index, const UpdateOptions& all) const;
+  void assign_groups(double weight_decay);
   std::vector<NDArray> values(std::size_t index) const;
   std::vector<std::vector<Parameter>> replicas_;
   TrainerOptions options_;
+  bool needs_whole_ = false;           // whether the optimizer refuses row-sparse gradients
+  std::vector<std::size_t> group_of_;  // the group of each parameter; groups.size(): none
   std::vector<NDArray> memory_;  // gradient memory by parameter, see lend_gradient_memory; undefined: none
   // Storage versions of the parameters, replica by replica, when they last equalled the stored values.
   std::vector<std::uint64_t> versions_;

@@ -10,6 +10,7 @@
 
 #include <heddle/array_op.h>
 #include <heddle/graph.h>
+#include <heddle/number_text.h>
 #include <heddle/var_use.h>
 
 #include "client/answers.h"
@@ -179,6 +180,11 @@ void DistStore::push_value(const char* name, const KeyPtr& entry, const NDArray&
 
 void DistStore::check_update(Key key, const ClientKey& entry, const UpdateOptions& options) const {
   if (optimizer_) optimizer_->check(key, NDArray(entry.shape, entry.dtype), options);
+  if (options.decay_scale != 1 && optimizer_ && optimizer_->params().at("weight_decay") != 0) {
+    throw InvalidArgument(
+        "KVStore::push: decay_scale is " + number_text(options.decay_scale) +
+        ", which servers do not apply: their optimizer has one weight_decay for all values");
+  }
   if (adds_) check_add(key, entry.dtype, options);
 }
 

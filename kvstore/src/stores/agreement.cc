@@ -123,7 +123,12 @@ std::string describe(const std::vector<PushedKey>& pushes) {
     const double scale = push.options.grad_scale;
     return scale == 1 ? std::optional<double>() : scale;
   });
-  return (pushes.size() > 1 ? "push of keys " : "push of key ") + text_of_keys(pushes) + rates + scales;
+  const std::string decays = text_of_all(pushes, "decay scale", [](const PushedKey& push) {
+    const double scale = push.options.decay_scale;
+    return scale == 1 ? std::optional<double>() : scale;
+  });
+  return (pushes.size() > 1 ? "push of keys " : "push of key ") + text_of_keys(pushes) + rates + scales +
+         decays;
 }
 
 void agree(Communicator& ranks, const std::string& call, const std::string& subject,

@@ -107,6 +107,7 @@ const NDArray& LocalStore::checked_push(Key key, const RowSparse& value, const U
   check_rows_like("push", key, value, here.shape(), here.dtype());
   check_engine("push", key, value.values(), here.engine());
   check_update(key, here, options);
+  if (optimizer_) optimizer_->check_rows(key);
   return here;
 }
 

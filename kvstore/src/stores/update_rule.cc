@@ -1,8 +1,11 @@
 #include "stores/update_rule.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <memory>
 #include <sstream>
+#include <vector>
 
 namespace heddle::kv_detail {
 namespace {
@@ -23,6 +26,24 @@ double number_in(const std::string& word, std::size_t begin) {
   return value;
 }
 
+// Makes the optimizer of a server, which may keep a part of a value.
+std::unique_ptr<Optimizer> server_optimizer(const std::string& name, const OptimizerParams& params) {
+  auto optimizer = create_optimizer(name, params);
+  if (optimizer->needs_whole()) {
+    throw InvalidArgument("optimizer " + name +
+                          ": a step needs the norm of the whole value, of which a server may "
+                          "have a part; use a store that keeps values whole, \"local\" or \"allreduce\"");
+  }
+  return optimizer;
+}
+
+// Whether servers of earlier versions do not know the parameter, which has its default.
+bool is_left_out(const OptimizerInfo& info, const std::string& name, double value) {
+  return std::any_of(info.params.begin(), info.params.end(), [&](const OptimizerInfo::Param& param) {
+    return param.name == name && param.added_later && param.value == value;
+  });
+}
+
 }  // namespace
 
 bool is_add(const std::string& name, const OptimizerParams& params) {
@@ -34,9 +55,12 @@ bool is_add(const std::string& name, const OptimizerParams& params) {
 
 std::string update_rule_text(const std::string& name, const OptimizerParams& params) {
   if (is_add(name, params)) return kAdd;
-  const auto optimizer = create_optimizer(name, params);
+  const auto optimizer = server_optimizer(name, params);
+  const std::vector<OptimizerInfo> all = optimizers();
+  const auto info = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.name == name; });
   std::string text = optimizer->name();
-  for (const auto& [key, value] : optimizer->params()) text += " " + key + "=" + text_of(value);
+  for (const auto& [key, value] : optimizer->params())
+    if (!is_left_out(*info, key, value)) text += " " + key + "=" + text_of(value);
   return text;
 }
 
@@ -52,7 +76,7 @@ UpdateRule parse_update_rule(const std::string& text) {
   }
   rule.kind = rule.name == kAdd ? UpdateRule::Kind::add : UpdateRule::Kind::optimizer;
   if (rule.kind == UpdateRule::Kind::optimizer)
-    rule.params = create_optimizer(rule.name, rule.params)->params();
+    rule.params = server_optimizer(rule.name, rule.params)->params();
   return rule;
 }
 

@@ -21,7 +21,9 @@ struct UpdateRule {
 bool is_add(const std::string& name, const OptimizerParams& params);
 
 // The rule as text, "sgd lr=0.1 momentum=0.9 ...", with the fewest digits that give the same numbers. Rules
-// travel as text, never as code. Throws InvalidArgument for an unknown optimizer or parameter.
+// travel as text, never as code. Throws InvalidArgument for an unknown optimizer or parameter, and for an
+// optimizer that needs whole values. Parameters that earlier versions do not know are left out while they
+// have their defaults.
 std::string update_rule_text(const std::string& name, const OptimizerParams& params);
 // Parses a text that update_rule_text() has made. Throws InvalidArgument.
 UpdateRule parse_update_rule(const std::string& text);

@@ -1,12 +1,15 @@
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include <heddle/autograd.h>
+#include <heddle/number_text.h>
 #include <heddle/trainer.h>
 
 namespace heddle {
@@ -119,6 +122,32 @@ std::pair<std::string, std::string> split(const std::string& entry) {
   return {entry.substr(0, dot), entry.substr(dot + 1)};
 }
 
+// Whether a name fits a pattern, in which * stands for any text and ? for one character.
+bool matches(const std::string& pattern, const std::string& name) {
+  std::size_t p = 0, n = 0, star = std::string::npos, behind = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      behind = n;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
+      ++p;
+      ++n;
+    } else if (star != std::string::npos) {  // the last star takes one character more
+      p = star + 1;
+      n = ++behind;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', p) == std::string::npos;
+}
+
+void check_factor(const std::string& who, const char* name, double factor) {
+  if (std::isfinite(factor) && factor >= 0) return;
+  throw InvalidArgument(who + ": the factor of " + name + " must be finite and not negative, not " +
+                        number_text(factor));
+}
+
 // A unique name for each parameter: the second parameter "name" is "name#2".
 std::vector<std::string> state_names(const std::vector<Parameter>& parameters) {
   std::vector<std::string> names;
@@ -164,9 +193,52 @@ Trainer::Trainer(std::vector<std::vector<Parameter>> replicas, TrainerOptions op
   const CallSite site(where);
   check_replicas();
   if (!options_.store) options_.store = KVStore::create("local");
-  const OptimizerParams params = create_optimizer(options_.optimizer, options_.params)->params();
-  if (!options_.schedule) options_.schedule = constant_schedule(params.at("lr"));
+  const auto optimizer = create_optimizer(options_.optimizer, options_.params);
+  needs_whole_ = optimizer->needs_whole();
+  if (!options_.schedule) options_.schedule = constant_schedule(optimizer->params().at("lr"));
+  assign_groups(optimizer->params().at("weight_decay"));
   init_store();
+}
+
+// Checks the groups, and finds the first one of each parameter.
+void Trainer::assign_groups(double weight_decay) {
+  const std::vector<ParameterGroup>& groups = options_.groups;
+  std::vector<bool> fits(groups.size(), false);
+  for (const Parameter& parameter : replicas_[0]) {
+    std::size_t first = groups.size();
+    for (std::size_t i = groups.size(); i-- > 0;) {
+      if (groups[i].max_axes >= 0 && parameter.value.ndim() > groups[i].max_axes) continue;
+      if (!matches(groups[i].pattern, parameter.name)) continue;
+      fits[i] = true;
+      first = i;
+    }
+    group_of_.push_back(first);
+  }
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const std::string who = "Trainer: group '" + groups[i].pattern + "'";
+    check_factor(who, "lr", groups[i].lr);
+    check_factor(who, "weight_decay", groups[i].weight_decay);
+    if (!fits[i]) {
+      throw InvalidArgument(
+          who +
+          (groups[i].max_axes < 0 ? "" : " with at most " + std::to_string(groups[i].max_axes) + " axes") +
+          " fits no parameter; the first one is '" + replicas_[0][0].name + "'");
+    }
+    const bool on_servers = options_.store->type().starts_with("dist");
+    if (on_servers && groups[i].weight_decay != 1 && weight_decay != 0) {
+      throw InvalidArgument(who + " has a factor of weight_decay; servers of a '" + options_.store->type() +
+                            "' store have one weight_decay for all values");
+    }
+  }
+}
+
+UpdateOptions Trainer::update_of(std::size_t index, const UpdateOptions& all) const {
+  UpdateOptions update = all;
+  if (group_of_[index] == options_.groups.size()) return update;
+  const ParameterGroup& group = options_.groups[group_of_[index]];
+  update.lr = *all.lr * group.lr;
+  update.decay_scale = group.weight_decay;
+  return update;
 }
 
 void Trainer::check_replicas() const {
@@ -259,6 +331,10 @@ Trainer::Gradients Trainer::gradients(std::size_t index) const {
       throw InvalidArgument("Trainer::step: parameter '" + replica[index].name +
                             "' has no gradient; call backward() on a loss that depends on it first");
     }
+    if (rows.defined() && needs_whole_) {
+      all.whole.push_back(to_dense(rows));
+      continue;
+    }
     if (rows.defined()) all.rows.push_back(rows);
     all.whole.push_back(rows.defined() ? NDArray() : whole);
   }
@@ -283,34 +359,40 @@ void Trainer::exchange(const std::vector<Gradients>& gradients, const UpdateOpti
   for (std::size_t i = gradients.size(); i-- > 0;) {
     const auto key = static_cast<KVStore::Key>(i);
     if (gradients[i].rows.empty()) {
-      options_.store->push(key, gradients[i].whole, update);
+      options_.store->push(key, gradients[i].whole, update_of(i, update));
     } else {
-      options_.store->push(key, gradients[i].rows, update);
+      options_.store->push(key, gradients[i].rows, update_of(i, update));
     }
   }
   for (std::size_t i = 0; i < gradients.size(); ++i)
     options_.store->pull(static_cast<KVStore::Key>(i), values(i));
 }
 
-// exchange() for one replica: pushes and pulls all whole values by one call with a list, so that the store
-// may send small values together. Pushes of rows, which may block, come last.
+// exchange() for one replica: pushes and pulls all whole values of a group by one call with a list, so that
+// the store may send small values together. Pushes of rows, which may block, come last.
 void Trainer::exchange_list(const std::vector<Gradients>& gradients, const UpdateOptions& update) {
-  std::vector<KVStore::Key> keys, keys_of_rows;
-  std::vector<NDArray> pushed, pulled;
-  for (std::size_t i = gradients.size(); i-- > 0;) {
-    const auto key = static_cast<KVStore::Key>(i);
-    if (!gradients[i].rows.empty()) {
-      keys_of_rows.push_back(key);
-      continue;
+  std::vector<KVStore::Key> keys_of_rows;
+  for (std::size_t group = 0; group <= options_.groups.size(); ++group) {
+    std::vector<KVStore::Key> keys;
+    std::vector<NDArray> pushed, pulled;
+    std::size_t last = 0;
+    for (std::size_t i = gradients.size(); i-- > 0;) {
+      if (group_of_[i] != group) continue;
+      last = i;
+      const auto key = static_cast<KVStore::Key>(i);
+      if (!gradients[i].rows.empty()) {
+        keys_of_rows.push_back(key);
+        continue;
+      }
+      keys.push_back(key);
+      pushed.push_back(gradients[i].whole[0]);
+      pulled.push_back(replicas_[0][i].value);
     }
-    keys.push_back(key);
-    pushed.push_back(gradients[i].whole[0]);
-    pulled.push_back(replicas_[0][i].value);
+    if (!keys.empty()) options_.store->push_pull(keys, pushed, pulled, update_of(last, update));
   }
-  options_.store->push_pull(keys, pushed, pulled, update);
   for (const KVStore::Key key : keys_of_rows) {
     const auto index = static_cast<std::size_t>(key.number());
-    options_.store->push(key, gradients[index].rows, update);
+    options_.store->push(key, gradients[index].rows, update_of(index, update));
     options_.store->pull(key, values(index));
   }
 }

@@ -13,18 +13,24 @@
 
 namespace heddle {
 
+namespace operators_detail {
+struct OptimizerRule;
+struct UpdateCall;
+struct UpdatedArrays;
+}  // namespace operators_detail
+
 using OptimizerParams = std::map<std::string, double>;  // switches such as nesterov are 0 or 1
 
 struct UpdateOptions {
   std::optional<double> lr{};  // learning rate of this update; without it the optimizer's own "lr"
   double grad_scale = 1;       // factor of the gradient: 1 / batch for gradients of a sum
+  double decay_scale = 1;      // factor of the optimizer's weight_decay: 0 for a weight without
 };
 
 // Keeps the state (momenta, counts) of any number of weights, each under a key. Not thread-safe. Updates are ordered
 // with other ops by the vars of the arrays.
 class Optimizer {
  public:
-  virtual ~Optimizer() = default;
   const std::string& name() const { return name_; }
   const OptimizerParams& params() const { return params_; }  // given ones and defaults of the others
 
@@ -35,16 +41,21 @@ class Optimizer {
   void update(Key key, const NDArray& weight, const NDArray& grad, UpdateOptions options = {},
               Where where = Where::current());
 
+  // Whether a step needs the norm of the whole weight, as those of lamb and lars do: then row-sparse gradients are
+  // refused, and so are stores that split weights ("dist_sync", "dist_async").
+  bool needs_whole() const;
+  void check_rows(Key key) const;  // throws the InvalidArgument of such a gradient
+
   // Updates the rows that grad has, at a cost in proportion to their number. Other rows keep weight and state: each row
   // is updated as a weight of its own that skips the updates in which it is absent. A dense gradient of zeros would
   // decay the momenta and the weights of such rows. sgd without momentum and weight_decay changes weights as for
-  // the dense gradient.
+  // the dense gradient. Throws InvalidArgument for an optimizer that needs_whole().
   void update(Key key, const NDArray& weight, const RowSparse& grad, UpdateOptions options = {},
               Where where = Where::current());
 
-  // "KEY.velocity" and so on, and "KEY.updates" (i64, one element): handles on the live arrays, to be saved. Of adam
-  // and adamw with row-sparse gradients also "KEY.row_updates" (i64, one per row; all -1: there was no such gradient
-  // yet).
+  // "KEY.velocity" and so on, and "KEY.updates" (i64, one element): handles on the live arrays, to be saved. With
+  // row-sparse gradients, of adam and others whose steps depend on the count of updates, also "KEY.row_updates" (i64,
+  // one per row; all -1: there was no such gradient yet).
   std::map<std::string, NDArray> state() const;
 
   // Removes the poison that failed gradients left in the state. Updates that were skipped changed nothing, and do not
@@ -59,38 +70,50 @@ class Optimizer {
   void set_state(const std::map<std::string, NDArray>& state, const Weights& weights,
                  Where where = Where::current());
 
- protected:
+ private:
   struct Slot {
-    std::vector<NDArray> arrays;  // the state's arrays, in the order of state_names()
+    std::vector<NDArray> arrays;  // the state's arrays, in the order of state_
     NDArray updates;      // i64, one element on cpu(): counted by the updates, so that skipped ones are not
     NDArray row_updates;  // updates of each row: i64 (n), on the weight's device; undefined if not needed
   };
-  Optimizer(std::string name, OptimizerParams defaults, const OptimizerParams& given);
+  friend std::unique_ptr<Optimizer> create_optimizer(const std::string& name, const OptimizerParams& params);
+  Optimizer(const operators_detail::OptimizerRule& rule, const OptimizerParams& given);
   double param(const std::string& key) const { return params_.at(key); }
-  virtual std::vector<std::string> state_names() const = 0;
-  virtual void push_update(const NDArray& weight, const NDArray& grad, const Slot& slot, double lr,
-                           double grad_scale) const = 0;
-  virtual bool counts_rows() const = 0;  // whether slots may have row_updates, which push_row_update() makes
-  virtual void push_row_update(const NDArray& weight, const RowSparse& grad, Slot& slot, double lr,
-                               double grad_scale) const = 0;
-
- private:
+  operators_detail::UpdateCall call_of(const UpdateOptions& options) const;
+  operators_detail::UpdatedArrays arrays_of(const NDArray& weight, const Slot& slot) const;
+  void update_rows(const NDArray& weight, const RowSparse& grad, Slot& slot, const UpdateOptions& options);
   void replace_state(const std::map<std::string, NDArray>& state, const Weights* weights);
   void check_options(const UpdateOptions& options) const;
   void check_like_weight(Key key, const NDArray& weight, DType dtype, const Shape& shape) const;
   std::string text_of(Key key) const;
   Slot& slot_of(Key key, const NDArray& weight);
   void set_entry(Slot& slot, const std::string& entry, const NDArray& value, const NDArray& weight) const;
+  const operators_detail::OptimizerRule* rule_;
   std::string name_;
   OptimizerParams params_;
+  std::shared_ptr<const std::vector<double>> values_;  // of params_, in the order of the rule
+  std::vector<std::string> state_;                     // names of the state's arrays
+  bool counts_rows_;                                   // whether rows have counts of updates
   std::map<Key, Slot> slots_;
 };
 
-// Makes an optimizer by its name, with the parameters that differ from the defaults. Throws InvalidArgument
-// saying what exists.
-//   sgd    lr 0.01, momentum 0, nesterov 0, weight_decay 0 (added to the gradient)
-//   adam   lr 0.001, beta1 0.9, beta2 0.999, epsilon 1e-8, weight_decay 0 (Kingma and Ba, ICLR'15)
-//   adamw  as adam, weight_decay 0.01 taken from the weight itself (Loshchilov and Hutter, ICLR'19)
+// Makes an optimizer by its name, such as "adamw", with the parameters that differ from the defaults. Throws
+// InvalidArgument saying what exists.
 std::unique_ptr<Optimizer> create_optimizer(const std::string& name, const OptimizerParams& params = {});
+
+// What create_optimizer() makes, in the order of the names.
+struct OptimizerInfo {
+  struct Param {
+    std::string name;
+    double value;       // the default
+    std::string range;  // the values that it may have: "in [0, 1)"
+    bool added_later;   // servers of earlier versions know the optimizer without it
+  };
+  std::string name, documentation;
+  std::vector<Param> params;
+  std::vector<std::string> state;  // names of the arrays of its state, with the default parameters
+  bool needs_whole;                // as Optimizer::needs_whole()
+};
+std::vector<OptimizerInfo> optimizers();
 
 }  // namespace heddle

@@ -12,26 +12,60 @@ using namespace operators_detail;
 
 namespace {
 
-std::string names_in(const OptimizerParams& params) {
-  std::string names;
-  for (const auto& [name, value] : params) names += (names.empty() ? "" : ", ") + name;
-  return names;
+std::string names_in(const std::vector<OptimizerParam>& params) {
+  std::vector<std::string> names;
+  for (const OptimizerParam& param : params) names.push_back(param.name);
+  std::sort(names.begin(), names.end());
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
 }
 
-void check_range(const std::string& optimizer, const std::string& name, double value) {
-  bool fraction = name == "momentum" || name == "beta1" || name == "beta2";
-  bool good =
-      std::isfinite(value) && value >= 0 && !(fraction && value >= 1) && !(name == "epsilon" && value == 0);
-  if (good) return;
-  throw InvalidArgument("optimizer " + optimizer + ": " + name + " must be " +
-                        (fraction            ? "in [0, 1)"
-                         : name == "epsilon" ? "positive"
-                                             : "finite and not negative") +
-                        ", not " + number_text(value));
+std::string names_of_rules() {
+  std::string text;
+  const std::vector<OptimizerRule>& all = optimizer_rules();
+  for (std::size_t i = 0; i < all.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == all.size() ? " and " : ", ") + all[i].name;
+  return text;
 }
 
-// Row counts before the first row-sparse update: all -1. When that update runs, it replaces them by the number of
-// earlier updates, which is not known before; an update that is skipped leaves them.
+const char* text_of(ParamRange range) {
+  switch (range) {
+    case ParamRange::not_negative:
+      return "finite and not negative";
+    case ParamRange::positive:
+      return "positive";
+    case ParamRange::fraction:
+      return "in [0, 1)";
+    case ParamRange::on_or_off:
+      return "0 or 1";
+  }
+  return "";
+}
+
+bool is_in(ParamRange range, double value) {
+  if (!std::isfinite(value)) return false;
+  switch (range) {
+    case ParamRange::not_negative:
+      return value >= 0;
+    case ParamRange::positive:
+      return value > 0;
+    case ParamRange::fraction:
+      return value >= 0 && value < 1;
+    case ParamRange::on_or_off:
+      return value == 0 || value == 1;
+  }
+  return false;
+}
+
+void check_range(const std::string& optimizer, const std::string& name, ParamRange range, double value) {
+  if (is_in(range, value)) return;
+  throw InvalidArgument("optimizer " + optimizer + ": " + name + " must be " + text_of(range) + ", not " +
+                        number_text(value));
+}
+
+// Row counts before the first row-sparse update: all -1. When that update runs, it replaces them by the
+// number of earlier updates, which is not known before; an update that is skipped leaves them.
 NDArray no_row_counts(const NDArray& weight) {
   const EngineScope scope(weight.engine());
   return full({weight.shape()[0]}, -1, DType::i64, weight.device());
@@ -44,88 +78,6 @@ RowSparse all_rows(const NDArray& grad) {
   return {grad.shape(), arange(0, static_cast<double>(n), 1, DType::i64, grad.device()), grad,
           full({1}, n, DType::i64, grad.device())};
 }
-
-class Sgd : public Optimizer {
- public:
-  explicit Sgd(const OptimizerParams& params)
-      : Optimizer("sgd", {{"lr", 0.01}, {"momentum", 0}, {"nesterov", 0}, {"weight_decay", 0}}, params) {
-    if (param("nesterov") != 0 && param("momentum") == 0) {
-      throw InvalidArgument("optimizer sgd: nesterov needs a momentum above 0");
-    }
-  }
-
- private:
-  std::vector<std::string> state_names() const override {
-    return param("momentum") > 0 ? std::vector<std::string>{"velocity"} : std::vector<std::string>{};
-  }
-
-  void push_update(const NDArray& weight, const NDArray& grad, const Slot& slot, double lr,
-                   double grad_scale) const override {
-    sgd_update(weight, grad, state_of(slot), step_of(lr, grad_scale));
-  }
-
-  bool counts_rows() const override { return false; }
-
-  void push_row_update(const NDArray& weight, const RowSparse& grad, Slot& slot, double lr,
-                       double grad_scale) const override {
-    sgd_update(weight, grad, state_of(slot), step_of(lr, grad_scale));
-  }
-
-  static SgdState state_of(const Slot& slot) {
-    return {slot.arrays.empty() ? NDArray() : slot.arrays[0], slot.updates};
-  }
-
-  SgdStep step_of(double lr, double grad_scale) const {
-    return {lr, grad_scale, param("momentum"), param("weight_decay"), param("nesterov") != 0};
-  }
-};
-
-class Adam : public Optimizer {
- public:
-  Adam(const std::string& name, bool decoupled, double weight_decay, const OptimizerParams& params)
-      : Optimizer(name,
-                  {{"lr", 0.001},
-                   {"beta1", 0.9},
-                   {"beta2", 0.999},
-                   {"epsilon", 1e-8},
-                   {"weight_decay", weight_decay}},
-                  params),
-        decoupled_(decoupled) {}
-
- private:
-  std::vector<std::string> state_names() const override { return {"mean", "variance"}; }
-
-  void push_update(const NDArray& weight, const NDArray& grad, const Slot& slot, double lr,
-                   double grad_scale) const override {
-    adam_update(weight, grad, state_of(slot), step_of(lr, grad_scale));
-  }
-
-  bool counts_rows() const override { return true; }
-
-  void push_row_update(const NDArray& weight, const RowSparse& grad, Slot& slot, double lr,
-                       double grad_scale) const override {
-    if (!slot.row_updates.defined()) slot.row_updates = no_row_counts(weight);
-    adam_update(weight, grad, state_of(slot), step_of(lr, grad_scale));
-  }
-
-  static AdamState state_of(const Slot& slot) {
-    return {slot.arrays[0], slot.arrays[1], slot.updates, slot.row_updates};
-  }
-
-  AdamStep step_of(double lr, double grad_scale) const {
-    return {.lr = lr,
-            .grad_scale = grad_scale,
-            .beta1 = param("beta1"),
-            .beta2 = param("beta2"),
-            .epsilon = param("epsilon"),
-            .weight_decay = param("weight_decay"),
-            .decoupled = decoupled_,
-            .mean_unbias = 1,
-            .variance_unbias = 1};
-  }
-
-  bool decoupled_;
-};
 
 void check_like(const std::string& what, const NDArray& state, const NDArray& weight) {
   if (state.shape() == weight.shape() && state.dtype() == weight.dtype()) return;
@@ -149,24 +101,54 @@ Key key_of(const std::string& entry) {
 
 }  // namespace
 
-Optimizer::Optimizer(std::string name, OptimizerParams defaults, const OptimizerParams& given)
-    : name_(std::move(name)), params_(std::move(defaults)) {
+Optimizer::Optimizer(const OptimizerRule& rule, const OptimizerParams& given)
+    : rule_(&rule), name_(rule.name) {
+  auto values = std::make_shared<ParamValues>();
   for (const auto& [key, value] : given) {
-    auto known = params_.find(key);
-    if (known == params_.end()) {
+    const auto known =
+        std::find_if(rule.params.begin(), rule.params.end(),
+                     [&name = key](const OptimizerParam& param) { return param.name == name; });
+    if (known == rule.params.end()) {
       throw InvalidArgument("optimizer " + name_ + " has no parameter '" + key + "'; it has " +
-                            names_in(params_));
+                            names_in(rule.params));
     }
-    check_range(name_, key, value);
-    known->second = value;
+    check_range(name_, key, known->range, value);
   }
+  for (const OptimizerParam& param : rule.params) {
+    const auto changed = given.find(param.name);
+    values->push_back(changed == given.end() ? param.value : changed->second);
+    params_[param.name] = values->back();
+  }
+  const std::string problem = rule.problem(*values);
+  if (!problem.empty()) throw InvalidArgument("optimizer " + name_ + ": " + problem);
+  state_ = rule.state(*values);
+  counts_rows_ = rule.counts(*values);
+  values_ = std::move(values);
+}
+
+bool Optimizer::needs_whole() const { return rule_->of_rows == nullptr; }
+
+void Optimizer::check_rows(Key key) const {
+  if (needs_whole()) {
+    throw InvalidArgument(text_of(key) +
+                          ": the gradient is row-sparse, and a step needs the norm of the whole "
+                          "weight; make the gradient dense with to_dense()");
+  }
+}
+
+UpdateCall Optimizer::call_of(const UpdateOptions& options) const {
+  return {values_, options.lr.value_or(param("lr")), options.grad_scale, options.decay_scale};
+}
+
+UpdatedArrays Optimizer::arrays_of(const NDArray& weight, const Slot& slot) const {
+  return {weight.detach(), slot.arrays, slot.updates, slot.row_updates};
 }
 
 Optimizer::Slot& Optimizer::slot_of(Key key, const NDArray& weight) {
   auto entry = slots_.find(key);
   if (entry == slots_.end()) {
     Slot fresh;
-    for (std::size_t i = 0; i < state_names().size(); ++i) fresh.arrays.push_back(zeros_like(weight));
+    for (std::size_t i = 0; i < state_.size(); ++i) fresh.arrays.push_back(zeros_like(weight));
     EngineScope scope(weight.engine());
     fresh.updates = zeros({1}, DType::i64);
     entry = slots_.emplace(key, std::move(fresh)).first;
@@ -194,7 +176,8 @@ void Optimizer::check(Key key, const NDArray& weight, const UpdateOptions& optio
 }
 
 void Optimizer::check_options(const UpdateOptions& options) const {
-  check_range(name_, "lr", options.lr.value_or(param("lr")));
+  check_range(name_, "lr", ParamRange::not_negative, options.lr.value_or(param("lr")));
+  check_range(name_, "decay_scale", ParamRange::not_negative, options.decay_scale);
   if (!std::isfinite(options.grad_scale)) {
     throw InvalidArgument("optimizer " + name_ + ": grad_scale must be finite, not " +
                           number_text(options.grad_scale));
@@ -222,14 +205,13 @@ void Optimizer::update(Key key, const NDArray& weight, const NDArray& grad, Upda
   if (!weight.defined() || !grad.defined()) ndarray_detail::refuse_undefined(text_of(key).c_str());
   check_like_weight(key, weight, grad.dtype(), grad.shape());
   check_options(options);
-  const double lr = options.lr.value_or(param("lr"));
   Slot& slot = slot_of(key, weight);
   NDArray whole = grad.detach().contiguous();
   if (whole.storage() == weight.storage()) whole = whole.copy();  // the gradient may overlap the weight
   if (slot.row_updates.defined()) {
-    push_row_update(weight.detach(), all_rows(whole), slot, lr, options.grad_scale);
+    push_update(*rule_, arrays_of(weight, slot), all_rows(whole), call_of(options));
   } else {
-    push_update(weight.detach(), whole, slot, lr, options.grad_scale);
+    push_update(*rule_, arrays_of(weight, slot), whole, call_of(options));
   }
 }
 
@@ -239,20 +221,20 @@ void Optimizer::update(Key key, const NDArray& weight, const RowSparse& grad, Up
   if (!weight.defined() || !grad.defined()) ndarray_detail::refuse_undefined(text_of(key).c_str());
   check_like_weight(key, weight, grad.dtype(), grad.shape());
   check_options(options);
-  const double lr = options.lr.value_or(param("lr"));
+  check_rows(key);
   Slot& slot = slot_of(key, weight);
-  if (grad.values().storage() != weight.storage())
-    return push_row_update(weight.detach(), grad, slot, lr, options.grad_scale);
-  const RowSparse apart(grad.shape(), grad.rows(), grad.values().copy(), grad.count());
-  push_row_update(weight.detach(), apart, slot, lr, options.grad_scale);
+  if (counts_rows_ && !slot.row_updates.defined()) slot.row_updates = no_row_counts(weight);
+  RowSparse apart = grad;
+  if (grad.values().storage() == weight.storage())
+    apart = RowSparse(grad.shape(), grad.rows(), grad.values().copy(), grad.count());
+  push_update(*rule_, arrays_of(weight, slot), apart, call_of(options));
 }
 
 std::map<std::string, NDArray> Optimizer::state() const {
   std::map<std::string, NDArray> all;
-  std::vector<std::string> names = state_names();
   for (const auto& [key, slot] : slots_) {
     std::string prefix = key.text() + ".";
-    for (std::size_t i = 0; i < names.size(); ++i) all[prefix + names[i]] = slot.arrays[i];
+    for (std::size_t i = 0; i < state_.size(); ++i) all[prefix + state_[i]] = slot.arrays[i];
     all[prefix + "updates"] = slot.updates;
     if (slot.row_updates.defined()) all[prefix + "row_updates"] = slot.row_updates;
   }
@@ -275,38 +257,36 @@ void Optimizer::set_entry(Slot& slot, const std::string& entry, const NDArray& v
     slot.updates = value.detach().copy_to(cpu()).view_as({1});
     return;
   }
-  if (name == "row_updates" && counts_rows()) {
+  if (name == "row_updates" && counts_rows_) {
     if (weight.defined()) check_row_counts(what, value, weight);
     for (const std::int64_t count : value.to_vector<std::int64_t>())
       if (count < -1) throw InvalidArgument(what + " has " + std::to_string(count));
     slot.row_updates = value.detach().copy_to(device);
     return;
   }
-  const std::vector<std::string> names = state_names();
-  const auto known = std::find(names.begin(), names.end(), name);
-  if (known == names.end())
+  const auto known = std::find(state_.begin(), state_.end(), name);
+  if (known == state_.end())
     throw InvalidArgument("optimizer " + name_ + " keeps no state called '" + entry + "'");
   if (weight.defined()) check_like(what, value, weight);
-  slot.arrays[static_cast<std::size_t>(known - names.begin())] = value.detach().copy_to(device);
+  slot.arrays[static_cast<std::size_t>(known - state_.begin())] = value.detach().copy_to(device);
 }
 
 void Optimizer::replace_state(const std::map<std::string, NDArray>& state, const Weights* weights) {
   const std::string who = "optimizer " + name_ + ": ";
   std::map<Key, Slot> slots;
-  const std::vector<std::string> names = state_names();
   for (const auto& [entry, value] : state) {
     const Key key = key_of(entry);
     if (!value.defined()) ndarray_detail::refuse_undefined((who + "'" + entry + "'").c_str());
     if (weights && !weights->contains(key)) throw InvalidArgument(who + "'" + entry + "' is of no weight");
     Slot& slot = slots[key];
-    slot.arrays.resize(names.size());
+    slot.arrays.resize(state_.size());
     set_entry(slot, entry, value, weights ? weights->at(key) : NDArray());
   }
   for (const auto& [key, slot] : slots) {
     auto want = [&](const NDArray& array, const std::string& name) {
       if (!array.defined()) throw InvalidArgument(who + "'" + key.text() + "." + name + "' is missing");
     };
-    for (std::size_t i = 0; i < names.size(); ++i) want(slot.arrays[i], names[i]);
+    for (std::size_t i = 0; i < state_.size(); ++i) want(slot.arrays[i], state_[i]);
     want(slot.updates, "updates");
   }
   slots_ = std::move(slots);
@@ -323,10 +303,28 @@ void Optimizer::set_state(const std::map<std::string, NDArray>& state, const Wei
 }
 
 std::unique_ptr<Optimizer> create_optimizer(const std::string& name, const OptimizerParams& params) {
-  if (name == "sgd") return std::make_unique<Sgd>(params);
-  if (name == "adam") return std::make_unique<Adam>(name, false, 0.0, params);
-  if (name == "adamw") return std::make_unique<Adam>(name, true, 0.01, params);
-  throw InvalidArgument("there is no optimizer '" + name + "'; there are sgd, adam and adamw");
+  for (const OptimizerRule& rule : optimizer_rules())
+    if (rule.name == name) return std::unique_ptr<Optimizer>(new Optimizer(rule, params));
+  throw InvalidArgument("there is no optimizer '" + name + "'; there are " + names_of_rules());
+}
+
+std::vector<OptimizerInfo> optimizers() {
+  std::vector<OptimizerInfo> all;
+  for (const OptimizerRule& rule : optimizer_rules()) {
+    OptimizerInfo info{.name = rule.name,
+                       .documentation = rule.documentation,
+                       .params = {},
+                       .state = {},
+                       .needs_whole = rule.of_rows == nullptr};
+    ParamValues values;
+    for (const OptimizerParam& param : rule.params) {
+      info.params.push_back({param.name, param.value, text_of(param.range), param.added_later});
+      values.push_back(param.value);
+    }
+    info.state = rule.state(values);
+    all.push_back(std::move(info));
+  }
+  return all;
 }
 
 }  // namespace heddle

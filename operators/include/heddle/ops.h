@@ -12,6 +12,7 @@
 #include <heddle/elementwise.h>
 #include <heddle/elementwise_math.h>
 #include <heddle/embedding.h>
+#include <heddle/gradient_clipping.h>
 #include <heddle/indexing.h>
 #include <heddle/into.h>
 #include <heddle/linalg.h>

@@ -1,42 +1,96 @@
-// The update ops of optimizers (optimizer.h), which own the state and check the arrays; one op per update.
+// Rules of optimizers (optimizer.h), which say what an optimizer is: parameters, state, and the update of a
+// weight by one op. The Optimizer owns the state and checks the arrays.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
 
+#include <heddle/kernel_context.h>
 #include <heddle/ndarray.h>
 #include <heddle/row_sparse.h>
 
 namespace heddle::operators_detail {
 
-struct SgdStep {
-  double lr, grad_scale, momentum, weight_decay;
-  bool nesterov;
+enum class ParamRange {
+  not_negative,
+  positive,
+  fraction,   // in [0, 1)
+  on_or_off,  // 0 or 1
 };
 
-struct AdamStep {
-  double lr, grad_scale, beta1, beta2, epsilon, weight_decay;
-  bool decoupled;                       // true: weight decay acts on the weight, not on the gradient
-  double mean_unbias, variance_unbias;  // 1 / (1 - beta1^updates), 1 / (1 - beta2^updates)
+struct OptimizerParam {
+  std::string name;
+  double value;  // the default
+  ParamRange range;
+  // The parameter is newer than its optimizer: texts for servers leave it out while it has its default, so
+  // that servers of earlier versions read them.
+  bool added_later = false;
 };
 
-// The state that an update changes besides the weight. updates (i64, one element on cpu()) counts updates.
-struct SgdState {
-  NDArray velocity;  // undefined if there is no momentum
-  NDArray updates;
-};
-struct AdamState {
-  NDArray mean, variance, updates;
-  NDArray row_updates;  // number of updates of each row of the weight (i64), for row-sparse gradients only
+// Values of all parameters of a rule, in its order.
+using ParamValues = std::vector<double>;
+
+// What an update is told besides its arrays.
+struct UpdateCall {
+  std::shared_ptr<const ParamValues> params;
+  double lr, grad_scale;
+  double decay_scale = 1;  // factor of the weight decay
+
+  double operator[](int param) const { return (*params)[static_cast<std::size_t>(param)]; }
 };
 
-// The arrays are contiguous and of one shape and dtype, f32 or f64. The op of adam_update() sets mean_unbias
-// and variance_unbias of its copy of `step`.
-void sgd_update(const NDArray& weight, const NDArray& grad, const SgdState& state, const SgdStep& step);
-void adam_update(const NDArray& weight, const NDArray& grad, const AdamState& state, const AdamStep& step);
+// All arrays are contiguous, of one shape and dtype, f32 or f64. updates: how many updates the weight will
+// have had, this one included.
+using UpdateKernel = void(const KernelContext& context, const NDArray& weight, std::span<const NDArray> state,
+                          const NDArray& grad, const UpdateCall& call, std::int64_t updates);
+// Updates the rows that grad has; other rows of weight and state are unchanged. With row_updates, which is
+// defined if the rule counts rows, each row has its own count of updates. If the first count is -1, the
+// counts are not set yet: all rows have had `earlier` updates.
+using UpdateRowsKernel = void(const KernelContext& context, const char* op, const NDArray& weight,
+                              std::span<const NDArray> state, const NDArray& row_updates,
+                              const RowSparse& grad, const UpdateCall& call, std::int64_t earlier);
 
-// These overloads update the rows of the weight and of its state that are present in grad. Other rows are
-// unchanged.
-void sgd_update(const NDArray& weight, const RowSparse& grad, const SgdState& state, const SgdStep& step);
-void adam_update(const NDArray& weight, const RowSparse& grad, const AdamState& state, const AdamStep& step);
+struct OptimizerRule {
+  std::string name;
+  std::string documentation;  // one line: what it computes, and the paper
+  std::vector<OptimizerParam> params;
+  // Names of the arrays of the state, which are like the weight and begin at 0.
+  std::vector<std::string> (*state)(const ParamValues&);
+  // Whether a step depends on the number of updates, so that rows are counted.
+  bool (*counts)(const ParamValues&) = [](const ParamValues&) { return false; };
+  // What is wrong with parameters that are each in their range; empty: nothing.
+  std::string (*problem)(const ParamValues&) = [](const ParamValues&) { return std::string(); };
+  const char* op;                    // name of the op of an update
+  const char* op_of_rows = nullptr;  // null: a step needs the norm of the whole weight
+  UpdateKernel* whole = nullptr;     // kernels for the CPU
+  UpdateRowsKernel* of_rows = nullptr;
+};
+
+// All rules, in the order of their names; made at first use.
+const std::vector<OptimizerRule>& optimizer_rules();
+
+// The arrays that an update changes. updates (i64, one element on cpu()) counts updates; row_updates (i64,
+// one for each row) is defined for row-sparse gradients of rules that count rows.
+struct UpdatedArrays {
+  NDArray weight;
+  std::vector<NDArray> state;
+  NDArray updates, row_updates;
+};
+
+// These push one op. Throw Error for a device without a kernel.
+void push_update(const OptimizerRule& rule, const UpdatedArrays& arrays, const NDArray& grad,
+                 const UpdateCall& call);
+void push_update(const OptimizerRule& rule, const UpdatedArrays& arrays, const RowSparse& grad,
+                 const UpdateCall& call);
+
+// These push one op for all arrays, which are contiguous, f32 or f64; pairs are alike. averages[i] += (1 - d)
+// * (weights[i] - averages[i]), where d is decay, or with warm_up min(decay, (1 + n) / (10 + n)) after n
+// updates; `updates` (i64, one element on cpu()) counts them.
+void average_update(const std::vector<NDArray>& averages, const std::vector<NDArray>& weights,
+                    const NDArray& updates, double decay, bool warm_up);
+void swap_values(const std::vector<NDArray>& a, const std::vector<NDArray>& b);
 
 }  // namespace heddle::operators_detail

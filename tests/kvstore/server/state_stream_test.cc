@@ -163,7 +163,7 @@ class Program {
     } else if (what < 95) {
       send(rank, {.kind = Kind::barrier, .text = random_() % 10 == 0 ? "odd" : ""});
     } else if (what < 98) {
-      const char* const rules[] = {"add", "sgd lr=0.5 momentum=0.9", "adam lr=0.1", "sgd lr=0.25", "adagrad"};
+      const char* const rules[] = {"add", "sgd lr=0.5 momentum=0.9", "adam lr=0.1", "sgd lr=0.25", "lamb"};
       const std::string rule = rules[random_() % 5];
       for (std::uint32_t each = 0; each < kWorkers; ++each) {
         if (!workers_[each].in_collective()) send(each, {.kind = Kind::set_optimizer, .text = rule});

@@ -250,8 +250,13 @@ TEST_CASE("plan: where keys live, and what each server holds and carries") {
   other.optimizer = "sgd";
   CHECK(plan_text(other).find("0       2       2.003 MiB     0 B           8.012 MiB") != std::string::npos);
   other.optimizer = "lbfgs";
-  CHECK_THROWS_WITH_AS(plan_text(other), "optimizer 'lbfgs': want sgd, momentum, adam or adamw",
-                       std::runtime_error);
+  CHECK_THROWS_WITH_AS(
+      plan_text(other),
+      "optimizer 'lbfgs': want one of adadelta, adagrad, adam, adamw, lion, nadam, rmsprop, sgd, "
+      "momentum",
+      std::runtime_error);
+  other.optimizer = "lion";
+  CHECK(plan_text(other).find("0       2       2.003 MiB     2.003 MiB     8.012 MiB") != std::string::npos);
   other = plan, other.keys.clear();
   CHECK(plan_text(other).find("0       0       0 B") != std::string::npos);
 }

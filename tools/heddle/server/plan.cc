@@ -66,11 +66,9 @@ void add_server_plan(command_line::Command& server, Action& action) {
       .add_option("--write", plan->write,
                   "a file for explicit:@FILE: KEY=SERVER of each key that is not split")
       .type_name("FILE");
-  command
-      .add_option("--optimizer", plan->optimizer,
-                  "whose state the servers hold: sgd, momentum, adam or adamw")
+  command.add_option("--optimizer", plan->optimizer, "whose state the servers hold; momentum is sgd with one")
       .show_default()
-      .one_of({"sgd", "momentum", "adam", "adamw"})
+      .one_of(optimizers_of_servers())
       .type_name("NAME");
   command.on_parsed([plan, &action] { action = [plan] { return run(*plan); }; });
 }

@@ -1,4 +1,4 @@
-// Optimizers by name: "sgd", "adam" or "adamw". Each update of a weight is one op.
+// Optimizers by name, such as "adamw"; docs/training.md lists them. Each update of a weight is one op.
 #pragma once
 
 #include <heddle/c/array_file.h>

@@ -1,33 +1,68 @@
-// Kernel types of the optimizers.
+// Kernel types of the ops on all weights, and how optimizers are registered.
+//
+//   HEDDLE_OPTIMIZERS(signum) {  // in namespace heddle::cpu_kernels, in a file of its own in cpu/
+//     table.add<SignumStep>({.name = "signum",
+//                            .documentation = "The sign of the gradient.",
+//                            .params = {{"lr", 0.1, ParamRange::not_negative}},
+//                            .state = [](const ParamValues&) { return StateNames{}; },
+//                            .op = "signum_update",
+//                            .op_of_rows = "signum_update_rows"});
+//   }
+//
+// where SignumStep<T>, made of an UpdateCall and the count of updates, updates elements: see cpu/steps.h.
 #pragma once
 
-#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
-#include <heddle/kernel_context.h>
-#include <heddle/ndarray.h>
 #include <heddle/optimizer_update.h>
-#include <heddle/row_sparse.h>
+
+namespace heddle::cpu_kernels {
+
+using operators_detail::OptimizerRule, operators_detail::ParamRange, operators_detail::ParamValues;
+using operators_detail::UpdateCall;
+
+using StateNames = std::vector<std::string>;
+
+class RuleTable {
+ public:
+  explicit RuleTable(std::vector<OptimizerRule>& all) : all_(all) {}
+  template <template <class T> class Step> void add(OptimizerRule rule);
+
+ private:
+  std::vector<OptimizerRule>& all_;
+};
+
+void register_optimizers(RuleTable& table);  // registers the library's optimizers
+
+// Heads the function that registers the optimizers of one file. The build makes the list of these functions
+// by looking for this word (cmake/registrations.cmake).
+#define HEDDLE_OPTIMIZERS(name)                        \
+  void register_##name##_optimizers(RuleTable& table); \
+  void register_##name##_optimizers(RuleTable& table)
+
+}  // namespace heddle::cpu_kernels
 
 namespace heddle {
 
-using operators_detail::AdamStep, operators_detail::SgdStep;
+// A gradient to be clipped in place, whole or row-sparse. f32 or f64, contiguous.
+struct ClippedGrad {
+  NDArray whole{};
+  RowSparse rows{};  // undefined if `whole` is defined
+};
 
-// velocity is undefined without momentum. All arrays are contiguous and of one shape and dtype.
-using SgdKernel = void(const KernelContext& context, const NDArray& weight, const NDArray& velocity,
-                       const NDArray& grad, const SgdStep& step);
+// Writes the 2-norm of all gradients to `norm`, a scalar of f32 or f64, and scales them.
+using ClipNormKernel = void(const KernelContext& context, std::span<const ClippedGrad> grads,
+                            const NDArray& norm, double max_norm, bool refuse_nonfinite);
+using ClipValueKernel = void(const KernelContext& context, std::span<const ClippedGrad> grads,
+                             double max_value);
 
-// An SGD step for the rows that grad has; the other rows of weight and velocity are not touched.
-using SgdRowsKernel = void(const KernelContext& context, const NDArray& weight, const NDArray& velocity,
-                           const RowSparse& grad, const SgdStep& step);
-
-using AdamKernel = void(const KernelContext& context, const NDArray& weight, const NDArray& mean,
-                        const NDArray& variance, const NDArray& grad, const AdamStep& step);
-
-// An Adam step for the rows that grad has. Each row counts its updates in row_updates, and its bias is
-// corrected by that count, not by the fields of `step`. If the first count is -1, the counts are not set yet:
-// all rows have had `earlier` updates.
-using AdamRowsKernel = void(const KernelContext& context, const NDArray& weight, const NDArray& mean,
-                            const NDArray& variance, const NDArray& row_updates, const RowSparse& grad,
-                            const AdamStep& step, std::int64_t earlier);
+// averages[i] += (1 - decay) * (weights[i] - averages[i]).
+using AverageKernel = void(const KernelContext& context, std::span<const NDArray> averages,
+                           std::span<const NDArray> weights, double decay);
+// Exchanges the elements of a[i] and b[i].
+using SwapKernel = void(const KernelContext& context, std::span<const NDArray> a, std::span<const NDArray> b);
 
 }  // namespace heddle

@@ -1,5 +1,6 @@
-#include <cmath>
+#include <algorithm>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -11,67 +12,62 @@
 namespace heddle::operators_detail {
 namespace {
 
-// Pushes an op that reads and writes `mutated` and `updates`, and reads `grads`. Calls fn with the op's
-// context and the number of earlier updates.
-template <class F>
-void push_update(const char* name, const std::vector<NDArray>& grads, std::vector<NDArray> mutated,
-                 const NDArray& updates, F&& fn) {
-  mutated.push_back(updates);
-  std::vector<NDArray> reads = mutated;
-  reads.insert(reads.end(), grads.begin(), grads.end());
-  push_op(name, reads, mutated, [updates, fn = std::forward<F>(fn)](const KernelContext& context) {
-    std::int64_t& count = *updates.data<std::int64_t>();
-    fn(context, count);
-    ++count;
-  });
+void check_device(const char* op, const NDArray& weight) {
+  if (weight.device().kind == DeviceKind::cpu) return;
+  throw Error(std::string(op) + " has no kernel for " + weight.device().to_string() + " in this build");
 }
 
-std::vector<NDArray> parts_of(const RowSparse& grad) { return {grad.rows(), grad.values(), grad.count()}; }
+// Pushes an op that reads and writes the arrays of `mutated`, and reads `grads`. Calls fn with the op's
+// context and the number of earlier updates.
+template <class F>
+void push_counted(const char* name, const UpdatedArrays& arrays, const std::vector<NDArray>& grads, F&& fn) {
+  check_device(name, arrays.weight);
+  std::vector<NDArray> mutated = arrays.state;
+  if (arrays.row_updates.defined()) mutated.push_back(arrays.row_updates);
+  mutated.push_back(arrays.weight);
+  mutated.push_back(arrays.updates);
+  std::vector<NDArray> reads = mutated;
+  reads.insert(reads.end(), grads.begin(), grads.end());
+  push_op(name, reads, mutated,
+          [updates = arrays.updates, fn = std::forward<F>(fn)](const KernelContext& context) {
+            std::int64_t& count = *updates.data<std::int64_t>();
+            fn(context, count);
+            ++count;
+          });
+}
 
-std::vector<NDArray> mutated_by_sgd(const NDArray& weight, const SgdState& state) {
-  if (!state.velocity.defined()) return {weight};
-  return {state.velocity, weight};
+std::vector<OptimizerRule> all_rules() {
+  std::vector<OptimizerRule> all;
+  cpu_kernels::RuleTable table(all);
+  cpu_kernels::register_optimizers(table);
+  std::sort(all.begin(), all.end(),
+            [](const OptimizerRule& a, const OptimizerRule& b) { return a.name < b.name; });
+  return all;
 }
 
 }  // namespace
 
-void sgd_update(const NDArray& weight, const NDArray& grad, const SgdState& state, const SgdStep& step) {
-  auto* kernel = kernel_for<SgdKernel>("sgd_update", weight);
-  push_update("sgd_update", {grad}, mutated_by_sgd(weight, state), state.updates,
-              [=, velocity = state.velocity](const KernelContext& context, std::int64_t) {
-                kernel(context, weight, velocity, grad, step);
-              });
+const std::vector<OptimizerRule>& optimizer_rules() {
+  static const std::vector<OptimizerRule> all = all_rules();
+  return all;
 }
 
-void sgd_update(const NDArray& weight, const RowSparse& grad, const SgdState& state, const SgdStep& step) {
-  auto* kernel = kernel_for<SgdRowsKernel>("sgd_update_rows", weight);
-  push_update("sgd_update_rows", parts_of(grad), mutated_by_sgd(weight, state), state.updates,
-              [=, velocity = state.velocity](const KernelContext& context, std::int64_t) {
-                kernel(context, weight, velocity, grad, step);
-              });
+void push_update(const OptimizerRule& rule, const UpdatedArrays& arrays, const NDArray& grad,
+                 const UpdateCall& call) {
+  push_counted(rule.op, arrays, {grad},
+               [kernel = rule.whole, weight = arrays.weight, state = arrays.state, grad, call](
+                   const KernelContext& context, std::int64_t earlier) {
+                 kernel(context, weight, state, grad, call, earlier + 1);
+               });
 }
 
-void adam_update(const NDArray& weight, const NDArray& grad, const AdamState& state, const AdamStep& step) {
-  auto* kernel = kernel_for<AdamKernel>("adam_update", weight);
-  push_update(
-      "adam_update", {grad}, {state.mean, state.variance, weight}, state.updates,
-      [=, mean = state.mean, variance = state.variance](const KernelContext& context, std::int64_t earlier) {
-        AdamStep now = step;
-        const auto updates = static_cast<double>(earlier + 1);
-        now.mean_unbias = 1 / (1 - std::pow(step.beta1, updates));
-        now.variance_unbias = 1 / (1 - std::pow(step.beta2, updates));
-        kernel(context, weight, mean, variance, grad, now);
-      });
-}
-
-void adam_update(const NDArray& weight, const RowSparse& grad, const AdamState& state, const AdamStep& step) {
-  auto* kernel = kernel_for<AdamRowsKernel>("adam_update_rows", weight);
-  push_update("adam_update_rows", parts_of(grad), {state.mean, state.variance, state.row_updates, weight},
-              state.updates,
-              [=, mean = state.mean, variance = state.variance, counts = state.row_updates](
-                  const KernelContext& context, std::int64_t earlier) {
-                kernel(context, weight, mean, variance, counts, grad, step, earlier);
-              });
+void push_update(const OptimizerRule& rule, const UpdatedArrays& arrays, const RowSparse& grad,
+                 const UpdateCall& call) {
+  push_counted(rule.op_of_rows, arrays, {grad.rows(), grad.values(), grad.count()},
+               [op = rule.op_of_rows, kernel = rule.of_rows, weight = arrays.weight, state = arrays.state,
+                counts = arrays.row_updates, grad, call](const KernelContext& context, std::int64_t earlier) {
+                 kernel(context, op, weight, state, counts, grad, call, earlier);
+               });
 }
 
 }  // namespace heddle::operators_detail

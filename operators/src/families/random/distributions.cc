@@ -77,7 +77,7 @@ NDArray drawn(const char* op, const Shape& shape, DType dtype, Device device, Ge
   return cast(y, dtype);
 }
 
-void check_floating_dtype(const char* op, DType dtype) {
+void check_made_dtype(const char* op, DType dtype) {
   if (is_floating(dtype)) return;
   throw InvalidArgument(std::string(op) + ": makes f32, f64, f16 and bf16, not " + name_of(dtype));
 }
@@ -136,14 +136,14 @@ NDArray chosen(std::int64_t n, const Shape& shape, bool replace, const NDArray& 
 NDArray exponential(Shape shape, const Operand& scale, DType dtype, Device device, Generator& from,
                     Where at) {
   const CallSite site(at);
-  check_floating_dtype("exponential", dtype);
+  check_made_dtype("exponential", dtype);
   return drawn("exponential", shape, dtype, device, from, {{"scale", ParameterRange::not_negative, scale}});
 }
 
 NDArray gamma(Shape shape, const Operand& concentration, const Operand& scale, DType dtype, Device device,
               Generator& from, Where at) {
   const CallSite site(at);
-  check_floating_dtype("gamma", dtype);
+  check_made_dtype("gamma", dtype);
   return drawn("gamma", shape, dtype, device, from,
                {{"concentration", ParameterRange::positive, concentration},
                 {"scale", ParameterRange::not_negative, scale}});
@@ -152,7 +152,7 @@ NDArray gamma(Shape shape, const Operand& concentration, const Operand& scale, D
 NDArray beta(Shape shape, const Operand& a, const Operand& b, DType dtype, Device device, Generator& from,
              Where at) {
   const CallSite site(at);
-  check_floating_dtype("beta", dtype);
+  check_made_dtype("beta", dtype);
   return drawn("beta", shape, dtype, device, from,
                {{"a", ParameterRange::positive, a}, {"b", ParameterRange::positive, b}});
 }
@@ -172,7 +172,7 @@ NDArray binomial(Shape shape, const Operand& n, const Operand& p, DType dtype, D
 NDArray truncated_normal(Shape shape, double mean, double stddev, double low, double high, DType dtype,
                          Device device, Generator& from, Where at) {
   const CallSite site(at);
-  check_floating_dtype("truncated_normal", dtype);
+  check_made_dtype("truncated_normal", dtype);
   if (!(low < high)) {
     throw InvalidArgument("truncated_normal: low is " + number_text(low) + " and high " + number_text(high) +
                           "; wanted low < high");

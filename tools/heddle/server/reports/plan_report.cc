@@ -10,6 +10,7 @@
 
 #include <heddle/error.h>
 #include <heddle/key.h>
+#include <heddle/optimizer.h>
 
 #include "server/reports/report.h"
 #include "simulate/units.h"
@@ -69,11 +70,15 @@ std::uint64_t row_bytes_of(const json& entry, std::uint64_t size) {
   return has_rows ? size / (*found)[0].get<std::uint64_t>() : 0;
 }
 
-int state_slots(const std::string& optimizer) {
-  if (optimizer == "sgd") return 0;
+std::size_t state_slots(const std::string& optimizer) {
   if (optimizer == "momentum") return 1;
-  if (optimizer == "adam" || optimizer == "adamw") return 2;
-  throw std::runtime_error("optimizer '" + optimizer + "': want sgd, momentum, adam or adamw");
+  const std::vector<OptimizerInfo> all = optimizers();
+  const auto info =
+      std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.name == optimizer; });
+  if (info != all.end() && !info->needs_whole) return info->state.size();
+  std::string names;
+  for (const std::string& name : optimizers_of_servers()) names += (names.empty() ? "" : ", ") + name;
+  throw std::runtime_error("optimizer '" + optimizer + "': want one of " + names);
 }
 
 std::string bytes(std::uint64_t value) { return bytes_to_text(static_cast<double>(value)); }
@@ -175,6 +180,16 @@ std::string problem_with_placement(const std::string& text) {
     return error.what();
   }
   return "";
+}
+
+std::vector<std::string> optimizers_of_servers() {
+  std::vector<std::string> names;
+  for (const OptimizerInfo& info : optimizers()) {
+    if (info.needs_whole) continue;
+    names.push_back(info.name);
+    if (info.name == "sgd") names.push_back("momentum");
+  }
+  return names;
 }
 
 }  // namespace heddle::tool

@@ -20,8 +20,11 @@ struct ServerPlan {
 // std::runtime_error for an invalid file.
 std::vector<kv_detail::KeySize> safetensors_keys(const std::string& path);
 
-// The plan as text for people. Throws std::runtime_error if the optimizer is not sgd, momentum, adam or
-// adamw.
+// What ServerPlan::optimizer may be: optimizers that servers take, with their defaults, and "momentum", which is sgd
+// with one.
+std::vector<std::string> optimizers_of_servers();
+
+// The plan as text for people. Throws std::runtime_error for another optimizer.
 std::string plan_text(const ServerPlan& plan);
 
 // A line KEY=SERVER for each key that is wholly on one server, in the format of an explicit placement. Throws
