@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -107,16 +106,16 @@ void update_whole(const KernelContext&, const NDArray& weight, std::span<const N
 // the same count.
 template <class Step> class RowStep {
  public:
-  explicit RowStep(const UpdateCall& call) : call_(&call) {}
+  explicit RowStep(const UpdateCall& call) : call_(&call), step_(call, 1) {}
   const Step& after(std::int64_t updates) {
-    if (!step_ || updates != updates_) step_.emplace(*call_, updates_ = updates);
-    return *step_;
+    if (updates != updates_) step_ = Step(*call_, updates_ = updates);
+    return step_;
   }
 
  private:
   const UpdateCall* call_;
-  std::optional<Step> step_;
-  std::int64_t updates_ = -1;
+  Step step_;
+  std::int64_t updates_ = 1;
 };
 
 template <template <class> class Step>
