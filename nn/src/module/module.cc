@@ -150,8 +150,10 @@ std::vector<Module::Child> Module::children() const {
 }
 
 void Module::train(bool on) {
-  visit_nodes(*node_, [&](ModuleNode& node) { node.training.store(on, std::memory_order_relaxed); });
+  visit_nodes(*node_, [&](ModuleNode& node) { node.set_training(on); });
 }
+
+std::uint64_t module_modes() { return nn_detail::modes.load(std::memory_order_relaxed); }
 
 bool Module::training() const { return node_->training.load(std::memory_order_relaxed); }
 

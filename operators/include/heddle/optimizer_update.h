@@ -2,11 +2,50 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
+#include <heddle/graph.h>
 #include <heddle/ndarray.h>
 #include <heddle/row_sparse.h>
 
 namespace heddle::operators_detail {
+
+// What each launch of a captured graph gives the updates in it.
+struct UpdateRates {
+  double lr, grad_scale;
+};
+
+// While one lives, updates that its thread pushes take their rates from this slot, at each launch of the graph that the
+// thread captures.
+class LaunchedRates {
+ public:
+  explicit LaunchedRates(Slot<UpdateRates> rates);
+  ~LaunchedRates();
+  LaunchedRates(const LaunchedRates&) = delete;
+  LaunchedRates& operator=(const LaunchedRates&) = delete;
+  std::size_t updates() const { return updates_; }  // how many updates were pushed so far
+  static Slot<UpdateRates> take();  // for one update; a slot of no graph if no LaunchedRates lives
+
+ private:
+  Slot<UpdateRates> rates_;
+  std::size_t updates_ = 0;
+  LaunchedRates* const previous_;
+};
+
+// The `step` of an update, whose members lr and grad_scale may be given by each launch. Made when the update is pushed.
+template <class Step> class LaunchedStep {
+ public:
+  explicit LaunchedStep(const Step& step) : step_(step), rates_(LaunchedRates::take()) {}
+  Step now() const {  // only inside the op
+    Step now = step_;
+    if (rates_.cell()) now.lr = rates_->lr, now.grad_scale = rates_->grad_scale;
+    return now;
+  }
+
+ private:
+  Step step_;
+  Slot<UpdateRates> rates_;
+};
 
 struct SgdStep {
   double lr, grad_scale, momentum, weight_decay;

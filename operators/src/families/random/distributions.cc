@@ -18,10 +18,8 @@ using namespace operators_detail;
 
 namespace {
 
-DrawnRange take(Generator& from, std::int64_t elements) {
-  const DrawnRange range{from.seed(), from.position()};
-  from.set_position(range.start + static_cast<std::uint64_t>(elements));
-  return range;
+RandomDraw drawn_from(Generator& from, const NDArray& y) {
+  return from.draw(static_cast<std::uint64_t>(y.size()));
 }
 
 const char* wanted(ParameterRange range) {
@@ -70,14 +68,18 @@ NDArray drawn(const char* op, const Shape& shape, DType dtype, Device device, Ge
     call.parameters.push_back(prepared(op, parameter, y));
     if (parameter.value.is_array) reads.push_back(call.parameters.back().value.array);
   }
-  call.range = take(from, y.size());
+  const RandomDraw draw = drawn_from(from, y);
   auto* kernel = kernel_for<DistributionKernel>(op, y);
   push_op(op, std::span<const NDArray>(reads), {&y, 1},
-          [kernel, call = std::move(call)](const KernelContext& context) { kernel(context, call); });
+          [kernel, draw, call = std::move(call)](const KernelContext& context) {
+            DistributionCall now = call;
+            now.range = draw.blocks();
+            kernel(context, now);
+          });
   return cast(y, dtype);
 }
 
-void check_floating(const char* op, DType dtype) {
+void check_drawn(const char* op, DType dtype) {
   if (is_floating(dtype)) return;
   throw InvalidArgument(std::string(op) + ": makes f32, f64, f16 and bf16, not " + name_of(dtype));
 }
@@ -102,10 +104,11 @@ NDArray drawn_indices(const char* op, const NDArray& x, std::int64_t samples, bo
   shape.push_back(samples);
   const NDArray lines = cast(x.detach(), DType::f64).contiguous().view_as({rows, n});
   const NDArray y = make_result(x, {rows, samples}, DType::i64);
-  const DrawnRange range = take(from, y.size());
+  const RandomDraw drawn = drawn_from(from, y);
   auto* kernel = kernel_for<IndexDrawKernel>(op, y);
-  array_push(op, {lines}, {y},
-             [=](const KernelContext& context) { kernel(context, op, range, lines, replacement, y); });
+  array_push(op, {lines}, {y}, [=](const KernelContext& context) {
+    kernel(context, op, drawn.blocks(), lines, replacement, y);
+  });
   return y.view_as(shape);
 }
 
@@ -136,14 +139,14 @@ NDArray chosen(std::int64_t n, const Shape& shape, bool replace, const NDArray& 
 NDArray exponential(Shape shape, const Operand& scale, DType dtype, Device device, Generator& from,
                     Where at) {
   const CallSite site(at);
-  check_floating("exponential", dtype);
+  check_drawn("exponential", dtype);
   return drawn("exponential", shape, dtype, device, from, {{"scale", ParameterRange::not_negative, scale}});
 }
 
 NDArray gamma(Shape shape, const Operand& concentration, const Operand& scale, DType dtype, Device device,
               Generator& from, Where at) {
   const CallSite site(at);
-  check_floating("gamma", dtype);
+  check_drawn("gamma", dtype);
   return drawn("gamma", shape, dtype, device, from,
                {{"concentration", ParameterRange::positive, concentration},
                 {"scale", ParameterRange::not_negative, scale}});
@@ -152,7 +155,7 @@ NDArray gamma(Shape shape, const Operand& concentration, const Operand& scale, D
 NDArray beta(Shape shape, const Operand& a, const Operand& b, DType dtype, Device device, Generator& from,
              Where at) {
   const CallSite site(at);
-  check_floating("beta", dtype);
+  check_drawn("beta", dtype);
   return drawn("beta", shape, dtype, device, from,
                {{"a", ParameterRange::positive, a}, {"b", ParameterRange::positive, b}});
 }
@@ -172,7 +175,7 @@ NDArray binomial(Shape shape, const Operand& n, const Operand& p, DType dtype, D
 NDArray truncated_normal(Shape shape, double mean, double stddev, double low, double high, DType dtype,
                          Device device, Generator& from, Where at) {
   const CallSite site(at);
-  check_floating("truncated_normal", dtype);
+  check_drawn("truncated_normal", dtype);
   if (!(low < high)) {
     throw InvalidArgument("truncated_normal: low is " + number_text(low) + " and high " + number_text(high) +
                           "; wanted low < high");
