@@ -133,8 +133,8 @@ class PythonCapturedStep {
       const ReleaseGil released;
       results = step_.run(batch, where);
     }
-    if (kind_ == Kind::one) return wrap(std::move(results[0]));
-    if (kind_ == Kind::none) return nb::none();
+    if (kind_ == Kind::one && results.size() == 1) return wrap(std::move(results[0]));
+    if (results.empty()) return kind_ == Kind::several ? nb::object(nb::tuple()) : nb::none();
     nb::list all;
     for (NDArray& one : results) all.append(one.defined() ? wrap(std::move(one)) : nb::none());
     return nb::tuple(all);

@@ -86,6 +86,8 @@ CapturedStep::Arrays CapturedStep::run_now(const Arrays& batch) {
 void CapturedStep::capture(Entry& entry, const Arrays& batch, Where where) {
   Engine& engine = trainer_->parameters()[0].value.engine();
   const std::int64_t steps = trainer_->steps();
+  trainer_->take_over_changes();  // now, and not in each launch
+  trainer_->remember_versions();
   Arrays slots, results;
   {
     const EngineScope scope(engine);
@@ -147,9 +149,8 @@ std::size_t CapturedStep::graphs() const {
       std::count_if(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.captured; }));
 }
 
-// What has run once needs no warm call again.
 void CapturedStep::reset() {
-  for (Entry& entry : entries_) entry = {.signature = std::move(entry.signature)};
+  entries_.clear();
   resets_ = trainer_->resets_;
 }
 

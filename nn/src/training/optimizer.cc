@@ -2,6 +2,7 @@
 #include <cmath>
 #include <utility>
 
+#include <heddle/graph.h>
 #include <heddle/number_text.h>
 #include <heddle/optimizer.h>
 #include <heddle/optimizer_update.h>
@@ -165,6 +166,9 @@ Optimizer::Optimizer(std::string name, OptimizerParams defaults, const Optimizer
 Optimizer::Slot& Optimizer::slot_of(Key key, const NDArray& weight) {
   auto entry = slots_.find(key);
   if (entry == slots_.end()) {
+    if (is_capturing())
+      throw Error(with_call_site(text_of(key) +
+                                 ": its first update, which makes its state, must come before a capture"));
     Slot fresh;
     for (std::size_t i = 0; i < state_names().size(); ++i) fresh.arrays.push_back(zeros_like(weight));
     EngineScope scope(weight.engine());
