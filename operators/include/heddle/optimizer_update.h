@@ -24,10 +24,19 @@ class LaunchedRates {
   LaunchedRates(const LaunchedRates&) = delete;
   LaunchedRates& operator=(const LaunchedRates&) = delete;
   std::size_t updates() const { return updates_; }  // how many updates were pushed so far
-  static Slot<UpdateRates> take();  // for one update; a slot of no graph if no LaunchedRates lives
+  // What the learning rate of the updates that follow is multiplied by, as of groups of parameters. Without a
+  // LaunchedRates does nothing.
+  static void set_lr_factor(double factor);
+
+  struct OfUpdate {
+    Slot<UpdateRates> rates{};  // of no graph if no LaunchedRates lives
+    double lr_factor = 1;
+  };
+  static OfUpdate take();  // for one update
 
  private:
   Slot<UpdateRates> rates_;
+  double lr_factor_ = 1;
   std::size_t updates_ = 0;
   LaunchedRates* const previous_;
 };
@@ -35,16 +44,18 @@ class LaunchedRates {
 // The `step` of an update, whose members lr and grad_scale may be given by each launch. Made when the update is pushed.
 template <class Step> class LaunchedStep {
  public:
-  explicit LaunchedStep(const Step& step) : step_(step), rates_(LaunchedRates::take()) {}
+  explicit LaunchedStep(const Step& step) : step_(step), launched_(LaunchedRates::take()) {}
   Step now() const {  // only inside the op
     Step now = step_;
-    if (rates_.cell()) now.lr = rates_->lr, now.grad_scale = rates_->grad_scale;
+    if (!launched_.rates.cell()) return now;
+    now.lr = launched_.rates->lr * launched_.lr_factor;
+    now.grad_scale = launched_.rates->grad_scale;
     return now;
   }
 
  private:
   Step step_;
-  Slot<UpdateRates> rates_;
+  LaunchedRates::OfUpdate launched_;
 };
 
 struct SgdStep {

@@ -42,10 +42,14 @@ LaunchedRates::LaunchedRates(Slot<UpdateRates> rates)
 
 LaunchedRates::~LaunchedRates() { current_rates = previous_; }
 
-Slot<UpdateRates> LaunchedRates::take() {
+void LaunchedRates::set_lr_factor(double factor) {
+  if (current_rates) current_rates->lr_factor_ = factor;
+}
+
+LaunchedRates::OfUpdate LaunchedRates::take() {
   if (!current_rates) return {};
   ++current_rates->updates_;
-  return current_rates->rates_;
+  return {current_rates->rates_, current_rates->lr_factor_};
 }
 
 void sgd_update(const NDArray& weight, const NDArray& grad, const SgdState& state, const SgdStep& step) {
