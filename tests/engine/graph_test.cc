@@ -452,7 +452,7 @@ TEST_CASE("threads that launch one graph at once never overlap in it") {
 
 TEST_CASE("graph: a launch_slot has its first value once, and then what each launch computes") {
   for (const Scheduler scheduler : {Scheduler::naive, Scheduler::threaded, Scheduler::fuzz}) {
-    Engine engine({.workers = 2, .scheduler = scheduler});
+    Engine engine({.scheduler = scheduler, .workers = 2});
     const Var var = engine.new_var();
     std::vector<int> seen;
     std::string order;
