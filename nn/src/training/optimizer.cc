@@ -166,7 +166,7 @@ Optimizer::Optimizer(std::string name, OptimizerParams defaults, const Optimizer
 Optimizer::Slot& Optimizer::slot_of(Key key, const NDArray& weight) {
   auto entry = slots_.find(key);
   if (entry == slots_.end()) {
-    if (is_capturing())
+    if (is_capturing() && !state_names().empty())
       throw Error(with_call_site(text_of(key) +
                                  ": its first update, which makes its state, must come before a capture"));
     Slot fresh;
