@@ -135,6 +135,82 @@ void make_trainer(PythonTrainer* self, const std::vector<Parameter>& parameters,
   new (self) PythonTrainer(std::move(trainer), mutex);
 }
 
+// A captured step whose function is Python's.
+class PythonCapturedStep {
+ public:
+  PythonCapturedStep(const PythonTrainer& trainer, nb::object function, Where where)
+      : trainer_(trainer.object()),
+        function_(std::make_shared<Reference>(std::move(function))),
+        step_(
+            *trainer_, [this](const std::vector<NDArray>& batch) { return call_function(batch); }, where) {}
+
+  nb::object call(const nb::args& arguments) {
+    const Where where = python_call_site();
+    std::vector<NDArray> batch;
+    for (const nb::handle one : arguments)
+      batch.push_back(to_array({"CapturedStep", "an argument"}, one, std::nullopt, where));
+    std::vector<NDArray> results;
+    {
+      const ReleaseGil released;
+      results = step_.run(batch, where);
+    }
+    if (kind_ == Kind::one && results.size() == 1) return wrap(std::move(results[0]));
+    if (results.empty()) return kind_ == Kind::several ? nb::object(nb::tuple()) : nb::none();
+    nb::list all;
+    for (NDArray& one : results) all.append(one.defined() ? wrap(std::move(one)) : nb::none());
+    return nb::tuple(all);
+  }
+  CapturedStep& step() { return step_; }
+
+ private:
+  enum class Kind : std::uint8_t { none, one, several };
+
+  std::vector<NDArray> call_function(const std::vector<NDArray>& batch) {
+    const CallsPython calling(false);
+    nb::list arguments;
+    for (const NDArray& one : batch) arguments.append(wrap(NDArray(one)));
+    const nb::object result = nb::borrow(function_->get())(*nb::tuple(arguments));
+    kind_ = result.is_none() ? Kind::none : array_in(result) ? Kind::one : Kind::several;
+    if (kind_ == Kind::none) return {};
+    if (kind_ == Kind::one) return {*array_in(result)};
+    if (!PyList_Check(result.ptr()) && !PyTuple_Check(result.ptr()))
+      refuse_type({"CapturedStep", "what the function has returned"}, result, kResults);
+    std::vector<NDArray> all;
+    for (const nb::handle item : result) {
+      const NDArray* const array = array_in(item);
+      if (!array && !item.is_none())
+        refuse_type({"CapturedStep", "what the function has returned"}, item, kResults);
+      all.push_back(array ? *array : NDArray());
+    }
+    return all;
+  }
+
+  static constexpr const char* kResults = "an NDArray, a list or tuple of them, or None";
+  std::shared_ptr<Trainer> trainer_;
+  std::shared_ptr<Reference> function_;
+  Kind kind_ = Kind::none;  // of the function's last result
+  CapturedStep step_;
+};
+
+PythonCapturedStep* capture(const PythonTrainer& self, nb::object step) {
+  if (!PyCallable_Check(step.ptr())) refuse_type({"capture", "step"}, step, "a function of the batch");
+  return new PythonCapturedStep(self, std::move(step), python_call_site());
+}
+
+void bind_captured_step(nb::module_& m) {
+  nb::class_<PythonCapturedStep>(m, "CapturedStep",
+                                 "A training step that Trainer.capture() has made. Called as the function, "
+                                 "with arrays. For one thread at a time.")
+      .def("__call__", &PythonCapturedStep::call, "batch"_a,
+           nb::sig("def __call__(self, *batch: ArrayLike) -> Any"),
+           "Runs the step for a batch, and returns copies of what the function returns.")
+      .def(
+          "reset", [](PythonCapturedStep& self) { self.step().reset(); },
+          "Forgets all graphs: after a change, in what the function reads, that calls do not see.")
+      .def_prop_ro("graphs", [](PythonCapturedStep& self) { return self.step().graphs(); })
+      .def_prop_ro("captures", [](PythonCapturedStep& self) { return self.step().captures(); });
+}
+
 void bind_trainer(nb::module_& m) {
   nb::class_<PythonTrainer> type(
       m, "Trainer", "Parameters, an optimizer in a store, and a learning rate for every step. Thread-safe.");
@@ -148,6 +224,13 @@ void bind_trainer(nb::module_& m) {
             self.call([&](Trainer& trainer) { in_call("step", [&] { trainer.step(grad_scale, where); }); });
           },
           "grad_scale"_a = 1.0, "Updates every parameter by its gradient, and clears the gradients.")
+      .def(
+          "capture", &capture, "step"_a,
+          nb::sig("def capture(self, step: Callable[..., Any]) -> CapturedStep"),
+          "A step that runs as a captured graph: step(*batch) computes a loss, and calls backward() and this "
+          "trainer's step(). For each combination of shapes the first call runs it as it is, the second "
+          "captures it, "
+          "and later ones launch the graph without calling it.")
       .def_prop_ro("steps",
                    [](const PythonTrainer& self) {
                      return self.call([](Trainer& trainer) { return trainer.steps(); });
@@ -174,6 +257,7 @@ OptimizerParams params_of(const char* function, const nb::kwargs& kwargs) {
 
 void bind_trainers(nb::module_& m) {
   bind_optimizer(m);
+  bind_captured_step(m);
   bind_trainer(m);
 }
 

@@ -449,3 +449,35 @@ TEST_CASE("threads that launch one graph at once never overlap in it") {
     CHECK(inside == 0);
   });
 }
+
+TEST_CASE("graph: a launch_slot has its first value once, and then what each launch computes") {
+  for (const Scheduler scheduler : {Scheduler::naive, Scheduler::threaded, Scheduler::fuzz}) {
+    Engine engine({.scheduler = scheduler, .workers = 2});
+    const Var var = engine.new_var();
+    std::vector<int> seen;
+    std::string order;
+    Slot<int> first, second;
+    const auto capture = [&] {
+      return engine.capture([&] {
+        first = launch_slot<int>(10, [&, next = 20]() mutable { return order += 'a', next++; });
+        second = launch_slot<int>(1, [&] { return order += 'b', static_cast<int>(order.size()); });
+        engine.push(
+            [&seen, first, second] {
+              seen.insert(seen.end(), {*first, *second});
+            },
+            {.mutate = {var}});
+      });
+    };
+    Graph graph = capture();
+    graph.launch(), graph.launch(), graph.launch(second.bind(7));
+    engine.wait(var);
+    CHECK(seen == std::vector<int>{10, 1, 20, 2, 21, 7});
+    CHECK(order == "aba");
+    graph.set(second, 5);
+    graph.launch();
+    engine.wait(var);
+    CHECK(seen.back() == 5);
+    CHECK(order == "abaa");
+    CHECK_THROWS_AS((void)launch_slot<int>(1, [] { return 2; }), Error);
+  }
+}

@@ -113,6 +113,13 @@ TEST_CASE("each call of a trainer and of a checkpoint names its line") {
     };
     differentiate();
     check_site("Trainer::step", [&] { trainer.step(); });
+    CapturedStep captured = trainer.capture([](const std::vector<NDArray>& batch) { return batch[0]; });
+    const std::vector<NDArray> batch{ones({4})};
+    captured.run(batch);  // captures the next time
+    check_site("CapturedStep::run", [&] { captured.run(batch); });
+    captured.reset();
+    captured.run(batch);
+    check_site("CapturedStep::operator()", [&] { captured(batch); });
     check_site("Trainer::set_state", [&] { trainer.set_state(trainer.state()); });
     check_site("Trainer::clear_errors", [&] { trainer.clear_errors(); });
     Checkpoint checkpoint{.parameters = parameters, .trainer = &trainer};

@@ -9,6 +9,7 @@
 #include <heddle/engine.h>
 #include <heddle/graph.h>
 #include <heddle/heddle.h>
+#include <heddle/log.h>
 
 #include "dist_job.h"
 
@@ -192,4 +193,29 @@ TEST_CASE("store: the engine of local and allreduce stores is destroyed first") 
     store.reset();
     ranks.reset();
   }
+}
+
+TEST_CASE("store graph: a captured step with servers runs its function in each call, and the log says so") {
+  const Job job{.workers = 1};
+  const Servers servers = start_servers(job);
+  Engine engine({.workers = 2});
+  const EngineScope scope(engine);
+  NDArray weight = ones({3});
+  set_requires_grad(weight);
+  std::string log;
+  set_log([&](std::string_view text) { log += text; });
+  Trainer trainer({{"weight", weight}}, {.params = {{"lr", 0.5}}, .store = make_store(job, servers)});
+  int calls = 0;
+  CapturedStep step = trainer.capture([&](const std::vector<NDArray>& batch) {
+    ++calls;
+    const NDArray loss = sum(weight * batch[0]);
+    backward(loss);
+    trainer.step();
+    return loss;
+  });
+  set_log({});
+  CHECK(log.find("runs the function") != std::string::npos);
+  for (int i = 0; i < 4; ++i) CHECK(step({ones({3})}).item<float>() == 3.0f - 1.5f * static_cast<float>(i));
+  CHECK(calls == 4);
+  CHECK(step.captures() == 0);
 }

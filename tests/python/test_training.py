@@ -118,6 +118,69 @@ def test_a_network_learns():
     assert trainer.learning_rate == 0.5 / 4
 
 
+def captured_run(captured, steps=12):
+    heddle.manual_seed(3)
+    net = heddle.Sequential(heddle.Dense(6, 16, relu=True), heddle.Dropout(0.3), heddle.Dense(16, 3))
+    trainer = heddle.Trainer(net.parameters(), "adam", schedule=lambda step: 0.05 / (step + 1))
+    calls = []
+
+    def step(x, labels):
+        calls.append(x.shape)
+        loss = heddle.cross_entropy(net(x), labels)
+        loss.backward()
+        trainer.step()
+        return loss
+
+    function = trainer.capture(step) if captured else step
+    data = np.random.default_rng(0)
+    losses = []
+    for i in range(steps):
+        count = 3 if i % 4 == 3 else 8
+        x, labels = data.normal(size=(count, 6)).astype("f4"), data.integers(0, 3, count)
+        losses.append(function(heddle.array(x), heddle.array(labels)))
+    return [loss.item() for loss in losses], [p.value.tolist() for p in net.parameters()], trainer, function, calls
+
+
+def test_captured_steps():
+    losses, weights, _, _, _ = captured_run(False)
+    same, same_weights, trainer, step, calls = captured_run(True)
+    assert losses == same and weights == same_weights
+    assert trainer.steps == 12 and trainer.learning_rate == 0.05 / 13
+    assert len(calls) == 4 and step.captures == step.graphs == 2
+    step.reset()
+    assert step.graphs == 0
+
+
+def test_what_captured_steps_return_and_refuse():
+    net = heddle.Sequential(heddle.Dense(2, 2))
+    trainer = heddle.Trainer(net.parameters())
+    results = {"none": lambda loss: None, "several": lambda loss: [loss, None, loss * 2], "number": lambda loss: 3.0, "item": lambda loss: loss.item()}
+
+    def made(name):
+        def step(x):
+            loss = net(x).sum()
+            loss.backward()
+            trainer.step()
+            return results[name](loss)
+
+        return trainer.capture(step)
+
+    nothing, several = made("none"), made("several")
+    for _ in range(3):
+        assert nothing(heddle.ones((3, 2))) is None
+        loss, none, double = several(heddle.ones((3, 2)))
+        assert none is None and double.item() == 2 * loss.item()
+    with pytest.raises(TypeError, match="what the function has returned"):
+        made("number")(heddle.ones((3, 2)))
+    waits = trainer.capture(lambda x: net(x).sum().item() and None)
+    waits(heddle.ones((3, 2)))
+    with pytest.raises(heddle.Error, match="wait while this thread captures a graph"):
+        waits(heddle.ones((3, 2)))
+    with pytest.raises(TypeError, match="a function of the batch"):
+        trainer.capture(3)
+    nothing(heddle.ones((3, 2)))
+
+
 def test_optimizers():
     optimizer = heddle.Optimizer("sgd", lr=0.5)
     assert optimizer.name == "sgd" and optimizer.params["lr"] == 0.5

@@ -71,6 +71,7 @@ INSTANCES = {
     "Parameter": made_parameter,
     "RowSparse": lambda: heddle.row_sparse(heddle.array([1]), heddle.ones((1, 1)), (2, 1)),
     "Slot": lambda: made_graph()[1],
+    "CapturedStep": lambda: heddle.Trainer([made_parameter()]).capture(lambda x: x),
     "Symbol": lambda: heddle.Input((2,)),
     "Trainer": lambda: heddle.Trainer([made_parameter()]),
     "Var": lambda: heddle.Engine(workers=1).new_var(),

@@ -60,7 +60,9 @@ class Capture {
   std::unique_ptr<Recorder> recorder_;
 };
 
+using SlotValue = std::shared_ptr<const void>;
 std::shared_ptr<SlotCell> new_slot(EngineCore* core);
+std::shared_ptr<SlotCell> new_launch_slot(SlotValue first, std::function<SlotValue()> later);
 const void* slot_value(const SlotCell* cell);  // throws Error outside a launch, or without a cell
 
 }  // namespace detail
@@ -132,5 +134,13 @@ bool is_capturing() noexcept;
 // before it queues the graph's ops: for what a push does besides queueing its op. In one capture only the
 // first call with a given `key`, which is any address, has an effect. Throws Error outside of a capture.
 void at_each_launch(const void* key, std::function<void()> call);
+
+// For use inside Engine::capture: a slot of the graph whose value is `first` in the first launch and in each later
+// one what `later` returns, called on the launching thread, in the order in which such slots were made.
+template <class T> Slot<T> launch_slot(T first, std::function<T()> later) {
+  return Slot<T>(detail::new_launch_slot(
+      std::make_shared<const T>(std::move(first)),
+      [later = std::move(later)]() -> detail::SlotValue { return std::make_shared<const T>(later()); }));
+}
 
 }  // namespace heddle

@@ -137,9 +137,9 @@ GraphState::~GraphState() {
 void refuse_in_capture(const char* what) {
   if (!Recorder::current) [[likely]]
     return;
-  throw Error(
+  throw Error(with_call_site(
       std::string(what) +
-      " while this thread captures a graph: nothing that is pushed now runs; do it outside the capture");
+      " while this thread captures a graph: nothing that is pushed now runs; do it outside the capture"));
 }
 
 void check_capture(const EngineCore* core) {
@@ -158,16 +158,29 @@ void submit_or_record(EngineCore* core, OpNode* op) {
 
 bool capturing() { return Recorder::current != nullptr; }
 
-std::shared_ptr<SlotCell> new_slot(EngineCore* core) {
-  check_capture(core);
+namespace {
+
+std::shared_ptr<SlotCell> add_slot(SlotValue first, std::function<SlotValue()> later) {
   if (!Recorder::current)
     throw Error(
         "slot: this thread captures no graph; call it inside the function that Engine::capture is given");
   GraphState& graph = *Recorder::current->graph;
   auto cell = std::make_shared<SlotCell>(graph.slots.size());
-  graph.values.emplace_back();
+  graph.values.push_back(std::move(first));
+  graph.later_values.push_back(std::move(later));
   graph.slots.push_back(cell);
   return cell;
+}
+
+}  // namespace
+
+std::shared_ptr<SlotCell> new_slot(EngineCore* core) {
+  check_capture(core);
+  return add_slot({}, {});
+}
+
+std::shared_ptr<SlotCell> new_launch_slot(SlotValue first, std::function<SlotValue()> later) {
+  return add_slot(std::move(first), std::move(later));
 }
 
 const void* slot_value(const SlotCell* cell) {
@@ -226,6 +239,14 @@ void check_values(const GraphState& graph, const std::vector<std::shared_ptr<con
                         " has no value; bind one to the launch, or set one");
 }
 
+// Replaces the values of slots that have another one in each launch.
+void take_later_values(GraphState& graph, std::vector<std::shared_ptr<const void>>& values) {
+  if (!graph.launched.exchange(true, std::memory_order_relaxed)) return;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (graph.later_values[i] && values[i] == graph.values[i]) values[i] = graph.later_values[i]();
+  }
+}
+
 OpNode* launch_op(GraphState& graph) {
   const std::size_t count = graph.accesses.size();
   std::unique_ptr<BlockedPush> blocked = graph.core->budget.acquire(0);
@@ -265,6 +286,7 @@ void Graph::launch_with(std::span<const Binding> bindings) const {
   std::vector<std::shared_ptr<const void>> values = graph.values;
   for (const Binding& binding : bindings) bind_value(graph, values, binding);
   check_values(graph, values);
+  take_later_values(graph, values);
   for (const auto& call : graph.at_launch) call();
   auto run = std::make_unique<GraphRun>();
   run->graph = &graph;
@@ -276,6 +298,7 @@ void Graph::launch_with(std::span<const Binding> bindings) const {
 void Graph::set_value(Binding binding) {
   GraphState& graph = state_of(state_, "set");
   bind_value(graph, graph.values, binding);
+  graph.later_values[binding.cell->index] = nullptr;
 }
 
 std::size_t Graph::size() const { return state_of(state_, "size").ops.size(); }

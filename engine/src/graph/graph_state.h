@@ -66,6 +66,9 @@ struct GraphState {
   bool chain = false;                 // whether no two ops of the graph can run at once
   std::vector<std::shared_ptr<SlotCell>> slots;
   std::vector<std::shared_ptr<const void>> values;  // the slots' values; null: not set
+  std::vector<std::function<SlotValue()>>
+      later_values;                   // of the slots; empty: values[i] is that of all launches
+  std::atomic<bool> launched{false};  // whether a launch has taken the first values
   std::vector<std::function<void()>> at_launch;
 
   SpinLock lock;                 // guards last and after_last

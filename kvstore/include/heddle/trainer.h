@@ -9,8 +9,10 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <heddle/captured_step.h>
 #include <heddle/kvstore.h>
 #include <heddle/layers.h>
 #include <heddle/schedule.h>
@@ -55,6 +57,15 @@ class Trainer {
   // clear_errors(): copy what is to be kept.
   void step(double grad_scale = 1, Where where = Where::current());
 
+  // A step that runs as a captured graph (captured_step.h): step(batch) computes a loss, or a list of results, of a list
+  // of arrays, and calls backward() and this trainer's step(). The trainer must stay where it is, and outlive the result.
+  CapturedStep capture(CapturedStep::OneResult step, Where where = Where::current()) {
+    return CapturedStep(*this, std::move(step), where);
+  }
+  CapturedStep capture(CapturedStep::Function step, Where where = Where::current()) {
+    return CapturedStep(*this, std::move(step), where);
+  }
+
   std::int64_t steps() const { return steps_; }  // number of steps done so far
   double learning_rate() const;                  // learning rate of the next step
   const std::vector<Parameter>& parameters() const { return replicas_[0]; }
@@ -75,6 +86,7 @@ class Trainer {
   void set_state(const std::map<std::string, NDArray>& state, Where where = Where::current());
 
  private:
+  friend CapturedStep;
   void init_store();
   void find_memory();
   void lend_memory() const;
@@ -89,11 +101,14 @@ class Trainer {
     std::vector<RowSparse> rows{};
   };
   Gradients gradients(std::size_t index) const;
+  void exchange_all(const std::vector<Gradients>& gradients, const UpdateOptions& update);
   void exchange(const std::vector<Gradients>& gradients, const UpdateOptions& update);
   void exchange_list(const std::vector<Gradients>& gradients, const UpdateOptions& update);
   UpdateOptions update_of(std::size_t index, const UpdateOptions& all) const;
   void assign_groups(double weight_decay);
   std::vector<NDArray> values(std::size_t index) const;
+  bool has_gradients() const;
+  void forget_capture(std::int64_t steps);  // what the failed capture of a step has left behind
   std::vector<std::vector<Parameter>> replicas_;
   TrainerOptions options_;
   bool needs_whole_ = false;           // whether the optimizer refuses row-sparse gradients
@@ -102,6 +117,7 @@ class Trainer {
   // Storage versions of the parameters, replica by replica, when they last equalled the stored values.
   std::vector<std::uint64_t> versions_;
   std::int64_t steps_ = 0;
+  std::uint64_t resets_ = 0;               // how often the state was replaced, or cleared of errors
   std::int64_t steps_before_updates_ = 0;  // steps_ minus the optimizer's count of updates
 };
 

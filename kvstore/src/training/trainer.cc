@@ -9,7 +9,9 @@
 #include <vector>
 
 #include <heddle/autograd.h>
+#include <heddle/graph.h>
 #include <heddle/number_text.h>
+#include <heddle/optimizer_update.h>
 #include <heddle/trainer.h>
 
 namespace heddle {
@@ -234,7 +236,9 @@ void Trainer::assign_groups(double weight_decay) {
 
 UpdateOptions Trainer::update_of(std::size_t index, const UpdateOptions& all) const {
   UpdateOptions update = all;
-  if (group_of_[index] == options_.groups.size()) return update;
+  const bool is_in_group = group_of_[index] < options_.groups.size();
+  operators_detail::LaunchedRates::set_lr_factor(is_in_group ? options_.groups[group_of_[index]].lr : 1);
+  if (!is_in_group) return update;
   const ParameterGroup& group = options_.groups[group_of_[index]];
   update.lr = *all.lr * group.lr;
   update.decay_scale = group.weight_decay;
@@ -403,13 +407,55 @@ void Trainer::step(double grad_scale, Where where) {
   std::vector<Gradients> all;
   for (std::size_t i = 0; i < replicas_[0].size(); ++i) all.push_back(gradients(i));
   take_over_changes();
-  replicas_.size() == 1 ? exchange_list(all, update) : exchange(all, update);
+  exchange_all(all, update);
   for (const auto& replica : replicas_) {
     for (const Parameter& parameter : replica) clear_grad(parameter.value);
   }
   lend_memory();
   remember_versions();
+  if (is_capturing()) at_each_launch(&versions_, [this] { remember_versions(); });
   ++steps_;
+}
+
+// In a capture, each launch begins a step of its own: with the learning rate of that step, and with what has changed
+// the parameters since the last one.
+void Trainer::exchange_all(const std::vector<Gradients>& gradients, const UpdateOptions& update) {
+  const auto run = [&] {
+    replicas_.size() == 1 ? exchange_list(gradients, update) : exchange(gradients, update);
+  };
+  if (!is_capturing()) return run();
+  using operators_detail::LaunchedRates, operators_detail::UpdateRates;
+  const LaunchedRates rates(
+      launch_slot<UpdateRates>({*update.lr, update.grad_scale}, [this, scale = update.grad_scale] {
+        const double lr = learning_rate();
+        if (!std::isfinite(lr) || lr < 0)
+          throw InvalidArgument("optimizer " + options_.optimizer +
+                                ": lr must be finite and not negative, not " + number_text(lr));
+        take_over_changes();
+        ++steps_;
+        return UpdateRates{lr, scale};
+      }));
+  run();
+  if (rates.updates() < gradients.size())
+    throw Error("Trainer::step: the updates of a " + options_.store->type() +
+                " store cannot be captured: each has the learning rate of its call");
+}
+
+bool Trainer::has_gradients() const {
+  for (const auto& replica : replicas_) {
+    for (const Parameter& parameter : replica) {
+      if (grad(parameter.value).defined() || row_sparse_grad(parameter.value).defined()) return true;
+    }
+  }
+  return false;
+}
+
+void Trainer::forget_capture(std::int64_t steps) {
+  for (const auto& replica : replicas_) {
+    for (const Parameter& parameter : replica) clear_grad(parameter.value);
+  }
+  lend_memory();
+  steps_ = steps;
 }
 
 // The number of successful updates of the parameter that has had the most.
@@ -430,6 +476,7 @@ void Trainer::clear_errors(Where where) {
     }
   }
   options_.store->clear_errors();
+  ++resets_;
   lend_memory();
   steps_ = steps_before_updates_ + updates();
   // The error may have hit the assignment of a changed parameter to the store. So all parameters count as
@@ -472,6 +519,7 @@ void Trainer::set_state(const std::map<std::string, NDArray>& state, Where where
   if (count < 0) throw InvalidArgument("Trainer::set_state: steps is " + std::to_string(count));
   check_complete(optimizer, count);
   options_.store->set_optimizer_state(optimizer);
+  ++resets_;
   steps_ = count;
   steps_before_updates_ = steps_ - updates();
   for (std::size_t i = 0; i < replicas_[0].size(); ++i) {

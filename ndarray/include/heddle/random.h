@@ -4,8 +4,11 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
+#include <heddle/graph.h>
 #include <heddle/ndarray.h>
 
 namespace heddle {
@@ -13,9 +16,28 @@ namespace heddle {
 // Ten rounds of Philox4x32: four uniform 32-bit words for a counter and a key.
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key);
 
+// The blocks of four words that one draw uses: those from `start` on.
+struct RandomBlocks {
+  std::uint64_t seed, start;
+};
+
+// What the op of a draw knows of its blocks: they were taken at the call or, in a captured graph, at the launch.
+class RandomDraw {
+ public:
+  RandomDraw() = default;
+  explicit RandomDraw(RandomBlocks blocks, Slot<RandomBlocks> launched = {})
+      : blocks_(blocks), launched_(std::move(launched)) {}
+  RandomBlocks blocks() const { return launched_.cell() ? *launched_ : blocks_; }  // only inside the op
+
+ private:
+  RandomBlocks blocks_{};
+  Slot<RandomBlocks> launched_;
+};
+
 // A seed and a position in its sequence of numbers. Each draw of n elements takes its own range of the
 // counter when it is called, so that the ops may run in any order. Not thread-safe: use one for each thread,
-// or for each purpose.
+// or for each purpose. In each launch of a captured graph its draws take new ranges, as calls would; a generator that
+// has ended by then, such as one made in the capture, gives the same numbers again.
 class Generator {
  public:
   explicit Generator(std::uint64_t seed = 0) : seed_(seed) {}
@@ -35,6 +57,9 @@ class Generator {
   std::uint64_t position() const { return position_; }
   void set_position(std::uint64_t position) { position_ = position; }
 
+  // Takes so many blocks for an op that is pushed now.
+  RandomDraw draw(std::uint64_t blocks);
+
   // Generators for parts of a program, such as threads or layers; their seeds follow from this generator's
   // seed and position. Draws a block of this generator, so that the next split() returns other generators.
   // Throws InvalidArgument unless parts > 0.
@@ -44,9 +69,21 @@ class Generator {
   Generator jumped(std::int64_t times = 1) const;
 
  private:
-  std::uint64_t take(std::int64_t elements, int words_per_element);
+  // How graphs find the generator, as long as it lives. A copy has a handle of its own.
+  struct Handle {
+    Handle() = default;
+    Handle(const Handle&) {}
+    Handle& operator=(const Handle&) { return *this; }
+    ~Handle() {
+      if (self) *self = nullptr;
+    }
+    std::shared_ptr<Generator*> self;
+  };
+
+  RandomBlocks take(std::uint64_t blocks);
   std::uint64_t seed_;
   std::uint64_t position_ = 0;
+  Handle handle_;
 };
 
 Generator& default_generator();        // the calling thread's generator; its initial seed is 0

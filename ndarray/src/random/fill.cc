@@ -52,7 +52,7 @@ __extension__ using Wide = unsigned __int128;
 struct Words {
   alignas(64) std::uint32_t values[4 * kBatch];
 
-  Words(const PhiloxStream& stream, std::int64_t block) {
+  Words(const RandomBlocks& stream, std::int64_t block) {
     alignas(64) std::uint32_t a[kBatch], b[kBatch], c[kBatch], d[kBatch];
     const std::uint64_t start = stream.start + static_cast<std::uint64_t>(block);
     const auto key0 = static_cast<std::uint32_t>(stream.seed),
@@ -77,7 +77,7 @@ struct Words {
 
 // make(words, out) writes the 4 * kBatch / words_each numbers of a batch.
 template <std::int64_t words_each, class T, class Make>
-void draw(const NDArray& y, const PhiloxStream& stream, const Make& make) {
+void draw(const NDArray& y, const RandomBlocks& stream, const Make& make) {
   constexpr std::int64_t per_block = 4 / words_each, per_batch = per_block * kBatch;
   T* to = y.data<T>();
   const std::int64_t n = y.size();
@@ -114,7 +114,7 @@ float positive_unit(const Words& words, std::int64_t i, float) {
 }
 double positive_unit(const Words& words, std::int64_t i, double) { return 1 - unit(words, i, double{}); }
 
-template <class T> void fill_uniform_as(const NDArray& y, const PhiloxStream& stream, T low, T high, T last) {
+template <class T> void fill_uniform_as(const NDArray& y, const RandomBlocks& stream, T low, T high, T last) {
   draw<kWordsEach<T>, T>(y, stream, [=](const Words& words, T* to) {
     for (std::int64_t i = 0; i < kNumbers<T>; ++i) {
       const T u = unit(words, i, T{}), value = (1 - u) * low + u * high, above = value < low ? low : value;
@@ -174,7 +174,7 @@ template <class T> [[gnu::always_inline]] inline void cos_and_sin(T u, T& cosine
 }
 
 // Box and Muller (1958): two uniform numbers make two independent normal ones.
-template <class T> void fill_normal_as(const NDArray& y, const PhiloxStream& stream, T mean, T stddev) {
+template <class T> void fill_normal_as(const NDArray& y, const RandomBlocks& stream, T mean, T stddev) {
   draw<kWordsEach<T>, T>(y, stream, [=](const Words& words, T* to) {
     constexpr std::int64_t kPairs = kNumbers<T> / 2;
     alignas(64) T first[kPairs], second[kPairs];
@@ -203,17 +203,17 @@ std::uint64_t below(std::uint64_t word, std::uint64_t count) {
 
 }  // namespace
 
-void fill_uniform(const NDArray& y, PhiloxStream stream, double low, double high, double last) {
+void fill_uniform(const NDArray& y, RandomBlocks stream, double low, double high, double last) {
   if (y.dtype() == DType::f64) return fill_uniform_as<double>(y, stream, low, high, last);
   fill_uniform_as(y, stream, static_cast<float>(low), static_cast<float>(high), static_cast<float>(last));
 }
 
-void fill_normal(const NDArray& y, PhiloxStream stream, double mean, double stddev) {
+void fill_normal(const NDArray& y, RandomBlocks stream, double mean, double stddev) {
   if (y.dtype() == DType::f64) return fill_normal_as<double>(y, stream, mean, stddev);
   fill_normal_as(y, stream, static_cast<float>(mean), static_cast<float>(stddev));
 }
 
-void fill_bernoulli(const NDArray& y, PhiloxStream stream, double probability) {
+void fill_bernoulli(const NDArray& y, RandomBlocks stream, double probability) {
   const auto threshold = static_cast<std::uint64_t>(std::llround(probability * 0x1p32));
   visit_dtype(y.dtype(), [&]<class T>() {
     draw<1, T>(y, stream, [=](const Words& words, T* to) {
@@ -222,7 +222,7 @@ void fill_bernoulli(const NDArray& y, PhiloxStream stream, double probability) {
   });
 }
 
-void fill_integers(const NDArray& y, PhiloxStream stream, std::int64_t low, std::uint64_t count) {
+void fill_integers(const NDArray& y, RandomBlocks stream, std::int64_t low, std::uint64_t count) {
   visit_dtype(y.dtype(), [&]<class T>() {
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
       draw<2, T>(y, stream, [=](const Words& words, T* to) {
@@ -236,7 +236,7 @@ void fill_integers(const NDArray& y, PhiloxStream stream, std::int64_t low, std:
 }
 
 // Fisher and Yates's shuffle, in Durstenfeld's order.
-void fill_permutation(const NDArray& y, PhiloxStream stream) {
+void fill_permutation(const NDArray& y, RandomBlocks stream) {
   auto* values = y.data<std::int64_t>();
   const std::int64_t n = y.size();
   std::iota(values, values + n, std::int64_t{0});

@@ -1,23 +1,19 @@
-// Loops that fill arrays with random numbers.
+// Loops that fill arrays with random numbers: block n has the four words of philox() for the counter start + n.
 #pragma once
 
 #include <cstdint>
 
 #include <heddle/ndarray.h>
+#include <heddle/random.h>
 
 namespace heddle::ndarray_detail {
 
-// The random words of one draw: block n has the four words of philox() for the counter start + n.
-struct PhiloxStream {
-  std::uint64_t seed, start;
-};
-
 // Uniform in [low, high) of f32 or f64. `last` is the largest number of y's dtype below high: rounding may reach high.
-void fill_uniform(const NDArray& y, PhiloxStream stream, double low, double high, double last);
-void fill_normal(const NDArray& y, PhiloxStream stream, double mean, double stddev);  // y is f32 or f64
-void fill_bernoulli(const NDArray& y, PhiloxStream stream, double probability);       // 0 and 1 in any dtype
+void fill_uniform(const NDArray& y, RandomBlocks stream, double low, double high, double last);
+void fill_normal(const NDArray& y, RandomBlocks stream, double mean, double stddev);  // y is f32 or f64
+void fill_bernoulli(const NDArray& y, RandomBlocks stream, double probability);       // 0 and 1 in any dtype
 // Numbers from low to low + count - 1 in any integer dtype.
-void fill_integers(const NDArray& y, PhiloxStream stream, std::int64_t low, std::uint64_t count);
-void fill_permutation(const NDArray& y, PhiloxStream stream);  // y is i64
+void fill_integers(const NDArray& y, RandomBlocks stream, std::int64_t low, std::uint64_t count);
+void fill_permutation(const NDArray& y, RandomBlocks stream);  // y is i64
 
 }  // namespace heddle::ndarray_detail

@@ -64,18 +64,36 @@ DType drawn_as(DType dtype) { return is_half(dtype) ? DType::f32 : dtype; }
 
 int words_of(DType dtype) { return dtype == DType::f64 ? 2 : 1; }
 
+// The number of blocks of four words that so many elements take.
+std::uint64_t blocks_of(std::int64_t elements, int words_per_element) {
+  const auto per_block = static_cast<std::uint64_t>(4 / words_per_element);
+  return (static_cast<std::uint64_t>(elements) + per_block - 1) / per_block;
+}
+
 }  // namespace
 
-std::uint64_t Generator::take(std::int64_t elements, int words_per_element) {
-  const auto per_block = static_cast<std::uint64_t>(4 / words_per_element);
-  const std::uint64_t start = position_;
-  position_ += (static_cast<std::uint64_t>(elements) + per_block - 1) / per_block;
-  return start;
+RandomBlocks Generator::take(std::uint64_t blocks) {
+  const RandomBlocks taken{seed_, position_};
+  position_ += blocks;
+  return taken;
+}
+
+RandomDraw Generator::draw(std::uint64_t blocks) {
+  const RandomBlocks taken = take(blocks);
+  if (!is_capturing()) [[likely]]
+    return RandomDraw(taken);
+  if (!handle_.self) handle_.self = std::make_shared<Generator*>(this);
+  return RandomDraw(taken, launch_slot<RandomBlocks>(taken, [self = handle_.self, blocks, taken] {
+                      return *self ? (*self)->take(blocks) : taken;
+                    }));
 }
 
 std::vector<Generator> Generator::split(int parts) {
   if (parts < 1) throw InvalidArgument("split: parts is " + std::to_string(parts) + "; wanted 1 or more");
-  const std::uint64_t block = take(1, 1);
+  if (is_capturing())
+    throw Error(
+        "split: the seeds of the parts would be the same in each launch; call it outside of the capture");
+  const std::uint64_t block = take(1).start;
   const auto low = [](std::uint64_t word) { return static_cast<std::uint32_t>(word); };
   const auto high = [](std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); };
   std::vector<Generator> made;
@@ -107,9 +125,10 @@ NDArray Generator::uniform(Shape shape, double low, double high, DType dtype, De
                           describe(low, high));
   }
   NDArray result = ndarray_detail::new_array("uniform", shape, drawn_as(dtype), device);
-  const ndarray_detail::PhiloxStream stream{seed_, take(result.size(), words_of(dtype))};
+  const RandomDraw drawn = draw(blocks_of(result.size(), words_of(dtype)));
   const double last = last_before(dtype, low, high);
-  array_push("uniform", {}, {result}, [=] { ndarray_detail::fill_uniform(result, stream, low, high, last); });
+  array_push("uniform", {}, {result},
+             [=] { ndarray_detail::fill_uniform(result, drawn.blocks(), low, high, last); });
   return is_half(dtype) ? result.astype(dtype) : result;
 }
 
@@ -121,8 +140,9 @@ NDArray Generator::normal(Shape shape, double mean, double stddev, DType dtype, 
                           ", not " + describe(mean, stddev));
   }
   NDArray result = ndarray_detail::new_array("normal", shape, drawn_as(dtype), device);
-  const ndarray_detail::PhiloxStream stream{seed_, take(result.size(), words_of(dtype))};
-  array_push("normal", {}, {result}, [=] { ndarray_detail::fill_normal(result, stream, mean, stddev); });
+  const RandomDraw drawn = draw(blocks_of(result.size(), words_of(dtype)));
+  array_push("normal", {}, {result},
+             [=] { ndarray_detail::fill_normal(result, drawn.blocks(), mean, stddev); });
   return is_half(dtype) ? result.astype(dtype) : result;
 }
 
@@ -132,8 +152,9 @@ NDArray Generator::bernoulli(Shape shape, double probability, DType dtype, Devic
     throw InvalidArgument("bernoulli: wants a probability in [0, 1], not " + number_text(probability));
   }
   NDArray result = ndarray_detail::new_array("bernoulli", shape, dtype, device);
-  const ndarray_detail::PhiloxStream stream{seed_, take(result.size(), 1)};
-  array_push("bernoulli", {}, {result}, [=] { ndarray_detail::fill_bernoulli(result, stream, probability); });
+  const RandomDraw drawn = draw(blocks_of(result.size(), 1));
+  array_push("bernoulli", {}, {result},
+             [=] { ndarray_detail::fill_bernoulli(result, drawn.blocks(), probability); });
   return result;
 }
 
@@ -146,9 +167,10 @@ NDArray Generator::integers(Shape shape, std::int64_t low, std::int64_t high, DT
   }
   check_fits(low, high, dtype);
   NDArray result = ndarray_detail::new_array("integers", shape, dtype, device);
-  const ndarray_detail::PhiloxStream stream{seed_, take(result.size(), 2)};
+  const RandomDraw drawn = draw(blocks_of(result.size(), 2));
   const std::uint64_t count = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
-  array_push("integers", {}, {result}, [=] { ndarray_detail::fill_integers(result, stream, low, count); });
+  array_push("integers", {}, {result},
+             [=] { ndarray_detail::fill_integers(result, drawn.blocks(), low, count); });
   return result;
 }
 
@@ -156,8 +178,8 @@ NDArray Generator::permutation(std::int64_t n, Device device, Where where) {
   const CallSite site(where);
   if (n < 0) throw InvalidArgument("permutation: n is " + std::to_string(n) + "; wanted 0 or more");
   NDArray result = ndarray_detail::new_array("permutation", {n}, DType::i64, device);
-  const ndarray_detail::PhiloxStream stream{seed_, take(n, 2)};
-  array_push("permutation", {}, {result}, [=] { ndarray_detail::fill_permutation(result, stream); });
+  const RandomDraw drawn = draw(blocks_of(n, 2));
+  array_push("permutation", {}, {result}, [=] { ndarray_detail::fill_permutation(result, drawn.blocks()); });
   return result;
 }
 

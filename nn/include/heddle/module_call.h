@@ -1,6 +1,7 @@
 // ModuleCall: one call of a module, and the functions that are told of calls.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -21,6 +22,10 @@ struct ModuleNode;
 // neither an array nor a vector of arrays.
 using ModuleHook =
     std::function<void(const Module& module, std::span<const NDArray> inputs, std::span<NDArray> outputs)>;
+
+// A number that changes with each change of a module's mode, training or inference, in the process; and changes back when
+// the mode does.
+std::uint64_t module_modes();
 
 // Names a hook. The hook stays when its handle is destroyed.
 class HookHandle {

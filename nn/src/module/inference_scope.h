@@ -20,7 +20,7 @@ class InferenceScope {
     module.train(false);
   }
   ~InferenceScope() {
-    for (const auto& [node, training] : modes_) node->training.store(training, std::memory_order_relaxed);
+    for (const auto& [node, training] : modes_) node->set_training(training);
   }
   InferenceScope(const InferenceScope&) = delete;
   InferenceScope& operator=(const InferenceScope&) = delete;

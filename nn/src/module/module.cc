@@ -144,8 +144,10 @@ std::vector<Module::Child> Module::children() const {
 }
 
 void Module::train(bool on) {
-  for (ModuleNode* const node : nodes_of(*node_)) node->training.store(on, std::memory_order_relaxed);
+  for (ModuleNode* const node : nodes_of(*node_)) node->set_training(on);
 }
+
+std::uint64_t module_modes() { return nn_detail::modes.load(std::memory_order_relaxed); }
 
 bool Module::training() const { return node_->training.load(std::memory_order_relaxed); }
 

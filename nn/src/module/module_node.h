@@ -13,7 +13,15 @@
 
 namespace heddle::nn_detail {
 
+// Which modules are in inference: changes with each change of a module's mode, and back when that is changed back.
+inline std::atomic<std::uint64_t> modes{0};
+
 struct ModuleNode {
+  ModuleNode() = default;
+  ~ModuleNode() { set_training(true); }
+  ModuleNode(const ModuleNode&) = delete;
+  ModuleNode& operator=(const ModuleNode&) = delete;
+
   enum class Kind : std::uint8_t { parameter, buffer, unsaved_buffer };
   struct Entry {
     std::string name;
@@ -39,6 +47,12 @@ struct ModuleNode {
   Hooks hooks(bool before) const {
     const std::lock_guard guard(hooks_lock);
     return before ? hooks_before : hooks_after;
+  }
+
+  void set_training(bool on) {
+    if (training.exchange(on, std::memory_order_relaxed) == on) return;
+    const std::uint64_t bits = reinterpret_cast<std::uintptr_t>(this) * 0x9E3779B97F4A7C15u;
+    modes.fetch_xor(bits ^ bits >> 32, std::memory_order_relaxed);
   }
 
   std::vector<Entry> entries;  // entries in the order of registration

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <utility>
 
+#include <heddle/graph.h>
 #include <heddle/number_text.h>
 #include <heddle/optimizer.h>
 #include <heddle/optimizer_update.h>
@@ -147,6 +148,9 @@ UpdatedArrays Optimizer::arrays_of(const NDArray& weight, const Slot& slot) cons
 Optimizer::Slot& Optimizer::slot_of(Key key, const NDArray& weight) {
   auto entry = slots_.find(key);
   if (entry == slots_.end()) {
+    if (is_capturing() && !state_.empty())
+      throw Error(with_call_site(text_of(key) +
+                                 ": its first update, which makes its state, must come before a capture"));
     Slot fresh;
     for (std::size_t i = 0; i < state_.size(); ++i) fresh.arrays.push_back(zeros_like(weight));
     EngineScope scope(weight.engine());
@@ -223,7 +227,12 @@ void Optimizer::update(Key key, const NDArray& weight, const RowSparse& grad, Up
   check_options(options);
   check_rows(key);
   Slot& slot = slot_of(key, weight);
-  if (counts_rows_ && !slot.row_updates.defined()) slot.row_updates = no_row_counts(weight);
+  if (counts_rows_ && !slot.row_updates.defined()) {
+    if (is_capturing())
+      throw Error(with_call_site(
+          text_of(key) + ": its first update of rows, which makes their counts, must come before a capture"));
+    slot.row_updates = no_row_counts(weight);
+  }
   RowSparse apart = grad;
   if (grad.values().storage() == weight.storage())
     apart = RowSparse(grad.shape(), grad.rows(), grad.values().copy(), grad.count());

@@ -74,10 +74,8 @@ AttentionProblem checked_problem(const AttentionInputs& in, const AttentionOptio
                            .start = 0};
   if (options.dropout > 0) {
     Generator& generator = options.generator ? *options.generator : default_generator();
-    problem.seed = generator.seed();
-    problem.start = generator.position();
     const std::int64_t blocks = q[0] * q[1] * q[2] * problem.drawn_blocks_of_row();
-    generator.set_position(problem.start + static_cast<std::uint64_t>(blocks));
+    problem.draw = generator.draw(static_cast<std::uint64_t>(blocks));
   }
   return problem;
 }
@@ -115,7 +113,7 @@ NDArray dropout_factors(const AttentionProblem& p, const NDArray& like) {
   const NDArray factors = make_result(like, {p.batch, p.heads, p.queries, p.keys}, like.dtype());
   auto* kernel = kernel_for<AttentionDropoutKernel>("attention_dropout", like);
   array_push("attention_dropout", {}, {factors},
-             [=](const KernelContext& context) { kernel(context, p, factors); });
+             [=](const KernelContext& context) { kernel(context, p.in_op(), factors); });
   return factors;
 }
 
@@ -183,7 +181,7 @@ std::vector<NDArray> push_attention_backward(const AttentionProblem& p, const At
                                    p.value_features * (of_scores + wanted.value)));
   auto* kernel = kernel_for<AttentionBackwardKernel>("attention_backward", g);
   push_op("attention_backward", reads, writes,
-          [=](const KernelContext& context) { kernel(context, p, in, result, gradients); });
+          [=](const KernelContext& context) { kernel(context, p.in_op(), in, result, gradients); });
   std::vector<NDArray> all{gradients.query, gradients.key, gradients.value};
   if (in.mask.defined() && in.mask.dtype() != DType::boolean) all.push_back(gradients.mask);
   return all;
@@ -199,8 +197,9 @@ NDArray computed_attention(const AttentionProblem& p, const AttentionInputs& in)
   auto* kernel = kernel_for<AttentionKernel>("attention", in.query);
   std::vector<NDArray> reads{values.query, values.key, values.value};
   if (values.mask.defined()) reads.push_back(values.mask);
-  push_op("attention", reads, std::vector<NDArray>{y, softmax},
-          [=, y = y.detach()](const KernelContext& context) { kernel(context, p, values, y, softmax); });
+  push_op(
+      "attention", reads, std::vector<NDArray>{y, softmax},
+      [=, y = y.detach()](const KernelContext& context) { kernel(context, p.in_op(), values, y, softmax); });
   const bool adds = in.mask.defined() && in.mask.dtype() != DType::boolean;
   const NDArray& mask = adds ? in.mask : in.query;
   if (!recording({&in.query, &in.key, &in.value, &mask})) return y;

@@ -5,6 +5,7 @@
 
 #include <heddle/kernel_context.h>
 #include <heddle/ndarray.h>
+#include <heddle/random.h>
 
 namespace heddle {
 
@@ -14,8 +15,16 @@ struct AttentionProblem {
   bool causal;
   double scale;
   double dropout;             // the probability with which a weight counts as 0
-  std::uint64_t seed, start;  // of the generator's blocks that dropout draws
+  std::uint64_t seed, start;  // of the generator's blocks that dropout draws; see in_op()
+  RandomDraw draw{};
 
+  // The problem with the blocks of this run of the op.
+  AttentionProblem in_op() const {
+    AttentionProblem now = *this;
+    const RandomBlocks blocks = draw.blocks();
+    now.seed = blocks.seed, now.start = blocks.start;
+    return now;
+  }
   std::int64_t group() const { return heads / kv_heads; }  // heads that share a key and a value
   // Blocks of random words of a query, of which 16 are drawn together.
   std::int64_t drawn_blocks_of_row() const { return (keys + 63) / 64 * 16; }

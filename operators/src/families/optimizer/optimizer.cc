@@ -45,7 +45,24 @@ std::vector<OptimizerRule> all_rules() {
   return all;
 }
 
+constinit thread_local LaunchedRates* current_rates = nullptr;
+
 }  // namespace
+
+LaunchedRates::LaunchedRates(Slot<UpdateRates> rates)
+    : rates_(std::move(rates)), previous_(std::exchange(current_rates, this)) {}
+
+LaunchedRates::~LaunchedRates() { current_rates = previous_; }
+
+void LaunchedRates::set_lr_factor(double factor) {
+  if (current_rates) current_rates->lr_factor_ = factor;
+}
+
+LaunchedRates::OfUpdate LaunchedRates::take() {
+  if (!current_rates) return {};
+  ++current_rates->updates_;
+  return {current_rates->rates_, current_rates->lr_factor_};
+}
 
 const std::vector<OptimizerRule>& optimizer_rules() {
   static const std::vector<OptimizerRule> all = all_rules();
@@ -55,9 +72,9 @@ const std::vector<OptimizerRule>& optimizer_rules() {
 void push_update(const OptimizerRule& rule, const UpdatedArrays& arrays, const NDArray& grad,
                  const UpdateCall& call) {
   push_counted(rule.op, arrays, {grad},
-               [kernel = rule.whole, weight = arrays.weight, state = arrays.state, grad, call](
-                   const KernelContext& context, std::int64_t earlier) {
-                 kernel(context, weight, state, grad, call, earlier + 1);
+               [kernel = rule.whole, weight = arrays.weight, state = arrays.state, grad,
+                call = LaunchedStep(call)](const KernelContext& context, std::int64_t earlier) {
+                 kernel(context, weight, state, grad, call.now(), earlier + 1);
                });
 }
 
@@ -65,8 +82,9 @@ void push_update(const OptimizerRule& rule, const UpdatedArrays& arrays, const R
                  const UpdateCall& call) {
   push_counted(rule.op_of_rows, arrays, {grad.rows(), grad.values(), grad.count()},
                [op = rule.op_of_rows, kernel = rule.of_rows, weight = arrays.weight, state = arrays.state,
-                counts = arrays.row_updates, grad, call](const KernelContext& context, std::int64_t earlier) {
-                 kernel(context, op, weight, state, counts, grad, call, earlier);
+                counts = arrays.row_updates, grad,
+                call = LaunchedStep(call)](const KernelContext& context, std::int64_t earlier) {
+                 kernel(context, op, weight, state, counts, grad, call.now(), earlier);
                });
 }
 

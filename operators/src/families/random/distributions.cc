@@ -18,10 +18,8 @@ using namespace operators_detail;
 
 namespace {
 
-DrawnRange take(Generator& from, std::int64_t elements) {
-  const DrawnRange range{from.seed(), from.position()};
-  from.set_position(range.start + static_cast<std::uint64_t>(elements));
-  return range;
+RandomDraw drawn_from(Generator& from, const NDArray& y) {
+  return from.draw(static_cast<std::uint64_t>(y.size()));
 }
 
 const char* wanted(ParameterRange range) {
@@ -70,10 +68,14 @@ NDArray drawn(const char* op, const Shape& shape, DType dtype, Device device, Ge
     call.parameters.push_back(prepared(op, parameter, y));
     if (parameter.value.is_array) reads.push_back(call.parameters.back().value.array);
   }
-  call.range = take(from, y.size());
+  const RandomDraw draw = drawn_from(from, y);
   auto* kernel = kernel_for<DistributionKernel>(op, y);
   push_op(op, std::span<const NDArray>(reads), {&y, 1},
-          [kernel, call = std::move(call)](const KernelContext& context) { kernel(context, call); });
+          [kernel, draw, call = std::move(call)](const KernelContext& context) {
+            DistributionCall now = call;
+            now.range = draw.blocks();
+            kernel(context, now);
+          });
   return cast(y, dtype);
 }
 
@@ -102,10 +104,11 @@ NDArray drawn_indices(const char* op, const NDArray& x, std::int64_t samples, bo
   shape.push_back(samples);
   const NDArray lines = cast(x.detach(), DType::f64).contiguous().view_as({rows, n});
   const NDArray y = make_result(x, {rows, samples}, DType::i64);
-  const DrawnRange range = take(from, y.size());
+  const RandomDraw drawn = drawn_from(from, y);
   auto* kernel = kernel_for<IndexDrawKernel>(op, y);
-  array_push(op, {lines}, {y},
-             [=](const KernelContext& context) { kernel(context, op, range, lines, replacement, y); });
+  array_push(op, {lines}, {y}, [=](const KernelContext& context) {
+    kernel(context, op, drawn.blocks(), lines, replacement, y);
+  });
   return y.view_as(shape);
 }
 

@@ -7,13 +7,9 @@
 
 #include <heddle/elementwise.h>
 #include <heddle/kernel_context.h>
+#include <heddle/random.h>
 
 namespace heddle {
-
-// The part of a generator's counter that one draw uses, from `start` on.
-struct DrawnRange {
-  std::uint64_t seed, start;
-};
 
 // The range of a distribution's parameter.
 enum class ParameterRange : std::uint8_t { positive, not_negative, probability, count, any };
@@ -45,7 +41,7 @@ struct DistributionParameter {
 // start + i. Errors name `op`, a string literal.
 struct DistributionCall {
   const char* op;
-  DrawnRange range;
+  RandomBlocks range;
   std::vector<DistributionParameter> parameters;
   NDArray y;
 };
@@ -53,7 +49,7 @@ using DistributionKernel = void(const KernelContext& context, const Distribution
 
 // y (rows, samples), i64, contiguous: indices into the rows of x (rows, n), f64, contiguous. Element i is
 // drawn from counter position start + i; without replacement, row r from start + r * samples.
-using IndexDrawKernel = void(const KernelContext& context, const char* op, DrawnRange range, const NDArray& x,
-                             bool replacement, const NDArray& y);
+using IndexDrawKernel = void(const KernelContext& context, const char* op, RandomBlocks range,
+                             const NDArray& x, bool replacement, const NDArray& y);
 
 }  // namespace heddle

@@ -265,7 +265,7 @@ template <Sampler* sampler> void distribution_kernel(const KernelContext&, const
 }
 
 // The Gumbel-max trick: selects the class with the largest sum of logit and Gumbel noise.
-void categorical_kernel(const KernelContext&, const char* op, DrawnRange range, const NDArray& x, bool,
+void categorical_kernel(const KernelContext&, const char* op, RandomBlocks range, const NDArray& x, bool,
                         const NDArray& y) {
   const std::int64_t rows = y.shape()[0], samples = y.shape()[1], n = x.shape()[1];
   const double* logits = x.data<const double>();
@@ -310,7 +310,7 @@ std::int64_t check_weights(const char* op, std::int64_t row, const double* weigh
   return above;
 }
 
-void draw_with_replacement(DrawnRange range, const double* weights, std::int64_t n, std::int64_t row,
+void draw_with_replacement(RandomBlocks range, const double* weights, std::int64_t n, std::int64_t row,
                            std::int64_t samples, std::int64_t* indices) {
   std::vector<double> sums(static_cast<std::size_t>(n));
   double total = 0;
@@ -328,7 +328,7 @@ void draw_with_replacement(DrawnRange range, const double* weights, std::int64_t
 }
 
 // Each weight is the rate of an exponential time; the entries with the earliest times are drawn.
-void draw_without_replacement(DrawnRange range, const double* weights, std::int64_t n, std::int64_t row,
+void draw_without_replacement(RandomBlocks range, const double* weights, std::int64_t n, std::int64_t row,
                               std::int64_t samples, std::int64_t* indices) {
   ElementStream stream(range, row * samples);
   const double largest = *std::max_element(weights, weights + n);  // dividing by it keeps times finite
@@ -342,7 +342,7 @@ void draw_without_replacement(DrawnRange range, const double* weights, std::int6
   for (std::int64_t i = 0; i < samples; ++i) indices[i] = times[static_cast<std::size_t>(i)].second;
 }
 
-void multinomial_kernel(const KernelContext&, const char* op, DrawnRange range, const NDArray& x,
+void multinomial_kernel(const KernelContext&, const char* op, RandomBlocks range, const NDArray& x,
                         bool replacement, const NDArray& y) {
   const std::int64_t rows = y.shape()[0], samples = y.shape()[1], n = x.shape()[1];
   if (samples == 0) return;

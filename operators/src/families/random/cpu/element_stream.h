@@ -14,7 +14,7 @@ namespace heddle::cpu_kernels {
 
 class ElementStream {
  public:
-  ElementStream(DrawnRange range, std::int64_t element)
+  ElementStream(RandomBlocks range, std::int64_t element)
       : seed_(range.seed), position_(range.start + static_cast<std::uint64_t>(element)) {}
 
   double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }  // a number in [0, 1)
