@@ -115,6 +115,52 @@ TEST_CASE("captured step: a perceptron with dropout and Adam, a schedule, and a 
       2);
 }
 
+TEST_CASE("captured step: every optimizer, with groups of parameters and a schedule") {
+  for (const OptimizerInfo& optimizer : optimizers()) {
+    CAPTURE(optimizer.name);
+    const Setup setup{.options = {.optimizer = optimizer.name,
+                                  .schedule = cosine_schedule(0.01, 12),
+                                  .groups = {{.pattern = "*bias", .lr = 2, .weight_decay = 0},
+                                             {.pattern = "4.*", .lr = 0.5}}},
+                      .steps = 12};
+    const auto program = [&](bool captured) {
+      return train(captured, perceptron(), setup, classes_loss, batch_of_16);
+    };
+    manual_seed(5);
+    const Run plain = program(false);
+    manual_seed(5);
+    const Run captured = program(true);
+    CHECK(captured == plain);
+    CHECK(captured.captures == 1);
+  }
+}
+
+TEST_CASE("captured step: gradients are clipped, and averages follow the weights") {
+  check_equal([](bool captured) {
+    Sequential net = perceptron();
+    Trainer trainer(net.parameters(), {.optimizer = "adam"});
+    AverageWeights average(net.parameters());
+    const auto function = [&](const Arrays& batch) {
+      const NDArray loss = classes_loss(net, batch);
+      backward(loss);
+      clip_grad_norm(net.parameters(), 0.1);
+      trainer.step(1);
+      average.update();
+      return loss;
+    };
+    CapturedStep step = trainer.capture(function);
+    Run run;
+    for (int i = 0; i < 10; ++i) {
+      const Arrays batch = batch_of_16(i);
+      run.losses.push_back((captured ? step(batch) : function(batch).detach()).item<float>());
+    }
+    run.captures = step.captures();
+    for (const auto& [name, value] : average.state())
+      run.state.push_back(value.astype(DType::f32).to_vector<float>());
+    return run;
+  });
+}
+
 TEST_CASE("captured step: a convolutional network with batch normalisation and SGD with momentum") {
   check_equal([](bool captured) {
     Generator initial(1);
