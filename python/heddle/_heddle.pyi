@@ -828,7 +828,7 @@ class MeanSquaredError(Metric):
 
 class R2(Metric):
     """
-    The coefficient of determination of (N), or the mean of those of the columns of (N, D).
+    The coefficient of determination of (N), or the mean of those of the columns of (N, D). NaN if targets spread less than a millionth of their mean, which sums in f64 do not show.
 
     update(y, target)
     """
@@ -903,7 +903,9 @@ class Module:
         """All results of a call."""
 
     def before_call(self, hook: Callable[[Module, tuple[NDArray, ...]], None]) -> HookHandle:
-        """Calls hook(module, inputs) before each call."""
+        """
+        Calls hook(module, inputs) before each call. A module that was made by load_model, or by another language, has its parameters and children for the hook, and cannot be called. A hook that refers to its own module keeps it alive until remove().
+        """
 
     def after_call(self, hook: Callable[[Module, tuple[NDArray, ...], tuple[NDArray, ...]], Any]) -> HookHandle:
         """
@@ -986,6 +988,19 @@ class Symbol:
     @property
     def ndim(self) -> int: ...
 
+    @property
+    def T(self) -> Symbol: ...
+
+    def __abs__(self) -> Symbol: ...
+
+    def __bool__(self) -> bool: ...
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def __hash__(self) -> int: ...
+
     def __getattr__(self, name: str, /) -> Any: ...
 
     def __repr__(self) -> str: ...
@@ -1022,6 +1037,10 @@ class Symbol:
 
     def __rmod__(self, other: Any, /) -> Symbol: ...
 
+    def __eq__(self, other: Any, /) -> Symbol: ...
+
+    def __ne__(self, other: Any, /) -> Symbol: ...
+
     def __lt__(self, other: Any, /) -> Symbol: ...
 
     def __le__(self, other: Any, /) -> Symbol: ...
@@ -1031,6 +1050,8 @@ class Symbol:
     def __ge__(self, other: Any, /) -> Symbol: ...
 
     def __neg__(self) -> Symbol: ...
+
+    __array_ufunc__: None = None
 
 def Input(shape: Sequence[int | None], name: str = 'x', dtype: DTypeLike = 'f32') -> Symbol:
     """An input of a Model. A size that is None may differ from call to call."""
@@ -1194,7 +1215,7 @@ class SoftShrink(Module):
 
 class MultiHeadAttention(Module):
     """
-    Attention of x to itself or to a memory. Its `projected` rows of queries, keys and values are features + 2 * kv_heads * features / heads; kv_heads None: heads. Inside is out_proj, Dense(features, features). `dropout` is that of weights.
+    Attention of x to itself or to a memory. Its `projected` rows of queries, keys and values are features + 2 * kv_heads * features / heads; kv_heads None: heads. Inside is out_proj, Dense(features, features). `dropout` is that of weights, drawn from the calling thread's generator; `generator` draws initial values alone.
 
     (batch, length, features) -> (batch, length, features)
     """
@@ -1204,7 +1225,7 @@ class MultiHeadAttention(Module):
 
 class TransformerBlock(Module):
     """
-    x plus its attention to itself, plus that to a memory if there is one, plus two linear maps with an activation between them. feed_forward, the features between the maps, is 4 * features for None. Inside are self_attn, multihead_attn (with `memory`), linear1, linear2, norm1, norm2 and norm3 (with `memory`).
+    x plus its attention to itself, plus that to a memory if there is one, plus two linear maps with an activation between them. feed_forward, the features between the maps, is 4 * features for None. Inside are self_attn, multihead_attn (with `memory`), linear1, linear2, norm1, norm2 and norm3 (with `memory`). `generator` draws initial values alone; dropout draws from the calling thread's generator.
 
     (batch, length, features) -> (batch, length, features)
     """
@@ -1532,12 +1553,12 @@ class GlobalAvgPool(Module):
 
 class Upsample(Module):
     """
-    Resamples the axes behind the channels to `size`, or for None by `scale`.
+    Resamples the axes behind the channels to `size` or by `scale`, by 2 if both are None.
 
     (batch, channels, ...) -> (batch, channels, ...)
     """
 
-    def __init__(self, size: int | Sequence[int] | None = None, scale: float = 2.0, mode: Literal['nearest', 'nearest-exact', 'linear', 'cubic', 'area'] = 'nearest', align_corners: bool = False) -> None: ...
+    def __init__(self, size: int | Sequence[int] | None = None, scale: float | None = None, mode: Literal['nearest', 'nearest-exact', 'linear', 'cubic', 'area'] = 'nearest', align_corners: bool = False) -> None: ...
 
 
 class PixelShuffle(Module):
@@ -1836,7 +1857,9 @@ class Optimizer:
     """
 
     def __init__(self, name: str, **params: float) -> None:
-        """By name: sgd, adam or adamw; params that differ from the defaults."""
+        """
+        By name, such as adamw (see optimizers()); params that differ from the defaults.
+        """
 
     @property
     def name(self) -> str: ...
@@ -1844,7 +1867,7 @@ class Optimizer:
     @property
     def params(self) -> dict[str, float]: ...
 
-    def update(self, key: int | str, weight: NDArray, grad: NDArray | RowSparse, lr: float | None = None, grad_scale: float = 1.0) -> None:
+    def update(self, key: int | str, weight: NDArray, grad: NDArray | RowSparse, lr: float | None = None, grad_scale: float = 1.0, decay_scale: float = 1.0) -> None:
         """Pushes one op that updates the weight in place."""
 
     def state(self) -> dict[str, NDArray]: ...
@@ -1856,15 +1879,44 @@ class Optimizer:
         To go on after an error: removes the poison of the state, a trainer's of its parameters too, and drops a trainer's gradients.
         """
 
+def optimizers() -> dict[str, dict[str, float]]:
+    """The names of all optimizers, with their parameters and defaults."""
+
+class CapturedStep:
+    """
+    A training step that Trainer.capture() has made. Called as the function, with arrays. For one thread at a time.
+    """
+
+    def __call__(self, *batch: ArrayLike) -> Any:
+        """
+        Runs the step for a batch, and returns copies of what the function returns.
+        """
+
+    def reset(self) -> None:
+        """
+        Forgets all graphs: after a change, in what the function reads, that calls do not see.
+        """
+
+    @property
+    def graphs(self) -> int: ...
+
+    @property
+    def captures(self) -> int: ...
+
 class Trainer:
     """
     Parameters, an optimizer in a store, and a learning rate for every step. Thread-safe.
     """
 
-    def __init__(self, parameters: Sequence[Parameter], optimizer: str = 'sgd', params: Mapping[str, float] = {}, schedule: object | None = None, store: KVStore | None = None) -> None: ...
+    def __init__(self, parameters: Sequence[Parameter], optimizer: str = 'sgd', params: Mapping[str, float] = {}, schedule: object | None = None, store: KVStore | None = None, groups: Sequence[dict] = []) -> None: ...
 
     def step(self, grad_scale: float = 1.0) -> None:
         """Updates every parameter by its gradient, and clears the gradients."""
+
+    def capture(self, step: Callable[..., Any]) -> CapturedStep:
+        """
+        A step that runs as a captured graph: step(*batch) computes a loss, and calls backward() and this trainer's step(). For each combination of shapes the first call runs it as it is, the second captures it, and later ones launch the graph without calling it.
+        """
 
     @property
     def steps(self) -> int: ...
@@ -1881,6 +1933,69 @@ class Trainer:
         """
         To go on after an error: removes the poison of the state, a trainer's of its parameters too, and drops a trainer's gradients.
         """
+
+def constant_schedule(lr: float) -> Callable[[int], float]:
+    """lr at every step."""
+
+def step_schedule(lr: float, every: int, factor: float = 0.1) -> Callable[[int], float]:
+    """Falls by `factor` each `every` steps."""
+
+def cosine_schedule(lr: float, steps: int, final_lr: float = 0.0) -> Callable[[int], float]:
+    """Half a cosine from lr to final_lr."""
+
+def cosine_restarts_schedule(lr: float, steps: int, final_lr: float = 0.0, factor: float = 1.0) -> Callable[[int], float]:
+    """
+    Cosines that begin anew, each `factor` times as long as the one before.
+    """
+
+def polynomial_schedule(lr: float, steps: int, power: float = 1.0, final_lr: float = 0.0) -> Callable[[int], float]:
+    """From lr to final_lr; power 1 is a line."""
+
+def one_cycle_schedule(max_lr: float, steps: int, rise: float = 0.3, first_divisor: float = 25.0, last_divisor: float = 10000.0, linear: bool = False) -> Callable[[int], float]:
+    """Up to max_lr and down to almost 0."""
+
+def join_schedules(steps: int, first: object, rest: object) -> Callable[[int], float]:
+    """`first` for `steps` steps, then `rest` from its step 0."""
+
+def scale_schedule(schedule: object, factor: float) -> Callable[[int], float]:
+    """The rates of `schedule` times `factor`."""
+
+def warm_up(steps: int, schedule: object) -> Callable[[int], float]:
+    """The first `steps` rates of `schedule` times (step + 1) / steps."""
+
+def clip_grad_norm(parameters: Sequence[Parameter], max_norm: float, refuse_nonfinite: bool = False) -> NDArray:
+    """
+    Scales all gradients to a common 2-norm of max_norm at most; returns the norm before.
+    """
+
+def clip_grad_value(parameters: Sequence[Parameter], max_value: float) -> None:
+    """Clips each element of the gradients into [-max_value, max_value]."""
+
+class AverageWeights:
+    """
+    Moving averages of parameters; `with average:` computes with them. Thread-safe.
+    """
+
+    def __init__(self, parameters: Sequence[Parameter], decay: float = 0.999, warm_up: bool = False) -> None: ...
+
+    def update(self) -> None:
+        """average += (1 - decay) * (parameter - average): one op for all."""
+
+    def swap(self) -> None:
+        """Exchanges the values of parameters and averages."""
+
+    @property
+    def swapped(self) -> bool: ...
+
+    def averages(self) -> list[Parameter]: ...
+
+    def state(self) -> dict[str, NDArray]: ...
+
+    def set_state(self, state: Mapping[str, NDArray]) -> None: ...
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(self, *args: object) -> None: ...
 
 def save_safetensors(path: str | os.PathLike[str], arrays: dict[str, NDArray], metadata: dict[str, str] = ..., checksums: bool = False) -> None:
     """
