@@ -103,10 +103,13 @@ ENGINE_SLOTS = [
 REPLACED = {
     " -> numpy.typing.NDArray[Any]": " -> NumpyArray",
     "def _shut_down(self)": "def _shut_down()",
+    "def __eq__(self, other: Any, /) -> Symbol: ...": "def __eq__(self, other: Any, /) -> Symbol: ...  # type: ignore[override]",
+    "def __ne__(self, other: Any, /) -> Symbol: ...": "def __ne__(self, other: Any, /) -> Symbol: ...  # type: ignore[override]",
     "def __exit__(self, *args) ": "def __exit__(self, *args: object) ",
     ") -> tuple: ...": ") -> tuple[Any, ...]: ...",
     " -> list: ...": " -> list[Any]: ...",
     ": list = ...": ": list[str] = ...",
+    "Sequence[dict] ": "Sequence[dict[str, Any]] ",
     "**kwargs)": "**kwargs: Any)",
     "**params)": "**params: float)",
     "*args)": "*args: Any)",

@@ -1037,9 +1037,9 @@ class Symbol:
 
     def __rmod__(self, other: Any, /) -> Symbol: ...
 
-    def __eq__(self, other: Any, /) -> Symbol: ...
+    def __eq__(self, other: Any, /) -> Symbol: ...  # type: ignore[override]
 
-    def __ne__(self, other: Any, /) -> Symbol: ...
+    def __ne__(self, other: Any, /) -> Symbol: ...  # type: ignore[override]
 
     def __lt__(self, other: Any, /) -> Symbol: ...
 
@@ -1908,7 +1908,7 @@ class Trainer:
     Parameters, an optimizer in a store, and a learning rate for every step. Thread-safe.
     """
 
-    def __init__(self, parameters: Sequence[Parameter], optimizer: str = 'sgd', params: Mapping[str, float] = {}, schedule: object | None = None, store: KVStore | None = None, groups: Sequence[dict] = []) -> None: ...
+    def __init__(self, parameters: Sequence[Parameter], optimizer: str = 'sgd', params: Mapping[str, float] = {}, schedule: object | None = None, store: KVStore | None = None, groups: Sequence[dict[str, Any]] = []) -> None: ...
 
     def step(self, grad_scale: float = 1.0) -> None:
         """Updates every parameter by its gradient, and clears the gradients."""

@@ -422,7 +422,7 @@ TEST_CASE("ranks that are processes are told too") {
     });
     for (const std::string& error : optimizers) {
       CAPTURE(error);
-      CHECK(error.find("weight_decay 0 on ranks 0, 2; adam, beta1 0.9") != std::string::npos);
+      CHECK(error.find("weight_decay 0 on ranks 0, 2; adam, amsgrad 0, beta1 0.9") != std::string::npos);
     }
   }
 }

@@ -234,7 +234,7 @@ TEST_CASE("parts that contradict each other are errors of the ops that read them
     CHECK_THROWS_WITH(
         weight.wait(),
         doctest::Contains(
-            ("sgd_update: a row-sparse array of 5 rows has row 1 behind row 4" + rise).c_str()));
+            ("sgd_update_rows: a row-sparse array of 5 rows has row 1 behind row 4" + rise).c_str()));
   });
 }
 

@@ -439,9 +439,9 @@ def test_optimizers_by_name():
 
 def test_groups_clipping_and_averages():
     weight, bias = heddle.ones(2), heddle.ones(2)
-    parameters = [heddle.Parameter("weight", weight), heddle.Parameter("bias", bias)]
     for x in (weight, bias):
         x.requires_grad = True
+    parameters = [heddle.Parameter("weight", weight), heddle.Parameter("bias", bias)]
     trainer = heddle.Trainer(parameters, "sgd", {"lr": 0.5, "weight_decay": 0.5}, groups=[{"pattern": "b*", "weight_decay": 0}])
     average = heddle.AverageWeights(parameters, decay=0.5)
     (weight.sum() + bias.sum()).backward()

@@ -50,6 +50,7 @@ FILES = "files are no operators: it blocks"
 LENT = "memory of other libraries is no operator: bindings have functions of their own"
 HANDLE = "a part of the handle"
 EXCEPTIONS = {
+    "clip_grad_norm": "changes gradients of leaves", "clip_grad_value": "changes gradients of leaves",
     "into": "calls any of them", "call_operator_into": "calls one by its name",
     "array": "copies C++ values: other languages have buffers",
     "array_access": "makes the access list of an op", "array_push": "pushes a C++ function",

@@ -14,7 +14,7 @@ namespace {
 
 void check_device(const char* op, const NDArray& weight) {
   if (weight.device().kind == DeviceKind::cpu) return;
-  throw Error(std::string(op) + " has no kernel for " + weight.device().to_string() + " in this build");
+  throw Error(std::string(op) + " has no " + name_of(weight.device().kind) + " kernel in this build");
 }
 
 // Pushes an op that reads and writes the arrays of `mutated`, and reads `grads`. Calls fn with the op's
