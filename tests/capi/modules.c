@@ -1,4 +1,6 @@
 // Layers by name, and modules of a program's own.
+#include <unistd.h>
+
 #include "support.h"
 
 static const float kOnes[] = {1, 1, 1, 1};
@@ -88,7 +90,8 @@ static void a_network_is_trained(heddle_engine* engine) {
   OK(heddle_trainer_step(trainer, 1, NULL));
   const float bias = -0.02F;  // two rows, each with the gradient 1, at the rate 0.01
   holds(arrays[3].array, &bias, 1);
-  const char* const path = "capi_module.safetensors";
+  char path[64];  // of this process alone: the program runs several times at once
+  snprintf(path, sizeof path, "capi_module_%ld.safetensors", (long)getpid());
   heddle_module* loaded = NULL;
   heddle_array* again = NULL;
   OK(heddle_module_save(net, path, NULL));
