@@ -495,3 +495,130 @@ TEST_CASE("random draws in a graph: each launch goes on in the sequence of the g
     if (launch == 2) generator = same = Generator(11);
   }
 }
+
+TEST_CASE("captured step: weights that are clipped after the step, and changed before it, stay so") {
+  check_equal([](bool captured) {
+    Sequential net = perceptron();
+    Trainer trainer(net.parameters(), {.optimizer = "adam", .schedule = constant_schedule(0.05)});
+    const auto function = [&](const Arrays& batch) {
+      net.parameters()[2].value.detach() *= 0.9f;
+      const NDArray loss = classes_loss(net, batch);
+      backward(loss);
+      trainer.step();
+      for (const Parameter& one : net.parameters()) {
+        NDArray value = one.value.detach();
+        value.assign(clip(value, -0.1, 0.1));
+      }
+      return loss;
+    };
+    CapturedStep step = trainer.capture(function);
+    Run run;
+    for (int i = 0; i < 10; ++i) {
+      const Arrays batch = batch_of_16(i);
+      const bool launches = captured && i != 7;  // a step without a capture goes on from a launch
+      run.losses.push_back((launches ? step(batch) : function(batch).detach()).item<float>());
+    }
+    for (const Parameter& one : net.parameters()) run.state.push_back(one.value.to_vector<float>());
+    run.captures = step.captures();
+    return run;
+  });
+}
+
+TEST_CASE("captured step: the function can neither reset nor call its own step") {
+  Sequential net = perceptron();
+  Trainer trainer(net.parameters());
+  std::function<void()> inside = [] {};
+  CapturedStep step = trainer.capture([&](const Arrays& batch) {
+    const NDArray loss = classes_loss(net, batch);
+    backward(loss);
+    trainer.step();
+    inside();
+    return loss;
+  });
+  for (int i = 0; i < 2; ++i) {
+    inside = [&] { CHECK_THROWS_WITH_AS(step.reset(), doctest::Contains("inside its own function"), Error); };
+    (void)step(batch_of_16(i));
+  }
+  CHECK(step.captures() == 1);
+  inside = [&] { CHECK_THROWS_AS((void)step(batch_of_16(0)), Error); };
+  for (int i = 0; i < 2; ++i) (void)step(points(i, 5));
+  CHECK(step.captures() == 2);
+  inside = [] { throw InvalidArgument("mine"); };
+  CHECK_THROWS_AS((void)step(points(0, 7)), InvalidArgument);
+  step.reset();
+  CHECK(step.graphs() == 0);
+}
+
+TEST_CASE("captured step: a result that is a parameter or the batch is a copy in each call") {
+  Sequential net = perceptron();
+  Trainer trainer(net.parameters());
+  CapturedStep step = trainer.capture([&](const Arrays& batch) -> Arrays {
+    backward(classes_loss(net, batch));
+    trainer.step();
+    return {net.parameters()[0].value, batch[0]};
+  });
+  for (int i = 0; i < 3; ++i) {
+    const Arrays batch = batch_of_16(i);
+    const Arrays results = step.run(batch);
+    CHECK(results[0].storage() != net.parameters()[0].value.storage());
+    CHECK(results[1].storage() != batch[0].storage());
+    CHECK(results[0].to_vector<float>() == net.parameters()[0].value.to_vector<float>());
+  }
+}
+
+TEST_CASE("captured step: a group's learning rate that overflows is refused before anything runs") {
+  Sequential net = perceptron();
+  Trainer trainer(net.parameters(), {.schedule = [](std::int64_t step) { return step == 3 ? 1e300 : 1e-10; },
+                                     .groups = {{.pattern = "*bias", .lr = 1e10}}});
+  CapturedStep step = trainer.capture([&](const Arrays& batch) {
+    const NDArray loss = classes_loss(net, batch);
+    backward(loss);
+    trainer.step();
+    return loss;
+  });
+  for (int i = 0; i < 3; ++i) (void)step(batch_of_16(i));
+  CHECK_THROWS_WITH_AS((void)step(batch_of_16(3)), doctest::Contains("lr must be finite and not negative"),
+                       InvalidArgument);
+  CHECK(trainer.steps() == 3);
+}
+
+TEST_CASE("captured step: another trainer cannot step in the function") {
+  Sequential net = perceptron(), more = perceptron();
+  Trainer trainer(net.parameters()), other(more.parameters());
+  bool both = true;
+  CapturedStep step = trainer.capture([&](const Arrays& batch) {
+    const NDArray loss = classes_loss(net, batch);
+    backward(loss);
+    trainer.step();
+    if (both) backward(classes_loss(more, batch)), other.step();
+    return loss;
+  });
+  (void)step(batch_of_16(0));
+  CHECK_THROWS_WITH_AS((void)step(batch_of_16(0)), doctest::Contains("step of another trainer"), Error);
+  CHECK(trainer.steps() == 1);
+  CHECK(other.steps() == 1);
+  for (const Parameter& one : more.parameters()) clear_grad(one.value);
+  both = false;
+  (void)step(batch_of_16(0));
+  CHECK(trainer.steps() == 2);
+}
+
+TEST_CASE("random draws in a graph: the default generator is that of the launching thread") {
+  Engine engine({.workers = 2});
+  const EngineScope scope(engine);
+  Graph graph;
+  NDArray drawn;
+  std::thread([&] {
+    const EngineScope same(engine);
+    manual_seed(3);
+    graph = engine.capture([&] { drawn = default_generator().normal({5}); });
+  }).join();
+  manual_seed(7);
+  graph.launch();
+  CHECK(drawn.to_vector<float>() == Generator(3).normal({5}).to_vector<float>());
+  Generator same(7);
+  for (int launch = 0; launch < 3; ++launch) {
+    graph.launch();
+    CHECK(drawn.to_vector<float>() == same.normal({5}).to_vector<float>());
+  }
+}
