@@ -146,7 +146,13 @@ class PythonCapturedStep {
       : trainer_(trainer),
         function_(std::make_shared<Reference>(std::move(function))),
         step_(
-            *trainer.object(), [this](const std::vector<NDArray>& batch) { return call_function(batch); }, where) {}
+            *trainer.object(), [this](const std::vector<NDArray>& batch) { return call_function(batch); },
+            where) {}
+
+  // Calls function(step) under the trainer's lock, without the GIL.
+  template <class Function> auto locked(Function&& function) {
+    return trainer_.call([&](Trainer&) { return function(step_); });
+  }
 
   nb::object call(const nb::args& arguments) {
     const Where where = python_call_site();
@@ -160,10 +166,6 @@ class PythonCapturedStep {
     for (std::size_t i = 1; i < results.size(); ++i)
       all.append(results[i].defined() ? wrap(std::move(results[i])) : nb::none());
     return nb::tuple(all);
-  }
-  // Calls function(step) under the trainer's lock, without the GIL.
-  template <class Function> auto locked(Function&& function) {
-    return trainer_.call([&](Trainer&) { return function(step_); });
   }
 
  private:
@@ -198,21 +200,21 @@ PythonCapturedStep* capture(const PythonTrainer& self, nb::object step) {
 }
 
 void bind_captured_step(nb::module_& m) {
-  nb::class_<PythonCapturedStep>(m, "CapturedStep",
-                                 "A training step that Trainer.capture() has made. Called as the function, "
-                                 "with arrays. Thread-safe: it has its trainer's lock. A step whose function refers "
-                                 "to the step itself, as by an attribute of an object, is never collected.")
+  nb::class_<PythonCapturedStep>(
+      m, "CapturedStep",
+      "A training step that Trainer.capture() has made. Called as the function, "
+      "with arrays. Thread-safe: it has its trainer's lock. A step whose function refers "
+      "to the step itself, as by an attribute of an object, is never collected.")
       .def("__call__", &PythonCapturedStep::call, "batch"_a,
            nb::sig("def __call__(self, *batch: ArrayLike) -> Any"),
            "Runs the step for a batch, and returns copies of what the function returns.")
       .def(
           "reset", [](PythonCapturedStep& self) { self.locked([](CapturedStep& step) { step.reset(); }); },
           "Forgets all graphs: after a change, in what the function reads, that calls do not see.")
-      .def_prop_ro(
-          "graphs",
-          [](PythonCapturedStep& self) {
-            return self.locked([](const CapturedStep& step) { return step.graphs(); });
-          })
+      .def_prop_ro("graphs",
+                   [](PythonCapturedStep& self) {
+                     return self.locked([](const CapturedStep& step) { return step.graphs(); });
+                   })
       .def_prop_ro("captures", [](PythonCapturedStep& self) {
         return self.locked([](const CapturedStep& step) { return step.captures(); });
       });

@@ -74,7 +74,8 @@ void CapturedStep::check(const Arrays& batch, Where where) const {
 void CapturedStep::check_not_running() const {
   if (running_)
     throw Error(
-        "CapturedStep: called, or reset, inside its own function; call it, or reset(), after the step instead");
+        "CapturedStep: called, or reset, inside its own function; call it, or reset(), after the step "
+        "instead");
 }
 
 // Numbers that differ if the function may push other ops.
