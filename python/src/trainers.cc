@@ -149,6 +149,8 @@ class PythonCapturedStep {
             *trainer.object(), [this](const std::vector<NDArray>& batch) { return call_function(batch); },
             where) {}
 
+  PyObject* function() const { return function_->get(); }
+  void drop_function() { *function_ = Reference(); }
   // Calls function(step) under the trainer's lock, without the GIL.
   template <class Function> auto locked(Function&& function) {
     return trainer_.call([&](Trainer&) { return function(step_); });
@@ -171,9 +173,10 @@ class PythonCapturedStep {
  private:
   std::vector<NDArray> call_function(const std::vector<NDArray>& batch) {
     const CallsPython calling(false);
+    if (!function()) throw Error("CapturedStep: called while it is being collected");
     nb::list arguments;
     for (const NDArray& one : batch) arguments.append(wrap(NDArray(one)));
-    const nb::object result = nb::borrow(function_->get())(*nb::tuple(arguments));
+    const nb::object result = nb::borrow(function())(*nb::tuple(arguments));
     if (result.is_none()) return {};
     if (const NDArray* const one = array_in(result)) return {*one};
     if (!PyList_Check(result.ptr()) && !PyTuple_Check(result.ptr()))
@@ -199,12 +202,28 @@ PythonCapturedStep* capture(const PythonTrainer& self, nb::object step) {
   return new PythonCapturedStep(self, std::move(step), python_call_site());
 }
 
+// For the collector of cycles: the function may refer to an object that holds the step.
+int visit_step(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  Py_VISIT(nb::inst_ptr<PythonCapturedStep>(self)->function());
+  return 0;
+}
+
+int clear_step(PyObject* self) {
+  if (nb::inst_ready(self)) nb::inst_ptr<PythonCapturedStep>(self)->drop_function();
+  return 0;
+}
+
+const PyType_Slot step_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(visit_step)},
+                                  {Py_tp_clear, reinterpret_cast<void*>(clear_step)},
+                                  {0, nullptr}};
+
 void bind_captured_step(nb::module_& m) {
   nb::class_<PythonCapturedStep>(
-      m, "CapturedStep",
-      "A training step that Trainer.capture() has made. Called as the function, "
-      "with arrays. Thread-safe: it has its trainer's lock. A step whose function refers "
-      "to the step itself, as by an attribute of an object, is never collected.")
+      m, "CapturedStep", nb::type_slots(step_slots),
+      "A training step that Trainer.capture() has made. Called as the function, with arrays. Thread-safe: it "
+      "has its trainer's lock.")
       .def("__call__", &PythonCapturedStep::call, "batch"_a,
            nb::sig("def __call__(self, *batch: ArrayLike) -> Any"),
            "Runs the step for a batch, and returns copies of what the function returns.")

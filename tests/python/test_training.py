@@ -1,7 +1,9 @@
 """Autograd, optimizers, trainer, stores, communicators, files."""
 
+import gc
 import os
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -234,6 +236,28 @@ def test_threads_call_one_captured_step():
     for thread in threads:
         thread.join()
     assert trainer.steps == 160
+
+
+def test_a_captured_step_whose_function_refers_to_it_is_collected():
+    class Job:
+        def __init__(self):
+            self.net = heddle.Sequential(heddle.Dense(2, 2))
+            self.trainer = heddle.Trainer(self.net.parameters())
+            self.step = self.trainer.capture(self.train)
+
+        def train(self, x):
+            self.net(x).sum().backward()
+            self.trainer.step()
+
+    job = Job()
+    for _ in range(3):
+        job.step(heddle.ones((2, 2)))
+    gone = weakref.ref(job)
+    gc.collect()
+    assert gone() is job
+    del job
+    gc.collect()
+    assert gone() is None
 
 
 def test_optimizers():
