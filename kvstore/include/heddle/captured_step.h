@@ -62,8 +62,7 @@ class CapturedStep {
     std::vector<std::int64_t> signature;
     Graph graph{};
     Arrays batch{}, results{};  // the arrays that the graph reads and writes; no batch: not captured yet
-    std::vector<std::size_t>
-        changed{};  // the parameters that the function changes after step(), see Trainer::changed
+    std::vector<std::size_t> changed{};  // parameters that the function changes after step()
     bool captured = false;
   };
   void check(const Arrays& batch, Where where) const;
