@@ -1,4 +1,5 @@
 // The Python classes of optimizers and of the trainer.
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -102,7 +103,9 @@ ParameterGroup group_of(const nb::dict& given) {
     if (key == "pattern") {
       group.pattern = text_in({"Trainer", "pattern"}, value);
     } else if (key == "max_axes") {
-      group.max_axes = static_cast<int>(real_argument({"Trainer", "max_axes"}, value));
+      constexpr std::int64_t kMany = 1000;  // more axes than an array has
+      group.max_axes =
+          static_cast<int>(std::clamp<std::int64_t>(int_argument({"Trainer", "max_axes"}, value), -1, kMany));
     } else if (key == "lr") {
       group.lr = real_argument({"Trainer", "lr"}, value);
     } else if (key == "weight_decay") {
@@ -135,47 +138,50 @@ void make_trainer(PythonTrainer* self, const std::vector<Parameter>& parameters,
   new (self) PythonTrainer(std::move(trainer), mutex);
 }
 
-// A captured step whose function is Python's.
+// A captured step whose function is Python's. What it returns reaches the graphs as a list of arrays: none for None, the
+// one for an array, and for a list or tuple an undefined array before its items.
 class PythonCapturedStep {
  public:
   PythonCapturedStep(const PythonTrainer& trainer, nb::object function, Where where)
-      : trainer_(trainer.object()),
+      : trainer_(trainer),
         function_(std::make_shared<Reference>(std::move(function))),
         step_(
-            *trainer_, [this](const std::vector<NDArray>& batch) { return call_function(batch); }, where) {}
+            *trainer.object(), [this](const std::vector<NDArray>& batch) { return call_function(batch); },
+            where) {}
+
+  PyObject* function() const { return function_->get(); }
+  void drop_function() { *function_ = Reference(); }
+  // Calls function(step) under the trainer's lock, without the GIL.
+  template <class Function> auto locked(Function&& function) {
+    return trainer_.call([&](Trainer&) { return function(step_); });
+  }
 
   nb::object call(const nb::args& arguments) {
     const Where where = python_call_site();
     std::vector<NDArray> batch;
     for (const nb::handle one : arguments)
       batch.push_back(to_array({"CapturedStep", "an argument"}, one, std::nullopt, where));
-    std::vector<NDArray> results;
-    {
-      const ReleaseGil released;
-      results = step_.run(batch, where);
-    }
-    if (kind_ == Kind::one && results.size() == 1) return wrap(std::move(results[0]));
-    if (results.empty()) return kind_ == Kind::several ? nb::object(nb::tuple()) : nb::none();
+    std::vector<NDArray> results = locked([&](CapturedStep& step) { return step.run(batch, where); });
+    if (results.empty()) return nb::none();
+    if (results[0].defined()) return wrap(std::move(results[0]));
     nb::list all;
-    for (NDArray& one : results) all.append(one.defined() ? wrap(std::move(one)) : nb::none());
+    for (std::size_t i = 1; i < results.size(); ++i)
+      all.append(results[i].defined() ? wrap(std::move(results[i])) : nb::none());
     return nb::tuple(all);
   }
-  CapturedStep& step() { return step_; }
 
  private:
-  enum class Kind : std::uint8_t { none, one, several };
-
   std::vector<NDArray> call_function(const std::vector<NDArray>& batch) {
     const CallsPython calling(false);
+    if (!function()) throw Error("CapturedStep: called while it is being collected");
     nb::list arguments;
     for (const NDArray& one : batch) arguments.append(wrap(NDArray(one)));
-    const nb::object result = nb::borrow(function_->get())(*nb::tuple(arguments));
-    kind_ = result.is_none() ? Kind::none : array_in(result) ? Kind::one : Kind::several;
-    if (kind_ == Kind::none) return {};
-    if (kind_ == Kind::one) return {*array_in(result)};
+    const nb::object result = nb::borrow(function())(*nb::tuple(arguments));
+    if (result.is_none()) return {};
+    if (const NDArray* const one = array_in(result)) return {*one};
     if (!PyList_Check(result.ptr()) && !PyTuple_Check(result.ptr()))
       refuse_type({"CapturedStep", "what the function has returned"}, result, kResults);
-    std::vector<NDArray> all;
+    std::vector<NDArray> all(1);
     for (const nb::handle item : result) {
       const NDArray* const array = array_in(item);
       if (!array && !item.is_none())
@@ -186,9 +192,8 @@ class PythonCapturedStep {
   }
 
   static constexpr const char* kResults = "an NDArray, a list or tuple of them, or None";
-  std::shared_ptr<Trainer> trainer_;
+  PythonTrainer trainer_;
   std::shared_ptr<Reference> function_;
-  Kind kind_ = Kind::none;  // of the function's last result
   CapturedStep step_;
 };
 
@@ -197,18 +202,41 @@ PythonCapturedStep* capture(const PythonTrainer& self, nb::object step) {
   return new PythonCapturedStep(self, std::move(step), python_call_site());
 }
 
+// For the collector of cycles: the function may refer to an object that holds the step.
+int visit_step(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  Py_VISIT(nb::inst_ptr<PythonCapturedStep>(self)->function());
+  return 0;
+}
+
+int clear_step(PyObject* self) {
+  if (nb::inst_ready(self)) nb::inst_ptr<PythonCapturedStep>(self)->drop_function();
+  return 0;
+}
+
+const PyType_Slot step_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(visit_step)},
+                                  {Py_tp_clear, reinterpret_cast<void*>(clear_step)},
+                                  {0, nullptr}};
+
 void bind_captured_step(nb::module_& m) {
-  nb::class_<PythonCapturedStep>(m, "CapturedStep",
-                                 "A training step that Trainer.capture() has made. Called as the function, "
-                                 "with arrays. For one thread at a time.")
+  nb::class_<PythonCapturedStep>(
+      m, "CapturedStep", nb::type_slots(step_slots),
+      "A training step that Trainer.capture() has made. Called as the function, with arrays. Thread-safe: it "
+      "has its trainer's lock.")
       .def("__call__", &PythonCapturedStep::call, "batch"_a,
            nb::sig("def __call__(self, *batch: ArrayLike) -> Any"),
            "Runs the step for a batch, and returns copies of what the function returns.")
       .def(
-          "reset", [](PythonCapturedStep& self) { self.step().reset(); },
+          "reset", [](PythonCapturedStep& self) { self.locked([](CapturedStep& step) { step.reset(); }); },
           "Forgets all graphs: after a change, in what the function reads, that calls do not see.")
-      .def_prop_ro("graphs", [](PythonCapturedStep& self) { return self.step().graphs(); })
-      .def_prop_ro("captures", [](PythonCapturedStep& self) { return self.step().captures(); });
+      .def_prop_ro("graphs",
+                   [](PythonCapturedStep& self) {
+                     return self.locked([](const CapturedStep& step) { return step.graphs(); });
+                   })
+      .def_prop_ro("captures", [](PythonCapturedStep& self) {
+        return self.locked([](const CapturedStep& step) { return step.captures(); });
+      });
 }
 
 void bind_trainer(nb::module_& m) {

@@ -1,7 +1,9 @@
 """Autograd, optimizers, trainer, stores, communicators, files."""
 
+import gc
 import os
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -179,6 +181,83 @@ def test_what_captured_steps_return_and_refuse():
     with pytest.raises(TypeError, match="a function of the batch"):
         trainer.capture(3)
     nothing(heddle.ones((3, 2)))
+
+
+def test_captured_steps_return_what_the_function_does_for_each_shape():
+    net = heddle.Sequential(heddle.Dense(2, 2))
+    trainer = heddle.Trainer(net.parameters(), groups=[{"max_axes": 1, "weight_decay": 0}])
+    kinds = {1: lambda loss: None, 2: lambda loss: loss, 3: lambda loss: (loss,), 4: lambda loss: [], 5: lambda loss: [None, loss]}
+    inside = []
+
+    def function(x):
+        loss = net(x).sum()
+        loss.backward()
+        trainer.step()
+        for call in inside:
+            call()
+        return kinds[x.shape[0]](loss)
+
+    step = trainer.capture(function)
+    for _ in range(4):
+        results = {count: step(heddle.ones((count, 2))) for count in kinds}
+        assert results[1] is None and isinstance(results[2], heddle.NDArray)
+        assert isinstance(results[3], tuple) and len(results[3]) == 1 and results[4] == ()
+        assert results[5][0] is None and isinstance(results[5][1], heddle.NDArray)
+    assert step.graphs == 5
+    inside.append(step.reset)
+    with pytest.raises(heddle.Error, match="inside its own function"):
+        step(heddle.ones((6, 2)))
+    trainer.clear_errors()
+    with pytest.raises(TypeError):
+        heddle.Trainer(net.parameters(), groups=[{"max_axes": 1.5}])
+
+
+def test_threads_call_one_captured_step():
+    net = heddle.Sequential(heddle.Dense(2, 2))
+    trainer = heddle.Trainer(net.parameters())
+
+    def function(x):
+        loss = net(x).sum()
+        loss.backward()
+        trainer.step()
+        return loss
+
+    step = trainer.capture(function)
+
+    def run():
+        for i in range(40):
+            step(heddle.ones((1 + i % 3, 2)))
+            if i % 16 == 15:
+                step.reset()
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert trainer.steps == 160
+
+
+def test_a_captured_step_whose_function_refers_to_it_is_collected():
+    class Job:
+        def __init__(self):
+            self.net = heddle.Sequential(heddle.Dense(2, 2))
+            self.trainer = heddle.Trainer(self.net.parameters())
+            self.step = self.trainer.capture(self.train)
+
+        def train(self, x):
+            self.net(x).sum().backward()
+            self.trainer.step()
+
+    job = Job()
+    for _ in range(3):
+        job.step(heddle.ones((2, 2)))
+    gone = weakref.ref(job)
+    gc.collect()
+    assert gone() is job
+    del job
+    gc.collect()
+    assert gone() is None
 
 
 def test_optimizers():

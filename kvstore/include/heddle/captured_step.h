@@ -12,7 +12,8 @@
 // ones only launch the graph: the function is not called again. Training is the same, bit for bit: learning rates follow
 // the schedule, generators go on, updates are counted. What else the function reads or changes in the program is as it
 // was in the capture: a number, a branch, a counter. Another mode of a module (train()), other parameters that require a
-// gradient, Trainer::set_state() and clear_errors() make it capture anew.
+// gradient, Trainer::set_state() and clear_errors() make it capture anew. No other trainer can step in the function.
+// Launches do not add to the gradients of leaves that are not the trainer's: these are those of the last launch.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +46,8 @@ class CapturedStep {
   // Runs the step for a batch of arrays on the trainer's engine, without gradients; returns copies of what the function
   // returns, which no later call changes. The same where parameters have gradients already: runs the function as it is.
   // Throws Error in a capture and, when it captures, for what cannot be captured: a wait in the function, such as
-  // item(). Then nothing has run.
+  // item(). Then nothing has run, but generators have moved, and leaves that are not the trainer's may keep gradients
+  // that are never computed; clear_grad() them. Throws Error inside its own function, as reset() does.
   Arrays run(const Arrays& batch, Where where = Where::current());
   // As run(), for functions with one result.
   NDArray operator()(const Arrays& batch, Where where = Where::current());
@@ -60,18 +62,21 @@ class CapturedStep {
     std::vector<std::int64_t> signature;
     Graph graph{};
     Arrays batch{}, results{};  // the arrays that the graph reads and writes; no batch: not captured yet
+    std::vector<std::size_t> changed{};  // parameters that the function changes after step()
     bool captured = false;
   };
   void check(const Arrays& batch, Where where) const;
+  void check_not_running() const;
   std::vector<std::int64_t> signature(const Arrays& batch) const;
   Entry* find(const std::vector<std::int64_t>& signature);
-  Arrays run_now(const Arrays& batch);
-  void capture(Entry& entry, const Arrays& batch, Where where);
+  Arrays run_now(const Arrays& batch, Where where);
+  Entry capture(std::vector<std::int64_t> signature, const Arrays& batch, Where where);
   Arrays launch(const Entry& entry, const Arrays& batch, Where where) const;
 
   Trainer* trainer_;
   Function step_;
   bool always_now_ = false;   // whether no call captures
+  bool running_ = false;      // whether the function runs now
   std::uint64_t resets_ = 0;  // the trainer's count when the graphs were captured
   std::int64_t captures_ = 0;
   std::list<Entry> entries_;  // the one used last comes first

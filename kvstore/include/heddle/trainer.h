@@ -93,6 +93,12 @@ class Trainer {
   void check_replicas() const;
   void remember_versions();
   void take_over_changes();
+  // The places in versions_ of the parameters that have changed since then. In a capture only the first change
+  // of a storage counts in each launch, so the captured step calls mark_changed() after each.
+  std::vector<std::size_t> changed() const;
+  void mark_changed(const std::vector<std::size_t>& indices);
+  static const Trainer*& capturing();  // whose captured step this thread captures now; null: none
+  void check_rates(double lr) const;
   std::int64_t updates() const;
   void check_complete(const std::map<std::string, NDArray>& optimizer, std::int64_t steps) const;
   // The gradients of one parameter, one per replica: `rows` if all are row-sparse, else `whole`.

@@ -18,7 +18,24 @@ CapturedStep::Function listed(CapturedStep::OneResult step) {
   };
 }
 
-NDArray copy_of(const NDArray& array) { return array.defined() ? array.detach().copy() : array; }
+CapturedStep::Arrays copies_of(const CapturedStep::Arrays& arrays) {
+  CapturedStep::Arrays all;
+  for (const NDArray& array : arrays) all.push_back(array.defined() ? array.detach().copy() : array);
+  return all;
+}
+
+// Sets a variable while it lives.
+template <class T> class Setting {
+ public:
+  Setting(T& variable, T value) : variable_(&variable), before_(std::exchange(variable, value)) {}
+  ~Setting() { *variable_ = before_; }
+  Setting(const Setting&) = delete;
+  Setting& operator=(const Setting&) = delete;
+
+ private:
+  T* variable_;
+  T before_;
+};
 
 }  // namespace
 
@@ -42,6 +59,7 @@ void CapturedStep::check(const Arrays& batch, Where where) const {
     throw Error(
         "CapturedStep: called while this thread captures a graph, in which nothing can be launched; call the "
         "function itself there");
+  check_not_running();
   const Engine& engine = trainer_->parameters()[0].value.engine();
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const std::string who = "CapturedStep: array " + std::to_string(i) + " of the batch ";
@@ -51,6 +69,13 @@ void CapturedStep::check(const Arrays& batch, Where where) const {
     if (requires_grad(batch[i]))
       throw InvalidArgument(who + "requires a gradient, which a launch cannot give it; detach it");
   }
+}
+
+void CapturedStep::check_not_running() const {
+  if (running_)
+    throw Error(
+        "CapturedStep: called, or reset, inside its own function; call it, or reset(), after the step "
+        "instead");
 }
 
 // Numbers that differ if the function may push other ops.
@@ -76,14 +101,18 @@ CapturedStep::Entry* CapturedStep::find(const std::vector<std::int64_t>& signatu
   return &entries_.front();
 }
 
-CapturedStep::Arrays CapturedStep::run_now(const Arrays& batch) {
-  Arrays results = step_(batch);
-  for (NDArray& result : results)
-    if (result.defined()) result = result.detach();
-  return results;
+// Copies the results, since they may be parameters or arrays of the batch, which change later.
+CapturedStep::Arrays CapturedStep::run_now(const Arrays& batch, Where where) {
+  const Setting running(running_, true);
+  const Arrays results = step_(batch);
+  const CallSite site(where);
+  return copies_of(results);
 }
 
-void CapturedStep::capture(Entry& entry, const Arrays& batch, Where where) {
+CapturedStep::Entry CapturedStep::capture(std::vector<std::int64_t> signature, const Arrays& batch,
+                                          Where where) {
+  const Setting running(running_, true);
+  Entry entry{.signature = std::move(signature)};
   Engine& engine = trainer_->parameters()[0].value.engine();
   const std::int64_t steps = trainer_->steps();
   trainer_->take_over_changes();  // now, and not in each launch
@@ -94,6 +123,7 @@ void CapturedStep::capture(Entry& entry, const Arrays& batch, Where where) {
     for (const NDArray& array : batch) slots.emplace_back(array.shape(), array.dtype(), array.device());
   }
   try {
+    const Setting<const Trainer*> capturing(Trainer::capturing(), trainer_);
     entry.graph = engine.capture([&] { results = step_(slots); }, "captured_step", where);
     if (trainer_->has_gradients())
       throw InvalidArgument(
@@ -106,33 +136,34 @@ void CapturedStep::capture(Entry& entry, const Arrays& batch, Where where) {
   for (NDArray& result : results)
     if (result.defined()) result = result.detach();
   entry.batch = std::move(slots), entry.results = std::move(results);
+  entry.changed = trainer_->changed();
   entry.captured = true;
   ++captures_;
+  return entry;
 }
 
 CapturedStep::Arrays CapturedStep::launch(const Entry& entry, const Arrays& batch, Where where) const {
   const CallSite site(where);
   for (std::size_t i = 0; i < batch.size(); ++i) entry.batch[i].assign(batch[i]);
   entry.graph.launch();
-  Arrays results;
-  for (const NDArray& result : entry.results) results.push_back(copy_of(result));
-  return results;
+  trainer_->mark_changed(entry.changed);
+  return copies_of(entry.results);
 }
 
 // The function's own calls name their lines: no CallSite of this call counts in it.
 CapturedStep::Arrays CapturedStep::run(const Arrays& batch, Where where) {
   check(batch, where);
   if (resets_ != trainer_->resets_) reset();
-  if (always_now_ || trainer_->has_gradients()) return run_now(batch);
+  if (always_now_ || trainer_->has_gradients()) return run_now(batch, where);
   std::vector<std::int64_t> now = signature(batch);
-  Entry* const entry = find(now);
+  const Entry* const entry = find(now);
   if (!entry) {
-    Arrays results = run_now(batch);
+    Arrays results = run_now(batch, where);
     entries_.push_front({.signature = std::move(now)});
     if (entries_.size() > kMostGraphs) entries_.pop_back();
     return results;
   }
-  if (!entry->captured) capture(*entry, batch, where);
+  if (!entry->captured) entries_.front() = capture(std::move(now), batch, where);
   return launch(*entry, batch, where);
 }
 
@@ -150,6 +181,7 @@ std::size_t CapturedStep::graphs() const {
 }
 
 void CapturedStep::reset() {
+  check_not_running();
   entries_.clear();
   resets_ = trainer_->resets_;
 }

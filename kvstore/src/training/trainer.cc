@@ -18,6 +18,8 @@ namespace heddle {
 namespace {
 
 constexpr const char* kSteps = "steps";
+// A version that no storage has.
+constexpr std::uint64_t kUnknownVersion = ~std::uint64_t{0};
 // Prefix of a state entry that names its parameter, such as "state.0.weight.velocity".
 const std::string kState = "state.";
 // Prefix of a state entry that names its key of the store, such as "optimizer.0.velocity". It is for keys
@@ -314,6 +316,22 @@ void Trainer::remember_versions() {
   }
 }
 
+std::vector<std::size_t> Trainer::changed() const {
+  std::vector<std::size_t> all;
+  std::size_t index = 0;
+  for (const auto& replica : replicas_) {
+    for (const Parameter& parameter : replica) {
+      if (parameter.value.storage()->version() != versions_[index]) all.push_back(index);
+      ++index;
+    }
+  }
+  return all;
+}
+
+void Trainer::mark_changed(const std::vector<std::size_t>& indices) {
+  for (const std::size_t index : indices) versions_[index] = kUnknownVersion;
+}
+
 void Trainer::take_over_changes() {
   const std::size_t count = replicas_[0].size();
   for (std::size_t i = 0; i < count; ++i) {
@@ -403,6 +421,10 @@ void Trainer::exchange_list(const std::vector<Gradients>& gradients, const Updat
 
 void Trainer::step(double grad_scale, Where where) {
   const CallSite site(where);
+  if (is_capturing() && capturing() && capturing() != this)
+    throw Error(
+        "Trainer::step: called in the captured step of another trainer, in which only the trainer whose "
+        "capture() made the step can step");
   UpdateOptions update{.lr = learning_rate(), .grad_scale = grad_scale};
   std::vector<Gradients> all;
   for (std::size_t i = 0; i < replicas_[0].size(); ++i) all.push_back(gradients(i));
@@ -417,6 +439,23 @@ void Trainer::step(double grad_scale, Where where) {
   ++steps_;
 }
 
+const Trainer*& Trainer::capturing() {
+  thread_local const Trainer* trainer = nullptr;
+  return trainer;
+}
+
+// Checks the rate, and its product with the factor of each group, as the optimizers do outside of launches.
+void Trainer::check_rates(double lr) const {
+  const auto check = [this](double rate) {
+    if (std::isfinite(rate) && rate >= 0) return;
+    throw InvalidArgument("optimizer " + options_.optimizer + ": lr must be finite and not negative, not " +
+                          number_text(rate));
+  };
+  check(lr);
+  for (const std::size_t group : group_of_)
+    if (group < options_.groups.size()) check(lr * options_.groups[group].lr);
+}
+
 // In a capture, each launch begins a step of its own: with the learning rate of that step, and with what has changed
 // the parameters since the last one.
 void Trainer::exchange_all(const std::vector<Gradients>& gradients, const UpdateOptions& update) {
@@ -428,9 +467,7 @@ void Trainer::exchange_all(const std::vector<Gradients>& gradients, const Update
   const LaunchedRates rates(
       launch_slot<UpdateRates>({*update.lr, update.grad_scale}, [this, scale = update.grad_scale] {
         const double lr = learning_rate();
-        if (!std::isfinite(lr) || lr < 0)
-          throw InvalidArgument("optimizer " + options_.optimizer +
-                                ": lr must be finite and not negative, not " + number_text(lr));
+        check_rates(lr);
         take_over_changes();
         ++steps_;
         return UpdateRates{lr, scale};
@@ -481,7 +518,7 @@ void Trainer::clear_errors(Where where) {
   steps_ = steps_before_updates_ + updates();
   // The error may have hit the assignment of a changed parameter to the store. So all parameters count as
   // changed, and the next step assigns them again.
-  versions_.assign(versions_.size(), ~std::uint64_t{0});
+  versions_.assign(versions_.size(), kUnknownVersion);
 }
 
 std::map<std::string, NDArray> Trainer::state() const {

@@ -82,6 +82,10 @@ RandomDraw Generator::draw(std::uint64_t blocks) {
   const RandomBlocks taken = take(blocks);
   if (!is_capturing()) [[likely]]
     return RandomDraw(taken);
+  // The default generator ends with its thread, and another thread that launches has its own.
+  if (this == &default_generator())
+    return RandomDraw(
+        taken, launch_slot<RandomBlocks>(taken, [blocks] { return default_generator().take(blocks); }));
   if (!handle_.self) handle_.self = std::make_shared<Generator*>(this);
   return RandomDraw(taken, launch_slot<RandomBlocks>(taken, [self = handle_.self, blocks, taken] {
                       return *self ? (*self)->take(blocks) : taken;
