@@ -1884,7 +1884,7 @@ def optimizers() -> dict[str, dict[str, float]]:
 
 class CapturedStep:
     """
-    A training step that Trainer.capture() has made. Called as the function, with arrays. For one thread at a time.
+    A training step that Trainer.capture() has made. Called as the function, with arrays. Thread-safe: it has its trainer's lock.
     """
 
     def __call__(self, *batch: ArrayLike) -> Any:
