@@ -1582,7 +1582,7 @@ class PixelUnshuffle(Module):
 
 
 class Identity(Module):
-    """x itself, as a placeholder."""
+    """Returns x itself: a layer that does nothing."""
 
     def __init__(self) -> None: ...
 

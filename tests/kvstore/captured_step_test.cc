@@ -84,6 +84,16 @@ void check_equal(const std::function<Run(bool captured)>& program, std::int64_t 
   }
 }
 
+// Compares program(captured) with and without captures on the default engine; returns the run.
+Run check_same(const std::function<Run(bool captured)>& program, std::uint64_t seed = 1) {
+  manual_seed(seed);
+  const Run plain = program(false);
+  manual_seed(seed);
+  const Run captured = program(true);
+  CHECK(captured == plain);
+  return captured;
+}
+
 Sequential perceptron() {
   Generator initial(1);
   return Sequential{Dense(6, 32, {.relu = true}, initial), Dropout(0.3),
@@ -126,12 +136,7 @@ TEST_CASE("captured step: every optimizer, with groups of parameters and a sched
     const auto program = [&](bool captured) {
       return train(captured, perceptron(), setup, classes_loss, batch_of_16);
     };
-    manual_seed(5);
-    const Run plain = program(false);
-    manual_seed(5);
-    const Run captured = program(true);
-    CHECK(captured == plain);
-    CHECK(captured.captures == 1);
+    CHECK(check_same(program, 5).captures == 1);
   }
 }
 
@@ -269,11 +274,7 @@ TEST_CASE("captured step: a failed step is cleared as others are, and training g
       run.steps = trainer.steps();
       return run;
     };
-    manual_seed(1);
-    const Run plain = program(false);
-    manual_seed(1);
-    CHECK(program(true) == plain);
-    CHECK(plain.steps == 11);
+    CHECK(check_same(program).steps == 11);
   }
 }
 
@@ -299,11 +300,7 @@ TEST_CASE("captured step: a state that is set, as from a checkpoint, is that of 
     run.steps = trainer.steps();
     return run;
   };
-  manual_seed(1);
-  const Run plain = program(false);
-  manual_seed(1);
-  CHECK(program(true) == plain);
-  CHECK(plain.steps == 7);
+  CHECK(check_same(program).steps == 7);
 }
 
 TEST_CASE("captured step: results stay as they were, in lists too, and the function is called twice") {

@@ -67,7 +67,7 @@ using NamedSymbolValue = std::pair<std::string, SymbolValue>;
 std::vector<Symbol> connect_all(std::string_view op, const std::vector<SymbolValue>& values,
                                 const std::vector<NamedSymbolValue>& named = {},
                                 Where where = Where::current());
-// The same of an operator with one result.
+// Calls an operator with one result, as connect_all() calls any.
 Symbol connect(std::string_view op, const std::vector<SymbolValue>& values,
                const std::vector<NamedSymbolValue>& named = {}, Where where = Where::current());
 

@@ -88,7 +88,7 @@ HEDDLE_PAD_LAYER(CircularPad, wrap)
 
 HEDDLE_LAYERS(shape) {
   table.family("Layers without weights");
-  table.add<Identity>({.name = "Identity", .documentation = "x itself, as a placeholder."});
+  table.add<Identity>({.name = "Identity", .documentation = "Returns x itself: a layer that does nothing."});
   table.add<Unflatten>({.name = "Unflatten",
                         .documentation = "Splits an axis into axes of these sizes, of which one may be -1.",
                         .arguments = {{.name = "axis", .kind = ArgumentKind::integer},

@@ -14,7 +14,7 @@ namespace heddle {
 NDArray dropout(const NDArray& x, double p, Generator& generator, bool training,
                 Where where = Where::current());
 
-// The same for whole channels of x (N, C, ...) (Tompson et al., CVPR'15).
+// dropout() of whole channels of x (N, C, ...) (Tompson et al., CVPR'15).
 NDArray channel_dropout(const NDArray& x, double p, Generator& generator, bool training,
                         Where where = Where::current());
 
@@ -22,7 +22,7 @@ NDArray channel_dropout(const NDArray& x, double p, Generator& generator, bool t
 // variance 1 keeps both (Klambauer et al., NeurIPS'17). For p = 1 the result is 0.
 NDArray alpha_dropout(const NDArray& x, double p, Generator& generator, bool training,
                       Where where = Where::current());
-// The same for whole channels of x (N, C, ...).
+// alpha_dropout() of whole channels of x (N, C, ...).
 NDArray feature_alpha_dropout(const NDArray& x, double p, Generator& generator, bool training,
                               Where where = Where::current());
 

@@ -77,7 +77,7 @@ NDArray serial(const Problem& p, const Inputs& in, const NDArray& mask, const At
   return array(y, {p.batch, p.heads, p.queries, p.values});
 }
 
-// The same composed of operators, for gradients. Every query sees a key.
+// attention() composed of operators, whose gradients are right. Each query has to see at least one key.
 NDArray composed(const NDArray& query, const NDArray& key, const NDArray& value, const NDArray& mask,
                  bool causal) {
   const std::int64_t group = query.shape()[1] / key.shape()[1], queries = query.shape()[2],

@@ -7,7 +7,7 @@
 
 namespace heddle {
 
-// x itself, as a placeholder.
+// Returns x itself: a layer that does nothing.
 class Identity : public Layer {
  public:
   using Layer::Layer;

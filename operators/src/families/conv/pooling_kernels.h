@@ -16,7 +16,7 @@ struct PoolProblem {
   int axes;             // of the images: 1 to 3
   std::int64_t planes;  // N * C
   Spatial in, out;
-  // Of windows of one size. Each window has an element of the image, and begins before the image's end.
+  // These numbers describe windows that all have one size. Each window has at least one element of the image.
   Spatial kernel, stride, padding, dilation;
   bool adaptive;  // windows that divide the image instead, without padding and dilation
   bool count_include_pad;

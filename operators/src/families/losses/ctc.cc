@@ -12,14 +12,13 @@
 #include "core/operator.h"
 #include "core/operator_table.h"
 #include "families/losses/ctc_kernels.h"
+#include "families/losses/reduction.h"
 
 namespace heddle {
 
 using namespace operators_detail;
 
 namespace {
-
-constexpr const char* kCtcReductions[] = {"mean", "sum", "none"};
 
 // Integers in the form that kernels take.
 NDArray ctc_ids(const NDArray& array) { return array.detach().astype(DType::i64).contiguous(); }
@@ -208,10 +207,7 @@ HEDDLE_OPERATORS(ctc) {
       "ctc_loss",
       +[](const NDArray& x, const NDArray& targets, const NDArray& inputs, const NDArray& lengths,
           std::int64_t of_blank, const std::string& r, bool zero, Where w) {
-        const Reduction reduction = r == "sum"    ? Reduction::sum
-                                    : r == "none" ? Reduction::none
-                                                  : Reduction::mean;
-        return ctc_loss(x, targets, inputs, lengths, {of_blank, reduction, zero}, w);
+        return ctc_loss(x, targets, inputs, lengths, {of_blank, reduction_of(r), zero}, w);
       },
       {"-log(probability of the target) over all its alignments with log_probs, the log_softmax of (T, N, "
        "C) or (T, C); targets (N, S), padded, or all labels in a row. The mean is that of the losses "
@@ -221,7 +217,7 @@ HEDDLE_OPERATORS(ctc) {
         {"input_lengths", DTypes::integers},
         {"target_lengths", DTypes::integers},
         blank,
-        {"reduction", "mean", kCtcReductions},
+        {"reduction", "mean", kReductions},
         {"zero_infinity", false}},
        "that of log_probs",
        kDifferentiable});

@@ -18,18 +18,13 @@
 
 #include "core/operator.h"
 #include "core/operator_table.h"
+#include "families/losses/reduction.h"
 
 namespace heddle {
 
 using namespace operators_detail;
 
 namespace {
-
-constexpr const char* kReductions[] = {"mean", "sum", "none"};
-
-Reduction reduction_of(const std::string& text) {
-  return text == "sum" ? Reduction::sum : text == "none" ? Reduction::none : Reduction::mean;
-}
 
 // f() of arrays widened to f32 if they are halves, and its result in the dtype of the first one. Errors of the operators inside
 // begin with `op`.

@@ -178,7 +178,7 @@ template <class T> class AttentionBackward {
     }
   }
 
-  // Of a tile whose last keys no query sees, the part before these is computed.
+  // Adds the gradients of one tile of scores. The tile ends before the first key that none of its queries sees.
   void add_tile(ScoreTile tile, T* query_grad, T* key_grad, T* value_grad, T* tiles) const {
     tile.keys = std::min(tile.keys, p_.visible(tile.query + tile.queries - 1) - tile.key);
     T *const weight = tiles, *const gradient = tiles + kTile, *const factors = tiles + 2 * kTile;

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::int64_t kBlock = 64;  // windows of a row that are computed together
 
-// Where the windows of a pooling lie, along each axis.
+// The first element and the length of each pooling window, along each axis of the image.
 class PoolWindows {
  public:
   explicit PoolWindows(const PoolProblem& p) {
@@ -275,7 +275,8 @@ void max_two_by_two_backward(const PoolProblem& p, const T* grad, const std::uin
   if (p.in[1] % 2) std::fill_n(x_grad + (p.in[1] - 1) * p.in[2], p.in[2], T(0));
 }
 
-// Where the elements of a window are, from its first one. The table is for windows of at most 256 elements: divisions take long.
+// The distance in memory from a window's first element to each of its others. For windows of at most 256 elements distances are
+// kept in a table, because computing one takes divisions.
 class PlaceOffsets {
  public:
   explicit PlaceOffsets(const PoolProblem& p) : p_(p), most_(most_in_window(p)) {

@@ -52,7 +52,7 @@ void for_each_matrix(const LinalgCall& call, double flops, const Body& body, con
 
 // The argument `explain` of for_each_matrix() for kernels that never fail.
 inline std::string no_error(int) { return {}; }
-// The same for LAPACK's gesdd.
+// The argument `explain` of for_each_matrix() for LAPACK's gesdd, the singular value decomposition.
 inline std::string no_singular_values(int) { return "has singular values that did not converge"; }
 
 // to (columns, rows) = the transpose of from (rows, columns): converts between row-major and column-major.
