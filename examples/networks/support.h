@@ -1,0 +1,38 @@
+// What the networks of this folder share: their options, a picture of curves, and main() around a function.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+struct Options {
+  bool quick = false;  // small data and network and few epochs, for tests
+  std::string data;    // a file or a folder; what it holds depends on the program
+  std::string logdir;  // where records for TensorBoard are written; empty: nowhere
+  std::string picture;
+  std::string save;  // a checkpoint, from which a run that finds it goes on; empty: none
+  int epochs = 0;    // 0: the program's own number
+  std::uint64_t seed = 1;
+  double wanted = 0;  // the result that the run has to reach; 0: the program's own
+
+  int epochs_or(int full, int in_quick_run) const {
+    return epochs > 0 ? epochs : quick ? in_quick_run : full;
+  }
+};
+
+struct Description {
+  std::string name, text;  // of --help
+  std::string quick_data;  // of a --quick run: beside the sources
+  std::string full_data;   // of other runs
+  std::string how_to_get;  // a command that makes the data
+};
+
+// Parses the command line and calls `run`, which returns whether the result is good enough. Returns the exit status: 0 done, 1
+// failed or not good enough, 2 bad options or data.
+int run_example(int argc, char** argv, const Description& description,
+                const std::function<bool(const Options&)>& run);
+
+// Draws one curve for each name into an SVG file, a value an epoch. Prints where it is. An empty path: nothing.
+void draw_curves(const std::string& path, const std::map<std::string, std::vector<double>>& curves);
