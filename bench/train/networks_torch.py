@@ -174,7 +174,7 @@ class Training:
         name = self.options.network
         fused = {"fused": True} if self.options.fused and name != "embeddings" else {}
         if name in ("mlp", "cnn", "resnet18"):
-            return torch.optim.SGD(parameters, lr=0.01, momentum=0.9, **fused)
+            return torch.optim.SGD(parameters, lr=0.001 if name == "resnet18" else 0.01, momentum=0.9, **fused)
         if name == "embeddings":
             return torch.optim.SGD(parameters, lr=0.05)
         if name == "cosmogan":
