@@ -143,7 +143,7 @@ void LocalStore::do_push_pull(Key key, std::span<const NDArray> values, std::spa
   checked_pull(key, out);
   const NDArray& value = checked_push(key, values, options);
   update(key, value, values, options);
-  copy_to(value, out);
+  copy_to(key, value, out);
 }
 
 void LocalStore::check_list(std::span<const Key> keys, std::span<const NDArray> values,
@@ -160,13 +160,14 @@ void LocalStore::do_list(std::span<const Key> keys, std::span<const NDArray> val
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const NDArray& value = values_.at(keys[i]);
     if (!values.empty()) update(keys[i], value, values.subspan(i, 1), options);
-    if (!out.empty()) copy_to(value, out.subspan(i, 1));
+    if (!out.empty()) copy_to(keys[i], value, out.subspan(i, 1));
   }
 }
 
 void LocalStore::do_push_rows(Key key, const RowSparse& value, const UpdateOptions& options) {
   const NDArray& here = checked_push(key, value, options);
   const RowSparse rows = on_device(value, here.device());
+  const std::uint64_t before = here.storage()->version();
   if (optimizer_) {
     optimizer_->update(key, here, rows, options);
   } else if (adds_) {
@@ -174,6 +175,11 @@ void LocalStore::do_push_rows(Key key, const RowSparse& value, const UpdateOptio
   } else {
     assign_rows(here, rows);
   }
+  RowChange& change = row_changes_[key];
+  change.before = before;
+  change.after = here.storage()->version();
+  change.rows = rows.rows();
+  change.count = rows.count();
 }
 
 const NDArray& LocalStore::checked_rows(Key key, const NDArray& rows, const NDArray* out) const {
@@ -200,12 +206,32 @@ const NDArray& LocalStore::checked_assign(Key key, const NDArray& value) const {
   return here;
 }
 
-void LocalStore::do_pull(Key key, std::span<const NDArray> out) { copy_to(checked_pull(key, out), out); }
+void LocalStore::do_pull(Key key, std::span<const NDArray> out) { copy_to(key, checked_pull(key, out), out); }
 
-void LocalStore::copy_to(const NDArray& value, std::span<const NDArray> out) {
-  for (const NDArray& array : out) {
-    array.detach().assign(array.device() == value.device() ? value : value.detach().copy_to(array.device()));
+bool LocalStore::copies_rows(const RowChange& change, const NDArray& value, const NDArray& out) {
+  return change.rows.defined() && change.before == change.stored_version &&
+         change.after == value.storage()->version() && change.pulled.lock() == out.storage() &&
+         change.offset == out.offset() && change.pulled_version == out.storage()->version() &&
+         out.is_contiguous() && out.device() == value.device() && out.device().kind == DeviceKind::cpu;
+}
+
+void LocalStore::copy_to(Key key, const NDArray& value, std::span<const NDArray> out) {
+  const auto found = row_changes_.find(key);
+  RowChange* const change = found == row_changes_.end() ? nullptr : &found->second;
+  if (change && out.size() == 1 && copies_rows(*change, value, out[0])) {
+    copy_rows(value, change->rows, change->count, out[0].detach());
+  } else {
+    for (const NDArray& array : out)
+      array.detach().assign(array.device() == value.device() ? value
+                                                             : value.detach().copy_to(array.device()));
   }
+  if (!change) return;
+  *change = {};
+  if (out.size() != 1) return;
+  change->pulled = out[0].storage();
+  change->offset = out[0].offset();
+  change->pulled_version = out[0].storage()->version();
+  change->stored_version = value.storage()->version();
 }
 
 void LocalStore::do_assign(Key key, const NDArray& value) {
@@ -236,6 +262,7 @@ void LocalStore::do_set_optimizer_state(const std::map<std::string, NDArray>& st
 }
 
 void LocalStore::do_clear_errors() {
+  row_changes_.clear();
   for (const auto& [key, value] : values_) value.engine().clear_error(value.var(), CallSite::current());
   if (optimizer_) optimizer_->clear_errors();
 }

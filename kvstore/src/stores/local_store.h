@@ -1,6 +1,7 @@
 // The store type "local", in one process, and checks that other stores share.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -58,8 +59,19 @@ class LocalStore : public KVStore {
 
  private:
   void update(Key key, const NDArray& value, std::span<const NDArray> values, const UpdateOptions& options);
-  static void copy_to(const NDArray& value, std::span<const NDArray> out);
+  void copy_to(Key key, const NDArray& value, std::span<const NDArray> out);
   std::map<Key, NDArray> values_;
+  // Of a key to which rows are pushed: the last such push, and the array that was pulled last. A pull to that array copies the
+  // rows of this push alone if nothing else has changed either of them since the last pull.
+  struct RowChange {
+    std::uint64_t before = 0, after = 0;  // versions of the stored value's storage, before and after the push
+    NDArray rows{}, count{};              // of the push
+    std::weak_ptr<Storage> pulled{};
+    std::int64_t offset = 0;
+    std::uint64_t pulled_version = 0, stored_version = 0;  // after the pull
+  };
+  static bool copies_rows(const RowChange& change, const NDArray& value, const NDArray& out);
+  std::map<Key, RowChange> row_changes_;
   void check_update(Key key, const NDArray& value, const UpdateOptions& options) const;
   std::unique_ptr<Optimizer> optimizer_;
   bool adds_ = false;  // whether pushes add to the stored value; optimizer_ is null then
