@@ -253,6 +253,15 @@ void bind_trainer(nb::module_& m) {
           },
           "grad_scale"_a = 1.0, "Updates every parameter by its gradient, and clears the gradients.")
       .def(
+          "step",
+          [](const PythonTrainer& self, const NDArray& grad_scale) {
+            const Where where = python_call_site();
+            self.call([&](Trainer& trainer) { in_call("step", [&] { trainer.step(grad_scale, where); }); });
+          },
+          "grad_scale"_a,
+          "The same with a factor that ops compute, one element of f32 or f64: in a captured step it may "
+          "change from launch to launch.")
+      .def(
           "capture", &capture, "step"_a,
           nb::sig("def capture(self, step: Callable[..., Any]) -> CapturedStep"),
           "A step that runs as a captured graph: step(*batch) computes a loss, and calls backward() and this "
