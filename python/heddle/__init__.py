@@ -250,24 +250,30 @@ def recompute(function: _typing.Callable[..., _typing.Any]) -> _typing.Callable[
         raise TypeError(f"recompute: function is a {type(function).__name__}; want a module or a function of arrays")
 
     def run(*args: _typing.Any, **kwargs: _typing.Any) -> _typing.Any:
-        given: dict[int | str, _typing.Any] = {**dict(enumerate(args)), **kwargs}
-        arrays = [name for name, one in given.items() if isinstance(one, _heddle.NDArray)]
-        rest = {name: one for name, one in given.items() if name not in arrays}
+        places = [i for i, one in enumerate(args) if isinstance(one, _heddle.NDArray)]
+        names = [name for name, one in kwargs.items() if isinstance(one, _heddle.NDArray)]
+        arrays = [args[i] for i in places] + [kwargs[name] for name in names]
+        other_args = [None if isinstance(one, _heddle.NDArray) else one for one in args]
+        other_kwargs = {name: one for name, one in kwargs.items() if name not in names}
         single = False
 
         def call(inputs: list[_heddle.NDArray]) -> list[_heddle.NDArray]:
             nonlocal single
-            values = {**rest, **dict(zip(arrays, inputs))}
-            result = function(
-                *(values[i] for i in range(len(args))), **{k: v for k, v in values.items() if isinstance(k, str)}
-            )
+            values, named = list(other_args), dict(other_kwargs)
+            for i, array in zip(places, inputs):
+                values[i] = array
+            named.update(zip(names, inputs[len(places) :]))
+            result = function(*values, **named)
             single = isinstance(result, _heddle.NDArray)
-            results = [result] if single else list(result) if isinstance(result, (list, tuple)) else None
-            if results is None or not all(isinstance(one, _heddle.NDArray) for one in results):
+            if not single and not isinstance(result, (list, tuple)):
                 raise TypeError(f"recompute: the function returned a {type(result).__name__}; want an array or a list of arrays")
+            results = [result] if single else list(result)
+            for one in results:
+                if not isinstance(one, _heddle.NDArray):
+                    raise TypeError(f"recompute: the function returned a list with a {type(one).__name__}; want arrays")
             return results
 
-        results = _heddle._recompute(call, [given[name] for name in arrays])
+        results = _heddle._recompute(call, arrays)
         return results[0] if single else tuple(results)
 
     return run

@@ -351,20 +351,23 @@ void Trainer::take_over_changes() {
 
 Trainer::Gradients Trainer::gradients(std::size_t index) const {
   Gradients all;
+  all.whole.reserve(replicas_.size());
   for (const auto& replica : replicas_) {
-    const NDArray whole = grad(replica[index].value);
+    all.whole.push_back(grad(replica[index].value));
+    if (all.whole.back().defined()) [[likely]]
+      continue;
     const RowSparse rows = row_sparse_grad(replica[index].value);
-    if (!whole.defined() && !rows.defined()) {
+    if (!rows.defined()) {
       throw InvalidArgument("Trainer::step: parameter '" + replica[index].name +
                             "' has no gradient; call backward() on a loss that depends on it first");
     }
-    if (rows.defined() && needs_whole_) {
-      all.whole.push_back(to_dense(rows));
-      continue;
+    if (needs_whole_) {
+      all.whole.back() = to_dense(rows);
+    } else {
+      all.rows.push_back(rows);
     }
-    if (rows.defined()) all.rows.push_back(rows);
-    all.whole.push_back(rows.defined() ? NDArray() : whole);
   }
+  if (all.rows.empty()) return all;
   if (all.rows.size() == all.whole.size()) return {.rows = std::move(all.rows)};
   auto next = all.rows.begin();
   for (NDArray& whole : all.whole)
@@ -402,6 +405,7 @@ void Trainer::exchange_list(const std::vector<Gradients>& gradients, const Updat
   for (std::size_t group = 0; group <= options_.groups.size(); ++group) {
     std::vector<KVStore::Key> keys;
     std::vector<NDArray> pushed, pulled;
+    keys.reserve(gradients.size()), pushed.reserve(gradients.size()), pulled.reserve(gradients.size());
     std::size_t last = 0;
     for (std::size_t i = gradients.size(); i-- > 0;) {
       if (group_of_[i] != group) continue;
@@ -446,6 +450,7 @@ void Trainer::update_all(UpdateOptions update) {
         "capture() made the step can step");
   update.lr = learning_rate();
   std::vector<Gradients> all;
+  all.reserve(replicas_[0].size());
   for (std::size_t i = 0; i < replicas_[0].size(); ++i) all.push_back(gradients(i));
   take_over_changes();
   exchange_all(all, update);

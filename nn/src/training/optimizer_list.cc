@@ -96,14 +96,18 @@ std::shared_ptr<Optimizer::List> Optimizer::make_list(std::span<const Key> keys,
     list->weights.push_back(weights[i].detach());
     const auto slot = slots_.find(keys[i]);
     const bool known = slot != slots_.end();
-    const bool apart = list->storages.insert(weights[i].storage().get()).second;
-    const bool fits = is_small(weights[i]) && weights[i].device() == weights[0].device() && apart &&
+    list->storages.insert(weights[i].storage().get());
+    const bool fits = is_small(weights[i]) && weights[i].device() == weights[0].device() &&
                       !(known && slot->second.row_updates.defined()) && (known || !is_capturing());
     (fits ? small : list->alone).push_back(i);
     if (fits && !(known && slot->second.packed)) unpacked.push_back(i);
   }
-  if (small.size() < 2) small.swap(list->alone), std::sort(list->alone.begin(), list->alone.end());
-  if (list->alone.size() == keys.size()) return list;
+  // Updates of weights that share memory keep their order.
+  if (small.size() < 2 || list->storages.size() < keys.size()) {
+    list->alone.insert(list->alone.end(), small.begin(), small.end());
+    std::sort(list->alone.begin(), list->alone.end());
+    return list;
+  }
   if (!unpacked.empty() && !is_capturing()) pack(keys, weights, unpacked);
   std::unordered_set<const Storage*> changed;
   for (const std::size_t i : small) {
