@@ -72,9 +72,10 @@ Torch start_torch(const TrainOptions& options, int threads) {
 
 void run_case(const TrainOptions& options, int workers) {
   const bench::CoreLimit limit(0, workers);
-  bench::TrainNetwork heddle(workers, options.batch);
+  bench::TrainNetwork heddle(workers, options.batch), captured(workers, options.batch, nullptr, true);
   bench::Case the_case{"train", "cnn", "images/s", workers, {}};
   the_case.subjects.push_back({"heddle", [&] { return heddle.run(options.steps); }});
+  the_case.subjects.push_back({"captured", [&] { return captured.run(options.steps); }});
   Torch torch;
   if (options.torch) {
     try {

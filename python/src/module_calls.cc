@@ -1,6 +1,7 @@
 #include "module_calls.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include <heddle/autograd.h>
 #include <heddle/creation.h>
+#include <heddle/step_memory.h>
 #include <heddle/summary.h>
 
 #include "arrays/array.h"
@@ -234,7 +236,41 @@ nb::object shapes_of(const ModuleRow& row) {
   return shapes;
 }
 
+// The C++ part of heddle.step_memory(): `state` gives the arrays of the trainer's optimizer by name.
+nb::tuple step_memory(nb::handle module, const nb::object& state, const nb::object& step) {
+  const Where where = python_call_site();
+  Module& net = *module_in({"step_memory", "net"}, module);
+  const auto held = std::make_shared<std::pair<Reference, Reference>>(Reference(state), Reference(step));
+  StepMemory memory;
+  {
+    const ReleaseGil released;
+    memory = memory_report(
+        net,
+        [held] {
+          const CallsPython calling(false);
+          std::map<std::string, NDArray> arrays;
+          for (auto [name, array] : nb::cast<nb::dict>(nb::handle(held->first.get())()))
+            arrays.emplace(nb::cast<std::string>(name), nb::cast<NDArray>(array));
+          return arrays;
+        },
+        [held] {
+          const CallsPython calling(false);
+          (void)nb::handle(held->second.get())();
+        },
+        where);
+  }
+  nb::list rows;
+  for (const ModuleMemory& row : memory.rows)
+    rows.append(
+        nb::make_tuple(row.path, row.text, row.parameters, row.gradients, row.state, row.activations));
+  return nb::make_tuple(rows, memory.others, memory.peak, memory.to_string());
+}
+
 void bind_summary(nb::module_& m) {
+  m.def("_step_memory", &step_memory,
+        nb::sig("def _step_memory(net: Module, state: Callable[[], dict[str, NDArray]], step: Callable[[], "
+                "Any]) -> "
+                "tuple[Any, ...]"));
   nb::class_<ModuleRow>(m, "ModuleRow", "A line of a summary: numbers of one module and of those inside it.")
       .def_ro("path", &ModuleRow::path)
       .def_ro("text", &ModuleRow::text)

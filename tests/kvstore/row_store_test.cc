@@ -56,58 +56,6 @@ TEST_CASE("local store: rows are replaced, or updated by the optimizer as it upd
   CHECK(pulled(*store, 0, {4, 2}) == weight.to_vector<float>());
 }
 
-TEST_CASE("local store: pulls behind pushes of rows give the whole value, whatever else has changed") {
-  const auto store = KVStore::create("local");
-  const Shape shape{4, 2};
-  store->init(0, zeros(shape));
-  store->set_optimizer("sgd", {{"lr", 1}, {"momentum", 0.5}});
-  const NDArray out(shape), other(shape);
-  const auto check = [&](const char* what) {
-    CAPTURE(what);
-    store->pull(0, out);
-    CHECK(out.to_vector<float>() == pulled(*store, 0, shape));
-    store->pull(0, out);
-  };
-  const auto push = [&](const Rows& rows) { store->push(0, same(rows, 1, shape)); };
-  push({1});
-  check("first pull");
-  for (int step = 0; step < 3; ++step) {
-    push({step, 3});
-    check("nothing else");
-  }
-  push({0});
-  push({2});
-  check("two pushes");
-  push({0});
-  store->assign(0, full(shape, 7));
-  check("the value is assigned behind the push");
-  store->assign(0, full(shape, 8));
-  push({1});
-  check("and before it");
-  push({1});
-  store->push(0, full(shape, 1));
-  check("a whole gradient");
-  out.fill(5);
-  push({1});
-  check("the array is changed");
-  push({2});
-  store->pull(0, other);
-  push({3});
-  check("another array is pulled between");
-  push({0});
-  store->pull(0, {out, other});
-  CHECK(out.to_vector<float>() == other.to_vector<float>());
-  push({1});
-  check("two arrays are pulled before");
-  const NDArray both({8, 2});
-  for (const std::int64_t first : {0, 4, 0}) {
-    push({first / 4});
-    const NDArray half = both.slice(0, {first, first + 4});
-    store->pull(0, half);
-    CHECK(half.to_vector<float>() == pulled(*store, 0, shape));
-  }
-}
-
 TEST_CASE("local store: misuse of rows throws at the call, and rows that there are not fail the op") {
   const auto store = KVStore::create("local");
   store->init(0, zeros({4, 2}));

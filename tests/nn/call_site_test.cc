@@ -125,6 +125,9 @@ TEST_CASE("an optimizer names the line of the call") {
     check_site("Optimizer::update", [&] { optimizer->update(0, weight, rows); });
     // a dense update after one of rows
     check_site("Optimizer::update", [&] { optimizer->update(0, weight, gradient); });
+    const std::vector<Key> keys{1, 2};
+    const std::vector<NDArray> weights{ones({2}), ones({3})}, gradients{ones({2}), ones({3})};
+    check_site("Optimizer::update_all", [&] { optimizer->update_all(keys, weights, gradients); });
     check_site("Optimizer::set_state", [&] { optimizer->set_state(optimizer->state()); });
     check_site("Optimizer::clear_errors", [&] { optimizer->clear_errors(); });
   }

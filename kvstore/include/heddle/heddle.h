@@ -15,6 +15,7 @@
 #include <heddle/group.h>
 #include <heddle/host_stream.h>
 #include <heddle/kvstore.h>
+#include <heddle/memory_label.h>
 #include <heddle/memory_report.h>
 #include <heddle/metrics.h>
 #include <heddle/model.h>
@@ -29,6 +30,7 @@
 #include <heddle/safetensors.h>
 #include <heddle/schedule.h>
 #include <heddle/sequential.h>
+#include <heddle/step_memory.h>
 #include <heddle/stream_ops.h>
 #include <heddle/summary.h>
 #include <heddle/trace.h>

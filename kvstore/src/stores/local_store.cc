@@ -1,5 +1,9 @@
 #include "stores/local_store.h"
 
+#include <algorithm>
+#include <set>
+#include <unordered_set>
+
 #include <heddle/array_op.h>
 #include <heddle/parallel.h>
 
@@ -122,6 +126,11 @@ void LocalStore::do_init(Key key, const NDArray& value) {
   values_[key] = value.detach().copy();
 }
 
+void LocalStore::do_adopt(Key key, const NDArray& value) {
+  check_new(key, value);
+  values_[key] = value.is_contiguous() ? value.detach() : value.detach().copy();
+}
+
 void LocalStore::do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) {
   update(key, checked_push(key, values, options), values, options);
 }
@@ -143,7 +152,7 @@ void LocalStore::do_push_pull(Key key, std::span<const NDArray> values, std::spa
   checked_pull(key, out);
   const NDArray& value = checked_push(key, values, options);
   update(key, value, values, options);
-  copy_to(key, value, out);
+  copy_to(value, out);
 }
 
 void LocalStore::check_list(std::span<const Key> keys, std::span<const NDArray> values,
@@ -154,20 +163,69 @@ void LocalStore::check_list(std::span<const Key> keys, std::span<const NDArray> 
   }
 }
 
+// The stored values of these keys; null if a key is unknown, or comes twice.
+const LocalStore::Listed* LocalStore::listed(std::span<const Key> keys) {
+  constexpr std::size_t kMostLists = 16;
+  const auto known = std::find_if(lists_.begin(), lists_.end(), [&](const auto& list) {
+    return std::equal(keys.begin(), keys.end(), list->keys.begin(), list->keys.end());
+  });
+  if (known != lists_.end()) return known->get();
+  auto list = std::make_unique<Listed>();
+  std::set<Key> seen;
+  for (const Key key : keys) {
+    const auto value = values_.find(key);
+    if (value == values_.end() || !seen.insert(key).second) return nullptr;
+    list->keys.push_back(key);
+    list->stored.push_back(value->second);
+  }
+  if (lists_.size() == kMostLists) lists_.erase(lists_.begin());
+  return lists_.emplace_back(std::move(list)).get();
+}
+
+// Updates all values, then copies them to `out`. Returns false, and does nothing, if calls for one key after the other
+// might do something else: if a pulled value is another one's gradient.
+bool LocalStore::update_list(const Listed& list, std::span<const NDArray> values,
+                             std::span<const NDArray> out, const UpdateOptions& options) {
+  std::vector<std::size_t> copied;
+  for (std::size_t i = 0; i < list.keys.size(); ++i) {
+    const NDArray& stored = list.stored[i];
+    check_arrays("push", list.keys[i], values.subspan(i, 1), stored.shape(), stored.dtype(), stored.engine());
+    if (values[i].device() != stored.device()) return false;
+    if (out.empty()) continue;
+    if (out[i].defined() && out[i].storage() == stored.storage() && out[i].offset() == stored.offset() &&
+        out[i].shape() == stored.shape() && out[i].is_contiguous())
+      continue;
+    checked_pull(list.keys[i], out.subspan(i, 1));
+    copied.push_back(i);
+  }
+  if (!copied.empty()) {
+    std::unordered_set<const Storage*> gradients;
+    for (const NDArray& value : values) gradients.insert(value.storage().get());
+    for (const std::size_t i : copied)
+      if (gradients.contains(out[i].storage().get())) return false;
+  }
+  optimizer_->update_all(list.keys, list.stored, values, options);
+  for (const std::size_t i : copied) copy_to(list.stored[i], out.subspan(i, 1));
+  return true;
+}
+
 void LocalStore::do_list(std::span<const Key> keys, std::span<const NDArray> values,
                          std::span<const NDArray> out, const UpdateOptions& options) {
+  if (optimizer_ && !values.empty()) {
+    const Listed* const list = listed(keys);
+    if (list && update_list(*list, values, out, options)) return;
+  }
   check_list(keys, values, out, options);
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const NDArray& value = values_.at(keys[i]);
     if (!values.empty()) update(keys[i], value, values.subspan(i, 1), options);
-    if (!out.empty()) copy_to(keys[i], value, out.subspan(i, 1));
+    if (!out.empty()) copy_to(value, out.subspan(i, 1));
   }
 }
 
 void LocalStore::do_push_rows(Key key, const RowSparse& value, const UpdateOptions& options) {
   const NDArray& here = checked_push(key, value, options);
   const RowSparse rows = on_device(value, here.device());
-  const std::uint64_t before = here.storage()->version();
   if (optimizer_) {
     optimizer_->update(key, here, rows, options);
   } else if (adds_) {
@@ -175,11 +233,6 @@ void LocalStore::do_push_rows(Key key, const RowSparse& value, const UpdateOptio
   } else {
     assign_rows(here, rows);
   }
-  RowChange& change = row_changes_[key];
-  change.before = before;
-  change.after = here.storage()->version();
-  change.rows = rows.rows();
-  change.count = rows.count();
 }
 
 const NDArray& LocalStore::checked_rows(Key key, const NDArray& rows, const NDArray* out) const {
@@ -206,32 +259,12 @@ const NDArray& LocalStore::checked_assign(Key key, const NDArray& value) const {
   return here;
 }
 
-void LocalStore::do_pull(Key key, std::span<const NDArray> out) { copy_to(key, checked_pull(key, out), out); }
+void LocalStore::do_pull(Key key, std::span<const NDArray> out) { copy_to(checked_pull(key, out), out); }
 
-bool LocalStore::copies_rows(const RowChange& change, const NDArray& value, const NDArray& out) {
-  return change.rows.defined() && change.before == change.stored_version &&
-         change.after == value.storage()->version() && change.pulled.lock() == out.storage() &&
-         change.offset == out.offset() && change.pulled_version == out.storage()->version() &&
-         out.is_contiguous() && out.device() == value.device() && out.device().kind == DeviceKind::cpu;
-}
-
-void LocalStore::copy_to(Key key, const NDArray& value, std::span<const NDArray> out) {
-  const auto found = row_changes_.find(key);
-  RowChange* const change = found == row_changes_.end() ? nullptr : &found->second;
-  if (change && out.size() == 1 && copies_rows(*change, value, out[0])) {
-    copy_rows(value, change->rows, change->count, out[0].detach());
-  } else {
-    for (const NDArray& array : out)
-      array.detach().assign(array.device() == value.device() ? value
-                                                             : value.detach().copy_to(array.device()));
+void LocalStore::copy_to(const NDArray& value, std::span<const NDArray> out) {
+  for (const NDArray& array : out) {
+    array.detach().assign(array.device() == value.device() ? value : value.detach().copy_to(array.device()));
   }
-  if (!change) return;
-  *change = {};
-  if (out.size() != 1) return;
-  change->pulled = out[0].storage();
-  change->offset = out[0].offset();
-  change->pulled_version = out[0].storage()->version();
-  change->stored_version = value.storage()->version();
 }
 
 void LocalStore::do_assign(Key key, const NDArray& value) {
@@ -262,7 +295,6 @@ void LocalStore::do_set_optimizer_state(const std::map<std::string, NDArray>& st
 }
 
 void LocalStore::do_clear_errors() {
-  row_changes_.clear();
   for (const auto& [key, value] : values_) value.engine().clear_error(value.var(), CallSite::current());
   if (optimizer_) optimizer_->clear_errors();
 }

@@ -1,11 +1,11 @@
 // The store type "local", in one process, and checks that other stores share.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <heddle/kvstore.h>
 
@@ -15,6 +15,7 @@ class LocalStore : public KVStore {
  public:
   std::string type() const override { return "local"; }
   void do_init(Key key, const NDArray& value) override;
+  void do_adopt(Key key, const NDArray& value) override;
   void do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) override;
   void do_pull(Key key, std::span<const NDArray> out) override;
   void do_push_rows(Key key, const RowSparse& value, const UpdateOptions& options) override;
@@ -59,19 +60,17 @@ class LocalStore : public KVStore {
 
  private:
   void update(Key key, const NDArray& value, std::span<const NDArray> values, const UpdateOptions& options);
-  void copy_to(Key key, const NDArray& value, std::span<const NDArray> out);
-  std::map<Key, NDArray> values_;
-  // Of a key to which rows are pushed: the last such push, and the array that was pulled last. A pull to that array copies the
-  // rows of this push alone if nothing else has changed either of them since the last pull.
-  struct RowChange {
-    std::uint64_t before = 0, after = 0;  // versions of the stored value's storage, before and after the push
-    NDArray rows{}, count{};              // of the push
-    std::weak_ptr<Storage> pulled{};
-    std::int64_t offset = 0;
-    std::uint64_t pulled_version = 0, stored_version = 0;  // after the pull
+  static void copy_to(const NDArray& value, std::span<const NDArray> out);
+  // Keys without repeats, and their stored values.
+  struct Listed {
+    std::vector<Key> keys;
+    std::vector<NDArray> stored;
   };
-  static bool copies_rows(const RowChange& change, const NDArray& value, const NDArray& out);
-  std::map<Key, RowChange> row_changes_;
+  const Listed* listed(std::span<const Key> keys);
+  bool update_list(const Listed& list, std::span<const NDArray> values, std::span<const NDArray> out,
+                   const UpdateOptions& options);
+  std::map<Key, NDArray> values_;
+  std::vector<std::unique_ptr<const Listed>> lists_;  // of the last calls with lists
   void check_update(Key key, const NDArray& value, const UpdateOptions& options) const;
   std::unique_ptr<Optimizer> optimizer_;
   bool adds_ = false;  // whether pushes add to the stored value; optimizer_ is null then

@@ -69,15 +69,13 @@ std::vector<std::int64_t> row_numbers(const std::string& who, const NDArray& row
   return numbers;
 }
 
-namespace {
-
-std::span<const std::int64_t> present_rows(const std::string& who, const NDArray& list, const NDArray& number,
-                                           std::int64_t bound) {
-  const std::int64_t count = *number.data<const std::int64_t>();
-  if (count < 0 || count > list.size())
+std::span<const std::int64_t> present_rows(const std::string& who, const RowSparse& value) {
+  const std::int64_t count = *value.count().data<const std::int64_t>(), bound = value.shape()[0];
+  if (count < 0 || count > value.capacity())
     throw Error(who + "a row-sparse array has " + std::to_string(count) + " rows and room for " +
-                std::to_string(list.size()));
-  const std::span<const std::int64_t> rows(list.data<const std::int64_t>(), static_cast<std::size_t>(count));
+                std::to_string(value.capacity()));
+  const std::span<const std::int64_t> rows(value.rows().data<const std::int64_t>(),
+                                           static_cast<std::size_t>(count));
   std::int64_t previous = -1;
   for (const std::int64_t row : rows) {
     if (row <= previous || row >= bound)
@@ -87,12 +85,6 @@ std::span<const std::int64_t> present_rows(const std::string& who, const NDArray
     previous = row;
   }
   return rows;
-}
-
-}  // namespace
-
-std::span<const std::int64_t> present_rows(const std::string& who, const RowSparse& value) {
-  return present_rows(who, value.rows(), value.count(), value.shape()[0]);
 }
 
 void check_pull_rows(KVStore::Key key, const NDArray& rows, const NDArray* out, const Shape& shape,
@@ -135,18 +127,6 @@ void assign_rows(const NDArray& dense, const RowSparse& rows) {
     for (const std::int64_t row : present_rows("KVStore::push: ", rows)) {
       if (bytes > 0) std::memcpy(to + static_cast<std::size_t>(row) * bytes, from, bytes);
       from += bytes;
-    }
-  });
-}
-
-void copy_rows(const NDArray& from, const NDArray& rows, const NDArray& count, const NDArray& to) {
-  array_push("kvstore_copy_rows", {from, rows, count}, {to}, [=] {
-    const std::size_t bytes = row_bytes(to.shape(), to.dtype());
-    const auto* const source = from.data<const std::byte>();
-    auto* const target = to.data<std::byte>();
-    for (const std::int64_t row : present_rows("KVStore::pull: ", rows, count, to.shape()[0])) {
-      const std::size_t at = static_cast<std::size_t>(row) * bytes;
-      if (bytes > 0) std::memcpy(target + at, source + at, bytes);
     }
   });
 }

@@ -36,8 +36,6 @@ NDArray rows_within(KVStore::Key key, const NDArray& rows, std::int64_t bound);
 RowSparse on_device(const RowSparse& value, Device device);
 // Overwrites rows of `dense`, which is contiguous and on a cpu(i), by those of `rows`.
 void assign_rows(const NDArray& dense, const RowSparse& rows);
-// Copies the rows that `rows` and `count`, parts of a row-sparse array, name, between contiguous arrays of one shape and dtype on the CPU.
-void copy_rows(const NDArray& from, const NDArray& rows, const NDArray& count, const NDArray& to);
 // Sets out[i] to row rows[i] of `found`, which has every row that `rows` names. `out` has passed
 // check_pull_rows().
 void take_rows(KVStore::Key key, const RowSparse& found, const NDArray& rows, const NDArray& out);
