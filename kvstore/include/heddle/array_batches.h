@@ -17,7 +17,8 @@ struct ArrayBatchesOptions {
   // The rows `rank`, `rank` + `ranks` ... of each batch. All ranks get as many rows: the last batch of an epoch is cut to a
   // multiple of `ranks`, unless it is `uneven`.
   int rank = 0, ranks = 1;
-  bool uneven = false;  // no row is left out, and a rank may have a row, or a batch, more than another: to evaluate
+  bool uneven =
+      false;  // no row is left out, and a rank may have a row, or a batch, more than another: to evaluate
 };
 
 // Rows of `arrays` along axis 0, of which all have as many. Without a shuffle, batches are views.

@@ -25,11 +25,12 @@ using FitValues = std::map<std::string, double>;
 
 // What fit() returns: the values of each epoch.
 struct History {
-  std::vector<std::int64_t> epochs{};                     // numbers of the epochs, from 0
-  std::map<std::string, std::vector<double>> values{};    // one for each epoch
-  bool interrupted = false;                               // by Ctrl-C
-  std::string stopped{};                                  // why it ended before its last epoch; empty: it did not
-  const std::vector<double>& operator[](const std::string& name) const;  // throws InvalidArgument that lists the names
+  std::vector<std::int64_t> epochs{};                   // numbers of the epochs, from 0
+  std::map<std::string, std::vector<double>> values{};  // one for each epoch
+  bool interrupted = false;                             // by Ctrl-C
+  std::string stopped{};  // why it ended before its last epoch; empty: it did not
+  const std::vector<double>& operator[](
+      const std::string& name) const;  // throws InvalidArgument that lists the names
 };
 
 // What a callback keeps for a run that is resumed.
@@ -45,14 +46,20 @@ class Callback {
  public:
   virtual ~Callback() = default;
   virtual void on_train_begin(FitRun& run) { (void)run; }
-  virtual void on_train_end(FitRun& run) { (void)run; }    // not after an exception
-  virtual void on_epoch_begin(FitRun& run) { (void)run; }  // run.batch() > 0: a resumed run goes on within an epoch
+  virtual void on_train_end(FitRun& run) { (void)run; }  // not after an exception
+  virtual void on_epoch_begin(FitRun& run) {
+    (void)run;
+  }  // run.batch() > 0: a resumed run goes on within an epoch
   virtual void on_epoch_end(FitRun& run, const FitValues& values) { (void)run, (void)values; }
   virtual void on_batch_begin(FitRun& run) { (void)run; }
-  virtual void on_batch_end(FitRun& run) { (void)run; }  // the ops of the step are pushed; most are not done yet
+  virtual void on_batch_end(FitRun& run) {
+    (void)run;
+  }  // the ops of the step are pushed; most are not done yet
   virtual void on_validation_begin(FitRun& run) { (void)run; }
   virtual void on_validation_end(FitRun& run) { (void)run; }
-  virtual void on_interrupt(FitRun& run) { (void)run; }  // after Ctrl-C, between two steps; on_train_end follows
+  virtual void on_interrupt(FitRun& run) {
+    (void)run;
+  }  // after Ctrl-C, between two steps; on_train_end follows
   // Names the callback's state in a checkpoint; the name of the class. Of several the order counts too.
   virtual std::string name() const;
   // Saved in checkpoints of the run, and set in a resumed run before on_train_begin. The same on all ranks.

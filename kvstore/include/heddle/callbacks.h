@@ -21,8 +21,8 @@ enum class MonitorMode { automatic, min, max };
 
 struct ProgressOptions {
   std::function<void(std::string_view text)> write{};  // where text goes; empty: stdout
-  std::optional<bool> terminal{};                      // whether a line may be drawn anew; nullopt: if stdout is one
-  int lines = 5;                                       // an epoch, at most, where it may not
+  std::optional<bool> terminal{};  // whether a line may be drawn anew; nullopt: if stdout is one
+  int lines = 5;                   // an epoch, at most, where it may not
 };
 // Prints epoch, batch, examples a second, time left, loss and metrics; on rank 0.
 class Progress : public Callback {
@@ -86,9 +86,9 @@ class ModelCheckpoint : public Callback {
 struct EarlyStoppingOptions {
   std::string monitor = "val_loss";
   MonitorMode mode = MonitorMode::automatic;
-  double min_delta = 0;        // what counts as better
-  std::int64_t patience = 0;   // epochs in a row without a better value that do not end the training
-  bool restore_best = false;   // whether the network has the weights of the best epoch afterwards
+  double min_delta = 0;              // what counts as better
+  std::int64_t patience = 0;         // epochs in a row without a better value that do not end the training
+  bool restore_best = false;         // whether the network has the weights of the best epoch afterwards
   std::optional<double> baseline{};  // a value that has to be bettered
 };
 // Ends the training when a value gets no better.

@@ -19,8 +19,8 @@ namespace heddle {
 // One save of a CheckpointWriter. Copies are the same save. May outlive the writer. Any thread.
 class CheckpointSave {
  public:
-  bool done() const;         // whether the file is complete, or the save has failed
-  void wait() const;         // blocks until done(); rethrows the error
+  bool done() const;          // whether the file is complete, or the save has failed
+  void wait() const;          // blocks until done(); rethrows the error
   std::string error() const;  // the message of the error; empty: none so far
 
  private:

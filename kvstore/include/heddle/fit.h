@@ -90,13 +90,15 @@ struct FitOptions {
   bool shuffle = true;
   std::uint64_t seed = 0;
   std::vector<std::string> outputs{};  // names of the outputs, for "priority_loss"; else "output_0" ...
-  int labels = -1;  // how many arrays at the end of a batch are labels; -1: one for each term of the loss, or one
-  int accumulate = 1;                           // batches whose mean gradient makes a step
-  double clip_norm = 0, clip_value = 0;         // clip_grad_norm, clip_grad_value; 0: not clipped
-  FitCapture capture = FitCapture::automatic;   // whether steps are captured graphs: the same bits, faster
-  bool stop_on_nan = true;  // a loss that is NaN or infinite throws, names the layer, and leaves the weights before it
-  std::string resume{};             // a checkpoint of a former fit(), to go on from; a missing file: from the beginning
-  std::string save_on_interrupt{};  // where Ctrl-C saves a checkpoint
+  int labels =
+      -1;  // how many arrays at the end of a batch are labels; -1: one for each term of the loss, or one
+  int accumulate = 1;                          // batches whose mean gradient makes a step
+  double clip_norm = 0, clip_value = 0;        // clip_grad_norm, clip_grad_value; 0: not clipped
+  FitCapture capture = FitCapture::automatic;  // whether steps are captured graphs: the same bits, faster
+  bool stop_on_nan =
+      true;  // a loss that is NaN or infinite throws, names the layer, and leaves the weights before it
+  std::string resume{};  // a checkpoint of a former fit(), to go on from; a missing file: from the beginning
+  std::string save_on_interrupt{};                 // where Ctrl-C saves a checkpoint
   std::map<std::string, Generator*> generators{};  // in checkpoints, besides the thread's default_generator()
   std::map<std::string, std::string> notes{};      // in checkpoints
   // Called before each step: an exception interrupts as Ctrl-C does, and is thrown after checkpoints are saved.
@@ -108,7 +110,8 @@ struct FitOptions {
 // store. The modes of modules are as before afterwards, also after an exception. While it runs, Ctrl-C ends it after a step if
 // the program handles SIGINT in no other way; a second one kills. Throws InvalidArgument before anything is trained, and what
 // a batch, a step or a callback throws.
-History fit(Module& net, Trainer& trainer, const FitData& data, FitOptions options, Where where = Where::current());
+History fit(Module& net, Trainer& trainer, const FitData& data, FitOptions options,
+            Where where = Where::current());
 
 struct EvaluateOptions {
   FitLoss loss{};  // none: no "loss"
@@ -116,14 +119,17 @@ struct EvaluateOptions {
   std::int64_t batch = 32;             // for data that are arrays
   std::vector<std::string> outputs{};  // as in FitOptions
   int labels = -1;
-  std::shared_ptr<Communicator> ranks{};  // values are of all ranks, each with its own share; null: of this process
+  std::shared_ptr<Communicator>
+      ranks{};  // values are of all ranks, each with its own share; null: of this process
 };
 // In inference mode, without gradients. Metrics are reset before. Waits.
-FitValues evaluate(Module& net, const FitData& data, const EvaluateOptions& options, Where where = Where::current());
+FitValues evaluate(Module& net, const FitData& data, const EvaluateOptions& options,
+                   Where where = Where::current());
 
 struct PredictOptions {
   std::int64_t batch = 32;  // for data that are arrays
-  int inputs = -1;  // how many first arrays of a batch are inputs; -1: as many as a Model has, one of a layer, else all
+  int inputs =
+      -1;  // how many first arrays of a batch are inputs; -1: as many as a Model has, one of a layer, else all
 };
 // The outputs for all batches, one below the other along axis 0. In inference mode, without gradients.
 std::vector<NDArray> predict(Module& net, const FitData& data, const PredictOptions& options = {},

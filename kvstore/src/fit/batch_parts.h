@@ -16,8 +16,7 @@ using Arrays = std::vector<NDArray>;
 inline std::shared_ptr<Batches> batches_of(const std::string& call, const FitData& data,
                                            const ArrayBatchesOptions& options) {
   if (data.batches) return data.batches;
-  if (data.arrays.empty())
-    throw InvalidArgument(call + ": there are no data; want arrays, or a Batches");
+  if (data.arrays.empty()) throw InvalidArgument(call + ": there are no data; want arrays, or a Batches");
   return std::make_shared<ArrayBatches>(data.arrays, options);
 }
 

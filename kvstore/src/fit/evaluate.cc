@@ -49,9 +49,10 @@ FitValues evaluate(Module& net, const FitData& data, const EvaluateOptions& opti
   const BatchLoss loss("evaluate", options.loss, options.outputs);
   EpochValues values("evaluate", loss, options.metrics);
   if (values.names().empty()) throw InvalidArgument("evaluate: there is neither a loss nor a metric");
-  const int rank = options.ranks ? options.ranks->rank() : 0, ranks = options.ranks ? options.ranks->size() : 1;
-  const std::shared_ptr<Batches> batches = batches_of(
-      "evaluate", data, {.batch = options.batch, .rank = rank, .ranks = ranks, .uneven = true});
+  const int rank = options.ranks ? options.ranks->rank() : 0,
+            ranks = options.ranks ? options.ranks->size() : 1;
+  const std::shared_ptr<Batches> batches =
+      batches_of("evaluate", data, {.batch = options.batch, .rank = rank, .ranks = ranks, .uneven = true});
   const ModeScope modes(net);
   net.train(false);
   values.reset();

@@ -1,11 +1,10 @@
-#include <heddle/fit.h>
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include <heddle/array_creation.h>
 #include <heddle/engine.h>
+#include <heddle/fit.h>
 #include <heddle/interrupt_check.h>
 #include <heddle/number_text.h>
 #include <heddle/var_use.h>
@@ -20,7 +19,8 @@ using namespace fit_detail;
 
 namespace {
 
-std::shared_ptr<Batches> training_batches(const FitData& data, const FitOptions& options, const KVStore& store) {
+std::shared_ptr<Batches> training_batches(const FitData& data, const FitOptions& options,
+                                          const KVStore& store) {
   return batches_of("fit", data,
                     {.batch = options.batch,
                      .shuffle = options.shuffle,
@@ -272,7 +272,8 @@ void FitRun::Impl::refuse_loss() {
         continue;
       } catch (const LossNotFinite& error) {
         std::string text = "fit: epoch " + std::to_string(one.epoch) + ", batch " +
-                           std::to_string(one.first_batch + static_cast<std::int64_t>(i)) + ": " + error.what();
+                           std::to_string(one.first_batch + static_cast<std::int64_t>(i)) + ": " +
+                           error.what();
         if (ranks && ranks->size() > 1) throw Error(text + " on rank " + std::to_string(ranks->rank()));
         restore_before(one);
         throw Error(text + ": " + report_of_nan(net, step, loss, one.group) +
@@ -290,7 +291,8 @@ void FitRun::Impl::restore_before(const PendingStep& failed) {
   for (std::size_t i = 0; i < all.size(); ++i) all[i].second->set_position(failed.random[i]);
 }
 
-History FitAccess::train(Module& net, Trainer& trainer, const FitData& data, FitOptions options, Where where) {
+History FitAccess::train(Module& net, Trainer& trainer, const FitData& data, FitOptions options,
+                         Where where) {
   FitRun::Impl run(net, trainer, data, std::move(options), where);
   try {
     return run.run();

@@ -47,11 +47,11 @@ NDArray FitRun::value(const std::string& name) const {
                           "' could be");
   if (name == "batch_loss" && !impl_.last_losses.empty()) return impl_.last_losses.back();
   const auto found = std::find(names.begin(), names.end(), name);
-  if (found != names.end())
-    return impl_.values.result(static_cast<std::size_t>(found - names.begin()));
+  if (found != names.end()) return impl_.values.result(static_cast<std::size_t>(found - names.begin()));
   std::string known = "batch_loss";
   for (const std::string& one : names) known += ", " + one;
-  throw InvalidArgument("FitRun::value: there is no value '" + name + "' within an epoch; there are " + known);
+  throw InvalidArgument("FitRun::value: there is no value '" + name + "' within an epoch; there are " +
+                        known);
 }
 
 void FitRun::later(const std::vector<std::string>& names, std::function<void(const FitValues&)> use) {

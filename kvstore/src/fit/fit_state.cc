@@ -106,7 +106,8 @@ Checkpoint FitRun::Impl::checkpoint() {
   if (finished) all.notes[kStopped] = stop_reason;
   if (!history.epochs.empty()) {
     all.arrays[kEpochs] = array(history.epochs, {static_cast<std::int64_t>(history.epochs.size())});
-    for (const auto& [name, series] : history.values) all.arrays[kHistory + "value." + name] = numbers(series);
+    for (const auto& [name, series] : history.values)
+      all.arrays[kHistory + "value." + name] = numbers(series);
   }
   return all;
 }

@@ -55,8 +55,7 @@ FitStep::FitStep(Module& net, Trainer& trainer, const FitOptions& options, const
 }
 
 void FitStep::split(const Arrays& batch, Arrays& inputs, Arrays& labels) const {
-  const std::size_t count =
-      options_.labels >= 0 ? static_cast<std::size_t>(options_.labels) : loss_.labels();
+  const std::size_t count = options_.labels >= 0 ? static_cast<std::size_t>(options_.labels) : loss_.labels();
   split_batch("fit", batch, count, inputs, labels);
 }
 

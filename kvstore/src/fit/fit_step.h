@@ -21,7 +21,7 @@ class LossNotFinite : public Error {
 };
 
 struct StepResult {
-  Arrays losses{};   // those of BatchLoss::compute(); the first one has the error of a loss that is not finite
+  Arrays losses{};  // those of BatchLoss::compute(); the first one has the error of a loss that is not finite
   Arrays outputs{};  // of the network; none if nobody needs them
 };
 

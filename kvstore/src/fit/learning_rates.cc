@@ -46,10 +46,11 @@ ReduceOnPlateau::ReduceOnPlateau(ReduceOnPlateauOptions options) : options_(std:
 }
 
 void ReduceOnPlateau::apply(FitRun& run) const {
-  run.trainer().set_schedule([schedule = schedule_, scale = scale_, least = options_.min_lr](std::int64_t step) {
-    const double lr = schedule(step);
-    return std::max(lr * scale, std::min(lr, least));
-  });
+  run.trainer().set_schedule(
+      [schedule = schedule_, scale = scale_, least = options_.min_lr](std::int64_t step) {
+        const double lr = schedule(step);
+        return std::max(lr * scale, std::min(lr, least));
+      });
 }
 
 void ReduceOnPlateau::on_train_begin(FitRun& run) {

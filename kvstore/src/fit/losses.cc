@@ -37,17 +37,15 @@ LossTerm::Function function_of(const std::string& call, const std::string& name)
 }  // namespace
 
 BatchLoss::BatchLoss(std::string call, const FitLoss& loss, std::vector<std::string> outputs)
-    : call_(std::move(call)),
-      terms_(loss.terms),
-      function_(loss.function),
-      outputs_(std::move(outputs)) {
+    : call_(std::move(call)), terms_(loss.terms), function_(loss.function), outputs_(std::move(outputs)) {
   for (std::size_t i = 0; i < terms_.size(); ++i) {
     LossTerm& term = terms_[i];
     if (!std::isfinite(term.weight))
       throw InvalidArgument(call_ + ": the weight of loss " + std::to_string(i) + " is " +
                             number_text(term.weight) + "; want a finite number");
     if (!term.name.empty()) term.function = function_of(call_, term.name);
-    if (!term.function) throw InvalidArgument(call_ + ": loss " + std::to_string(i) + " is an empty function");
+    if (!term.function)
+      throw InvalidArgument(call_ + ": loss " + std::to_string(i) + " is an empty function");
   }
 }
 

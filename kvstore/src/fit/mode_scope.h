@@ -10,9 +10,7 @@ namespace heddle::fit_detail {
 
 class ModeScope {
  public:
-  explicit ModeScope(Module& module) {
-    note(module);
-  }
+  explicit ModeScope(Module& module) { note(module); }
   ~ModeScope() { restore(); }
   ModeScope(const ModeScope&) = delete;
   ModeScope& operator=(const ModeScope&) = delete;

@@ -27,7 +27,8 @@ inline void check_monitor(const char* who, const FitRun& run, const std::string&
   if (std::find(names.begin(), names.end(), name) != names.end()) return;
   std::string known;
   for (const std::string& one : names) known += (known.empty() ? "" : ", ") + one;
-  throw InvalidArgument(std::string(who) + ": there is no value '" + name + "' to monitor; there are " + known);
+  throw InvalidArgument(std::string(who) + ": there is no value '" + name + "' to monitor; there are " +
+                        known);
 }
 
 }  // namespace heddle::fit_detail

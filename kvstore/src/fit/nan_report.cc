@@ -39,10 +39,9 @@ class CallWatch {
 
  private:
   void add(Module& module, const std::string& path) {
-    hooks_.push_back(module.after_call(
-        [this, path](const Module& called, std::span<const NDArray>, std::span<NDArray> outputs) {
-          look_(path, called, outputs);
-        }));
+    hooks_.push_back(
+        module.after_call([this, path](const Module& called, std::span<const NDArray>,
+                                       std::span<NDArray> outputs) { look_(path, called, outputs); }));
     for (const Module::Child& child : module.children()) {
       held_.push_back(child.module);
       add(*child.module, path.empty() ? child.name : path + "." + child.name);
@@ -75,7 +74,8 @@ std::string report_of_inputs(const Module& net, const std::vector<Arrays>& group
     if (!is_finite(one.value)) return one.name + " has " + kind_of(one.value) + " before the step";
   for (const Arrays& batch : group) {
     for (std::size_t i = 0; i < batch.size(); ++i)
-      if (!is_finite(batch[i])) return "array " + std::to_string(i) + " of the batch has " + kind_of(batch[i]);
+      if (!is_finite(batch[i]))
+        return "array " + std::to_string(i) + " of the batch has " + kind_of(batch[i]);
   }
   return "";
 }

@@ -32,7 +32,8 @@ std::string values_text(const std::vector<std::string>& names, const FitValues& 
   std::string text;
   for (const std::string& name : names) {
     const auto value = values.find(name);
-    if (value != values.end()) text += "  " + name + " " + text_of(name == "lr" ? "%.3g" : "%.4f", value->second);
+    if (value != values.end())
+      text += "  " + name + " " + text_of(name == "lr" ? "%.3g" : "%.4f", value->second);
   }
   return text;
 }
@@ -78,8 +79,8 @@ void Progress::on_batch_end(FitRun& run) {
   const Clock::time_point now = Clock::now();
   const std::int64_t all = run.batches();
   if (terminal_ ? now - last_ < kBetween
-                : options_.lines == 0 || all < 0 ||
-                      run.batch() * options_.lines / all == shown_part_ || run.batch() >= all)
+                : options_.lines == 0 || all < 0 || run.batch() * options_.lines / all == shown_part_ ||
+                      run.batch() >= all)
     return;
   last_ = now;
   if (all > 0) shown_part_ = run.batch() * options_.lines / all;

@@ -1,5 +1,3 @@
-#include <heddle/checkpoint_writer.h>
-
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -11,6 +9,7 @@
 
 #include <heddle/array_error.h>
 #include <heddle/array_op.h>
+#include <heddle/checkpoint_writer.h>
 #include <heddle/log.h>
 #include <heddle/parallel.h>
 #include <heddle/safetensors.h>
@@ -42,7 +41,8 @@ std::vector<CopiedPart> parts_of(const std::vector<NDArray>& arrays) {
 void copy_arrays(Safetensors& content) {
   std::vector<NDArray> from, to;
   for (auto& [name, array] : content.arrays) {
-    if (!array.defined()) ndarray_detail::refuse_undefined(("CheckpointWriter::save: '" + name + "'").c_str());
+    if (!array.defined())
+      ndarray_detail::refuse_undefined(("CheckpointWriter::save: '" + name + "'").c_str());
     NDArray source = array.detach();
     if (source.device().kind != DeviceKind::cpu) source = source.copy_to(cpu());
     from.push_back(source.contiguous());

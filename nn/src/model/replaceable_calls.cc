@@ -11,8 +11,7 @@ namespace heddle {
 namespace {
 
 bool is_of_library(const Module& module) {
-  return module.as_layer() || dynamic_cast<const Sequential*>(&module) ||
-         dynamic_cast<const Model*>(&module);
+  return module.as_layer() || dynamic_cast<const Sequential*>(&module) || dynamic_cast<const Model*>(&module);
 }
 
 }  // namespace

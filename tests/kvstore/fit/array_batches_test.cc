@@ -22,7 +22,8 @@ TEST_CASE("ArrayBatches: each row once, in an order of the epoch alone; a resume
     }
     return all;
   };
-  ArrayBatches batches({rows, twice}, {.batch = 5, .shuffle = true, .seed = 3}), again({rows, twice}, {.batch = 5, .shuffle = true, .seed = 3});
+  ArrayBatches batches({rows, twice}, {.batch = 5, .shuffle = true, .seed = 3}),
+      again({rows, twice}, {.batch = 5, .shuffle = true, .seed = 3});
   const auto first = epoch_of(batches, 0, 0), second = epoch_of(batches, 1, 0);
   CHECK(first != second);
   CHECK(batches.size() == 5);

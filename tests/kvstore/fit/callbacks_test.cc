@@ -1,8 +1,8 @@
 // Callbacks: their events, values that are read late, those of the library, Ctrl-C.
 #include <algorithm>
 #include <csignal>
-#include <filesystem>
 #include <files.h>
+#include <filesystem>
 #include <message_of.h>
 #include <string>
 #include <thread>
@@ -42,7 +42,8 @@ struct EventLog : Callback {
 
 // A training whose validation loss in each epoch is that of a list: the network is one bias, the learning rate 0, and a
 // callback sets the bias.
-std::vector<double> fit_with_losses(const std::vector<double>& losses, const std::shared_ptr<Callback>& callback,
+std::vector<double> fit_with_losses(const std::vector<double>& losses,
+                                    const std::shared_ptr<Callback>& callback,
                                     std::vector<double>* rates = nullptr, float* bias = nullptr) {
   struct Bias : Module {
     NDArray value = parameter("value", zeros({1}));
@@ -55,7 +56,8 @@ std::vector<double> fit_with_losses(const std::vector<double>& losses, const std
     if (rates) rates->push_back(run.trainer().learning_rate());
   };
   FitOptions all;
-  all.loss = {LossTerm::Function([](const NDArray& y, const NDArray& label) { return mean(abs(y - label)); })};
+  all.loss = {
+      LossTerm::Function([](const NDArray& y, const NDArray& label) { return mean(abs(y - label)); })};
   all.capture = FitCapture::never;
   all.epochs = static_cast<std::int64_t>(losses.size());
   all.validation = {zeros({1, 1}), zeros({1, 1})};
@@ -75,8 +77,9 @@ TEST_CASE("callbacks: events come in order, and say where the training is") {
   all.batch = 60;
   all.callbacks = {log};
   program.fit(all);
-  CHECK(log->events == std::vector<std::string>{"train+0.0", "epoch+0.0", "batch+0.0", "batch-0.1", "batch+0.1",
-                                                "batch-0.2", "val+0.2", "val-0.2", "epoch-0.2", "train-1.0"});
+  CHECK(log->events == std::vector<std::string>{"train+0.0", "epoch+0.0", "batch+0.0", "batch-0.1",
+                                                "batch+0.1", "batch-0.2", "val+0.2", "val-0.2", "epoch-0.2",
+                                                "train-1.0"});
 }
 
 TEST_CASE("callbacks: values are those of the moment they were asked for, and come later in order") {
@@ -97,7 +100,9 @@ TEST_CASE("callbacks: values are those of the moment they were asked for, and co
     at_end = losses.size();
     CHECK(losses.back() == values.at("loss"));
     CHECK(accuracies.back() == values.at("accuracy"));
-    CHECK(message_of([&] { run.later({"val_loss"}, [](const FitValues&) {}); }).starts_with("FitRun::value: there is no value 'val_loss'"));
+    CHECK(message_of([&] {
+            run.later({"val_loss"}, [](const FitValues&) {});
+          }).starts_with("FitRun::value: there is no value 'val_loss'"));
   };
   FitOptions all = program.options(1);
   all.callbacks = {watch};
@@ -176,7 +181,8 @@ TEST_CASE("EarlyStopping: patience, and the best weights") {
 TEST_CASE("ReduceOnPlateau and LearningRateScheduler: steps follow the rate, captured ones too") {
   std::vector<double> rates;
   fit_with_losses({5, 3, 4, 3.5, 3.2, 1, 1},
-                  std::make_shared<ReduceOnPlateau>(ReduceOnPlateauOptions{.factor = 0.5, .patience = 1}), &rates);
+                  std::make_shared<ReduceOnPlateau>(ReduceOnPlateauOptions{.factor = 0.5, .patience = 1}),
+                  &rates);
   CHECK(rates == std::vector<double>{0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25});
 
   std::vector<std::vector<float>> weights;
@@ -191,7 +197,8 @@ TEST_CASE("ReduceOnPlateau and LearningRateScheduler: steps follow the rate, cap
     weights.push_back(program.net.parameters()[0].value.to_vector<float>());
   }
   CHECK(weights[0] == weights[1]);
-  CHECK(message_of([] { ReduceOnPlateau({.factor = 2}); }) == "ReduceOnPlateau: factor is 2; want one above 0 and below 1");
+  CHECK(message_of([] { ReduceOnPlateau({.factor = 2}); }) ==
+        "ReduceOnPlateau: factor is 2; want one above 0 and below 1");
 }
 
 TEST_CASE("CsvLogger and Progress: what they write") {
@@ -199,9 +206,10 @@ TEST_CASE("CsvLogger and Progress: what they write") {
   FitProgram program;
   FitOptions all = program.options(2);
   std::string text;
-  all.callbacks = {std::make_shared<CsvLogger>(directory.file("log.csv")),
-                   std::make_shared<Progress>(ProgressOptions{
-                       .write = [&](std::string_view part) { text += part; }, .terminal = false, .lines = 2})};
+  all.callbacks = {
+      std::make_shared<CsvLogger>(directory.file("log.csv")),
+      std::make_shared<Progress>(ProgressOptions{
+          .write = [&](std::string_view part) { text += part; }, .terminal = false, .lines = 2})};
   const History history = program.fit(all);
   const std::string csv = read_file(directory.file("log.csv"));
   CHECK(csv.starts_with("epoch,loss,accuracy,val_loss,val_accuracy,lr\n1,0."));
@@ -238,9 +246,11 @@ TEST_CASE("ModelCheckpoint: the best, the last ones, every few steps") {
                                         ModelCheckpointOptions{.every_epochs = 0, .every_steps = 7})};
   program.fit(all);
   CHECK(files() == std::vector<std::string>{"e2", "e3", "s14", "s7"});
-  fit_with_losses({5, 3, 4, 2}, std::make_shared<ModelCheckpoint>(directory.file("best-{val_loss}"),
-                                                                  ModelCheckpointOptions{.monitor = "val_loss"}));
-  CHECK(files() == std::vector<std::string>{"best-2.0000", "best-3.0000", "best-5.0000", "e2", "e3", "s14", "s7"});
+  fit_with_losses({5, 3, 4, 2},
+                  std::make_shared<ModelCheckpoint>(directory.file("best-{val_loss}"),
+                                                    ModelCheckpointOptions{.monitor = "val_loss"}));
+  CHECK(files() ==
+        std::vector<std::string>{"best-2.0000", "best-3.0000", "best-5.0000", "e2", "e3", "s14", "s7"});
   all.callbacks = {std::make_shared<ModelCheckpoint>(directory.file("none/x"))};
   CHECK(contains(message_of([&] { program.fit(all); }), "No such file or directory"));
   CHECK(contains(message_of([] { ModelCheckpoint("", {}); }), "the path is empty"));
@@ -255,7 +265,9 @@ TEST_CASE("Ctrl-C: ends after a step, saves, and the program goes on") {
   };
   auto log = std::make_shared<EventLog>();
   FitOptions all = program.options(3);
-  all.callbacks = {watch, log, std::make_shared<ModelCheckpoint>(directory.file("run"), ModelCheckpointOptions{.every_epochs = 0})};
+  all.callbacks = {
+      watch, log,
+      std::make_shared<ModelCheckpoint>(directory.file("run"), ModelCheckpointOptions{.every_epochs = 0})};
   all.save_on_interrupt = directory.file("interrupted");
   const History history = program.fit(all);
   CHECK(history.interrupted);

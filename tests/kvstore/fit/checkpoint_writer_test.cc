@@ -1,7 +1,7 @@
 // Checkpoints that are written while training goes on.
 #include <csignal>
-#include <filesystem>
 #include <files.h>
+#include <filesystem>
 #include <message_of.h>
 #include <string>
 #include <sys/resource.h>
@@ -28,7 +28,8 @@ TEST_CASE("CheckpointWriter: the bytes of save_checkpoint, of the moment of the 
   for (const bool captured : {false, true}) {
     TemporaryDirectory directory;
     FitProgram program;
-    Checkpoint checkpoint{.parameters = program.net.state(), .trainer = &program.trainer, .counters = {{"step", 0}}};
+    Checkpoint checkpoint{
+        .parameters = program.net.state(), .trainer = &program.trainer, .counters = {{"step", 0}}};
     const auto train = [&](const std::vector<NDArray>& batch) {
       const NDArray loss = cross_entropy(program.net(batch[0]), batch[1]);
       backward(loss);
@@ -52,7 +53,8 @@ TEST_CASE("CheckpointWriter: the bytes of save_checkpoint, of the moment of the 
       one.wait();
     }
     for (const char* number : {"0", "3", "6"})
-      CHECK(read_file(directory.file(std::string("late") + number)) == read_file(directory.file(std::string("now") + number)));
+      CHECK(read_file(directory.file(std::string("late") + number)) ==
+            read_file(directory.file(std::string("now") + number)));
   }
 }
 
@@ -67,7 +69,10 @@ TEST_CASE("CheckpointWriter: an error arrives at wait() or at the next call, and
   writer.save(directory.file("good"), checkpoint).wait();  // the error was told
 
   writer.save(directory.file("none/run"), checkpoint);
-  CHECK(contains(message_of([&] { writer.save(directory.file("good"), checkpoint), writer.save(directory.file("good"), checkpoint); }),
+  CHECK(contains(message_of([&] {
+                   writer.save(directory.file("good"), checkpoint),
+                       writer.save(directory.file("good"), checkpoint);
+                 }),
                  "No such file or directory"));
   writer.save(directory.file("none/run"), checkpoint);
   CHECK(contains(message_of([&] { writer.wait(); }), "No such file or directory"));
@@ -79,7 +84,7 @@ TEST_CASE("CheckpointWriter: an error arrives at wait() or at the next call, and
   struct rlimit old {};
   ::getrlimit(RLIMIT_FSIZE, &old);
   ::signal(SIGXFSZ, SIG_IGN);
-  const struct rlimit small{100, old.rlim_max};
+  const struct rlimit small { 100, old.rlim_max };
   ::setrlimit(RLIMIT_FSIZE, &small);
   const CheckpointSave full_disk = writer.save(directory.file("run"), checkpoint);
   const std::string message = message_of([&] { full_disk.wait(); });

@@ -24,7 +24,8 @@ struct FitProgram {
   NDArray labels = cast(sum(x, {1}) > 0, DType::i64);
   NDArray other_x = Generator(3).normal({37, 6});
   NDArray other_labels = cast(sum(other_x, {1}) > 0, DType::i64);
-  Sequential net{Dense(6, 16, {.relu = true}, initial), BatchNorm(16), Dropout(0.2), Dense(16, 2, {}, initial)};
+  Sequential net{Dense(6, 16, {.relu = true}, initial), BatchNorm(16), Dropout(0.2),
+                 Dense(16, 2, {}, initial)};
   Trainer trainer;
 
   explicit FitProgram(TrainerOptions options = {.optimizer = "adam", .schedule = cosine_schedule(0.02, 60)})

@@ -74,7 +74,9 @@ class ListBatches : public Batches {
     started.emplace_back(epoch, first);
     next_ = static_cast<std::size_t>(first);
   }
-  std::vector<NDArray> next() override { return next_ < list_.size() ? list_[next_++] : std::vector<NDArray>(); }
+  std::vector<NDArray> next() override {
+    return next_ < list_.size() ? list_[next_++] : std::vector<NDArray>();
+  }
   std::vector<std::pair<std::int64_t, std::int64_t>> started{};
 
  private:
@@ -125,7 +127,8 @@ TEST_CASE("fit: gradients of several batches make one step, clipped as their mea
   for (const FitCapture capture : {FitCapture::always, FitCapture::never}) {
     Generator initial(1), initial_2(1);
     Dense net(6, 2, {}, initial), same(6, 2, {}, initial_2);
-    Trainer trainer(net.parameters(), {.params = {{"lr", 0.5}}}), by_hand_trainer(same.parameters(), {.params = {{"lr", 0.5}}});
+    Trainer trainer(net.parameters(), {.params = {{"lr", 0.5}}}),
+        by_hand_trainer(same.parameters(), {.params = {{"lr", 0.5}}});
     const NDArray x = Generator(2).normal({40, 6}), y = Generator(3).integers({40}, 0, 2);
     FitOptions all;
     all.loss = "cross_entropy";
@@ -159,7 +162,8 @@ TEST_CASE("fit: a model with three inputs and two outputs, weighted losses and a
   Trainer trainer(router.parameters(), {.optimizer = "adam", .params = {{"lr", 0.01}}});
   Generator data(4);
   const NDArray a = data.normal({48, 5}), b = data.normal({48, 7}), c = data.normal({48, 3});
-  const NDArray priority = cast(sum(a, {1}) > 0, DType::f32).view_as({48, 1}), department = data.integers({48}, 0, 4);
+  const NDArray priority = cast(sum(a, {1}) > 0, DType::f32).view_as({48, 1}),
+                department = data.integers({48}, 0, 4);
   FitOptions all;
   all.loss = {{"bce_with_logits", 0.5}, {"cross_entropy"}};
   all.metrics = {{"accuracy", 1}};
@@ -239,7 +243,9 @@ TEST_CASE("fit: modes of modules are as before, also after an exception") {
   fails->batch_end = [](FitRun& run) {
     if (run.step() == 8) throw std::runtime_error("no more");
   };
-  CHECK(message_of<std::runtime_error>([&] { fit(net, trainer, {program.x, program.labels}, all); }) == "no more");
+  CHECK(message_of<std::runtime_error>([&] {
+          fit(net, trainer, {program.x, program.labels}, all);
+        }) == "no more");
   CHECK_FALSE(net.training());
   CHECK_FALSE(frozen->training());
 }
@@ -292,24 +298,31 @@ TEST_CASE("fit: errors say what came and what is wanted, before anything is trai
     return message_of<InvalidArgument>([&] { program.fit(all); });
   };
   CHECK(contains(refused([](FitOptions& all) { all.loss = {}; }), "fit: there is no loss; want a name"));
-  CHECK(contains(refused([](FitOptions& all) { all.loss = "cross"; }), "there is no loss 'cross'; there are bce"));
+  CHECK(contains(refused([](FitOptions& all) { all.loss = "cross"; }),
+                 "there is no loss 'cross'; there are bce"));
   CHECK(contains(refused([](FitOptions& all) { all.epochs = -1; }), "fit: epochs is -1; want 0 or more"));
-  CHECK(contains(refused([](FitOptions& all) { all.accumulate = 0; }), "fit: accumulate is 0; want 1 or more"));
+  CHECK(
+      contains(refused([](FitOptions& all) { all.accumulate = 0; }), "fit: accumulate is 0; want 1 or more"));
   CHECK(contains(refused([](FitOptions& all) { all.callbacks = {nullptr}; }), "callback 0 is null"));
-  CHECK(contains(refused([](FitOptions& all) { all.metrics = {"accuracy", "accuracy"}; }), "two values are called"));
+  CHECK(contains(refused([](FitOptions& all) {
+                   all.metrics = {"accuracy", "accuracy"};
+                 }),
+                 "two values are called"));
   CHECK(contains(refused([](FitOptions& all) { all.metrics = {{"accuracy", 1}}; }), "is of output 1"));
   CHECK(contains(refused([](FitOptions& all) { all.metrics = {std::make_shared<ConfusionMatrix>()}; }),
                  "want one with one number"));
-  CHECK(contains(refused([](FitOptions& all) { all.loss = {"cross_entropy", "cross_entropy"}; }),
+  CHECK(contains(refused([](FitOptions& all) {
+                   all.loss = {"cross_entropy", "cross_entropy"};
+                 }),
                  "a batch has 2 arrays; want the inputs and 2 labels"));
   CHECK(contains(refused([](FitOptions& all) { all.batch = 0; }), "batch is 0"));
-  CHECK(contains(refused([](FitOptions& all) {
-                   all.loss = [](const auto& y, const auto&) { return y[0]; };
-                 }),
+  CHECK(contains(refused([](FitOptions& all) { all.loss = [](const auto& y, const auto&) { return y[0]; }; }),
                  "the loss is (16, 2); want a scalar"));
   CHECK(contains(message_of([&] { fit(program.net, program.trainer, FitData(), program.options()); }),
                  "there are no data"));
-  CHECK(contains(message_of([&] { fit(program.net, program.trainer, {program.x, program.other_labels}, program.options()); }),
+  CHECK(contains(message_of([&] {
+                   fit(program.net, program.trainer, {program.x, program.other_labels}, program.options());
+                 }),
                  "array 1 is (37,); want 90 rows"));
   ListBatches empty({});
   CHECK(contains(message_of([&] { fit(program.net, program.trainer, empty, program.options()); }),
@@ -348,7 +361,8 @@ TEST_CASE("fit: ranks of an allreduce store train as one, and have the same valu
     other.join();
     CHECK(weights[0] == weights[1]);
     CHECK(histories[0].values == histories[1].values);
-    for (std::size_t i = 0; i < wanted.size(); ++i) CHECK(weights[0][i] == doctest::Approx(wanted[i]).epsilon(1e-4));
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      CHECK(weights[0][i] == doctest::Approx(wanted[i]).epsilon(1e-4));
     for (std::size_t epoch = 0; epoch < 5; ++epoch) {
       CHECK(histories[0]["loss"][epoch] == doctest::Approx(alone["loss"][epoch]).epsilon(1e-4));
       CHECK(histories[0]["val_accuracy"][epoch] == alone["val_accuracy"][epoch]);
@@ -359,19 +373,23 @@ TEST_CASE("fit: ranks of an allreduce store train as one, and have the same valu
 TEST_CASE("evaluate and predict: in inference, without gradients, of all batches") {
   FitProgram program;
   program.net.train(true);
-  const FitValues values =
-      evaluate(program.net, {program.x, program.labels}, {.loss = "cross_entropy", .metrics = {"accuracy"}, .batch = 7});
+  const FitValues values = evaluate(program.net, {program.x, program.labels},
+                                    {.loss = "cross_entropy", .metrics = {"accuracy"}, .batch = 7});
   CHECK(program.net.training());
   program.net.train(false);
   const NoGrad no_grad;
   const NDArray outputs = program.net(program.x);
-  CHECK(values.at("loss") == doctest::Approx(cross_entropy(outputs, program.labels).item<float>()).epsilon(1e-5));
+  CHECK(values.at("loss") ==
+        doctest::Approx(cross_entropy(outputs, program.labels).item<float>()).epsilon(1e-5));
   const std::vector<NDArray> predicted = predict(program.net, {program.x, program.labels}, {.batch = 7});
   REQUIRE(predicted.size() == 1);
   CHECK_FALSE(predicted[0].requires_grad());
   CHECK(allclose(predicted[0], outputs, 1e-5, 1e-6));
   CHECK(predict(program.net, {program.x})[0].shape() == Shape{90, 2});
-  CHECK(contains(message_of([&] { evaluate(program.net, {program.x, program.labels}, {}); }), "neither a loss nor a metric"));
-  CHECK(contains(message_of([&] { predict(program.net, {program.x}, {.inputs = 2}); }), "has 2 inputs, and a batch 1"));
+  CHECK(contains(message_of([&] {
+                   evaluate(program.net, {program.x, program.labels}, {});
+                 }),
+                 "neither a loss nor a metric"));
+  CHECK(contains(message_of([&] { predict(program.net, {program.x}, {.inputs = 2}); }),
+                 "has 2 inputs, and a batch 1"));
 }
-

@@ -1,6 +1,6 @@
 // A run that is resumed, at any step, is the run that was never interrupted: weights, history, callbacks.
-#include <filesystem>
 #include <files.h>
+#include <filesystem>
 #include <message_of.h>
 #include <string>
 #include <thread>
@@ -23,8 +23,10 @@ bool contains(const std::string& text, const std::string& part) {
 
 std::vector<std::shared_ptr<Callback>> watching() {
   return {std::make_shared<EarlyStopping>(EarlyStoppingOptions{.patience = 1, .restore_best = true}),
-          std::make_shared<ReduceOnPlateau>(ReduceOnPlateauOptions{.factor = 0.5, .min_delta = 0.2, .patience = 0}),
-          std::make_shared<LearningRateScheduler>([](std::int64_t epoch, double lr) { return epoch == 0 ? lr : lr * 0.9; })};
+          std::make_shared<ReduceOnPlateau>(
+              ReduceOnPlateauOptions{.factor = 0.5, .min_delta = 0.2, .patience = 0}),
+          std::make_shared<LearningRateScheduler>(
+              [](std::int64_t epoch, double lr) { return epoch == 0 ? lr : lr * 0.9; })};
 }
 
 }  // namespace
@@ -41,7 +43,8 @@ TEST_CASE("fit: a run that is resumed from any step equals one that never stoppe
   for (const FitCapture capture : {FitCapture::automatic, FitCapture::never}) {
     FitProgram straight;
     FitOptions all = options(straight, capture);
-    all.callbacks.push_back(std::make_shared<ModelCheckpoint>(directory.file("{step}"), ModelCheckpointOptions{.every_epochs = 0, .every_steps = 1}));
+    all.callbacks.push_back(std::make_shared<ModelCheckpoint>(
+        directory.file("{step}"), ModelCheckpointOptions{.every_epochs = 0, .every_steps = 1}));
     const History wanted = straight.fit(all);
     const FitResult result = straight.result(wanted);
     for (const std::int64_t step : {1, 5, 6, 7, 11, 12}) {
@@ -104,12 +107,14 @@ TEST_CASE("fit: two ranks resume within an epoch, and between epochs with anothe
     std::vector<std::thread> threads;
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
       threads.emplace_back([&, rank] {
-        FitProgram program({.params = {{"lr", 0.1}, {"momentum", 0.9}}, .store = KVStore::create("allreduce", ranks[rank])});
+        FitProgram program(
+            {.params = {{"lr", 0.1}, {"momentum", 0.9}}, .store = KVStore::create("allreduce", ranks[rank])});
         default_generator() = Generator(5).jumped(static_cast<std::int64_t>(rank));
         FitOptions all = program.options(2);
         all.resume = resume;
         if (saves)
-          all.callbacks = {std::make_shared<ModelCheckpoint>(directory.file("{step}"), ModelCheckpointOptions{.every_steps = 3})};
+          all.callbacks = {std::make_shared<ModelCheckpoint>(directory.file("{step}"),
+                                                             ModelCheckpointOptions{.every_steps = 3})};
         errors[rank] = message_of([&] { results[rank] = program.result(program.fit(all)); });
       });
     }
