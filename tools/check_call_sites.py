@@ -102,6 +102,7 @@ NOT_TRACED = {
     "RowSparse::RowSparse", "load_safetensors_metadata", "checkpoint_notes",
     "ModuleCall::ModuleCall", "Communicator::abort", "Communicator::shrink", "Communicator::grow", "Communicator::split",
     "CapturedStep::CapturedStep", "Trainer::capture", "Recomputed::Recomputed", "recompute", "memory_report",
+    "SummaryWriter::SummaryWriter",
 }
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|^\s*#[^\n]*", re.S | re.M)

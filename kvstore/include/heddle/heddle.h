@@ -23,6 +23,7 @@
 #include <heddle/memory_report.h>
 #include <heddle/metrics.h>
 #include <heddle/model.h>
+#include <heddle/model_picture.h>
 #include <heddle/ndarray.h>
 #include <heddle/npy.h>
 #include <heddle/npz.h>
@@ -37,6 +38,7 @@
 #include <heddle/step_memory.h>
 #include <heddle/stream_ops.h>
 #include <heddle/summary.h>
+#include <heddle/summary_writer.h>
 #include <heddle/trace.h>
 #include <heddle/trainer.h>
 #include <heddle/weights.h>
