@@ -13,8 +13,8 @@ from onnx.backend.test.loader import load_model_tests
 from onnx.backend.test.runner import Runner
 
 from .backend import HeddleBackend
-from .definitions import full_name
-from .table import Missing
+from heddle.onnx.definitions import full_name
+from heddle.onnx.table import Missing
 
 ROUNDING = "the rounding of NumPy's f16"
 RANDOM_NUMBERS = "random numbers that can be compared"

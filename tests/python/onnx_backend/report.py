@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import onnx
 
 from .cases import RANDOM_NUMBERS, ROUNDING, Result, all_results, count_missing, node_cases, results_of
-from .table import TABLE
+from heddle.onnx.table import TABLE
 
 PAGE = """\
 # ONNX

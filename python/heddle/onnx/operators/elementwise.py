@@ -1,12 +1,11 @@
 """Operators that compute each element by itself, and linear algebra."""
-
 import functools
 import math
+from typing import Any
 
 import heddle
-from heddle import NDArray
-
-from .table import dtype_of, operator
+from heddle.onnx.running import prepared
+from heddle.onnx.table import Array, Result, dtype_of, operator
 
 SAME = {
     "Abs": heddle.abs,
@@ -63,12 +62,12 @@ for _name, _function in SAME_SINCE_7.items():
 
 
 @operator("Identity")
-def identity(x):
+def identity(x: Array) -> Result:
     return x
 
 
 @operator("IsInf")
-def is_inf(x, *, detect_negative=1, detect_positive=1):
+def is_inf(x: Array, *, detect_negative: int = 1, detect_positive: int = 1) -> Result:
     if detect_negative and detect_positive:
         return heddle.isinf(x)
     if detect_negative or detect_positive:
@@ -77,85 +76,98 @@ def is_inf(x, *, detect_negative=1, detect_positive=1):
 
 
 @operator("Shrink")
-def shrink(x, *, bias=0.0, lambd=0.5):
+def shrink(x: Array, *, bias: float = 0.0, lambd: float = 0.5) -> Result:
     return heddle.where(x < -lambd, x + bias, heddle.where(x > lambd, x - bias, heddle.zeros_like(x)))
 
 
 @operator("Clip", since=11)
-def clip(x, low=None, high=None):
+def clip(x: Array, low: Array | None = None, high: Array | None = None) -> Result:
     x = x if low is None else heddle.maximum(x, low)
     return x if high is None else heddle.minimum(x, high)
 
 
 @operator("Cast", since=6)
-def cast(x, *, to, saturate=1, round_mode="up"):
+def cast(x: Array, *, to: int, saturate: int = 1, round_mode: str = "up") -> Result:
     return heddle.cast(x, dtype_of(to))  # the other attributes only affect dtypes of at most 8 bits
 
 
 @operator("CastLike")
-def cast_like(x, like, *, saturate=1, round_mode="up"):
+def cast_like(x: Array, like: Array, *, saturate: int = 1, round_mode: str = "up") -> Result:
     return heddle.cast(x, like.dtype)
 
 
 @operator("Max", since=8)
-def maximum(*arrays):
+def maximum(*arrays: Array) -> Result:
     return functools.reduce(heddle.maximum, arrays)
 
 
 @operator("Min", since=8)
-def minimum(*arrays):
+def minimum(*arrays: Array) -> Result:
     return functools.reduce(heddle.minimum, arrays)
 
 
 @operator("Sum", since=8)
-def add_up(*arrays):
+def add_up(*arrays: Array) -> Result:
     return functools.reduce(heddle.add, arrays)
 
 
 @operator("Mean", since=8)
-def mean(*arrays):
+def mean(*arrays: Array) -> Result:
     return add_up(*arrays) / len(arrays)
 
 
 @operator("Pow", since=7)
-def power(base, exponent):
+def power(base: Array, exponent: Array) -> Result:
     return heddle.cast(heddle.power(base, exponent), base.dtype)
 
 
 @operator("Div", since=7)
-def divide(a, b):
+def divide(a: Array, b: Array) -> Result:
     if a.dtype.is_floating:
         return heddle.divide(a, b)
     return heddle.floor_divide(a - heddle.fmod(a, b), b)  # division rounded towards 0
 
 
 @operator("Mod")
-def remainder(a, b, *, fmod=0):
+def remainder(a: Array, b: Array, *, fmod: int = 0) -> Result:
     return heddle.fmod(a, b) if fmod else heddle.remainder(a, b)
 
 
 @operator("BitShift")
-def bit_shift(x, by, *, direction):
+def bit_shift(x: Array, by: Array, *, direction: str) -> Result:
     return heddle.bitwise_left_shift(x, by) if direction == "LEFT" else heddle.bitwise_right_shift(x, by)
 
 
+def turned(x: Array) -> Any:
+    """The transpose of a matrix, in memory."""
+    return heddle.copy(x.T)
+
+
+def product(x: Array, weight: Array, bias: Array | None = None, *, relu: bool = False) -> Any:
+    """x times a matrix (in, out), plus bias (out), then relu."""
+    return heddle.linear(x, prepared(turned, weight), bias, relu)
+
+
 @operator("Gemm", since=7)
-def gemm(a, b, c=None, *, alpha=1.0, beta=1.0, transA=0, transB=0):  # noqa: N803 (names of the specification)
-    product = heddle.matmul(a.T if transA else a, b.T if transB else b)
-    product = product if alpha == 1 else product * alpha
-    return product if c is None else product + (c if beta == 1 else c * beta)
+def gemm(a: Array, b: Array, c: Array | None = None, *, alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0) -> Result:  # noqa: N803 (names of the specification)
+    a = a.T if transA else a
+    if alpha == 1 and beta == 1 and a.dtype.is_floating and (c is None or c.shape == (b.shape[0 if transB else 1],)):
+        return heddle.linear(a, b if transB else prepared(turned, b), c)
+    y = heddle.matmul(a, b.T if transB else b)
+    y = y if alpha == 1 else y * alpha
+    return y if c is None else y + (c if beta == 1 else c * beta)
 
 
 @operator("ai.onnx.ml.Binarizer")
-def binarizer(x, *, threshold=0.0):
+def binarizer(x: Array, *, threshold: float = 0.0) -> Result:
     return heddle.cast(x > threshold, x.dtype)
 
 
 @operator("Einsum", since=12)
-def einsum(*arrays, equation):
+def einsum(*arrays: Array, equation: str) -> Result:
     return heddle.einsum(equation, list(arrays))
 
 
 @operator("Det", since=11)
-def det(x):
+def det(x: Array) -> Result:
     return heddle.det(x)

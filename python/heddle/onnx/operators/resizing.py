@@ -1,19 +1,17 @@
 """Resize and Upsample: along each axis by itself, as a product with a matrix of weights."""
-
 import math
+from typing import Any
 
 import heddle
-from heddle import NDArray
-
-from .shapes import numbers
-from .table import ints, operator
+from heddle.onnx.operators.shapes import numbers
+from heddle.onnx.table import Array, Result, ints, operator
 
 
-def linear(distance: NDArray, a: float) -> NDArray:
+def linear(distance: Array, a: float) -> Array:
     return heddle.maximum(1 - heddle.abs(distance), 0)
 
 
-def cubic(distance: NDArray, a: float) -> NDArray:
+def cubic(distance: Array, a: float) -> Array:
     """Keys' cubic kernel with parameter `a`; its radius is 2."""
     d = heddle.abs(distance)
     inner = ((a + 2) * d - (a + 3)) * d * d + 1
@@ -32,7 +30,7 @@ NEAREST = {
 }
 
 
-def coordinates(mode: str, n: int, count: int, scale: float, roi: tuple[float, float]) -> NDArray:
+def coordinates(mode: str, n: int, count: int, scale: float, roi: tuple[float, float]) -> Array:
     """The coordinates, in f64, of the `count` elements of the result among n input elements."""
     i, length = heddle.arange(count, dtype="f64"), scale * n
     if mode == "align_corners":
@@ -50,7 +48,7 @@ def coordinates(mode: str, n: int, count: int, scale: float, roi: tuple[float, f
     return x + n / 2 * (1 - count / length) if mode == "half_pixel_symmetric" else x
 
 
-def weights(x: NDArray, n: int, mode: str, a: float, shrunk: float, exclude_outside: int) -> NDArray:
+def weights(x: Array, n: int, mode: str, a: float, shrunk: float, exclude_outside: int) -> Array:
     """The weight of each of n elements at each coordinate: (coordinates, n). `shrunk` widens the kernel for values < 1.
 
     What the kernel has outside goes to the elements at the ends, or is left out.
@@ -64,7 +62,7 @@ def weights(x: NDArray, n: int, mode: str, a: float, shrunk: float, exclude_outs
     return heddle.index_add(heddle.zeros([x.size, n], "f64"), heddle.clip(i, 0, n - 1), weight, 1)
 
 
-def sizes_and_scales(x, axes, scales, sizes, policy):
+def sizes_and_scales(x: Array, axes: Array, scales: Array, sizes: Array, policy: Array) -> Any:
     """The result's size and the scale along each axis."""
     shape = [x.shape[axis] for axis in axes]
     if scales is not None:
@@ -76,28 +74,62 @@ def sizes_and_scales(x, axes, scales, sizes, policy):
     return [math.floor(n * scale + 0.5) for n in shape], [scale] * len(axes)
 
 
-@operator("Resize", since=11)
+# ONNX's mode, coordinates and rounding, and heddle's mode and align_corners that give the same.
+HALF = ("half_pixel", "pytorch_half_pixel")
+NATIVE = {
+    ("nearest", "asymmetric", "floor"): ("nearest", False),
+    **{("nearest", name, "round_prefer_ceil"): ("nearest-exact", False) for name in HALF[:1]},
+    **{(mode, name, ""): (mode, False) for mode in ("linear", "cubic") for name in HALF[:1]},
+    **{(mode, "align_corners", ""): (mode, True) for mode in ("linear", "cubic")},
+}
+
+
+def native_mode(mode: str, coordinates: str, rounding: str, a: float) -> tuple[str, bool] | None:
+    """The mode and align_corners of heddle.interpolate that compute this, or None."""
+    if mode == "cubic" and a != -0.75:
+        return None
+    return NATIVE.get((mode, coordinates, rounding if mode == "nearest" else ""))
+
+
+def whole(x: Array, axes: list[int], counts: list[int], scales: list[float]) -> bool:
+    """Whether only spatial axes are resized, by scales that are the ratios of the sizes."""
+    if not 3 <= x.ndim <= 5 or not x.dtype.is_floating or not all(x.shape):
+        return False
+    return all(
+        count == n * scale and count > 0 and (axis % x.ndim >= 2 or scale == 1)
+        for axis, count, scale in zip(axes, counts, scales, strict=True)
+        for n in (x.shape[axis],)
+    )
+
+
+@operator("Resize", since=11, native="interpolate")
 def resize(
-    x,
-    roi=None,
-    scales=None,
-    sizes=None,
+    x: Array,
+    roi: Array | None = None,
+    scales: Array | None = None,
+    sizes: Array | None = None,
     *,
-    antialias=0,
-    axes=None,
-    coordinate_transformation_mode="half_pixel",
-    cubic_coeff_a=-0.75,
-    exclude_outside=0,
-    extrapolation_value=0.0,
-    keep_aspect_ratio_policy="stretch",
-    mode="nearest",
-    nearest_mode="round_prefer_floor",
-):
+    antialias: int = 0,
+    axes: Any = None,
+    coordinate_transformation_mode: str = "half_pixel",
+    cubic_coeff_a: float = -0.75,
+    exclude_outside: int = 0,
+    extrapolation_value: float = 0.0,
+    keep_aspect_ratio_policy: str = "stretch",
+    mode: str = "nearest",
+    nearest_mode: str = "round_prefer_floor",
+) -> Result:
     dtype, axes = x.dtype, list(range(x.ndim)) if axes is None else axes
-    scales = scales.tolist() if scales is not None and scales.size else None
+    scales = ints(scales) if scales is not None and scales.size else None
     counts, scales = sizes_and_scales(x, axes, scales, ints(sizes), keep_aspect_ratio_policy)
+    own = native_mode(mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a)
+    if own and not (antialias or exclude_outside) and whole(x, axes, counts, scales):
+        kept = dict(zip([axis % x.ndim for axis in axes], counts, strict=True))
+        size = [kept.get(axis, x.shape[axis]) for axis in range(2, x.ndim)]
+        if own[0] != "cubic" or len(size) == 2:
+            return heddle.interpolate(x, size, None, own[0], own[1])
     crops = coordinate_transformation_mode == "tf_crop_and_resize"
-    regions = roi.tolist() if crops else [0.0] * len(axes) + [1.0] * len(axes)
+    regions = ints(roi) if crops else [0.0] * len(axes) + [1.0] * len(axes)
     for k, (axis, count, scale) in enumerate(zip(axes, counts, scales, strict=True)):
         n = x.shape[axis]
         if n == count and scale == 1 and not crops:
@@ -116,5 +148,5 @@ def resize(
 
 
 @operator("Upsample", since=9)
-def upsample(x, scales, *, mode="nearest"):
+def upsample(x: Array, scales: Array, *, mode: str = "nearest") -> Result:
     return resize(x, None, scales, coordinate_transformation_mode="asymmetric", mode=mode, nearest_mode="floor")

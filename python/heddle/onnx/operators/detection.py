@@ -1,14 +1,11 @@
 """NonMaxSuppression. What it keeps decides what it compares next, so that the choice is Python."""
-
 import math
 
 import heddle
-from heddle import NDArray
-
-from .table import operator
+from heddle.onnx.table import Array, Result, number, operator
 
 
-def overlaps(boxes: NDArray, center_point_box: int) -> NDArray:
+def overlaps(boxes: Array, center_point_box: int) -> Array:
     """The intersection over the union of each two boxes of a batch: (batch, boxes, boxes)."""
     first, second = boxes[..., :2], boxes[..., 2:]
     if center_point_box:
@@ -30,11 +27,11 @@ def kept(order: list[int], near: list[list[bool]], most: int) -> list[int]:
     return result
 
 
-@operator("NonMaxSuppression", since=10)
-def non_max_suppression(boxes, scores, most=None, iou_threshold=None, score_threshold=None, *, center_point_box=0):
-    most = 0 if most is None else most.item()
-    near = (overlaps(boxes, center_point_box) > (0 if iou_threshold is None else iou_threshold.item())).tolist()
-    lowest = -math.inf if score_threshold is None else score_threshold.item()
+@operator("NonMaxSuppression", since=10, dynamic=True)
+def non_max_suppression(boxes: Array, scores: Array, most: Array | None = None, iou_threshold: Array | None = None, score_threshold: Array | None = None, *, center_point_box: int = 0) -> Result:
+    most = 0 if most is None else number(most)
+    near = (overlaps(boxes, center_point_box) > (0 if iou_threshold is None else number(iou_threshold))).tolist()
+    lowest = -math.inf if score_threshold is None else number(score_threshold)
     high, order = (scores > lowest).tolist(), heddle.argsort(scores, -1, True).tolist()
     rows = [
         [batch, label, box]

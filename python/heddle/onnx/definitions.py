@@ -5,14 +5,16 @@ does well with functions that a model brings along, so that a node's definition 
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import onnx
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, inliner
 
-from .table import TABLE
+import heddle
+from heddle.onnx.table import OWN_DOMAIN, TABLE
 
-OWN_DOMAIN = ("", "ai.onnx")
 DEFINITIONS = "definitions"  # domain of the functions that replace nodes
+MOST_NODES = 1_000_000  # of a model whose functions are replaced by their bodies
 
 
 def opset(model: ModelProto, domain: str = "") -> int:
@@ -30,8 +32,28 @@ def graphs_of(graph: GraphProto) -> Iterator[GraphProto]:
     """The graph, and those in attributes of its nodes."""
     yield graph
     for attribute in (attribute for node in graph.node for attribute in node.attribute):
-        if attribute.type == AttributeProto.GRAPH:
-            yield from graphs_of(attribute.g)
+        for inner in (attribute.g, *attribute.graphs) if attribute.type in GRAPHS else ():
+            yield from graphs_of(inner)
+
+
+GRAPHS = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
+
+
+def plain_attributes(node: NodeProto) -> dict[str, Any]:
+    """The attributes that are numbers, texts, or lists of them."""
+    heavy = (*GRAPHS, AttributeProto.TENSOR, AttributeProto.TENSORS, AttributeProto.UNDEFINED)
+    return {
+        attribute.name: plain(onnx.helper.get_attribute_value(attribute))
+        for attribute in node.attribute
+        if attribute.type not in heavy and not attribute.ref_attr_name
+    }
+
+
+def plain(value: Any) -> Any:
+    """Bytes as text; sequences as lists."""
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return [plain(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def known_types(model: ModelProto) -> dict[str, TypeProto]:
@@ -39,8 +61,13 @@ def known_types(model: ModelProto) -> dict[str, TypeProto]:
     for graph in graphs_of(onnx.shape_inference.infer_shapes(model).graph):
         types |= {value.name: value.type for value in (*graph.input, *graph.value_info, *graph.output)}
         for tensor in graph.initializer:
-            types[tensor.name] = onnx.helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
+            types[tensor.name] = onnx.helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
     return types
+
+
+def newest(versions: list[int], most: int) -> int:
+    """The newest version up to `most`."""
+    return max((version for version in versions if version <= most), default=versions[0])
 
 
 def definition(node: NodeProto, version: int, types: dict[str, TypeProto]) -> FunctionProto | None:
@@ -54,10 +81,9 @@ def definition(node: NodeProto, version: int, types: dict[str, TypeProto]) -> Fu
     complete.CopyFrom(node)
     complete.attribute.extend(default for default in defaults if default.name)
     if schema.has_function:
-        chosen = max(v for v in schema.function_opset_versions if v <= version)
-        body = schema.get_function_with_opset_version(chosen)
+        body = schema.get_function_with_opset_version(newest(schema.function_opset_versions, version))
     elif schema.has_context_dependent_function and all(name in types for name in node.input):
-        chosen = max(v for v in schema.context_dependent_function_opset_versions if v <= version)
+        chosen = newest(schema.context_dependent_function_opset_versions, version)
         inputs = [types[name].SerializeToString() for name in node.input]
         body = schema.get_context_dependent_function_with_opset_version(chosen, complete.SerializeToString(), inputs)
     else:
@@ -66,22 +92,75 @@ def definition(node: NodeProto, version: int, types: dict[str, TypeProto]) -> Fu
     return FunctionProto.FromString(body)
 
 
+def has_entry(node: NodeProto, version: int) -> bool:
+    """Whether the table computes the node."""
+    entry = TABLE.get(full_name(node))
+    if entry is None or version < entry.since:
+        return False
+    wanted = max((i for i, name in enumerate(node.output, 1) if name), default=0)
+    return entry.computes(plain_attributes(node), wanted)
+
+
+def undefined(model: ModelProto) -> list[NodeProto]:
+    """The nodes that the table does not compute."""
+    return [
+        node
+        for graph in graphs_of(model.graph)
+        for node in graph.node
+        if not has_entry(node, opset(model, node.domain))
+    ]
+
+
+def check_functions(model: ModelProto) -> None:
+    """Raises Error for functions that call themselves, or that make more nodes than a computer can hold."""
+    bodies = {(function.domain, function.name): function for function in model.functions}
+    counts: dict[tuple[str, str], int] = {}
+    open_: set[tuple[str, str]] = set()
+
+    def nodes_of(key: tuple[str, str]) -> int:
+        if key not in bodies:
+            return 1
+        if key in open_:
+            raise heddle.Error(f"function {key[1]} calls itself")
+        if key not in counts:
+            open_.add(key)
+            counts[key] = sum(nodes_of((node.domain, node.op_type)) for node in all_nodes(bodies[key].node))
+            open_.remove(key)
+        return counts[key]
+
+    nodes = (node for graph in graphs_of(model.graph) for node in graph.node)
+    if sum(nodes_of((node.domain, node.op_type)) for node in nodes) > MOST_NODES:
+        raise heddle.Error(f"its functions stand for more than {MOST_NODES} nodes")
+
+
+def all_nodes(nodes: Any) -> Iterator[NodeProto]:
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            if attribute.type in GRAPHS:
+                for graph in (attribute.g, *attribute.graphs):
+                    yield from all_nodes(graph.node)
+
+
 def inlined(model: ModelProto) -> ModelProto:
-    """A copy of the model in which operators that the table lacks are replaced by their definitions, if any."""
+    """The model, or a copy in which functions, and operators that the table lacks, are replaced by their definitions."""
+    check_functions(model)
+    if not model.functions and not undefined(model):
+        return model
     result = ModelProto()
     result.CopyFrom(model)
-    while True:
+    if result.functions:
+        result = inliner.inline_local_functions(result)
+    while nodes := undefined(result):
         types, functions = known_types(result), []
-        for node in [node for graph in graphs_of(result.graph) for node in graph.node]:
-            if full_name(node) in TABLE:
-                continue
+        for node in nodes:
             function = definition(node, opset(result, node.domain), types)
             if function is not None:
                 function.domain, function.name = DEFINITIONS, f"{node.op_type}_{len(functions)}"
                 node.domain, node.op_type = function.domain, function.name
                 functions.append(function)
         if not functions:
-            return result
+            break
         imports = {entry.domain: entry.version for function in functions for entry in function.opset_import}
         imports |= {entry.domain: entry.version for entry in result.opset_import} | {DEFINITIONS: 1}
         del result.opset_import[:]
@@ -91,3 +170,4 @@ def inlined(model: ModelProto) -> ModelProto:
             function.opset_import.extend(result.opset_import)
         result.functions.extend(functions)
         result = inliner.inline_local_functions(result)
+    return result

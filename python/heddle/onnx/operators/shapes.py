@@ -1,34 +1,30 @@
 """Operators that make, move, select and join elements."""
-
 import math
-
-from onnx import numpy_helper
+from typing import Any
 
 import heddle
-from heddle import NDArray
-
-from .table import dtype_of, ints, operator
+from heddle.onnx.table import Array, Result, dtype_of, ints, number, operator
 
 
-def surround(x: NDArray, axis: int, before: int, after: int, value: float) -> NDArray:
+def surround(x: Array, axis: int, before: int, after: int, value: float) -> Array:
     """x with `before` and `after` more entries of `value` at the ends of an axis."""
 
-    def filled(n):
+    def filled(n: Array) -> Any:
         return heddle.full([n if d == axis else size for d, size in enumerate(x.shape)], value, dtype=x.dtype)
 
     parts = [*([filled(before)] if before else []), x, *([filled(after)] if after else [])]
     return heddle.concat(parts, axis) if len(parts) > 1 else x
 
 
-def numbers(n: int, axis: int = 0, axes: int = 1) -> NDArray:
+def numbers(n: int, axis: int = 0, axes: int = 1) -> Array:
     """0 to n - 1 in i64 along `axis` of `axes` axes; the others have size 1."""
     return heddle.arange(n, dtype="i64").reshape([n if d == axis else 1 for d in range(axes)])
 
 
 @operator("Constant")
-def constant(*, value=None, value_float=None, value_floats=None, value_int=None, value_ints=None):
+def constant(*, value: Any = None, value_float: Any = None, value_floats: Any = None, value_int: Any = None, value_ints: Any = None) -> Result:
     if value is not None:
-        return heddle.array(numpy_helper.to_array(value))
+        return heddle.array(value)
     for given, dtype in ((value_float, "f32"), (value_floats, "f32"), (value_int, "i64"), (value_ints, "i64")):
         if given is not None:
             return heddle.array(given, dtype=dtype)
@@ -36,51 +32,51 @@ def constant(*, value=None, value_float=None, value_floats=None, value_int=None,
 
 
 @operator("ConstantOfShape", since=9)
-def constant_of_shape(shape, *, value=None):
-    number = heddle.zeros(1) if value is None else heddle.array(numpy_helper.to_array(value))
+def constant_of_shape(shape: Array, *, value: Any = None) -> Result:
+    number = heddle.zeros(1) if value is None else heddle.array(value)
     return heddle.copy(heddle.broadcast_to(number, ints(shape)))
 
 
 @operator("Range", since=11)
-def number_range(start, limit, delta):
-    return heddle.arange(start.item(), limit.item(), delta.item(), dtype=start.dtype)
+def number_range(start: Array, limit: Array, delta: Array) -> Result:
+    return heddle.arange(number(start), number(limit), number(delta), dtype=start.dtype)
 
 
-@operator("Shape")
-def shape_of(x, *, start=0, end=None):
+@operator("Shape", shape_only=True)
+def shape_of(x: Array, *, start: int = 0, end: Any = None) -> Result:
     return heddle.array(list(x.shape)[start:end], dtype="i64")
 
 
-@operator("Size")
-def size_of(x):
+@operator("Size", shape_only=True)
+def size_of(x: Array) -> Result:
     return heddle.array(x.size, dtype="i64")
 
 
-def above_diagonal(rows: int, columns: int) -> NDArray:
+def above_diagonal(rows: int, columns: int) -> Array:
     """Each element's distance above the diagonal of a matrix, as an array (rows, columns)."""
     return numbers(columns, 1, 2) - numbers(rows, 0, 2)
 
 
 @operator("EyeLike", since=9)
-def eye_like(x, *, dtype=None, k=0):
+def eye_like(x: Array, *, dtype: Any = None, k: int = 0) -> Result:
     return heddle.cast(heddle.equal(above_diagonal(*x.shape), k), x.dtype if dtype is None else dtype_of(dtype))
 
 
 @operator("Trilu", since=14)
-def trilu(x, k=None, *, upper=1):
-    return (heddle.triu if upper else heddle.tril)(x, 0 if k is None else k.item())
+def trilu(x: Array, k: Array | None = None, *, upper: int = 1) -> Result:
+    return (heddle.triu if upper else heddle.tril)(x, 0 if k is None else number(k))
 
 
 @operator("OneHot", since=9)
-def one_hot(indices, depth, values, *, axis=-1):
-    n, axis = int(depth.reshape(()).item()), axis % (indices.ndim + 1)
+def one_hot(indices: Array, depth: Array, values: Array, *, axis: int = -1) -> Result:
+    n, axis = int(number(depth)), axis % (indices.ndim + 1)
     indices = heddle.expand_dims(heddle.cast(indices, "i64"), axis)
     chosen = heddle.equal(heddle.where(indices < 0, indices + n, indices), numbers(n, axis, indices.ndim))
     return heddle.where(chosen, values[1], values[0])
 
 
 @operator("Reshape", since=5)
-def reshape(x, shape, *, allowzero=0):
+def reshape(x: Array, shape: Array, *, allowzero: int = 0) -> Result:
     wanted = ints(shape)
     if not allowzero:
         wanted = [x.shape[axis] if n == 0 else n for axis, n in enumerate(wanted)]
@@ -88,24 +84,24 @@ def reshape(x, shape, *, allowzero=0):
 
 
 @operator("Flatten")
-def flatten(x, *, axis=1):
+def flatten(x: Array, *, axis: int = 1) -> Result:
     axis = axis + x.ndim if axis < 0 else axis
     return heddle.reshape(x, [math.prod(x.shape[:axis]), math.prod(x.shape[axis:])])
 
 
 @operator("Transpose")
-def transpose(x, *, perm=None):
+def transpose(x: Array, *, perm: Any = None) -> Result:
     return heddle.transpose(x, perm)
 
 
 @operator("Squeeze")
-def squeeze(x, axes_input=None, *, axes=None):
+def squeeze(x: Array, axes_input: Array | None = None, *, axes: Any = None) -> Result:
     axes = ints(axes_input) if axes_input is not None else axes
     return x if axes == [] else heddle.squeeze(x, axes)
 
 
 @operator("Unsqueeze")
-def unsqueeze(x, axes_input=None, *, axes=None):
+def unsqueeze(x: Array, axes_input: Array | None = None, *, axes: Any = None) -> Result:
     axes = ints(axes_input) if axes_input is not None else axes
     for axis in sorted(axis % (x.ndim + len(axes)) for axis in axes):
         x = heddle.expand_dims(x, axis)
@@ -113,7 +109,7 @@ def unsqueeze(x, axes_input=None, *, axes=None):
 
 
 @operator("Expand", since=8)
-def expand(x, shape):
+def expand(x: Array, shape: Array) -> Result:
     wanted = ints(shape)
     ndim = max(x.ndim, len(wanted))
     wanted, own = [1] * (ndim - len(wanted)) + wanted, [1] * (ndim - x.ndim) + list(x.shape)
@@ -121,17 +117,17 @@ def expand(x, shape):
 
 
 @operator("Concat", since=4)
-def concat(*arrays, axis):
+def concat(*arrays: Array, axis: int) -> Result:
     return heddle.concat(list(arrays), axis)
 
 
 @operator("Tile", since=6)
-def tile(x, repeats):
+def tile(x: Array, repeats: Array) -> Result:
     return heddle.tile(x, ints(repeats))
 
 
 @operator("Split")
-def split(x, split_input=None, *, axis=0, split=None, num_outputs=None, outputs):
+def split(x: Array, split_input: Array | None = None, *, axis: int = 0, split: Any = None, num_outputs: Any = None, outputs: int) -> Result:
     n = x.shape[axis]
     sizes = ints(split_input) if split_input is not None else split
     if sizes is None:
@@ -142,7 +138,7 @@ def split(x, split_input=None, *, axis=0, split=None, num_outputs=None, outputs)
 
 
 @operator("Slice", since=10)
-def slice_axes(x, starts, ends, axes=None, steps=None):
+def slice_axes(x: Array, starts: Array, ends: Array, axes: Array | None = None, steps: Array | None = None) -> Result:
     starts, ends = ints(starts), ints(ends)
     axes = ints(axes) if axes is not None else range(len(starts))
     steps = ints(steps) if steps is not None else [1] * len(starts)
@@ -151,7 +147,7 @@ def slice_axes(x, starts, ends, axes=None, steps=None):
     return x
 
 
-def pad_axis(x: NDArray, axis: int, before: int, after: int, mode: str, value: float) -> NDArray:
+def pad_axis(x: Array, axis: int, before: int, after: int, mode: str, value: float) -> Array:
     n = x.shape[axis]
     if mode == "constant":  # negative padding removes entries
         x = heddle.slice(x, axis, max(-before, 0), n - max(-after, 0))
@@ -165,9 +161,9 @@ def pad_axis(x: NDArray, axis: int, before: int, after: int, mode: str, value: f
 
 
 @operator("Pad", since=11)
-def pad(x, pads, value=None, axes=None, *, mode="constant"):
+def pad(x: Array, pads: Array, value: Array | None = None, axes: Array | None = None, *, mode: str = "constant") -> Result:
     pads, axes = ints(pads), ints(axes) if axes is not None else range(x.ndim)
-    value = 0 if value is None else value.item()
+    value = 0 if value is None else number(value)
     for i, axis in enumerate(axes):
         before, after = pads[i], pads[i + len(axes)]
         if before or after:
@@ -176,13 +172,13 @@ def pad(x, pads, value=None, axes=None, *, mode="constant"):
 
 
 @operator("MelWeightMatrix", since=17)
-def mel_weight_matrix(mels, dft_length, sample_rate, lower_edge, upper_edge, *, output_datatype=1):
+def mel_weight_matrix(mels: Array, dft_length: Array, sample_rate: Array, lower_edge: Array, upper_edge: Array, *, output_datatype: int = 1) -> Result:
     """A triangle over the bins of a spectrum for each band; all bands have the same width on the mel scale."""
-    count, length = mels.item(), dft_length.item()
-    low, high = (2595 * math.log10(1 + edge.item() / 700) for edge in (lower_edge, upper_edge))
+    count, length = number(mels), number(dft_length)
+    low, high = (2595 * math.log10(1 + number(edge) / 700) for edge in (lower_edge, upper_edge))
     mel = heddle.arange(count + 2, dtype="f64") * ((high - low) / (count + 2)) + low
     hertz = 700 * heddle.expm1(mel * (math.log(10) / 2595))
-    edges = heddle.floor((length + 1) * hertz / sample_rate.item())
+    edges = heddle.floor((length + 1) * hertz / number(sample_rate))
     left, centre, right = edges[:-2], edges[1:-1], edges[2:]
     bins = numbers(length // 2 + 1, 0, 2)
     rising = heddle.where(heddle.equal(bins, centre), 1, (bins - left) / heddle.maximum(centre - left, 1))

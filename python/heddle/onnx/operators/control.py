@@ -2,19 +2,19 @@
 
 Heddle has no operators for this. A program decides and repeats in its own language; here it waits for conditions.
 """
+from typing import Any
 
 import heddle
-from heddle import NDArray
-
-from .table import Missing, operator
+from heddle.onnx.running import constant
+from heddle.onnx.table import Array, Missing, Result, number, operator
 
 
 @operator("If")
-def branch(condition, *, then_branch, else_branch):
-    return then_branch() if condition.item() else else_branch()
+def branch(condition: Array, *, then_branch: Any, else_branch: Any) -> Result:
+    return then_branch() if number(condition) else else_branch()
 
 
-def joined(name: str, steps: list[list[NDArray]], axes: list[int]) -> list[NDArray]:
+def joined(name: str, steps: list[list[Array]], axes: list[int]) -> list[Array]:
     """Stacks each output of all steps along a new axis."""
     if axes and not steps:
         raise Missing(f"{name} with outputs of no step")  # the outputs' shape is unknown without a step
@@ -22,10 +22,10 @@ def joined(name: str, steps: list[list[NDArray]], axes: list[int]) -> list[NDArr
 
 
 @operator("Loop")
-def loop(trips, condition, *states, body, outputs):
+def loop(trips: Array, condition: Array, *states: Array, body: Any, outputs: int) -> Result:
     states, steps = list(states), []
-    while (trips is None or len(steps) < trips.item()) and (condition is None or condition.item()):
-        condition, *results = body(heddle.array(len(steps), dtype="i64"), condition, *states)
+    while (trips is None or len(steps) < number(trips)) and (condition is None or number(condition)):
+        condition, *results = body(constant(len(steps), "i64"), condition, *states)
         states = results[: len(states)]
         steps.append(results[len(states) :])
     return states + joined("Loop", steps, [0] * (outputs - len(states)))
@@ -33,15 +33,15 @@ def loop(trips, condition, *states, body, outputs):
 
 @operator("Scan", since=9)
 def scan(
-    *inputs,
-    body,
-    num_scan_inputs,
-    scan_input_axes=None,
-    scan_input_directions=None,
-    scan_output_axes=None,
-    scan_output_directions=None,
-    outputs,
-):
+    *inputs: Array,
+    body: Any,
+    num_scan_inputs: int,
+    scan_input_axes: Any = None,
+    scan_input_directions: Any = None,
+    scan_output_axes: Any = None,
+    scan_output_directions: Any = None,
+    outputs: int,
+) -> Result:
     states, sequences = list(inputs[:-num_scan_inputs]), inputs[-num_scan_inputs:]
     input_axes = scan_input_axes or [0] * num_scan_inputs
     backward = scan_input_directions or [0] * num_scan_inputs
