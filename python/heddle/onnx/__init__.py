@@ -16,7 +16,7 @@ except ModuleNotFoundError as _error:
     raise ImportError("heddle.onnx needs the package onnx, which reads the files: pip install onnx") from _error
 
 from heddle.onnx.model import OnnxModel, Value, load, summary
-from heddle.onnx.table import Missing
 from heddle.onnx.support import operators
+from heddle.onnx.table import Missing
 
 __all__ = ["Missing", "OnnxModel", "Value", "load", "operators", "summary"]

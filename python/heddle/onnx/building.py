@@ -9,7 +9,16 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TypeProto
 
 import heddle.onnx.operators  # noqa: F401 (fills the table)
 from heddle import NDArray
-from heddle.onnx.definitions import DEFINITIONS, full_name, graphs_of, has_entry, opset, plain, plain_attributes
+from heddle.onnx.definitions import (
+    DEFINITIONS,
+    full_name,
+    graphs_of,
+    has_entry,
+    known_types,
+    opset,
+    plain,
+    plain_attributes,
+)
 from heddle.onnx.reading import File, array_of, to_heddle, weights_of
 from heddle.onnx.running import Code, Node
 from heddle.onnx.table import DTYPES, TABLE, Missing, dtype_name
@@ -57,8 +66,8 @@ def node_missing(node: NodeProto, model: ModelProto) -> Iterator[str | None]:
     yield from entry.missing(given)
     least, most = entry.inputs
     count = len(node.input)
-    if not least <= count <= most or any(not one for one in node.input[:least]):
-        yield f"{name} with {sum(bool(one) for one in node.input)} inputs"
+    if not least <= count <= most:
+        yield f"{name} with {count} inputs"
 
 
 def is_heavy(attribute: AttributeProto) -> bool:
@@ -109,6 +118,18 @@ def attribute_value(attribute: AttributeProto, model: ModelProto, file: File) ->
     if attribute.type == AttributeProto.TENSOR:
         return array_of(attribute.t, file)
     return plain(onnx.helper.get_attribute_value(attribute))
+
+
+def cast_likes(model: ModelProto) -> None:
+    """Makes Cast of CastLike where the dtype is known, so that constants which it converts stay constants."""
+    nodes = [node for graph in graphs_of(model.graph) for node in graph.node if full_name(node) == "CastLike"]
+    types = known_types(model) if nodes else {}
+    for node in nodes:
+        type_ = types.get(node.input[1]) if len(node.input) == 2 else None
+        if type_ is not None and type_.tensor_type.elem_type in DTYPES:
+            del node.input[1:]
+            node.op_type = "Cast"
+            node.attribute.append(onnx.helper.make_attribute("to", type_.tensor_type.elem_type))
 
 
 def code_of(graph: GraphProto, model: ModelProto, file: File) -> Code:

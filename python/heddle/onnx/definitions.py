@@ -74,7 +74,7 @@ def definition(node: NodeProto, version: int, types: dict[str, TypeProto]) -> Fu
     """The function that defines the node's operator, or None; adds the defaults of omitted attributes to the node."""
     if not onnx.defs.has(node.op_type, version, node.domain):
         return None
-    schema = onnx.defs.get_schema(node.op_type, version, node.domain)
+    schema: Any = onnx.defs.get_schema(node.op_type, version, node.domain)  # whose stub lacks functions
     given = {attribute.name for attribute in node.attribute}
     defaults = [attribute.default_value for name, attribute in schema.attributes.items() if name not in given]
     complete = NodeProto()
@@ -89,7 +89,8 @@ def definition(node: NodeProto, version: int, types: dict[str, TypeProto]) -> Fu
     else:
         return None
     node.CopyFrom(complete)
-    return FunctionProto.FromString(body)
+    function: FunctionProto = FunctionProto.FromString(body)
+    return function
 
 
 def has_entry(node: NodeProto, version: int) -> bool:
@@ -152,7 +153,7 @@ def inlined(model: ModelProto) -> ModelProto:
     if result.functions:
         result = inliner.inline_local_functions(result)
     while nodes := undefined(result):
-        types, functions = known_types(result), []
+        types, functions = known_types(result), list[FunctionProto]()
         for node in nodes:
             function = definition(node, opset(result, node.domain), types)
             if function is not None:

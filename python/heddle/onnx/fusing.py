@@ -45,7 +45,9 @@ def fold(code: Code, constants: Tape, changing: set[str]) -> None:
         if not (ready and node.entry.pure) or node.graphs or not shape_is_bounded(node, arrays):
             kept.append(node)
             continue
-        results = run.graph(Code([], node.outputs, [node], {name: values[name] for name in node.inputs if name}), [], {})
+        results = run.graph(
+            Code([], node.outputs, [node], {name: values[name] for name in node.inputs if name}), [], {}
+        )
         values |= {name: constants.add(array) for name, array in zip(node.outputs, results, strict=True) if name}
     code.nodes[:] = kept
     used = {name for node in code.nodes for name in node.reads()} | set(code.outputs) | changing

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-from google.protobuf.message import Error as ProtobufError
 from onnx import ModelProto, ValueInfoProto
 
 import heddle
 from heddle import NDArray
-from heddle.onnx.building import check_supported, code_of
+from heddle.onnx.building import cast_likes, check_supported, code_of
 from heddle.onnx.definitions import full_name, inlined
 from heddle.onnx.fusing import fold, fuse
 from heddle.onnx.reading import File, check_model, read
@@ -110,6 +109,7 @@ class OnnxModel:
         self._name, self._opset = model.graph.name, {entry.domain: entry.version for entry in model.opset_import}
         model = inlined(model)
         check_supported(model, file)
+        cast_likes(model)
         self._code, self._constants = code_of(model.graph, model, file), Tape()
         chosen = weights_in(self._code) if trainable else []
         self._weights = sum(array.nbytes for array in self._code.constants.values())
@@ -175,8 +175,12 @@ class OnnxModel:
         nodes = sum(1 for _ in self._code.all_nodes())
         lines.append(f"  weights {self._weights} bytes{', trainable' if self._trainable else ''}")
         lines.append(f"  nodes   {self._operators.total()}, {nodes} after constants were folded and nodes joined")
-        lines += [f"    {count:5}  {name}" for name, count in sorted(self._operators.items(), key=lambda x: (-x[1], x[0]))]
-        how = f"{self._captures} graphs captured" if self.captured else f"not captured: {self.reason or 'not called yet'}"
+        lines += [
+            f"    {count:5}  {name}" for name, count in sorted(self._operators.items(), key=lambda x: (-x[1], x[0]))
+        ]
+        how = (
+            f"{self._captures} graphs captured" if self.captured else f"not captured: {self.reason or 'not called yet'}"
+        )
         return "\n".join([*lines, f"  runs    {how}"])
 
     def __repr__(self) -> str:
@@ -338,7 +342,7 @@ def load(
             raise
         where = getattr(error, "onnx_node", None)
         raise file.error(f"{where}: {error}" if where else str(error)) from error
-    except (ValueError, RuntimeError, TypeError, KeyError, IndexError, RecursionError, ProtobufError) as error:
+    except (ValueError, RuntimeError, TypeError, KeyError, IndexError, RecursionError) as error:
         raise file.error(f"is damaged: {error}") from error
     except onnx.shape_inference.InferenceError as error:
         raise file.error(f"its shapes contradict each other: {error}") from error

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
 from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, numpy_helper
 
 import heddle
@@ -54,7 +53,7 @@ def read(source: Any, mapped: bool) -> tuple[ModelProto, File]:
 def parsed(data: bytes, file: File) -> tuple[ModelProto, File]:
     try:
         model = ModelProto.FromString(data)
-    except DecodeError as error:
+    except Exception as error:  # of the package protobuf, which has no types
         raise file.error(f"is no ONNX model, or is cut off or damaged ({len(data)} bytes)") from error
     if not model.ir_version or not model.HasField("graph") or not model.opset_import:
         raise file.error(f"is no ONNX model, or is cut off ({len(data)} bytes): it has no version, graph or opset")
@@ -69,7 +68,7 @@ def check_tensor(tensor: TensorProto, file: File) -> int:
     """The tensor's size in bytes. Raises Error for sizes that are negative or too large for memory."""
     if any(n < 0 for n in tensor.dims):
         raise file.error(f"{described(tensor)} has a negative size: {tuple(tensor.dims)}")
-    size = math.prod(tensor.dims) * np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)).itemsize
+    size: int = math.prod(tensor.dims) * np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)).itemsize
     if size >= 2**63 or math.prod(max(n, 1) for n in tensor.dims) >= 2**63:
         raise file.error(f"{described(tensor)} has more elements than memory: {tuple(tensor.dims)}")
     return size
@@ -137,7 +136,7 @@ def weights_of(graph: GraphProto, file: File) -> dict[str, NDArray]:
         arrays[tensor.name] = to_heddle(values)
         if values.nbytes > LIGHT:
             for field in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"):
-                tensor.ClearField(field)  # type: ignore[arg-type]
+                tensor.ClearField(field)
             tensor.data_location = TensorProto.DEFAULT
             del tensor.external_data[:]
     return arrays

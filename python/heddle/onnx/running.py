@@ -114,10 +114,27 @@ def constant(value: Any, dtype: Any) -> NDArray:
     return heddle.array(value, dtype=dtype) if run is None else run.known(lambda: [heddle.array(value, dtype=dtype)])[0]
 
 
+def is_known(array: NDArray) -> bool:
+    """Whether an array's values are the same in each run with inputs of these shapes."""
+    return _current.run is not None and _current.run.is_known(array)
+
+
+def is_constant(array: NDArray) -> bool:
+    """Whether an array is a constant of the model, so that what prepared() makes of it is made once."""
+    return _current.run is not None and _current.run.is_constant(array)
+
+
 def prepared(function: Callable[..., NDArray], *arrays: NDArray) -> NDArray:
     """function(*arrays), computed once for arrays that are constants of the model."""
     run = _current.run
     return function(*arrays) if run is None else run.prepared(function, *arrays)
+
+
+def output(values: Values, name: str) -> NDArray:
+    array = values[name]
+    if array is None:
+        raise heddle.InvalidArgument(f"the output '{name}' is an input that was left out")
+    return array
 
 
 class Run:
@@ -133,6 +150,9 @@ class Run:
 
     def is_known(self, array: NDArray) -> bool:
         return id(array) in self._constants.known or id(array) in self._tape.known
+
+    def is_constant(self, array: NDArray) -> bool:
+        return id(array) in self._constants.known
 
     def depends(self, what: str) -> None:
         """The run depends on values of inputs."""
@@ -175,7 +195,7 @@ class Run:
                 values.update(zip(node.outputs, self._results(node, values), strict=True))
                 for name in node.dead:
                     values.pop(name, None)
-            return [array for name in code.outputs if (array := values[name]) is not None]
+            return [output(values, name) for name in code.outputs]
         finally:
             _current.run = before
 
@@ -187,7 +207,7 @@ class Run:
             attributes = attributes | {
                 name: functools.partial(self._inner, code, outer) for name, code in node.graphs.items()
             }
-        elif entry.pure and (entry.shape_only or all(x is None or self.is_known(x) for x in arrays)):
+        elif entry.pure and all(x is None or self.is_known(x) for x in arrays[: entry.reads]):
             return self.known(lambda: self._call(node, arrays, attributes))
         if entry.dynamic:
             self._node = str(node)

@@ -13,7 +13,7 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from onnx import TensorProto
 
@@ -24,7 +24,7 @@ Array = heddle.NDArray
 Result = heddle.NDArray | list[heddle.NDArray]
 Attributes = Mapping[str, Any]
 
-DTYPES = {
+DTYPES: dict[int, heddle.DType] = {
     TensorProto.FLOAT: heddle.f32,
     TensorProto.DOUBLE: heddle.f64,
     TensorProto.FLOAT16: heddle.f16,
@@ -90,7 +90,7 @@ class Entry:
     lacks: Lack | None = None
     pure: bool = True  # False: the result is not the same each time
     dynamic: bool = False  # the results' shapes depend on the inputs' values
-    shape_only: bool = False  # the results depend on the inputs' shapes alone
+    reads: int | None = None  # so many inputs matter by their values, the others by shape and dtype; None: all
 
     @functools.cached_property
     def _parameters(self) -> list[inspect.Parameter]:
@@ -142,7 +142,7 @@ class Entry:
 
 
 TABLE: dict[str, Entry] = {}
-Function = Callable[..., Any]
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def operator(
@@ -154,14 +154,14 @@ def operator(
     lacks: Lack | None = None,
     pure: bool = True,
     dynamic: bool = False,
-    shape_only: bool = False,
-) -> Callable[[Function], Function]:
+    reads: int | None = None,
+) -> Callable[[F], F]:
     """Enters a function in the table for an ONNX operator, from opset `since` on. Entry says what the options mean."""
 
-    def enter(function: Function) -> Function:
+    def enter(function: F) -> F:
         assert name not in TABLE, name
         names = (native,) if isinstance(native, str) else native
-        TABLE[name] = Entry(name, since, function, names, when, lacks, pure, dynamic, shape_only)
+        TABLE[name] = Entry(name, since, function, names, when, lacks, pure, dynamic, reads)
         return function
 
     return enter

@@ -108,31 +108,30 @@ def settled(model):
     return model.eval()
 
 
+PADDED = [padded(2, 12), padded(3, 7), padded(4, 20)]
 BATCH, LENGTH = torch.export.Dim("batch"), torch.export.Dim("length", min=2, max=64)
-# The model, its outputs, the inputs of each call, the sizes that are dynamic, and whether torch.export traces it. A
-# packed sequence is known to the older exporter alone.
+# The model, its outputs, the inputs of each call, the sizes that are dynamic, and the opset. A packed sequence is known
+# to the older exporter alone. Before opset 23 attention is products and a softmax, later an operator.
 MODELS = {
-    "resnet": (ResNet, ["scores"], [images(2), images(5)], {"image": {0: BATCH}}, True),
+    "resnet": (ResNet, ["scores"], [images(2), images(5)], {"image": {0: BATCH}}, 20),
     "lstm": (
         Tagger,
         ["tags", "last"],
         [sentences(3, 9), sentences(5, 4), sentences(1, 17)],
         {"tokens": {0: "batch", 1: "length"}, "lengths": {0: "batch"}, "tags": {0: "batch", 1: "length"}},
-        False,
+        17,
     ),
-    "transformer": (
-        Encoder,
-        ["scores"],
-        [padded(2, 12), padded(3, 7), padded(4, 20)],
-        {name: {0: BATCH, 1: LENGTH} for name in ("tokens", "padding")},
-        True,
-    ),
+    **{
+        name: (Encoder, ["scores"], PADDED, {key: {0: BATCH, 1: LENGTH} for key in ("tokens", "padding")}, opset)
+        for name, opset in (("transformer", 20), ("transformer_23", 23))
+    },
 }
 
 
 def make(name):
-    kind, outputs, calls, dynamic, traced = MODELS[name]
+    kind, outputs, calls, dynamic, opset = MODELS[name]
     model, path = settled(kind()), FOLDER / f"{name}.onnx"
+    traced = opset > 17
     sizes = {"dynamic_shapes": dynamic} if traced else {"dynamic_axes": dynamic}
     torch.onnx.export(
         model,
@@ -143,7 +142,7 @@ def make(name):
         optimize=name != "resnet",  # else the exporter joins convolutions and batch norms
         input_names=list(calls[0]),
         output_names=outputs,
-        opset_version=23 if traced else 17,
+        opset_version=opset,
         **sizes,
     )
     arrays = {}

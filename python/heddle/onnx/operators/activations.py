@@ -1,4 +1,5 @@
 """Activation functions, each one of heddle's."""
+
 import math
 from typing import Any
 

@@ -2,15 +2,19 @@
 
 Heddle has no operators for this. A program decides and repeats in its own language; here it waits for conditions.
 """
+
+from collections.abc import Callable
 from typing import Any
 
 import heddle
 from heddle.onnx.running import constant
-from heddle.onnx.table import Array, Missing, Result, number, operator
+from heddle.onnx.table import Array, Missing, number, operator
+
+Branch = Callable[..., list[Array]]
 
 
 @operator("If")
-def branch(condition: Array, *, then_branch: Any, else_branch: Any) -> Result:
+def branch(condition: Array, *, then_branch: Branch, else_branch: Branch) -> list[Array]:
     return then_branch() if number(condition) else else_branch()
 
 
@@ -22,9 +26,10 @@ def joined(name: str, steps: list[list[Array]], axes: list[int]) -> list[Array]:
 
 
 @operator("Loop")
-def loop(trips: Array, condition: Array, *states: Array, body: Any, outputs: int) -> Result:
-    states, steps = list(states), []
-    while (trips is None or len(steps) < number(trips)) and (condition is None or number(condition)):
+def loop(trips: Array | None, condition: Array | None, *initial: Array, body: Branch, outputs: int) -> list[Array]:
+    states, steps = list(initial), list[list[Array]]()
+    condition = constant(True, "bool") if condition is None else condition
+    while (trips is None or len(steps) < number(trips)) and number(condition):
         condition, *results = body(constant(len(steps), "i64"), condition, *states)
         states = results[: len(states)]
         steps.append(results[len(states) :])
@@ -34,18 +39,18 @@ def loop(trips: Array, condition: Array, *states: Array, body: Any, outputs: int
 @operator("Scan", since=9)
 def scan(
     *inputs: Array,
-    body: Any,
+    body: Branch,
     num_scan_inputs: int,
     scan_input_axes: Any = None,
     scan_input_directions: Any = None,
     scan_output_axes: Any = None,
     scan_output_directions: Any = None,
     outputs: int,
-) -> Result:
+) -> list[Array]:
     states, sequences = list(inputs[:-num_scan_inputs]), inputs[-num_scan_inputs:]
     input_axes = scan_input_axes or [0] * num_scan_inputs
     backward = scan_input_directions or [0] * num_scan_inputs
-    steps, length = [], sequences[0].shape[input_axes[0]]
+    steps, length = list[list[Array]](), sequences[0].shape[input_axes[0]]
     for i in range(length):
         places = [length - 1 - i if back else i for back in backward]
         parts = zip(sequences, places, input_axes, strict=True)

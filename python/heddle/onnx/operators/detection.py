@@ -1,8 +1,9 @@
 """NonMaxSuppression. What it keeps decides what it compares next, so that the choice is Python."""
+
 import math
 
 import heddle
-from heddle.onnx.table import Array, Result, number, operator
+from heddle.onnx.table import Array, number, operator
 
 
 def overlaps(boxes: Array, center_point_box: int) -> Array:
@@ -20,7 +21,7 @@ def overlaps(boxes: Array, center_point_box: int) -> Array:
 
 def kept(order: list[int], near: list[list[bool]], most: int) -> list[int]:
     """The first `most` boxes in this order, without those near a box that is already kept."""
-    result = []
+    result: list[int] = []
     for box in order:
         if len(result) < most and not any(near[box][other] for other in result):
             result.append(box)
@@ -28,8 +29,16 @@ def kept(order: list[int], near: list[list[bool]], most: int) -> list[int]:
 
 
 @operator("NonMaxSuppression", since=10, dynamic=True)
-def non_max_suppression(boxes: Array, scores: Array, most: Array | None = None, iou_threshold: Array | None = None, score_threshold: Array | None = None, *, center_point_box: int = 0) -> Result:
-    most = 0 if most is None else number(most)
+def non_max_suppression(
+    boxes: Array,
+    scores: Array,
+    most: Array | None = None,
+    iou_threshold: Array | None = None,
+    score_threshold: Array | None = None,
+    *,
+    center_point_box: int = 0,
+) -> Array:
+    limit = 0 if most is None else number(most)
     near = (overlaps(boxes, center_point_box) > (0 if iou_threshold is None else number(iou_threshold))).tolist()
     lowest = -math.inf if score_threshold is None else number(score_threshold)
     high, order = (scores > lowest).tolist(), heddle.argsort(scores, -1, True).tolist()
@@ -37,6 +46,6 @@ def non_max_suppression(boxes: Array, scores: Array, most: Array | None = None, 
         [batch, label, box]
         for batch, labels in enumerate(order)
         for label, places in enumerate(labels)
-        for box in kept([box for box in places if high[batch][label][box]], near[batch], most)
+        for box in kept([box for box in places if high[batch][label][box]], near[batch], limit)
     ]
     return heddle.array(rows, dtype="i64").reshape([-1, 3])

@@ -1,13 +1,15 @@
 """Operators that compute each element by itself, and linear algebra."""
+
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import heddle
-from heddle.onnx.running import prepared
-from heddle.onnx.table import Array, Result, dtype_of, operator
+from heddle.onnx.running import is_constant, prepared
+from heddle.onnx.table import Array, dtype_of, operator
 
-SAME = {
+SAME: dict[str, Callable[..., Array]] = {
     "Abs": heddle.abs,
     "Neg": heddle.negative,
     "Exp": heddle.exp,
@@ -41,7 +43,7 @@ SAME = {
     "BitwiseXor": heddle.bitwise_xor,
     "BitwiseNot": heddle.bitwise_invert,
 }
-SAME_SINCE_7 = {
+SAME_SINCE_7: dict[str, Callable[..., Array]] = {
     "Add": heddle.add,
     "Sub": heddle.subtract,
     "Mul": heddle.multiply,
@@ -56,18 +58,18 @@ SAME_SINCE_7 = {
     "Where": heddle.where,
 }
 for _name, _function in SAME.items():
-    operator(_name)(_function)
+    operator(_name, native=_function.__name__)(_function)
 for _name, _function in SAME_SINCE_7.items():
-    operator(_name, since=7)(_function)
+    operator(_name, since=7, native=_function.__name__)(_function)
 
 
 @operator("Identity")
-def identity(x: Array) -> Result:
+def identity(x: Array) -> Array:
     return x
 
 
 @operator("IsInf")
-def is_inf(x: Array, *, detect_negative: int = 1, detect_positive: int = 1) -> Result:
+def is_inf(x: Array, *, detect_negative: int = 1, detect_positive: int = 1) -> Array:
     if detect_negative and detect_positive:
         return heddle.isinf(x)
     if detect_negative or detect_positive:
@@ -76,65 +78,65 @@ def is_inf(x: Array, *, detect_negative: int = 1, detect_positive: int = 1) -> R
 
 
 @operator("Shrink")
-def shrink(x: Array, *, bias: float = 0.0, lambd: float = 0.5) -> Result:
+def shrink(x: Array, *, bias: float = 0.0, lambd: float = 0.5) -> Array:
     return heddle.where(x < -lambd, x + bias, heddle.where(x > lambd, x - bias, heddle.zeros_like(x)))
 
 
 @operator("Clip", since=11)
-def clip(x: Array, low: Array | None = None, high: Array | None = None) -> Result:
+def clip(x: Array, low: Array | None = None, high: Array | None = None) -> Array:
     x = x if low is None else heddle.maximum(x, low)
     return x if high is None else heddle.minimum(x, high)
 
 
 @operator("Cast", since=6)
-def cast(x: Array, *, to: int, saturate: int = 1, round_mode: str = "up") -> Result:
+def cast(x: Array, *, to: int, saturate: int = 1, round_mode: str = "up") -> Array:
     return heddle.cast(x, dtype_of(to))  # the other attributes only affect dtypes of at most 8 bits
 
 
-@operator("CastLike")
-def cast_like(x: Array, like: Array, *, saturate: int = 1, round_mode: str = "up") -> Result:
+@operator("CastLike", reads=1)
+def cast_like(x: Array, like: Array, *, saturate: int = 1, round_mode: str = "up") -> Array:
     return heddle.cast(x, like.dtype)
 
 
 @operator("Max", since=8)
-def maximum(*arrays: Array) -> Result:
+def maximum(*arrays: Array) -> Array:
     return functools.reduce(heddle.maximum, arrays)
 
 
 @operator("Min", since=8)
-def minimum(*arrays: Array) -> Result:
+def minimum(*arrays: Array) -> Array:
     return functools.reduce(heddle.minimum, arrays)
 
 
 @operator("Sum", since=8)
-def add_up(*arrays: Array) -> Result:
+def add_up(*arrays: Array) -> Array:
     return functools.reduce(heddle.add, arrays)
 
 
 @operator("Mean", since=8)
-def mean(*arrays: Array) -> Result:
+def mean(*arrays: Array) -> Array:
     return add_up(*arrays) / len(arrays)
 
 
 @operator("Pow", since=7)
-def power(base: Array, exponent: Array) -> Result:
+def power(base: Array, exponent: Array) -> Array:
     return heddle.cast(heddle.power(base, exponent), base.dtype)
 
 
 @operator("Div", since=7)
-def divide(a: Array, b: Array) -> Result:
+def divide(a: Array, b: Array) -> Array:
     if a.dtype.is_floating:
         return heddle.divide(a, b)
     return heddle.floor_divide(a - heddle.fmod(a, b), b)  # division rounded towards 0
 
 
 @operator("Mod")
-def remainder(a: Array, b: Array, *, fmod: int = 0) -> Result:
+def remainder(a: Array, b: Array, *, fmod: int = 0) -> Array:
     return heddle.fmod(a, b) if fmod else heddle.remainder(a, b)
 
 
 @operator("BitShift")
-def bit_shift(x: Array, by: Array, *, direction: str) -> Result:
+def bit_shift(x: Array, by: Array, *, direction: str) -> Array:
     return heddle.bitwise_left_shift(x, by) if direction == "LEFT" else heddle.bitwise_right_shift(x, by)
 
 
@@ -149,9 +151,18 @@ def product(x: Array, weight: Array, bias: Array | None = None, *, relu: bool = 
 
 
 @operator("Gemm", since=7)
-def gemm(a: Array, b: Array, c: Array | None = None, *, alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0) -> Result:  # noqa: N803 (names of the specification)
-    a = a.T if transA else a
-    if alpha == 1 and beta == 1 and a.dtype.is_floating and (c is None or c.shape == (b.shape[0 if transB else 1],)):
+def gemm(
+    a: Array,
+    b: Array,
+    c: Array | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+) -> Array:  # noqa: N803 (names of the specification)
+    a, row = a.T if transA else a, (b.shape[0 if transB else 1],)
+    if (alpha, beta) == (1, 1) and a.dtype.is_floating and (c is None or c.shape == row) and (transB or is_constant(b)):
         return heddle.linear(a, b if transB else prepared(turned, b), c)
     y = heddle.matmul(a, b.T if transB else b)
     y = y if alpha == 1 else y * alpha
@@ -159,15 +170,15 @@ def gemm(a: Array, b: Array, c: Array | None = None, *, alpha: float = 1.0, beta
 
 
 @operator("ai.onnx.ml.Binarizer")
-def binarizer(x: Array, *, threshold: float = 0.0) -> Result:
+def binarizer(x: Array, *, threshold: float = 0.0) -> Array:
     return heddle.cast(x > threshold, x.dtype)
 
 
 @operator("Einsum", since=12)
-def einsum(*arrays: Array, equation: str) -> Result:
+def einsum(*arrays: Array, equation: str) -> Array:
     return heddle.einsum(equation, list(arrays))
 
 
 @operator("Det", since=11)
-def det(x: Array) -> Result:
+def det(x: Array) -> Array:
     return heddle.det(x)

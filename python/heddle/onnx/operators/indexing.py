@@ -1,19 +1,26 @@
 """Operators that find, select, sort and replace elements by their indices."""
+
 import math
 from typing import Any
 
 import heddle
 from heddle.onnx.operators.shapes import numbers, surround
-from heddle.onnx.table import Array, Result, number, operator
+from heddle.onnx.running import is_known
+from heddle.onnx.table import Array, number, operator
 
 
 @operator("Gather")
-def gather(x: Array, indices: Array, *, axis: int = 0) -> Result:
+def gather(x: Array, indices: Array, *, axis: int = 0) -> Array:
+    if indices.ndim == 0 and is_known(indices):
+        index, n = number(indices), x.shape[axis]
+        if -n <= index < n:  # a view in place of a copy
+            place = index % n
+            return heddle.squeeze(heddle.slice(x, axis, place, place + 1), axis)
     return heddle.take(x, indices, axis)
 
 
 @operator("GatherElements", since=11)
-def gather_elements(x: Array, indices: Array, *, axis: int = 0) -> Result:
+def gather_elements(x: Array, indices: Array, *, axis: int = 0) -> Array:
     return heddle.gather(x, indices, axis)
 
 
@@ -26,7 +33,7 @@ def places(shape: tuple[int, ...], indices: list[Array]) -> Array:
 
 
 @operator("GatherND", since=11)
-def gather_nd(x: Array, indices: Array, *, batch_dims: int = 0) -> Result:
+def gather_nd(x: Array, indices: Array, *, batch_dims: int = 0) -> Array:
     last = indices.shape[-1]
     batches = [numbers(n, d, indices.ndim - 1) for d, n in enumerate(indices.shape[:batch_dims])]
     index = batches + [indices[..., i] for i in range(last)]
@@ -54,17 +61,17 @@ SCATTERS = {
 
 
 @operator("ScatterElements", since=11)
-def scatter_elements(x: Array, indices: Array, updates: Array, *, axis: int = 0, reduction: str = "none") -> Result:
+def scatter_elements(x: Array, indices: Array, updates: Array, *, axis: int = 0, reduction: str = "none") -> Array:
     return SCATTERS[reduction](x, indices, updates, axis % x.ndim)
 
 
 @operator("Scatter", since=9)
-def scatter(x: Array, indices: Array, updates: Array, *, axis: int = 0) -> Result:
+def scatter(x: Array, indices: Array, updates: Array, *, axis: int = 0) -> Array:
     return heddle.scatter(x, indices, updates, axis)
 
 
 @operator("ScatterND", since=11)
-def scatter_nd(x: Array, indices: Array, updates: Array, *, reduction: str = "none") -> Result:
+def scatter_nd(x: Array, indices: Array, updates: Array, *, reduction: str = "none") -> Array:
     last = indices.shape[-1]
     place = places(x.shape[:last], [indices[..., i] for i in range(last)]).reshape([-1, 1])
     entries = x.reshape([math.prod(x.shape[:last]), math.prod(x.shape[last:])])
@@ -74,7 +81,9 @@ def scatter_nd(x: Array, indices: Array, updates: Array, *, reduction: str = "no
 
 
 @operator("TensorScatter", since=24)
-def tensor_scatter(cache: Array, update: Array, write_indices: Array | None = None, *, axis: int = -2, mode: str = "linear") -> Result:
+def tensor_scatter(
+    cache: Array, update: Array, write_indices: Array | None = None, *, axis: int = -2, mode: str = "linear"
+) -> Array:
     axis %= cache.ndim
     place = numbers(update.shape[axis], axis, cache.ndim)
     if write_indices is not None:
@@ -84,23 +93,23 @@ def tensor_scatter(cache: Array, update: Array, write_indices: Array | None = No
 
 
 @operator("Compress", since=9, dynamic=True)
-def compress(x: Array, condition: Array, *, axis: Any = None) -> Result:
+def compress(x: Array, condition: Array, *, axis: Any = None) -> Array:
     (chosen,) = heddle.nonzero(condition)
     return heddle.take(x.reshape(-1) if axis is None else x, chosen, axis or 0)
 
 
 @operator("NonZero", since=9, dynamic=True)
-def nonzero(x: Array) -> Result:
+def nonzero(x: Array) -> Array:
     return heddle.stack(heddle.nonzero(x))
 
 
 @operator("TopK", since=10, native="topk")
-def topk(x: Array, k: Array, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> Result:  # noqa: A002 (names of the specification)
+def topk(x: Array, k: Array, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> list[Array]:  # noqa: A002 (names of the specification)
     return list(heddle.topk(x, number(k), axis, bool(largest)))
 
 
 @operator("Unique", since=11, dynamic=True)
-def unique(x: Array, *, axis: Any = None, sorted: int = 1) -> Result:  # noqa: A002 (names of the specification)
+def unique(x: Array, *, axis: Any = None, sorted: int = 1) -> list[Array]:  # noqa: A002 (names of the specification)
     x, axis = (x.reshape(-1), 0) if axis is None else (x, axis)
     rank = heddle.zeros(x.shape[axis], "i64")  # rank[i]: index of entry i among the sorted distinct entries
     for elements in heddle.unstack(heddle.moveaxis(x, axis, 0).reshape([x.shape[axis], -1]), 1):
@@ -122,10 +131,10 @@ def backward(x: Array, lengths: Array, time_axis: int, batch_axis: int) -> Array
 
 
 @operator("ReverseSequence")
-def reverse_sequence(x: Array, lengths: Array, *, batch_axis: int = 1, time_axis: int = 0) -> Result:
+def reverse_sequence(x: Array, lengths: Array, *, batch_axis: int = 1, time_axis: int = 0) -> Array:
     return backward(x, lengths, time_axis, batch_axis)
 
 
 @operator("ai.onnx.ml.ArrayFeatureExtractor")
-def array_feature_extractor(x: Array, indices: Array) -> Result:
+def array_feature_extractor(x: Array, indices: Array) -> Array:
     return heddle.take(x, indices.reshape(-1), -1)

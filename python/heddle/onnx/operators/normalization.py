@@ -1,4 +1,5 @@
 """Layers that normalise."""
+
 import math
 
 import heddle
@@ -73,9 +74,7 @@ def layer_normalization(
 
 
 @operator("RMSNormalization", since=23, native="rms_norm")
-def rms_normalization(
-    x: Array, scale: Array, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
-) -> Array:
+def rms_normalization(x: Array, scale: Array, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1) -> Array:
     axis %= x.ndim
     if scale.shape == x.shape[axis:]:
         return heddle.rms_norm(x, scale, x.ndim - axis, epsilon)

@@ -3,6 +3,7 @@
 heddle.lstm has no peepholes, heddle.gru resets behind the product with the recurrent weight (linear_before_reset), and
 all have the usual activations.
 """
+
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import heddle
 from heddle.onnx.operators.indexing import backward
 from heddle.onnx.running import prepared
-from heddle.onnx.table import Array, Attributes, Lack, Result, operator
+from heddle.onnx.table import Array, Attributes, Lack, operator
 
 ACTIVATIONS = {"Sigmoid": heddle.sigmoid, "Tanh": heddle.tanh, "Relu": heddle.relu}
 Step = Callable[..., list[Array]]  # step(contribution of x (batch, gates * hidden), *states) -> states
@@ -86,7 +87,7 @@ def native(
     direction: str,
     layout: int,
     **options: Any,
-) -> Result:
+) -> list[Array]:
     """The outputs by one of heddle's operators, called once for each direction."""
     results = []
     for i in range(w.shape[0]):
@@ -126,7 +127,7 @@ def recurrent(
     steps_of: Callable[[int, Array], Step],
     direction: str,
     layout: int,
-) -> Result:
+) -> list[Array]:
     """The outputs of the operator. steps_of(i, recurrent bias) makes the step of direction i."""
     if layout:
         x, initial = heddle.swapaxes(x, 0, 1), [None if s is None else heddle.swapaxes(s, 0, 1) for s in initial]
@@ -141,8 +142,8 @@ def recurrent(
         added = heddle.matmul(sequence, w[i].T) + biases[0]
         outputs, *states = one_direction(steps_of(i, biases[1]), added, states, lengths)
         results.append([backward(outputs, reversed_, 0, 1) if turned else outputs, *states])
-    outputs, *states = zip(*results, strict=True)
-    outputs, states = heddle.stack(list(outputs), 1), [heddle.stack(list(state), 0) for state in states]
+    first, *last = zip(*results, strict=True)
+    outputs, states = heddle.stack(list(first), 1), [heddle.stack(list(state), 0) for state in last]
     if layout:
         return [heddle.transpose(outputs, [2, 0, 1, 3]), *(heddle.swapaxes(state, 0, 1) for state in states)]
     return [outputs, *states]
@@ -164,7 +165,7 @@ def rnn(
     direction: str = "forward",
     hidden_size: int | None = None,
     layout: int = 0,
-) -> Result:
+) -> list[Array]:
     names = set((activations or ["Tanh"])[: w.shape[0]])
     if len(names) == 1 and names <= {"Tanh", "Relu"}:
         relu = names == {"Relu"}
@@ -194,7 +195,7 @@ def gru(
     hidden_size: int | None = None,
     layout: int = 0,
     linear_before_reset: int = 0,
-) -> Result:
+) -> list[Array]:
     defaults = ["Sigmoid", "Tanh"]
     if linear_before_reset and usual(activations, defaults, w.shape[0]):
         return native(heddle.gru, GRU_ORDER, x, w, r, b, lengths, [initial], direction, layout)
@@ -237,7 +238,7 @@ def lstm(
     hidden_size: int | None = None,
     input_forget: int = 0,
     layout: int = 0,
-) -> Result:
+) -> list[Array]:
     defaults, states = ["Sigmoid", "Tanh", "Tanh"], [initial, initial_cell]
     if peepholes is None and usual(activations, defaults, w.shape[0]):
         return native(heddle.lstm, LSTM_ORDER, x, w, r, b, lengths, states, direction, layout)

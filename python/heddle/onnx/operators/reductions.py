@@ -1,10 +1,14 @@
 """Operators that combine elements along axes."""
+
 import math
+from collections.abc import Callable
 from typing import Any
 
 import heddle
 from heddle.onnx.operators.shapes import surround
-from heddle.onnx.table import Array, Result, ints, number, operator
+from heddle.onnx.table import Array, ints, number, operator
+
+Reduction = Callable[..., Array]
 
 
 def reduced(x: Array, axes: list[int]) -> list[int]:
@@ -21,7 +25,7 @@ def lowest(x: Array, axes: list[int], keepdims: bool) -> Array:
     return extreme(heddle.min, math.inf, x, axes, keepdims)
 
 
-def extreme(function: Array, of_nothing: Array, x: Array, axes: Array, keepdims: Array) -> Any:
+def extreme(function: Reduction, of_nothing: float, x: Array, axes: list[int], keepdims: bool) -> Array:
     """heddle.max or heddle.min, and the end of the dtype's range for axes of size 0, which these refuse."""
     if all(x.shape[axis] for axis in axes):
         return function(x, axes, keepdims)
@@ -30,7 +34,7 @@ def extreme(function: Array, of_nothing: Array, x: Array, axes: Array, keepdims:
     return kept if keepdims else heddle.squeeze(kept, axes)
 
 
-REDUCTIONS = {
+REDUCTIONS: dict[str, Reduction] = {
     "ReduceSum": heddle.sum,
     "ReduceMean": heddle.mean,
     "ReduceProd": heddle.prod,
@@ -39,9 +43,11 @@ REDUCTIONS = {
 }
 
 
-def enter_reduction(name: Array, function: Array) -> Any:
+def enter_reduction(name: str, function: Reduction) -> None:
     @operator(name)
-    def reduce(x: Array, axes_input: Array | None = None, *, axes: Any = None, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Result:
+    def reduce(
+        x: Array, axes_input: Array | None = None, *, axes: Any = None, keepdims: int = 1, noop_with_empty_axes: int = 0
+    ) -> Array:
         wanted = (ints(axes_input) if axes_input is not None else axes) or []
         if not wanted and (noop_with_empty_axes or not x.ndim):
             return x
@@ -52,9 +58,9 @@ for _name, _function in REDUCTIONS.items():
     enter_reduction(_name, _function)
 
 
-def enter_argument(name: Array, function: Array) -> Any:
+def enter_argument(name: str, function: Reduction) -> None:
     @operator(name)
-    def argument(x: Array, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Result:
+    def argument(x: Array, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Array:
         place = function(heddle.slice(x, axis, step=-1) if select_last_index else x, axis)
         place = x.shape[axis] - 1 - place if select_last_index else place
         return heddle.expand_dims(place, axis % x.ndim) if keepdims else place
@@ -64,10 +70,10 @@ enter_argument("ArgMax", heddle.argmax)
 enter_argument("ArgMin", heddle.argmin)
 
 
-def enter_scan(name: Array, function: Array, identity: Array) -> Any:
+def enter_scan(name: str, function: Reduction, identity: float) -> None:
     @operator(name)
-    def scan(x: Array, axis: Array, *, exclusive: int = 0, reverse: int = 0) -> Result:
-        axis = number(axis) % x.ndim
+    def scan(x: Array, axis_input: Array, *, exclusive: int = 0, reverse: int = 0) -> Array:
+        axis = number(axis_input) % x.ndim
         y = heddle.flip(x, axis) if reverse else x
         if exclusive:
             y = surround(heddle.slice(y, axis, stop=-1), axis, 1, 0, identity)
@@ -80,17 +86,17 @@ enter_scan("CumProd", heddle.cumprod, 1)
 
 
 @operator("Softmax", since=13)
-def softmax(x: Array, *, axis: int = -1) -> Result:
+def softmax(x: Array, *, axis: int = -1) -> Array:
     return heddle.softmax(x, axis)
 
 
 @operator("LogSoftmax", since=13)
-def log_softmax(x: Array, *, axis: int = -1) -> Result:
+def log_softmax(x: Array, *, axis: int = -1) -> Array:
     return heddle.log_softmax(x, axis)
 
 
 @operator("Hardmax", since=13)
-def hardmax(x: Array, *, axis: int = -1) -> Result:
+def hardmax(x: Array, *, axis: int = -1) -> Array:
     last = x.ndim - 1
     order = list(range(x.ndim))
     order.insert(axis % x.ndim, order.pop())
@@ -99,6 +105,6 @@ def hardmax(x: Array, *, axis: int = -1) -> Result:
 
 
 @operator("LpNormalization")
-def lp_normalization(x: Array, *, axis: int = -1, p: int = 2) -> Result:
+def lp_normalization(x: Array, *, axis: int = -1, p: int = 2) -> Array:
     norm = heddle.sum(heddle.abs(x), axis, True) if p == 1 else heddle.sqrt(heddle.sum(heddle.square(x), axis, True))
     return heddle.where(heddle.equal(norm, 0), heddle.zeros_like(x), x / norm)

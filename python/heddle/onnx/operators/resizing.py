@@ -1,10 +1,12 @@
 """Resize and Upsample: along each axis by itself, as a product with a matrix of weights."""
+
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal
 
 import heddle
 from heddle.onnx.operators.shapes import numbers
-from heddle.onnx.table import Array, Result, ints, operator
+from heddle.onnx.table import Array, ints, operator
 
 
 def linear(distance: Array, a: float) -> Array:
@@ -22,7 +24,7 @@ def cubic(distance: Array, a: float) -> Array:
 # Each mode's kernel, and its radius. GridSample's modes have had two names each.
 KERNELS = {"linear": (linear, 1), "bilinear": (linear, 1), "cubic": (cubic, 2), "bicubic": (cubic, 2)}
 
-NEAREST = {
+NEAREST: dict[str, Callable[[Array], Array]] = {
     "round_prefer_floor": lambda x: heddle.ceil(x - 0.5),
     "round_prefer_ceil": lambda x: heddle.floor(x + 0.5),
     "floor": heddle.floor,
@@ -62,7 +64,9 @@ def weights(x: Array, n: int, mode: str, a: float, shrunk: float, exclude_outsid
     return heddle.index_add(heddle.zeros([x.size, n], "f64"), heddle.clip(i, 0, n - 1), weight, 1)
 
 
-def sizes_and_scales(x: Array, axes: Array, scales: Array, sizes: Array, policy: Array) -> Any:
+def sizes_and_scales(
+    x: Array, axes: list[int], scales: list[float] | None, sizes: list[int], policy: str
+) -> tuple[list[int], list[float]]:
     """The result's size and the scale along each axis."""
     shape = [x.shape[axis] for axis in axes]
     if scales is not None:
@@ -74,17 +78,19 @@ def sizes_and_scales(x: Array, axes: Array, scales: Array, sizes: Array, policy:
     return [math.floor(n * scale + 0.5) for n in shape], [scale] * len(axes)
 
 
+Mode = Literal["nearest", "nearest-exact", "linear", "cubic"]
 # ONNX's mode, coordinates and rounding, and heddle's mode and align_corners that give the same.
-HALF = ("half_pixel", "pytorch_half_pixel")
-NATIVE = {
+NATIVE: dict[tuple[str, str, str], tuple[Mode, bool]] = {
     ("nearest", "asymmetric", "floor"): ("nearest", False),
-    **{("nearest", name, "round_prefer_ceil"): ("nearest-exact", False) for name in HALF[:1]},
-    **{(mode, name, ""): (mode, False) for mode in ("linear", "cubic") for name in HALF[:1]},
-    **{(mode, "align_corners", ""): (mode, True) for mode in ("linear", "cubic")},
+    ("nearest", "half_pixel", "round_prefer_ceil"): ("nearest-exact", False),
+    ("linear", "half_pixel", ""): ("linear", False),
+    ("linear", "align_corners", ""): ("linear", True),
+    ("cubic", "half_pixel", ""): ("cubic", False),
+    ("cubic", "align_corners", ""): ("cubic", True),
 }
 
 
-def native_mode(mode: str, coordinates: str, rounding: str, a: float) -> tuple[str, bool] | None:
+def native_mode(mode: str, coordinates: str, rounding: str, a: float) -> tuple[Mode, bool] | None:
     """The mode and align_corners of heddle.interpolate that compute this, or None."""
     if mode == "cubic" and a != -0.75:
         return None
@@ -118,19 +124,24 @@ def resize(
     keep_aspect_ratio_policy: str = "stretch",
     mode: str = "nearest",
     nearest_mode: str = "round_prefer_floor",
-) -> Result:
+) -> Array:
     dtype, axes = x.dtype, list(range(x.ndim)) if axes is None else axes
-    scales = ints(scales) if scales is not None and scales.size else None
-    counts, scales = sizes_and_scales(x, axes, scales, ints(sizes), keep_aspect_ratio_policy)
-    own = native_mode(mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a)
-    if own and not (antialias or exclude_outside) and whole(x, axes, counts, scales):
+    given = ints(scales) if scales is not None and scales.size else None
+    counts, factors = sizes_and_scales(x, axes, given, ints(sizes), keep_aspect_ratio_policy)
+    known = coordinate_transformation_mode
+    if known == "pytorch_half_pixel" and all(
+        count > 1 or x.shape[axis] == 1 for axis, count in zip(axes, counts, strict=True)
+    ):
+        known = "half_pixel"  # which differs for one element alone
+    own = native_mode(mode, known, nearest_mode, cubic_coeff_a)
+    if own and not (antialias or exclude_outside) and whole(x, axes, counts, factors):
         kept = dict(zip([axis % x.ndim for axis in axes], counts, strict=True))
         size = [kept.get(axis, x.shape[axis]) for axis in range(2, x.ndim)]
         if own[0] != "cubic" or len(size) == 2:
             return heddle.interpolate(x, size, None, own[0], own[1])
     crops = coordinate_transformation_mode == "tf_crop_and_resize"
     regions = ints(roi) if crops else [0.0] * len(axes) + [1.0] * len(axes)
-    for k, (axis, count, scale) in enumerate(zip(axes, counts, scales, strict=True)):
+    for k, (axis, count, scale) in enumerate(zip(axes, counts, factors, strict=True)):
         n = x.shape[axis]
         if n == count and scale == 1 and not crops:
             continue
@@ -148,5 +159,5 @@ def resize(
 
 
 @operator("Upsample", since=9)
-def upsample(x: Array, scales: Array, *, mode: str = "nearest") -> Result:
+def upsample(x: Array, scales: Array, *, mode: str = "nearest") -> Array:
     return resize(x, None, scales, coordinate_transformation_mode="asymmetric", mode=mode, nearest_mode="floor")

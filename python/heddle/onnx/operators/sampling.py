@@ -1,4 +1,5 @@
 """Operators that read images between their elements, at points that are values of an array."""
+
 import functools
 import itertools
 import math
@@ -9,7 +10,7 @@ import heddle
 from heddle.onnx.operators.indexing import places
 from heddle.onnx.operators.resizing import KERNELS
 from heddle.onnx.operators.shapes import numbers
-from heddle.onnx.table import Array, Missing, Result, number, operator
+from heddle.onnx.table import Array, Missing, operator
 
 
 def reflected(x: Array, low: float, high: float) -> Array:
@@ -19,7 +20,10 @@ def reflected(x: Array, low: float, high: float) -> Array:
     return low + heddle.minimum(around, 2 * span - around)
 
 
-def taps(n: int, place: Array, mode: str, padding_mode: str, ends: tuple[float, float]) -> list[tuple]:
+Tap = tuple[Array, Array]  # an index and a weight
+
+
+def taps(n: int, place: Array, mode: str, padding_mode: str, ends: tuple[float, float]) -> list[Tap]:
     """The indices and weights of the elements of one axis that interpolate the values at `place`."""
     if padding_mode == "border":
         place = heddle.clip(place, 0, n - 1)
@@ -41,7 +45,7 @@ def taps(n: int, place: Array, mode: str, padding_mode: str, ends: tuple[float, 
     return result
 
 
-def weighted_parts(images: Array, sizes: tuple[int, ...], axes: list[list[tuple]]) -> Iterator[Array]:
+def weighted_parts(images: Array, sizes: tuple[int, ...], axes: list[list[Tap]]) -> Iterator[Array]:
     """For each combination of taps along the axes, the elements of images (N, C, elements), times their weights.
 
     Indices and weights broadcast to (N, ...); a part is (N, C, ...) with the last axes as one.
@@ -53,7 +57,9 @@ def weighted_parts(images: Array, sizes: tuple[int, ...], axes: list[list[tuple]
 
 
 @operator("GridSample", since=16)
-def grid_sample(x: Array, grid: Array, *, align_corners: int = 0, mode: str = "linear", padding_mode: str = "zeros") -> Result:
+def grid_sample(
+    x: Array, grid: Array, *, align_corners: int = 0, mode: str = "linear", padding_mode: str = "zeros"
+) -> Array:
     axes, sizes = [], x.shape[2:]
     for n, g in zip(sizes, reversed(heddle.unstack(grid, -1)), strict=True):  # the grid's last number is for axis 2
         low, high = (0, n - 1) if align_corners else (-0.5, n - 0.5)
@@ -76,7 +82,7 @@ def deform_conv(
     offset_group: int = 1,
     pads: Any = None,
     strides: Any = None,
-) -> Result:
+) -> Array:
     """Reads the elements of every window at positions moved by offsets, then multiplies as a convolution does."""
     axes, sizes, result = x.ndim - 2, x.shape[2:], offset.shape[2:]
     kernel, count = w.shape[2:], x.shape[0] * offset_group  # the channels of an offset group share offsets
@@ -107,7 +113,7 @@ def roi_align(
     output_width: int = 1,
     sampling_ratio: int = 0,
     spatial_scale: float = 1.0,
-) -> Result:
+) -> Array:
     if not sampling_ratio:
         raise Missing("RoiAlign with as many samples as a region asks for")
     half, axes, counts = coordinate_transformation_mode == "half_pixel", [], (output_height, output_width)

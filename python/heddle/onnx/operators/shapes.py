@@ -1,15 +1,16 @@
 """Operators that make, move, select and join elements."""
+
 import math
 from typing import Any
 
 import heddle
-from heddle.onnx.table import Array, Result, dtype_of, ints, number, operator
+from heddle.onnx.table import Array, dtype_of, ints, number, operator
 
 
 def surround(x: Array, axis: int, before: int, after: int, value: float) -> Array:
     """x with `before` and `after` more entries of `value` at the ends of an axis."""
 
-    def filled(n: Array) -> Any:
+    def filled(n: int) -> Array:
         return heddle.full([n if d == axis else size for d, size in enumerate(x.shape)], value, dtype=x.dtype)
 
     parts = [*([filled(before)] if before else []), x, *([filled(after)] if after else [])]
@@ -22,7 +23,14 @@ def numbers(n: int, axis: int = 0, axes: int = 1) -> Array:
 
 
 @operator("Constant")
-def constant(*, value: Any = None, value_float: Any = None, value_floats: Any = None, value_int: Any = None, value_ints: Any = None) -> Result:
+def constant(
+    *,
+    value: Any = None,
+    value_float: Any = None,
+    value_floats: Any = None,
+    value_int: Any = None,
+    value_ints: Any = None,
+) -> Array:
     if value is not None:
         return heddle.array(value)
     for given, dtype in ((value_float, "f32"), (value_floats, "f32"), (value_int, "i64"), (value_ints, "i64")):
@@ -32,23 +40,23 @@ def constant(*, value: Any = None, value_float: Any = None, value_floats: Any = 
 
 
 @operator("ConstantOfShape", since=9)
-def constant_of_shape(shape: Array, *, value: Any = None) -> Result:
+def constant_of_shape(shape: Array, *, value: Any = None) -> Array:
     number = heddle.zeros(1) if value is None else heddle.array(value)
     return heddle.copy(heddle.broadcast_to(number, ints(shape)))
 
 
 @operator("Range", since=11)
-def number_range(start: Array, limit: Array, delta: Array) -> Result:
+def number_range(start: Array, limit: Array, delta: Array) -> Array:
     return heddle.arange(number(start), number(limit), number(delta), dtype=start.dtype)
 
 
-@operator("Shape", shape_only=True)
-def shape_of(x: Array, *, start: int = 0, end: Any = None) -> Result:
+@operator("Shape", reads=0)
+def shape_of(x: Array, *, start: int = 0, end: Any = None) -> Array:
     return heddle.array(list(x.shape)[start:end], dtype="i64")
 
 
-@operator("Size", shape_only=True)
-def size_of(x: Array) -> Result:
+@operator("Size", reads=0)
+def size_of(x: Array) -> Array:
     return heddle.array(x.size, dtype="i64")
 
 
@@ -57,18 +65,18 @@ def above_diagonal(rows: int, columns: int) -> Array:
     return numbers(columns, 1, 2) - numbers(rows, 0, 2)
 
 
-@operator("EyeLike", since=9)
-def eye_like(x: Array, *, dtype: Any = None, k: int = 0) -> Result:
+@operator("EyeLike", since=9, reads=0)
+def eye_like(x: Array, *, dtype: Any = None, k: int = 0) -> Array:
     return heddle.cast(heddle.equal(above_diagonal(*x.shape), k), x.dtype if dtype is None else dtype_of(dtype))
 
 
 @operator("Trilu", since=14)
-def trilu(x: Array, k: Array | None = None, *, upper: int = 1) -> Result:
+def trilu(x: Array, k: Array | None = None, *, upper: int = 1) -> Array:
     return (heddle.triu if upper else heddle.tril)(x, 0 if k is None else number(k))
 
 
 @operator("OneHot", since=9)
-def one_hot(indices: Array, depth: Array, values: Array, *, axis: int = -1) -> Result:
+def one_hot(indices: Array, depth: Array, values: Array, *, axis: int = -1) -> Array:
     n, axis = int(number(depth)), axis % (indices.ndim + 1)
     indices = heddle.expand_dims(heddle.cast(indices, "i64"), axis)
     chosen = heddle.equal(heddle.where(indices < 0, indices + n, indices), numbers(n, axis, indices.ndim))
@@ -76,7 +84,7 @@ def one_hot(indices: Array, depth: Array, values: Array, *, axis: int = -1) -> R
 
 
 @operator("Reshape", since=5)
-def reshape(x: Array, shape: Array, *, allowzero: int = 0) -> Result:
+def reshape(x: Array, shape: Array, *, allowzero: int = 0) -> Array:
     wanted = ints(shape)
     if not allowzero:
         wanted = [x.shape[axis] if n == 0 else n for axis, n in enumerate(wanted)]
@@ -84,24 +92,24 @@ def reshape(x: Array, shape: Array, *, allowzero: int = 0) -> Result:
 
 
 @operator("Flatten")
-def flatten(x: Array, *, axis: int = 1) -> Result:
+def flatten(x: Array, *, axis: int = 1) -> Array:
     axis = axis + x.ndim if axis < 0 else axis
     return heddle.reshape(x, [math.prod(x.shape[:axis]), math.prod(x.shape[axis:])])
 
 
 @operator("Transpose")
-def transpose(x: Array, *, perm: Any = None) -> Result:
+def transpose(x: Array, *, perm: Any = None) -> Array:
     return heddle.transpose(x, perm)
 
 
 @operator("Squeeze")
-def squeeze(x: Array, axes_input: Array | None = None, *, axes: Any = None) -> Result:
+def squeeze(x: Array, axes_input: Array | None = None, *, axes: Any = None) -> Array:
     axes = ints(axes_input) if axes_input is not None else axes
     return x if axes == [] else heddle.squeeze(x, axes)
 
 
 @operator("Unsqueeze")
-def unsqueeze(x: Array, axes_input: Array | None = None, *, axes: Any = None) -> Result:
+def unsqueeze(x: Array, axes_input: Array | None = None, *, axes: Any = None) -> Array:
     axes = ints(axes_input) if axes_input is not None else axes
     for axis in sorted(axis % (x.ndim + len(axes)) for axis in axes):
         x = heddle.expand_dims(x, axis)
@@ -109,7 +117,7 @@ def unsqueeze(x: Array, axes_input: Array | None = None, *, axes: Any = None) ->
 
 
 @operator("Expand", since=8)
-def expand(x: Array, shape: Array) -> Result:
+def expand(x: Array, shape: Array) -> Array:
     wanted = ints(shape)
     ndim = max(x.ndim, len(wanted))
     wanted, own = [1] * (ndim - len(wanted)) + wanted, [1] * (ndim - x.ndim) + list(x.shape)
@@ -117,17 +125,25 @@ def expand(x: Array, shape: Array) -> Result:
 
 
 @operator("Concat", since=4)
-def concat(*arrays: Array, axis: int) -> Result:
+def concat(*arrays: Array, axis: int) -> Array:
     return heddle.concat(list(arrays), axis)
 
 
 @operator("Tile", since=6)
-def tile(x: Array, repeats: Array) -> Result:
+def tile(x: Array, repeats: Array) -> Array:
     return heddle.tile(x, ints(repeats))
 
 
 @operator("Split")
-def split(x: Array, split_input: Array | None = None, *, axis: int = 0, split: Any = None, num_outputs: Any = None, outputs: int) -> Result:
+def split(
+    x: Array,
+    split_input: Array | None = None,
+    *,
+    axis: int = 0,
+    split: Any = None,
+    num_outputs: Any = None,
+    outputs: int,
+) -> list[Array]:
     n = x.shape[axis]
     sizes = ints(split_input) if split_input is not None else split
     if sizes is None:
@@ -138,11 +154,11 @@ def split(x: Array, split_input: Array | None = None, *, axis: int = 0, split: A
 
 
 @operator("Slice", since=10)
-def slice_axes(x: Array, starts: Array, ends: Array, axes: Array | None = None, steps: Array | None = None) -> Result:
-    starts, ends = ints(starts), ints(ends)
-    axes = ints(axes) if axes is not None else range(len(starts))
-    steps = ints(steps) if steps is not None else [1] * len(starts)
-    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+def slice_axes(x: Array, starts: Array, ends: Array, axes: Array | None = None, steps: Array | None = None) -> Array:
+    begins = ints(starts)
+    places = ints(axes) if axes is not None else range(len(begins))
+    strides = ints(steps) if steps is not None else [1] * len(begins)
+    for axis, start, end, step in zip(places, begins, ints(ends), strides, strict=True):
         x = heddle.slice(x, axis, start, end, step)
     return x
 
@@ -161,18 +177,28 @@ def pad_axis(x: Array, axis: int, before: int, after: int, mode: str, value: flo
 
 
 @operator("Pad", since=11)
-def pad(x: Array, pads: Array, value: Array | None = None, axes: Array | None = None, *, mode: str = "constant") -> Result:
-    pads, axes = ints(pads), ints(axes) if axes is not None else range(x.ndim)
-    value = 0 if value is None else number(value)
-    for i, axis in enumerate(axes):
-        before, after = pads[i], pads[i + len(axes)]
+def pad(
+    x: Array, pads: Array, value: Array | None = None, axes: Array | None = None, *, mode: str = "constant"
+) -> Array:
+    places = ints(axes) if axes is not None else range(x.ndim)
+    sizes, filler = ints(pads), 0 if value is None else number(value)
+    for i, axis in enumerate(places):
+        before, after = sizes[i], sizes[i + len(places)]
         if before or after:
-            x = pad_axis(x, axis % x.ndim, before, after, mode, value)
+            x = pad_axis(x, axis % x.ndim, before, after, mode, filler)
     return x
 
 
 @operator("MelWeightMatrix", since=17)
-def mel_weight_matrix(mels: Array, dft_length: Array, sample_rate: Array, lower_edge: Array, upper_edge: Array, *, output_datatype: int = 1) -> Result:
+def mel_weight_matrix(
+    mels: Array,
+    dft_length: Array,
+    sample_rate: Array,
+    lower_edge: Array,
+    upper_edge: Array,
+    *,
+    output_datatype: int = 1,
+) -> Array:
     """A triangle over the bins of a spectrum for each band; all bands have the same width on the mel scale."""
     count, length = number(mels), number(dft_length)
     low, high = (2595 * math.log10(1 + number(edge) / 700) for edge in (lower_edge, upper_edge))

@@ -1,9 +1,10 @@
 """TfIdfVectorizer: how often n-grams come in texts of numbers."""
+
 from collections.abc import Sequence
 from typing import Any
 
 import heddle
-from heddle.onnx.table import Array, Missing, Result, operator
+from heddle.onnx.table import Array, Missing, operator
 
 
 def occurrences(x: Array, grams: Array, skips: range) -> Array:
@@ -33,7 +34,7 @@ def tfidf_vectorizer(
     pool_int64s: Any = None,
     pool_strings: Any = None,
     weights: Any = None,
-) -> Result:
+) -> Array:
     if pool_strings is not None:
         raise Missing("dtype string")
     rows, first = heddle.cast(x, "i64").reshape([-1, x.shape[-1]]), 0  # index of this length's first gram

@@ -1,6 +1,7 @@
 """ONNX's steps of optimizers. Each takes the rate, the count of steps, then weights, gradients and states in groups."""
+
 import heddle
-from heddle.onnx.table import Array, Result, number, operator
+from heddle.onnx.table import Array, number, operator
 
 DOMAIN = "ai.onnx.preview.training"
 
@@ -17,7 +18,9 @@ def flat(results: list[list[Array]]) -> list[Array]:
 
 
 @operator(f"{DOMAIN}.Momentum")
-def momentum(rate: Array, steps: Array, *arrays: Array, alpha: float, beta: float, mode: str, norm_coefficient: float) -> Result:
+def momentum(
+    rate: Array, steps: Array, *arrays: Array, alpha: float, beta: float, mode: str, norm_coefficient: float
+) -> list[Array]:
     beta, results = beta if number(steps) > 0 else 1.0, []
     for x, gradient, velocity in groups(arrays, 3):
         gradient = norm_coefficient * x + gradient
@@ -27,7 +30,14 @@ def momentum(rate: Array, steps: Array, *arrays: Array, alpha: float, beta: floa
 
 
 @operator(f"{DOMAIN}.Adagrad")
-def adagrad(rate: Array, steps: Array, *arrays: Array, decay_factor: float = 0.0, epsilon: float = 1e-6, norm_coefficient: float = 0.0) -> Result:
+def adagrad(
+    rate: Array,
+    steps: Array,
+    *arrays: Array,
+    decay_factor: float = 0.0,
+    epsilon: float = 1e-6,
+    norm_coefficient: float = 0.0,
+) -> list[Array]:
     rate, results = rate / (1 + number(steps) * decay_factor), []
     for x, gradient, squares in groups(arrays, 3):
         gradient = norm_coefficient * x + gradient
@@ -38,8 +48,15 @@ def adagrad(rate: Array, steps: Array, *arrays: Array, decay_factor: float = 0.0
 
 @operator(f"{DOMAIN}.Adam")
 def adam(
-    rate: Array, steps: Array, *arrays: Array, alpha: float = 0.9, beta: float = 0.999, epsilon: float = 1e-6, norm_coefficient: float = 0.0, norm_coefficient_post: float = 0.0
-) -> Result:
+    rate: Array,
+    steps: Array,
+    *arrays: Array,
+    alpha: float = 0.9,
+    beta: float = 0.999,
+    epsilon: float = 1e-6,
+    norm_coefficient: float = 0.0,
+    norm_coefficient_post: float = 0.0,
+) -> list[Array]:
     steps, results = number(steps), []
     if steps > 0:
         rate = rate * ((1 - beta**steps) ** 0.5 / (1 - alpha**steps))

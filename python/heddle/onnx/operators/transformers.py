@@ -1,13 +1,13 @@
 """Attention. Rotary embeddings with caches of sines run by ONNX's definition."""
+
 import heddle
 from heddle.onnx.operators.shapes import above_diagonal, numbers
-from heddle.onnx.table import Array, Attributes, Result, operator
+from heddle.onnx.table import Array, Attributes, operator
 
 
 def without_scores(attributes: Attributes, outputs: int) -> bool:
-    """Whether heddle.attention computes the node: no scores are asked for, nor squashed, nor limited to a window."""
-    windows = [attributes.get(f"{side}_window_size", -1) for side in ("left", "right")]
-    return outputs <= 3 and not attributes.get("softcap") and windows == [-1, -1]
+    """Whether heddle.attention computes the node: no scores are asked for, nor squashed."""
+    return outputs <= 3 and not attributes.get("softcap")
 
 
 def heads_apart(x: Array, heads: int | None) -> Array:
@@ -47,7 +47,7 @@ def attention(
     scale: float | None = None,
     softcap: float = 0.0,
     softmax_precision: int | None = None,
-) -> Result:
+) -> list[Array]:
     flat = query.ndim == 3
     q, k, v = heads_apart(query, q_num_heads), heads_apart(key, kv_num_heads), heads_apart(value, kv_num_heads)
     if past_key is not None and past_value is not None:
@@ -63,6 +63,13 @@ def attention(
         mask = both(mask, numbers(total, 3, 4) < lengths.reshape([-1, 1, 1, 1]))
     past = 0 if past_key is None else past_key.shape[2]
     causal = bool(is_causal)
+    if left_window_size >= 0 or right_window_size >= 0:
+        start = past if lengths is None else lengths.reshape([-1, 1, 1, 1]) - count
+        ahead = above_diagonal(count, total) - start  # a key's place behind that of a query
+        if left_window_size >= 0:
+            mask = both(mask, ahead >= -left_window_size)
+        if right_window_size >= 0:
+            mask = both(mask, ahead <= right_window_size)
     if causal and lengths is not None:  # the last query is the last of each sequence
         ends = lengths.reshape([-1, 1, 1, 1]) - count
         seen = numbers(total, 3, 4) <= numbers(count, 2, 4) + ends

@@ -1,14 +1,13 @@
 """Operators that make images of windows: the other way round than convolution and pooling."""
+
 import math
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import heddle
 from heddle.onnx.operators.shapes import numbers, surround
 from heddle.onnx.operators.windows import MOST_AXES, Ints
-from heddle.onnx.table import Array, Result, ints, operator
-
+from heddle.onnx.table import Array, ints, operator
 
 FUNCTIONS: list[Callable[..., Array]] = [heddle.conv_transpose1d, heddle.conv_transpose2d, heddle.conv_transpose3d]
 
@@ -39,21 +38,23 @@ def windows_added(
 
 
 @operator("Col2Im", since=18)
-def col2im(x: Array, image_shape: Array, block_shape: Array, *, dilations: Any = None, pads: Any = None, strides: Any = None) -> Result:
+def col2im(
+    x: Array, image_shape: Array, block_shape: Array, *, dilations: Any = None, pads: Any = None, strides: Any = None
+) -> Array:
     image, kernel = ints(image_shape), ints(block_shape)
     axes = len(image)
     columns = x.reshape([x.shape[0], -1, math.prod(kernel), x.shape[2]])
-    return windows_added(
-        columns, image, kernel, strides or [1] * axes, dilations or [1] * axes, pads or [0] * 2 * axes
-    )
+    return windows_added(columns, image, kernel, strides or [1] * axes, dilations or [1] * axes, pads or [0] * 2 * axes)
 
 
-def transposed_sizes(size: Array, span: Array, stride: Array, before: Array, after: Array, extra: Array, output: Array, auto_pad: Array) -> Any:
+def transposed_sizes(
+    size: int, span: int, stride: int, before: int, after: int, extra: int, output: int | None, auto_pad: str
+) -> tuple[int, int, int]:
     """The size of one axis of ConvTranspose's result, and its padding."""
     whole = (size - 1) * stride + extra + span
     if auto_pad.startswith("SAME"):
         output = size * stride if output is None else output
-    elif output is None:
+    if output is None:
         return whole - before - after, before, after
     total = whole - output
     before = total // 2 if auto_pad == "SAME_UPPER" else total - total // 2
@@ -92,7 +93,7 @@ def conv_transpose(
     ]
     image, before, after = (list(part) for part in zip(*sizes, strict=True))
     if axes > MOST_AXES:
-        y = by_windows(x, w, group, (image, kernel, strides, dilations, before + after))
+        y = by_windows(x, w, group, (image, kernel, list(strides), list(dilations), before + after))
         return y if b is None else y + b.reshape([-1] + [1] * axes)
     function = FUNCTIONS[axes - 1]
     # With `padding` of before[i] on both sides, the rest of the size is output_padding, which is less than a stride.
@@ -105,7 +106,13 @@ def conv_transpose(
     y = function(x, w, None, strides, 0, 0, dilations, group)
     for i, n in enumerate(image):  # negative padding adds zeros
         end = before[i] + n - y.shape[2 + i]
-        y = surround(heddle.slice(y, 2 + i, max(before[i], 0), y.shape[2 + i] + min(end, 0)), 2 + i, max(-before[i], 0), max(end, 0), 0)
+        y = surround(
+            heddle.slice(y, 2 + i, max(before[i], 0), y.shape[2 + i] + min(end, 0)),
+            2 + i,
+            max(-before[i], 0),
+            max(end, 0),
+            0,
+        )
     return y if b is None else y + b.reshape([-1] + [1] * axes)
 
 
@@ -118,7 +125,15 @@ def by_windows(x: Array, w: Array, group: int, places: tuple[list[int], ...]) ->
 
 
 @operator("MaxUnpool", since=9)
-def max_unpool(x: Array, indices: Array, output_shape: Array | None = None, *, kernel_shape: Sequence[int], pads: Any = None, strides: Any = None) -> Result:
+def max_unpool(
+    x: Array,
+    indices: Array,
+    output_shape: Array | None = None,
+    *,
+    kernel_shape: Sequence[int],
+    pads: Any = None,
+    strides: Any = None,
+) -> Array:
     axes = len(kernel_shape)
     strides, pads = strides or [1] * axes, pads or [0] * 2 * axes
     image = [(x.shape[2 + i] - 1) * strides[i] + kernel_shape[i] - pads[i] - pads[i + axes] for i in range(axes)]

@@ -1,4 +1,5 @@
 """Convolution and pooling, which heddle has for one to three axes."""
+
 import dataclasses
 import itertools
 import math
@@ -94,10 +95,15 @@ def windows_of(
     if x.ndim != axes + 2:
         raise heddle.InvalidArgument(f"windows with {axes} axes on an array with shape {x.shape}; want {axes + 2} axes")
     strides, dilations, pads = strides or [1] * axes, dilations or [1] * axes, pads or [0] * 2 * axes
-    if min([*strides, *dilations]) < 1 or min(pads) < 0 or (len(strides), len(dilations), len(pads)) != (
-        axes,
-        axes,
-        2 * axes,
+    if (
+        min([*strides, *dilations]) < 1
+        or min(pads) < 0
+        or (len(strides), len(dilations), len(pads))
+        != (
+            axes,
+            axes,
+            2 * axes,
+        )
     ):
         raise heddle.InvalidArgument(f"strides {strides}, dilations {dilations} or pads {pads} do not fit {axes} axes")
     placed = [
@@ -232,9 +238,7 @@ def average_pool(
     windows = windows_of(x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
     if windows.few() and windows.pools() and all(dilation == 1 for dilation in windows.dilations):
         function = AVG_POOL[len(windows.kernel) - 1]
-        return function(
-            x, windows.kernel, windows.strides, windows.before, bool(count_include_pad), bool(ceil_mode)
-        )
+        return function(x, windows.kernel, windows.strides, windows.before, bool(count_include_pad), bool(ceil_mode))
     # The mean of all elements, divided by the fraction that counts.
     counting = windows.padded(heddle.ones(x.shape, x.dtype), 1 if count_include_pad else 0, 0)
     return windows.mean(windows.padded(x, 0)) / windows.mean(counting)
