@@ -544,3 +544,81 @@ def test_the_table_of_operators():
     assert table["LSTM"] == (7, ("lstm",)) and table["Loop"] == (1, ())
     assert all(hasattr(heddle, name) for _, native in table.values() for name in native)
     assert TensorProto.FLOAT in heddle.onnx.table.DTYPES
+
+
+# Saving.
+
+
+def layers_of_images():
+    return heddle.Sequential(
+        heddle.Conv2d(3, 8, 3, padding="same", bias=False),
+        heddle.BatchNorm(8),
+        heddle.Relu(),
+        heddle.MaxPool2d(3, 2, 1, ceil_mode=True),
+        heddle.Sequential(heddle.Conv2d(8, 8, 4, stride=2, padding=1, groups=2, relu=True), heddle.GroupNorm(2, 8)),
+        heddle.AvgPool2d(2, 1, 1, count_include_pad=False),
+        heddle.ConvTranspose2d(8, 4, 3, stride=2, padding=1, output_padding=1),
+        heddle.InstanceNorm(4),
+        heddle.LeakyRelu(0.2),
+        heddle.Dropout(0.5),
+        heddle.GlobalAvgPool(),
+        heddle.Dense(4, 5),
+    )
+
+
+def layers_of_rows():
+    dense = heddle.Dense(6, 6, relu=True)
+    rest = [getattr(heddle, name)() for name in ("Gelu", "GeluTanh", "Silu", "Mish", "Selu", "Elu", "Celu", "Softplus")]
+    more = [getattr(heddle, name)() for name in ("HardSwish", "HardSigmoid", "Relu6", "Tanh", "Sigmoid", "Softsign")]
+    return heddle.Sequential(dense, heddle.LayerNorm(6), *rest, dense, heddle.RmsNorm(6), *more, heddle.Flatten())
+
+
+@pytest.mark.parametrize("make, shape", [(layers_of_images, (None, 3, 16, 16)), (layers_of_rows, (None, 4, 6))])
+def test_saved_modules_compute_the_same(make, shape, tmp_path):
+    net, data = make(), np.random.default_rng(5)
+    x = heddle.array(data.normal(size=(3, *shape[1:])).astype(np.float32))
+    net(x)  # in training: running statistics change
+    net.train(False)
+    heddle.onnx.save(net, tmp_path / "net.onnx", shape)
+    model = heddle.onnx.load(tmp_path / "net.onnx")
+    for _ in range(3):
+        np.testing.assert_allclose(model(x).numpy(), net(x).numpy(), rtol=1e-5, atol=1e-5)
+    onnx.checker.check_model(onnx.load(tmp_path / "net.onnx"), full_check=True)
+    assert str(model.inputs[0]).startswith("x: f32 (batch, ")
+
+
+def test_a_saved_model_of_symbols(tmp_path):
+    tokens, x = heddle.Input((None, 4), name="tokens", dtype="i64"), heddle.Input((None, 4, 3), name="x")
+    inner = heddle.Input((None, 4, 3))
+    block = heddle.Model(inner, heddle.tanh(heddle.Dense(3, 3)(inner)) * 2)
+    h = heddle.Embedding(10, 3)(tokens) + block(x)
+    h = heddle.concat([h, 1 - block(h)], axis=2)
+    net = heddle.Model([tokens, x], [heddle.softmax(heddle.Dense(6, 2)(h), axis=-1), heddle.reshape(h, (-1, 6))])
+    heddle.onnx.save(net, tmp_path / "net.onnx")
+    model, data = heddle.onnx.load(tmp_path / "net.onnx"), np.random.default_rng(5)
+    given = data.integers(0, 10, (2, 4)), data.normal(size=(2, 4, 3)).astype(np.float32)
+    for computed, wanted in zip(model(*given), net(*map(heddle.array, given)), strict=True):
+        np.testing.assert_allclose(computed.numpy(), wanted.numpy(), rtol=1e-5, atol=1e-6)
+    assert [value.name for value in model.inputs] == ["tokens", "x"]
+
+
+def test_what_cannot_be_saved_is_listed_and_nothing_is_written(tmp_path):
+    class Own(heddle.Module):
+        def forward(self, x):
+            return x
+
+    path = tmp_path / "net.onnx"
+    net = heddle.Sequential(heddle.Lstm(2, 3), heddle.AdaptiveAvgPool1d(3), heddle.PixelShuffle(2))
+    with pytest.raises(
+        heddle.onnx.Missing, match=r"cannot write adaptive pooling to \[3\], layer Lstm, layer PixelShuffle"
+    ):
+        heddle.onnx.save(net, path, (None, 2, 2))
+    with pytest.raises(heddle.onnx.Missing, match="heddle.onnx.save: "):
+        heddle.onnx.save(Own(), path, (None, 2))
+    with pytest.raises(TypeError, match="module is a int"):
+        heddle.onnx.save(3, path)
+    with pytest.raises(heddle.InvalidArgument, match="shape is None"):
+        heddle.onnx.save(heddle.Sequential(heddle.Relu()), path)
+    with pytest.raises(heddle.Error, match="absent"):
+        heddle.onnx.save(heddle.Sequential(heddle.Relu()), tmp_path / "absent" / "net.onnx", (None,))
+    assert not list(tmp_path.iterdir())

@@ -16,7 +16,8 @@ except ModuleNotFoundError as _error:
     raise ImportError("heddle.onnx needs the package onnx, which reads the files: pip install onnx") from _error
 
 from heddle.onnx.model import OnnxModel, Value, load, summary
+from heddle.onnx.saving import save
 from heddle.onnx.support import operators
 from heddle.onnx.table import Missing
 
-__all__ = ["Missing", "OnnxModel", "Value", "load", "operators", "summary"]
+__all__ = ["Missing", "OnnxModel", "Value", "load", "operators", "save", "summary"]
