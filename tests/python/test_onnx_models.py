@@ -9,6 +9,7 @@ import threading
 import numpy as np
 import onnx
 import onnx.parser
+import onnx.reference
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -519,12 +520,75 @@ def test_all_that_is_missing_is_listed_with_its_nodes():
     ):
         assert line in message, message
     assert "operator DFT" in error.value.what
-    with pytest.raises(heddle.onnx.Missing, match="operator Softmax before opset 13"):
-        load("(float[2] x) => (float[2] y) { y = Softmax(x) }", 11)
+    with pytest.raises(heddle.onnx.Missing, match="operator Elu before opset 6"):
+        load("(float[2] x) => (float[2] y) { y = Elu(x) }", 5)
     with pytest.raises(heddle.onnx.Missing, match="Gelu: attribute unheard"):
         load("(float[2] x) => (float[2] y) { y = Gelu<unheard = 3>(x) }")
     with pytest.raises(heddle.onnx.Missing, match="Add with 1 inputs: node 'y'"):
         load("(float[2] x) => (float[2] y) { y = Add(x) }")
+
+
+# Nodes of old opsets, with their opset, and what computes the same in a new one.
+ROWS = "f = Flatten<axis = AXIS>(x)  g = NAME(f)  h = Shape(x)  y = Reshape(g, h)"
+OLD = {
+    "Softmax(x)": (11, ROWS.replace("AXIS", "1").replace("NAME", "Softmax")),
+    "LogSoftmax<axis = 2>(x)": (12, ROWS.replace("AXIS", "2").replace("NAME", "LogSoftmax")),
+    "Hardmax<axis = -2>(x)": (11, ROWS.replace("AXIS", "2").replace("NAME", "Hardmax")),
+    "Clip<min = -0.5, max = 0.25>(x)": (
+        6,
+        "a = Constant<value_float = -0.5>()  b = Constant<value_float = 0.25>()  y = Clip(x, a, b)",
+    ),
+    "Pad<pads = [0, 1, 0, 2, 0, 0, 3, 0], value = 1.5>(x)": (
+        10,
+        "a = Constant<value_ints = [0, 1, 0, 2, 0, 0, 3, 0]>()  b = Constant<value_float = 1.5>()  y = Pad(x, a, b)",
+    ),
+    "Pad<pads = [0, 0, 1, 1, 0, 0, 1, 2], mode = 'reflect'>(x)": (
+        2,
+        "a = Constant<value_ints = [0, 0, 1, 1, 0, 0, 1, 2]>()  y = Pad<mode = 'reflect'>(x, a)",
+    ),
+    "Slice<starts = [1, -2], ends = [3, 1000], axes = [1, 3]>(x)": (
+        9,
+        "a = Constant<value_ints = [1, -2]>()  b = Constant<value_ints = [3, 1000]>()"
+        "  c = Constant<value_ints = [1, 3]>()  y = Slice(x, a, b, c)",
+    ),
+    "Slice<starts = [0, 1], ends = [1, 2]>(x)": (
+        1,
+        "a = Constant<value_ints = [0, 1]>()  b = Constant<value_ints = [1, 2]>()  y = Slice(x, a, b)",
+    ),
+    "TopK<k = 2, axis = 1>(x)": (9, "a = Constant<value_ints = [2]>()  y, z = TopK<axis = 1>(x, a)"),
+    "BatchNormalization<epsilon = 0.01>(x, s, s, s, s)": (9, "y = BatchNormalization<epsilon = 0.01>(x, s, s, s, s)"),
+    "BatchNormalization<spatial = 1>(x, s, s, s, s)": (7, "y = BatchNormalization(x, s, s, s, s)"),
+    **{
+        node: (
+            opset,
+            "a = Constant<value_floats = [1.0, 1.0, 2.0, 1.5]>()  y = Resize<nearest_mode = 'floor', "
+            "coordinate_transformation_mode = 'asymmetric'>(x, \"\", a)",
+        )
+        for node, opset in (
+            ("Upsample<scales = [1.0, 1.0, 2.0, 1.5]>(x)", 7),
+            ("Upsample(x, t)", 9),
+            ("Resize(x, t)", 10),
+        )
+    },
+    "Sum(x, x, x)": (6, "y = Sum(x, x, x)"),
+}
+
+
+@pytest.mark.parametrize("node", OLD)
+def test_old_opsets_compute_what_new_ones_do(node):
+    (opset, new), results = OLD[node], "y, z" if node.startswith("TopK") else "y"
+    types = "float[a, b, c, d] y, int64[a, b, c, d] z" if node.startswith("TopK") else "float[a, b, c, d] y"
+    constants = "float[3] s = {0.5, 1.5, 2}, float[4] t = {1, 1, 2, 1.5}"
+    old, new = (
+        f"(float[2, 3, 3, 4] x) => ({types}) <{constants}> {{ {nodes} }}".replace("'", '"')
+        for nodes in (f"{results} = {node}", new)
+    )
+    x = np.sin(np.arange(72, dtype=np.float32)).reshape(2, 3, 3, 4)
+    model = load(old, opset)
+    wanted = onnx.reference.ReferenceEvaluator(parse(new, 18)).run(None, {"x": x})
+    for _ in range(3):
+        for a, b in zip(model.run(x), wanted, strict=True):
+            np.testing.assert_allclose(a.numpy(), b, rtol=1e-5, atol=1e-6)
 
 
 def test_errors_name_the_model_and_the_node():

@@ -23,6 +23,10 @@ from heddle.onnx.reading import File, array_of, to_heddle, weights_of
 from heddle.onnx.running import Code, Node
 from heddle.onnx.table import DTYPES, TABLE, Missing, dtype_name
 
+# Defaults of attributes in opsets before one.
+OLD_DEFAULTS: dict[str, tuple[int, dict[str, Any]]] = {
+    name: (13, {"axis": 1}) for name in ("Softmax", "LogSoftmax", "Hardmax")
+}
 Problem = tuple[str, str]  # what is missing, and where
 MOST_NAMES = 3  # nodes that a message names for one thing that is missing
 
@@ -139,6 +143,8 @@ def code_of(graph: GraphProto, model: ModelProto, file: File) -> Code:
     for i, node in enumerate(graph.node):
         attributes = {one.name: attribute_value(one, model, file) for one in node.attribute}
         entry, version = TABLE[full_name(node)], opset(model, node.domain)
+        if entry.name in OLD_DEFAULTS and version < OLD_DEFAULTS[entry.name][0]:
+            attributes = OLD_DEFAULTS[entry.name][1] | attributes
         if node.domain == DEFINITIONS:
             raise file.error(f"node '{name_of(node, i)}' has the domain '{DEFINITIONS}', which is heddle's own")
         nodes.append(Node(name_of(node, i), entry, list(node.input), list(node.output), attributes, version))

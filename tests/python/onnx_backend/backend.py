@@ -27,7 +27,7 @@ class HeddleModel(BackendRep):
 
     def run(self, inputs: Sequence[Any], **_: Any) -> tuple[np.ndarray, ...]:
         """Runs the model, and waits for its outputs. Inputs may be arrays of NumPy or of heddle."""
-        return tuple(output.numpy() for output in self.model.run(*inputs))
+        return tuple(output.numpy(copy=True) for output in self.model.run(*inputs))
 
 
 class HeddleBackend(Backend):

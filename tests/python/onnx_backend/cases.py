@@ -108,6 +108,10 @@ def run_case(operator: str, case: TestCase) -> Result:
                 assert [(x.shape, x.dtype) for x in computed] == [(x.shape, x.dtype) for x in wanted]
                 raise Missing(RANDOM_NUMBERS)
             compare(case, arrays, computed, wanted)
+            again = [model.run(arrays) for _ in range(2)][-1]  # by a captured graph, if the model has one
+            for first, other in zip(computed, again, strict=True):
+                assert first.dtype == other.dtype and first.shape == other.shape, "another call differs"
+                assert first.tobytes() == other.tobytes(), "another call differs"
     except Missing as missing:
         return dataclasses.replace(result, missing=missing.what)
     except Exception as error:  # noqa: BLE001 (whatever it is, the case fails with it)

@@ -82,10 +82,18 @@ def shrink(x: Array, *, bias: float = 0.0, lambd: float = 0.5) -> Array:
     return heddle.where(x < -lambd, x + bias, heddle.where(x > lambd, x - bias, heddle.zeros_like(x)))
 
 
-@operator("Clip", since=11)
-def clip(x: Array, low: Array | None = None, high: Array | None = None) -> Array:
-    x = x if low is None else heddle.maximum(x, low)
-    return x if high is None else heddle.minimum(x, high)
+@operator("Clip", since=6)
+def clip(
+    x: Array,
+    low: Array | None = None,
+    high: Array | None = None,
+    *,
+    max: float | None = None,  # noqa: A002 (names of the specification before opset 11)
+    min: float | None = None,  # noqa: A002
+) -> Array:
+    least, most = min if low is None else low, max if high is None else high
+    x = x if least is None else heddle.maximum(x, least)
+    return x if most is None else heddle.minimum(x, most)
 
 
 @operator("Cast", since=6)
@@ -98,22 +106,22 @@ def cast_like(x: Array, like: Array, *, saturate: int = 1, round_mode: str = "up
     return heddle.cast(x, like.dtype)
 
 
-@operator("Max", since=8)
+@operator("Max", since=6)
 def maximum(*arrays: Array) -> Array:
     return functools.reduce(heddle.maximum, arrays)
 
 
-@operator("Min", since=8)
+@operator("Min", since=6)
 def minimum(*arrays: Array) -> Array:
     return functools.reduce(heddle.minimum, arrays)
 
 
-@operator("Sum", since=8)
+@operator("Sum", since=6)
 def add_up(*arrays: Array) -> Array:
     return functools.reduce(heddle.add, arrays)
 
 
-@operator("Mean", since=8)
+@operator("Mean", since=6)
 def mean(*arrays: Array) -> Array:
     return add_up(*arrays) / len(arrays)
 

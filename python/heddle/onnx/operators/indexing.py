@@ -103,9 +103,17 @@ def nonzero(x: Array) -> Array:
     return heddle.stack(heddle.nonzero(x))
 
 
-@operator("TopK", since=10, native="topk")
-def topk(x: Array, k: Array, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> list[Array]:  # noqa: A002 (names of the specification)
-    return list(heddle.topk(x, number(k), axis, bool(largest)))
+@operator("TopK", native="topk")
+def topk(
+    x: Array,
+    k_input: Array | None = None,
+    *,
+    axis: int = -1,
+    k: int = 1,  # an attribute before opset 10
+    largest: int = 1,
+    sorted: int = 1,  # noqa: A002 (names of the specification)
+) -> list[Array]:
+    return list(heddle.topk(x, k if k_input is None else number(k_input), axis, bool(largest)))
 
 
 @operator("Unique", since=11, dynamic=True)

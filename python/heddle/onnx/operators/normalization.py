@@ -12,7 +12,7 @@ def multiplied_and_moved(x: Array, scale: Array, bias: Array | None) -> Array:
     return x if bias is None else heddle.cast(x + bias, x.dtype)
 
 
-@operator("BatchNormalization", since=14, native=("batch_norm", "batch_norm_with"))
+@operator("BatchNormalization", since=7, native=("batch_norm", "batch_norm_with"))
 def batch_normalization(
     x: Array,
     scale: Array,
@@ -22,6 +22,7 @@ def batch_normalization(
     *,
     epsilon: float = 1e-5,
     momentum: float = 0.9,
+    spatial: int = 1,  # before opset 9
     training_mode: int = 0,
 ) -> Result:
     if not training_mode:

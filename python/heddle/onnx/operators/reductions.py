@@ -85,23 +85,35 @@ enter_scan("CumSum", heddle.cumsum, 0)
 enter_scan("CumProd", heddle.cumprod, 1)
 
 
-@operator("Softmax", since=13)
-def softmax(x: Array, *, axis: int = -1) -> Array:
-    return heddle.softmax(x, axis)
+def along(function: Reduction, x: Array, axis: int, opset: int) -> Array:
+    """function along an axis; before opset 13 along that and all behind it."""
+    if opset >= 13:
+        return function(x, axis)
+    rows = x.reshape([math.prod(x.shape[: axis % x.ndim]), math.prod(x.shape[axis % x.ndim :])])
+    return function(rows, 1).reshape(x.shape)
 
 
-@operator("LogSoftmax", since=13)
-def log_softmax(x: Array, *, axis: int = -1) -> Array:
-    return heddle.log_softmax(x, axis)
+@operator("Softmax", native="softmax")
+def softmax(x: Array, *, axis: int = -1, opset: int) -> Array:
+    return along(heddle.softmax, x, axis, opset)
 
 
-@operator("Hardmax", since=13)
-def hardmax(x: Array, *, axis: int = -1) -> Array:
+@operator("LogSoftmax", native="log_softmax")
+def log_softmax(x: Array, *, axis: int = -1, opset: int) -> Array:
+    return along(heddle.log_softmax, x, axis, opset)
+
+
+def of_largest(x: Array, axis: int) -> Array:
     last = x.ndim - 1
     order = list(range(x.ndim))
     order.insert(axis % x.ndim, order.pop())
     chosen = heddle.one_hot(heddle.argmax(x, axis), x.shape[axis], x.dtype)
     return heddle.transpose(chosen, order) if axis % x.ndim != last else chosen
+
+
+@operator("Hardmax")
+def hardmax(x: Array, *, axis: int = -1, opset: int) -> Array:
+    return along(of_largest, x, axis, opset)
 
 
 @operator("LpNormalization")

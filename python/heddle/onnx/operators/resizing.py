@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import heddle
 from heddle.onnx.operators.shapes import numbers
+from heddle.onnx.running import constant
 from heddle.onnx.table import Array, ints, operator
 
 
@@ -108,7 +109,7 @@ def whole(x: Array, axes: list[int], counts: list[int], scales: list[float]) -> 
     )
 
 
-@operator("Resize", since=11, native="interpolate")
+@operator("Resize", since=10, native="interpolate")
 def resize(
     x: Array,
     roi: Array | None = None,
@@ -124,7 +125,10 @@ def resize(
     keep_aspect_ratio_policy: str = "stretch",
     mode: str = "nearest",
     nearest_mode: str = "round_prefer_floor",
+    opset: int = 11,
 ) -> Array:
+    if opset < 11:  # whose inputs are x and scales
+        roi, scales, coordinate_transformation_mode, nearest_mode = None, roi, "asymmetric", "floor"
     dtype, axes = x.dtype, list(range(x.ndim)) if axes is None else axes
     given = ints(scales) if scales is not None and scales.size else None
     counts, factors = sizes_and_scales(x, axes, given, ints(sizes), keep_aspect_ratio_policy)
@@ -158,6 +162,7 @@ def resize(
     return heddle.cast(x, dtype)
 
 
-@operator("Upsample", since=9)
-def upsample(x: Array, scales: Array, *, mode: str = "nearest") -> Array:
-    return resize(x, None, scales, coordinate_transformation_mode="asymmetric", mode=mode, nearest_mode="floor")
+@operator("Upsample", since=7)
+def upsample(x: Array, scales_input: Array | None = None, *, mode: str = "nearest", scales: Any = None) -> Array:
+    given = constant(scales, "f32") if scales_input is None else scales_input  # an attribute before opset 9
+    return resize(x, None, given, coordinate_transformation_mode="asymmetric", mode=mode, nearest_mode="floor")

@@ -153,12 +153,23 @@ def split(
     return [heddle.slice(x, axis, start, start + size) for start, size in zip(starts, sizes, strict=True)]
 
 
-@operator("Slice", since=10)
-def slice_axes(x: Array, starts: Array, ends: Array, axes: Array | None = None, steps: Array | None = None) -> Array:
-    begins = ints(starts)
-    places = ints(axes) if axes is not None else range(len(begins))
-    strides = ints(steps) if steps is not None else [1] * len(begins)
-    for axis, start, end, step in zip(places, begins, ints(ends), strides, strict=True):
+@operator("Slice")
+def slice_axes(
+    x: Array,
+    starts_input: Array | None = None,
+    ends_input: Array | None = None,
+    axes_input: Array | None = None,
+    steps_input: Array | None = None,
+    *,
+    axes: Any = None,  # attributes before opset 10
+    ends: Any = None,
+    starts: Any = None,
+) -> Array:
+    begins = starts if starts_input is None else ints(starts_input)
+    limits = ends if ends_input is None else ints(ends_input)
+    places = (axes or range(len(begins))) if axes_input is None else ints(axes_input)
+    steps = ints(steps_input) if steps_input is not None else [1] * len(begins)
+    for axis, start, end, step in zip(places, begins, limits, steps, strict=True):
         x = heddle.slice(x, axis, start, end, step)
     return x
 
@@ -176,12 +187,20 @@ def pad_axis(x: Array, axis: int, before: int, after: int, mode: str, value: flo
     return heddle.take(x, heddle.array([places[mode](i) for i in range(-before, n + after)], dtype="i64"), axis)
 
 
-@operator("Pad", since=11)
+@operator("Pad", since=2)
 def pad(
-    x: Array, pads: Array, value: Array | None = None, axes: Array | None = None, *, mode: str = "constant"
+    x: Array,
+    pads_input: Array | None = None,
+    value_input: Array | None = None,
+    axes: Array | None = None,
+    *,
+    mode: str = "constant",
+    pads: Any = None,  # attributes before opset 11
+    value: float = 0.0,
 ) -> Array:
     places = ints(axes) if axes is not None else range(x.ndim)
-    sizes, filler = ints(pads), 0 if value is None else number(value)
+    sizes = pads if pads_input is None else ints(pads_input)
+    filler = value if value_input is None else number(value_input)
     for i, axis in enumerate(places):
         before, after = sizes[i], sizes[i + len(places)]
         if before or after:
