@@ -1,27 +1,27 @@
 """ONNX's steps of optimizers. Each takes the rate, the count of steps, then weights, gradients and states in groups."""
 
 import heddle
-from heddle import NDArray
-
-from .table import operator
+from heddle.onnx.table import Array, number, operator
 
 DOMAIN = "ai.onnx.preview.training"
 
 
-def groups(arrays: tuple[NDArray, ...], count: int) -> list[tuple[NDArray, ...]]:
+def groups(arrays: tuple[Array, ...], count: int) -> list[tuple[Array, ...]]:
     """Groups the arrays by tensor: weight, gradient and states."""
     n = len(arrays) // count
     return list(zip(*(arrays[i * n : (i + 1) * n] for i in range(count)), strict=True))
 
 
-def flat(results: list[list[NDArray]]) -> list[NDArray]:
+def flat(results: list[list[Array]]) -> list[Array]:
     """The inverse of groups(): all weights, then all arrays of each state."""
     return [array for group in zip(*results, strict=True) for array in group]
 
 
 @operator(f"{DOMAIN}.Momentum")
-def momentum(rate, steps, *arrays, alpha, beta, mode, norm_coefficient):
-    beta, results = beta if steps.item() > 0 else 1.0, []
+def momentum(
+    rate: Array, steps: Array, *arrays: Array, alpha: float, beta: float, mode: str, norm_coefficient: float
+) -> list[Array]:
+    beta, results = beta if number(steps) > 0 else 1.0, []
     for x, gradient, velocity in groups(arrays, 3):
         gradient = norm_coefficient * x + gradient
         velocity = alpha * velocity + beta * gradient
@@ -30,8 +30,15 @@ def momentum(rate, steps, *arrays, alpha, beta, mode, norm_coefficient):
 
 
 @operator(f"{DOMAIN}.Adagrad")
-def adagrad(rate, steps, *arrays, decay_factor=0.0, epsilon=1e-6, norm_coefficient=0.0):
-    rate, results = rate / (1 + steps.item() * decay_factor), []
+def adagrad(
+    rate: Array,
+    steps: Array,
+    *arrays: Array,
+    decay_factor: float = 0.0,
+    epsilon: float = 1e-6,
+    norm_coefficient: float = 0.0,
+) -> list[Array]:
+    rate, results = rate / (1 + number(steps) * decay_factor), []
     for x, gradient, squares in groups(arrays, 3):
         gradient = norm_coefficient * x + gradient
         squares = squares + heddle.square(gradient)
@@ -41,9 +48,16 @@ def adagrad(rate, steps, *arrays, decay_factor=0.0, epsilon=1e-6, norm_coefficie
 
 @operator(f"{DOMAIN}.Adam")
 def adam(
-    rate, steps, *arrays, alpha=0.9, beta=0.999, epsilon=1e-6, norm_coefficient=0.0, norm_coefficient_post=0.0
-):
-    steps, results = steps.item(), []
+    rate: Array,
+    steps: Array,
+    *arrays: Array,
+    alpha: float = 0.9,
+    beta: float = 0.999,
+    epsilon: float = 1e-6,
+    norm_coefficient: float = 0.0,
+    norm_coefficient_post: float = 0.0,
+) -> list[Array]:
+    steps, results = number(steps), []
     if steps > 0:
         rate = rate * ((1 - beta**steps) ** 0.5 / (1 - alpha**steps))
     for x, gradient, mean, squares in groups(arrays, 4):

@@ -3,18 +3,22 @@
 Heddle has no operators for this. A program decides and repeats in its own language; here it waits for conditions.
 """
 
-import heddle
-from heddle import NDArray
+from collections.abc import Callable
+from typing import Any
 
-from .table import Missing, operator
+import heddle
+from heddle.onnx.running import constant
+from heddle.onnx.table import Array, Missing, number, operator
+
+Branch = Callable[..., list[Array]]
 
 
 @operator("If")
-def branch(condition, *, then_branch, else_branch):
-    return then_branch() if condition.item() else else_branch()
+def branch(condition: Array, *, then_branch: Branch, else_branch: Branch) -> list[Array]:
+    return then_branch() if number(condition) else else_branch()
 
 
-def joined(name: str, steps: list[list[NDArray]], axes: list[int]) -> list[NDArray]:
+def joined(name: str, steps: list[list[Array]], axes: list[int]) -> list[Array]:
     """Stacks each output of all steps along a new axis."""
     if axes and not steps:
         raise Missing(f"{name} with outputs of no step")  # the outputs' shape is unknown without a step
@@ -22,10 +26,11 @@ def joined(name: str, steps: list[list[NDArray]], axes: list[int]) -> list[NDArr
 
 
 @operator("Loop")
-def loop(trips, condition, *states, body, outputs):
-    states, steps = list(states), []
-    while (trips is None or len(steps) < trips.item()) and (condition is None or condition.item()):
-        condition, *results = body(heddle.array(len(steps), dtype="i64"), condition, *states)
+def loop(trips: Array | None, condition: Array | None, *initial: Array, body: Branch, outputs: int) -> list[Array]:
+    states, steps = list(initial), list[list[Array]]()
+    condition = constant(True, "bool") if condition is None else condition
+    while (trips is None or len(steps) < number(trips)) and number(condition):
+        condition, *results = body(constant(len(steps), "i64"), condition, *states)
         states = results[: len(states)]
         steps.append(results[len(states) :])
     return states + joined("Loop", steps, [0] * (outputs - len(states)))
@@ -33,19 +38,19 @@ def loop(trips, condition, *states, body, outputs):
 
 @operator("Scan", since=9)
 def scan(
-    *inputs,
-    body,
-    num_scan_inputs,
-    scan_input_axes=None,
-    scan_input_directions=None,
-    scan_output_axes=None,
-    scan_output_directions=None,
-    outputs,
-):
+    *inputs: Array,
+    body: Branch,
+    num_scan_inputs: int,
+    scan_input_axes: Any = None,
+    scan_input_directions: Any = None,
+    scan_output_axes: Any = None,
+    scan_output_directions: Any = None,
+    outputs: int,
+) -> list[Array]:
     states, sequences = list(inputs[:-num_scan_inputs]), inputs[-num_scan_inputs:]
     input_axes = scan_input_axes or [0] * num_scan_inputs
     backward = scan_input_directions or [0] * num_scan_inputs
-    steps, length = [], sequences[0].shape[input_axes[0]]
+    steps, length = list[list[Array]](), sequences[0].shape[input_axes[0]]
     for i in range(length):
         places = [length - 1 - i if back else i for back in backward]
         parts = zip(sequences, places, input_axes, strict=True)

@@ -1,29 +1,31 @@
 """Operators that combine elements along axes."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import heddle
-from heddle import NDArray
+from heddle.onnx.operators.shapes import surround
+from heddle.onnx.table import Array, ints, number, operator
 
-from .shapes import surround
-from .table import ints, operator
+Reduction = Callable[..., Array]
 
 
-def reduced(x: NDArray, axes: list[int]) -> list[int]:
+def reduced(x: Array, axes: list[int]) -> list[int]:
     """The shape of x with these axes set to 1."""
     dropped = {axis % x.ndim for axis in axes}
     return [1 if axis in dropped else n for axis, n in enumerate(x.shape)]
 
 
-def highest(x: NDArray, axes: list[int], keepdims: bool) -> NDArray:
+def highest(x: Array, axes: list[int], keepdims: bool) -> Array:
     return extreme(heddle.max, -math.inf, x, axes, keepdims)
 
 
-def lowest(x: NDArray, axes: list[int], keepdims: bool) -> NDArray:
+def lowest(x: Array, axes: list[int], keepdims: bool) -> Array:
     return extreme(heddle.min, math.inf, x, axes, keepdims)
 
 
-def extreme(function, of_nothing, x, axes, keepdims):
+def extreme(function: Reduction, of_nothing: float, x: Array, axes: list[int], keepdims: bool) -> Array:
     """heddle.max or heddle.min, and the end of the dtype's range for axes of size 0, which these refuse."""
     if all(x.shape[axis] for axis in axes):
         return function(x, axes, keepdims)
@@ -32,7 +34,7 @@ def extreme(function, of_nothing, x, axes, keepdims):
     return kept if keepdims else heddle.squeeze(kept, axes)
 
 
-REDUCTIONS = {
+REDUCTIONS: dict[str, Reduction] = {
     "ReduceSum": heddle.sum,
     "ReduceMean": heddle.mean,
     "ReduceProd": heddle.prod,
@@ -41,9 +43,11 @@ REDUCTIONS = {
 }
 
 
-def enter_reduction(name, function):
+def enter_reduction(name: str, function: Reduction) -> None:
     @operator(name)
-    def reduce(x, axes_input=None, *, axes=None, keepdims=1, noop_with_empty_axes=0):
+    def reduce(
+        x: Array, axes_input: Array | None = None, *, axes: Any = None, keepdims: int = 1, noop_with_empty_axes: int = 0
+    ) -> Array:
         wanted = (ints(axes_input) if axes_input is not None else axes) or []
         if not wanted and (noop_with_empty_axes or not x.ndim):
             return x
@@ -54,9 +58,9 @@ for _name, _function in REDUCTIONS.items():
     enter_reduction(_name, _function)
 
 
-def enter_argument(name, function):
+def enter_argument(name: str, function: Reduction) -> None:
     @operator(name)
-    def argument(x, *, axis=0, keepdims=1, select_last_index=0):
+    def argument(x: Array, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Array:
         place = function(heddle.slice(x, axis, step=-1) if select_last_index else x, axis)
         place = x.shape[axis] - 1 - place if select_last_index else place
         return heddle.expand_dims(place, axis % x.ndim) if keepdims else place
@@ -66,10 +70,10 @@ enter_argument("ArgMax", heddle.argmax)
 enter_argument("ArgMin", heddle.argmin)
 
 
-def enter_scan(name, function, identity):
+def enter_scan(name: str, function: Reduction, identity: float) -> None:
     @operator(name)
-    def scan(x, axis, *, exclusive=0, reverse=0):
-        axis = axis.item() % x.ndim
+    def scan(x: Array, axis_input: Array, *, exclusive: int = 0, reverse: int = 0) -> Array:
+        axis = number(axis_input) % x.ndim
         y = heddle.flip(x, axis) if reverse else x
         if exclusive:
             y = surround(heddle.slice(y, axis, stop=-1), axis, 1, 0, identity)
@@ -81,18 +85,25 @@ enter_scan("CumSum", heddle.cumsum, 0)
 enter_scan("CumProd", heddle.cumprod, 1)
 
 
-@operator("Softmax", since=13)
-def softmax(x, *, axis=-1):
-    return heddle.softmax(x, axis)
+def along(function: Reduction, x: Array, axis: int, opset: int) -> Array:
+    """function along an axis; before opset 13 along that and all behind it."""
+    if opset >= 13:
+        return function(x, axis)
+    rows = x.reshape([math.prod(x.shape[: axis % x.ndim]), math.prod(x.shape[axis % x.ndim :])])
+    return function(rows, 1).reshape(x.shape)
 
 
-@operator("LogSoftmax", since=13)
-def log_softmax(x, *, axis=-1):
-    return heddle.log_softmax(x, axis)
+@operator("Softmax", native="softmax")
+def softmax(x: Array, *, axis: int = -1, opset: int) -> Array:
+    return along(heddle.softmax, x, axis, opset)
 
 
-@operator("Hardmax", since=13)
-def hardmax(x, *, axis=-1):
+@operator("LogSoftmax", native="log_softmax")
+def log_softmax(x: Array, *, axis: int = -1, opset: int) -> Array:
+    return along(heddle.log_softmax, x, axis, opset)
+
+
+def of_largest(x: Array, axis: int) -> Array:
     last = x.ndim - 1
     order = list(range(x.ndim))
     order.insert(axis % x.ndim, order.pop())
@@ -100,36 +111,12 @@ def hardmax(x, *, axis=-1):
     return heddle.transpose(chosen, order) if axis % x.ndim != last else chosen
 
 
+@operator("Hardmax")
+def hardmax(x: Array, *, axis: int = -1, opset: int) -> Array:
+    return along(of_largest, x, axis, opset)
+
+
 @operator("LpNormalization")
-def lp_normalization(x, *, axis=-1, p=2):
+def lp_normalization(x: Array, *, axis: int = -1, p: int = 2) -> Array:
     norm = heddle.sum(heddle.abs(x), axis, True) if p == 1 else heddle.sqrt(heddle.sum(heddle.square(x), axis, True))
     return heddle.where(heddle.equal(norm, 0), heddle.zeros_like(x), x / norm)
-
-
-def normalize(x: NDArray, mean: NDArray, variance: NDArray, scale: NDArray, bias: NDArray, epsilon: float) -> NDArray:
-    """Normalises x. scale and bias have one element a channel; the channels are axis 1."""
-    channels = [-1] + [1] * (x.ndim - 2)
-    centred = (x - mean) / heddle.sqrt(variance + epsilon)
-    return heddle.cast(centred * scale.reshape(channels) + bias.reshape(channels), x.dtype)
-
-
-@operator("BatchNormalization", since=14)
-def batch_normalization(x, scale, bias, mean, variance, *, epsilon=1e-5, momentum=0.9, training_mode=0):
-    channels = [-1] + [1] * (x.ndim - 2)
-    if not training_mode:
-        return normalize(x, mean.reshape(channels), variance.reshape(channels), scale, bias, epsilon)
-    axes = [0, *range(2, x.ndim)]
-    seen_mean = heddle.mean(x, axes)
-    seen_variance = heddle.mean(heddle.square(x - seen_mean.reshape(channels)), axes)
-    return [
-        normalize(x, seen_mean.reshape(channels), seen_variance.reshape(channels), scale, bias, epsilon),
-        mean * momentum + seen_mean * (1 - momentum),
-        variance * momentum + seen_variance * (1 - momentum),
-    ]
-
-
-@operator("InstanceNormalization", since=6)
-def instance_normalization(x, scale, bias, *, epsilon=1e-5):
-    axes = list(range(2, x.ndim))
-    mean = heddle.mean(x, axes, True)
-    return normalize(x, mean, heddle.mean(heddle.square(x - mean), axes, True), scale, bias, epsilon)

@@ -4,24 +4,26 @@ import functools
 import itertools
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import heddle
-from heddle import NDArray
-
-from .indexing import places
-from .resizing import KERNELS
-from .shapes import numbers
-from .table import Missing, operator
+from heddle.onnx.operators.indexing import places
+from heddle.onnx.operators.resizing import KERNELS
+from heddle.onnx.operators.shapes import numbers
+from heddle.onnx.table import Array, Missing, operator
 
 
-def reflected(x: NDArray, low: float, high: float) -> NDArray:
+def reflected(x: Array, low: float, high: float) -> Array:
     """x reflected at both ends until it lies between them."""
     span = high - low
     around = heddle.remainder(x - low, 2 * span)
     return low + heddle.minimum(around, 2 * span - around)
 
 
-def taps(n: int, place: NDArray, mode: str, padding_mode: str, ends: tuple[float, float]) -> list[tuple]:
+Tap = tuple[Array, Array]  # an index and a weight
+
+
+def taps(n: int, place: Array, mode: str, padding_mode: str, ends: tuple[float, float]) -> list[Tap]:
     """The indices and weights of the elements of one axis that interpolate the values at `place`."""
     if padding_mode == "border":
         place = heddle.clip(place, 0, n - 1)
@@ -43,7 +45,7 @@ def taps(n: int, place: NDArray, mode: str, padding_mode: str, ends: tuple[float
     return result
 
 
-def weighted_parts(images: NDArray, sizes: tuple[int, ...], axes: list[list[tuple]]) -> Iterator[NDArray]:
+def weighted_parts(images: Array, sizes: tuple[int, ...], axes: list[list[Tap]]) -> Iterator[Array]:
     """For each combination of taps along the axes, the elements of images (N, C, elements), times their weights.
 
     Indices and weights broadcast to (N, ...); a part is (N, C, ...) with the last axes as one.
@@ -55,7 +57,9 @@ def weighted_parts(images: NDArray, sizes: tuple[int, ...], axes: list[list[tupl
 
 
 @operator("GridSample", since=16)
-def grid_sample(x, grid, *, align_corners=0, mode="linear", padding_mode="zeros"):
+def grid_sample(
+    x: Array, grid: Array, *, align_corners: int = 0, mode: str = "linear", padding_mode: str = "zeros"
+) -> Array:
     axes, sizes = [], x.shape[2:]
     for n, g in zip(sizes, reversed(heddle.unstack(grid, -1)), strict=True):  # the grid's last number is for axis 2
         low, high = (0, n - 1) if align_corners else (-0.5, n - 0.5)
@@ -66,19 +70,19 @@ def grid_sample(x, grid, *, align_corners=0, mode="linear", padding_mode="zeros"
 
 @operator("DeformConv", since=19)
 def deform_conv(
-    x,
-    w,
-    offset,
-    b=None,
-    mask=None,
+    x: Array,
+    w: Array,
+    offset: Array,
+    b: Array | None = None,
+    mask: Array | None = None,
     *,
-    dilations=None,
-    group=1,
-    kernel_shape=None,
-    offset_group=1,
-    pads=None,
-    strides=None,
-):
+    dilations: Any = None,
+    group: int = 1,
+    kernel_shape: Any = None,
+    offset_group: int = 1,
+    pads: Any = None,
+    strides: Any = None,
+) -> Array:
     """Reads the elements of every window at positions moved by offsets, then multiplies as a convolution does."""
     axes, sizes, result = x.ndim - 2, x.shape[2:], offset.shape[2:]
     kernel, count = w.shape[2:], x.shape[0] * offset_group  # the channels of an offset group share offsets
@@ -99,17 +103,17 @@ def deform_conv(
 
 @operator("RoiAlign", since=10)
 def roi_align(
-    x,
-    rois,
-    batch_indices,
+    x: Array,
+    rois: Array,
+    batch_indices: Array,
     *,
-    coordinate_transformation_mode="half_pixel",
-    mode="avg",
-    output_height=1,
-    output_width=1,
-    sampling_ratio=0,
-    spatial_scale=1.0,
-):
+    coordinate_transformation_mode: str = "half_pixel",
+    mode: str = "avg",
+    output_height: int = 1,
+    output_width: int = 1,
+    sampling_ratio: int = 0,
+    spatial_scale: float = 1.0,
+) -> Array:
     if not sampling_ratio:
         raise Missing("RoiAlign with as many samples as a region asks for")
     half, axes, counts = coordinate_transformation_mode == "half_pixel", [], (output_height, output_width)

@@ -1,17 +1,20 @@
 """Operators that make images of windows: the other way round than convolution and pooling."""
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import heddle
-from heddle import NDArray
+from heddle.onnx.operators.shapes import numbers, surround
+from heddle.onnx.operators.windows import MOST_AXES, Ints
+from heddle.onnx.table import Array, ints, operator
 
-from .shapes import numbers, surround
-from .table import ints, operator
+FUNCTIONS: list[Callable[..., Array]] = [heddle.conv_transpose1d, heddle.conv_transpose2d, heddle.conv_transpose3d]
 
 
 def windows_added(
-    columns: NDArray, image: list[int], kernel: list[int], strides: list[int], dilations: list[int], pads: list[int]
-) -> NDArray:
+    columns: Array, image: list[int], kernel: list[int], strides: list[int], dilations: list[int], pads: list[int]
+) -> Array:
     """Images (N, C, image...) whose elements are sums over windows, given as columns (N, C, elements, windows).
 
     Padding, first that before the axes, belongs to where windows lie, not to the images.
@@ -35,43 +38,44 @@ def windows_added(
 
 
 @operator("Col2Im", since=18)
-def col2im(x, image_shape, block_shape, *, dilations=None, pads=None, strides=None):
+def col2im(
+    x: Array, image_shape: Array, block_shape: Array, *, dilations: Any = None, pads: Any = None, strides: Any = None
+) -> Array:
     image, kernel = ints(image_shape), ints(block_shape)
     axes = len(image)
     columns = x.reshape([x.shape[0], -1, math.prod(kernel), x.shape[2]])
-    return windows_added(
-        columns, image, kernel, strides or [1] * axes, dilations or [1] * axes, pads or [0] * 2 * axes
-    )
+    return windows_added(columns, image, kernel, strides or [1] * axes, dilations or [1] * axes, pads or [0] * 2 * axes)
 
 
-def transposed_sizes(size, span, stride, before, after, extra, output, auto_pad):
+def transposed_sizes(
+    size: int, span: int, stride: int, before: int, after: int, extra: int, output: int | None, auto_pad: str
+) -> tuple[int, int, int]:
     """The size of one axis of ConvTranspose's result, and its padding."""
     whole = (size - 1) * stride + extra + span
     if auto_pad.startswith("SAME"):
         output = size * stride if output is None else output
-    elif output is None:
+    if output is None:
         return whole - before - after, before, after
     total = whole - output
     before = total // 2 if auto_pad == "SAME_UPPER" else total - total // 2
     return output, before, total - before
 
 
-@operator("ConvTranspose")
+@operator("ConvTranspose", native=("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"))
 def conv_transpose(
-    x,
-    w,
-    b=None,
+    x: Array,
+    w: Array,
+    b: Array | None = None,
     *,
-    auto_pad="NOTSET",
-    dilations=None,
-    group=1,
-    kernel_shape=None,
-    output_padding=None,
-    output_shape=None,
-    pads=None,
-    strides=None,
-):
-    """Multiplies each element of x with the weight, which gives a window of the result, and adds the windows."""
+    auto_pad: str = "NOTSET",
+    dilations: Ints = None,
+    group: int = 1,
+    kernel_shape: Ints = None,
+    output_padding: Ints = None,
+    output_shape: Ints = None,
+    pads: Ints = None,
+    strides: Ints = None,
+) -> Array:
     axes, kernel = x.ndim - 2, list(w.shape[2:])
     strides, dilations, pads = strides or [1] * axes, dilations or [1] * axes, pads or [0] * 2 * axes
     sizes = [
@@ -88,16 +92,48 @@ def conv_transpose(
         for i in range(axes)
     ]
     image, before, after = (list(part) for part in zip(*sizes, strict=True))
-    channels = w.shape[1] * group
-    weight = heddle.swapaxes(w.reshape([group, w.shape[0] // group, -1]), 1, 2)
-    columns = heddle.matmul(weight, x.reshape([x.shape[0], group, w.shape[0] // group, -1]))
-    columns = columns.reshape([x.shape[0], channels, math.prod(kernel), -1])
-    y = windows_added(columns, image, kernel, strides, dilations, before + after)
+    if axes > MOST_AXES:
+        y = by_windows(x, w, group, (image, kernel, list(strides), list(dilations), before + after))
+        return y if b is None else y + b.reshape([-1] + [1] * axes)
+    function = FUNCTIONS[axes - 1]
+    # With `padding` of before[i] on both sides, the rest of the size is output_padding, which is less than a stride.
+    rest = [
+        n - ((x.shape[2 + i] - 1) * strides[i] - 2 * before[i] + (kernel[i] - 1) * dilations[i] + 1)
+        for i, n in enumerate(image)
+    ]
+    if all(0 <= more < max(strides[i], dilations[i]) and before[i] >= 0 for i, more in enumerate(rest)):
+        return function(x, w, b, strides, before, rest, dilations, group)
+    y = function(x, w, None, strides, 0, 0, dilations, group)
+    for i, n in enumerate(image):  # negative padding adds zeros
+        end = before[i] + n - y.shape[2 + i]
+        y = surround(
+            heddle.slice(y, 2 + i, max(before[i], 0), y.shape[2 + i] + min(end, 0)),
+            2 + i,
+            max(-before[i], 0),
+            max(end, 0),
+            0,
+        )
     return y if b is None else y + b.reshape([-1] + [1] * axes)
 
 
+def by_windows(x: Array, w: Array, group: int, places: tuple[list[int], ...]) -> Array:
+    """Multiplies each element of x with the weight, which gives a window of the result, and adds the windows."""
+    channels = w.shape[1] * group
+    weight = heddle.swapaxes(w.reshape([group, w.shape[0] // group, -1]), 1, 2)
+    columns = heddle.matmul(weight, x.reshape([x.shape[0], group, w.shape[0] // group, -1]))
+    return windows_added(columns.reshape([x.shape[0], channels, math.prod(places[1]), -1]), *places)
+
+
 @operator("MaxUnpool", since=9)
-def max_unpool(x, indices, output_shape=None, *, kernel_shape, pads=None, strides=None):
+def max_unpool(
+    x: Array,
+    indices: Array,
+    output_shape: Array | None = None,
+    *,
+    kernel_shape: Sequence[int],
+    pads: Any = None,
+    strides: Any = None,
+) -> Array:
     axes = len(kernel_shape)
     strides, pads = strides or [1] * axes, pads or [0] * 2 * axes
     image = [(x.shape[2 + i] - 1) * strides[i] + kernel_shape[i] - pads[i] - pads[i + axes] for i in range(axes)]

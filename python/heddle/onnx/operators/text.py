@@ -1,12 +1,13 @@
 """TfIdfVectorizer: how often n-grams come in texts of numbers."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import heddle
-from heddle import NDArray
-
-from .table import Missing, operator
+from heddle.onnx.table import Array, Missing, operator
 
 
-def occurrences(x: NDArray, grams: NDArray, skips: range) -> NDArray:
+def occurrences(x: Array, grams: Array, skips: range) -> Array:
     """Occurrences of each of grams (count, n) in each row of x, with `skips` elements left out between its elements."""
     n, length = grams.shape[1], x.shape[1]
     total = heddle.zeros([x.shape[0], grams.shape[0]], "i64")
@@ -22,18 +23,18 @@ def occurrences(x: NDArray, grams: NDArray, skips: range) -> NDArray:
 
 @operator("TfIdfVectorizer", since=9)
 def tfidf_vectorizer(
-    x,
+    x: Array,
     *,
-    max_gram_length,
-    max_skip_count,
-    min_gram_length,
-    mode,
-    ngram_counts,
-    ngram_indexes,
-    pool_int64s=None,
-    pool_strings=None,
-    weights=None,
-):
+    max_gram_length: int,
+    max_skip_count: int,
+    min_gram_length: int,
+    mode: str,
+    ngram_counts: Sequence[int],
+    ngram_indexes: Sequence[int],
+    pool_int64s: Any = None,
+    pool_strings: Any = None,
+    weights: Any = None,
+) -> Array:
     if pool_strings is not None:
         raise Missing("dtype string")
     rows, first = heddle.cast(x, "i64").reshape([-1, x.shape[-1]]), 0  # index of this length's first gram
