@@ -61,6 +61,7 @@ LAYERS = {
         "metrics": ["module", "layers"],
         "logging": ["module", "layers", "model"],
         "training": [],
+        "data": [],
     },
     "net": {
         "connection": [],
