@@ -60,6 +60,7 @@ LAYERS = {
         "model": ["module", "layers"],
         "metrics": ["module", "layers"],
         "training": [],
+        "data": [],
     },
     "net": {
         "connection": [],

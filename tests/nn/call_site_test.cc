@@ -6,6 +6,7 @@
 
 #include <heddle/average_weights.h>
 #include <heddle/clip_grad.h>
+#include <heddle/data.h>
 #include <heddle/layer_registry.h>
 #include <heddle/metrics.h>
 #include <heddle/model.h>
@@ -168,4 +169,12 @@ TEST_CASE("a bad argument of a layer or an optimizer is refused with the line of
   check_refusal([&] { Embedding(0, 2); });
   check_refusal([&] { lookup(x); });
   check_refusal([&] { create_optimizer("sgd")->update(0, ones({3, 3}), rows); });
+}
+
+TEST_CASE("batches and augmentation name the line of the call") {
+  check_site("augment", [] { augment({.flip = 0.5}, ones({1, 4, 4}), ExampleRandom(0, 0, 0)); });
+  check_site("ArrayDataset::ArrayDataset", [] {
+    ArrayDataset(std::vector<NDArray>{ones({3, 4}).permuted({1, 0})});
+  });
+  check_site("Loader::Loader", [] { Loader(ArrayDataset(std::vector<NDArray>{ones({3})})).next(); });
 }

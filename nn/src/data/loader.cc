@@ -1,0 +1,174 @@
+#include <deque>
+
+#include <heddle/array_op.h>
+#include <heddle/data/loader.h>
+
+#include "data/batch.h"
+
+namespace heddle {
+
+struct data_detail::LoaderState {
+  std::shared_ptr<BatchSource> source = std::make_shared<BatchSource>();
+  Where where;
+  std::int64_t size = 0;
+  std::int64_t epoch = 0, next = 0, pushed = 0;  // batches of the epoch
+  std::optional<EpochOrder> order;
+  std::deque<std::shared_ptr<PendingBatch>> pending;
+
+  const LoaderOptions& options() const { return source->options; }
+  void drop() {
+    for (const auto& batch : pending) batch->dropped = true;
+    pending.clear();
+  }
+};
+
+namespace {
+
+using namespace data_detail;
+
+[[noreturn]] void fail_loader(const std::string& problem) { throw InvalidArgument("Loader: " + problem); }
+
+void check_range(const char* name, std::int64_t value, std::int64_t least, std::int64_t most) {
+  if (value >= least && value <= most) return;
+  fail_loader(std::string(name) + " is " + std::to_string(value) + "; wanted " + std::to_string(least) +
+              (most == INT64_MAX ? " or more" : " to " + std::to_string(most)));
+}
+
+void check_options(const LoaderOptions& options) {
+  check_range("batch", options.batch, 1, std::int64_t{1} << 40);
+  check_range("ranks", options.ranks, 1, 1 << 24);
+  check_range("rank", options.rank, 0, options.ranks - 1);
+  check_range("ahead", options.ahead, 0, 1024);
+  check_range("bucket_by_length", options.bucket_by_length, 0, std::int64_t{1} << 32);
+  check_range("pad_multiple", options.pad_multiple, 1, 1 << 30);
+}
+
+void check_buckets(const Dataset& dataset) {
+  for (std::int64_t i = 0; i < dataset.size(); ++i) {
+    if (dataset.length(i) < 0) {
+      fail_loader("bucket_by_length needs the dataset's length(index), which is " +
+                  std::to_string(dataset.length(i)) + " for example " + std::to_string(i));
+    }
+  }
+}
+
+// Fills in what the source says of arrays.
+void describe(BatchSource& source) {
+  const LoaderOptions& options = source.options;
+  source.read = source.arrays = source.dataset->arrays();
+  if (source.read.empty()) fail_loader("the dataset's examples have no arrays");
+  if (options.pad.size() > source.arrays.size()) {
+    fail_loader("pad has " + std::to_string(options.pad.size()) + " values; examples have " +
+                std::to_string(source.arrays.size()) + " arrays");
+  }
+  if (options.augment) {
+    check_range("augment_array", options.augment_array, 0,
+                static_cast<std::int64_t>(source.arrays.size()) - 1);
+    ExampleArray& image = source.arrays[static_cast<std::size_t>(options.augment_array)];
+    image = augmented(*options.augment, image);
+  }
+  for (const ExampleArray& array : source.arrays) {
+    if (array.shape.size() == kMaxDims) {
+      fail_loader("an array " + array.shape.to_string() + " of an example has " + std::to_string(kMaxDims) +
+                  " axes; wanted room for the batch's");
+    }
+    for (const std::int64_t size : array.shape) {
+      if (size < 0 && size != kInferred)
+        fail_loader("the dataset has an array of shape " + array.shape.to_string());
+      if (size == kInferred) source.fixed = false;
+    }
+  }
+}
+
+}  // namespace
+
+Loader::Loader(AnyDataset dataset, LoaderOptions options, Where where)
+    : state_(std::make_shared<LoaderState>()) {
+  const CallSite site(where);
+  state_->where = CallSite::current(where);
+  BatchSource& source = *state_->source;
+  check_options(options);
+  source.dataset = dataset.get("Loader");
+  source.options = std::move(options);
+  for (const NDArray& array : source.dataset->used_arrays()) source.used.push_back(array.detach());
+  describe(source);
+  const std::int64_t examples = source.dataset->size();
+  state_->size = examples > 0 ? batches_of_epoch(examples, source.options) : 0;
+  if (state_->size == 0) {
+    fail_loader("no batch: the dataset has " + std::to_string(examples) + " examples, for " +
+                std::to_string(source.options.ranks) + " ranks and batches of " +
+                std::to_string(source.options.batch));
+  }
+  if (source.options.bucket_by_length > 0) check_buckets(*source.dataset);
+}
+
+Loader::~Loader() { state_->drop(); }
+
+std::int64_t Loader::size() const { return state_->size; }
+std::int64_t Loader::epoch() const { return state_->epoch; }
+std::int64_t Loader::position() const { return state_->next; }
+std::vector<ExampleArray> Loader::arrays() const {
+  std::vector<ExampleArray> arrays = state_->source->arrays;
+  for (const ExampleArray& array : state_->source->arrays) {
+    const auto varying = static_cast<std::int64_t>(varying_axes(array.shape).size());
+    if (varying > 0) arrays.push_back({DType::i64, varying > 1 ? Shape{varying} : Shape{}});
+  }
+  return arrays;
+}
+std::int64_t Loader::skipped() const { return state_->source->skipped; }
+const LoaderOptions& Loader::options() const { return state_->options(); }
+
+void Loader::start(std::int64_t epoch, std::int64_t first) {
+  if (epoch < 0) fail_loader("start: epoch is " + std::to_string(epoch) + "; wanted 0 or more");
+  check_range("start: first", first, 0, state_->size);
+  // The same epoch's order is kept, as without shuffle that of every epoch.
+  if (!state_->order || (epoch != state_->epoch && state_->options().shuffle))
+    state_->order.emplace(*state_->source->dataset, state_->options(), epoch);
+  state_->drop();
+  state_->epoch = epoch;
+  state_->next = state_->pushed = first;
+}
+
+std::vector<std::int64_t> Loader::indices(std::int64_t epoch, std::int64_t batch) const {
+  if (epoch < 0) fail_loader("indices: epoch is " + std::to_string(epoch) + "; wanted 0 or more");
+  check_range("indices: batch", batch, 0, state_->size - 1);
+  if (state_->order && epoch == state_->epoch) return state_->order->indices(batch);
+  return EpochOrder(*state_->source->dataset, state_->options(), epoch).indices(batch);
+}
+
+void Loader::push(std::int64_t number) {
+  const std::shared_ptr<BatchSource>& source = state_->source;
+  auto batch = std::make_shared<PendingBatch>();
+  batch->epoch = state_->epoch;
+  batch->number = number;
+  batch->indices = state_->order->indices(number);
+  batch->engine = &current_engine();
+  if (source->fixed) {
+    for (const ExampleArray& array : source->arrays) {
+      Shape shape{static_cast<std::int64_t>(batch->indices.size())};
+      for (const std::int64_t size : array.shape) shape.push_back(size);
+      batch->outputs.emplace_back(shape, array.dtype);
+    }
+  } else {
+    batch->done = batch->engine->new_var();
+  }
+  Access access = array_access("load_batch", source->used, batch->outputs);
+  if (batch->done) access.mutate.add(batch->done);
+  batch->engine->push([source, batch] { fill_batch(*source, *batch); }, access, state_->where);
+  state_->pending.push_back(std::move(batch));
+}
+
+std::vector<NDArray> Loader::next() {
+  if (!state_->order) start(state_->epoch, state_->next);
+  if (state_->next == state_->size) return {};
+  const auto most = static_cast<std::size_t>(std::max(1, state_->options().ahead));
+  while (state_->pushed < state_->size && state_->pending.size() < most) push(state_->pushed++);
+  const std::shared_ptr<PendingBatch> batch = state_->pending.front();
+  state_->pending.pop_front();
+  ++state_->next;
+  if (state_->options().ahead > 0 && state_->pushed < state_->size) push(state_->pushed++);
+  if (batch->done) batch->engine->wait(batch->done);
+  return batch->outputs;
+}
+
+}  // namespace heddle
