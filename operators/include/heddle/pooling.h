@@ -1,6 +1,8 @@
 // Pooling along one, two or three axes: the largest element, or the mean, of each window of a channel.
 #pragma once
 
+#include <array>
+
 #include <heddle/ndarray.h>
 
 namespace heddle {
@@ -25,6 +27,24 @@ using Pool3dOptions = PoolOptions;
 NDArray max_pool1d(const NDArray& x, const PoolOptions& options = {}, Where where = Where::current());
 NDArray max_pool2d(const NDArray& x, const PoolOptions& options = {}, Where where = Where::current());
 NDArray max_pool3d(const NDArray& x, const PoolOptions& options = {}, Where where = Where::current());
+
+// max_pool and where the maxima are: indices (i64) of elements in their (L), (H, W) or (D, H, W), flattened. The gradient is that of max_pool.
+std::array<NDArray, 2> max_pool1d_with_indices(const NDArray& x, const PoolOptions& options = {},
+                                               Where where = Where::current());
+std::array<NDArray, 2> max_pool2d_with_indices(const NDArray& x, const PoolOptions& options = {},
+                                               Where where = Where::current());
+std::array<NDArray, 2> max_pool3d_with_indices(const NDArray& x, const PoolOptions& options = {},
+                                               Where where = Where::current());
+
+// Puts the elements of x (N, C, ...) back to where `indices`, of its shape, say, into zeros (N, C, size...): the inverse of
+// max_pool_with_indices, of which options are kernel, stride and padding. Empty sizes are (L - 1) stride - 2 padding + kernel. Of elements with one
+// index the last one stays. Throws InvalidArgument for shapes that do not fit; an index out of range is an error of the op.
+NDArray max_unpool1d(const NDArray& x, const NDArray& indices, const PoolOptions& options = {},
+                     const Dims& size = {}, Where where = Where::current());
+NDArray max_unpool2d(const NDArray& x, const NDArray& indices, const PoolOptions& options = {},
+                     const Dims& size = {}, Where where = Where::current());
+NDArray max_unpool3d(const NDArray& x, const NDArray& indices, const PoolOptions& options = {},
+                     const Dims& size = {}, Where where = Where::current());
 
 // The mean of each window: of x and of the padding, or with count_include_pad = false of x alone. What a window has beyond the
 // padding does not count. Shapes as for max_pool1d, without dilation.

@@ -142,6 +142,25 @@ for _name in ("pixel_shuffle", "pixel_unshuffle"):
         return Case([d.floats((*batch, *image))], lambda x: getattr(heddle, name)(x, factor), lambda x: getattr(F, name)(x, factor))
 
 
+@operator("grid_sample")
+def _(d):
+    axes = d.integer(2, 3)
+    mode = d.pick(*["linear", "nearest"] + (["cubic"] if axes == 2 else []))
+    padding, align = d.pick("zeros", "border", "reflection"), d.chance(0.5)
+    batch, image, out = d.integer(1, 2), [d.integer(1, 5) for _ in range(axes)], [d.integer(1, 4) for _ in range(axes)]
+    x, grid = d.floats((batch, d.integer(1, 3), *image)), d.floats((batch, *out, axes), -1.7, 1.7)
+    theirs = {"linear": "bilinear", "cubic": "bicubic"}.get(mode, mode)
+    return Case([x, grid], lambda x, g: heddle.grid_sample(x, g, mode, padding, align),
+                lambda x, g: F.grid_sample(x, g, theirs, padding, align), second=False)  # fmt: skip
+
+
+@operator("affine_grid")
+def _(d):
+    axes, batch, align = d.integer(2, 3), d.integer(1, 2), d.chance(0.5)
+    size = [batch, d.integer(1, 2), *(d.integer(1, 4) for _ in range(axes))]
+    return Case([d.floats((batch, axes, axes + 1))], lambda t: heddle.affine_grid(t, size, align), lambda t: F.affine_grid(t, size, align))
+
+
 # ---- Embeddings
 
 

@@ -1,5 +1,7 @@
 """Convolution and pooling."""
 
+import numpy as np
+
 import heddle
 
 from .table import Case, F, operator
@@ -116,6 +118,40 @@ def rounded_up_pooling(name, axes):
         return Case([x], lambda x: getattr(heddle, name)(x, kernel, **options), lambda x: getattr(F, name)(x, kernel, **options))
 
 
+def pooling_with_indices(name, axes):
+    @operator(f"{name}_with_indices")
+    def _(d):
+        kernel, dilation = _sizes(d, axes, 1, 3), _sizes(d, axes, 1, 2)
+        options = {"stride": _sizes(d, axes, 1, 3), "padding": [d.integer(0, k // 2) for k in kernel], "dilation": dilation}
+        image = [d.integer(e * (k - 1) + 1, 7) for k, e in zip(kernel, dilation)]
+        options["ceil_mode"] = d.chance(0.5)
+        if axes == 1:
+            options = {key: value[0] if isinstance(value, list) else value for key, value in options.items()}
+            kernel = kernel[0]
+        x = d.floats((d.integer(1, 3), d.integer(1, 3), *image), special=(0.0, 1.0))
+        return Case([x], lambda x: getattr(heddle, f"{name}_with_indices")(x, kernel, **options),
+                    lambda x: getattr(F, name)(x, kernel, **options, return_indices=True))  # fmt: skip
+
+
+def unpooling(name, axes):
+    """With an index in the window of each element."""
+
+    @operator(name)
+    def _(d):
+        kernel, sizes = _sizes(d, axes, 1, 3), _sizes(d, axes, 1, 4)
+        shape = (d.integer(1, 2), d.integer(1, 2), *sizes)
+        whole = [n * k + d.integer(0, k - 1) for n, k in zip(sizes, kernel)] if d.chance(0.5) else None
+        index = 0
+        for axis, (n, k) in enumerate(zip(sizes, kernel)):
+            along = np.arange(n).reshape([-1 if a == axis else 1 for a in range(axes)]) * k + d.integers(shape, 0, k - 1)
+            index = index * (whole[axis] if whole else n * k) + along
+        window = kernel if axes > 1 else kernel[0]
+        size = whole if whole is None or axes > 1 else whole[0]
+        return Case([d.floats(shape), index.astype(np.int64)],
+                    lambda x, i: getattr(heddle, name)(x, i, window, output_size=size),
+                    lambda x, i: getattr(F, name)(x, i, window, output_size=whole))  # fmt: skip
+
+
 def adaptive_pooling(name, axes):
     @operator(name)
     def _(d):
@@ -132,5 +168,7 @@ for _axes in (1, 2, 3):
     pooling(f"avg_pool{_axes}d", _axes)
     rounded_up_pooling(f"max_pool{_axes}d", _axes)
     rounded_up_pooling(f"avg_pool{_axes}d", _axes)
+    pooling_with_indices(f"max_pool{_axes}d", _axes)
+    unpooling(f"max_unpool{_axes}d", _axes)
     adaptive_pooling(f"adaptive_max_pool{_axes}d", _axes)
     adaptive_pooling(f"adaptive_avg_pool{_axes}d", _axes)

@@ -1,3 +1,4 @@
+#include <array>
 #include <limits>
 #include <optional>
 #include <string>
@@ -30,6 +31,8 @@ struct PoolNames {
 constexpr PoolNames kMaxPools[] = {{"max_pool1d", "max_pool1d_backward"},
                                    {"max_pool2d", "max_pool2d_backward"},
                                    {"max_pool3d", "max_pool3d_backward"}};
+constexpr const char* kMaxPoolsWithIndices[] = {"max_pool1d_with_indices", "max_pool2d_with_indices",
+                                                "max_pool3d_with_indices"};
 constexpr PoolNames kAvgPools[] = {{"avg_pool1d", "avg_pool1d_backward"},
                                    {"avg_pool2d", "avg_pool2d_backward"},
                                    {"avg_pool3d", "avg_pool3d_backward"}};
@@ -91,15 +94,17 @@ NDArray max_pool_backward_by_operators(const PoolProblem& problem, const NDArray
   return reshape(scatter_add(nothing, places, reshape(grad, windows), 1), shape);
 }
 
-// x is f32 or f64.
-NDArray max_pool(const PoolNames& names, const PoolProblem& problem, const NDArray& x) {
+// x is f32 or f64. `positions`: gets the position of each maximum in its window, unless it is null.
+NDArray max_pool_at(const PoolNames& names, const PoolProblem& problem, const NDArray& x,
+                    NDArray* positions) {
   const NDArray source = x.detach().contiguous();
   NDArray y = make_result(x, pooled_shape(x, problem), x.dtype());
-  const bool taped = recording({&x});
-  const NDArray where = taped ? make_result(x, y.shape(), place_dtype(problem)) : NDArray();
+  const bool taped = recording({&x}), wanted = taped || positions;
+  const NDArray where = wanted ? make_result(x, y.shape(), place_dtype(problem)) : NDArray();
+  if (positions) *positions = where;
   auto* kernel = kernel_for<MaxPoolKernel>("max_pool", x);
   std::vector<NDArray> writes{y};
-  if (taped) writes.push_back(where);
+  if (wanted) writes.push_back(where);
   operators_detail::push_op(
       names.forward, {{source}}, writes,
       [=, out = y.detach()](const KernelContext& context) { kernel(context, problem, source, out, where); });
@@ -111,6 +116,10 @@ NDArray max_pool(const PoolNames& names, const PoolProblem& problem, const NDArr
     });
   }
   return y;
+}
+
+NDArray max_pool(const PoolNames& names, const PoolProblem& problem, const NDArray& x) {
+  return max_pool_at(names, problem, x, nullptr);
 }
 
 NDArray avg_pool(const PoolNames& names, const PoolProblem& problem, const NDArray& x);
@@ -156,6 +165,17 @@ NDArray max_pool(int axes, const NDArray& x, const PoolOptions& options) {
   return pooled_in_f32(max_pool, names, pool_problem(names.forward, axes, x, options), x);
 }
 
+std::array<NDArray, 2> max_pool_with_indices(int axes, const NDArray& x, const PoolOptions& options) {
+  const PoolNames& names = kMaxPools[axes - 1];
+  const PoolProblem problem = pool_problem(names.forward, axes, x, options);
+  NDArray positions;
+  const NDArray y = max_pool_at(names, problem, operators_detail::wide(x), &positions);
+  const EngineScope scope(x.engine());
+  const NoGrad no_grad;
+  const NDArray indices = indices_in_plane(problem, positions);
+  return {cast(y, x.dtype()), indices};
+}
+
 NDArray avg_pool(int axes, const NDArray& x, const PoolOptions& options) {
   const PoolNames& names = kAvgPools[axes - 1];
   for (const std::int64_t one : options.dilation)
@@ -171,22 +191,27 @@ NDArray adaptive_pool(Pool& pool, const PoolNames& names, int axes, const NDArra
 
 }  // namespace
 
-#define HEDDLE_POOLINGS(axes)                                                            \
-  NDArray max_pool##axes##d(const NDArray& x, const PoolOptions& options, Where where) { \
-    const CallSite site(where);                                                          \
-    return max_pool(axes, x, options);                                                   \
-  }                                                                                      \
-  NDArray avg_pool##axes##d(const NDArray& x, const PoolOptions& options, Where where) { \
-    const CallSite site(where);                                                          \
-    return avg_pool(axes, x, options);                                                   \
-  }                                                                                      \
-  NDArray adaptive_max_pool##axes##d(const NDArray& x, const Dims& size, Where where) {  \
-    const CallSite site(where);                                                          \
-    return adaptive_pool(max_pool, kAdaptiveMaxPools[(axes)-1], axes, x, size);          \
-  }                                                                                      \
-  NDArray adaptive_avg_pool##axes##d(const NDArray& x, const Dims& size, Where where) {  \
-    const CallSite site(where);                                                          \
-    return adaptive_pool(avg_pool, kAdaptiveAvgPools[(axes)-1], axes, x, size);          \
+#define HEDDLE_POOLINGS(axes)                                                                         \
+  NDArray max_pool##axes##d(const NDArray& x, const PoolOptions& options, Where where) {              \
+    const CallSite site(where);                                                                       \
+    return max_pool(axes, x, options);                                                                \
+  }                                                                                                   \
+  std::array<NDArray, 2> max_pool##axes##d_with_indices(const NDArray& x, const PoolOptions& options, \
+                                                        Where where) {                                \
+    const CallSite site(where);                                                                       \
+    return max_pool_with_indices(axes, x, options);                                                   \
+  }                                                                                                   \
+  NDArray avg_pool##axes##d(const NDArray& x, const PoolOptions& options, Where where) {              \
+    const CallSite site(where);                                                                       \
+    return avg_pool(axes, x, options);                                                                \
+  }                                                                                                   \
+  NDArray adaptive_max_pool##axes##d(const NDArray& x, const Dims& size, Where where) {               \
+    const CallSite site(where);                                                                       \
+    return adaptive_pool(max_pool, kAdaptiveMaxPools[(axes)-1], axes, x, size);                       \
+  }                                                                                                   \
+  NDArray adaptive_avg_pool##axes##d(const NDArray& x, const Dims& size, Where where) {               \
+    const CallSite site(where);                                                                       \
+    return adaptive_pool(avg_pool, kAdaptiveAvgPools[(axes)-1], axes, x, size);                       \
   }
 HEDDLE_POOLINGS(1)
 HEDDLE_POOLINGS(2)
@@ -221,6 +246,21 @@ template <int axes> void add_pools(OperatorTable& table) {
             {"The largest element" + of_window,
              {x, size, stride, padding, {"dilation", 1}, ceil},
              "that of x",
+             kDifferentiable});
+  table.add(kMaxPoolsWithIndices[axes - 1],
+            +[](const NDArray& in, Sizes<axes> kernel, const std::optional<Sizes<axes>>& step,
+                Sizes<axes> pad, Sizes<axes> dilation, bool ceil_mode, Where where) {
+              const CallSite site(where);
+              return max_pool_with_indices(axes, in,
+                                           {.kernel = Dims(kernel),
+                                            .stride = stride_dims(step),
+                                            .padding = Dims(pad),
+                                            .dilation = Dims(dilation),
+                                            .ceil_mode = ceil_mode});
+            },
+            {"max_pool, and the indices of the maxima in the flattened spatial axes of x, for max_unpool.",
+             {x, size, stride, padding, {"dilation", 1}, ceil},
+             "that of x; i64 of the indices",
              kDifferentiable});
   table.add(kAvgPools[axes - 1].forward,
             +[](const NDArray& in, Sizes<axes> kernel, const std::optional<Sizes<axes>>& step,
