@@ -80,10 +80,11 @@ LAYERS = {
         "compression": ["core", "communicator"],
         "doctor": ["bootstrap", "core", "tcp", "device", "communicator"],
     },
-    # api, stores and training are the library heddle::kvstore, the others heddle::servers.
+    # api, stores, training and fit are the library heddle::kvstore, the others heddle::servers.
     "kvstore": {
         "stores": [],
         "training": ["stores"],
+        "fit": ["training"],
         "api": ["stores"],
         "wire": [],
         "membership": ["wire"],

@@ -11,6 +11,7 @@
 #include "calls.h"
 #include "engine/engines.h"
 #include "errors.h"
+#include "fit.h"
 
 namespace heddle::python {
 
@@ -97,6 +98,7 @@ NB_MODULE(_heddle, m) {
   bind_stores(m);
   bind_trainers(m);
   bind_training(m);
+  bind_fit(m);
   bind_files(m);
   bind_trace(m);
   bind_reports(m);

@@ -130,6 +130,24 @@ TEST_CASE("each call of a trainer and of a checkpoint names its line") {
   }
 }
 
+TEST_CASE("fit, evaluate, predict and a checkpoint writer name their lines") {
+  const TemporaryDirectory files;
+  Sequential net{Dense(3, 2)};
+  Trainer trainer(net.parameters(), {.optimizer = "adam"});
+  const NDArray x = ones({8, 3}), labels = zeros({8}, DType::i64);
+  FitOptions options;
+  options.loss = "cross_entropy";
+  options.metrics = {"accuracy"};
+  options.batch = 4;
+  options.verbose = false;
+  check_site("fit", [&] { fit(net, trainer, {x, labels}, options); });
+  check_site("evaluate", [&] { evaluate(net, {x, labels}, {.metrics = options.metrics}); });
+  check_site("predict", [&] { predict(net, {x}); });
+  CheckpointWriter writer;
+  check_site("CheckpointWriter::save", [&] { writer.save(files.file("run"), {.trainer = &trainer}); });
+  writer.wait();
+}
+
 TEST_CASE("a gradient that fails is reported with the line of its forward call") {
   const NDArray weight = leaf({4}), far = full({2}, 9, DType::i64);
   Trainer trainer(std::vector<Parameter>{{"weight", weight}});

@@ -53,7 +53,9 @@ def made_parameter():
 
 INSTANCES = {
     "Binding": lambda: made_graph()[1].bind(1),
+    "Callback": heddle.Callback,
     "Communicator": lambda: heddle.Communicator.local(1)[0],
+    "FitRun": lambda: made_run(),
     "Completion": made_completion,
     "Conv2d": lambda: heddle.Conv2d(1, 1, 1),
     "Dense": lambda: heddle.Dense(1, 1),
@@ -98,6 +100,9 @@ SAMPLES = {
     "Var | NDArray": INSTANCES["Var"],
     "bool": lambda: True,
     "dict[str, NDArray]": dict,
+    "dict[str, Any]": dict,
+    "dict[str, float]": dict,
+    "Sequence[str]": lambda: ["loss"],
     "object": lambda: print,
     "object | None": lambda: 1,
     "float": lambda: 1.0,
@@ -105,6 +110,19 @@ SAMPLES = {
     "str": lambda: "sgd",
     "str | os.PathLike[str]": lambda: "no such folder/file",
 }
+
+
+def made_run():
+    """The run of a training that is over."""
+    runs = []
+
+    class Keeps(heddle.Callback):
+        def on_train_begin(self, run):
+            runs.append(run)
+
+    net = heddle.Dense(1, 1)
+    heddle.fit(net, heddle.Trainer(net.parameters()), (heddle.ones((1, 1)), heddle.ones((1, 1))), loss="mse_loss", callbacks=[Keeps()], verbose=False)
+    return runs[0]
 
 
 def sample(annotation):

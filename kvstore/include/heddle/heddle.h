@@ -1,16 +1,20 @@
 // All of Heddle.
 #pragma once
 
+#include <heddle/array_batches.h>
 #include <heddle/array_op.h>
 #include <heddle/average_weights.h>
 #include <heddle/call_tag.h>
+#include <heddle/callbacks.h>
 #include <heddle/checkpoint.h>
+#include <heddle/checkpoint_writer.h>
 #include <heddle/clip_grad.h>
 #include <heddle/communicator.h>
 #include <heddle/compression.h>
 #include <heddle/csv.h>
 #include <heddle/dlpack.h>
 #include <heddle/engine.h>
+#include <heddle/fit.h>
 #include <heddle/graph.h>
 #include <heddle/group.h>
 #include <heddle/host_stream.h>

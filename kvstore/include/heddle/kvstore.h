@@ -43,7 +43,7 @@ class KVStore {
   virtual std::string type() const = 0;
   virtual int rank() const { return 0; }     // number of this process among the workers, from 0
   virtual int workers() const { return 1; }  // number of workers, the processes that push to the store
-
+  virtual std::shared_ptr<Communicator> communicator() const { return {}; }  // of "allreduce"; else null
   // Stores a copy of value on value's device. With several workers, the value of rank 0 is stored.
   void init(Key key, const NDArray& value, Where where = Where::current());
 

@@ -68,6 +68,8 @@ class Trainer {
 
   std::int64_t steps() const { return steps_; }  // number of steps done so far
   double learning_rate() const;                  // learning rate of the next step
+  const Schedule& schedule() const { return options_.schedule; }
+  void set_schedule(Schedule schedule);  // for later steps, launches of captured steps too; not empty
   const std::vector<Parameter>& parameters() const { return replicas_[0]; }
   KVStore& store() const { return *options_.store; }  // its keys are the indices of parameters()
 

@@ -28,6 +28,7 @@ class AllReduceStore final : public KVStore {
   std::string type() const override { return "allreduce"; }
   int rank() const override { return ranks_->rank(); }
   int workers() const override { return ranks_->size(); }
+  std::shared_ptr<Communicator> communicator() const override { return ranks_; }
   void do_init(Key key, const NDArray& value) override;
   void do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) override;
   void do_pull(Key key, std::span<const NDArray> out) override;

@@ -5,6 +5,7 @@
 #include <heddle/checkpoint.h>
 #include <heddle/safetensors.h>
 
+#include "training/checkpoint_content.h"
 #include "training/residual_files.h"
 
 namespace heddle {
@@ -145,30 +146,34 @@ std::map<std::string, NDArray> checked_residuals(const std::string& path, Traine
 
 }  // namespace
 
+Safetensors checkpoint_content(const char* call, const Checkpoint& checkpoint) {
+  check_generators(call, checkpoint);
+  Safetensors content;
+  content.metadata[kFormatKey] = kCheckpointFormat;
+  for (const auto& [name, value] : checkpoint.parameters) {
+    if (content.arrays.try_emplace(kParameter + name, value).second) continue;
+    throw InvalidArgument(std::string(call) + ": two parameters are called '" + name + "'");
+  }
+  if (checkpoint.trainer) {
+    for (const auto& [name, value] : checkpoint.trainer->state()) content.arrays[kTrainer + name] = value;
+    content.metadata[kCheckpointSteps] = std::to_string(checkpoint.trainer->steps());
+    content.metadata[kCheckpointWorkers] = std::to_string(checkpoint.trainer->store().workers());
+  }
+  for (const auto& [name, value] : checkpoint.arrays) content.arrays[kArray + name] = value;
+  for (const auto& [name, generator] : checkpoint.generators) {
+    content.metadata[kSeed + name] = std::to_string(generator->seed());
+    content.metadata[kPosition + name] = std::to_string(generator->position());
+  }
+  for (const auto& [name, value] : checkpoint.counters)
+    content.metadata[kCounter + name] = std::to_string(value);
+  for (const auto& [name, text] : checkpoint.notes) content.metadata[kNote + name] = text;
+  return content;
+}
+
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint, Where where) {
   const CallSite site(where);
   return in_file_call("save_checkpoint", [&] {
-    check_generators("save_checkpoint", checkpoint);
-    Safetensors content;
-    content.metadata[kFormatKey] = kCheckpointFormat;
-    for (const auto& [name, value] : checkpoint.parameters) {
-      if (content.arrays.try_emplace(kParameter + name, value).second) continue;
-      throw InvalidArgument("save_checkpoint: two parameters are called '" + name + "'");
-    }
-    if (checkpoint.trainer) {
-      for (const auto& [name, value] : checkpoint.trainer->state()) content.arrays[kTrainer + name] = value;
-      content.metadata[kCheckpointSteps] = std::to_string(checkpoint.trainer->steps());
-      content.metadata[kCheckpointWorkers] = std::to_string(checkpoint.trainer->store().workers());
-    }
-    for (const auto& [name, value] : checkpoint.arrays) content.arrays[kArray + name] = value;
-    for (const auto& [name, generator] : checkpoint.generators) {
-      content.metadata[kSeed + name] = std::to_string(generator->seed());
-      content.metadata[kPosition + name] = std::to_string(generator->position());
-    }
-    for (const auto& [name, value] : checkpoint.counters)
-      content.metadata[kCounter + name] = std::to_string(value);
-    for (const auto& [name, text] : checkpoint.notes) content.metadata[kNote + name] = text;
-    save_safetensors(path, content, {.checksums = true});
+    save_safetensors(path, checkpoint_content("save_checkpoint", checkpoint), {.checksums = true});
   });
 }
 

@@ -375,6 +375,11 @@ std::vector<NDArray> Trainer::values(std::size_t index) const {
 
 double Trainer::learning_rate() const { return options_.schedule(steps_); }
 
+void Trainer::set_schedule(Schedule schedule) {
+  if (!schedule) throw InvalidArgument("Trainer::set_schedule: the schedule is empty");
+  options_.schedule = std::move(schedule);
+}
+
 // Pushes gradients in the order in which the backward pass computes them, so that the store handles the first
 // gradients while later ones are computed.
 void Trainer::exchange(const std::vector<Gradients>& gradients, const UpdateOptions& update) {

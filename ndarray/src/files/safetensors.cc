@@ -22,6 +22,7 @@
 #include "files/atomic_file.h"
 #include "files/mapped_file.h"
 #include "files/path.h"
+#include "files/safetensors_writer.h"
 
 namespace heddle {
 namespace {
@@ -441,19 +442,33 @@ class SafetensorsReader {
 
 }  // namespace
 
+namespace {
+
+void check_metadata(const std::string& path, const Safetensors& content) {
+  for (const auto& [name, text] : content.metadata) {
+    if (name.starts_with(kHeaderChecksum))
+      damaged(path, "metadata '" + name + "': that name is for checksums");
+  }
+}
+
+}  // namespace
+
 void save_safetensors(const std::string& path, const Safetensors& content, SafetensorsOptions options,
                       Where where) {
   const CallSite site(where);
   return ndarray_detail::in_file_call("save_safetensors", [&] {
-    for (const auto& [name, text] : content.metadata) {
-      if (name.starts_with(kHeaderChecksum))
-        damaged(path, "metadata '" + name + "': that name is for checksums");
-    }
+    check_metadata(path, content);
     const FileArrays arrays = in_file_order(path, content);
     const auto write = arrays.empty() ? write_file : write_file_by_op;
     const auto file = write(path, content.metadata, arrays, options);
     file->durable_commit();
   });
+}
+
+void ndarray_detail::write_safetensors(const std::string& path, const Safetensors& content,
+                                       SafetensorsOptions options) {
+  check_metadata(path, content);
+  write_file(path, content.metadata, in_file_order(path, content), options)->durable_commit();
 }
 
 Safetensors load_safetensors(const std::string& path, Device device, Where where) {

@@ -1,0 +1,111 @@
+// Callback: what a program does at certain points of fit(). FitRun: the training that a callback sees.
+//
+//   struct Report : Callback {
+//     void on_epoch_end(FitRun& run, const FitValues& values) override {
+//       std::cout << run.epoch() << ": " << values.at("loss") << "\n";
+//     }
+//   };
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <heddle/trainer.h>
+
+namespace heddle {
+
+class FitRun;
+
+// Numbers by name: "loss", "accuracy", "val_loss", "lr" ...
+using FitValues = std::map<std::string, double>;
+
+// What fit() returns: the values of each epoch.
+struct History {
+  std::vector<std::int64_t> epochs{};                   // numbers of the epochs, from 0
+  std::map<std::string, std::vector<double>> values{};  // one for each epoch
+  bool interrupted = false;                             // by Ctrl-C
+  std::string stopped{};  // why it ended before its last epoch; empty: it did not
+  const std::vector<double>& operator[](
+      const std::string& name) const;  // throws InvalidArgument that lists the names
+};
+
+// What a callback keeps for a run that is resumed.
+struct CallbackState {
+  FitValues numbers{};
+  std::map<std::string, std::string> texts{};
+  std::map<std::string, NDArray> arrays{};
+};
+
+// All functions are called on the thread of fit(), in the order of FitOptions::callbacks, on every rank. An exception ends
+// the training, and is fit()'s. None of them has to wait for ops: see FitRun::later().
+class Callback {
+ public:
+  virtual ~Callback() = default;
+  virtual void on_train_begin(FitRun& run) { (void)run; }
+  virtual void on_train_end(FitRun& run) { (void)run; }  // not after an exception
+  virtual void on_epoch_begin(FitRun& run) {
+    (void)run;
+  }  // run.batch() > 0: a resumed run goes on within an epoch
+  virtual void on_epoch_end(FitRun& run, const FitValues& values) { (void)run, (void)values; }
+  virtual void on_batch_begin(FitRun& run) { (void)run; }
+  virtual void on_batch_end(FitRun& run) {
+    (void)run;
+  }  // the ops of the step are pushed; most are not done yet
+  virtual void on_validation_begin(FitRun& run) { (void)run; }
+  virtual void on_validation_end(FitRun& run) { (void)run; }
+  virtual void on_interrupt(FitRun& run) {
+    (void)run;
+  }  // after Ctrl-C, between two steps; on_train_end follows
+  // Names the callback's state in a checkpoint; the name of the class. Of several the order counts too.
+  virtual std::string name() const;
+  // Saved in checkpoints of the run, and set in a resumed run before on_train_begin. The same on all ranks.
+  virtual CallbackState state() const { return {}; }
+  virtual void set_state(const CallbackState& state) { (void)state; }
+};
+
+// A training that runs, seen from a callback. Not thread-safe.
+class FitRun {
+ public:
+  Module& net() const;
+  Trainer& trainer() const;
+  std::int64_t epoch() const;     // the number of this epoch, from 0
+  std::int64_t epochs() const;    // how many there will be
+  std::int64_t batch() const;     // how many batches of this epoch are done
+  std::int64_t batches() const;   // of an epoch; -1: not known yet
+  std::int64_t step() const;      // how many steps the trainer has done, in all epochs
+  std::int64_t examples() const;  // how many examples of this epoch are done, of this rank
+  int rank() const;
+  int ranks() const;
+  const History& history() const;  // of the epochs so far
+  // The names of the values of an epoch, "lr" and those of the validation too.
+  const std::vector<std::string>& value_names() const;
+
+  // A scalar that nobody waits for: "batch_loss", of the last batch, or "loss" or the name of a metric, of all batches of
+  // this epoch so far, of this rank. Pushes the ops that compute it. Throws InvalidArgument for another name, and before
+  // the first batch.
+  NDArray value(const std::string& name) const;
+  // Calls `use` with the values as of now, between two later steps, once they are computed; at the latest at the end of
+  // the epoch. In the order of the calls. No step waits for them.
+  void later(const std::vector<std::string>& names, std::function<void(const FitValues& values)> use);
+
+  // Ends the training after this step, or this epoch; on all ranks, also if one alone calls it.
+  void stop(const std::string& reason);
+  bool stopping() const;
+  // Saves a checkpoint from which fit() can resume here, when all callbacks of this event have been called. All ranks call
+  // it with the same path; rank 0 writes, while the training goes on. Errors arrive at a later event.
+  void save(const std::string& path);
+  bool saving() const;  // whether a save is under way; on rank 0
+  void finish_saves();  // blocks until all saves that have begun are done; rethrows their errors
+
+ private:
+  friend struct FitAccess;
+  struct Impl;
+  explicit FitRun(Impl& impl) : impl_(impl) {}
+  Impl& impl_;
+};
+
+}  // namespace heddle

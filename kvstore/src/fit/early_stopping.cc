@@ -1,0 +1,60 @@
+#include <utility>
+
+#include <heddle/callbacks.h>
+#include <heddle/number_text.h>
+
+#include "fit/monitor.h"
+
+namespace heddle {
+
+using namespace fit_detail;
+
+EarlyStopping::EarlyStopping(EarlyStoppingOptions options) : options_(std::move(options)) {
+  if (options_.patience < 0)
+    throw InvalidArgument("EarlyStopping: patience is " + std::to_string(options_.patience) +
+                          "; want 0 or more epochs");
+}
+
+void EarlyStopping::on_train_begin(FitRun& run) {
+  check_monitor("EarlyStopping", run, options_.monitor);
+  if (run.epoch() > 0 || run.batch() > 0) return;
+  best_ = options_.baseline;
+  waited_ = 0;
+  weights_.clear();
+}
+
+void EarlyStopping::on_epoch_end(FitRun& run, const FitValues& values) {
+  const double value = values.at(options_.monitor);
+  if (!best_ || is_better(value, *best_, wants_more(options_.monitor, options_.mode), options_.min_delta)) {
+    best_ = value;
+    waited_ = 0;
+    if (!options_.restore_best) return;
+    for (const Parameter& one : run.net().state()) weights_[one.name] = one.value.detach().copy();
+    return;
+  }
+  if (++waited_ <= options_.patience) return;
+  run.stop("EarlyStopping: " + options_.monitor + " is no better than " + number_text(*best_) + " for " +
+           std::to_string(waited_) + (waited_ == 1 ? " epoch" : " epochs"));
+}
+
+void EarlyStopping::on_train_end(FitRun& run) {
+  if (weights_.empty()) return;
+  for (const Parameter& one : run.net().state()) {
+    const auto best = weights_.find(one.name);
+    if (best != weights_.end()) one.value.detach().assign(best->second);
+  }
+}
+
+CallbackState EarlyStopping::state() const {
+  CallbackState state{.numbers = {{"waited", static_cast<double>(waited_)}}, .texts = {}, .arrays = weights_};
+  if (best_) state.numbers["best"] = *best_;
+  return state;
+}
+
+void EarlyStopping::set_state(const CallbackState& state) {
+  waited_ = static_cast<std::int64_t>(state.numbers.at("waited"));
+  best_ = state.numbers.contains("best") ? std::optional(state.numbers.at("best")) : std::nullopt;
+  weights_ = state.arrays;
+}
+
+}  // namespace heddle

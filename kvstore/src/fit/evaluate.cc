@@ -1,0 +1,99 @@
+#include <algorithm>
+#include <utility>
+
+#include <heddle/autograd.h>
+#include <heddle/fit.h>
+#include <heddle/interrupt_check.h>
+#include <heddle/model.h>
+#include <heddle/sequential.h>
+#include <heddle/shape_ops.h>
+
+#include "fit/batch_parts.h"
+#include "fit/epoch_values.h"
+#include "fit/evaluation.h"
+#include "fit/mode_scope.h"
+
+namespace heddle {
+namespace fit_detail {
+
+void StepsAhead::add(const NDArray& result) {
+  pending_.push_back(result);
+  while (pending_.size() > kMost) {
+    wait_with_check(pending_.front().var());
+    pending_.front().wait();
+    pending_.pop_front();
+  }
+}
+
+void evaluate_batches(const std::string& call, Module& net, Batches& batches, const BatchLoss& loss,
+                      int labels, EpochValues& values) {
+  const NoGrad no_grad;
+  const std::size_t count = labels >= 0 ? static_cast<std::size_t>(labels) : loss.labels();
+  StepsAhead ahead;
+  batches.start(0);
+  for (Arrays batch = batches.next(); !batch.empty(); batch = batches.next()) {
+    Arrays inputs, wanted;
+    split_batch(call, batch, count, inputs, wanted);
+    const Arrays outputs = net.run(inputs);
+    values.add(loss.defined() ? loss.compute(outputs, wanted) : Arrays(), outputs, wanted, rows_of(batch));
+    if (!outputs.empty()) ahead.add(outputs[0]);
+  }
+}
+
+}  // namespace fit_detail
+
+using namespace fit_detail;
+
+FitValues evaluate(Module& net, const FitData& data, const EvaluateOptions& options, Where where) {
+  const CallSite site(where);
+  const BatchLoss loss("evaluate", options.loss, options.outputs);
+  EpochValues values("evaluate", loss, options.metrics);
+  if (values.names().empty()) throw InvalidArgument("evaluate: there is neither a loss nor a metric");
+  const int rank = options.ranks ? options.ranks->rank() : 0,
+            ranks = options.ranks ? options.ranks->size() : 1;
+  const std::shared_ptr<Batches> batches =
+      batches_of("evaluate", data, {.batch = options.batch, .rank = rank, .ranks = ranks, .uneven = true});
+  const ModeScope modes(net);
+  net.train(false);
+  values.reset();
+  evaluate_batches("evaluate", net, *batches, loss, options.labels, values);
+  if (options.ranks) values.reduce(*options.ranks);
+  return read_values(values.names(), values.results());
+}
+
+namespace {
+
+std::size_t input_count(const Module& net, int inputs, std::size_t arrays) {
+  if (inputs >= 0) return static_cast<std::size_t>(inputs);
+  if (const auto* const model = dynamic_cast<const Model*>(&net)) return model->input_names().size();
+  const bool is_plain = net.as_layer() || dynamic_cast<const Sequential*>(&net);
+  return is_plain ? 1 : arrays;
+}
+
+}  // namespace
+
+std::vector<NDArray> predict(Module& net, const FitData& data, const PredictOptions& options, Where where) {
+  const CallSite site(where);
+  const NoGrad no_grad;
+  const std::shared_ptr<Batches> batches = batches_of("predict", data, {.batch = options.batch});
+  const ModeScope modes(net);
+  net.train(false);
+  std::vector<Arrays> parts;
+  StepsAhead ahead;
+  batches->start(0);
+  for (Arrays batch = batches->next(); !batch.empty(); batch = batches->next()) {
+    const std::size_t count = input_count(net, options.inputs, batch.size());
+    if (count == 0 || count > batch.size())
+      throw InvalidArgument("predict: the network has " + std::to_string(count) + " inputs, and a batch " +
+                            std::to_string(batch.size()) + " arrays");
+    const Arrays outputs = net.run(std::span(batch.data(), count));
+    parts.resize(std::max(parts.size(), outputs.size()));
+    for (std::size_t i = 0; i < outputs.size(); ++i) parts[i].push_back(outputs[i]);
+    if (!outputs.empty()) ahead.add(outputs[0]);
+  }
+  Arrays all;
+  for (const Arrays& part : parts) all.push_back(part.size() == 1 ? part[0] : concat(part, 0));
+  return all;
+}
+
+}  // namespace heddle

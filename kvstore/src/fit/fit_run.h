@@ -1,0 +1,116 @@
+// What a training keeps while it runs.
+#pragma once
+
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <heddle/checkpoint_writer.h>
+#include <heddle/communicator.h>
+#include <heddle/fit.h>
+
+#include "fit/epoch_values.h"
+#include "fit/fit_step.h"
+#include "fit/interrupt.h"
+#include "fit/losses.h"
+#include "fit/mode_scope.h"
+#include "fit/stop_agreement.h"
+
+namespace heddle {
+
+namespace fit_detail {
+
+// A step that is pushed, and whose loss nobody has looked at.
+struct PendingStep {
+  std::vector<Arrays> group;
+  Arrays losses;                            // of each batch
+  std::vector<std::uint64_t> random;        // positions of the generators before the step
+  std::int64_t epoch = 0, first_batch = 0;  // of the group
+};
+
+// Values that a callback has asked for.
+struct LateValues {
+  std::vector<std::string> names;
+  std::vector<NDArray> arrays;
+  std::function<void(const FitValues&)> use;
+};
+
+}  // namespace fit_detail
+
+struct FitRun::Impl {
+  Impl(Module& trained, Trainer& by, const FitData& data, FitOptions given, Where called_at);
+  History run();
+
+  // Parts of run().
+  void check_options() const;
+  void begin();
+  void run_epoch();
+  bool run_step();
+  void end_epoch();
+  FitValues validate();
+  void finish();
+  std::vector<fit_detail::Arrays> next_group();
+  void record(const std::vector<fit_detail::Arrays>& group, std::vector<fit_detail::StepResult> results);
+  void limit_pending(std::size_t most);
+  void poll();
+  fit_detail::StopKind wanted() const;
+  void end_if(fit_detail::StopKind agreed);
+  bool is_over() const { return finished || history.interrupted; }  // on all ranks
+  void refuse_loss();
+  void restore_before(const fit_detail::PendingStep& failed);
+  void use_late_values(bool all);
+  void write_saves();
+  template <class Call> void each_callback(const Call& call);
+  std::vector<std::pair<std::string, Generator*>> generators() const;
+  std::vector<std::uint64_t> random_positions() const;
+
+  // Checkpoints of the run: fit_state.cc.
+  Checkpoint checkpoint();
+  void save_generators(Checkpoint& to) const;
+  void save_callbacks(Checkpoint& to) const;
+  NDArray of_all_ranks(const NDArray& array) const;
+  void resume();
+  void load_history(const Checkpoint& from);
+  void load_generators(const Checkpoint& from);
+  void load_values(const Checkpoint& from);
+  void load_callbacks(const Checkpoint& from);
+  bool exists_on_rank_0(const std::string& path) const;
+
+  Module& net;
+  Trainer& trainer;
+  FitOptions options;
+  Where where;
+  FitRun handle;
+  std::shared_ptr<Communicator> ranks;  // null: this process alone
+  fit_detail::BatchLoss loss;
+  fit_detail::EpochValues values;
+  fit_detail::FitStep step;
+  std::shared_ptr<Batches> batches, validation;
+  std::vector<std::shared_ptr<Callback>> callbacks;
+  std::vector<std::string> value_names;
+  CheckpointWriter writer;
+  fit_detail::StopAgreement agreement;
+  const fit_detail::InterruptScope interrupts;
+  const fit_detail::ModeScope modes;
+
+  std::int64_t epoch = 0, batch = 0, examples = 0, known_size = -1;
+  bool finished = false;  // whether a callback ended the training, which a resumed run does not continue
+  History history;
+  fit_detail::Arrays last_losses;
+  std::deque<fit_detail::PendingStep> pending;
+  std::deque<fit_detail::LateValues> late;
+  std::vector<std::string> saves;
+  std::string stop_reason;
+  bool wants_stop = false, wants_interrupt = false;
+  std::exception_ptr interrupt_error;
+};
+
+struct FitAccess {
+  static FitRun make(FitRun::Impl& impl) { return FitRun(impl); }
+  static History train(Module& net, Trainer& trainer, const FitData& data, FitOptions options, Where where);
+};
+
+}  // namespace heddle

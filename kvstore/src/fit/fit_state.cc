@@ -1,0 +1,215 @@
+// Checkpoints of a training: what they hold besides those of a network and a trainer, and how a run is resumed.
+//
+//   fit.history.NAME          f64 (epochs), the values of each epoch; fit.history.epochs i64
+//   fit.generator.NAME        i64 (ranks, 2), seed and position
+//   fit.values.I              f64 (ranks, ...), within an epoch: EpochValues::state()
+//   fit.callback.I.NAME       an array of the callback I; numbers as f64 under fit.number.I.NAME
+// and as notes fit.callback.I, the name of a callback, fit.text.I.NAME, and fit.stopped.
+#include <filesystem>
+#include <map>
+#include <set>
+#include <utility>
+
+#include <heddle/random.h>
+
+#include "fit/fit_run.h"
+
+namespace heddle {
+
+using namespace fit_detail;
+
+namespace {
+
+const std::string kHistory = "fit.history.", kEpochs = "fit.history.epochs", kGenerator = "fit.generator.";
+const std::string kValues = "fit.values.", kCallback = "fit.callback.", kNumber = "fit.number.";
+const std::string kText = "fit.text.", kStopped = "fit.stopped", kFit = "fit.";
+
+[[noreturn]] void fail(const std::string& path, const std::string& problem) {
+  throw Error("fit: checkpoint '" + path + "' " + problem);
+}
+
+NDArray numbers(const std::vector<double>& all) {
+  return array(all, {static_cast<std::int64_t>(all.size())});
+}
+
+// The entries of a map whose names begin with a prefix, by what follows it.
+template <class Value>
+std::map<std::string, Value> with_prefix(const std::map<std::string, Value>& all, const std::string& prefix) {
+  std::map<std::string, Value> found;
+  for (auto at = all.lower_bound(prefix); at != all.end() && at->first.starts_with(prefix); ++at)
+    found.emplace(at->first.substr(prefix.size()), at->second);
+  return found;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, Generator*>> FitRun::Impl::generators() const {
+  std::vector<std::pair<std::string, Generator*>> all{{"", &default_generator()}};
+  for (const auto& [name, generator] : options.generators) all.emplace_back("." + name, generator);
+  return all;
+}
+
+std::vector<std::uint64_t> FitRun::Impl::random_positions() const {
+  std::vector<std::uint64_t> all;
+  for (const auto& [name, generator] : generators()) all.push_back(generator->position());
+  return all;
+}
+
+// The arrays of all ranks, one below the other.
+NDArray FitRun::Impl::of_all_ranks(const NDArray& array) const {
+  const std::int64_t count = ranks ? ranks->size() : 1;
+  Shape shape{count};
+  for (const std::int64_t size : array.shape()) shape.push_back(size);
+  const NDArray all(shape, array.dtype());
+  if (count == 1) {
+    all.assign(array.detach());
+  } else {
+    ranks->all_gather(array.detach().contiguous(), all);
+  }
+  return all;
+}
+
+void FitRun::Impl::save_generators(Checkpoint& to) const {
+  for (const auto& [name, generator] : generators()) {
+    const std::vector<std::int64_t> state{static_cast<std::int64_t>(generator->seed()),
+                                          static_cast<std::int64_t>(generator->position())};
+    to.arrays[kGenerator + name] = of_all_ranks(array(state, {2}));
+  }
+}
+
+void FitRun::Impl::save_callbacks(Checkpoint& to) const {
+  std::size_t index = 0;
+  for (const std::shared_ptr<Callback>& one : callbacks) {
+    const CallbackState state = one->state();
+    if (state.numbers.empty() && state.texts.empty() && state.arrays.empty()) continue;
+    const std::string place = std::to_string(index++) + ".";
+    to.notes[kCallback + place] = one->name();
+    for (const auto& [name, number] : state.numbers) to.arrays[kNumber + place + name] = numbers({number});
+    for (const auto& [name, text] : state.texts) to.notes[kText + place + name] = text;
+    for (const auto& [name, array] : state.arrays) to.arrays[kCallback + place + name] = array;
+  }
+}
+
+// All ranks call it, since it gathers what each of them has.
+Checkpoint FitRun::Impl::checkpoint() {
+  Checkpoint all{.parameters = net.state(),
+                 .trainer = &trainer,
+                 .counters = {{"fit.epoch", epoch}, {"fit.batch", batch}, {"fit.examples", examples}},
+                 .notes = options.notes};
+  save_generators(all);
+  save_callbacks(all);
+  if (batch > 0) {
+    const std::vector<NDArray> state = values.state();
+    for (std::size_t i = 0; i < state.size(); ++i)
+      all.arrays[kValues + std::to_string(i)] = of_all_ranks(state[i]);
+  }
+  if (finished) all.notes[kStopped] = stop_reason;
+  if (!history.epochs.empty()) {
+    all.arrays[kEpochs] = array(history.epochs, {static_cast<std::int64_t>(history.epochs.size())});
+    for (const auto& [name, series] : history.values)
+      all.arrays[kHistory + "value." + name] = numbers(series);
+  }
+  return all;
+}
+
+void FitRun::Impl::write_saves() {
+  for (const std::string& path : std::exchange(saves, {})) {
+    const Checkpoint all = checkpoint();
+    if (!trainer.store().residuals().empty()) {
+      writer.wait();  // the residuals of another count are removed, unless the file at `path` needs them
+      save_residuals(path, trainer);
+    }
+    if (handle.rank() == 0) writer.save(path, all);
+  }
+}
+
+bool FitRun::Impl::exists_on_rank_0(const std::string& path) const {
+  const bool is_here = std::filesystem::exists(path);
+  if (!ranks || ranks->size() == 1) return is_here;
+  const NDArray answer = full({}, is_here ? 1 : 0, DType::i32);
+  ranks->broadcast(answer, 0);
+  return answer.item<std::int32_t>() != 0;
+}
+
+void FitRun::Impl::resume() {
+  const std::string& path = options.resume;
+  if (!exists_on_rank_0(path)) return;
+  Checkpoint all{.parameters = net.state(),
+                 .trainer = &trainer,
+                 .counters = {{"fit.epoch", 0}, {"fit.batch", 0}, {"fit.examples", 0}}};
+  load_checkpoint(path, all);
+  epoch = all.counters.at("fit.epoch");
+  batch = all.counters.at("fit.batch");
+  examples = all.counters.at("fit.examples");
+  load_history(all);
+  load_generators(all);
+  if (batch > 0) load_values(all);
+  load_callbacks(all);
+  if (const auto stopped = all.notes.find(kStopped); stopped != all.notes.end()) {
+    finished = wants_stop = true;
+    stop_reason = stopped->second;
+  }
+}
+
+void FitRun::Impl::load_history(const Checkpoint& from) {
+  history = {};
+  const auto epochs = from.arrays.find(kEpochs);
+  if (epochs == from.arrays.end()) return;
+  history.epochs = epochs->second.to_vector<std::int64_t>();
+  for (const auto& [name, series] : with_prefix(from.arrays, kHistory + "value."))
+    history.values[name] = series.to_vector<double>();
+}
+
+// A rank that the saved run did not have draws numbers that no other rank draws.
+void FitRun::Impl::load_generators(const Checkpoint& from) {
+  const int rank = ranks ? ranks->rank() : 0;
+  for (const auto& [name, generator] : generators()) {
+    const auto saved = from.arrays.find(kGenerator + name);
+    if (saved == from.arrays.end())
+      fail(options.resume, "has no generator '" + (name.empty() ? name : name.substr(1)) + "'");
+    const std::vector<std::int64_t> all = saved->second.to_vector<std::int64_t>();
+    const bool is_known = all.size() >= 2 * static_cast<std::size_t>(rank + 1);
+    const std::size_t at = is_known ? 2 * static_cast<std::size_t>(rank) : 0;
+    Generator loaded(static_cast<std::uint64_t>(all.at(at)));
+    loaded.set_position(static_cast<std::uint64_t>(all.at(at + 1)));
+    *generator = is_known ? loaded : loaded.jumped(rank);
+  }
+}
+
+void FitRun::Impl::load_values(const Checkpoint& from) {
+  const std::int64_t rank = ranks ? ranks->rank() : 0, count = ranks ? ranks->size() : 1;
+  std::vector<NDArray> state;
+  for (std::size_t i = 0; from.arrays.contains(kValues + std::to_string(i)); ++i) {
+    const NDArray& saved = from.arrays.at(kValues + std::to_string(i));
+    if (saved.shape()[0] != count)
+      fail(options.resume, "was saved within an epoch by " + std::to_string(saved.shape()[0]) +
+                               " ranks, and there are " + std::to_string(count) +
+                               "; between epochs the number of ranks may change");
+    state.push_back(saved[rank]);
+  }
+  if (state.size() != values.state_size())
+    fail(options.resume, "was saved within an epoch with " + std::to_string(state.size()) +
+                             " losses and metrics, and there are " + std::to_string(values.state_size()));
+  values.set_state(state);
+}
+
+// States go by the name of the callback, and of several with one name by their order.
+void FitRun::Impl::load_callbacks(const Checkpoint& from) {
+  std::set<std::string> used;
+  const auto saved = with_prefix(from.notes, kCallback);
+  for (const std::shared_ptr<Callback>& one : callbacks) {
+    for (std::size_t i = 0; i < saved.size(); ++i) {
+      const std::string place = std::to_string(i) + ".";
+      if (saved.at(place) != one->name() || !used.insert(place).second) continue;
+      CallbackState state{.numbers = {},
+                          .texts = with_prefix(from.notes, kText + place),
+                          .arrays = with_prefix(from.arrays, kCallback + place)};
+      for (const auto& [name, number] : with_prefix(from.arrays, kNumber + place))
+        state.numbers[name] = number.to_vector<double>().at(0);
+      one->set_state(state);
+      break;
+    }
+  }
+}
+
+}  // namespace heddle

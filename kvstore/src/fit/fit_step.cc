@@ -1,0 +1,118 @@
+#include "fit/fit_step.h"
+
+#include <cmath>
+#include <utility>
+
+#include <heddle/array_op.h>
+#include <heddle/autograd.h>
+#include <heddle/clip_grad.h>
+#include <heddle/number_text.h>
+#include <heddle/replaceable_calls.h>
+
+namespace heddle::fit_detail {
+namespace {
+
+// An op that copies the loss and makes the seed of its gradients, or fails.
+struct CheckedLoss {
+  NDArray value, seed;
+};
+
+CheckedLoss check_loss(const NDArray& loss) {
+  const NDArray value = loss.detach().astype(DType::f64);
+  CheckedLoss checked{NDArray({}, DType::f64), NDArray({}, DType::f64)};
+  array_push("fit_loss_check", OpCost::per_element, {value}, {checked.value, checked.seed},
+             [value, to = checked.value, seed = checked.seed] {
+               const double x = *value.data<const double>();
+               if (!std::isfinite(x)) throw LossNotFinite(x);
+               *to.data<double>() = x;
+               *seed.data<double>() = 1;
+             });
+  checked.seed = checked.seed.astype(loss.dtype());
+  return checked;
+}
+
+bool is_capturable(const Module& net, const FitOptions& options, const BatchLoss& loss) {
+  if (options.capture != FitCapture::automatic) return options.capture == FitCapture::always;
+  return loss.has_names() && has_replaceable_calls(net);
+}
+
+}  // namespace
+
+LossNotFinite::LossNotFinite(double loss) : Error("the loss is " + number_text(loss)) {}
+
+FitStep::FitStep(Module& net, Trainer& trainer, const FitOptions& options, const BatchLoss& loss,
+                 bool needs_outputs)
+    : net_(net),
+      trainer_(trainer),
+      options_(options),
+      loss_(loss),
+      needs_outputs_(needs_outputs),
+      losses_(loss.names().size()) {
+  const std::string type = trainer.store().type();
+  if (type == "allreduce" || type == "dist_sync") share_ = 1.0 / trainer.store().workers();
+  if (!is_capturable(net, options, loss) || type.starts_with("dist_")) return;
+  captured_.emplace(trainer, CapturedStep::Function([this](const Arrays& all) { return train(all); }));
+}
+
+void FitStep::split(const Arrays& batch, Arrays& inputs, Arrays& labels) const {
+  const std::size_t count = options_.labels >= 0 ? static_cast<std::size_t>(options_.labels) : loss_.labels();
+  split_batch("fit", batch, count, inputs, labels);
+}
+
+void FitStep::train_batch(const Arrays& batch, Arrays& results) {
+  Arrays inputs, labels;
+  split(batch, inputs, labels);
+  const Arrays outputs = net_.run(inputs);
+  Arrays losses = loss_.compute(outputs, labels);
+  const NDArray loss = losses[0];
+  if (options_.stop_on_nan) {
+    const CheckedLoss checked = check_loss(loss);
+    backward(loss, {.seed = checked.seed});
+    losses[0] = checked.value;
+  } else {
+    backward(loss);
+  }
+  for (const NDArray& one : losses) results.push_back(one.detach());
+  if (!needs_outputs_) return;
+  for (const NDArray& one : outputs) results.push_back(one.detach());
+}
+
+// The gradients are sums over the batches, of which the means are clipped.
+void FitStep::clip(std::size_t batches) const {
+  const auto count = static_cast<double>(batches);
+  if (options_.clip_norm > 0) clip_grad_norm(trainer_.parameters(), options_.clip_norm * count);
+  if (options_.clip_value > 0) clip_grad_value(trainer_.parameters(), options_.clip_value * count);
+}
+
+Arrays FitStep::train(const Arrays& all) {
+  Arrays results;
+  const std::size_t batches = all.size() / batch_arrays_;
+  for (std::size_t i = 0; i < batches; ++i) {
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(i * batch_arrays_);
+    train_batch({begin, begin + static_cast<std::ptrdiff_t>(batch_arrays_)}, results);
+  }
+  clip(batches);
+  trainer_.step(share_ / static_cast<double>(batches));
+  return results;
+}
+
+std::vector<StepResult> FitStep::run(const std::vector<Arrays>& group, Where where) {
+  Arrays all;
+  batch_arrays_ = group[0].size();
+  for (const Arrays& batch : group) {
+    if (batch.size() != batch_arrays_)
+      throw InvalidArgument("fit: a batch has " + std::to_string(batch.size()) + " arrays, the one before " +
+                            std::to_string(batch_arrays_));
+    for (const NDArray& one : batch) all.push_back(one.defined() ? one.detach() : one);
+  }
+  const Arrays results = captured_ ? captured_->run(all, where) : train(all);
+  const std::size_t each = results.size() / group.size();
+  std::vector<StepResult> steps(group.size());
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    StepResult& step = steps[i / each];
+    (i % each < losses_ ? step.losses : step.outputs).push_back(results[i]);
+  }
+  return steps;
+}
+
+}  // namespace heddle::fit_detail

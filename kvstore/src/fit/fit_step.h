@@ -1,0 +1,52 @@
+// One step of training: forward, backward and update of one batch, or of several whose gradients add up.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <heddle/captured_step.h>
+#include <heddle/fit.h>
+
+#include "fit/batch_parts.h"
+#include "fit/losses.h"
+
+namespace heddle::fit_detail {
+
+// Ends the op that looks at a loss, and poisons the gradients, so that the step changes no parameter.
+class LossNotFinite : public Error {
+ public:
+  explicit LossNotFinite(double loss);
+};
+
+struct StepResult {
+  Arrays losses{};  // those of BatchLoss::compute(); the first one has the error of a loss that is not finite
+  Arrays outputs{};  // of the network; none if nobody needs them
+};
+
+class FitStep {
+ public:
+  FitStep(Module& net, Trainer& trainer, const FitOptions& options, const BatchLoss& loss,
+          bool needs_outputs);
+  bool is_captured() const { return captured_.has_value(); }
+  // A step of as many batches as `group` has: one result for each, detached, which no later step changes.
+  std::vector<StepResult> run(const std::vector<Arrays>& group, Where where);
+  void split(const Arrays& batch, Arrays& inputs, Arrays& labels) const;
+
+ private:
+  Arrays train(const Arrays& all);
+  void train_batch(const Arrays& batch, Arrays& results);
+  void clip(std::size_t batches) const;
+  Module& net_;
+  Trainer& trainer_;
+  const FitOptions& options_;
+  const BatchLoss& loss_;
+  bool needs_outputs_;
+  std::size_t batch_arrays_ = 0;  // of the batches of the step that runs
+  std::size_t losses_;
+  double share_ = 1;  // of this worker in the gradients that the store adds
+  std::optional<CapturedStep> captured_{};
+};
+
+}  // namespace heddle::fit_detail

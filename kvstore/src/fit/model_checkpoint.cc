@@ -1,0 +1,132 @@
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+#include <heddle/callbacks.h>
+
+#include "fit/monitor.h"
+
+namespace heddle {
+
+using namespace fit_detail;
+
+namespace {
+
+// The path with numbers in place of {epoch}, {step} and {val_loss}.
+std::string filled(const std::string& path, const FitRun& run, const FitValues& values) {
+  std::string text;
+  for (std::size_t at = 0; at < path.size();) {
+    const std::size_t open = path.find('{', at), close = path.find('}', open);
+    if (open == std::string::npos || close == std::string::npos) return text + path.substr(at);
+    text += path.substr(at, open - at);
+    const std::string name = path.substr(open + 1, close - open - 1);
+    const auto value = values.find(name);
+    char number[64] = "";
+    if (name == "epoch") {
+      text += std::to_string(run.epoch() + 1);
+    } else if (name == "step") {
+      text += std::to_string(run.step());
+    } else if (value != values.end()) {
+      std::snprintf(number, sizeof number, "%.4f", value->second);
+      text += number;
+    }
+    at = close + 1;
+  }
+  return text;
+}
+
+void check_placeholders(const std::string& path, const FitRun& run, bool by_steps) {
+  for (std::size_t open = path.find('{'); open != std::string::npos; open = path.find('{', open + 1)) {
+    const std::size_t close = path.find('}', open);
+    if (close == std::string::npos) return;
+    const std::string name = path.substr(open + 1, close - open - 1);
+    if (name == "epoch" || name == "step") continue;
+    check_monitor("ModelCheckpoint", run, name);
+    if (by_steps)
+      throw InvalidArgument("ModelCheckpoint: the path has {" + name +
+                            "}, a value of an epoch, and files are saved by steps");
+  }
+}
+
+}  // namespace
+
+ModelCheckpoint::ModelCheckpoint(std::string path, ModelCheckpointOptions options)
+    : path_(std::move(path)), options_(std::move(options)), is_one_(path_.find('{') == std::string::npos) {
+  if (path_.empty()) throw InvalidArgument("ModelCheckpoint: the path is empty");
+  if (options_.every_epochs < 0 || options_.every_steps < 0 || options_.keep < 0)
+    throw InvalidArgument("ModelCheckpoint: every_epochs is " + std::to_string(options_.every_epochs) +
+                          ", every_steps " + std::to_string(options_.every_steps) + ", keep " +
+                          std::to_string(options_.keep) + "; want 0 or more");
+  if (!options_.monitor.empty() && options_.every_steps > 0)
+    throw InvalidArgument("ModelCheckpoint: a monitored value is one of an epoch; want every_steps 0");
+}
+
+void ModelCheckpoint::on_train_begin(FitRun& run) {
+  if (!options_.monitor.empty()) check_monitor("ModelCheckpoint", run, options_.monitor);
+  check_placeholders(path_, run, options_.every_steps > 0);
+  if (run.epoch() > 0 || run.batch() > 0) return;
+  has_best_ = false;
+  files_.clear();
+}
+
+void ModelCheckpoint::on_batch_end(FitRun& run) {
+  if (options_.every_steps == 0 || run.step() % options_.every_steps != 0) return;
+  if (is_one_ && run.ranks() == 1 && run.saving()) return;
+  save(run, {});
+}
+
+void ModelCheckpoint::on_epoch_end(FitRun& run, const FitValues& values) {
+  if (!options_.monitor.empty()) {
+    const double value = values.at(options_.monitor);
+    if (has_best_ && !is_better(value, best_, wants_more(options_.monitor, options_.mode), 0)) return;
+    best_ = value;
+    has_best_ = true;
+  } else if (options_.every_epochs == 0 || (run.epoch() + 1) % options_.every_epochs != 0) {
+    return;
+  }
+  save(run, values);
+}
+
+void ModelCheckpoint::on_interrupt(FitRun& run) {
+  if (options_.on_interrupt && options_.monitor.empty()) save(run, {});
+}
+
+// A file that is no longer kept is removed when a newer one is complete: not before the save after that.
+void ModelCheckpoint::save(FitRun& run, const FitValues& values) {
+  const std::string path = filled(path_, run, values);
+  if (options_.keep > 0 && (files_.empty() || files_.back() != path)) {
+    files_.push_back(path);
+    while (files_.size() > static_cast<std::size_t>(options_.keep) + 1) {
+      std::error_code ignored;
+      if (run.rank() == 0) std::filesystem::remove(files_.front(), ignored);
+      files_.erase(files_.begin());
+    }
+  }
+  run.save(path);
+}
+
+void ModelCheckpoint::on_train_end(FitRun& run) {
+  if (options_.keep == 0 || files_.size() <= static_cast<std::size_t>(options_.keep)) return;
+  run.finish_saves();
+  std::error_code ignored;
+  if (run.rank() == 0) std::filesystem::remove(files_.front(), ignored);
+  files_.erase(files_.begin());
+}
+
+CallbackState ModelCheckpoint::state() const {
+  CallbackState state;
+  if (has_best_) state.numbers["best"] = best_;
+  for (std::size_t i = 0; i < files_.size(); ++i) state.texts[std::to_string(i)] = files_[i];
+  return state;
+}
+
+void ModelCheckpoint::set_state(const CallbackState& state) {
+  has_best_ = state.numbers.contains("best");
+  if (has_best_) best_ = state.numbers.at("best");
+  files_.clear();
+  for (std::size_t i = 0; state.texts.contains(std::to_string(i)); ++i)
+    files_.push_back(state.texts.at(std::to_string(i)));
+}
+
+}  // namespace heddle

@@ -1,0 +1,13 @@
+// Writes safetensors files without an op.
+#pragma once
+
+#include <string>
+
+#include <heddle/safetensors.h>
+
+namespace heddle::ndarray_detail {
+
+// As save_safetensors(), on the calling thread. The arrays are contiguous and on a CPU, and nobody writes them meanwhile.
+void write_safetensors(const std::string& path, const Safetensors& content, SafetensorsOptions options);
+
+}  // namespace heddle::ndarray_detail

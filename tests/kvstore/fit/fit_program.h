@@ -1,0 +1,78 @@
+// A training for the tests of fit(): points of two classes, and what is left of a run to compare.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <heddle/heddle.h>
+
+namespace heddle::test {
+
+// Everything that two runs must have in common, bit for bit.
+struct FitResult {
+  std::vector<std::vector<float>> state{};  // parameters, statistics and the optimizer's arrays
+  std::map<std::string, std::vector<double>> values{};
+  std::int64_t steps = 0;
+  bool operator==(const FitResult&) const = default;
+};
+
+struct FitProgram {
+  Generator initial{1};
+  NDArray x = Generator(2).normal({90, 6});
+  NDArray labels = cast(sum(x, {1}) > 0, DType::i64);
+  NDArray other_x = Generator(3).normal({37, 6});
+  NDArray other_labels = cast(sum(other_x, {1}) > 0, DType::i64);
+  Sequential net{Dense(6, 16, {.relu = true}, initial), BatchNorm(16), Dropout(0.2),
+                 Dense(16, 2, {}, initial)};
+  Trainer trainer;
+
+  explicit FitProgram(TrainerOptions options = {.optimizer = "adam", .schedule = cosine_schedule(0.02, 60)})
+      : trainer(net.parameters(), std::move(options)) {
+    manual_seed(7);
+  }
+
+  FitOptions options(std::int64_t epochs = 3) const {
+    FitOptions all;
+    all.loss = "cross_entropy";
+    all.metrics = {"accuracy"};
+    all.epochs = epochs;
+    all.validation = {other_x, other_labels};
+    all.verbose = false;
+    all.batch = 16;
+    all.seed = 11;
+    return all;
+  }
+  History fit(FitOptions all) { return heddle::fit(net, trainer, {x, labels}, std::move(all)); }
+
+  FitResult result(const History& history) const {
+    FitResult all{.values = history.values, .steps = trainer.steps()};
+    for (const Parameter& one : net.state())
+      all.state.push_back(one.value.astype(DType::f32).to_vector<float>());
+    for (const auto& [name, value] : trainer.state())
+      all.state.push_back(value.astype(DType::f32).to_vector<float>());
+    return all;
+  }
+};
+
+// Calls functions of the test at events.
+struct TestCallback : Callback {
+  std::function<void(FitRun&)> batch_begin{}, batch_end{}, epoch_begin{}, train_begin{}, train_end{};
+  std::function<void(FitRun&, const FitValues&)> epoch_end{};
+  void on_train_begin(FitRun& run) override { call(train_begin, run); }
+  void on_train_end(FitRun& run) override { call(train_end, run); }
+  void on_epoch_begin(FitRun& run) override { call(epoch_begin, run); }
+  void on_epoch_end(FitRun& run, const FitValues& values) override {
+    if (epoch_end) epoch_end(run, values);
+  }
+  void on_batch_begin(FitRun& run) override { call(batch_begin, run); }
+  void on_batch_end(FitRun& run) override { call(batch_end, run); }
+
+ private:
+  static void call(const std::function<void(FitRun&)>& function, FitRun& run) {
+    if (function) function(run);
+  }
+};
+
+}  // namespace heddle::test

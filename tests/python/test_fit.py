@@ -1,0 +1,246 @@
+"""fit, evaluate, predict, and callbacks."""
+
+import contextlib
+import io
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import heddle
+
+
+def program(seed=1, **options):
+    heddle.manual_seed(seed)
+    net = heddle.Sequential(
+        heddle.Dense(6, 16, relu=True, generator=heddle.Generator(seed)), heddle.Dropout(0.2), heddle.Dense(16, 2, generator=heddle.Generator(seed + 1))
+    )
+    return net, heddle.Trainer(net.parameters(), "adam", {"lr": 0.02}, **options)
+
+
+def points(seed=2, count=90):
+    x = np.random.default_rng(seed).standard_normal((count, 6)).astype("f4")
+    return x, (x.sum(axis=1) > 0).astype("i8")
+
+
+def weights(net):
+    return [np.asarray(one.value).tolist() for one in net.state()]
+
+
+def test_history_and_data():
+    x, y = points()
+    results = []
+    for capture in (None, False):
+        net, trainer = program()
+        history = heddle.fit(
+            net, trainer, (x, y), loss="cross_entropy", metrics="accuracy", epochs=4, validation=points(3, 20), batch=16, capture=capture, verbose=False
+        )
+        assert sorted(history) == ["accuracy", "loss", "lr", "val_accuracy", "val_loss"]
+        assert history.epochs == [0, 1, 2, 3] and not history.interrupted and history.stopped == ""
+        assert history["loss"][-1] < history["loss"][0] and len(history["val_loss"]) == 4
+        results.append((weights(net), dict(history)))
+    assert results[0] == results[1]
+
+    # the same batches as an iterable, as a list, and as an object with start() and next()
+    class Iterable:
+        epochs = []
+
+        def __len__(self):
+            return 3
+
+        def __iter__(self):
+            return iter([(x[i : i + 30], y[i : i + 30]) for i in (0, 30, 60)])
+
+        def set_epoch(self, epoch):
+            self.epochs.append(epoch)
+
+    class Loader:
+        def size(self):
+            return 3
+
+        def start(self, epoch, first):
+            self.at = first
+
+        def next(self):
+            self.at += 1
+            return (x[self.at * 30 - 30 : self.at * 30], y[self.at * 30 - 30 : self.at * 30]) if self.at <= 3 else None
+
+    trained = []
+    for data in (Iterable(), list(Iterable()), Loader(), (heddle.array(x), heddle.array(y))):
+        net, trainer = program()
+        heddle.fit(net, trainer, data, loss="cross_entropy", epochs=2, batch=30, shuffle=False, verbose=False)
+        assert trainer.steps == 6
+        trained.append(weights(net))
+    assert trained[1:] == trained[:-1] and Iterable.epochs == [0, 1]
+    with pytest.raises(ValueError, match="are a generator, which cannot be begun anew"):
+        heddle.fit(net, trainer, (one for one in Iterable()), loss="cross_entropy", verbose=False)
+
+
+def test_callbacks_see_the_training():
+    x, y = points()
+    net, trainer = program()
+    events, losses, batch_losses = [], [], []
+
+    class Watch(heddle.Callback):
+        def on_train_begin(self, run):
+            assert run.net is net and run.trainer is trainer and run.value_names == ["loss", "accuracy", "lr"]
+            events.append("begin")
+
+        def on_batch_end(self, run):
+            run.later(["loss", "batch_loss"], lambda values: losses.append(values["loss"]))
+            batch_losses.append(run.value("batch_loss"))
+
+        def on_epoch_end(self, run, values):
+            events.append((run.epoch, run.batch, run.batches, run.step))
+            assert losses[-1] == values["loss"] and len(losses) == run.step
+            if run.epoch == 1:
+                run.stop("enough")
+
+        def on_train_end(self, run):
+            events.append("end")
+            self.run = run
+
+    watch = Watch()
+    history = heddle.fit(net, trainer, (x, y), loss="cross_entropy", metrics=[heddle.Accuracy()], epochs=5, callbacks=[watch], verbose=False)
+    assert events == ["begin", (0, 3, 3, 3), (1, 3, 3, 6), "end"]
+    assert history.stopped == "enough" and len(batch_losses) == 6 and all(one.shape == () for one in batch_losses)
+    with pytest.raises(heddle.Error, match="FitRun.epoch: the training is over"):
+        watch.run.epoch  # noqa: B018
+
+    class Fails(heddle.Callback):
+        def on_batch_end(self, run):
+            raise KeyError("no more")
+
+    net.train(False)
+    with pytest.raises(KeyError, match="no more"):
+        heddle.fit(net, trainer, (x, y), loss="cross_entropy", callbacks=[Fails()], verbose=False)
+    assert not net.training
+
+
+def test_losses_and_modules_of_python():
+    x, y = points()
+
+    class Net(heddle.Module):
+        def __init__(self):
+            self.inner = heddle.Dense(6, 2, generator=heddle.Generator(3))
+            self.calls = 0
+
+        def forward(self, x):
+            self.calls += 1
+            return self.inner(x)
+
+    net = Net()
+    trainer = heddle.Trainer(net.parameters())
+    heddle.fit(net, trainer, (x, y), loss=lambda output, label: heddle.cross_entropy(output, label), epochs=2, batch=30, verbose=False)
+    assert net.calls == 6  # not captured, since it might count
+    with pytest.raises(TypeError, match="what the loss has returned is a float; want an NDArray"):
+        heddle.fit(net, trainer, (x, y), loss=lambda output, label: 1.0, verbose=False)
+
+    a, b = heddle.Input((None, 6), "a"), heddle.Input((None, 6), "b")
+    both = heddle.concat([a, b], axis=1)
+    two = heddle.Model([a, b], [heddle.Dense(12, 1)(both), heddle.Dense(12, 2)(both)])
+    score = x[:, :1]
+    history = heddle.fit(
+        two,
+        heddle.Trainer(two.parameters()),
+        (x, x, score, y),
+        loss=[("mse_loss", 0.5), lambda output, label: heddle.cross_entropy(output, label)],
+        metrics=[("accuracy", 1)],
+        outputs=["score", "kind"],
+        verbose=False,
+    )
+    assert sorted(history) == ["kind_accuracy", "kind_loss", "loss", "lr", "score_loss"]
+    assert history["loss"][0] == pytest.approx(0.5 * history["score_loss"][0] + history["kind_loss"][0], rel=1e-5)
+    first, second = heddle.predict(two, (x, x, score, y), batch=7)
+    assert first.shape == (90, 1) and second.shape == (90, 2)
+    values = heddle.evaluate(two, (x, x, score, y), loss=["mse_loss", "cross_entropy"], metrics=[("accuracy", 1, "right")])
+    assert values["right"] == np.mean(np.asarray(second).argmax(axis=1) == y)
+
+
+def test_resume_is_the_same_training(tmp_path):
+    x, y = points()
+
+    class Counts(heddle.Callback):
+        def __init__(self):
+            super().__init__()
+            self.batches = 0
+
+        def on_batch_end(self, run):
+            self.batches += 1
+
+        def state(self):
+            return {"batches": self.batches, "text": "t", "array": heddle.ones(2)}
+
+        def set_state(self, state):
+            assert state["text"] == "t" and state["array"].tolist() == [1, 1]
+            self.batches = int(state["batches"])
+
+    def run(resume="", save=False):
+        net, trainer = program(seed=1 if not resume else 9)
+        heddle.manual_seed(5 if not resume else 6)
+        counts = Counts()
+        callbacks = [counts, heddle.ReduceOnPlateau(factor=0.5, patience=0, min_delta=0.3), heddle.EarlyStopping(patience=9, restore_best=True)]
+        if save:
+            callbacks.append(heddle.ModelCheckpoint(tmp_path / "{step}", every_epochs=0, every_steps=1))
+        history = heddle.fit(
+            net, trainer, (x, y), loss="cross_entropy", epochs=3, validation=points(3, 20), callbacks=callbacks, resume=resume, verbose=False
+        )
+        return weights(net), dict(history), history.epochs, counts.batches
+
+    wanted = run(save=True)
+    for step in (1, 3, 5, 8):
+        assert run(resume=tmp_path / str(step)) == wanted
+
+
+def test_progress_and_csv(tmp_path):
+    x, y = points()
+    net, trainer = program()
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        heddle.fit(net, trainer, (x, y), loss="cross_entropy", epochs=2, callbacks=[heddle.CsvLogger(tmp_path / "log.csv")])
+    assert "epoch 1/2" in out.getvalue() and "examples/s" in out.getvalue()
+    lines = (tmp_path / "log.csv").read_text().splitlines()
+    assert lines[0] == "epoch,loss,lr" and len(lines) == 3
+
+
+@pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals reach the main thread")
+def test_interrupt_saves_and_raises(tmp_path):
+    x, y = points()
+    net, trainer = program()
+
+    class Interrupts(heddle.Callback):
+        def on_batch_end(self, run):
+            if run.step == 4:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        heddle.fit(net, trainer, (x, y), loss="cross_entropy", epochs=50, callbacks=[Interrupts()], save_on_interrupt=tmp_path / "run", verbose=False)
+    steps = trainer.steps
+    assert 4 <= steps <= 6 and (tmp_path / "run").exists()
+    history = heddle.fit(net, trainer, (x, y), loss="cross_entropy", epochs=3, resume=tmp_path / "run", verbose=False)
+    assert trainer.steps == 9 and history.epochs == [0, 1, 2]
+
+
+def test_errors():
+    x, y = points()
+    net, trainer = program()
+
+    def refused(kind, match, **options):
+        with pytest.raises(kind, match=match):
+            heddle.fit(net, trainer, options.pop("data", (x, y)), **{"loss": "cross_entropy", "verbose": False, **options})
+
+    refused(ValueError, "fit: there is no loss 'cross'", loss="cross")
+    refused(TypeError, "fit: loss is a int; want a name", loss=3)
+    refused(TypeError, "fit: a metric is 3; want a name", metrics=[3])
+    refused(TypeError, "fit: epochs is a float; want an int", epochs=1.5)
+    refused(TypeError, "a callback is a int; want a Callback", callbacks=[3])
+    refused(TypeError, "the data are a int", data=3)
+    refused(ValueError, "array 1 is .*; want 90 rows", data=(x, y[:4]))
+    refused(ValueError, "there is no value 'val_loss' to monitor", callbacks=[heddle.EarlyStopping()])
+    refused(heddle.Error, "the loss is nan: array 0 of the batch has NaN", data=(np.where(x > 2, np.nan, x), y))
+    with pytest.raises(ValueError, match="mode is 'most'; want auto, min or max"):
+        heddle.EarlyStopping(mode="most")
+    with pytest.raises(TypeError):
+        type("Extended", (heddle.EarlyStopping,), {})
