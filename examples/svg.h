@@ -13,9 +13,16 @@ namespace svg {
 class Picture {
  public:
   // The data range (left, bottom) to (right, top) fills the picture except for a margin; width and height are
-  // in pixels.
-  Picture(double left, double right, double bottom, double top, int width = 480, int height = 320)
-      : left_(left), right_(right), bottom_(bottom), top_(top), width_(width), height_(height) {}
+  // in pixels. `notes`: how many lines of note() there is room for, below the range.
+  Picture(double left, double right, double bottom, double top, int width = 480, int height = 320,
+          int notes = 0)
+      : left_(left),
+        right_(right),
+        bottom_(bottom),
+        top_(top),
+        width_(width),
+        height_(height),
+        notes_(notes) {}
 
   void point(double x, double y, const std::string& color, double radius = 2.5) {
     body_ += "<circle cx='" + at_x(x) + "' cy='" + at_y(y) + "' r='" + number(radius) + "' fill='" + color +
@@ -42,6 +49,14 @@ class Picture {
   void text(double x, double y, const std::string& words, const std::string& color = "#333") {
     body_ += "<text x='" + at_x(x) + "' y='" + at_y(y) + "' fill='" + color + "'>" + words + "</text>\n";
   }
+  // Writes the next line of the notes; any characters.
+  void note(const std::string& words, const std::string& color = "#333") {
+    std::string escaped;
+    for (char c : words) escaped += c == '<' ? "&lt;" : c == '&' ? "&amp;" : std::string(1, c);
+    const int y = height_ + kNote * written_++;
+    body_ += "<text x='" + std::to_string(kMargin) + "' y='" + std::to_string(y) + "' fill='" + color +
+             "' xml:space='preserve'>" + escaped + "</text>\n";
+  }
   // Draws the left and the bottom axis, each with a few round numbers.
   void axes() {
     line({left_, left_, right_}, {top_, bottom_, bottom_}, "#333", 1);
@@ -54,8 +69,9 @@ class Picture {
   // Prints a message and returns false if the file cannot be written.
   bool save(const std::string& path) const {
     std::ofstream file(path);
-    file << "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 " << width_ << " " << height_ << "' width='"
-         << width_ << "' height='" << height_ << "' font-family='sans-serif' font-size='11'>\n"
+    const int high = height_ + kNote * notes_;
+    file << "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 " << width_ << " " << high << "' width='"
+         << width_ << "' height='" << high << "' font-family='sans-serif' font-size='11'>\n"
          << "<rect width='100%' height='100%' fill='#fff'/>\n"
          << body_ << "</svg>\n";
     if (file.flush()) return true;
@@ -64,7 +80,7 @@ class Picture {
   }
 
  private:
-  static constexpr int kMargin = 32;
+  static constexpr int kMargin = 32, kNote = 15;
 
   double pixel_x(double x) const { return kMargin + (x - left_) / (right_ - left_) * (width_ - 2 * kMargin); }
   double pixel_y(double y) const {
@@ -101,7 +117,7 @@ class Picture {
   }
 
   double left_, right_, bottom_, top_;
-  int width_, height_;
+  int width_, height_, notes_, written_ = 0;
   std::string body_;
 };
 

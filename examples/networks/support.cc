@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include <heddle/heddle.h>
+#include <heddle/summary_writer.h>
 
 #include "../svg.h"
 #include "command_line.h"
@@ -36,9 +37,21 @@ void add_options(heddle::command_line::Program& program, Options& options, const
       .show_default();
   program
       .add_option("--wanted", options.wanted,
-                  "end with status 1 below this result; 0: that of docs/examples.md")
+                  "end with status 1 if the result is worse than this; 0: that of docs/examples.md")
       .type_name("RESULT");
 }
+
+// Writes the values of each epoch where TensorBoard finds them.
+class TensorBoard : public heddle::Callback {
+ public:
+  explicit TensorBoard(const std::string& folder) : writer_(folder) {}
+  void on_epoch_end(heddle::FitRun& run, const heddle::FitValues& values) override {
+    for (const auto& [name, value] : values) writer_.scalar(name, value, run.step());
+  }
+
+ private:
+  heddle::SummaryWriter writer_;
+};
 
 }  // namespace
 
@@ -69,7 +82,18 @@ int run_example(int argc, char** argv, const Description& description,
   }
 }
 
-void draw_curves(const std::string& path, const std::map<std::string, std::vector<double>>& curves) {
+heddle::FitOptions fit_options(const Options& options, int epochs) {
+  heddle::FitOptions fitting{.epochs = epochs, .seed = options.seed};
+  if (!options.logdir.empty()) fitting.callbacks.push_back(std::make_shared<TensorBoard>(options.logdir));
+  if (!options.save.empty()) {
+    fitting.callbacks.push_back(std::make_shared<heddle::ModelCheckpoint>(options.save));
+    fitting.resume = options.save;
+  }
+  return fitting;
+}
+
+void draw_curves(const std::string& path, const std::map<std::string, std::vector<double>>& curves,
+                 const std::vector<std::string>& notes) {
   if (path.empty()) return;
   const std::vector<std::string> colors = {"#4878a8", "#d1602c", "#4a9b5b", "#8a5ba8", "#b89b2c"};
   double low = INFINITY, high = -INFINITY;
@@ -79,7 +103,7 @@ void draw_curves(const std::string& path, const std::map<std::string, std::vecto
     for (double value : values) low = std::min(low, value), high = std::max(high, value);
   }
   if (!(high > low)) high = low + 1;
-  svg::Picture picture(1, static_cast<double>(epochs), low, high, 560, 320);
+  svg::Picture picture(1, static_cast<double>(epochs), low, high, 560, 320, static_cast<int>(notes.size()));
   picture.axes();
   std::size_t index = 0;
   for (const auto& [name, values] : curves) {
@@ -91,5 +115,30 @@ void draw_curves(const std::string& path, const std::map<std::string, std::vecto
     picture.text(1 + 0.7 * static_cast<double>(epochs - 1),
                  high - (high - low) * 0.06 * static_cast<double>(++index), name, color);
   }
-  if (picture.save(path)) std::printf("curves are in %s\n", path.c_str());
+  for (const std::string& note : notes) picture.note(note);
+  if (picture.save(path)) std::printf("the picture is %s\n", path.c_str());
+}
+
+void draw_confusion(const std::string& path, const heddle::NDArray& counts,
+                    const std::vector<std::string>& names) {
+  if (path.empty()) return;
+  const std::vector<double> values = heddle::cast(counts, heddle::DType::f64).to_vector<double>();
+  const std::size_t n = names.size();
+  const double size = static_cast<double>(n), labels = 0.25 * size;  // room on the left, for names of rows
+  svg::Picture picture(-labels, size, -0.5, size + 0.5, 640, 520);
+  for (std::size_t row = 0; row < n; ++row) {
+    double sum = 0;
+    for (std::size_t column = 0; column < n; ++column) sum += values[row * n + column];
+    const double y = size - 1 - static_cast<double>(row);
+    picture.text(-labels, y + 0.2, names[row]);
+    for (std::size_t column = 0; column < n; ++column) {
+      const double share = sum > 0 ? values[row * n + column] / sum : 0;
+      if (share < 0.005) continue;
+      char color[8];
+      const int level = static_cast<int>(235 * (1 - share));
+      std::snprintf(color, sizeof color, "#%02x%02x%02x", level, level + 10, 255 - 100 * (235 - level) / 235);
+      picture.cell(static_cast<double>(column), y, 1, color);
+    }
+  }
+  if (picture.save(path)) std::printf("the picture is %s\n", path.c_str());
 }

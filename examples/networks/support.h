@@ -1,4 +1,4 @@
-// What the networks of this folder share: their options, a picture of curves, and main() around a function.
+// What the networks of this folder share: options, pictures, and main() around a function.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,8 @@
 #include <map>
 #include <string>
 #include <vector>
+
+#include <heddle/fit.h>
 
 struct Options {
   bool quick = false;  // small data and network and few epochs, for tests
@@ -19,6 +21,9 @@ struct Options {
 
   int epochs_or(int full, int in_quick_run) const {
     return epochs > 0 ? epochs : quick ? in_quick_run : full;
+  }
+  double wanted_or(double full, double in_quick_run) const {
+    return wanted != 0 ? wanted : quick ? in_quick_run : full;
   }
 };
 
@@ -34,5 +39,13 @@ struct Description {
 int run_example(int argc, char** argv, const Description& description,
                 const std::function<bool(const Options&)>& run);
 
-// Draws one curve for each name into an SVG file, a value an epoch. Prints where it is. An empty path: nothing.
-void draw_curves(const std::string& path, const std::map<std::string, std::vector<double>>& curves);
+// What the options ask of fit(): epochs, the seed of the order, checkpoints, records for TensorBoard.
+heddle::FitOptions fit_options(const Options& options, int epochs);
+
+// These draw an SVG file, and print where it is. An empty path: nothing.
+// One curve for each name, a value an epoch, and lines of text below.
+void draw_curves(const std::string& path, const std::map<std::string, std::vector<double>>& curves,
+                 const std::vector<std::string>& notes = {});
+// How often each label (row) was predicted as each class (column): a matrix (C, C) of counts.
+void draw_confusion(const std::string& path, const heddle::NDArray& counts,
+                    const std::vector<std::string>& names);

@@ -3,6 +3,8 @@
 import doctest
 import pathlib
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -27,3 +29,12 @@ def test_the_program_of_the_readme_prints_what_it_computes(run):
     assert len(blocks) == 1
     done = run(blocks[0])
     assert done.returncode == 0 and done.stdout == "[[3. 3.]\n [3. 3.]] [12.0]\n", done.stderr
+
+
+def test_the_spellings_of_the_page_for_users_of_keras_run(tmp_path, monkeypatch, run):
+    program = tmp_path / "from_keras.py"
+    tool = ROOT / "tests" / "docs" / "keras_page.py"
+    subprocess.run([sys.executable, "-B", tool, "generate", "docs/from_keras.md", "python", program], check=True, cwd=ROOT)
+    monkeypatch.chdir(tmp_path)
+    done = run(program.read_text(encoding="utf-8"))
+    assert done.returncode == 0, done.stderr
