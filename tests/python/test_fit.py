@@ -223,6 +223,26 @@ def test_interrupt_saves_and_raises(tmp_path):
     assert trainer.steps == 9 and history.epochs == [0, 1, 2]
 
 
+def test_checkpoints_are_written_while_steps_go_on(tmp_path):
+    x, y = points()
+    net, trainer = program()
+    writer = heddle.CheckpointWriter(2)
+    saves = []
+    for step in range(4):
+        heddle.cross_entropy(net(x), y).backward()
+        trainer.step()
+        saves.append(writer.save(tmp_path / f"late{step}", net.state(), trainer, counters={"step": step}))
+        if step == 1:
+            heddle.save_checkpoint(tmp_path / "now", net.state(), trainer, counters={"step": step})
+    writer.wait()
+    assert writer.idle() and all(one.done() and one.error() == "" for one in saves)
+    assert (tmp_path / "late1").read_bytes() == (tmp_path / "now").read_bytes()
+    save = writer.save(tmp_path / "none" / "run", net.state())
+    with pytest.raises(heddle.Error, match="No such file or directory"):
+        save.wait()
+    assert "No such file" in save.error()
+
+
 def test_errors():
     x, y = points()
     net, trainer = program()

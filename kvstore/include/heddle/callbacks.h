@@ -108,7 +108,7 @@ class EarlyStopping : public Callback {
   std::map<std::string, NDArray> weights_{};  // of the best epoch
 };
 
-// Sets the learning rate of each epoch to schedule(epoch, rate of the last step).
+// Sets the learning rate of each epoch to schedule(epoch, rate of the last step). Not beside a ReduceOnPlateau.
 class LearningRateScheduler : public Callback {
  public:
   using Function = std::function<double(std::int64_t epoch, double lr)>;
