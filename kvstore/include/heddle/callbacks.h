@@ -76,6 +76,7 @@ class ModelCheckpoint : public Callback {
 
  private:
   void save(FitRun& run, const FitValues& values);
+  void remove_old(FitRun& run, std::int64_t most);
   std::string path_;
   ModelCheckpointOptions options_;
   bool is_one_ = false, has_best_ = false;
@@ -122,7 +123,6 @@ class LearningRateScheduler : public Callback {
   Function schedule_;
   std::optional<double> lr_{};
 };
-
 struct ReduceOnPlateauOptions {
   std::string monitor = "val_loss";
   MonitorMode mode = MonitorMode::automatic;
