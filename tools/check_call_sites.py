@@ -29,6 +29,9 @@ NOT_TOLD = {
     "Dataset::gather": "runs in an op",
     "ArrayDataset::gather": "runs in an op",
     "Subset::gather": "runs in an op",
+    "SequenceDataset::gather": "runs in an op",
+    "SequenceDataset::used_arrays": "handles",
+    "decode_image": "decodes at the call",
     "Dataset::used_arrays": "handles",
     "ArrayDataset::used_arrays": "handles",
     "Subset::used_arrays": "handles",
@@ -104,6 +107,7 @@ NOT_TRACED = {
     "NDArray::broadcast_view", "transpose", "broadcast_to", "expand_dims", "squeeze", "slice", "record", "record_part", "record_rows",
     "RowSparse::RowSparse", "load_safetensors_metadata", "checkpoint_notes",
     "ModuleCall::ModuleCall", "Communicator::abort", "Communicator::shrink", "Communicator::grow", "Communicator::split",
+    "read_audio", "read_image", "load_idx", "CsvDataset::CsvDataset",
     "CapturedStep::CapturedStep", "Trainer::capture",
 }
 

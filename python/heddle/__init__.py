@@ -25,7 +25,7 @@ from heddle import _errors, _heddle  # noqa: E402
 from heddle._errors import *  # noqa: E402, F403
 from heddle._futures import _install  # noqa: E402
 from heddle._heddle import *  # noqa: E402, F403
-from heddle import linalg as linalg, random as random  # noqa: E402, E401
+from heddle import data as data, linalg as linalg, random as random  # noqa: E402, E401
 from heddle._numpy_functions import *  # noqa: E402, F403
 from heddle._numpy_methods import install as _install_methods  # noqa: E402
 
