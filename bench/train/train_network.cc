@@ -14,7 +14,8 @@ TrainData::TrainData(std::int64_t count) {
   labels = where(random.bernoulli({count}, 0.2, DType::boolean), random.integers({count}, 0, 10), classes);
 }
 
-TrainNetwork::TrainNetwork(int workers, std::int64_t batch, const MakeStore& make_store)
+TrainNetwork::TrainNetwork(int workers, std::int64_t batch, const MakeStore& make_store,
+                           std::optional<DType> autocast)
     : engine_({.workers = workers}),
       scope_(engine_),
       batch_(batch),
@@ -27,7 +28,9 @@ TrainNetwork::TrainNetwork(int workers, std::int64_t batch, const MakeStore& mak
            Dense(3136, 128, {.relu = true}),
            Dense(128, 10)},
       store_(make_store ? make_store() : KVStore::create("local")),
-      trainer_(net_.parameters(), {.params = {{"lr", 0.01}, {"momentum", 0.9}}, .store = store_}) {}
+      trainer_(net_.parameters(), {.params = {{"lr", 0.01}, {"momentum", 0.9}}, .store = store_}) {
+  net_.autocast(autocast);
+}
 
 double TrainNetwork::run(int steps) {
   engine_.wait_all();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +23,9 @@ class TrainNetwork {
  public:
   // Makes the store of the trainer. It is called while the network's engine is the current engine.
   using MakeStore = std::function<std::shared_ptr<KVStore>()>;
-  TrainNetwork(int workers, std::int64_t batch, const MakeStore& make_store = nullptr);
+  // `autocast`: the dtype of products, if not f32.
+  TrainNetwork(int workers, std::int64_t batch, const MakeStore& make_store = nullptr,
+               std::optional<DType> autocast = {});
 
   // Images per second over `steps` steps. Throws std::runtime_error if the loss is not finite.
   double run(int steps);

@@ -19,9 +19,8 @@ namespace heddle {
 
 class Communicator;
 
-// Keeps an array for each key. Not thread-safe. All arrays of a key have the shape and dtype of its init(). A
-// call with an unknown key, an init() of a known key, and an array of another shape or dtype throw
-// InvalidArgument before anything is done.
+// Keeps an array for each key. Not thread-safe. All arrays of a key have the shape and dtype of its init(). A call with an unknown key,
+// an init() of a known key, and an array of another shape or dtype throw InvalidArgument before anything is done.
 class KVStore {
  public:
   using Key = heddle::Key;
@@ -78,18 +77,17 @@ class KVStore {
   void set_optimizer(const std::string& name, const OptimizerParams& params, const std::string& weights,
                      Where where = Where::current());
 
-  // State of the optimizer; empty without one. It lacks pushes that an "allreduce" store has not reduced yet,
-  // since nothing was pulled after them. Setting throws InvalidArgument, before anything is changed, for
-  // state that does not fit the optimizer and the values. It blocks until all workers call it; all throw if
-  // one refuses or, on "allreduce", counts of updates differ. Rank 0's state is taken.
+  // State of the optimizer; empty without one. It lacks pushes that an "allreduce" store has not reduced yet, since nothing was pulled after
+  // them. Setting throws InvalidArgument, before anything is changed, for state that does not fit the optimizer and the values. It blocks
+  // until all workers call it; all throw if one refuses or, on "allreduce", counts of updates differ. Rank 0's state is taken.
   virtual std::map<std::string, NDArray> optimizer_state() const = 0;
   void set_optimizer_state(const std::map<std::string, NDArray>& state, Where where = Where::current());
 
   // Values (f32) that compression has left out of this worker's pushes, for a checkpoint; empty without
   // compression. They fit stores with as many workers and the same keys. Blocks, and rethrows errors.
   std::map<std::string, NDArray> residuals(Where where = Where::current()) const;
-  // An empty map sets all residuals to 0. Throws InvalidArgument before anything is changed. Blocks until all
-  // workers call it; all throw if one refuses. On "allreduce" either all ranks set residuals, or none does.
+  // An empty map sets all residuals to 0. Throws InvalidArgument before anything is changed. Blocks until all workers call it; all throw if
+  // one refuses. On "allreduce" either all ranks set residuals, or none does.
   void set_residuals(const std::map<std::string, NDArray>& residuals, Where where = Where::current());
   // Returns what `read` returns if set_residuals would take it, else all workers throw. Changes nothing.
   std::map<std::string, NDArray> check_residuals(const ReadResiduals& read, Where where = Where::current());
@@ -97,8 +95,8 @@ class KVStore {
   // Clears errors. Stored values and optimizer state are as they were before the first failed op.
   void clear_errors(Where where = Where::current());
 
-  // Memory for lend_gradient_memory(), from which this key's gradient is pushed without a copy; the same
-  // array each time. A push leaves the sum over the ranks in it. Undefined if it would save nothing.
+  // Memory for lend_gradient_memory(), from which this key's gradient is pushed without a copy; the same array each time. A push leaves
+  // the sum over the ranks in it. Undefined if it would save nothing.
   virtual NDArray gradient_memory(Key key) { return (void)key, NDArray(); }
 
   // Blocks until all workers have called it. Later ops see everything that any worker pushed before it.
@@ -110,8 +108,8 @@ class KVStore {
   // init, then pull: every array of `out` gets the stored value.
   void broadcast(Key key, const NDArray& value, std::span<const NDArray> out, Where where = Where::current());
 
-  // Calls for many keys, one array for each. They equal single calls in the order of the list; a key may come
-  // twice. Dist stores send small values of consecutive keys as one op with one error.
+  // Calls for many keys, one array for each. They equal single calls in the order of the list; a key may come twice. Dist stores send
+  // small values of consecutive keys as one op with one error.
   void push(std::span<const Key> keys, std::span<const NDArray> values, const UpdateOptions& options = {},
             Where where = Where::current());
   void pull(std::span<const Key> keys, std::span<const NDArray> out, Where where = Where::current());
@@ -126,6 +124,10 @@ class KVStore {
   void pull(Key key, const NDArray& out, Where where = Where::current());
 
  private:
+  friend class Trainer;
+  virtual void do_max(const NDArray& array) {
+    (void)array;
+  }  // the largest of all workers' elements, by an op
   // Implementations of the public functions, which set the CallSite. Each of them first checks its arguments.
   virtual void do_init(Key key, const NDArray& value) = 0;
   virtual void do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) = 0;

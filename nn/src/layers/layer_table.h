@@ -21,7 +21,7 @@
 #include <vector>
 
 #include <heddle/layer.h>
-#include <heddle/layer_init.h>
+#include <heddle/creation.h>
 #include <heddle/layer_registry.h>
 #include <heddle/random.h>
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <heddle/layer.h>
-#include <heddle/layer_init.h>
+#include <heddle/creation.h>
 #include <heddle/random.h>
 
 namespace heddle {

@@ -5,7 +5,7 @@
 
 #include <heddle/conv.h>
 #include <heddle/layer.h>
-#include <heddle/layer_init.h>
+#include <heddle/creation.h>
 #include <heddle/random.h>
 
 namespace heddle {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include <heddle/layer.h>
-#include <heddle/layer_init.h>
+#include <heddle/creation.h>
 #include <heddle/random.h>
 
 namespace heddle {

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/gradient_clipping.h>
 #include <heddle/optimizer_update.h>
 
 #include "core/operator.h"
@@ -28,8 +29,11 @@ void push_counted(const char* name, const UpdatedArrays& arrays, const std::vect
   mutated.push_back(arrays.updates);
   std::vector<NDArray> reads = mutated;
   reads.insert(reads.end(), grads.begin(), grads.end());
+  const NDArray skips = SkippedUpdates::current();
+  if (skips.defined()) reads.push_back(skips);
   push_op(name, reads, mutated,
-          [updates = arrays.updates, fn = std::forward<F>(fn)](const KernelContext& context) {
+          [updates = arrays.updates, skips, fn = std::forward<F>(fn)](const KernelContext& context) {
+            if (skips.defined() && *skips.data<const float>() != 0) return;
             std::int64_t& count = *updates.data<std::int64_t>();
             fn(context, count);
             ++count;
@@ -46,6 +50,7 @@ std::vector<OptimizerRule> all_rules() {
 }
 
 constinit thread_local LaunchedRates* current_rates = nullptr;
+constinit thread_local SkippedUpdates* current_skips = nullptr;
 
 }  // namespace
 
@@ -63,6 +68,13 @@ LaunchedRates::OfUpdate LaunchedRates::take() {
   ++current_rates->updates_;
   return {current_rates->rates_, current_rates->lr_factor_};
 }
+
+SkippedUpdates::SkippedUpdates(NDArray skips)
+    : skips_(std::move(skips)), previous_(std::exchange(current_skips, this)) {}
+
+SkippedUpdates::~SkippedUpdates() { current_skips = previous_; }
+
+NDArray SkippedUpdates::current() { return current_skips ? current_skips->skips_ : NDArray(); }
 
 const std::vector<OptimizerRule>& optimizer_rules() {
   static const std::vector<OptimizerRule> all = all_rules();

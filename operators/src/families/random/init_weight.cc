@@ -4,7 +4,7 @@
 #include <heddle/array_error.h>
 #include <heddle/autograd.h>
 #include <heddle/elementwise.h>
-#include <heddle/layer_init.h>
+#include <heddle/creation.h>
 
 #include "core/operator_table.h"
 
