@@ -2,6 +2,7 @@
 """Operators and layers of networks beside PyTorch, forward and with gradients, in one process in turns.
 
     HEDDLE_WORKERS=1 PYTHONPATH=build/release/python build/venv-torch-new/bin/python bench/python/network_ops.py [--filter TEXT]
+    ... --precision bf16     autocast of both to bf16, PyTorch's images channels last; and Heddle's speed over its own f32
 
 PyTorch runs eagerly with as many threads as Heddle has workers. Each figure is the smallest time of --rounds rounds; the ratio
 is PyTorch's time divided by Heddle's: above 1 Heddle is faster.
@@ -101,6 +102,32 @@ def convolution(name, ours, theirs, shape, weight):
 convolution("conv2d 3 x 3, 64 channels, 32 x 32, batch 16", heddle.conv2d, F.conv2d, (16, 64, 32, 32), (64, 64, 3, 3))
 convolution("conv3d 3 x 3 x 3, 16 channels, 16^3, batch 4", heddle.conv3d, F.conv3d, (4, 16, 16, 16, 16), (16, 16, 3, 3, 3))
 convolution("conv_transpose2d 3 x 3, 64 channels, 32 x 32", heddle.conv_transpose2d, F.conv_transpose2d, (16, 64, 32, 32), (64, 64, 3, 3))
+convolution("conv2d 3 x 3, 64 channels, 56 x 56, batch 8", heddle.conv2d, F.conv2d, (8, 64, 56, 56), (64, 64, 3, 3))
+
+
+def product(name, size):
+    @case(name)
+    def _():
+        x, y = pair(size, size)
+        w, v = pair(size, size)
+        return x, y, lambda x: heddle.matmul(x, w), lambda y: torch.matmul(y, v), [w], [v]
+
+
+product("matmul 512^3", 512)
+product("matmul 2048^3", 2048)
+
+
+@case("residual block, 64 channels, 56 x 56, batch 8")
+def _():
+    x, y = pair(8, 64, 56, 56)
+    ours = heddle.Sequential(heddle.Conv2d(64, 64, 3, padding=1, bias=False), heddle.BatchNorm(64), heddle.Relu(),
+                             heddle.Conv2d(64, 64, 3, padding=1, bias=False), heddle.BatchNorm(64))  # fmt: skip
+    conv, norm = (lambda: torch.nn.Conv2d(64, 64, 3, padding=1, bias=False)), torch.nn.BatchNorm2d
+    theirs = torch.nn.Sequential(conv(), norm(64), torch.nn.ReLU(inplace=True), conv(), norm(64))
+    return (x, y, lambda x: heddle.relu(x + ours(x)), lambda y: F.relu(y + theirs(y)),
+            [p.value for p in ours.parameters()], list(theirs.parameters()))  # fmt: skip
+
+
 windows("max_pool2d 3, stride 2, (16, 64, 64, 64)", lambda x: heddle.max_pool2d(x, 3, 2, 1), lambda y: F.max_pool2d(y, 3, 2, 1), 16, 64, 64, 64)
 windows("adaptive_avg_pool2d 1, (16, 64, 64, 64)", lambda x: heddle.adaptive_avg_pool2d(x, 1), lambda y: F.adaptive_avg_pool2d(y, 1), 16, 64, 64, 64)
 windows("interpolate linear x 2, (16, 64, 32, 32)", lambda x: heddle.interpolate(x, scale=2.0, mode="linear"),
@@ -149,14 +176,58 @@ def fastest(runs, rounds):
     return best
 
 
+def in_bf16(ours, theirs):
+    """The same calls with autocast to bf16."""
+
+    def call(x):
+        with heddle.autocast("bf16"):
+            return ours(x)
+
+    def torch_call(y):
+        with torch.autocast("cpu", torch.bfloat16):
+            return theirs(y)
+
+    return call, torch_call
+
+
+def compare_bf16(options):
+    print("| What | Heddle bf16, forward | over its f32 | PyTorch bf16 | over its f32 | Ratio | with gradients | over its f32 | PyTorch bf16 | over its f32 | Ratio |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    for name, make in CASES.items():
+        if options.filter not in name:
+            continue
+        x, y, ours, theirs, weights, torch_weights = make()
+        if y.ndim == 4 and not name.startswith(("causal", "gelu")):
+            y = y.contiguous(memory_format=torch.channels_last)
+            for weight in torch_weights:
+                if weight.ndim == 4:
+                    weight.data = weight.data.contiguous(memory_format=torch.channels_last)
+        for leaf in [x, *weights]:
+            leaf.requires_grad = True
+        for leaf in [y, *torch_weights]:
+            leaf.requires_grad_(True)
+        call, torch_call = in_bf16(ours, theirs)
+        forward = fastest([lambda: forward_of_heddle(call, x), lambda: forward_of_heddle(ours, x),
+                           lambda: forward_of_torch(torch_call, y), lambda: forward_of_torch(theirs, y)], options.rounds)  # fmt: skip
+        both = fastest([lambda: gradients_of_heddle(call, x, weights), lambda: gradients_of_heddle(ours, x, weights),
+                        lambda: gradients_of_torch(torch_call, y, torch_weights), lambda: gradients_of_torch(theirs, y, torch_weights)], options.rounds)  # fmt: skip
+        cells = []
+        for h, h32, t, t32 in (forward, both):
+            cells += [f"{h * 1e3:.2f}", f"{h32 / h:.2f}", f"{t * 1e3:.2f}", f"{t32 / t:.2f}", f"{t / h:.2f}"]
+        print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--filter", default="", help="only cases whose name contains this")
     parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--precision", choices=["f32", "bf16"], default="f32")
     options = parser.parse_args()
     workers = int(os.environ.get("HEDDLE_WORKERS", "1"))
     torch.set_num_threads(workers)
     print(f"PyTorch {torch.__version__}, {workers} threads, minima of {options.rounds} rounds in ms\n")
+    if options.precision == "bf16":
+        return compare_bf16(options)
     print("| What | Heddle, forward | PyTorch | Ratio | Heddle, with gradients | PyTorch | Ratio |")
     print("|---|---|---|---|---|---|---|")
     for name, make in CASES.items():

@@ -14,7 +14,8 @@ TrainData::TrainData(std::int64_t count) {
   labels = where(random.bernoulli({count}, 0.2, DType::boolean), random.integers({count}, 0, 10), classes);
 }
 
-TrainNetwork::TrainNetwork(int workers, std::int64_t batch, const MakeStore& make_store, bool captured)
+TrainNetwork::TrainNetwork(int workers, std::int64_t batch, const MakeStore& make_store, bool captured,
+                           std::optional<DType> autocast)
     : engine_({.workers = workers}),
       scope_(engine_),
       batch_(batch),
@@ -28,6 +29,7 @@ TrainNetwork::TrainNetwork(int workers, std::int64_t batch, const MakeStore& mak
            Dense(128, 10)},
       store_(make_store ? make_store() : KVStore::create("local")),
       trainer_(net_.parameters(), {.params = {{"lr", 0.01}, {"momentum", 0.9}}, .store = store_}) {
+  net_.autocast(autocast);
   if (!captured) return;
   captured_ = std::make_unique<CapturedStep>(
       trainer_, [this](const std::vector<NDArray>& given) { return step_of(given[0], given[1]); });

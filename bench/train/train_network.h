@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,8 +23,9 @@ class TrainNetwork {
  public:
   // Makes the store of the trainer. It is called while the network's engine is the current engine.
   using MakeStore = std::function<std::shared_ptr<KVStore>()>;
-  // captured: each step launches a captured graph.
-  TrainNetwork(int workers, std::int64_t batch, const MakeStore& make_store = nullptr, bool captured = false);
+  // captured: each step launches a captured graph. autocast: the dtype of products, if not f32.
+  TrainNetwork(int workers, std::int64_t batch, const MakeStore& make_store = nullptr, bool captured = false,
+               std::optional<DType> autocast = {});
 
   // Images per second over `steps` steps. Throws std::runtime_error if the loss is not finite.
   double run(int steps);

@@ -35,6 +35,7 @@ def main():
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--batch", type=int, required=True)
     parser.add_argument("--channels-last", action="store_true")
+    parser.add_argument("--bf16", action="store_true", help="autocast to bf16")
     parser.add_argument("--ddp", action="store_true", help="as rank RANK of WORLD_SIZE, which meet at TRAIN_TORCH_FILE")
     parser.add_argument("--heddle", action="store_true", help="as a rank of heddle.torch")
     arguments = parser.parse_args()
@@ -66,7 +67,8 @@ def main():
         for _ in range(steps):
             x, y = batches[step % len(batches)]
             optimizer.zero_grad(set_to_none=True)
-            loss = nn.functional.cross_entropy(model(x), y)
+            with torch.autocast("cpu", torch.bfloat16, enabled=arguments.bf16):
+                loss = nn.functional.cross_entropy(model(x), y)
             loss.backward()
             optimizer.step()
             step += 1

@@ -112,7 +112,7 @@ nb::object call_forward(nb::handle self, const Module& module, nb::handle forwar
   }
   nb::object result = forward(*args, **kwargs);
   if (result.is_none()) throw InvalidArgument(kind_of(self) + ": forward() has returned nothing");
-  if (!call.has_hooks()) {
+  if (!call.changes_results()) {
     call.done();
     return result;
   }

@@ -320,6 +320,26 @@ void bind_module(nb::module_& m) {
           nb::sig("def freeze(self, on: bool = True) -> None"),
           "Parameters require no gradient from then on. Make the trainer afterwards.")
       .def(
+          "autocast",
+          [](nb::handle self, nb::handle dtype) {
+            Module& module = self_in("autocast", self);
+            std::optional<DType> to;
+            if (!dtype.is_none()) to = to_dtype({"autocast", "dtype"}, dtype);
+            in_call("autocast", [&] { module.autocast(to); });
+            return nb::borrow(self);
+          },
+          "dtype"_a = "bf16", nb::sig("def autocast(self, dtype: DTypeLike | None = 'bf16') -> Module"),
+          "Calls of this module compute products in bf16 or f16, and return f32; f32: not, whatever is "
+          "around; None: as "
+          "around them. Returns the module.")
+      .def_prop_ro(
+          "autocast_dtype",
+          [](nb::handle self) -> nb::object {
+            const std::optional<DType> dtype = self_in("autocast_dtype", self).autocast();
+            return dtype ? nb::cast(*dtype) : nb::none();
+          },
+          nb::sig("def autocast_dtype(self) -> DType | None"))
+      .def(
           "__repr__",
           [](nb::handle self) {
             return is_initialised(self) ? self_in("__repr__", self).to_string()

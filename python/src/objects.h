@@ -2,6 +2,7 @@
 #pragma once
 
 #include <heddle/kvstore.h>
+#include <heddle/loss_scaler.h>
 #include <heddle/optimizer.h>
 #include <heddle/random.h>
 #include <heddle/trainer.h>
@@ -12,6 +13,7 @@ namespace heddle::python {
 
 using PythonGenerator = Locked<Generator>;
 using PythonOptimizer = Locked<Optimizer>;
+using PythonLossScaler = Locked<LossScaler>;  // a trainer's has the lock of the trainer
 using PythonStore = Locked<KVStore>;
 using PythonTrainer = Locked<Trainer>;  // a trainer has the same lock as its store
 

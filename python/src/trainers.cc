@@ -120,10 +120,11 @@ ParameterGroup group_of(const nb::dict& given) {
 
 void make_trainer(PythonTrainer* self, const std::vector<Parameter>& parameters, const std::string& optimizer,
                   const OptimizerParams& params, nb::handle schedule, const PythonStore* store,
-                  const std::vector<nb::dict>& groups) {
+                  const std::vector<nb::dict>& groups, const PythonLossScaler* scaler) {
   TrainerOptions options{
       .optimizer = optimizer, .params = params, .schedule = schedule_of("Trainer", schedule)};
   if (store) options.store = store->object();
+  if (scaler) options.scaler = *scaler->object();
   for (const nb::dict& group : groups)
     options.groups.push_back(in_call("Trainer", [&] { return group_of(group); }));
   const std::shared_ptr<ObjectMutex> mutex = store ? store->mutex() : std::make_shared<ObjectMutex>();
@@ -249,12 +250,57 @@ void step(const PythonTrainer& self, nb::handle grad_scale) {
   self.call([&](Trainer& trainer) { in_call("step", [&] { trainer.step(scale, where); }); });
 }
 
+void bind_loss_scaler(nb::module_& m) {
+  nb::class_<PythonLossScaler> type(
+      m, "LossScaler",
+      "Keeps small gradients of f16 above its smallest number: backward(scaler.scale(loss)), and "
+      "Trainer(..., scaler=scaler). A step whose gradients have inf or NaN changes nothing.");
+  type.def(
+          "__init__",
+          [](PythonLossScaler* self, double scale, double growth, double backoff, std::int64_t interval) {
+            const Where where = python_call_site();
+            const LossScalerOptions options{scale, growth, backoff, interval};
+            new (self) PythonLossScaler(
+                in_call("LossScaler", [&] { return std::make_shared<LossScaler>(options, where); }));
+          },
+          "scale"_a = 65536.0, "growth"_a = 2.0, "backoff"_a = 0.5, "interval"_a = 2000)
+      .def(
+          "scale",
+          [](const PythonLossScaler& self, const NDArray& loss) {
+            const Where where = python_call_site();
+            return wrap(self.call(
+                [&](LossScaler& of) { return in_call("scale", [&] { return of.scale(loss, where); }); }));
+          },
+          "loss"_a, nb::sig("def scale(self, loss: NDArray) -> NDArray"), "The loss times the scale, in f32.")
+      .def(
+          "unscale",
+          [](const PythonLossScaler& self, const std::vector<Parameter>& parameters) {
+            const Where where = python_call_site();
+            self.call([&](LossScaler& of) { in_call("unscale", [&] { of.unscale(parameters, where); }); });
+          },
+          "parameters"_a, nb::sig("def unscale(self, parameters: Sequence[Parameter]) -> None"),
+          "Divides the gradients by the scale, for clip_grad_norm() before Trainer.step().")
+      .def_prop_ro(
+          "current",
+          [](const PythonLossScaler& self) {
+            return wrap(self.call([](LossScaler& of) { return of.current(); }));
+          },
+          nb::sig("def current(self) -> NDArray"), "The scale.")
+      .def_prop_ro(
+          "skipped",
+          [](const PythonLossScaler& self) {
+            return wrap(self.call([](LossScaler& of) { return of.skipped(); }));
+          },
+          nb::sig("def skipped(self) -> NDArray"), "How many steps have changed nothing.");
+  bind_state(type);
+}
+
 void bind_trainer(nb::module_& m) {
   nb::class_<PythonTrainer> type(
       m, "Trainer", "Parameters, an optimizer in a store, and a learning rate for every step. Thread-safe.");
   type.def("__init__", &make_trainer, "parameters"_a, "optimizer"_a = "sgd",
            "params"_a = std::map<std::string, double>{}, "schedule"_a = nb::none(), "store"_a = nb::none(),
-           "groups"_a = std::vector<nb::dict>{})
+           "groups"_a = std::vector<nb::dict>{}, "scaler"_a = nb::none())
       .def("step", &step, "grad_scale"_a = 1.0,
            nb::sig("def step(self, grad_scale: float | NDArray = 1.0) -> None"),
            "Updates every parameter by its gradient, and clears the gradients. A scale that is an array, one "
@@ -293,6 +339,7 @@ OptimizerParams params_of(const char* function, const nb::kwargs& kwargs) {
 
 void bind_trainers(nb::module_& m) {
   bind_optimizer(m);
+  bind_loss_scaler(m);
   bind_captured_step(m);
   bind_trainer(m);
 }

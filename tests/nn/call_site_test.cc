@@ -8,6 +8,7 @@
 #include <heddle/clip_grad.h>
 #include <heddle/data.h>
 #include <heddle/layer_registry.h>
+#include <heddle/loss_scaler.h>
 #include <heddle/metrics.h>
 #include <heddle/model.h>
 #include <heddle/model_picture.h>
@@ -179,6 +180,12 @@ TEST_CASE("clipping and averages name the line of the call") {
   check_site("AverageWeights::swap", [&] { average.swap(), average.swap(); });
   check_site("AverageWeights::set_state", [&] { average.set_state(average.state()); });
   check_site("UseAverages::UseAverages", [&] { const UseAverages now(average); });
+  check_site("LossScaler::LossScaler", [&] { LossScaler made; });
+  LossScaler scaler;
+  check_site("LossScaler::scale", [&] { scaler.scale(weight); });
+  check_site("LossScaler::unscale", [&] { scaler.unscale(parameters); });
+  check_site("LossScaler::set_state", [&] { scaler.set_state(scaler.state()); });
+  check_site("LossScaler::clear_errors", [&] { scaler.clear_errors(); });
 }
 
 TEST_CASE("a bad argument of a layer or an optimizer is refused with the line of the call") {

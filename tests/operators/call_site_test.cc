@@ -7,7 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <heddle/array_op.h>
-#include <heddle/layer_init.h>
+#include <heddle/creation.h>
 #include <heddle/operator_registry.h>
 #include <heddle/ops.h>
 

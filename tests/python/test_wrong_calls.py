@@ -71,6 +71,7 @@ INSTANCES = {
     "Graph": lambda: made_graph()[0],
     "KVStore": heddle.KVStore,
     "HookHandle": lambda: heddle.Relu().after_call(print),
+    "LossScaler": heddle.LossScaler,
     "Metric": heddle.Accuracy,
     "Model": lambda: made_model(),
     "Module": heddle.Relu,

@@ -11,8 +11,8 @@
 // For each combination of shapes and dtypes the first call runs the function as it is, the second captures it, and later
 // ones only launch the graph: the function is not called again. Training is the same, bit for bit: learning rates follow
 // the schedule, generators go on, updates are counted. What else the function reads or changes in the program is as it
-// was in the capture: a number, a branch, a counter. Another mode of a module (train()), other parameters that require a
-// gradient, Trainer::set_state() and clear_errors() make it capture anew. No other trainer can step in the function.
+// was in the capture: a number, a branch, a counter. Another mode of a module (train(), autocast()), an Autocast around the
+// call, other parameters that require a gradient, Trainer::set_state() and clear_errors() make it capture anew. No other trainer can step in the function.
 // Launches do not add to the gradients of leaves that are not the trainer's: these are those of the last launch.
 #pragma once
 

@@ -19,9 +19,8 @@ namespace heddle {
 
 class Communicator;
 
-// Keeps an array for each key. Not thread-safe. All arrays of a key have the shape and dtype of its init(). A
-// call with an unknown key, an init() of a known key, and an array of another shape or dtype throw
-// InvalidArgument before anything is done.
+// Keeps an array for each key. Not thread-safe. All arrays of a key have the shape and dtype of its init(). A call with an unknown key,
+// an init() of a known key, and an array of another shape or dtype throw InvalidArgument before anything is done.
 class KVStore {
  public:
   using Key = heddle::Key;
@@ -97,8 +96,8 @@ class KVStore {
   // Clears errors. Stored values and optimizer state are as they were before the first failed op.
   void clear_errors(Where where = Where::current());
 
-  // Memory for lend_gradient_memory(), from which this key's gradient is pushed without a copy; the same
-  // array each time. A push leaves the sum over the ranks in it. Undefined if it would save nothing.
+  // Memory for lend_gradient_memory(), from which this key's gradient is pushed without a copy; the same array each time. A push leaves
+  // the sum over the ranks in it. Undefined if it would save nothing.
   virtual NDArray gradient_memory(Key key) { return (void)key, NDArray(); }
 
   // Blocks until all workers have called it. Later ops see everything that any worker pushed before it.
@@ -125,6 +124,10 @@ class KVStore {
   void pull(Key key, const NDArray& out, Where where = Where::current());
 
  private:
+  friend class Trainer;
+  virtual void do_max(const NDArray& array) {
+    (void)array;
+  }  // the largest of all workers' elements, by an op
   // Implementations of the public functions, which set the CallSite. Each of them first checks its arguments.
   virtual void do_init(Key key, const NDArray& value) = 0;
   virtual void do_adopt(Key key, const NDArray& value) { do_init(key, value); }

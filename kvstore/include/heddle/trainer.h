@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include <heddle/captured_step.h>
 #include <heddle/kvstore.h>
 #include <heddle/layers.h>
+#include <heddle/loss_scaler.h>
 #include <heddle/schedule.h>
 #include <heddle/step_memory.h>
 
@@ -36,6 +38,9 @@ struct TrainerOptions {
   // The first group that a parameter fits counts; without one its factors are 1. Factors of weight_decay are
   // not for "dist" stores, whose servers have one weight_decay for all values.
   std::vector<ParameterGroup> groups{};
+  // Of the losses: step() divides the gradients by its scale, and a step with inf or NaN changes nothing. Not for "dist" stores, and
+  // not for several replicas.
+  std::optional<LossScaler> scaler{};
 };
 
 // Updates parameters by their gradients, in place, by engine ops. Not thread-safe. Blocks where the store
@@ -82,8 +87,8 @@ class Trainer {
   // count, so training continues as if they had not been made. Blocks to read the count of updates.
   void clear_errors(Where where = Where::current());
 
-  // For checkpoints: the count of steps as "steps", and the optimizer's arrays by parameter name, such as
-  // "state.0.weight.velocity" (for a second parameter of the same name "state.0.weight#2.velocity"), so
+  // For checkpoints: the count of steps as "steps", a scaler's state as "scaler.scale" and so on, and the optimizer's arrays by
+  // parameter name, such as "state.0.weight.velocity" (for a second parameter of the same name "state.0.weight#2.velocity"), so
   // another run may have its parameters in another order. Setting also assigns the parameters' current values
   // to the store; it blocks to read counts. Throws InvalidArgument, before anything is changed, naming an
   // array that is missing, unknown or unlike its parameter. Accepts state that earlier versions saved by
@@ -105,6 +110,7 @@ class Trainer {
   std::vector<std::size_t> changed() const;
   void mark_changed(const std::vector<std::size_t>& indices);
   static const Trainer*& capturing();  // whose captured step this thread captures now; null: none
+  void check_scaler() const;
   void check_rates(double lr) const;
   std::int64_t updates() const;
   void check_complete(const std::map<std::string, NDArray>& optimizer, std::int64_t steps) const;
@@ -114,6 +120,7 @@ class Trainer {
     std::vector<RowSparse> rows{};
   };
   Gradients gradients(std::size_t index) const;
+  void exchange_scaled(const std::vector<Gradients>& gradients, const UpdateOptions& update);
   void exchange_all(const std::vector<Gradients>& gradients, const UpdateOptions& update);
   void exchange(const std::vector<Gradients>& gradients, const UpdateOptions& update);
   void exchange_list(const std::vector<Gradients>& gradients, const UpdateOptions& update);

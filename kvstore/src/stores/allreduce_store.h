@@ -47,6 +47,7 @@ class AllReduceStore final : public KVStore {
   std::map<std::string, NDArray> do_set_residuals(const ReadResiduals& read, bool only_check) override;
   void do_clear_errors() override;
   NDArray gradient_memory(Key key) override;
+  void do_max(const NDArray& array) override { ranks_->all_reduce(array, ReduceOp::max); }
   void do_barrier() override;
 
  private:

@@ -2,6 +2,7 @@
 #include <string>
 #include <utility>
 
+#include <heddle/autocast.h>
 #include <heddle/autograd.h>
 #include <heddle/captured_step.h>
 #include <heddle/log.h>
@@ -80,7 +81,8 @@ void CapturedStep::check_not_running() const {
 
 // Numbers that differ if the function may push other ops.
 std::vector<std::int64_t> CapturedStep::signature(const Arrays& batch) const {
-  std::vector<std::int64_t> all{static_cast<std::int64_t>(module_modes())};
+  std::vector<std::int64_t> all{static_cast<std::int64_t>(module_modes()),
+                                static_cast<std::int64_t>(Autocast::dtype())};
   for (const NDArray& array : batch) {
     all.insert(all.end(),
                {static_cast<std::int64_t>(array.dtype()), static_cast<std::int64_t>(array.device().kind),

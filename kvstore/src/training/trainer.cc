@@ -25,6 +25,8 @@ const std::string kState = "state.";
 // Prefix of a state entry that names its key of the store, such as "optimizer.0.velocity". It is for keys
 // without a parameter, and in states that older versions have saved.
 const std::string kOptimizer = "optimizer.";
+// Prefix of an entry of the loss scaler's state.
+const std::string kScaler = "scaler.";
 
 // The range [first, last] of elements of its storage in which a parameter lies.
 struct Part {
@@ -180,7 +182,7 @@ std::map<std::string, NDArray> by_key(const std::map<std::string, NDArray>& stat
       all[std::to_string(place->second) + "." + array] = value;
     } else if (name.starts_with(kOptimizer)) {
       all[name.substr(kOptimizer.size())] = value;
-    } else if (name != kSteps) {
+    } else if (name != kSteps && !name.starts_with(kScaler)) {
       throw InvalidArgument("Trainer::set_state: what is '" + name + "'?");
     }
   }
@@ -197,6 +199,7 @@ Trainer::Trainer(std::vector<std::vector<Parameter>> replicas, TrainerOptions op
   const CallSite site(where);
   check_replicas();
   if (!options_.store) options_.store = KVStore::create("local");
+  check_scaler();
   const auto optimizer = create_optimizer(options_.optimizer, options_.params);
   needs_whole_ = optimizer->needs_whole();
   if (!options_.schedule) options_.schedule = constant_schedule(optimizer->params().at("lr"));
@@ -457,8 +460,12 @@ void Trainer::update_all(UpdateOptions update) {
   std::vector<Gradients> all;
   all.reserve(replicas_[0].size());
   for (std::size_t i = 0; i < replicas_[0].size(); ++i) all.push_back(gradients(i));
+  if (options_.scaler) {
+    if (!options_.scaler->shared_->unscaled) options_.scaler->unscale(replicas_[0]);
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = gradients(i);  // unscaled, perhaps in other memory
+  }
   take_over_changes();
-  exchange_all(all, update);
+  exchange_scaled(all, update);
   for (const auto& replica : replicas_) {
     for (const Parameter& parameter : replica) clear_grad(parameter.value);
   }
@@ -521,6 +528,7 @@ void Trainer::forget_capture(std::int64_t steps) {
     for (const Parameter& parameter : replica) clear_grad(parameter.value);
   }
   lend_memory();
+  if (options_.scaler) options_.scaler->shared_->unscaled = false;
   steps_ = steps;
 }
 
@@ -542,6 +550,7 @@ void Trainer::clear_errors(Where where) {
     }
   }
   options_.store->clear_errors();
+  if (options_.scaler) options_.scaler->clear_errors(where);
   ++resets_;
   lend_memory();
   steps_ = steps_before_updates_ + updates();
@@ -553,6 +562,8 @@ void Trainer::clear_errors(Where where) {
 std::map<std::string, NDArray> Trainer::state() const {
   EngineScope scope(replicas_[0][0].value.engine());
   std::map<std::string, NDArray> all{{kSteps, array({steps_})}};
+  if (options_.scaler)
+    for (const auto& [name, value] : options_.scaler->state()) all[kScaler + name] = value;
   const std::vector<std::string> names = state_names(replicas_[0]);
   for (const auto& [entry, value] : options_.store->optimizer_state()) {
     const auto [text, array] = split(entry);
@@ -584,7 +595,13 @@ void Trainer::set_state(const std::map<std::string, NDArray>& state, Where where
   auto count = steps->second.item<std::int64_t>();
   if (count < 0) throw InvalidArgument("Trainer::set_state: steps is " + std::to_string(count));
   check_complete(optimizer, count);
+  std::map<std::string, NDArray> of_scaler;
+  for (const auto& [name, value] : state)
+    if (name.starts_with(kScaler)) of_scaler[name.substr(kScaler.size())] = value;
+  const bool sets_scaler = options_.scaler && !of_scaler.empty();
+  if (sets_scaler) options_.scaler->check_state(of_scaler);
   options_.store->set_optimizer_state(optimizer);
+  if (sets_scaler) options_.scaler->set_state(of_scaler, where);
   ++resets_;
   steps_ = count;
   steps_before_updates_ = steps_ - updates();

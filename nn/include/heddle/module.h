@@ -13,6 +13,7 @@
 #include <initializer_list>
 #include <iosfwd>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -40,9 +41,8 @@ class Module {
   Module& operator=(const Module&) = default;
   virtual ~Module() = default;
 
-  // forward(x), whose ops and errors name `where`. Throws InvalidArgument for what forward() refuses. The first call in
-  // each mode after anything was registered also throws it if ops of this thread changed an array, or used a leaf, that
-  // is neither an argument, nor made by forward(), nor registered.
+  // forward(x), whose ops and errors name `where`. Throws InvalidArgument for what forward() refuses. The first call in each mode after anything
+  // was registered also throws it if ops of this thread changed an array, or used a leaf, that is no argument, not made by forward(), not registered.
   NDArray operator()(const NDArray& x, Where where = Where::current());
   // The same of several arrays with several results: forward_all(inputs). An input that may be missing is undefined then.
   std::vector<NDArray> run(std::span<const NDArray> inputs, Where where = Where::current());
@@ -52,8 +52,7 @@ class Module {
 
   // In the order of registration, a child's at the place of the child; an array that has several names under its first one.
   std::vector<Parameter> parameters() const;  // the parameters to be trained: all that are not frozen
-  std::vector<Parameter> state()
-      const;  // all parameters and all saved buffers: what a checkpoint has to hold
+  std::vector<Parameter> state() const;  // all parameters, all saved buffers: what a checkpoint has to hold
 
   struct Child;
   std::vector<Child> children() const;  // the modules registered in this module itself
@@ -61,11 +60,16 @@ class Module {
   // Training or inference, here and in all modules that are inside now; training at first.
   void train(bool on = true);
   bool training() const;
-  // Frozen parameters, here and in all modules inside, require no gradient. Make the trainer afterwards.
-  void freeze(bool on = true);
+  void freeze(
+      bool on =
+          true);  // frozen parameters, here and inside, require no gradient; make the trainer afterwards
 
-  // Calls a function before, or after, each call of this module, in the order in which they were added; see ModuleHook. Any
-  // thread may add and remove. An exception of the function is the call's.
+  // Calls of this module compute products in bf16 or f16, as in an Autocast, and return f32; f32: not, whatever is around; none: as around them.
+  void autocast(std::optional<DType> dtype);
+  std::optional<DType> autocast() const;
+
+  // Calls a function before, or after, each call of this module, in the order in which they were added; see ModuleHook. Any thread may add and
+  // remove. An exception of the function is the call's.
   HookHandle before_call(ModuleHook hook);
   HookHandle after_call(ModuleHook hook);
 
@@ -88,8 +92,8 @@ class Module {
   std::invoke_result_t<Body> call(std::initializer_list<NDArray> arguments, Body&& body,
                                   Where where = Where::current());
 
-  // These register under a name without a dot that nothing in this module has, and return what they were given. They
-  // throw InvalidArgument for another name, and for an undefined array. parameter() makes a leaf: use its result.
+  // These register under a name without a dot that nothing in this module has, and return what they were given. They throw InvalidArgument for
+  // another name, and for an undefined array. parameter() makes a leaf: use its result.
   [[nodiscard]] NDArray parameter(const std::string& name, NDArray value);
   // An array that forward() changes, such as running statistics. `saved`: state() has it.
   NDArray buffer(const std::string& name, NDArray value, bool saved = true);
@@ -103,9 +107,8 @@ class Module {
     add_child(name, module, false);
     return module;
   }
-  // For languages in which an attribute may get another value. The name stands for `array` afterwards if that is a
-  // leaf or if the name stood for an array; else for nothing. What replaces a parameter becomes one, frozen if the old
-  // one was: use what is returned.
+  // For languages in which an attribute may get another value. The name stands for `array` afterwards if that is a leaf or if the name stood
+  // for an array; else for nothing. What replaces a parameter becomes one, frozen if the old one was: use what is returned.
   void set(const std::string& name, std::shared_ptr<Module> module) {
     add_child(name, std::move(module), true);
   }

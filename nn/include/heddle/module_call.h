@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include <heddle/autocast.h>
 #include <heddle/call_site.h>
 #include <heddle/ndarray.h>
 
@@ -48,7 +50,9 @@ class ModuleCall {
   ModuleCall(const ModuleCall&) = delete;
   ModuleCall& operator=(const ModuleCall&) = delete;
   bool looks() const { return use_ != nullptr; }  // whether done() will look at what forward() has used
-  bool has_hooks() const { return inputs_ != nullptr; }
+  bool changes_results() const {
+    return inputs_ != nullptr || widens_;
+  }                                   // whether done() may replace outputs
   void add(const NDArray& argument);  // adds an array that forward() may use, before done()
   void add(const Module& argument);   // adds what a module has registered when done() is called
   // Call after forward(); throws what operator() does. Calls the hooks of after_call, which may replace outputs.
@@ -61,6 +65,8 @@ class ModuleCall {
   const CallSite site_;
   const Module& module_;
   const nn_detail::ModuleNode* const outer_;      // the module of the call in which this one is
+  const bool widens_;                             // whether results that are f16 or bf16 become f32
+  std::optional<Autocast> autocast_;              // as Module::autocast says
   std::unique_ptr<Use> use_;                      // null: what the module uses is known already
   std::unique_ptr<std::vector<NDArray>> inputs_;  // null: the module has no hooks
 };

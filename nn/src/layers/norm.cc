@@ -2,11 +2,13 @@
 #include <optional>
 #include <string>
 
+#include <heddle/autocast.h>
 #include <heddle/autograd.h>
 #include <heddle/autograd/recompute.h>
 #include <heddle/elementwise.h>
 #include <heddle/layers/norm.h>
 #include <heddle/norms.h>
+#include <heddle/shape_ops.h>
 
 #include "layers/layer_table.h"
 
@@ -62,7 +64,8 @@ BatchNorm::BatchNorm(std::int64_t channels, const BatchNormOptions& options, Whe
 
 NDArray BatchNorm::compute(const NDArray& given) {
   // Statistics of halves are f32, as the running ones.
-  if (is_half(given.dtype())) return compute(given.astype(DType::f32)).astype(given.dtype());
+  const bool native = Autocast::active() && training();
+  if (is_half(given.dtype()) && !native) return cast(compute(cast(given, DType::f32)), given.dtype());
   const NDArray& x = given;
   const NDArray weight = array("weight"), bias = array("bias");
   const NDArray running_mean = array("running_mean"), running_var = array("running_var");

@@ -151,6 +151,14 @@ std::uint64_t module_modes() { return nn_detail::modes.load(std::memory_order_re
 
 bool Module::training() const { return node_->training.load(std::memory_order_relaxed); }
 
+void Module::autocast(std::optional<DType> dtype) {
+  if (dtype && *dtype != DType::f32 && !is_half(*dtype))
+    throw InvalidArgument(class_name() + ": autocast: dtype is " + name_of(*dtype) +
+                          "; want bf16, f16, f32 or none");
+  node_->set_autocast(dtype);
+}
+std::optional<DType> Module::autocast() const { return node_->autocast_dtype(); }
+
 HookHandle Module::before_call(ModuleHook hook) { return add_hook(std::move(hook), true); }
 HookHandle Module::after_call(ModuleHook hook) { return add_hook(std::move(hook), false); }
 

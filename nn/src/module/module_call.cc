@@ -5,6 +5,7 @@
 #include <heddle/array_use.h>
 #include <heddle/autograd.h>
 #include <heddle/module.h>
+#include <heddle/shape_ops.h>
 
 #include "module/module_node.h"
 
@@ -67,8 +68,13 @@ struct ModuleCall::Use {
 };
 
 ModuleCall::ModuleCall(const Module& module, std::span<const NDArray> arguments, Where where)
-    : site_(where), module_(module), outer_(innermost) {
+    : site_(where),
+      module_(module),
+      outer_(innermost),
+      widens_(ModuleNode::of(module).autocast_dtype().value_or(DType::f32) != DType::f32 &&
+              !Autocast::active()) {
   const ModuleNode& node = ModuleNode::of(module);
+  if (const std::optional<DType> dtype = node.autocast_dtype()) autocast_.emplace(*dtype);
   if (node.has_hooks.load(std::memory_order_relaxed) && outer_ != &node) {
     inputs_ = std::make_unique<std::vector<NDArray>>(arguments.begin(), arguments.end());
     call_hooks(module, node.hooks(true), *inputs_, {});
@@ -103,6 +109,11 @@ ModuleCall::~ModuleCall() {
 
 void ModuleCall::done(std::span<NDArray> outputs) {
   check_use();
+  if (widens_) {
+    const ArrayUse::Pause pause;
+    for (NDArray& output : outputs)
+      if (output.defined() && is_half(output.dtype())) output = cast(output, DType::f32);
+  }
   if (!inputs_) return;
   use_.reset();
   call_hooks(module_, ModuleNode::of(module_).hooks(false), *inputs_, outputs);

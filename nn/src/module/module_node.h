@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -18,9 +19,18 @@ inline std::atomic<std::uint64_t> modes{0};
 
 struct ModuleNode {
   ModuleNode() = default;
-  ~ModuleNode() { set_training(true); }
+  ~ModuleNode() {
+    set_training(true);
+    set_autocast({});
+  }
   ModuleNode(const ModuleNode&) = delete;
   ModuleNode& operator=(const ModuleNode&) = delete;
+
+  std::uint64_t autocast_bits(int code) const {
+    const std::uint64_t bits =
+        (reinterpret_cast<std::uintptr_t>(this) + static_cast<std::uint64_t>(code)) * 0xD6E8FEB86659FD93u;
+    return code == 0 ? 0 : bits ^ bits >> 32;
+  }
 
   enum class Kind : std::uint8_t { parameter, buffer, unsaved_buffer };
   struct Entry {
@@ -55,11 +65,23 @@ struct ModuleNode {
     modes.fetch_xor(bits ^ bits >> 32, std::memory_order_relaxed);
   }
 
+  // Changes what `modes` is too: captured steps are captured anew.
+  void set_autocast(std::optional<DType> dtype) {
+    const int code = dtype ? static_cast<int>(*dtype) + 1 : 0,
+              before = autocast.exchange(code, std::memory_order_relaxed);
+    modes.fetch_xor(autocast_bits(code) ^ autocast_bits(before), std::memory_order_relaxed);
+  }
+  std::optional<DType> autocast_dtype() const {
+    const int code = autocast.load(std::memory_order_relaxed);
+    return code == 0 ? std::nullopt : std::optional(static_cast<DType>(code - 1));
+  }
+
   std::vector<Entry> entries;  // entries in the order of registration
   mutable std::mutex hooks_lock;
   Hooks hooks_before, hooks_after;     // guarded by hooks_lock
   std::atomic<bool> has_hooks{false};  // whether there are any; true once there were
   std::atomic<bool> training{true};
+  std::atomic<int> autocast{0};  // one more than the number of the dtype; 0: none
   // The value of `registrations` when a call was last looked at: for each combination of inference or training,
   // without or with a tape.
   std::atomic<std::uint64_t> checked[4] = {0, 0, 0, 0};

@@ -41,7 +41,7 @@ using Conv2dOptions = ConvOptions;
 using Conv3dOptions = ConvOptions;
 
 // x (N, C, L), weight (O, C / groups, k), bias (O) or undefined -> (N, O, OL), where OL = (L + padding before and after -
-// dilation (k - 1) - 1) / stride + 1. All arrays have one floating dtype; f16 and bf16 are computed in f32.
+// dilation (k - 1) - 1) / stride + 1. All arrays have one floating dtype; f16 and bf16 are summed in f32.
 // Differentiable: one op computes the gradient of x, another one those of weight and bias; an op is pushed
 // only if a gradient that it computes is needed.
 NDArray conv1d(const NDArray& x, const NDArray& weight, const NDArray& bias = {},

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include <heddle/elementwise.h>
+#include <heddle/random.h>
 
 namespace heddle {
 
@@ -18,5 +19,16 @@ NDArray logspace(double start, double stop, std::int64_t num = 50, bool endpoint
 NDArray full_like(const NDArray& x, Scalar value, Where where = Where::current());
 NDArray ones_like(const NDArray& x, Where where = Where::current());
 NDArray empty_like(const NDArray& x, Where where = Where::current());  // with undetermined values
+
+// The limit of initial weights, which are uniform in [-limit, limit]. Biases start at 0.
+enum class Init {
+  he,  // limit is sqrt(6 / fan_in): for relu (He et al., ICCV'15)
+  // Limit is sqrt(6 / (fan_in + fan_out)): for tanh, sigmoid and none (Glorot and Bengio, AISTATS'10).
+  xavier,
+};
+
+// Makes a weight of shape (out, in, ...), f32, requiring a gradient, drawn as `init` says.
+NDArray init_weight(const Shape& shape, Init init, Generator& generator, Device device = cpu(),
+                    Where where = Where::current());
 
 }  // namespace heddle

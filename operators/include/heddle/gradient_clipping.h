@@ -1,6 +1,7 @@
-// Clips the gradients of leaves before an update, without a wait.
+// Ops on all gradients before an update, without a wait: clipping, and what loss scaling (loss_scaler.h) does.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include <heddle/ndarray.h>
@@ -25,3 +26,37 @@ NDArray clip_grad_norm(const std::vector<NDArray>& leaves, double max_norm, cons
 void clip_grad_value(const std::vector<NDArray>& leaves, double max_value, Where where = Where::current());
 
 }  // namespace heddle
+
+namespace heddle::operators_detail {
+
+// Of one element each, on cpu().
+struct LossScaleState {
+  NDArray scale;      // f32: what losses are multiplied by
+  NDArray nonfinite;  // f32: 1 if a gradient of this step had inf or NaN, else 0
+  NDArray good;       // i64: steps without one since the scale was changed
+  NDArray skipped;    // i64: steps with one
+};
+
+// Divides the dense and row-sparse gradients of the leaves, f32 or f64, by the scale, in place. If any element is inf or NaN, sets
+// `nonfinite` to 1 and all elements to 0. One op; a leaf that comes twice counts once.
+void unscale_gradients(const std::vector<NDArray>& leaves, const LossScaleState& state);
+
+// Ends a step: after one with inf or NaN multiplies the scale by `backoff`, after `interval` ones without by `growth`, within f32's
+// normal numbers. Sets `nonfinite` to 0. One op.
+void update_loss_scale(const LossScaleState& state, double growth, double backoff, std::int64_t interval);
+
+// While one lives, updates of weights that its thread pushes change nothing when they run if the array's element is not 0.
+class SkippedUpdates {
+ public:
+  explicit SkippedUpdates(NDArray skips);
+  ~SkippedUpdates();
+  SkippedUpdates(const SkippedUpdates&) = delete;
+  SkippedUpdates& operator=(const SkippedUpdates&) = delete;
+  static NDArray current();  // the innermost one's array; undefined if there is none
+
+ private:
+  NDArray skips_;
+  SkippedUpdates* const previous_;
+};
+
+}  // namespace heddle::operators_detail

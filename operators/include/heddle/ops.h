@@ -3,6 +3,7 @@
 
 #include <heddle/activations.h>
 #include <heddle/attention.h>
+#include <heddle/autocast.h>
 #include <heddle/autograd.h>
 #include <heddle/autograd/recompute.h>
 #include <heddle/conv.h>

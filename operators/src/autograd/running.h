@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "autograd/tape.h"
+#include "core/autocast.h"
 
 namespace heddle::operators_detail {
 
@@ -30,7 +31,7 @@ struct BackwardMode {
 // Memory that make_gradient() returned to a Backward.
 using MadeGradients = std::vector<std::shared_ptr<Storage>>;
 
-// While a RunsBackward lives, its thread runs the Backward of `node`.
+// While a RunsBackward lives, its thread runs the Backward of `node`, without an Autocast.
 class RunsBackward {
  public:
   RunsBackward(const Node& node, BackwardMode mode);
@@ -43,6 +44,7 @@ class RunsBackward {
   static BackwardMode mode();
 
  private:
+  const PauseAutocast no_autocast_{};
   const Node* outer_node_;
   BackwardMode outer_mode_;
   MadeGradients made_;

@@ -1,7 +1,10 @@
-// Dispatch for kernels that exist for f32 and f64 only.
+// Dispatch for kernels that exist for floating dtypes only.
 #pragma once
 
+#include <type_traits>
+
 #include <heddle/dtype.h>
+#include <heddle/half.h>
 
 namespace heddle::cpu_kernels {
 
@@ -13,5 +16,19 @@ template <class F> void visit_floating(DType dtype, F&& fn) {
     fn.template operator()<float>();
   }
 }
+
+// The same with Float16 and BFloat16 too.
+template <class F> void visit_floating_or_half(DType dtype, F&& fn) {
+  if (dtype == DType::f16) {
+    fn.template operator()<Float16>();
+  } else if (dtype == DType::bf16) {
+    fn.template operator()<BFloat16>();
+  } else {
+    visit_floating(dtype, fn);
+  }
+}
+
+// The type in which numbers of type T are computed.
+template <class T> using ComputeType = std::conditional_t<is_half_type<T>, float, T>;
 
 }  // namespace heddle::cpu_kernels

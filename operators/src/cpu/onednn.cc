@@ -21,14 +21,22 @@ dnnl::stream& onednn_stream() {
   return stream;
 }
 
-dnnl::memory::desc row_major(const dnnl::memory::dims& dims) {
+bool onednn_has_bf16() {
+  static const bool has = [] {
+    const auto wanted = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
+    return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & wanted) == wanted;
+  }();
+  return has;
+}
+
+dnnl::memory::desc row_major(const dnnl::memory::dims& dims, dnnl::memory::data_type type) {
   dnnl::memory::dims strides(dims.size());
   dnnl::memory::dim stride = 1;
   for (std::size_t axis = dims.size(); axis-- > 0;) {
     strides[axis] = stride;
     stride *= dims[axis];
   }
-  return {dims, dnnl::memory::data_type::f32, strides};
+  return {dims, type, strides};
 }
 
 dnnl::primitive_attr caller_scratch() {
@@ -70,11 +78,11 @@ Executable::Bound& Executable::bound() const {
   return made;
 }
 
-void Executable::run(std::initializer_list<const float*> pointers) const {
+void Executable::run(std::initializer_list<const void*> pointers) const {
   Bound& now = bound();
   const Scratch scratch(scratch_bytes_);
   std::size_t next = 0;
-  for (const float* pointer : pointers) now.memories[next++].set_data_handle(const_cast<float*>(pointer));
+  for (const void* pointer : pointers) now.memories[next++].set_data_handle(const_cast<void*>(pointer));
   now.memories[next].set_data_handle(scratch.data());
   const dnnl_status_t status = dnnl_primitive_execute(
       primitive_.get(), onednn_stream().get(), static_cast<int>(now.arguments.size()), now.arguments.data());
@@ -90,12 +98,6 @@ Reorder::Reorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to)
                            description.scratchpad_desc());
 }
 
-void Reorder::run(const float* from, float* to) const { executable_.run({from, to}); }
-
-const float* Reorder::convert(const float* plain, float* buffer) const {
-  if (!needed_) return plain;
-  run(plain, buffer);
-  return buffer;
-}
+void Reorder::run(const void* from, void* to) const { executable_.run({from, to}); }
 
 }  // namespace heddle::cpu_kernels

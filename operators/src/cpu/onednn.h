@@ -15,8 +15,12 @@ dnnl::engine& onednn_engine();
 // The stream of this thread. Work on it is done when execute() returns.
 dnnl::stream& onednn_stream();
 
-// A description of row-major f32 memory.
-dnnl::memory::desc row_major(const dnnl::memory::dims& dims);
+// Whether this machine, and DNNL_MAX_CPU_ISA, allow instructions for products of bf16.
+bool onednn_has_bf16();
+
+// A description of row-major memory.
+dnnl::memory::desc row_major(const dnnl::memory::dims& dims,
+                             dnnl::memory::data_type type = dnnl::memory::data_type::f32);
 
 // Attributes with which the caller passes the scratch memory. Only then may several threads run one primitive
 // at once.
@@ -34,7 +38,7 @@ class Executable {
 
   // Runs the primitive with one pointer for each argument, in order. Pointers to outputs are const too, since
   // oneDNN has one type for inputs and outputs.
-  void run(std::initializer_list<const float*> pointers) const;
+  void run(std::initializer_list<const void*> pointers) const;
 
  private:
   struct Bound;
@@ -53,11 +57,15 @@ class Reorder {
   Reorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
   bool needed() const { return needed_; }
   std::size_t to_bytes() const { return to_.get_size(); }
-  void run(const float* from, float* to) const;
+  void run(const void* from, void* to) const;
 
   // Returns `plain` itself if the layouts are equal; else converts it into `buffer`, of to_bytes() bytes, and
   // returns that.
-  const float* convert(const float* plain, float* buffer) const;
+  template <class T> const T* convert(const T* plain, T* buffer) const {
+    if (!needed_) return plain;
+    run(plain, buffer);
+    return buffer;
+  }
 
  private:
   dnnl::memory::desc from_, to_;

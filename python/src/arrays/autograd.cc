@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <heddle/autocast.h>
 #include <heddle/autograd.h>
 #include <heddle/autograd/recompute.h>
 
@@ -54,6 +55,45 @@ template <class Scope> void bind_block(nb::module_& m, const char* name, const c
       .def(
           "__exit__", [](const Block<Scope>& self, const nb::args&) { open_blocks<Scope>.leave(&self); },
           nb::sig("def __exit__(self, *args: object) -> None"));
+}
+
+// The blocks of autocast are not alike: each has a dtype.
+struct AutocastBlock {
+  DType dtype;
+};
+struct OpenAutocast {
+  const AutocastBlock* block;
+  std::unique_ptr<Autocast> scope;
+};
+thread_local std::vector<OpenAutocast> open_autocasts;
+
+void enter_autocast(const AutocastBlock& block) {
+  open_autocasts.push_back({&block, std::make_unique<Autocast>(block.dtype)});
+}
+
+void leave_autocast(const AutocastBlock& block, const nb::args&) {
+  const auto at = std::find_if(open_autocasts.rbegin(), open_autocasts.rend(),
+                               [&](const OpenAutocast& open) { return open.block == &block; });
+  if (at == open_autocasts.rend())
+    raise(PyExc_RuntimeError, "autocast.__exit__: this thread has not entered the block");
+  open_autocasts.erase(std::next(at).base());
+}
+
+void bind_autocast(nb::module_& m) {
+  nb::class_<AutocastBlock>(
+      m, "autocast",
+      "In the block, products of f32 arrays that this thread computes are of bf16 or f16, with sums "
+      "in f32; parameters and their gradients stay f32.")
+      .def(
+          "__init__",
+          [](AutocastBlock* self, nb::handle dtype) {
+            const DType to = to_dtype({"autocast", "dtype"}, dtype);
+            in_call("autocast", [&] { const Autocast checked(to); });
+            new (self) AutocastBlock{to};
+          },
+          "dtype"_a = "bf16", nb::sig("def __init__(self, dtype: DTypeLike = 'bf16') -> None"))
+      .def("__enter__", &enter_autocast, nb::sig("def __enter__(self) -> None"))
+      .def("__exit__", &leave_autocast, nb::sig("def __exit__(self, *args: object) -> None"));
 }
 
 std::vector<NDArray> arrays_in(const nb::list& list) {
@@ -216,6 +256,7 @@ void bind_autograd(nb::module_& m) {
         "Puts an operator of your own on the tape: output was computed from inputs in no_grad(), gradient(g) "
         "gives a gradient "
         "for each input, saved are the arrays that it uses. Returns output.");
+  bind_autocast(m);
   bind_block<NoGrad>(m, "no_grad", "In the block, operators of this thread record nothing for backward().");
   bind_block<FindNaN>(
       m, "find_nan",

@@ -8,7 +8,7 @@
 
 #include <doctest/doctest.h>
 
-#include <heddle/layer_init.h>
+#include <heddle/creation.h>
 #include <heddle/ops.h>
 
 #include "sample_values.h"

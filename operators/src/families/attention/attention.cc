@@ -15,6 +15,7 @@
 #include <heddle/shape_ops.h>
 
 #include "autograd/record.h"
+#include "core/autocast.h"
 #include "core/operator.h"
 #include "core/operator_table.h"
 #include "families/attention/kernels.h"
@@ -117,9 +118,12 @@ NDArray dropout_factors(const AttentionProblem& p, const NDArray& like) {
   return factors;
 }
 
-// Gradients composed of operators, which a tape can record. The heads that share a key have an axis of their own.
-std::vector<NDArray> attention_by_operators(const AttentionProblem& p, const AttentionInputs& in,
-                                            const NDArray& grad, bool of_mask) {
+// Gradients composed of operators, which a tape can record; those of halves in f32. The heads that share a key have an axis of
+// their own.
+std::vector<NDArray> attention_by_operators(const AttentionProblem& p, const AttentionInputs& given,
+                                            const NDArray& given_grad, bool of_mask) {
+  const NDArray grad = wide(given_grad);
+  const AttentionInputs in{wide(given.query), wide(given.key), wide(given.value), wide(given.mask)};
   const EngineScope scope(grad.engine());
   const std::int64_t group = p.group();
   const auto of_heads = [&](const NDArray& x) {
@@ -154,6 +158,7 @@ std::vector<NDArray> attention_by_operators(const AttentionProblem& p, const Att
                                  sum(matmul(swapaxes(scaled, -1, -2), q), {2}),
                                  sum(matmul(swapaxes(used, -1, -2), g), {2})};
   if (of_mask) gradients.push_back(sum_to_shape(reshape(of_scores, scores.shape()), in.mask.shape()));
+  for (NDArray& gradient : gradients) gradient = cast(gradient, given_grad.dtype());
   return gradients;
 }
 
@@ -187,12 +192,13 @@ std::vector<NDArray> push_attention_backward(const AttentionProblem& p, const At
   return all;
 }
 
-// Arguments are checked, and of f32 or f64.
+// Arguments are checked, and of one dtype.
 NDArray computed_attention(const AttentionProblem& p, const AttentionInputs& in) {
   const AttentionInputs values{with_rows(in.query), with_rows(in.key), with_rows(in.value),
                                four_axes(in.mask)};
   NDArray y = make_result(in.query, {p.batch, p.heads, p.queries, p.value_features}, in.query.dtype());
-  const NDArray softmax = make_result(in.query, {p.batch, p.heads, p.queries, 2}, in.query.dtype());
+  const DType of_sums = is_half(in.query.dtype()) ? DType::f32 : in.query.dtype();
+  const NDArray softmax = make_result(in.query, {p.batch, p.heads, p.queries, 2}, of_sums);
   MultiplyAdds::add(pairs_of(p) * (p.features + p.value_features));
   auto* kernel = kernel_for<AttentionKernel>("attention", in.query);
   std::vector<NDArray> reads{values.query, values.key, values.value};
@@ -224,10 +230,14 @@ NDArray computed_attention(const AttentionProblem& p, const AttentionInputs& in)
 NDArray attention(const NDArray& query, const NDArray& key, const NDArray& value, const NDArray& mask,
                   const AttentionOptions& options, Where where) {
   const CallSite site(where);
-  const AttentionInputs in{query, key, value, mask};
-  const AttentionProblem problem = checked_problem(in, options);
-  if (!is_half(query.dtype())) return computed_attention(problem, in);
-  return cast(computed_attention(problem, {wide(query), wide(key), wide(value), wide(mask)}), query.dtype());
+  AttentionInputs in{query, key, value, mask};
+  if (mixes_dtypes()) {
+    check_arrays("attention", {&query, &key, &value});
+    const DType dtype = product_dtype({&query, &key, &value});
+    for (NDArray* array : {&in.query, &in.key, &in.value}) *array = cast(*array, dtype);
+    if (mask.defined() && is_floating(mask.dtype())) in.mask = cast(mask, dtype);
+  }
+  return computed_attention(checked_problem(in, options), in);
 }
 
 HEDDLE_OPERATORS(attention) {

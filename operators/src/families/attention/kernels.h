@@ -36,13 +36,13 @@ struct AttentionProblem {
   }
 };
 
-// Arrays of one dtype, f32 or f64, whose rows are contiguous. The mask is undefined, boolean, or of that dtype; it has 4 axes, each of
+// Arrays of one floating dtype, whose rows are contiguous. The mask is undefined, boolean, or of that dtype; it has 4 axes, each of
 // size 1 or that of (batch, heads, queries, keys), and any strides.
 struct AttentionInputs {
   NDArray query, key, value, mask;
 };
 
-// y is contiguous; so is softmax (batch, heads, queries, 2): the greatest score of a query, and 1 / the sum of the exponentials of its scores
+// y is contiguous; so is softmax (batch, heads, queries, 2), which is f32 for halves: the greatest score of a query, and 1 / the sum of the exponentials of its scores
 // less the greatest. Their logarithms in one number would lose the sum beside a score of large magnitude. A query that sees nothing has 0, 0.
 using AttentionKernel = void(const KernelContext& context, const AttentionProblem& problem,
                              const AttentionInputs& in, const NDArray& y, const NDArray& softmax);

@@ -10,6 +10,7 @@
 #include <heddle/shape_ops.h>
 
 #include "autograd/record.h"
+#include "core/autocast.h"
 #include "core/operator.h"
 #include "core/operator_table.h"
 #include "families/conv/conv_problem.h"
@@ -18,9 +19,12 @@
 namespace heddle {
 namespace {
 
+using operators_detail::in_dtype;
+using operators_detail::is_written;
 using operators_detail::kernel_for;
 using operators_detail::make_result;
 using operators_detail::record_op;
+using operators_detail::rounded_to;
 using operators_detail::wide;
 
 // <conv(x, w), g> is linear in each of x, w and g: its gradients are three maps, one of which is the convolution. These are the names
@@ -51,6 +55,15 @@ struct ConvInputs {
 };
 
 NDArray conv_input(const NDArray& x) { return x.defined() ? x.detach().contiguous() : x; }
+NDArray conv_input(const NDArray& x, DType dtype) {
+  return operators_detail::in_product(x, dtype).contiguous();
+}
+// The bias in the dtype of the convolution, but of halves an f32 one as it is.
+NDArray conv_bias(const NDArray& bias, DType dtype) {
+  if (!bias.defined()) return bias;
+  const bool f32 = is_half(dtype) && bias.dtype() != dtype;
+  return conv_input(bias, f32 ? DType::f32 : dtype);
+}
 
 NDArray push_forward(const ConvNames& names, const ConvProblem& problem, const ConvInputs& in) {
   const NDArray y =
@@ -100,23 +113,65 @@ void push_backward_weights(const ConvNames& names, const ConvProblem& problem, c
 // --- the three maps as operators on the tape, for gradients of every order
 
 NDArray convolve(const ConvNames& names, const ConvProblem& problem, const NDArray& x, const NDArray& weight,
-                 const NDArray& bias);
+                 const NDArray& bias, DType dtype);
 NDArray gradient_of_weight(const ConvNames& names, const ConvProblem& problem, const NDArray& g,
                            const NDArray& x);
 
+// As make_gradient(), or new memory of `computed` if the kernel does not write the dtype of the input.
+NDArray gradient_memory(std::size_t index, const NDArray& like, const Shape& shape, DType dtype,
+                        DType computed) {
+  return is_written(dtype, computed) ? make_gradient(index, like) : make_result(like, shape, computed);
+}
+
+// The dtypes of a convolution's inputs, and the shape of its weights.
+struct ConvTypes {
+  DType x, weight, bias;
+  Shape weights;
+};
+
+// The gradient of weight, and of bias if the problem has one, from that of the result.
+std::array<NDArray, 2> weight_gradients(const ConvNames& names, const ConvProblem& problem,
+                                        const NDArray& grad, const NDArray& y, const NDArray& x,
+                                        const ConvTypes& types) {
+  const DType computed = x.dtype();
+  const NDArray of_weight = gradient_memory(1, x, types.weights, types.weight, computed);
+  const NDArray of_bias =
+      problem.bias ? gradient_memory(2, x, {problem.outputs}, types.bias, computed) : NDArray();
+  push_backward_weights(names, problem, grad, y, x, of_weight, of_bias);
+  return {in_dtype(of_weight, types.weight), in_dtype(of_bias, types.bias)};
+}
+
+// `dtype`: that of the result, in which it is computed.
 NDArray gradient_of_x(const ConvNames& names, const ConvProblem& problem, const NDArray& g,
-                      const NDArray& weight) {
-  NDArray x_grad = push_backward_data(names, problem, conv_input(g), {}, conv_input(weight));
+                      const NDArray& weight, DType dtype) {
+  const NDArray in_g = conv_input(g, dtype), in_weight = conv_input(weight, dtype);
+  NDArray x_grad = push_backward_data(names, problem, in_g, {}, in_weight);
   if (!recording({&g, &weight})) return x_grad;
   const NDArray of_g = save_for_backward(g), of_weight = save_for_backward(weight);
   const bool need_g = requires_grad(g), need_weight = requires_grad(weight);
+  const ConvTypes types{g.dtype(), weight.dtype(), dtype, weight.shape()};
   record_op(names.backward_data, x_grad, {g, weight}, {of_g, of_weight}, [=](const NDArray& h) {
-    return std::vector{need_g ? convolve(names, problem, h, of_weight, {}) : NDArray(),
-                       need_weight ? gradient_of_weight(names, problem, of_g, h) : NDArray()};
+    std::vector<NDArray> grads(2);
+    if (!is_half(dtype)) {
+      if (need_g) grads[0] = convolve(names, problem, h, of_weight, {}, dtype);
+      if (need_weight) grads[1] = gradient_of_weight(names, problem, of_g, h);
+    } else if (operators_detail::differentiating_gradient()) {
+      const NDArray wide_h = wide(h), wide_g = rounded_to(of_g, dtype);
+      if (need_g)
+        grads[0] =
+            cast(convolve(names, problem, wide_h, rounded_to(of_weight, dtype), {}, DType::f32), types.x);
+      if (need_weight) grads[1] = cast(gradient_of_weight(names, problem, wide_g, wide_h), types.weight);
+    } else {
+      const NDArray in_h = conv_input(h);
+      if (need_g) grads[0] = in_dtype(push_forward(names, problem, {in_h, in_weight, {}}), types.x);
+      if (need_weight) grads[1] = weight_gradients(names, problem, in_g, {}, in_h, types)[0];
+    }
+    return grads;
   });
   return x_grad;
 }
 
+// Of f32 or f64.
 NDArray gradient_of_weight(const ConvNames& names, const ConvProblem& problem, const NDArray& g,
                            const NDArray& x) {
   NDArray w_grad = make_result(
@@ -127,8 +182,8 @@ NDArray gradient_of_weight(const ConvNames& names, const ConvProblem& problem, c
   const NDArray of_g = save_for_backward(g), of_x = save_for_backward(x);
   const bool need_g = requires_grad(g), need_x = requires_grad(x);
   record_op(names.backward_weights, w_grad, {g, x}, {of_g, of_x}, [=](const NDArray& h) {
-    return std::vector{need_g ? convolve(names, problem, of_x, h, {}) : NDArray(),
-                       need_x ? gradient_of_x(names, problem, of_g, h) : NDArray()};
+    return std::vector{need_g ? convolve(names, problem, of_x, h, {}, of_x.dtype()) : NDArray(),
+                       need_x ? gradient_of_x(names, problem, of_g, h, of_g.dtype()) : NDArray()};
   });
   return w_grad;
 }
@@ -137,46 +192,52 @@ struct ConvNeeds {
   bool x, weight, bias;
 };
 
-// The gradients that are needed of x, weight and, if there is one, of bias, on the tape.
+// The gradients that are needed of x, weight and, if there is one, of bias, on the tape; those of halves are computed in f32.
 std::vector<NDArray> conv_gradients_by_operators(const ConvNames& names, ConvProblem problem,
-                                                 const NDArray& grad, const NDArray& y, const NDArray& x,
-                                                 const NDArray& weight, ConvNeeds needed) {
-  const NDArray g = problem.relu ? where(less_equal(y, 0), 0, grad) : grad;
+                                                 const NDArray& grad, const NDArray& y, const NDArray& of_x,
+                                                 const NDArray& of_weight, const ConvTypes& types,
+                                                 ConvNeeds needed) {
+  const DType dtype = grad.dtype();
+  const NDArray x = is_half(dtype) ? rounded_to(of_x, dtype) : of_x,
+                weight = is_half(dtype) ? rounded_to(of_weight, dtype) : of_weight;
+  const NDArray g = problem.relu ? where(less_equal(y, 0), 0, wide(grad)) : wide(grad);
   const bool bias = problem.bias;
   problem.relu = problem.bias = false;
   std::vector<NDArray> grads(bias ? 3 : 2);
-  if (needed.x) grads[0] = gradient_of_x(names, problem, g, weight);
-  if (needed.weight) grads[1] = gradient_of_weight(names, problem, g, x);
+  if (needed.x) grads[0] = cast(gradient_of_x(names, problem, g, weight, g.dtype()), types.x);
+  if (needed.weight) grads[1] = cast(gradient_of_weight(names, problem, g, x), types.weight);
   if (needed.bias) {
     Dims axes{0};
     for (int axis = 0; axis < problem.axes; ++axis) axes.push_back(axis + 2);
-    grads[2] = sum(g, axes);
+    grads[2] = cast(sum(g, axes), types.bias);
   }
   return grads;
 }
 
 std::vector<NDArray> conv_gradients(const ConvNames& names, const ConvProblem& problem, const NDArray& grad,
-                                    const NDArray& y, const ConvInputs& in, ConvNeeds needed) {
+                                    const NDArray& y, const ConvInputs& in, const ConvTypes& types,
+                                    ConvNeeds needed) {
   std::vector<NDArray> grads(problem.bias ? 3 : 2);
-  if (needed.x) grads[0] = push_backward_data(names, problem, grad, y, in.weight);
+  if (needed.x) grads[0] = in_dtype(push_backward_data(names, problem, grad, y, in.weight), types.x);
   if (needed.weight || needed.bias) {  // one kernel computes both
-    grads[1] = make_gradient(1, in.x);
-    if (problem.bias) grads[2] = make_gradient(2, in.x);
-    push_backward_weights(names, problem, grad, y, in.x, grads[1], problem.bias ? grads[2] : NDArray());
+    const auto [of_weight, of_bias] = weight_gradients(names, problem, grad, y, in.x, types);
+    grads[1] = of_weight;
+    if (problem.bias) grads[2] = of_bias;
   }
   return grads;
 }
 
-// The arrays are checked, and f32 or f64.
+// The arrays are checked; `dtype` is that of the result.
 NDArray convolve(const ConvNames& names, const ConvProblem& given, const NDArray& x, const NDArray& weight,
-                 const NDArray& bias) {
+                 const NDArray& bias, DType dtype) {
   ConvProblem problem = given;
   problem.bias = bias.defined();
-  const ConvInputs in{conv_input(x), conv_input(weight), conv_input(bias)};
+  const ConvInputs in{conv_input(x, dtype), conv_input(weight, dtype), conv_bias(bias, dtype)};
   NDArray y = push_forward(names, problem, in);
   const bool need_bias = bias.defined() && requires_grad(bias);
   const ConvNeeds needed{requires_grad(x), requires_grad(weight), need_bias};
   if (!recording({&x, &weight}) && !(need_bias && recording({&bias}))) return y;
+  const ConvTypes types{x.dtype(), weight.dtype(), bias.defined() ? bias.dtype() : dtype, weight.shape()};
   const NDArray of_x = save_for_backward(x), of_weight = save_for_backward(weight);
   std::vector<NDArray> inputs{x, weight}, saved{of_x, of_weight};
   for (const NDArray& array : {in.x, in.weight}) saved.push_back(save_for_backward(array));
@@ -185,28 +246,29 @@ NDArray convolve(const ConvNames& names, const ConvProblem& given, const NDArray
   if (problem.relu) saved.push_back(save_for_backward(y));
   record_op(names.forward, y, std::move(inputs), std::move(saved), [=](const NDArray& grad_output) {
     if (operators_detail::differentiating_gradient())
-      return conv_gradients_by_operators(names, problem, grad_output, relu_of, of_x, of_weight, needed);
-    return conv_gradients(names, problem, conv_input(grad_output), relu_of, in, needed);
+      return conv_gradients_by_operators(names, problem, grad_output, relu_of, of_x, of_weight, types,
+                                         needed);
+    return conv_gradients(names, problem, conv_input(grad_output), relu_of, in, types, needed);
   });
   return y;
 }
 
 NDArray conv(int axes, const NDArray& x, const NDArray& weight, const NDArray& bias,
              const ConvOptions& options) {
-  const ConvNames& names = kConvNames[axes - 1];
   const ConvProblem problem = conv_problem(kConvForms[axes - 1], axes, x, weight, bias, options);
-  if (!is_half(x.dtype())) return convolve(names, problem, x, weight, bias);
-  return cast(convolve(names, problem, wide(x), wide(weight), wide(bias)), x.dtype());
+  return convolve(kConvNames[axes - 1], problem, x, weight, bias,
+                  operators_detail::product_dtype({&x, &weight, &bias}));
 }
 
 NDArray conv_transpose(int axes, const NDArray& x, const NDArray& weight, const NDArray& bias,
                        const ConvTransposeOptions& options) {
   const ConvProblem problem = transposed_problem(kTransposedForms[axes - 1], axes, x, weight, bias, options);
-  const NDArray y = gradient_of_x(kTransposedNames[axes - 1], problem, wide(x), wide(weight));
-  if (!bias.defined()) return cast(y, x.dtype());
+  const DType dtype = operators_detail::product_dtype({&x, &weight, &bias});
+  const NDArray y = gradient_of_x(kTransposedNames[axes - 1], problem, x, weight, dtype);
+  if (!bias.defined()) return y;
   Shape of_channels = Dims::filled(axes + 1, 1);
   of_channels[0] = problem.channels;
-  return cast(y + reshape(wide(bias), of_channels), x.dtype());
+  return cast(wide(y) + reshape(wide(bias), of_channels), dtype);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/autocast.h"
 #include "core/operator.h"
 
 namespace heddle {
@@ -28,6 +29,9 @@ void check_conv_arrays(const ConvForm& form, const NDArray& x, const NDArray& we
   operators_detail::check_arrays(form.op, {&x, &weight});
   if (bias.defined()) operators_detail::check_arrays(form.op, {&x, &bias});
   operators_detail::check_floating(form.op, x);
+  if (operators_detail::mixes_dtypes() && is_floating(weight.dtype()) &&
+      (!bias.defined() || is_floating(bias.dtype())))
+    return;
   if (x.dtype() == weight.dtype() && (!bias.defined() || bias.dtype() == x.dtype())) return;
   refuse_conv(form, std::string("x is ") + name_of(x.dtype()) + " and weight " + name_of(weight.dtype()) +
                         "; wanted one dtype for x, weight and bias");

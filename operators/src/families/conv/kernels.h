@@ -37,8 +37,8 @@ struct ConvProblem {
   }
 };
 
-// Arrays are contiguous and of one floating dtype. bias and bias_grad are undefined if !problem.bias. y is
-// the result of the forward pass; the backward kernels read it if problem.relu, else it may be undefined.
+// Arrays are contiguous and of one floating dtype; beside halves bias, weight_grad and bias_grad may be f32. bias and bias_grad
+// are undefined if !problem.bias. y is the result of the forward pass; the backward kernels read it if problem.relu, else it may be undefined.
 using ConvForwardKernel = void(const KernelContext& context, const ConvProblem& problem, const NDArray& x,
                                const NDArray& weight, const NDArray& bias, const NDArray& y);
 using ConvBackwardDataKernel = void(const KernelContext& context, const ConvProblem& problem,

@@ -94,7 +94,7 @@ NDArray max_pool_backward_by_operators(const PoolProblem& problem, const NDArray
   return reshape(scatter_add(nothing, places, reshape(grad, windows), 1), shape);
 }
 
-// x is f32 or f64. `positions`: gets the position of each maximum in its window, unless it is null.
+// `positions`: gets the position of each maximum in its window, unless it is null.
 NDArray max_pool_at(const PoolNames& names, const PoolProblem& problem, const NDArray& x,
                     NDArray* positions) {
   const NDArray source = x.detach().contiguous();
@@ -139,7 +139,6 @@ NDArray avg_pool_backward(const PoolNames& names, const PoolProblem& problem, co
   return x_grad;
 }
 
-// x is f32 or f64.
 NDArray avg_pool(const PoolNames& names, const PoolProblem& problem, const NDArray& x) {
   const NDArray source = x.detach().contiguous();
   NDArray y = make_result(x, pooled_shape(x, problem), x.dtype());
@@ -156,13 +155,9 @@ NDArray avg_pool(const PoolNames& names, const PoolProblem& problem, const NDArr
 
 using Pool = NDArray(const PoolNames& names, const PoolProblem& problem, const NDArray& x);
 
-NDArray pooled_in_f32(Pool& pool, const PoolNames& names, const PoolProblem& problem, const NDArray& x) {
-  return cast(pool(names, problem, operators_detail::wide(x)), x.dtype());
-}
-
 NDArray max_pool(int axes, const NDArray& x, const PoolOptions& options) {
   const PoolNames& names = kMaxPools[axes - 1];
-  return pooled_in_f32(max_pool, names, pool_problem(names.forward, axes, x, options), x);
+  return max_pool(names, pool_problem(names.forward, axes, x, options), x);
 }
 
 std::array<NDArray, 2> max_pool_with_indices(int axes, const NDArray& x, const PoolOptions& options) {
@@ -182,11 +177,11 @@ NDArray avg_pool(int axes, const NDArray& x, const PoolOptions& options) {
     if (one != 1)
       throw InvalidArgument(std::string(names.forward) + ": dilation is " + options.dilation.to_string() +
                             "; want 1, since a mean has no dilation");
-  return pooled_in_f32(avg_pool, names, pool_problem(names.forward, axes, x, options), x);
+  return avg_pool(names, pool_problem(names.forward, axes, x, options), x);
 }
 
 NDArray adaptive_pool(Pool& pool, const PoolNames& names, int axes, const NDArray& x, const Dims& size) {
-  return pooled_in_f32(pool, names, adaptive_pool_problem(names.forward, axes, x, size), x);
+  return pool(names, adaptive_pool_problem(names.forward, axes, x, size), x);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <heddle/shape_ops.h>
 
 #include "autograd/record.h"
+#include "core/autocast.h"
 #include "core/operator.h"
 #include "core/operator_table.h"
 #include "families/losses/ctc_kernels.h"
@@ -163,7 +164,7 @@ NDArray ctc_loss(const NDArray& log_probs, const NDArray& targets, const NDArray
     losses = mean(losses / maximum(ids.target_lengths, 1).astype(losses.dtype()));
   if (options.reduction == Reduction::sum) losses = sum(losses);
   if (options.reduction == Reduction::none && !batched) losses = reshape(losses, {});
-  return is_half(log_probs.dtype()) ? cast(losses, log_probs.dtype()) : losses;
+  return is_half(log_probs.dtype()) ? narrowed(losses, log_probs.dtype()) : losses;
 }
 
 std::array<NDArray, 2> ctc_greedy_decode(const NDArray& log_probs, const NDArray& input_lengths,

@@ -16,6 +16,7 @@
 #include <heddle/softmax.h>
 #include <heddle/statistics.h>
 
+#include "core/autocast.h"
 #include "core/operator.h"
 #include "core/operator_table.h"
 #include "families/losses/reduction.h"
@@ -33,7 +34,7 @@ template <class F> NDArray loss_of(const char* op, const NDArray& y, const NDArr
   check_floating(op, y);
   return ndarray_detail::in_name_of(op, [&] {
     const NDArray loss = f(wide(y), wide(target));
-    return is_half(y.dtype()) ? cast(loss, y.dtype()) : loss;
+    return is_half(y.dtype()) ? narrowed(loss, y.dtype()) : loss;
   });
 }
 
@@ -162,7 +163,7 @@ NDArray nll_loss(const NDArray& log_probabilities, const NDArray& labels, const 
     throw InvalidArgument("nll_loss: smoothing is " + number_text(options.smoothing) +
                           "; cross_entropy_with has it");
   return ndarray_detail::in_name_of("nll_loss", [&] {
-    return cast(of_classes(wide(log_probabilities), labels, options), log_probabilities.dtype());
+    return narrowed(of_classes(wide(log_probabilities), labels, options), log_probabilities.dtype());
   });
 }
 
@@ -171,7 +172,7 @@ NDArray cross_entropy_with(const NDArray& logits, const NDArray& labels, const C
   const CallSite site(where);
   check_rows("cross_entropy_with", logits, labels, options);
   return ndarray_detail::in_name_of("cross_entropy_with", [&] {
-    return cast(of_classes(log_softmax(wide(logits), 1), labels, options), logits.dtype());
+    return narrowed(of_classes(log_softmax(wide(logits), 1), labels, options), logits.dtype());
   });
 }
 

@@ -132,10 +132,13 @@ template <class Body> void for_each_line(const NormProblem& p, const Body& body)
   });
 }
 
-template <class T> struct Forward {
+// X: the type of x and y; T: that of all else, in which is computed.
+template <class X, class T = ComputeType<X>> struct Forward {
   const NormProblem& p;
-  const T *x, *weight, *bias;
-  T *y, *mean, *scale, *variance;
+  const X* x;
+  const T *weight, *bias;
+  X* y;
+  T *mean, *scale, *variance;
 
   void set(std::int64_t statistic, double m, double squares) const {
     mean[statistic] = static_cast<T>(m);
@@ -144,12 +147,13 @@ template <class T> struct Forward {
   }
   void row_statistics(std::int64_t row) const {
     const std::int64_t n = p.channels * p.inner;
-    const T* const from = x + row * n;
+    const X* const from = x + row * n;
     const auto count = static_cast<double>(n);
-    const double m = p.centered ? sum_of<T>(n, [&](std::int64_t i) { return from[i]; }) / count : 0;
+    const double m =
+        p.centered ? sum_of<T>(n, [&](std::int64_t i) { return static_cast<T>(from[i]); }) / count : 0;
     const T middle = static_cast<T>(m);
     set(row, m, sum_of<T>(n, [&](std::int64_t i) {
-                  const T d = from[i] - middle;
+                  const T d = static_cast<T>(from[i]) - middle;
                   return d * d;
                 }) / count);
   }
@@ -167,13 +171,13 @@ template <class T> struct Forward {
   }
   void channel_statistics() const {
     const auto count = static_cast<double>(p.rows * p.inner);
-    const auto value = [&](std::int64_t at, std::int64_t) { return x[at]; };
+    const auto value = [&](std::int64_t at, std::int64_t) { return static_cast<T>(x[at]); };
     const auto nothing = [](std::int64_t, std::int64_t) { return T{0}; };
     channel_sums<T>(p, value, nothing, [&](std::int64_t channel, double sum, double) {
       mean[channel] = static_cast<T>(sum / count);
     });
     const auto square = [&](std::int64_t at, std::int64_t channel) {
-      const T d = x[at] - mean[channel];
+      const T d = static_cast<T>(x[at]) - mean[channel];
       return d * d;
     };
     channel_sums<T>(p, square, nothing, [&](std::int64_t channel, double sum, double) {
@@ -184,20 +188,22 @@ template <class T> struct Forward {
   T bias_at(std::int64_t i) const { return bias ? bias[i] : T{0}; }
 
   void line(std::int64_t row, std::int64_t channel, std::int64_t at_weight, std::int64_t at) const {
-    const T* const from = x + at;
-    T* const to = y + at;
+    const X* const from = x + at;
+    X* const to = y + at;
+    const auto value = [from](std::int64_t i) { return static_cast<T>(from[i]); };
     if (p.inner != 1) {
       const std::int64_t statistic = p.of_channels ? channel : row;
       const T factor = scale[statistic] * weight_at(at_weight), middle = mean[statistic],
               shift = bias_at(at_weight);
-      for (std::int64_t i = 0; i < p.inner; ++i) to[i] = (from[i] - middle) * factor + shift;
+      for (std::int64_t i = 0; i < p.inner; ++i) to[i] = static_cast<X>((value(i) - middle) * factor + shift);
     } else if (p.of_channels) {
       for (std::int64_t i = 0; i < p.channels; ++i)
-        to[i] = (from[i] - mean[i]) * (scale[i] * weight_at(i)) + bias_at(i);
+        to[i] = static_cast<X>((value(i) - mean[i]) * (scale[i] * weight_at(i)) + bias_at(i));
     } else {
       const T factor = scale[row], middle = mean[row];
       for (std::int64_t i = 0; i < p.channels; ++i)
-        to[i] = (from[i] - middle) * factor * weight_at(at_weight + i) + bias_at(at_weight + i);
+        to[i] =
+            static_cast<X>((value(i) - middle) * factor * weight_at(at_weight + i) + bias_at(at_weight + i));
     }
   }
   void run() const {
@@ -209,14 +215,16 @@ template <class T> struct Forward {
 
 // With z = (x - mean) scale and h = g weight: the gradient of x is scale (h - mean(h) - z mean(h z)), with the means over what the
 // statistics are over; without the first one where the mean counts as 0.
-template <class T> struct Backward {
+template <class X, class T = ComputeType<X>> struct Backward {
   const NormProblem& p;
-  const T *g, *x, *weight, *mean, *scale;
-  T *x_grad, *weight_grad, *bias_grad;
+  const X *g, *x;
+  const T *weight, *mean, *scale;
+  X* x_grad;
+  T *weight_grad, *bias_grad;
 
   T weight_at(std::int64_t i) const { return weight ? weight[i] : T{1}; }
   T normal(std::int64_t at, std::int64_t statistic) const {
-    return (x[at] - mean[statistic]) * scale[statistic];
+    return (static_cast<T>(x[at]) - mean[statistic]) * scale[statistic];
   }
 
   // Sums over a row of h and of h z.
@@ -225,13 +233,14 @@ template <class T> struct Backward {
     for (std::int64_t c = 0; c < (p.inner == 1 ? 1 : p.channels); ++c) {
       const std::int64_t length = p.inner == 1 ? p.channels : p.inner,
                          at = row * p.channels * p.inner + c * p.inner;
-      const T *of_g = g + at, *of_x = x + at;
+      const X *of_g = g + at, *of_x = x + at;
       const std::int64_t first = (row % p.groups) * p.channels + c;
       const auto value = [&](std::int64_t i) {
-        return of_g[i] * weight_at(p.inner == 1 ? first + i : first);
+        return static_cast<T>(of_g[i]) * weight_at(p.inner == 1 ? first + i : first);
       };
-      const TwoSums sums =
-          sums_of<T>(length, value, [&](std::int64_t i) { return value(i) * ((of_x[i] - middle) * factor); });
+      const TwoSums sums = sums_of<T>(length, value, [&](std::int64_t i) {
+        return value(i) * ((static_cast<T>(of_x[i]) - middle) * factor);
+      });
       h += sums.a;
       hz += sums.b;
     }
@@ -243,17 +252,19 @@ template <class T> struct Backward {
     const auto count = static_cast<double>(n);
     const T mean_h = p.centered ? static_cast<T>(h / count) : T{0}, mean_hz = static_cast<T>(hz / count);
     const T factor = scale[row], middle = mean[row];
-    const T *of_g = g + row * n, *of_x = x + row * n;
-    T* to = x_grad + row * n;
+    const X *of_g = g + row * n, *of_x = x + row * n;
+    X* to = x_grad + row * n;
     if (p.inner == 1) {
       for (std::int64_t i = 0; i < n; ++i)
-        to[i] = factor * (of_g[i] * weight_at(first + i) - mean_h - (of_x[i] - middle) * factor * mean_hz);
+        to[i] = static_cast<X>(factor * (static_cast<T>(of_g[i]) * weight_at(first + i) - mean_h -
+                                         (static_cast<T>(of_x[i]) - middle) * factor * mean_hz));
       return;
     }
     for (std::int64_t c = 0; c < p.channels; ++c, of_g += p.inner, of_x += p.inner, to += p.inner) {
       const T w = weight_at(first + c);
       for (std::int64_t i = 0; i < p.inner; ++i)
-        to[i] = factor * (of_g[i] * w - mean_h - (of_x[i] - middle) * factor * mean_hz);
+        to[i] = static_cast<X>(factor * (static_cast<T>(of_g[i]) * w - mean_h -
+                                         (static_cast<T>(of_x[i]) - middle) * factor * mean_hz));
     }
   }
   void row_gradients() const {
@@ -270,11 +281,12 @@ template <class T> struct Backward {
     for (; begin < end; begin += kRows) {
       std::fill_n(of_g, 2 * n, T{0});
       for (std::int64_t row = begin; row < std::min(end, begin + kRows); ++row) {
-        const T *const from_g = g + row * n, *const from_x = x + row * n;
+        const X *const from_g = g + row * n, *const from_x = x + row * n;
         const T middle = mean[row], factor = scale[row];
         for (std::int64_t i = 0; i < n; ++i) {
-          of_g[i] += from_g[i];
-          of_gz[i] += from_g[i] * ((from_x[i] - middle) * factor);
+          const T g_here = static_cast<T>(from_g[i]);
+          of_g[i] += g_here;
+          of_gz[i] += g_here * ((static_cast<T>(from_x[i]) - middle) * factor);
         }
         if (x_grad) row_gradient(row);
       }
@@ -307,17 +319,20 @@ template <class T> struct Backward {
   void channel_gradients(const std::vector<T>& h, const std::vector<T>& hz) const {
     const T *const of_h = h.data(), *const of_hz = hz.data();
     for_each_line(p, [&](std::int64_t, std::int64_t channel, std::int64_t, std::int64_t at) {
-      const T *of_g = g + at, *of_x = x + at;
-      T* const to = x_grad + at;
+      const X *of_g = g + at, *of_x = x + at;
+      X* const to = x_grad + at;
       if (p.inner == 1) {
         for (std::int64_t c = 0; c < p.channels; ++c)
-          to[c] = scale[c] * weight_at(c) * (of_g[c] - of_h[c] - (of_x[c] - mean[c]) * scale[c] * of_hz[c]);
+          to[c] = static_cast<X>(scale[c] * weight_at(c) *
+                                 (static_cast<T>(of_g[c]) - of_h[c] -
+                                  (static_cast<T>(of_x[c]) - mean[c]) * scale[c] * of_hz[c]));
         return;
       }
       const T w = scale[channel] * weight_at(channel), middle = mean[channel];
       const T subtract = of_h[channel], slope = of_hz[channel] * scale[channel];
       for (std::int64_t i = 0; i < p.inner; ++i)
-        to[i] = w * (of_g[i] - subtract - (of_x[i] - middle) * slope);
+        to[i] = static_cast<X>(
+            w * (static_cast<T>(of_g[i]) - subtract - (static_cast<T>(of_x[i]) - middle) * slope));
     });
   }
   void run() const {
@@ -326,9 +341,9 @@ template <class T> struct Backward {
     std::vector<T> h(p.of_channels ? size : 0), hz(p.of_channels ? size : 0);
     const auto count = static_cast<double>(p.rows * p.inner);
     if (p.of_channels || weight_grad || bias_grad) {
-      const auto value = [&](std::int64_t at, std::int64_t) { return g[at]; };
+      const auto value = [&](std::int64_t at, std::int64_t) { return static_cast<T>(g[at]); };
       const auto product = [&](std::int64_t at, std::int64_t statistic) {
-        return g[at] * normal(at, statistic);
+        return static_cast<T>(g[at]) * normal(at, statistic);
       };
       channel_sums<T>(p, value, product, [&](std::int64_t i, double sum, double sum_of_products) {
         if (bias_grad) bias_grad[i] = static_cast<T>(sum);
@@ -346,9 +361,10 @@ template <class T> struct Backward {
 void norm_kernel(const KernelContext&, const NormProblem& p, const NDArray& x, const NDArray& weight,
                  const NDArray& bias, const NDArray& y, const NDArray& mean, const NDArray& scale,
                  const NDArray& variance) {
-  visit_floating(x.dtype(), [&]<class T>() {
-    Forward<T>{p,           x.data<const T>(), read<T>(weight), read<T>(bias),
-               y.data<T>(), mean.data<T>(),    scale.data<T>(), written<T>(variance)}
+  visit_floating_or_half(x.dtype(), [&]<class X>() {
+    using T = ComputeType<X>;
+    Forward<X>{p,           x.data<const X>(), read<T>(weight), read<T>(bias),
+               y.data<X>(), mean.data<T>(),    scale.data<T>(), written<T>(variance)}
         .run();
   });
 }
@@ -356,14 +372,15 @@ void norm_kernel(const KernelContext&, const NormProblem& p, const NDArray& x, c
 void norm_backward_kernel(const KernelContext&, const NormProblem& p, const NDArray& g, const NDArray& x,
                           const NDArray& weight, const NDArray& mean, const NDArray& scale,
                           const NormGradients& gradients) {
-  visit_floating(x.dtype(), [&]<class T>() {
-    Backward<T>{p,
-                g.data<const T>(),
-                x.data<const T>(),
+  visit_floating_or_half(x.dtype(), [&]<class X>() {
+    using T = ComputeType<X>;
+    Backward<X>{p,
+                g.data<const X>(),
+                x.data<const X>(),
                 read<T>(weight),
                 mean.data<const T>(),
                 scale.data<const T>(),
-                written<T>(gradients.x),
+                written<X>(gradients.x),
                 written<T>(gradients.weight),
                 written<T>(gradients.bias)}
         .run();

@@ -20,13 +20,13 @@ struct NormProblem {
   std::int64_t weights() const { return groups * channels; }
 };
 
-// Arrays are contiguous, of one dtype, f32 or f64. weight and bias may be undefined. mean, and scale = 1 / sqrt(variance +
+// Arrays are contiguous, of one floating dtype; beside an x of halves all but y are f32. weight and bias may be undefined. mean, and scale = 1 / sqrt(variance +
 // epsilon), have an element for each statistic; so has the variance, unless it is undefined.
 using NormKernel = void(const KernelContext& context, const NormProblem& problem, const NDArray& x,
                         const NDArray& weight, const NDArray& bias, const NDArray& y, const NDArray& mean,
                         const NDArray& scale, const NDArray& variance);
 
-// The gradients of x, weight and bias from g, that of y; those that are undefined are not wanted.
+// The gradients of x, weight and bias from g, that of y, in the dtypes of these; those that are undefined are not wanted.
 struct NormGradients {
   NDArray x, weight, bias;
 };

@@ -9,6 +9,7 @@
 #include <heddle/shape_ops.h>
 
 #include "autograd/record.h"
+#include "core/autocast.h"
 #include "core/operator.h"
 #include "core/operator_table.h"
 #include "families/norm/kernels.h"
@@ -33,7 +34,8 @@ void check_norm(const char* op, const NormInputs& in, const Shape& weights, doub
   for (const auto& [name, array] : {std::pair(names.first, &in.weight), std::pair(names.second, &in.bias)}) {
     if (!array->defined()) continue;
     check_arrays(op, {&in.x, array});
-    if (array->shape() != weights || array->dtype() != in.x.dtype())
+    const bool f32_beside_halves = is_half(in.x.dtype()) && array->dtype() == DType::f32;
+    if (array->shape() != weights || (array->dtype() != in.x.dtype() && !f32_beside_halves))
       throw InvalidArgument(std::string(op) + ": " + name + " is " + name_of(array->dtype()) + " " +
                             array->shape().to_string() + "; want " + name_of(in.x.dtype()) + " " +
                             weights.to_string());
@@ -48,16 +50,17 @@ NDArray weight_block(const NormProblem& p, const NDArray& weight) {
   return reshape(weight, {1, p.groups, p.channels, 1});
 }
 
-// The gradients composed of operators, which a tape can record.
+// The gradients composed of operators, which a tape can record; of halves in f32.
 std::vector<NDArray> by_operators(const NormProblem& p, const NormInputs& in, const NDArray& grad) {
-  const NDArray x = reshape(in.x, as_blocks(p)), g = reshape(grad, as_blocks(p));
+  const NDArray x = reshape(wide(in.x), as_blocks(p)), g = reshape(wide(grad), as_blocks(p));
   const Dims axes = p.of_channels ? Dims{0, 3} : Dims{2, 3};
   const NDArray centered = p.centered ? x - mean(x, axes, true) : x;
   const NDArray scale = rsqrt(mean(square(centered), axes, true) + p.epsilon);
   const NDArray z = centered * scale;
   const NDArray h = in.weight.defined() ? g * weight_block(p, in.weight) : g;
   const NDArray moved = p.centered ? h - mean(h, axes, true) : h;
-  std::vector<NDArray> gradients{reshape(scale * (moved - z * mean(h * z, axes, true)), in.x.shape())};
+  std::vector<NDArray> gradients{
+      cast(reshape(scale * (moved - z * mean(h * z, axes, true)), in.x.shape()), in.x.dtype())};
   if (in.weight.defined()) gradients.push_back(reshape(sum(g * z, {0, 3}), in.weight.shape()));
   if (in.bias.defined()) gradients.push_back(reshape(sum(g, {0, 3}), in.bias.shape()));
   return gradients;
@@ -69,10 +72,10 @@ struct NormResult {
 
 NormResult push_norm(const char* op, const NormProblem& p, const NormInputs& in) {
   const Shape statistics{p.statistics()};
-  const NormResult out{make_result(in.x, in.x.shape(), in.x.dtype()),
-                       make_result(in.x, statistics, in.x.dtype()),
-                       make_result(in.x, statistics, in.x.dtype()),
-                       p.of_channels ? make_result(in.x, statistics, in.x.dtype()) : NDArray()};
+  const DType dtype = is_half(in.x.dtype()) ? DType::f32 : in.x.dtype();
+  const NormResult out{make_result(in.x, in.x.shape(), in.x.dtype()), make_result(in.x, statistics, dtype),
+                       make_result(in.x, statistics, dtype),
+                       p.of_channels ? make_result(in.x, statistics, dtype) : NDArray()};
   auto* kernel = kernel_for<NormKernel>("normalise", in.x);
   std::vector<NDArray> reads{in.x};
   if (in.weight.defined()) reads.push_back(in.weight);
@@ -114,8 +117,9 @@ std::vector<NDArray> push_backward(const char* op, const NormProblem& p, const N
   return gradients;
 }
 
-// `backward_op` names the op of the gradients. Arguments are checked, and of f32 or f64.
-NormResult norm_of(const char* op, const char* backward_op, const NormProblem& p, const NormInputs& in) {
+// `backward_op` names the op of the gradients. Arguments are checked. Weights and statistics of halves are f32.
+NormResult norm_of(const char* op, const char* backward_op, const NormProblem& p, const NormInputs& given) {
+  const NormInputs in{given.x, wide(given.weight), wide(given.bias)};
   const NormInputs values{plain(in.x), plain(in.weight), plain(in.bias)};
   NormResult out = push_norm(op, p, values);
   const auto needs = [](const NDArray& array) { return array.defined() && requires_grad(array); };
@@ -139,8 +143,6 @@ NormResult norm_of(const char* op, const char* backward_op, const NormProblem& p
   return out;
 }
 
-NormInputs widened(const NormInputs& in) { return {wide(in.x), wide(in.weight), wide(in.bias)}; }
-
 std::int64_t product(const Shape& shape, int begin, int end) {
   std::int64_t size = 1;
   for (int i = begin; i < end; ++i) size *= shape[i];
@@ -161,7 +163,6 @@ NDArray over_last_axes(const char* op, const char* backward_op, const NormInputs
   check_norm(op, in, weights, epsilon);
   const NormProblem problem{
       product(shape, 0, ndim - axes), 1, product(shape, ndim - axes, ndim), 1, false, centered, epsilon};
-  if (is_half(in.x.dtype())) return cast(norm_of(op, backward_op, problem, widened(in)).y, in.x.dtype());
   return norm_of(op, backward_op, problem, in).y;
 }
 
@@ -209,8 +210,6 @@ NDArray group_norm(const NDArray& x, std::int64_t groups, const NDArray& weight,
                             false,
                             true,
                             epsilon};
-  if (is_half(x.dtype()))
-    return cast(norm_of("group_norm", "group_norm_backward", problem, widened(in)).y, x.dtype());
   return norm_of("group_norm", "group_norm_backward", problem, in).y;
 }
 
@@ -221,10 +220,8 @@ std::array<NDArray, 3> batch_norm(const NDArray& x, const NDArray& weight, const
   NormInputs in{x, weight, bias};
   check_norm("batch_norm", in, {channels}, epsilon);
   const NormProblem problem{x.shape()[0], 1, channels, product(x.shape(), 2, x.ndim()), true, true, epsilon};
-  const bool half = is_half(x.dtype());
-  const NormResult out = norm_of("batch_norm", "batch_norm_backward", problem, half ? widened(in) : in);
-  if (!half) return {out.y, out.mean, out.variance};
-  return {cast(out.y, x.dtype()), cast(out.mean, x.dtype()), cast(out.variance, x.dtype())};
+  const NormResult out = norm_of("batch_norm", "batch_norm_backward", problem, in);
+  return {out.y, narrowed(out.mean, x.dtype()), narrowed(out.variance, x.dtype())};
 }
 
 NDArray batch_norm_with(const NDArray& x, const NDArray& mean, const NDArray& variance, const NDArray& weight,

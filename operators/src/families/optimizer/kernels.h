@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/gradient_clipping.h>
 #include <heddle/optimizer_update.h>
 
 namespace heddle::cpu_kernels {
@@ -58,6 +59,12 @@ using ClipNormKernel = void(const KernelContext& context, std::span<const Clippe
                             const NDArray& norm, double max_norm, bool refuse_nonfinite);
 using ClipValueKernel = void(const KernelContext& context, std::span<const ClippedGrad> grads,
                              double max_value);
+
+// Divides the gradients by the scale, or sets them to 0, see unscale_gradients().
+using UnscaleKernel = void(const KernelContext& context, std::span<const ClippedGrad> grads,
+                           const NDArray& scale, const NDArray& nonfinite);
+using LossScaleKernel = void(const KernelContext& context, const operators_detail::LossScaleState& state,
+                             double growth, double backoff, std::int64_t interval);
 
 // averages[i] += (1 - decay) * (weights[i] - averages[i]).
 using AverageKernel = void(const KernelContext& context, std::span<const NDArray> averages,

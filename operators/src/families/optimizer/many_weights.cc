@@ -134,6 +134,29 @@ void clip_grad_value(const std::vector<NDArray>& leaves, double max_value, Where
           });
 }
 
+void operators_detail::unscale_gradients(const std::vector<NDArray>& leaves, const LossScaleState& state) {
+  constexpr const char* kOp = "unscale_gradients";
+  std::vector<ClippedGrad> grads = own_gradients(kOp, leaves);
+  if (grads.empty()) return;
+  check_arrays(kOp, {&leaves.front(), &state.scale});
+  auto* kernel = kernel_for<UnscaleKernel>(kOp, state.scale);
+  ClipAccess access = access_of(grads);
+  for (std::vector<NDArray>* const list : {&access.reads, &access.writes}) list->push_back(state.nonfinite);
+  access.reads.push_back(state.scale);
+  push_op(kOp, access.reads, access.writes,
+          [kernel, grads = std::move(grads), state](const KernelContext& context) {
+            kernel(context, grads, state.scale, state.nonfinite);
+          });
+}
+
+void operators_detail::update_loss_scale(const LossScaleState& state, double growth, double backoff,
+                                         std::int64_t interval) {
+  const std::vector<NDArray> all{state.scale, state.nonfinite, state.good, state.skipped};
+  auto* kernel = kernel_for<LossScaleKernel>("update_loss_scale", state.scale);
+  push_op("update_loss_scale", all, all,
+          [=](const KernelContext& context) { kernel(context, state, growth, backoff, interval); });
+}
+
 void operators_detail::average_update(const std::vector<NDArray>& averages,
                                       const std::vector<NDArray>& weights, const NDArray& updates,
                                       double decay, bool warm_up) {

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/gradient_clipping.h>
 #include <heddle/optimizer_update.h>
 
 #include "core/operator.h"
@@ -44,8 +45,11 @@ void push_counted(const char* name, const UpdatedArrays& arrays, const std::vect
   mutated.push_back(arrays.updates);
   std::vector<NDArray> reads = mutated;
   reads.insert(reads.end(), grads.begin(), grads.end());
+  const NDArray skips = SkippedUpdates::current();
+  if (skips.defined()) reads.push_back(skips);
   push_op(name, reads, mutated,
-          [updates = arrays.updates, fn = std::forward<F>(fn)](const KernelContext& context) {
+          [updates = arrays.updates, skips, fn = std::forward<F>(fn)](const KernelContext& context) {
+            if (skips.defined() && *skips.data<const float>() != 0) return;
             std::int64_t& count = *updates.data<std::int64_t>();
             fn(context, count);
             ++count;
@@ -62,6 +66,7 @@ std::vector<OptimizerRule> all_rules() {
 }
 
 constinit thread_local LaunchedRates* current_rates = nullptr;
+constinit thread_local SkippedUpdates* current_skips = nullptr;
 
 }  // namespace
 
@@ -79,6 +84,13 @@ LaunchedRates::OfUpdate LaunchedRates::take(std::size_t updates) {
   current_rates->updates_ += updates;
   return {current_rates->rates_, current_rates->lr_factor_};
 }
+
+SkippedUpdates::SkippedUpdates(NDArray skips)
+    : skips_(std::move(skips)), previous_(std::exchange(current_skips, this)) {}
+
+SkippedUpdates::~SkippedUpdates() { current_skips = previous_; }
+
+NDArray SkippedUpdates::current() { return current_skips ? current_skips->skips_ : NDArray(); }
 
 const std::vector<OptimizerRule>& optimizer_rules() {
   static const std::vector<OptimizerRule> all = all_rules();
@@ -110,13 +122,18 @@ void push_update(const OptimizerRule& rule, std::shared_ptr<const UpdateList> li
   Access access = array_access(rule.op, grads, list->changed);
   for (const NDArray& array : list->changed) access.read.add(array.var());
   if (call.scale.defined()) access.read.add(call.scale.var());
+  const NDArray skips = SkippedUpdates::current();
+  if (skips.defined()) access.read.add(skips.var());
   const std::span<const NDArray> reads = grads,
                                  writes = list->changed;  // of memory that the closure takes over
   const LaunchedStep step(call, grads.size());
   ndarray_detail::push_for(
       reads, writes,
-      [kernel = rule.list, list = std::move(list), grads = std::move(grads),
-       step](const KernelContext& context) { kernel(context, list->arrays, grads, call_now(step)); },
+      [kernel = rule.list, list = std::move(list), grads = std::move(grads), skips,
+       step](const KernelContext& context) {
+        if (skips.defined() && *skips.data<const float>() != 0) return;
+        kernel(context, list->arrays, grads, call_now(step));
+      },
       access, CallSite::current());
 }
 

@@ -9,6 +9,7 @@
 #include <heddle/products.h>
 #include <heddle/shape_ops.h>
 
+#include "core/autocast.h"
 #include "core/operator.h"
 #include "core/operator_table.h"
 #include "families/products/contraction.h"
@@ -255,8 +256,7 @@ NDArray einsum(const std::string& equation, const std::vector<NDArray>& operands
     refuse(equation,
            std::to_string(operands.size()) + " operands; wanted " + std::to_string(parts.operands.size()));
   }
-  DType dtype = operands[0].dtype();
-  for (const NDArray& operand : operands) dtype = promote(dtype, operand.dtype());
+  const DType dtype = product_dtype(operands);
   std::vector<NDArray> converted;
   for (const NDArray& operand : operands)
     converted.push_back(cast(operand, is_half(dtype) ? DType::f32 : dtype));

@@ -24,15 +24,16 @@ struct MatmulProblem {
   std::int64_t terms;       // steps per result, at least 1 unless there are no results
 };
 
-// y: contiguous, steps.size() / terms results of (m, n). a and b have y's dtype.
+// y: contiguous, steps.size() / terms results of (m, n). a and b have y's dtype, or f16 or bf16 if y is f32.
 using MatmulKernel = void(const KernelContext& context, const MatmulProblem& problem, const NDArray& a,
                           const NDArray& b, const NDArray& y);
 
-// y (rows, out) = x (rows, in) * weight (out, in)^T + bias, if bias is defined; then max(0, .) if relu.
+// y (rows, out) = x (rows, in) * weight (out, in)^T + bias, if bias is defined; then max(0, .) if relu. All have one dtype,
+// but the bias of halves may be f32.
 using LinearKernel = void(const KernelContext& context, const NDArray& x, const NDArray& weight,
                           const NDArray& bias, const NDArray& y, bool relu);
 
-// sums (columns) = the sum of the rows of g (rows, columns).
+// sums (columns) = the sum of the rows of g (rows, columns), in g's dtype; those of halves may be f32.
 using ColumnSumsKernel = void(const KernelContext& context, const NDArray& g, const NDArray& sums);
 
 // out = 0 where y <= 0, else (also where y is NaN) g: the gradient through a fused relu. All arrays are

@@ -9,6 +9,7 @@
 #include <heddle/shape_ops.h>
 
 #include "autograd/record.h"
+#include "core/autocast.h"
 #include "core/operator.h"
 #include "core/operator_table.h"
 #include "families/products/kernels.h"
@@ -25,7 +26,9 @@ void check_linear(const NDArray& x, const NDArray& weight, const NDArray& bias) 
   operators_detail::check_arrays("linear", {&x, &weight});
   if (bias.defined()) operators_detail::check_arrays("linear", {&x, &bias});
   operators_detail::check_floating("linear", x);
-  if (x.dtype() != weight.dtype() || (bias.defined() && bias.dtype() != x.dtype())) {
+  const bool mixed = operators_detail::mixes_dtypes() && is_floating(weight.dtype()) &&
+                     (!bias.defined() || is_floating(bias.dtype()));
+  if (!mixed && (x.dtype() != weight.dtype() || (bias.defined() && bias.dtype() != x.dtype()))) {
     throw InvalidArgument(std::string("linear: x is ") + name_of(x.dtype()) + " and weight " +
                           name_of(weight.dtype()) + "; wanted one dtype for x, weight and bias");
   }
@@ -46,12 +49,13 @@ std::int64_t row_count(const NDArray& x) {
   return rows;
 }
 
-// Pushes the gradient of input `index`: (m, n) = a * b, where a and b have two axes and may be transposed.
-NDArray product(std::size_t index, const NDArray& a, bool transpose_a, const NDArray& b, bool transpose_b,
-                int priority = 0) {
+// Pushes the gradient, of `dtype`, of input `index`: (m, n) = a * b, where a and b have two axes and may be transposed.
+NDArray product(std::size_t index, DType dtype, const NDArray& a, bool transpose_a, const NDArray& b,
+                bool transpose_b, int priority = 0) {
   const std::int64_t m = a.shape()[transpose_a ? 1 : 0], k = a.shape()[transpose_a ? 0 : 1];
   const std::int64_t n = b.shape()[transpose_b ? 0 : 1];
-  const NDArray y = make_gradient(index, a);
+  const NDArray y = operators_detail::is_written(dtype, a.dtype()) ? make_gradient(index, a)
+                                                                   : make_result(a, {m, n}, a.dtype());
   MultiplyAdds::add(m * n * k);
   MatmulKernel* kernel = kernel_for<MatmulKernel>("matmul", y);
   MatmulProblem problem{m,
@@ -68,35 +72,51 @@ NDArray product(std::size_t index, const NDArray& a, bool transpose_a, const NDA
         kernel(context, problem, a, b, y);
       },
       priority);
-  return y;
+  return operators_detail::in_dtype(y, dtype);
 }
 
-NDArray column_sums(const NDArray& g) {
-  const NDArray sums = make_result(g, {g.shape()[1]}, g.dtype());
+NDArray column_sums(const NDArray& g, DType dtype) {
+  const NDArray sums =
+      make_result(g, {g.shape()[1]}, operators_detail::is_written(dtype, g.dtype()) ? dtype : g.dtype());
   ColumnSumsKernel* kernel = kernel_for<ColumnSumsKernel>("column_sums", g);
   const NDArray reads[] = {g}, writes[] = {sums};
   operators_detail::push_op(
       "linear_bias_backward", reads, writes,
       [=, g = g.detach(), sums = sums.detach()](const KernelContext& context) { kernel(context, g, sums); },
       operators_detail::kWeightsFirst);
-  return sums;
+  return operators_detail::in_dtype(sums, dtype);
 }
 
 struct LinearInputs {
   NDArray x, weight, bias;  // x is (rows, in); all are contiguous and detached
 };
+struct LinearDtypes {
+  DType x, weight, bias;
+};
 
-// Computes the gradients by operators, which a tape can record, instead of by kernels. `y` is defined if the
-// operator ends in a relu; the mask of the relu counts as a constant.
-std::vector<NDArray> by_operators(const NDArray& grad_output, const NDArray& x, const NDArray& weight,
-                                  bool has_bias, const NDArray& y) {
+// Computes the gradients by operators, which a tape can record, instead of by kernels; those of halves in f32. `y` is defined if
+// the operator ends in a relu; the mask of the relu counts as a constant.
+std::vector<NDArray> by_operators(const NDArray& grad_output, const NDArray& of_x, const NDArray& of_weight,
+                                  bool has_bias, const NDArray& y, LinearDtypes dtypes) {
+  const DType dtype = grad_output.dtype();
+  const bool half = is_half(dtype);
+  const NDArray x = half ? operators_detail::rounded_to(of_x, dtype) : of_x,
+                weight = half ? operators_detail::rounded_to(of_weight, dtype) : of_weight;
   const std::int64_t rows = row_count(x);
-  NDArray g = reshape(grad_output, {rows, weight.shape()[0]});
+  NDArray g = operators_detail::wide(reshape(grad_output, {rows, weight.shape()[0]}));
   if (y.defined()) g = where(y <= 0, 0, g);
-  std::vector<NDArray> gradients{reshape(matmul(g, weight), x.shape()),
-                                 matmul(transpose(g), reshape(x, {rows, weight.shape()[1]}))};
-  if (has_bias) gradients.push_back(sum(g, {0}));
+  std::vector<NDArray> gradients{
+      cast(reshape(matmul(g, weight), x.shape()), dtypes.x),
+      cast(matmul(transpose(g), reshape(x, {rows, weight.shape()[1]})), dtypes.weight)};
+  if (has_bias) gradients.push_back(cast(sum(g, {0}), dtypes.bias));
   return gradients;
+}
+
+// The bias in the dtype of the product, but of halves an f32 one as it is.
+NDArray bias_in_product(const NDArray& bias, DType dtype) {
+  if (!bias.defined()) return bias;
+  const bool wide = is_half(dtype) && bias.dtype() != dtype;
+  return operators_detail::in_product(bias, wide ? DType::f32 : dtype).contiguous();
 }
 
 NDArray push_linear(const LinearInputs& in, bool relu) {
@@ -128,14 +148,11 @@ NDArray linear(const NDArray& x, const NDArray& weight, const NDArray& bias, Lin
                Where where) {
   const CallSite site(where);
   check_linear(x, weight, bias);
-  if (is_half(x.dtype())) {
-    return cast(linear(operators_detail::wide(x), operators_detail::wide(weight),
-                       operators_detail::wide(bias), options),
-                x.dtype());
-  }
-  const std::int64_t width = weight.shape()[1];
-  const LinearInputs in{x.detach().contiguous().view_as({row_count(x), width}), weight.detach().contiguous(),
-                        bias.defined() ? bias.detach().contiguous() : NDArray()};
+  const DType dtype = operators_detail::product_dtype({&x, &weight, &bias});
+  const LinearDtypes dtypes{x.dtype(), weight.dtype(), bias.defined() ? bias.dtype() : dtype};
+  const LinearInputs in{
+      operators_detail::in_product(x, dtype).contiguous().view_as({row_count(x), weight.shape()[1]}),
+      operators_detail::in_product(weight, dtype).contiguous(), bias_in_product(bias, dtype)};
   const NDArray y = push_linear(in, options.relu);
   Shape shape = x.shape();
   shape[x.ndim() - 1] = weight.shape()[0];
@@ -151,14 +168,17 @@ NDArray linear(const NDArray& x, const NDArray& weight, const NDArray& bias, Lin
   record_op("linear", result, std::move(inputs), std::move(saved),
             [=, y = y.detach(), inner = in, has_bias = bias.defined()](const NDArray& grad_output) {
               if (operators_detail::differentiating_gradient())
-                return by_operators(grad_output, kept_x, kept_weight, has_bias, options.relu ? y : NDArray());
+                return by_operators(grad_output, kept_x, kept_weight, has_bias, options.relu ? y : NDArray(),
+                                    dtypes);
               NDArray g = grad_output.contiguous().view_as(y.shape());
               if (options.relu) g = operators_detail::relu_mask("linear_relu_backward", g, y);
               std::vector<NDArray> grads(has_bias ? 3 : 2);
-              if (need_x) grads[0] = product(0, g, false, inner.weight, false);
+              if (need_x)
+                grads[0] = product(0, dtypes.x, g, false, inner.weight, false).view_as(kept_x.shape());
               if (need_weight)
-                grads[1] = product(1, g, true, inner.x, false, operators_detail::kWeightsFirst);
-              if (need_bias) grads[2] = column_sums(g);
+                grads[1] =
+                    product(1, dtypes.weight, g, true, inner.x, false, operators_detail::kWeightsFirst);
+              if (need_bias) grads[2] = column_sums(g, dtypes.bias);
               return grads;
             });
   return result;

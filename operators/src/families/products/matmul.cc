@@ -8,6 +8,7 @@
 #include <heddle/shape_ops.h>
 
 #include "autograd/record.h"
+#include "core/autocast.h"
 #include "core/operator.h"
 #include "core/operator_table.h"
 #include "families/products/kernels.h"
@@ -111,10 +112,6 @@ void multiply(const char* name, const Stack& a, const Stack& b, const Shape& res
              });
 }
 
-NDArray converted(const NDArray& array, DType dtype) {
-  return array.dtype() == dtype ? array : array.astype(dtype);
-}
-
 struct Like {
   Shape shape;
   DType dtype;
@@ -123,10 +120,11 @@ struct Like {
 // The gradient of input `index`: a times b, converted to the input's shape and dtype.
 NDArray gradient(std::size_t index, const Like& input, const Stack& a, const Stack& b, const Shape& result) {
   const DType dtype = a.array.dtype();
-  const NDArray y =
-      dtype == input.dtype ? make_gradient(index, a.array) : make_result(a.array, input.shape, dtype);
+  const NDArray y = operators_detail::is_written(input.dtype, dtype)
+                        ? make_gradient(index, a.array)
+                        : make_result(a.array, input.shape, dtype);
   multiply("matmul_backward", a, b, result, y);
-  return converted(y, input.dtype);
+  return operators_detail::in_dtype(y, input.dtype);
 }
 
 // A 1-d array as a matrix of one row or of one column; other arrays as they are.
@@ -137,22 +135,26 @@ NDArray as_matrix(const NDArray& array, bool row) {
              : array.view({n, 1}, {stride, 1}, array.offset());
 }
 
-// Computes the gradients by operators, which a tape can record, instead of by kernels.
-std::vector<NDArray> by_operators(const NDArray& grad_output, const NDArray& a, const NDArray& b,
+// Computes the gradients by operators, which a tape can record, instead of by kernels; those of a product of halves in f32.
+std::vector<NDArray> by_operators(const NDArray& grad_output, const NDArray& of_a, const NDArray& of_b,
                                   const Shape& product) {
+  const DType dtype = grad_output.dtype();
+  const bool half = is_half(dtype);
+  const NDArray a = half ? operators_detail::rounded_to(of_a, dtype) : of_a,
+                b = half ? operators_detail::rounded_to(of_b, dtype) : of_b;
   const auto transposed = [](const NDArray& x) {
     Dims axes;
     for (int axis = 0; axis < x.ndim(); ++axis) axes.push_back(axis);
     std::swap(axes[x.ndim() - 2], axes[x.ndim() - 1]);
     return transpose(x, axes);
   };
-  const NDArray g = reshape(grad_output, product);
+  const NDArray g = operators_detail::wide(reshape(grad_output, product));
   const NDArray left = a.ndim() == 1 ? expand_dims(a, 0) : a, right = b.ndim() == 1 ? expand_dims(b, 1) : b;
   const auto like = [](const NDArray& gradient, const NDArray& matrix, const NDArray& input) {
     return cast(reshape(operators_detail::sum_to_shape(gradient, matrix.shape()), input.shape()),
                 input.dtype());
   };
-  return {like(matmul(g, transposed(right)), left, a), like(matmul(transposed(left), g), right, b)};
+  return {like(matmul(g, transposed(right)), left, of_a), like(matmul(transposed(left), g), right, of_b)};
 }
 
 void check_matmul(const NDArray& a, const NDArray& b) {
@@ -180,10 +182,9 @@ Shape result_shape(const NDArray& a, const NDArray& b, const Shape& batch) {
 NDArray matmul(const NDArray& a, const NDArray& b, Where where) {
   const CallSite site(where);
   check_matmul(a, b);
-  const DType dtype = promote(a.dtype(), b.dtype());
-  if (is_half(dtype)) return cast(matmul(cast(a, DType::f32), cast(b, DType::f32)), dtype);
-  const Stack left = stack_of(as_matrix(converted(a.detach(), dtype), true));
-  const Stack right = stack_of(as_matrix(converted(b.detach(), dtype), false));
+  const DType dtype = operators_detail::product_dtype({&a, &b});
+  const Stack left = stack_of(as_matrix(operators_detail::in_product(a, dtype), true));
+  const Stack right = stack_of(as_matrix(operators_detail::in_product(b, dtype), false));
   const Shape batch = operators_detail::broadcast_for("matmul", left.batch(), right.batch());
   const NDArray products =
       make_result(left.array, with_matrix(batch, left.rows, right.columns), left.array.dtype());

@@ -9,6 +9,7 @@
 #include <heddle/reduce.h>
 #include <heddle/shape_ops.h>
 
+#include "core/autocast.h"
 #include "core/operator.h"
 #include "core/operator_table.h"
 #include "families/products/contraction.h"
@@ -27,7 +28,7 @@ struct Operands {
 // a and b in the dtype to compute in.
 Operands converted(const char* op, const NDArray& a, const NDArray& b) {
   check_arrays(op, {&a, &b});
-  const DType dtype = promote(a.dtype(), b.dtype()), wider = is_half(dtype) ? DType::f32 : dtype;
+  const DType dtype = product_dtype({&a, &b}), wider = is_half(dtype) ? DType::f32 : dtype;
   return {cast(a, wider), cast(b, wider), dtype};
 }
 

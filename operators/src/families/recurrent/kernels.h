@@ -15,6 +15,8 @@ struct RecurrentProblem {
   RecurrentCell cell;
   std::int64_t steps, batch, features, hidden;
   bool reverse, batch_first;
+  // f16 or bf16: operands of matrix products are rounded to it; else they are not. What is between the products has the arrays' dtype.
+  DType products;
 
   bool has_cell_state() const { return cell == RecurrentCell::lstm; }
   std::int64_t gates() const { return cell == RecurrentCell::lstm ? 4 : cell == RecurrentCell::gru ? 3 : 1; }

@@ -13,6 +13,7 @@
 #include <heddle/shape_ops.h>
 
 #include "autograd/record.h"
+#include "core/autocast.h"
 #include "core/operator.h"
 #include "core/operator_table.h"
 #include "families/recurrent/composed.h"
@@ -42,7 +43,8 @@ void check_array(const RecurrentProblem& p, const char* name, const NDArray& x, 
                  const Shape& wanted) {
   if (!array.defined()) return;
   check_arrays(p.op, {&x, &array});
-  if (array.shape() == wanted && array.dtype() == x.dtype()) return;
+  const bool fits = array.dtype() == x.dtype() || (mixes_dtypes() && is_floating(array.dtype()));
+  if (array.shape() == wanted && fits) return;
   throw InvalidArgument(std::string(p.op) + ": " + name + " is " + name_of(array.dtype()) + " " +
                         array.shape().to_string() + "; want " + name_of(x.dtype()) + " " +
                         wanted.to_string());
@@ -80,7 +82,8 @@ RecurrentProblem problem_of(const char* op, RecurrentCell cell, const RecurrentA
                            .features = shape[2],
                            .hidden = hidden,
                            .reverse = options.reverse,
-                           .batch_first = options.batch_first};
+                           .batch_first = options.batch_first,
+                           .products = DType::f32};
   check_sizes(p);
   if (in.weight_hh.ndim() != 2 || in.weight_hh.shape()[0] != p.gates() * hidden)
     throw InvalidArgument(std::string(op) + ": weight_hh is " + in.weight_hh.shape().to_string() +
@@ -226,11 +229,16 @@ NDArray recurrent_results(const RecurrentProblem& p, const RecurrentArrays& in) 
 // The output, and the final h and c, which is undefined if the cell has none.
 std::array<NDArray, 3> recurrent(const char* op, RecurrentCell cell, const RecurrentArrays& in,
                                  const RecurrentOptions& options) {
-  const RecurrentProblem p = problem_of(op, cell, in, options);
-  const DType dtype = in.x.dtype();
+  RecurrentProblem p = problem_of(op, cell, in, options);
+  const DType dtype =
+      product_dtype({&in.x, &in.weight_ih, &in.weight_hh, &in.bias_ih, &in.bias_hh, &in.h, &in.c});
+  if (Autocast::active()) p.products = dtype;
   RecurrentArrays wide_ones;
   wide_ones.lengths = in.lengths;
-  for (const Named& each : kFloating) wide_ones.*each.array = wide(in.*each.array);
+  for (const Named& each : kFloating) {
+    const NDArray& array = in.*each.array;
+    if (array.defined()) wide_ones.*each.array = dtype == DType::f64 ? cast(array, dtype) : wide(array);
+  }
   const NDArray all = cast(recurrent_results(p, wide_ones), dtype);
   const auto part = [&](std::int64_t begin, std::int64_t size, const Shape& shape) {
     return all.slice(0, {begin, begin + size}).view_as(shape);

@@ -7,6 +7,7 @@
 #include <heddle/shape_ops.h>
 
 #include "autograd/record.h"
+#include "core/autocast.h"
 #include "core/operator.h"
 #include "core/operator_table.h"
 #include "families/elementwise/elementwise_rule.h"
@@ -120,7 +121,7 @@ NDArray arg_extreme(const char* op, const NDArray& x, std::optional<int> given) 
 NDArray sum(const NDArray& x, Dims given, bool keepdims, Where where) {
   const CallSite site(where);
   check_arrays("sum", {&x});
-  if (is_half(x.dtype())) return cast(sum(wide(x), given, keepdims), x.dtype());
+  if (is_half(x.dtype())) return operators_detail::narrowed(sum(wide(x), given, keepdims), x.dtype());
   const Dims axes = reduced_axes("sum", x, given);
   NDArray y = without_reduced(push_reduce("sum", x, axes, sum_dtype(x.dtype())), x, axes, keepdims);
   if (recording({&x})) {
@@ -133,7 +134,7 @@ NDArray sum(const NDArray& x, Dims given, bool keepdims, Where where) {
 NDArray mean(const NDArray& x, Dims given, bool keepdims, Where where) {
   const CallSite site(where);
   check_arrays("mean", {&x});
-  if (is_half(x.dtype())) return cast(mean(wide(x), given, keepdims), x.dtype());
+  if (is_half(x.dtype())) return operators_detail::narrowed(mean(wide(x), given, keepdims), x.dtype());
   const Dims axes = reduced_axes("mean", x, given);
   const NDArray source = is_floating(x.dtype()) ? x : x.astype(DType::f64);
   NDArray y = without_reduced(push_reduce("mean", source, axes, source.dtype()), x, axes, keepdims);

@@ -15,6 +15,7 @@
 #include <heddle/statistics.h>
 
 #include "autograd/record.h"
+#include "core/autocast.h"
 #include "core/operator.h"
 #include "core/operator_table.h"
 #include "families/elementwise/elementwise_gradient.h"
@@ -170,7 +171,7 @@ NDArray of_nonzero(const char* op, const NDArray& x, const Dims& given, bool kee
 NDArray prod(const NDArray& x, Dims given, bool keepdims, Where where) {
   const CallSite site(where);
   check_arrays("prod", {&x});
-  if (is_half(x.dtype())) return cast(prod(wide(x), given, keepdims), x.dtype());
+  if (is_half(x.dtype())) return operators_detail::narrowed(prod(wide(x), given, keepdims), x.dtype());
   const Dims axes = reduced_axes("prod", x, given);
   const NDArray kept = push_reduce("prod", x, axes, sum_dtype(x.dtype()));
   NDArray y = without_reduced(kept, x, axes, keepdims);
@@ -188,7 +189,8 @@ NDArray prod(const NDArray& x, Dims given, bool keepdims, Where where) {
 NDArray var(const NDArray& given, Dims given_axes, double correction, bool keepdims, Where where) {
   const CallSite site(where);
   const NDArray x = floating("var", given);
-  if (is_half(x.dtype())) return cast(var(wide(x), given_axes, correction, keepdims), x.dtype());
+  if (is_half(x.dtype()))
+    return operators_detail::narrowed(var(wide(x), given_axes, correction, keepdims), x.dtype());
   const Dims axes = reduced_axes("var", x, given_axes);
   const double number = divisor_of(x, axes, correction);
   const NDArray kept = mean_square(half_deviations(x.detach(), axes), axes, number);
@@ -206,7 +208,8 @@ NDArray var(const NDArray& given, Dims given_axes, double correction, bool keepd
 NDArray stddev(const NDArray& given, Dims given_axes, double correction, bool keepdims, Where where) {
   const CallSite site(where);
   const NDArray x = floating("stddev", given);
-  if (is_half(x.dtype())) return cast(stddev(wide(x), given_axes, correction, keepdims), x.dtype());
+  if (is_half(x.dtype()))
+    return operators_detail::narrowed(stddev(wide(x), given_axes, correction, keepdims), x.dtype());
   const Dims axes = reduced_axes("stddev", x, given_axes);
   const double number = divisor_of(x, axes, correction);
   const NDArray kept = root_mean_square(half_deviations(x.detach(), axes), axes, number);
@@ -226,7 +229,8 @@ NDArray stddev(const NDArray& given, Dims given_axes, double correction, bool ke
 NDArray logsumexp(const NDArray& given, Dims given_axes, bool keepdims, Where where) {
   const CallSite site(where);
   const NDArray x = floating("logsumexp", given);
-  if (is_half(x.dtype())) return cast(logsumexp(wide(x), given_axes, keepdims), x.dtype());
+  if (is_half(x.dtype()))
+    return operators_detail::narrowed(logsumexp(wide(x), given_axes, keepdims), x.dtype());
   const Dims axes = reduced_axes("logsumexp", x, given_axes);
   if (x.size() == 0) return log(sum(exp(x), given_axes, keepdims));
   const NDArray source = x.detach(), largest = max(source, axes, true);
@@ -249,7 +253,7 @@ NDArray norm(const NDArray& given, double p, Dims axes, bool keepdims, Where whe
   const CallSite site(where);
   const NDArray x = floating("norm", given);
   if (std::isnan(p)) throw InvalidArgument("norm: p is NaN");
-  if (is_half(x.dtype())) return cast(norm(wide(x), p, axes, keepdims), x.dtype());
+  if (is_half(x.dtype())) return operators_detail::narrowed(norm(wide(x), p, axes, keepdims), x.dtype());
   return ndarray_detail::in_name_of("norm", [&] {
     // The maximum of no elements is 0, like every norm of no elements with a positive p.
     if (p == kInfinity) return x.size() == 0 ? sum(abs(x), axes, keepdims) : max(abs(x), axes, keepdims);
@@ -302,7 +306,7 @@ NDArray nansum(const NDArray& x, Dims axes, bool keepdims, Where where) {
 NDArray nanmean(const NDArray& given, Dims axes, bool keepdims, Where where) {
   const CallSite site(where);
   const NDArray x = floating("nanmean", given);
-  if (is_half(x.dtype())) return cast(nanmean(wide(x), axes, keepdims), x.dtype());
+  if (is_half(x.dtype())) return operators_detail::narrowed(nanmean(wide(x), axes, keepdims), x.dtype());
   return ndarray_detail::in_name_of("nanmean", [&] {
     const NDArray count = cast(sum(!isnan(x), axes, keepdims), x.dtype());
     // Divides by a power of 2 not below the number of elements, so that the sum does not overflow.

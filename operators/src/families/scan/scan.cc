@@ -10,6 +10,7 @@
 #include <heddle/shape_ops.h>
 
 #include "autograd/record.h"
+#include "core/autocast.h"
 #include "core/axis_last.h"
 #include "core/operator.h"
 #include "core/operator_table.h"
@@ -84,7 +85,7 @@ NDArray operators_detail::product_of_others(const NDArray& x, int axis) {
 NDArray cumsum(const NDArray& x, int given, Where where) {
   const CallSite site(where);
   check_arrays("cumsum", {&x});
-  if (is_half(x.dtype())) return cast(cumsum(wide(x), given), x.dtype());
+  if (is_half(x.dtype())) return operators_detail::narrowed(cumsum(wide(x), given), x.dtype());
   const int axis = ndarray_detail::axis_of("cumsum", given, x.shape());
   if (!is_floating(x.dtype())) return push_scan("cumsum", cast(x, sum_dtype(x.dtype())), axis);
   NDArray y = push_scan("cumsum", x, axis);
@@ -99,7 +100,7 @@ NDArray cumsum(const NDArray& x, int given, Where where) {
 NDArray cumprod(const NDArray& x, int given, Where where) {
   const CallSite site(where);
   check_arrays("cumprod", {&x});
-  if (is_half(x.dtype())) return cast(cumprod(wide(x), given), x.dtype());
+  if (is_half(x.dtype())) return operators_detail::narrowed(cumprod(wide(x), given), x.dtype());
   const int axis = ndarray_detail::axis_of("cumprod", given, x.shape());
   if (!is_floating(x.dtype())) return push_scan("cumprod", cast(x, sum_dtype(x.dtype())), axis);
   NDArray y = push_scan("cumprod", x, axis);

@@ -7,6 +7,7 @@
 #include <heddle/softmax.h>
 
 #include "autograd/record.h"
+#include "core/autocast.h"
 #include "core/operator.h"
 #include "core/operator_table.h"
 #include "families/indexing/places.h"
@@ -28,7 +29,8 @@ NDArray by_operators(const NDArray& g, const NDArray& y, int axis, bool log) {
 NDArray softmax_of(const char* name, const NDArray& x, int axis, bool log) {
   operators_detail::check_arrays(name, {&x});
   operators_detail::check_floating(name, x);
-  if (is_half(x.dtype())) return cast(softmax_of(name, operators_detail::wide(x), axis, log), x.dtype());
+  if (is_half(x.dtype()))
+    return operators_detail::narrowed(softmax_of(name, operators_detail::wide(x), axis, log), x.dtype());
   const int along = ndarray_detail::axis_of(name, axis, x.shape());
   SoftmaxProblem problem{1, x.shape()[along], 1, log};
   for (int i = 0; i < along; ++i) problem.outer *= x.shape()[i];
@@ -88,7 +90,7 @@ NDArray cross_entropy(const NDArray& logits, const NDArray& labels, Where where)
   const CallSite site(where);
   check_cross_entropy(logits, labels);
   if (is_half(logits.dtype()))
-    return cast(cross_entropy(operators_detail::wide(logits), labels), logits.dtype());
+    return operators_detail::narrowed(cross_entropy(operators_detail::wide(logits), labels), logits.dtype());
   const NDArray x = logits.detach().contiguous(), classes = labels_of_kernels(labels);
   const NDArray probabilities = make_result(x, x.shape(), x.dtype());
   NDArray loss = make_result(x, {}, x.dtype());

@@ -22,8 +22,10 @@ constexpr std::int64_t kSumGrain = 16384;
 
 template <class T> T* memory_of(const NDArray& array) { return array.defined() ? array.data<T>() : nullptr; }
 
-template <class T> class AttentionBackward {
+// S: the type of the arrays but softmax; T: that of softmax and of sums, which gradients of halves are narrowed from.
+template <class S> class AttentionBackward {
  public:
+  using T = ComputeType<S>;
   AttentionBackward(const AttentionProblem& problem, const AttentionInputs& in, const AttentionResult& result,
                     const AttentionGradients& gradients)
       : p_(problem),
@@ -33,14 +35,62 @@ template <class T> class AttentionBackward {
         value_(in.value),
         g_(result.g),
         softmax_(result.softmax.data<const T>()),
-        query_grad_(memory_of<T>(gradients.query)),
-        key_grad_(memory_of<T>(gradients.key)),
-        value_grad_(memory_of<T>(gradients.value)),
+        query_sums_(gradients.query),
+        key_sums_(gradients.key),
+        value_sums_(gradients.value),
+        query_grad_(query_sums_.data()),
+        key_grad_(key_sums_.data()),
+        value_grad_(value_sums_.data()),
         products_(static_cast<std::size_t>(rows())) {
-    add_products(result.y.data<const T>());
+    add_products(result.y.data<const S>());
   }
 
   void run() {
+    compute();
+    for (const Sums* sums : {&query_sums_, &key_sums_, &value_sums_}) sums->finish();
+  }
+
+  // The gradient of the mask, summed over what the mask is broadcast along.
+  void mask(const NDArray& mask_grad, const Shape& shape) {
+    S* const to = mask_grad.data<S>();
+    const auto length = [&](int axis, std::int64_t block) {
+      return shape[axis] == 1 ? 1 : blocks_of(shape[axis], block);
+    };
+    const std::int64_t down = length(2, kQueryBlock), across = length(3, kKeyBlock);
+    parallel_for(shape[0] * shape[1] * down * across, 1, [&](std::int64_t begin, std::int64_t end) {
+      const Scratch tiles(kTiles);
+      for (std::int64_t task = begin; task < end; ++task) {
+        const std::int64_t matrix = task / across / down;
+        mask_tile(shape, {matrix / shape[1], matrix % shape[1], task / across % down, task % across},
+                  tiles.as<T>(), to);
+      }
+    });
+  }
+
+ private:
+  static constexpr std::int64_t kTile = kQueryBlock * kKeyBlock;               // elements
+  static constexpr std::size_t kTiles = 3 * kTile * sizeof(T) + kTileRoom<S>;  // bytes
+
+  // Memory in which a gradient is summed: that of the array, or other memory that finish() narrows into it.
+  class Sums {
+   public:
+    explicit Sums(const NDArray& array)
+        : array_(array),
+          half_(array.defined() && is_half_type<S>),
+          copy_(half_ ? static_cast<std::size_t>(array.size()) * sizeof(T) : 0) {}
+    T* data() const { return half_ ? copy_.template as<T>() : array_.defined() ? array_.data<T>() : nullptr; }
+    void finish() const {
+      if constexpr (is_half_type<S>)
+        if (half_) narrow_all(copy_.template as<const T>(), array_.data<S>(), array_.size());
+    }
+
+   private:
+    const NDArray& array_;
+    bool half_;
+    Scratch copy_;
+  };
+
+  void compute() const {
     if (!query_grad_ && !key_grad_ && !value_grad_) return;
     const std::int64_t matrices = p_.batch * p_.kv_heads;
     if (matrices == 0) return;
@@ -54,7 +104,7 @@ template <class T> class AttentionBackward {
     const Scratch scratch(sums ? static_cast<std::size_t>(parts * size) * sizeof(T) : 0);
     T* const query_grads = sums ? scratch.as<T>() : query_grad_;
     parallel_for(matrices * parts, 1, [&](std::int64_t begin, std::int64_t end) {
-      const Scratch tiles(kTiles * sizeof(T));
+      const Scratch tiles(kTiles);
       for (std::int64_t task = begin; task < end; ++task) {
         const std::int64_t part = task % parts;
         T* const of_part = query_grads ? query_grads + part * size : nullptr;
@@ -69,26 +119,6 @@ template <class T> class AttentionBackward {
         for (std::int64_t i = begin; i < end; ++i) query_grad_[i] += query_grads[part * size + i];
     });
   }
-
-  // The gradient of the mask, summed over what the mask is broadcast along.
-  void mask(const NDArray& mask_grad, const Shape& shape) {
-    T* const to = mask_grad.data<T>();
-    const auto length = [&](int axis, std::int64_t block) {
-      return shape[axis] == 1 ? 1 : blocks_of(shape[axis], block);
-    };
-    const std::int64_t down = length(2, kQueryBlock), across = length(3, kKeyBlock);
-    parallel_for(shape[0] * shape[1] * down * across, 1, [&](std::int64_t begin, std::int64_t end) {
-      const Scratch tiles(kTiles * sizeof(T));
-      for (std::int64_t task = begin; task < end; ++task) {
-        const std::int64_t matrix = task / across / down;
-        mask_tile(shape, {matrix / shape[1], matrix % shape[1], task / across % down, task % across},
-                  tiles.as<T>(), to);
-      }
-    });
-  }
-
- private:
-  static constexpr std::int64_t kTile = kQueryBlock * kKeyBlock, kTiles = 3 * kTile;  // elements
 
   // The part of an axis that a tile of the mask's gradient is of: all of it if the mask is broadcast along it.
   struct Part {
@@ -106,19 +136,19 @@ template <class T> class AttentionBackward {
   }
 
   // The scalar product of each row of y with that of its gradient.
-  void add_products(const T* y) {
+  void add_products(const S* y) {
     const std::int64_t width = p_.value_features, grain = kSumGrain / std::max<std::int64_t>(1, width) + 1;
     parallel_for(rows(), grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         const std::int64_t matrix = i / p_.queries;
-        const T* const g = g_.from(matrix / p_.heads, matrix % p_.heads, i % p_.queries).data;
+        const S* const g = g_.from(matrix / p_.heads, matrix % p_.heads, i % p_.queries).data;
         constexpr std::int64_t kLanes = 64 / sizeof(T);
         T lanes[kLanes] = {}, total = 0;
         std::int64_t e = 0;
         for (; e + kLanes <= width; e += kLanes)
           for (std::int64_t lane = 0; lane < kLanes; ++lane)
-            lanes[lane] += g[e + lane] * y[i * width + e + lane];
-        for (; e < width; ++e) total += g[e] * y[i * width + e];
+            lanes[lane] += static_cast<T>(g[e + lane]) * static_cast<T>(y[i * width + e + lane]);
+        for (; e < width; ++e) total += static_cast<T>(g[e]) * static_cast<T>(y[i * width + e]);
         for (const T lane : lanes) total += lane;
         products_[static_cast<std::size_t>(i)] = total;
       }
@@ -182,6 +212,7 @@ template <class T> class AttentionBackward {
   void add_tile(ScoreTile tile, T* query_grad, T* key_grad, T* value_grad, T* tiles) const {
     tile.keys = std::min(tile.keys, p_.visible(tile.query + tile.queries - 1) - tile.key);
     T *const weight = tiles, *const gradient = tiles + kTile, *const factors = tiles + 2 * kTile;
+    S* const room = reinterpret_cast<S*>(tiles + 3 * kTile);
     if (!weights(tile, weight)) return;
     const std::int64_t features = p_.features, width = p_.value_features;
     const T* used = weight;
@@ -192,22 +223,22 @@ template <class T> class AttentionBackward {
       used = gradient;
     }
     if (value_grad)
-      gemm(tile.keys, width, tile.queries, {used, kKeyBlock, true},
+      gemm(tile.keys, width, tile.queries, tile_operand(tile, used, true, room),
            g_.from(tile.batch, tile.head, tile.query), value_grad, std::max<std::int64_t>(1, width), true);
     if (!query_grad && !key_grad) return;
     score_gradients(tile, weight, factors, static_cast<T>(p_.scale), gradient);
+    const GemmOperand<S> down = tile_operand(tile, gradient, false, room);
     if (query_grad)
-      gemm(tile.queries, features, tile.keys, {gradient, kKeyBlock, false},
-           key_.from(tile.batch, tile.head / p_.group(), tile.key),
+      gemm(tile.queries, features, tile.keys, down, key_.from(tile.batch, tile.head / p_.group(), tile.key),
            query_grad + row(tile.batch, tile.head, tile.query) * features,
            std::max<std::int64_t>(1, features), true);
     if (key_grad)
-      gemm(tile.keys, features, tile.queries, {gradient, kKeyBlock, true},
+      gemm(tile.keys, features, tile.queries, {down.data, kKeyBlock, true},
            query_.from(tile.batch, tile.head, tile.query), key_grad, std::max<std::int64_t>(1, features),
            true);
   }
 
-  void mask_tile(const Shape& shape, const Dims& index, T* tiles, T* to) const {
+  void mask_tile(const Shape& shape, const Dims& index, T* tiles, S* to) const {
     T *const weight = tiles, *const gradient = tiles + kTile, *const factors = tiles + 2 * kTile;
     const Part batches(shape[0], p_.batch, index[0], 1), heads(shape[1], p_.heads, index[1], 1),
         queries(shape[2], p_.queries, index[2], kQueryBlock), keys(shape[3], p_.keys, index[3], kKeyBlock);
@@ -230,17 +261,18 @@ template <class T> class AttentionBackward {
           for (std::int64_t key = keys.begin; key < keys.end; key += kKeyBlock)
             add({batch, head, query, std::min(kQueryBlock, queries.end - query), key,
                  std::min(kKeyBlock, keys.end - key)});
-    T* const first =
+    S* const first =
         to + ((index[0] * shape[1] + index[1]) * shape[2] + queries.begin) * shape[3] + keys.begin;
     for (std::int64_t i = 0; i < height; ++i)
       for (std::int64_t j = 0; j < width; ++j)
-        first[i * shape[3] + j] = static_cast<T>(sums[static_cast<std::size_t>(i * width + j)]);
+        first[i * shape[3] + j] = static_cast<S>(sums[static_cast<std::size_t>(i * width + j)]);
   }
 
   const AttentionProblem& p_;
-  Scores<T> scores_;
-  HeadRows<T> query_, key_, value_, g_;
+  Scores<S> scores_;
+  HeadRows<S> query_, key_, value_, g_;
   const T* softmax_;
+  Sums query_sums_, key_sums_, value_sums_;
   T *query_grad_, *key_grad_, *value_grad_;
   std::vector<T> products_;  // of each row of y and its gradient
 };
@@ -248,8 +280,8 @@ template <class T> class AttentionBackward {
 void attention_backward_kernel(const KernelContext&, const AttentionProblem& problem,
                                const AttentionInputs& in, const AttentionResult& result,
                                const AttentionGradients& gradients) {
-  visit_floating(result.g.dtype(), [&]<class T>() {
-    AttentionBackward<T> backward(problem, in, result, gradients);
+  visit_floating_or_half(result.g.dtype(), [&]<class S>() {
+    AttentionBackward<S> backward(problem, in, result, gradients);
     backward.run();
     if (gradients.mask.defined()) backward.mask(gradients.mask, in.mask.shape());
   });

@@ -50,12 +50,15 @@ template <class T> T exponentials(T* row, std::int64_t length, T most) {
   return total;
 }
 
-template <class T> class QueryBlock {
+// S: the type of the arrays; T: that in which is computed.
+template <class S> class QueryBlock {
  public:
-  static std::size_t scratch_elements(const AttentionProblem& problem) {
-    return static_cast<std::size_t>(kQueryBlock * (2 * kKeyBlock + problem.value_features + 2));
+  using T = ComputeType<S>;
+  static std::size_t scratch_bytes(const AttentionProblem& problem) {
+    return static_cast<std::size_t>(kQueryBlock * (2 * kKeyBlock + problem.value_features + 2)) * sizeof(T) +
+           kTileRoom<S>;
   }
-  QueryBlock(const AttentionProblem& problem, const Scores<T>& scores, const HeadRows<T>& values, T* scratch)
+  QueryBlock(const AttentionProblem& problem, const Scores<S>& scores, const HeadRows<S>& values, T* scratch)
       : problem_(problem),
         scores_(scores),
         values_(values),
@@ -63,10 +66,11 @@ template <class T> class QueryBlock {
         factors_(tile_ + kQueryBlock * kKeyBlock),
         sums_(factors_ + kQueryBlock * kKeyBlock),
         most_(sums_ + kQueryBlock * problem.value_features),
-        totals_(most_ + kQueryBlock) {}
+        totals_(most_ + kQueryBlock),
+        room_(reinterpret_cast<S*>(totals_ + kQueryBlock)) {}
 
   // y and softmax are those of the first query.
-  void run(std::int64_t batch, std::int64_t head, std::int64_t query, T* y, T* softmax) {
+  void run(std::int64_t batch, std::int64_t head, std::int64_t query, S* y, T* softmax) {
     const std::int64_t queries = std::min(kQueryBlock, problem_.queries - query),
                        width = problem_.value_features;
     std::fill_n(most_, queries, kNothing);
@@ -79,13 +83,14 @@ template <class T> class QueryBlock {
       if (!scores_.compute(tile, tile_)) continue;
       for (std::int64_t i = 0; i < queries; ++i) weigh(i, keys);
       if (problem_.dropout > 0) drop(tile);
-      gemm(queries, width, keys, {tile_, kKeyBlock, false}, values_.from(batch, head / problem_.group(), key),
-           sums_, std::max<std::int64_t>(1, width), true);
+      gemm(queries, width, keys, tile_operand(tile, tile_, false, room_),
+           values_.from(batch, head / problem_.group(), key), sums_, std::max<std::int64_t>(1, width), true);
     }
     for (std::int64_t i = 0; i < queries; ++i) {
       const bool sees = most_[i] != kNothing;
       const T share = sees ? T{1} / totals_[i] : T{0};
-      for (std::int64_t e = 0; e < width; ++e) y[i * width + e] = sums_[i * width + e] * share;
+      for (std::int64_t e = 0; e < width; ++e)
+        y[i * width + e] = static_cast<S>(sums_[i * width + e] * share);
       softmax[2 * i] = sees ? most_[i] : T{0};
       softmax[2 * i + 1] = share;
     }
@@ -121,23 +126,26 @@ template <class T> class QueryBlock {
   }
 
   const AttentionProblem& problem_;
-  const Scores<T>& scores_;
-  const HeadRows<T>& values_;
+  const Scores<S>& scores_;
+  const HeadRows<S>& values_;
   T *tile_, *factors_, *sums_, *most_, *totals_;
+  S* room_;
 };
 
-template <class T>
+template <class S>
 void forward(const AttentionProblem& p, const AttentionInputs& in, const NDArray& y, const NDArray& softmax) {
-  const Scores<T> scores(p, in);
-  const HeadRows<T> values(in.value);
-  T *const to = y.data<T>(), *const numbers = softmax.data<T>();
+  using T = ComputeType<S>;
+  const Scores<S> scores(p, in);
+  const HeadRows<S> values(in.value);
+  S* const to = y.data<S>();
+  T* const numbers = softmax.data<T>();
   const std::int64_t blocks = blocks_of(p.queries, kQueryBlock);
   const double flops = 2.0 * kQueryBlock * static_cast<double>(p.keys) *
                        static_cast<double>(p.features + p.value_features + 1);
   const std::int64_t grain = std::max<std::int64_t>(1, static_cast<std::int64_t>(kTaskFlops / (flops + 1)));
   parallel_for(p.batch * p.heads * blocks, grain, [&](std::int64_t begin, std::int64_t end) {
-    const Scratch scratch(QueryBlock<T>::scratch_elements(p) * sizeof(T));
-    QueryBlock<T> block(p, scores, values, scratch.as<T>());
+    const Scratch scratch(QueryBlock<S>::scratch_bytes(p));
+    QueryBlock<S> block(p, scores, values, scratch.as<T>());
     for (std::int64_t task = begin; task < end; ++task) {
       // The last blocks come first: causality lets them see the most.
       const std::int64_t query = (blocks - 1 - task % blocks) * kQueryBlock, matrix = task / blocks;
@@ -149,7 +157,7 @@ void forward(const AttentionProblem& p, const AttentionInputs& in, const NDArray
 
 void attention_kernel(const KernelContext&, const AttentionProblem& problem, const AttentionInputs& in,
                       const NDArray& y, const NDArray& softmax) {
-  visit_floating(y.dtype(), [&]<class T>() { forward<T>(problem, in, y, softmax); });
+  visit_floating_or_half(y.dtype(), [&]<class S>() { forward<S>(problem, in, y, softmax); });
 }
 
 void attention_dropout_kernel(const KernelContext&, const AttentionProblem& p, const NDArray& factors) {

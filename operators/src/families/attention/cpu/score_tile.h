@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <limits>
 
+#include "cpu/floating.h"
 #include "cpu/gemm.h"
+#include "cpu/gemm_half.h"
 #include "families/attention/kernels.h"
 
 namespace heddle::cpu_kernels {
@@ -38,14 +40,16 @@ struct ScoreTile {
   std::int64_t batch, head, query, queries, key, keys;
 };
 
-template <class T> class Scores {
+// S: the type of queries, keys and an added mask; T: that of scores.
+template <class S> class Scores {
  public:
+  using T = ComputeType<S>;
   Scores(const AttentionProblem& problem, const AttentionInputs& in)
       : problem_(problem), query_(in.query), key_(in.key) {
     if (!in.mask.defined()) return;
     const bool boolean = in.mask.dtype() == DType::boolean;
     visible_ = boolean ? in.mask.data<const bool>() : nullptr;
-    added_ = boolean ? nullptr : in.mask.data<const T>();
+    added_ = boolean ? nullptr : in.mask.data<const S>();
     for (int axis = 0; axis < 4; ++axis)
       mask_steps_[axis] = in.mask.shape()[axis] == 1 ? 0 : in.mask.strides()[axis];
   }
@@ -83,7 +87,8 @@ template <class T> class Scores {
     for (std::int64_t i = 0; i < rows; ++i) {
       const std::int64_t at = mask_offset(tile, i);
       for (std::int64_t j = 0; j < (step == 0 ? 1 : tile.keys); ++j)
-        if (visible_ ? visible_[at + j * step] : added_[at + j * step] != kHidden) return false;
+        if (visible_ ? visible_[at + j * step] : static_cast<T>(added_[at + j * step]) != kHidden)
+          return false;
     }
     return true;
   }
@@ -96,20 +101,35 @@ template <class T> class Scores {
     } else if (visible_) {
       for (std::int64_t j = 0; j < count; ++j) row[j] = visible_[at + j * step] ? row[j] * scale : kHidden;
     } else if (added_ && step == 1) {
-      const T* const mask = added_ + at;
-      for (std::int64_t j = 0; j < count; ++j) row[j] = row[j] * scale + mask[j];
+      const S* const mask = added_ + at;
+      for (std::int64_t j = 0; j < count; ++j) row[j] = row[j] * scale + static_cast<T>(mask[j]);
     } else if (added_) {
-      for (std::int64_t j = 0; j < count; ++j) row[j] = row[j] * scale + added_[at + j * step];
+      for (std::int64_t j = 0; j < count; ++j)
+        row[j] = row[j] * scale + static_cast<T>(added_[at + j * step]);
     } else {
       for (std::int64_t j = 0; j < count; ++j) row[j] *= scale;
     }
   }
 
   const AttentionProblem& problem_;
-  HeadRows<T> query_, key_;
+  HeadRows<S> query_, key_;
   const bool* visible_ = nullptr;
-  const T* added_ = nullptr;
+  const S* added_ = nullptr;
   std::int64_t mask_steps_[4] = {};
 };
+
+// A tile of numbers that a product reads, as S: the tile itself, or its copy in `room`.
+template <class S>
+GemmOperand<S> tile_operand(const ScoreTile& tile, const ComputeType<S>* numbers, bool transposed, S* room) {
+  if constexpr (is_half_type<S>) {
+    for (std::int64_t i = 0; i < tile.queries; ++i)
+      narrow(numbers + i * kKeyBlock, room + i * kKeyBlock, static_cast<std::size_t>(tile.keys));
+    return {room, kKeyBlock, transposed};
+  } else {
+    return {numbers, kKeyBlock, transposed};
+  }
+}
+// Bytes of that room, beside tiles of ComputeType<S>.
+template <class S> constexpr std::size_t kTileRoom = is_half_type<S> ? kQueryBlock* kKeyBlock * sizeof(S) : 0;
 
 }  // namespace heddle::cpu_kernels

@@ -1,19 +1,23 @@
-// f32 convolutions by oneDNN. The batch is divided into chunks by the problem's shape only; each chunk is
+// f32 and bf16 convolutions by oneDNN; gradients of weights are f32. The batch is divided into chunks by the problem's shape only; each chunk is
 // converted to the layout that oneDNN is fastest with, computed and converted back while it is in cache.
 #include <algorithm>
 #include <bit>
+#include <compare>
 #include <initializer_list>
 #include <optional>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 
+#include <heddle/half.h>
 #include <heddle/parallel.h>
 
 #include "cpu/library_threads.h"
 #include "cpu/onednn.h"
 #include "cpu/plan_cache.h"
 #include "cpu/scratch.h"
+#include "families/conv/cpu/channel_blocks.h"
 #include "families/conv/cpu/conv.h"
-#include "families/conv/cpu/masked_blocks.h"
 
 namespace heddle::cpu_kernels {
 namespace {
@@ -45,16 +49,25 @@ struct Dimensions {
   }
 };
 
-memory::desc any_layout(const memory::dims& dims) {
-  return {dims, memory::data_type::f32, memory::format_tag::any};
+template <class T>
+constexpr auto kType = std::is_same_v<T, float> ? memory::data_type::f32 : memory::data_type::bf16;
+
+template <class T> memory::desc any_layout(const memory::dims& dims) {
+  return {dims, kType<T>, memory::format_tag::any};
 }
 
-dnnl::convolution_forward::primitive_desc describe_forward(const ConvProblem& p) {
+// A convolution of elements of T.
+template <class T> struct Typed {
+  ConvProblem p;
+  auto operator<=>(const Typed&) const = default;
+};
+
+template <class T> dnnl::convolution_forward::primitive_desc describe_forward(const ConvProblem& p) {
   const Dimensions d(p);
   const auto kind = dnnl::prop_kind::forward_training;
   const auto algorithm = dnnl::algorithm::convolution_direct;
   using Desc = dnnl::convolution_forward::desc;
-  const memory::desc x = any_layout(d.x), weight = any_layout(d.weight), y = any_layout(d.y);
+  const memory::desc x = any_layout<T>(d.x), weight = any_layout<T>(d.weight), y = any_layout<T>(d.y);
   const Desc desc = p.bias
                         ? Desc(kind, algorithm, x, weight, row_major(d.bias), y, d.stride, d.dilation,
                                d.padding, d.padding_end)
@@ -62,30 +75,25 @@ dnnl::convolution_forward::primitive_desc describe_forward(const ConvProblem& p)
   return {desc, caller_scratch(), onednn_engine()};
 }
 
+template <class T>
 dnnl::convolution_backward_data::primitive_desc describe_backward_data(const ConvProblem& p) {
   const Dimensions d(p);
-  const dnnl::convolution_backward_data::desc desc(dnnl::algorithm::convolution_direct, any_layout(d.x),
-                                                   any_layout(d.weight), any_layout(d.y), d.stride,
+  const dnnl::convolution_backward_data::desc desc(dnnl::algorithm::convolution_direct, any_layout<T>(d.x),
+                                                   any_layout<T>(d.weight), any_layout<T>(d.y), d.stride,
                                                    d.dilation, d.padding, d.padding_end);
-  return {desc, caller_scratch(), onednn_engine(), describe_forward(p)};
+  return {desc, caller_scratch(), onednn_engine(), describe_forward<T>(p)};
 }
 
+template <class T>
 dnnl::convolution_backward_weights::primitive_desc describe_backward_weights(const ConvProblem& p) {
   const Dimensions d(p);
   const auto algorithm = dnnl::algorithm::convolution_direct;
   using Desc = dnnl::convolution_backward_weights::desc;
-  const memory::desc x = any_layout(d.x), weight = any_layout(d.weight), y = any_layout(d.y);
+  const memory::desc x = any_layout<T>(d.x), weight = any_layout<float>(d.weight), y = any_layout<T>(d.y);
   const Desc desc = p.bias ? Desc(algorithm, x, weight, row_major(d.bias), y, d.stride, d.dilation, d.padding,
                                   d.padding_end)
                            : Desc(algorithm, x, weight, y, d.stride, d.dilation, d.padding, d.padding_end);
-  return {desc, caller_scratch(), onednn_engine(), describe_forward(p)};
-}
-
-// Whether `mask_into_blocks` makes images of this layout.
-bool is_blocked(const ConvProblem& p, const memory::desc& y) {
-  const auto blocked = p.axes == 3 ? memory::format_tag::nCdhw16c : memory::format_tag::nChw16c;
-  return p.outputs % kChannelBlock == 0 && volume(p.out) >= kChannelBlock &&
-         y == memory::desc(Dimensions(p).y, memory::data_type::f32, blocked);
+  return {desc, caller_scratch(), onednn_engine(), describe_forward<T>(p)};
 }
 
 // The primitive that `description` describes, for arguments in the order given; a bias only if the problem has one.
@@ -96,48 +104,98 @@ Executable executable(const ConvProblem& p, const Description& description,
   return Executable(Primitive(description), std::move(arguments), description.scratchpad_desc());
 }
 
-struct ForwardPlan {
-  explicit ForwardPlan(const ConvProblem& p) : ForwardPlan(p, describe_forward(p)) {}
+// oneDNN's implementation for all machines is slower than the conversion of halves to f32.
+template <class Description> bool is_fast(const Description& description) {
+  return std::string_view(description.impl_info_str()).find("ref") == std::string_view::npos;
+}
+
+// The layout of images of T that a primitive takes, beside the row-major one.
+template <class T> class ImageLayout {
+ public:
+  ImageLayout(const ConvProblem& p, const memory::desc& layout, bool of_result)
+      : channels_(of_result ? p.outputs : p.channels),
+        pixels_(volume(of_result ? p.out : p.in)),
+        bytes_(layout.get_size()),
+        dims_(of_result ? Dimensions(p).y : Dimensions(p).x),
+        from_plain_(row_major(dims_, kType<T>), layout),
+        to_plain_(layout, row_major(dims_, kType<T>)) {
+    const auto blocked = p.axes == 3 ? memory::format_tag::nCdhw16c : memory::format_tag::nChw16c;
+    in_blocks_ = channels_ % kChannelBlock == 0 && pixels_ >= kChannelBlock &&
+                 layout == memory::desc(dims_, kType<T>, blocked);
+  }
+  bool is_plain() const { return !from_plain_.needed(); }
+  bool in_blocks() const { return in_blocks_; }
+  std::size_t bytes() const { return bytes_; }
+
+  // Returns `plain` if that has the layout; else converts it into `buffer` and returns that.
+  const T* convert(const T* plain, T* buffer) const {
+    if (!in_blocks_) return from_plain_.convert(plain, buffer);
+    into_blocks<T>(plain, nullptr, dims_[0], channels_, pixels_, buffer);
+    return buffer;
+  }
+  // Converts the gradient before a relu that gave y.
+  void convert_masked(const T* plain, const T* y, T* buffer) const {
+    into_blocks<T>(plain, y, dims_[0], channels_, pixels_, buffer);
+  }
+  // Converts a result into row-major memory, unless it is there; then computes its relu if there is one.
+  void finish(const T* made, T* plain, bool relu) const {
+    if (in_blocks_) return from_blocks<T>(made, dims_[0], channels_, pixels_, relu, plain);
+    if (!is_plain()) to_plain_.run(made, plain);
+    if (relu) relu_in_place(plain, dims_[0] * channels_ * pixels_);
+  }
+
+ private:
+  // oneDNN's own relu is not used, since it turns NaN into 0, which would hide that a net has diverged.
+  static void relu_in_place(T* y, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) y[i] = static_cast<float>(y[i]) < 0 ? T(0) : y[i];
+  }
+  std::int64_t channels_, pixels_;
+  std::size_t bytes_;
+  memory::dims dims_;
+  Reorder from_plain_, to_plain_;
+  bool in_blocks_ = false;
+};
+
+template <class T> struct ForwardPlan {
+  explicit ForwardPlan(const Typed<T>& typed) : ForwardPlan(typed.p, describe_forward<T>(typed.p)) {}
   ForwardPlan(const ConvProblem& p, const dnnl::convolution_forward::primitive_desc& chosen)
       : convolution(executable<dnnl::convolution_forward>(p, chosen,
                                                           {{DNNL_ARG_SRC, chosen.src_desc()},
                                                            {DNNL_ARG_WEIGHTS, chosen.weights_desc()},
                                                            {DNNL_ARG_DST, chosen.dst_desc()}},
                                                           DNNL_ARG_BIAS)),
-        x(chosen.src_desc()),
-        weight(chosen.weights_desc()),
-        y(chosen.dst_desc()),
-        x_in(row_major(Dimensions(p).x), x),
-        weight_in(row_major(Dimensions(p).weight), weight),
-        y_out(y, row_major(Dimensions(p).y)) {}
+        x(p, chosen.src_desc(), false),
+        y(p, chosen.dst_desc(), true),
+        weight_in(row_major(Dimensions(p).weight, kType<T>), chosen.weights_desc()),
+        fast(is_fast(chosen)) {}
   Executable convolution;
-  memory::desc x, weight, y;
-  Reorder x_in, weight_in, y_out;
+  ImageLayout<T> x, y;
+  Reorder weight_in;
+  bool fast;
 };
 
-struct BackwardDataPlan {
-  explicit BackwardDataPlan(const ConvProblem& p) : BackwardDataPlan(p, describe_backward_data(p)) {}
+template <class T> struct BackwardDataPlan {
+  explicit BackwardDataPlan(const Typed<T>& typed)
+      : BackwardDataPlan(typed.p, describe_backward_data<T>(typed.p)) {}
   BackwardDataPlan(const ConvProblem& p, const dnnl::convolution_backward_data::primitive_desc& chosen)
       : convolution(executable<dnnl::convolution_backward_data>(p, chosen,
                                                                 {{DNNL_ARG_DIFF_DST, chosen.diff_dst_desc()},
                                                                  {DNNL_ARG_WEIGHTS, chosen.weights_desc()},
                                                                  {DNNL_ARG_DIFF_SRC, chosen.diff_src_desc()}},
                                                                 0)),
-        x(chosen.diff_src_desc()),
-        weight(chosen.weights_desc()),
-        y(chosen.diff_dst_desc()),
-        y_in(row_major(Dimensions(p).y), y),
-        weight_in(row_major(Dimensions(p).weight), weight),
-        x_out(x, row_major(Dimensions(p).x)),
-        in_blocks(is_blocked(p, y)) {}
+        x(p, chosen.diff_src_desc(), false),
+        y(p, chosen.diff_dst_desc(), true),
+        weight_in(row_major(Dimensions(p).weight, kType<T>), chosen.weights_desc()),
+        fast(is_fast(chosen)) {}
   Executable convolution;
-  memory::desc x, weight, y;
-  Reorder y_in, weight_in, x_out;
-  bool in_blocks;  // whether y has the layout that mask_into_blocks makes
+  ImageLayout<T> x, y;
+  Reorder weight_in;
+  bool fast;
 };
 
-struct BackwardWeightsPlan {
-  explicit BackwardWeightsPlan(const ConvProblem& p) : BackwardWeightsPlan(p, describe_backward_weights(p)) {}
+template <class T> struct BackwardWeightsPlan {
+  explicit BackwardWeightsPlan(const Typed<T>& typed)
+      : BackwardWeightsPlan(typed.p, describe_backward_weights<T>(typed.p)) {}
   BackwardWeightsPlan(const ConvProblem& p, const dnnl::convolution_backward_weights::primitive_desc& chosen)
       : convolution(executable<dnnl::convolution_backward_weights>(
             p, chosen,
@@ -145,23 +203,23 @@ struct BackwardWeightsPlan {
              {DNNL_ARG_DIFF_DST, chosen.diff_dst_desc()},
              {DNNL_ARG_DIFF_WEIGHTS, chosen.diff_weights_desc()}},
             DNNL_ARG_DIFF_BIAS)),
-        x(chosen.src_desc()),
-        weight(chosen.diff_weights_desc()),
-        y(chosen.diff_dst_desc()),
-        x_in(row_major(Dimensions(p).x), x),
-        y_in(row_major(Dimensions(p).y), y),
-        weight_out(weight, row_major(Dimensions(p).weight)),
-        in_blocks(is_blocked(p, y)) {}
+        x(p, chosen.src_desc(), false),
+        y(p, chosen.diff_dst_desc(), true),
+        weight_bytes(chosen.diff_weights_desc().get_size()),
+        weight_out(chosen.diff_weights_desc(), row_major(Dimensions(p).weight)),
+        fast(is_fast(chosen)) {}
   Executable convolution;
-  memory::desc x, weight, y;
-  Reorder x_in, y_in, weight_out;
-  bool in_blocks;  // whether y has the layout that mask_into_blocks makes
+  ImageLayout<T> x, y;
+  std::size_t weight_bytes;
+  Reorder weight_out;
+  bool fast;
 };
 
-template <class P> std::shared_ptr<const P> plan_for(ConvProblem problem, std::int64_t images) {
-  static PlanCache<ConvProblem, P> cache;
+template <template <class> class P, class T>
+std::shared_ptr<const P<T>> plan_for(ConvProblem problem, std::int64_t images) {
+  static PlanCache<Typed<T>, P<T>> cache;
   problem.n = images;
-  return cache.get(problem);
+  return cache.get({problem});
 }
 
 // The number of images in a chunk: there are about 16 chunks, each of 20 microseconds or more. Every chunk reads, or makes, all
@@ -176,19 +234,19 @@ std::int64_t images_per_chunk(const ConvProblem& p) {
 }
 
 // The plans of the full chunks and of a shorter last one, and the weights in the layout of each.
-template <class P> struct Chunked {
-  Chunked(const ConvProblem& problem, const float* weights) : images(images_per_chunk(problem)) {
+template <template <class> class P, class T> struct Chunked {
+  Chunked(const ConvProblem& problem, const T* weights) : images(images_per_chunk(problem)) {
     add(problem, images, weights);
     if (problem.n % images != 0) add(problem, problem.n % images, weights);
   }
   struct Size {
-    std::shared_ptr<const P> plan;
+    std::shared_ptr<const P<T>> plan;
     Scratch buffer;
-    const float* weights;
-    Size(std::shared_ptr<const P> p, const float* plain)
+    const T* weights;
+    Size(std::shared_ptr<const P<T>> p, const T* plain)
         : plan(std::move(p)),
           buffer(plan->weight_in.to_bytes()),
-          weights(plan->weight_in.convert(plain, buffer.as<float>())) {}
+          weights(plan->weight_in.convert(plain, buffer.template as<T>())) {}
   };
   const Size& of(std::int64_t count) const { return count == images ? *sizes[0] : *sizes[1]; }
 
@@ -196,46 +254,45 @@ template <class P> struct Chunked {
   std::optional<Size> sizes[2];
 
  private:
-  void add(const ConvProblem& problem, std::int64_t count, const float* weights) {
-    sizes[count == images ? 0 : 1].emplace(plan_for<P>(problem, count), weights);
+  void add(const ConvProblem& problem, std::int64_t count, const T* weights) {
+    sizes[count == images ? 0 : 1].emplace(plan_for<P, T>(problem, count), weights);
   }
 };
 
 // One chunk of the gradient of the result, in the plan's layout. With a fused relu (y is not null), the
 // gradient before the relu.
-class ChunkGradient {
+template <class T> class ChunkGradient {
  public:
-  ChunkGradient(const ConvProblem& p, std::int64_t images, const Reorder& y_in, bool in_blocks,
-                const float* grad, const float* y)
-      : masked_(y && !in_blocks ? sizeof(float) * static_cast<std::size_t>(images * p.out_image()) : 0),
-        blocked_(y_in.needed() ? y_in.to_bytes() : 0),
+  ChunkGradient(const ConvProblem& p, std::int64_t images, const ImageLayout<T>& layout, const T* grad,
+                const T* y)
+      : masked_(y && !layout.in_blocks() ? sizeof(T) * static_cast<std::size_t>(images * p.out_image()) : 0),
+        blocked_(layout.is_plain() ? 0 : layout.bytes()),
         data_(grad) {
-    if (y && in_blocks) {
-      mask_into_blocks(grad, y, images, p.outputs, volume(p.out), blocked_.as<float>());
-      data_ = blocked_.as<float>();
+    if (y && layout.in_blocks()) {
+      layout.convert_masked(grad, y, blocked_.as<T>());
+      data_ = blocked_.as<T>();
       return;
     }
-    if (y) data_ = mask(grad, y, images * p.out_image(), masked_.as<float>());
-    data_ = y_in.convert(data_, blocked_.as<float>());
+    if (y) data_ = mask(grad, y, images * p.out_image(), masked_.as<T>());
+    data_ = layout.convert(data_, blocked_.as<T>());
   }
-  const float* data() const { return data_; }
+  const T* data() const { return data_; }
 
  private:
-  static const float* mask(const float* __restrict grad, const float* __restrict y, std::int64_t count,
-                           float* __restrict to) {
+  static const T* mask(const T* __restrict grad, const T* __restrict y, std::int64_t count,
+                       T* __restrict to) {
     for (std::int64_t i = 0; i < count; ++i) {
-      const float value = grad[i];  // read in any case, which leaves no branch in the loop
-      to[i] = y[i] <= 0 ? 0.0f : value;
+      const T value = grad[i];  // read in any case, which leaves no branch in the loop
+      to[i] = static_cast<float>(y[i]) <= 0 ? T(0) : value;
     }
     return to;
   }
   Scratch masked_, blocked_;
-  const float* data_;
+  const T* data_;
 };
 
-// oneDNN's own relu is not used, since it turns NaN into 0, which would hide that a net has diverged.
-void relu_in_place(float* y, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) y[i] = y[i] < 0 ? 0.0f : y[i];
+template <template <class> class P> bool has_fast_plan(const ConvProblem& p) {
+  return p.n > 0 && plan_for<P, BFloat16>(p, images_per_chunk(p))->fast;
 }
 
 }  // namespace
@@ -251,68 +308,80 @@ bool onednn_takes(const ConvProblem& p) {
   return true;
 }
 
-void onednn_conv_forward(const ConvProblem& p, const float* x, const float* weight, const float* bias,
-                         float* y) {
+bool onednn_takes_bf16(const ConvProblem& p, ConvPass pass) {
+  if (!onednn_has_bf16() || !onednn_takes(p)) return false;
+  switch (pass) {
+    case ConvPass::forward:
+      return has_fast_plan<ForwardPlan>(p);
+    case ConvPass::backward_data:
+      return has_fast_plan<BackwardDataPlan>(p);
+    case ConvPass::backward_weights:
+      return has_fast_plan<BackwardWeightsPlan>(p);
+  }
+  return false;
+}
+
+template <class T>
+void onednn_conv_forward(const ConvProblem& p, const T* x, const T* weight, const float* bias, T* y) {
   if (p.n == 0) return;
   OneLibraryThread one;
-  const Chunked<ForwardPlan> chunks(p, weight);
+  const Chunked<ForwardPlan, T> chunks(p, weight);
   parallel_for(p.n, chunks.images, [&](std::int64_t begin, std::int64_t end) {
     OneLibraryThread one_here;
     const auto& size = chunks.of(end - begin);
-    const ForwardPlan& plan = *size.plan;
-    const Scratch x_buffer(plan.x_in.needed() ? plan.x.get_size() : 0);
-    const Scratch y_buffer(plan.y_out.needed() ? plan.y.get_size() : 0);
-    float* out = y + begin * p.out_image();
-    float* blocked = plan.y_out.needed() ? y_buffer.as<float>() : out;
-    const float* in = plan.x_in.convert(x + begin * p.in_image(), x_buffer.as<float>());
+    const ForwardPlan<T>& plan = *size.plan;
+    const Scratch x_buffer(plan.x.is_plain() ? 0 : plan.x.bytes());
+    const Scratch y_buffer(plan.y.is_plain() ? 0 : plan.y.bytes());
+    T* out = y + begin * p.out_image();
+    T* made = plan.y.is_plain() ? out : y_buffer.as<T>();
+    const T* in = plan.x.convert(x + begin * p.in_image(), x_buffer.as<T>());
     if (bias) {
-      plan.convolution.run({in, size.weights, blocked, bias});
+      plan.convolution.run({in, size.weights, made, bias});
     } else {
-      plan.convolution.run({in, size.weights, blocked});
+      plan.convolution.run({in, size.weights, made});
     }
-    if (plan.y_out.needed()) plan.y_out.run(blocked, out);
-    if (p.relu) relu_in_place(out, (end - begin) * p.out_image());
+    plan.y.finish(made, out, p.relu);
   });
 }
 
-void onednn_conv_backward_data(const ConvProblem& p, const float* grad, const float* y, const float* weight,
-                               float* x_grad) {
+template <class T>
+void onednn_conv_backward_data(const ConvProblem& p, const T* grad, const T* y, const T* weight, T* x_grad) {
   if (p.n == 0) return;
   OneLibraryThread one;
-  const Chunked<BackwardDataPlan> chunks(p, weight);
+  const Chunked<BackwardDataPlan, T> chunks(p, weight);
   parallel_for(p.n, chunks.images, [&](std::int64_t begin, std::int64_t end) {
     OneLibraryThread one_here;
     const auto& size = chunks.of(end - begin);
-    const BackwardDataPlan& plan = *size.plan;
+    const BackwardDataPlan<T>& plan = *size.plan;
     const std::int64_t from = begin * p.out_image();
-    const ChunkGradient gradient(p, end - begin, plan.y_in, plan.in_blocks, grad + from,
-                                 y ? y + from : nullptr);
-    const Scratch x_buffer(plan.x_out.needed() ? plan.x.get_size() : 0);
-    float* out = x_grad + begin * p.in_image();
-    float* blocked = plan.x_out.needed() ? x_buffer.as<float>() : out;
-    plan.convolution.run({gradient.data(), size.weights, blocked});
-    if (plan.x_out.needed()) plan.x_out.run(blocked, out);
+    const ChunkGradient<T> gradient(p, end - begin, plan.y, grad + from, y ? y + from : nullptr);
+    const Scratch x_buffer(plan.x.is_plain() ? 0 : plan.x.bytes());
+    T* out = x_grad + begin * p.in_image();
+    T* made = plan.x.is_plain() ? out : x_buffer.as<T>();
+    plan.convolution.run({gradient.data(), size.weights, made});
+    plan.x.finish(made, out, false);
   });
 }
 
 namespace {
 
 // The gradients that one chunk of images contributes, row-major.
-void chunk_weight_gradient(const ConvProblem& p, std::int64_t images, const float* grad, const float* y,
-                           const float* x, float* weight_grad, float* bias_grad) {
+template <class T>
+void chunk_weight_gradient(const ConvProblem& p, std::int64_t images, const T* grad, const T* y, const T* x,
+                           float* weight_grad, float* bias_grad) {
   OneLibraryThread one;
-  const auto plan = plan_for<BackwardWeightsPlan>(p, images);
-  const ChunkGradient gradient(p, images, plan->y_in, plan->in_blocks, grad, y);
-  const Scratch x_buffer(plan->x_in.needed() ? plan->x.get_size() : 0);
-  const Scratch weight_buffer(plan->weight_out.needed() ? plan->weight.get_size() : 0);
-  float* blocked = plan->weight_out.needed() ? weight_buffer.as<float>() : weight_grad;
-  const float* in = plan->x_in.convert(x, x_buffer.as<float>());
+  const auto plan = plan_for<BackwardWeightsPlan, T>(p, images);
+  const ChunkGradient<T> gradient(p, images, plan->y, grad, y);
+  const Scratch x_buffer(plan->x.is_plain() ? 0 : plan->x.bytes());
+  const Scratch weight_buffer(plan->weight_out.needed() ? plan->weight_bytes : 0);
+  float* made = plan->weight_out.needed() ? weight_buffer.as<float>() : weight_grad;
+  const T* in = plan->x.convert(x, x_buffer.as<T>());
   if (bias_grad) {
-    plan->convolution.run({in, gradient.data(), blocked, bias_grad});
+    plan->convolution.run({in, gradient.data(), made, bias_grad});
   } else {
-    plan->convolution.run({in, gradient.data(), blocked});
+    plan->convolution.run({in, gradient.data(), made});
   }
-  if (plan->weight_out.needed()) plan->weight_out.run(blocked, weight_grad);
+  if (plan->weight_out.needed()) plan->weight_out.run(made, weight_grad);
 }
 
 // sum[i] = rows[0][i] + rows[1][i] + ..., always in this order.
@@ -329,7 +398,8 @@ void add_rows(const float* rows, std::int64_t count, std::int64_t width, std::in
 
 }  // namespace
 
-void onednn_conv_backward_weights(const ConvProblem& p, const float* grad, const float* y, const float* x,
+template <class T>
+void onednn_conv_backward_weights(const ConvProblem& p, const T* grad, const T* y, const T* x,
                                   float* weight_grad, float* bias_grad) {
   const std::int64_t weights = p.weights(), row = weights + p.outputs;
   if (p.n == 0) {
@@ -357,5 +427,14 @@ void onednn_conv_backward_weights(const ConvProblem& p, const float* grad, const
   add_rows(partial.as<float>(), chunks, weights, row, weight_grad);
   if (bias_grad) add_rows(partial.as<float>() + weights, chunks, p.outputs, row, bias_grad);
 }
+
+#define HEDDLE_ONEDNN_CONV(T)                                                                          \
+  template void onednn_conv_forward(const ConvProblem&, const T*, const T*, const float*, T*);         \
+  template void onednn_conv_backward_data(const ConvProblem&, const T*, const T*, const T*, T*);       \
+  template void onednn_conv_backward_weights(const ConvProblem&, const T*, const T*, const T*, float*, \
+                                             float*);
+HEDDLE_ONEDNN_CONV(float)
+HEDDLE_ONEDNN_CONV(BFloat16)
+#undef HEDDLE_ONEDNN_CONV
 
 }  // namespace heddle::cpu_kernels

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/half.h>
 #include <heddle/parallel.h>
 
 #include "core/kernel_table.h"
@@ -308,6 +309,49 @@ void max_plane_backward(const PoolProblem& p, const PoolWindows& windows, const 
       });
 }
 
+// One plane of an array that loops read. Halves are widened.
+template <class S> class PlaneRead {
+ public:
+  PlaneRead(const S* from, std::int64_t count)
+      : room_(is_half_type<S> ? sizeof(float) * static_cast<std::size_t>(count) : 0) {
+    if constexpr (is_half_type<S>) {
+      widen(from, room_.as<float>(), static_cast<std::size_t>(count));
+      data_ = room_.as<const float>();
+    } else {
+      data_ = from;
+    }
+  }
+  const ComputeType<S>* data() const { return data_; }
+
+ private:
+  Scratch room_;
+  const ComputeType<S>* data_;
+};
+
+// One plane of an array that loops write. Halves are computed in f32, and rounded by finish().
+template <class S> class PlaneWritten {
+ public:
+  PlaneWritten(S* to, std::int64_t count)
+      : to_(to),
+        count_(static_cast<std::size_t>(count)),
+        room_(is_half_type<S> ? sizeof(float) * count_ : 0) {}
+  ComputeType<S>* data() const {
+    if constexpr (is_half_type<S>) {
+      return room_.as<float>();
+    } else {
+      return to_;
+    }
+  }
+  void finish() const {
+    if constexpr (is_half_type<S>) narrow(room_.as<const float>(), to_, count_);
+  }
+
+ private:
+  S* to_;
+  std::size_t count_;
+  Scratch room_;
+};
+
 // Runs body(plane) over all planes in chunks of about 64k elements.
 template <class F> void for_each_plane(const PoolProblem& p, F&& body) {
   const std::int64_t grain = std::max<std::int64_t>(1, 65536 / volume(p.in));
@@ -318,7 +362,7 @@ template <class F> void for_each_plane(const PoolProblem& p, F&& body) {
 
 // Calls fn.operator()<T, Place>() with the types of the values and of the maxima's positions.
 template <class F> void visit_pool(DType values, DType places, F&& fn) {
-  visit_floating(values, [&]<class T>() {
+  visit_floating_or_half(values, [&]<class T>() {
     if (places == DType::u8)
       fn.template operator()<T, std::uint8_t>();
     else if (places == DType::i32)
@@ -338,13 +382,16 @@ void max_pool(const KernelContext&, const PoolProblem& p, const NDArray& x, cons
     T* to = y.data<T>();
     Place* place = where.defined() ? where.data<Place>() : nullptr;
     for_each_plane(p, [&](std::int64_t plane) {
+      const PlaneRead<T> image(from + plane * in, in);
+      const PlaneWritten<T> pooled(to + plane * out, out);
+      Place* const places = place ? place + plane * out : nullptr;
+      bool done = false;
       if constexpr (std::is_same_v<Place, std::uint8_t>) {
-        if (is_two_by_two(p)) {
-          max_two_by_two(p, from + plane * in, to + plane * out, place ? place + plane * out : nullptr);
-          return;
-        }
+        done = is_two_by_two(p);
+        if (done) max_two_by_two(p, image.data(), pooled.data(), places);
       }
-      max_plane(p, windows, from + plane * in, to + plane * out, place ? place + plane * out : nullptr);
+      if (!done) max_plane(p, windows, image.data(), pooled.data(), places);
+      pooled.finish();
     });
   });
 }
@@ -360,13 +407,16 @@ void max_pool_backward(const KernelContext&, const PoolProblem& p, const NDArray
     const Place* place = where.data<const Place>();
     T* to = x_grad.data<T>();
     for_each_plane(p, [&](std::int64_t plane) {
+      const PlaneRead<T> g(from + plane * out, out);
+      const PlaneWritten<T> image(to + plane * in, in);
+      const Place* const places = place + plane * out;
+      bool done = false;
       if constexpr (std::is_same_v<Place, std::uint8_t>) {
-        if (is_two_by_two(p)) {
-          max_two_by_two_backward(p, from + plane * out, place + plane * out, to + plane * in);
-          return;
-        }
+        done = is_two_by_two(p);
+        if (done) max_two_by_two_backward(p, g.data(), places, image.data());
       }
-      max_plane_backward(p, windows, offsets, from + plane * out, place + plane * out, to + plane * in);
+      if (!done) max_plane_backward(p, windows, offsets, g.data(), places, image.data());
+      image.finish();
     });
   });
 }
@@ -494,9 +544,12 @@ void avg_pool(const KernelContext&, const PoolProblem& p, const NDArray& x, cons
   if (p.planes == 0) return;  // sizes may be beyond the memory
   const PoolWindows windows(p);
   const std::int64_t in = volume(p.in), out = volume(p.out);
-  visit_floating(x.dtype(), [&]<class T>() {
+  visit_floating_or_half(x.dtype(), [&]<class T>() {
     for_each_plane(p, [&, from = x.data<const T>(), to = y.data<T>()](std::int64_t plane) {
-      mean_plane(p, windows, from + plane * in, to + plane * out);
+      const PlaneRead<T> image(from + plane * in, in);
+      const PlaneWritten<T> pooled(to + plane * out, out);
+      mean_plane(p, windows, image.data(), pooled.data());
+      pooled.finish();
     });
   });
 }
@@ -507,17 +560,21 @@ void avg_pool_backward(const KernelContext&, const PoolProblem& p, const NDArray
   const PoolWindows windows(p);
   const bool overlap = windows.overlap();
   const std::int64_t in = volume(p.in), out = volume(p.out);
-  visit_floating(grad.dtype(), [&]<class T>() {
+  visit_floating_or_half(grad.dtype(), [&]<class T>() {
     for_each_plane(p, [&, all_g = grad.data<const T>(), all_x = x_grad.data<T>()](std::int64_t plane) {
-      const T* from = all_g + plane * out;
+      const PlaneRead<T> g(all_g + plane * out, out);
       T* to = all_x + plane * in;
-      std::fill_n(to, in, T(0));
-      if (!overlap) return add_shares(p, windows, from, to);
+      if (!overlap) {
+        const PlaneWritten<T> image(to, in);
+        std::fill_n(image.data(), in, ComputeType<T>(0));
+        add_shares(p, windows, g.data(), image.data());
+        return image.finish();
+      }
       // An element may be in many windows, so it is summed in f64 and rounded once.
       const Scratch room(sizeof(double) * static_cast<std::size_t>(in));
       double* sums = room.as<double>();
       std::fill_n(sums, in, 0.0);
-      add_shares(p, windows, from, sums);
+      add_shares(p, windows, g.data(), sums);
       for (std::int64_t i = 0; i < in; ++i) to[i] = static_cast<T>(sums[i]);
     });
   });

@@ -2,8 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
+#include <limits>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <heddle/number_text.h>
@@ -122,6 +125,61 @@ void clip_value_kernel(const KernelContext&, std::span<const ClippedGrad> grads,
   });
 }
 
+// Whether all elements are finite: inf and NaN times 0 are NaN, which stays in a sum.
+template <class T> bool all_finite(const T* x, std::int64_t n) {
+  constexpr std::int64_t kLanes = 64 / sizeof(T);
+  T lanes[kLanes] = {};
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += x[i + lane] * T{0};
+  for (std::int64_t lane = 0; i < n; ++i, ++lane) lanes[lane] += x[i] * T{0};
+  return std::all_of(std::begin(lanes), std::end(lanes), [](T sum) { return sum == T{0}; });
+}
+
+void unscale_kernel(const KernelContext&, std::span<const ClippedGrad> grads, const NDArray& scale,
+                    const NDArray& nonfinite) {
+  const PieceGroups groups(sizes_of("unscale_gradients", grads));
+  std::vector<char> bad(static_cast<std::size_t>(groups.size()), 0);
+  groups.for_each_group([&](std::size_t index, std::span<const Piece> group) {
+    for (const Piece& piece : group) {
+      const NDArray& values = values_of(grads[piece.array]);
+      visit_floating(values.dtype(), [&]<class T>() {
+        if (!all_finite(values.data<const T>() + piece.begin, piece.end - piece.begin)) bad[index] = 1;
+      });
+    }
+  });
+  const bool skips = std::any_of(bad.begin(), bad.end(), [](char one) { return one != 0; });
+  if (skips) *nonfinite.data<float>() = 1;
+  const double factor = 1 / static_cast<double>(*scale.data<const float>());
+  groups.for_each([&](const Piece& piece) {
+    const NDArray& values = values_of(grads[piece.array]);
+    visit_floating(values.dtype(), [&]<class T>() {
+      T* x = values.data<T>();
+      if (skips) return void(std::fill(x + piece.begin, x + piece.end, T{0}));
+      const T by = static_cast<T>(factor);
+      for (std::int64_t i = piece.begin; i < piece.end; ++i) x[i] *= by;
+    });
+  });
+}
+
+void loss_scale_kernel(const KernelContext&, const operators_detail::LossScaleState& state, double growth,
+                       double backoff, std::int64_t interval) {
+  float& scale = *state.scale.data<float>();
+  std::int64_t& good = *state.good.data<std::int64_t>();
+  const auto multiply = [&scale](double factor) {
+    constexpr double kLeast = std::numeric_limits<float>::min(), kMost = 0x1p126;
+    scale = static_cast<float>(std::clamp(static_cast<double>(scale) * factor, kLeast, kMost));
+  };
+  if (std::exchange(*state.nonfinite.data<float>(), 0.0f) != 0) {
+    multiply(backoff);
+    good = 0;
+    ++*state.skipped.data<std::int64_t>();
+  } else if (++good >= interval) {
+    multiply(growth);
+    good = 0;
+  }
+}
+
 std::vector<std::int64_t> sizes_of(std::span<const NDArray> arrays) {
   std::vector<std::int64_t> sizes;
   for (const NDArray& array : arrays) sizes.push_back(array.size());
@@ -154,6 +212,8 @@ void swap_kernel(const KernelContext&, std::span<const NDArray> a, std::span<con
 HEDDLE_CPU_KERNELS(many_weights) {
   table.add<ClipNormKernel>("clip_grad_norm", DeviceKind::cpu, clip_norm_kernel);
   table.add<ClipValueKernel>("clip_grad_value", DeviceKind::cpu, clip_value_kernel);
+  table.add<UnscaleKernel>("unscale_gradients", DeviceKind::cpu, unscale_kernel);
+  table.add<LossScaleKernel>("update_loss_scale", DeviceKind::cpu, loss_scale_kernel);
   table.add<AverageKernel>("average_update", DeviceKind::cpu, average_kernel);
   table.add<SwapKernel>("swap_values", DeviceKind::cpu, swap_kernel);
 }

@@ -48,13 +48,20 @@ struct GemmTiles {
   }
 };
 
+// The rows of a, and the columns of b, that a tile of a * b is computed of.
+template <class T> GemmOperand<T> rows_of(GemmTiles::Tile tile, GemmOperand<T> a) {
+  return {a.data + tile.row * (a.transposed ? 1 : a.stride), a.stride, a.transposed};
+}
+template <class T> GemmOperand<T> columns_of(GemmTiles::Tile tile, GemmOperand<T> b) {
+  return {b.data + tile.column * (b.transposed ? b.stride : 1), b.stride, b.transposed};
+}
+
 // One tile of c = a * b; c's rows are `ldc` apart.
-template <class T>
-void gemm_tile(const GemmTiles& tiles, GemmTiles::Tile tile, GemmOperand<T> a, GemmOperand<T> b, T* c,
+template <class T, class C>
+void gemm_tile(const GemmTiles& tiles, GemmTiles::Tile tile, GemmOperand<T> a, GemmOperand<T> b, C* c,
                std::int64_t ldc, bool accumulate) {
-  a.data += tile.row * (a.transposed ? 1 : a.stride);
-  b.data += tile.column * (b.transposed ? b.stride : 1);
-  gemm(tile.rows, tile.columns, tiles.k, a, b, c + tile.row * ldc + tile.column, ldc, accumulate);
+  gemm(tile.rows, tile.columns, tiles.k, rows_of(tile, a), columns_of(tile, b),
+       c + tile.row * ldc + tile.column, ldc, accumulate);
 }
 
 }  // namespace heddle::cpu_kernels

@@ -7,6 +7,7 @@
 #include "core/kernel_table.h"
 #include "cpu/floating.h"
 #include "families/recurrent/cpu/cells.h"
+#include "families/recurrent/cpu/half_step_matrix.h"
 #include "families/recurrent/cpu/products.h"
 #include "families/recurrent/cpu/step_matrix.h"
 
@@ -34,7 +35,8 @@ template <class T> std::vector<T> sums_of_columns(const T* matrix, std::int64_t 
 
 // A row of d_, the gradients of the gates before their functions, is (gates) for tanh, relu and lstm. For a gru it is
 // (new gate's part from x, reset, update, new gate's part from h): the last three are those of the product with weight_hh.
-template <class T> class RecurrentBackward {
+// H: what operands of products are rounded to; T: not rounded.
+template <class T, class H> class RecurrentBackward {
  public:
   RecurrentBackward(const RecurrentProblem& problem, const RecurrentArrays& in, const NDArray& results,
                     const NDArray& kept, const NDArray& grad, const RecurrentGradients& gradients)
@@ -58,8 +60,8 @@ template <class T> class RecurrentBackward {
   void run() {
     if (is_gru() || gradients_.weight_hh.defined()) gather_states();
     if (p.has_cell_state()) sort_state(p, sequences_, read_or_null<T>(in_.c), first_c_.data());
-    const StepMatrix<T> matrix(in_.weight_hh.data<const T>(), false, p.gates() * p.hidden, 1, p.hidden,
-                               sequences_.steps());
+    const Matrix matrix(in_.weight_hh.data<const T>(), false, p.gates() * p.hidden, 1, p.hidden,
+                        sequences_.steps());
     const bool to_start = gradients_.h.defined() || gradients_.c.defined();
     for (std::int64_t step = sequences_.steps() - 1; step >= (to_start ? -1 : 0); --step)
       for_each_block(p, [&](std::int64_t begin, std::int64_t end) { block(matrix, step, begin, end); });
@@ -68,6 +70,8 @@ template <class T> class RecurrentBackward {
   }
 
  private:
+  using Matrix = MatrixOfSteps<T, H>;
+
   // before_: the state before each step, in the order of `sequences_`.
   void gather_states() const {
     const T* const h = read_or_null<T>(in_.h);
@@ -85,8 +89,8 @@ template <class T> class RecurrentBackward {
 
   // The units from begin to end: the gradient of the state behind `step`, and of the step's gates. Step -1 stands for the initial
   // state.
-  void block(const StepMatrix<T>& matrix, std::int64_t step, std::int64_t begin, std::int64_t end) const {
-    const std::int64_t n = end - begin, width = StepMatrix<T>::tile_width(begin, end), hidden = p.hidden;
+  void block(const Matrix& matrix, std::int64_t step, std::int64_t begin, std::int64_t end) const {
+    const std::int64_t n = end - begin, width = Matrix::tile_width(begin, end), hidden = p.hidden;
     const std::int64_t continued = sequences_.active(step + 1);  // elements that have the step behind
     const ScratchOf<T> tile(std::min(continued, kBlockRows) * width);
     for (std::int64_t first = 0; first < continued; first += kBlockRows) {
@@ -157,8 +161,8 @@ template <class T> class RecurrentBackward {
   // c (gates * hidden, columns) = the transpose of d_'s part at `first`, times a matrix (rows, columns).
   void product_with_gates(std::int64_t first, std::int64_t count, const T* matrix, std::int64_t columns,
                           T* c) const {
-    parallel_product<T>(count, columns, sequences_.rows(), {d_.data() + first, width_, true},
-                        {matrix, columns, false}, c, columns);
+    rounded_product<H, T>(count, columns, sequences_.rows(), {d_.data() + first, width_, true},
+                          {matrix, columns, false}, c, columns);
   }
 
   void of_weights() const {
@@ -195,8 +199,8 @@ template <class T> class RecurrentBackward {
     T* const made = in_place ? to : memory.data();
     const T* const weight = in_.weight_ih.data<const T>();
     const auto product = [&](std::int64_t first, std::int64_t gate, std::int64_t count, bool accumulate) {
-      parallel_product<T>(rows, features, count, {d_.data() + first, width_, false},
-                          {weight + gate * features, features, false}, made, features, accumulate);
+      rounded_product<H, T>(rows, features, count, {d_.data() + first, width_, false},
+                            {weight + gate * features, features, false}, made, features, accumulate);
     };
     if (is_gru()) {
       product(hidden, 0, 2 * hidden, false);
@@ -231,8 +235,9 @@ template <class T> class RecurrentBackward {
 void recurrent_backward_kernel(const KernelContext&, const RecurrentProblem& problem,
                                const RecurrentArrays& in, const NDArray& results, const NDArray& kept,
                                const NDArray& grad, const RecurrentGradients& gradients) {
-  visit_floating(results.dtype(),
-                 [&]<class T>() { RecurrentBackward<T>(problem, in, results, kept, grad, gradients).run(); });
+  visit_products(problem, results.dtype(), [&]<class T, class H>() {
+    RecurrentBackward<T, H>(problem, in, results, kept, grad, gradients).run();
+  });
 }
 
 }  // namespace

@@ -7,13 +7,15 @@
 #include "core/kernel_table.h"
 #include "cpu/floating.h"
 #include "families/recurrent/cpu/cells.h"
+#include "families/recurrent/cpu/half_step_matrix.h"
 #include "families/recurrent/cpu/products.h"
 #include "families/recurrent/cpu/step_matrix.h"
 
 namespace heddle::cpu_kernels {
 namespace {
 
-template <class T> class RecurrentForward {
+// H: what operands of products are rounded to; T: not rounded.
+template <class T, class H> class RecurrentForward {
  public:
   RecurrentForward(const RecurrentProblem& problem, const RecurrentArrays& in, const NDArray& results,
                    const NDArray& kept)
@@ -36,13 +38,14 @@ template <class T> class RecurrentForward {
         [&](std::int64_t place) { std::fill_n(output_ + place * p.hidden, p.hidden, T{0}); });
     start(read_or_null<T>(in_.h), h_.data(), final_h_);
     if (p.has_cell_state()) start(read_or_null<T>(in_.c), first_c_.data(), final_c_);
-    const StepMatrix<T> matrix(in_.weight_hh.data<const T>(), true, p.hidden, groups_, p.hidden,
-                               sequences_.steps());
+    const Matrix matrix(in_.weight_hh.data<const T>(), true, p.hidden, groups_, p.hidden, sequences_.steps());
     for (std::int64_t step = 0; step < sequences_.steps(); ++step)
       for_each_block(p, [&](std::int64_t begin, std::int64_t end) { block(matrix, step, begin, end); });
   }
 
  private:
+  using Matrix = MatrixOfSteps<T, H>;
+
   // One bias for each gate; for a gru also that of the new gate's part from the state.
   std::vector<T> sum_of_biases() const {
     const std::int64_t all = groups_ * p.hidden, summed = is_gru() ? 2 * p.hidden : all;
@@ -59,8 +62,8 @@ template <class T> class RecurrentForward {
     const ScratchOf<T> memory(sequences_.in_place() ? 0 : sequences_.rows() * p.features);
     const T* const x = rows_of_x(p, sequences_, in_.x.data<const T>(), memory.data());
     const std::int64_t width = groups_ * p.hidden;
-    parallel_product<T>(sequences_.rows(), width, p.features, {x, p.features, false},
-                        {in_.weight_ih.data<const T>(), p.features, true}, gates_, width);
+    rounded_product<H, T>(sequences_.rows(), width, p.features, {x, p.features, false},
+                          {in_.weight_ih.data<const T>(), p.features, true}, gates_, width);
   }
 
   // The initial state is also the final one of elements without steps.
@@ -74,8 +77,8 @@ template <class T> class RecurrentForward {
   T* h_before(std::int64_t step) const { return h_.data() + step % 2 * p.state_size(); }
 
   // One step for the units from begin to end.
-  void block(const StepMatrix<T>& matrix, std::int64_t step, std::int64_t begin, std::int64_t end) const {
-    const std::int64_t width = StepMatrix<T>::tile_width(begin, end), active = sequences_.active(step);
+  void block(const Matrix& matrix, std::int64_t step, std::int64_t begin, std::int64_t end) const {
+    const std::int64_t width = Matrix::tile_width(begin, end), active = sequences_.active(step);
     const ScratchOf<T> tile(std::min(active, kBlockRows) * groups_ * width);
     for (std::int64_t first = 0; first < active; first += kBlockRows) {
       const std::int64_t rows = std::min(kBlockRows, active - first);
@@ -132,7 +135,8 @@ template <class T> class RecurrentForward {
 
 void recurrent_kernel(const KernelContext&, const RecurrentProblem& problem, const RecurrentArrays& in,
                       const NDArray& results, const NDArray& kept) {
-  visit_floating(results.dtype(), [&]<class T>() { RecurrentForward<T>(problem, in, results, kept).run(); });
+  visit_products(problem, results.dtype(),
+                 [&]<class T, class H>() { RecurrentForward<T, H>(problem, in, results, kept).run(); });
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <heddle/parallel.h>
 
 #include "cpu/gemm.h"
+#include "cpu/gemm_half.h"
 #include "cpu/scratch.h"
 #include "families/products/cpu/gemm_tiles.h"
 #include "families/recurrent/cpu/sequences.h"
@@ -43,6 +44,44 @@ void parallel_product(std::int64_t m, std::int64_t n, std::int64_t k, GemmOperan
     for (std::int64_t i = begin; i < end; ++i)
       gemm_tile<T>(tiles, tiles[i], a, b, c, std::max<std::int64_t>(1, c_stride), accumulate);
   });
+}
+
+// The elements of an operand rounded to H, with adjacent rows in memory.
+template <class H> class RoundedOperand {
+ public:
+  RoundedOperand(std::int64_t rows, std::int64_t columns, const GemmOperand<float>& from)
+      : width_(from.transposed ? rows : columns), transposed_(from.transposed), memory_(rows * columns) {
+    constexpr std::int64_t kGrain = 32768;  // elements
+    const std::int64_t lines = from.transposed ? columns : rows,
+                       grain = std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, width_));
+    parallel_for(lines, grain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i)
+        narrow(from.data + i * from.stride, memory_.data() + i * width_, static_cast<std::size_t>(width_));
+    });
+  }
+  GemmOperand<H> operand() const { return {memory_.data(), std::max<std::int64_t>(1, width_), transposed_}; }
+
+ private:
+  std::int64_t width_;
+  bool transposed_;
+  ScratchOf<H> memory_;
+};
+
+// The same of operands that are rounded to H. H = T: not rounded.
+template <class H, class T>
+void rounded_product(std::int64_t m, std::int64_t n, std::int64_t k, GemmOperand<T> a, GemmOperand<T> b, T* c,
+                     std::int64_t c_stride, bool accumulate = false) {
+  if constexpr (is_half_type<H>) {
+    const RoundedOperand<H> left(m, k, a), right(k, n, b);
+    const GemmTiles tiles(m, n, k);
+    parallel_for(tiles.count(), 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i)
+        gemm_tile<H>(tiles, tiles[i], left.operand(), right.operand(), c, std::max<std::int64_t>(1, c_stride),
+                     accumulate);
+    });
+  } else {
+    parallel_product<T>(m, n, k, a, b, c, c_stride, accumulate);
+  }
 }
 
 // The rows of a step are computed in blocks of units, one a task, for at most kBlockRows rows at once.

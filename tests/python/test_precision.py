@@ -1,0 +1,132 @@
+"""Mixed precision: heddle.autocast, Module.autocast and LossScaler."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+import heddle
+
+
+def net_of_two():
+    return heddle.Sequential(heddle.Dense(4, 8, relu=True), heddle.Dense(8, 3))
+
+
+def test_a_block_computes_products_in_bf16():
+    x, w = heddle.ones((4, 4)), heddle.full((4, 4), 0.1)
+    w.requires_grad = True
+    with heddle.autocast():
+        y = heddle.matmul(x, w)
+        assert heddle.softmax(y).dtype == heddle.f32
+        with heddle.autocast("f32"):
+            assert heddle.matmul(x, w).dtype == heddle.f32
+    assert y.dtype == heddle.bf16
+    assert heddle.matmul(x, w).dtype == heddle.f32
+    y.sum().backward()
+    assert w.grad.dtype == heddle.f32
+    with pytest.raises(ValueError, match=r"autocast: dtype is i32; want bf16, f16 or f32"):
+        heddle.autocast("i32")
+    with pytest.raises(RuntimeError, match="has not entered"):
+        heddle.autocast().__exit__()
+
+
+def test_blocks_of_autocast_in_whatever_order():
+    x = heddle.ones((2, 2))
+
+    async def block(dtype, begin, end):
+        await begin.wait()
+        with heddle.autocast(dtype):
+            await end.wait()
+
+    async def program():
+        events = [asyncio.Event() for _ in range(4)]
+        tasks = [asyncio.create_task(block("bf16", events[0], events[2])), asyncio.create_task(block("f16", events[1], events[3]))]
+        seen = []
+        for event in events:
+            event.set()
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            seen.append(heddle.matmul(x, x).dtype)
+        await asyncio.gather(*tasks)
+        return seen
+
+    assert asyncio.run(program()) == [heddle.bf16, heddle.f16, heddle.f16, heddle.f32]
+
+
+def test_a_module_computes_in_bf16_and_returns_f32():
+    net = net_of_two()
+    assert net.autocast_dtype is None
+    assert net.autocast("bf16") is net
+    assert net.autocast_dtype == heddle.bf16
+    seen = []
+    net[0].after_call(lambda module, inputs, outputs: seen.append(outputs[0].dtype))
+    assert net(heddle.ones((2, 4))).dtype == heddle.f32
+    assert seen == [heddle.bf16]
+    net.autocast(None)
+    net(heddle.ones((2, 4)))
+    assert seen == [heddle.bf16, heddle.f32]
+    with pytest.raises(ValueError, match="autocast: dtype is f64; want bf16, f16, f32 or none"):
+        net.autocast("f64")
+
+
+class Own(heddle.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = heddle.Dense(4, 4)
+
+    def forward(self, x):
+        y = self.inner(x)
+        assert y.dtype == heddle.bf16
+        return y, {"also": y}
+
+
+def test_a_class_of_python_with_autocast():
+    net = Own().autocast("bf16")
+    result = net(heddle.ones((2, 4)))
+    assert result[1]["also"].dtype == heddle.bf16  # only arrays, and tuples and lists of arrays, are results
+    assert net.inner.weight.dtype == heddle.f32
+
+
+@pytest.mark.parametrize("captured", [False, True])
+def test_a_scaler_skips_steps_with_inf(captured):
+    net = net_of_two().autocast("f16")
+    scaler = heddle.LossScaler(scale=1024, interval=100)
+    trainer = heddle.Trainer(net.parameters(), "adam", scaler=scaler)
+
+    def step(x, labels):
+        loss = heddle.cross_entropy(net(x), labels)
+        scaler.scale(loss).backward()
+        trainer.step()
+        return loss.detach()
+
+    run = trainer.capture(step) if captured else step
+    x, labels = heddle.ones((6, 4)), heddle.array([0, 1, 2, 0, 1, 2])
+    for _ in range(3):
+        run(x, labels)
+    before = [np.array(p.value) for p in net.parameters()]
+    run(x * 1e6, labels)  # beyond f16
+    for a, p in zip(before, net.parameters(), strict=True):
+        np.testing.assert_array_equal(a, np.array(p.value))
+    assert float(scaler.current) == 512
+    assert int(scaler.skipped) == 1
+    run(x, labels)
+    assert any((a != np.array(p.value)).any() for a, p in zip(before, net.parameters(), strict=True))
+    state = trainer.state()
+    assert float(state["scaler.scale"]) == 512
+    other = heddle.LossScaler()
+    heddle.Trainer(net.parameters(), "adam", scaler=other).set_state(state)
+    assert int(other.skipped) == 1
+
+
+def test_a_scaler_and_clipping():
+    net = net_of_two()
+    scaler = heddle.LossScaler()
+    trainer = heddle.Trainer(net.parameters(), scaler=scaler)
+    scaler.scale(net(heddle.ones((2, 4))).sum()).backward()
+    scaler.unscale(net.parameters())
+    assert float(heddle.clip_grad_norm(net.parameters(), 1.0)) < 1000
+    with pytest.raises(RuntimeError, match="unscaled already"):
+        scaler.unscale(net.parameters())
+    trainer.step()
+    with pytest.raises(ValueError, match="backoff is 2"):
+        heddle.LossScaler(backoff=2)
