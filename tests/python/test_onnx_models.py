@@ -309,6 +309,34 @@ def test_an_exported_model_learns(captured):
     assert all((one == tokens % 5).mean() > 0.9 for one in after)
 
 
+def test_gradients_of_exported_models(calls):
+    """Along its gradient a loss changes as fast as the gradient is long."""
+    model = heddle.onnx.load(calls.path, trainable=True)
+    parameters = [parameter.value for parameter in model.parameters()]
+
+    def loss():
+        return heddle.mean(heddle.square(model.run(*calls.inputs[0])[0] - 0.5))
+
+    calls.check(model, 0)
+    loss().backward()
+    assert all(value.grad is not None for value in parameters), [
+        p.name for p in model.parameters() if p.value.grad is None
+    ]
+    gradients = [value.grad.copy() for value in parameters]
+    length = sum((gradient * gradient).sum().item() for gradient in gradients) ** 0.5
+    assert length > 0
+    with heddle.no_grad():
+        values = []
+        for step in (2e-3, -2e-3):
+            before = [value.copy() for value in parameters]
+            for value, gradient in zip(parameters, gradients, strict=True):
+                value[...] = value + gradient * (step / length)
+            values.append(loss().item())
+            for value, old in zip(parameters, before, strict=True):
+                value[...] = old
+    assert (values[0] - values[1]) / 4e-3 == pytest.approx(length, rel=0.05)
+
+
 def test_gradients_of_inputs():
     model = load("(float[n] x) => (float[n] y) { y = Mul(x, x) }")
     for _ in range(3):
