@@ -111,7 +111,8 @@ NOT_TRACED = {
     "NDArray::broadcast_view", "transpose", "broadcast_to", "expand_dims", "squeeze", "slice", "record", "record_part", "record_rows",
     "RowSparse::RowSparse", "load_safetensors_metadata", "checkpoint_notes",
     "ModuleCall::ModuleCall", "Communicator::abort", "Communicator::shrink", "Communicator::grow", "Communicator::split",
-    "CapturedStep::CapturedStep", "Trainer::capture",
+    "CapturedStep::CapturedStep", "Trainer::capture", "Recomputed::Recomputed", "recompute", "memory_report",
+    "SummaryWriter::SummaryWriter",
 }
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|^\s*#[^\n]*", re.S | re.M)

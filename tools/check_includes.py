@@ -59,6 +59,7 @@ LAYERS = {
         "layers": ["module"],
         "model": ["module", "layers"],
         "metrics": ["module", "layers"],
+        "logging": ["module", "layers", "model"],
         "training": [],
         "data": [],
     },

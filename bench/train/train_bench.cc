@@ -1,4 +1,5 @@
-// Training speed of a convolutional network: Heddle beside PyTorch, in one run, on the same number of cores.
+// Training speed of a convolutional network, and with --networks of many: Heddle beside PyTorch, in one run, on the same
+// number of cores.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +15,9 @@
 #include "command_line.h"
 #include "support/peer_process.h"
 #include "support/support.h"
+#include "train/networks/child.h"
+#include "train/networks/network.h"
+#include "train/networks/table.h"
 #include "train/train_network.h"
 
 namespace {
@@ -27,6 +31,10 @@ struct TrainOptions {
   int steps = 60;  // number of training steps of a measured run
   bool torch = true;
   std::string python = "/usr/bin/python3";
+  bool networks = false;
+  bench::NetworkOptions of_networks;
+  bench::ChildOptions child;  // of a child process; its network is empty in others
+  std::string mode = "eager";
 };
 
 double ask_torch(PeerProcess& peer, int steps) {
@@ -64,9 +72,10 @@ Torch start_torch(const TrainOptions& options, int threads) {
 
 void run_case(const TrainOptions& options, int workers) {
   const bench::CoreLimit limit(0, workers);
-  bench::TrainNetwork heddle(workers, options.batch);
+  bench::TrainNetwork heddle(workers, options.batch), captured(workers, options.batch, nullptr, true);
   bench::Case the_case{"train", "cnn", "images/s", workers, {}};
   the_case.subjects.push_back({"heddle", [&] { return heddle.run(options.steps); }});
+  the_case.subjects.push_back({"captured", [&] { return captured.run(options.steps); }});
   Torch torch;
   if (options.torch) {
     try {
@@ -84,6 +93,63 @@ void run_case(const TrainOptions& options, int workers) {
   bench::append_json(results, options.common);
 }
 
+std::string networks_help() {
+  std::string text =
+      "With --networks whole networks are trained, each by a process of ours that runs eagerly, one that "
+      "launches captured "
+      "steps, and one of PyTorch 2, by turns. PyTorch is tried as it comes, with its memory kept, with "
+      "channels last, compiled, "
+      "with packed sequences; the fastest counts. All begin with the same weights and batches; a row says "
+      "how far the losses "
+      "of the first steps are apart, and more than 0.1 % is an error. Tables come on stdout, progress on "
+      "stderr:\n\n"
+      "  train_bench --networks --python PYTHON                       all networks, with 1 and 2 threads: "
+      "half an hour\n"
+      "  train_bench --networks --only mlp,lstm --workers 1 --runs 3  some of them\n\nNetworks:\n";
+  for (const bench::NetworkKind& kind : bench::network_kinds())
+    text += "  " + kind.name + std::string(14 - kind.name.size(), ' ') + kind.text + "\n";
+  return text;
+}
+
+void add_network_options(command_line::Command& app, TrainOptions& options) {
+  std::vector<std::string> names;
+  for (const bench::NetworkKind& kind : bench::network_kinds()) names.push_back(kind.name);
+  bench::NetworkOptions& networks = options.of_networks;
+  app.add_flag("--networks", options.networks, "whole networks; see below");
+  app.add_option("--only", networks.only, "with --networks: these, separated by commas")
+      .delimiter(',')
+      .one_of(names);
+  app.add_option("--seconds", networks.seconds, "with --networks: length of a measured run")
+      .show_default()
+      .range(0.01, 3600.0);
+  app.add_flag("--compile,!--no-compile", networks.compile,
+               "with --networks: also try torch.compile (the default)");
+  app.add_option("--precision", networks.precision, "with --networks: f32, or mixed with bf16")
+      .show_default()
+      .one_of({"f32", "bf16"});
+  app.add_option("--child", options.child.network).one_of(names).hidden();
+  app.add_option("--start", options.child.start).hidden();
+  app.add_option("--mode", options.mode).one_of({"eager", "captured"}).hidden();
+  app.footer(networks_help());
+}
+
+int run(TrainOptions& options) {
+  if (!options.child.network.empty()) {
+    options.child.captured = options.mode == "captured";
+    options.child.workers = options.common.workers.front();
+    return bench::train_on_command(options.child);
+  }
+  if (options.networks) {
+    options.of_networks.common = options.common;
+    options.of_networks.python = options.python;
+    options.of_networks.torch = options.torch;
+    return bench::measure_networks(options.of_networks) ? EXIT_SUCCESS : EXIT_FAILURE;
+  }
+  if (std::string("cnn").find(options.common.filter) == std::string::npos) return EXIT_SUCCESS;
+  for (const int workers : options.common.workers) run_case(options, workers);
+  return EXIT_SUCCESS;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -97,14 +163,17 @@ int main(int argc, char** argv) {
       app.add_option("--steps", options.steps, "steps a measured run").show_default().range(1, 1000000);
   app.add_flag("--torch,!--no-torch", options.torch, "run PyTorch beside us (the default)");
   app.add_option("--python", options.python, "the Python that can import torch").show_default();
+  add_network_options(app, options);
   if (const auto status = app.parse(argc, argv)) return *status;
   if (options.common.quick && !steps.given()) options.steps = 20;
-  if (std::string("cnn").find(options.common.filter) == std::string::npos) return EXIT_SUCCESS;
+  if (options.common.quick && options.networks) {
+    if (!app.find_option("--seconds")->given()) options.of_networks.seconds = 0.3;
+    if (!app.find_option("--runs")->given()) options.common.runs = 3;
+  }
   try {
-    for (int workers : options.common.workers) run_case(options, workers);
+    return run(options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "train_bench: %s\n", error.what());
     return EXIT_FAILURE;
   }
-  return EXIT_SUCCESS;
 }

@@ -14,7 +14,7 @@ TrainData::TrainData(std::int64_t count) {
   labels = where(random.bernoulli({count}, 0.2, DType::boolean), random.integers({count}, 0, 10), classes);
 }
 
-TrainNetwork::TrainNetwork(int workers, std::int64_t batch, const MakeStore& make_store)
+TrainNetwork::TrainNetwork(int workers, std::int64_t batch, const MakeStore& make_store, bool captured)
     : engine_({.workers = workers}),
       scope_(engine_),
       batch_(batch),
@@ -27,7 +27,11 @@ TrainNetwork::TrainNetwork(int workers, std::int64_t batch, const MakeStore& mak
            Dense(3136, 128, {.relu = true}),
            Dense(128, 10)},
       store_(make_store ? make_store() : KVStore::create("local")),
-      trainer_(net_.parameters(), {.params = {{"lr", 0.01}, {"momentum", 0.9}}, .store = store_}) {}
+      trainer_(net_.parameters(), {.params = {{"lr", 0.01}, {"momentum", 0.9}}, .store = store_}) {
+  if (!captured) return;
+  captured_ = std::make_unique<CapturedStep>(
+      trainer_, [this](const std::vector<NDArray>& given) { return step_of(given[0], given[1]); });
+}
 
 double TrainNetwork::run(int steps) {
   engine_.wait_all();
@@ -48,7 +52,12 @@ double TrainNetwork::run(int steps) {
 NDArray TrainNetwork::train_step() {
   const std::int64_t first = step_++ % 32 * batch_;
   const Slice rows{first, first + batch_};
-  const NDArray loss = cross_entropy(net_(data_.images.slice(0, rows)), data_.labels.slice(0, rows));
+  const NDArray images = data_.images.slice(0, rows), labels = data_.labels.slice(0, rows);
+  return captured_ ? (*captured_)({images, labels}) : step_of(images, labels);
+}
+
+NDArray TrainNetwork::step_of(const NDArray& images, const NDArray& labels) {
+  const NDArray loss = cross_entropy(net_(images), labels);
   backward(loss);
   trainer_.step(1.0 / store_->workers());
   return loss.detach();

@@ -22,13 +22,15 @@ class TrainNetwork {
  public:
   // Makes the store of the trainer. It is called while the network's engine is the current engine.
   using MakeStore = std::function<std::shared_ptr<KVStore>()>;
-  TrainNetwork(int workers, std::int64_t batch, const MakeStore& make_store = nullptr);
+  // captured: each step launches a captured graph.
+  TrainNetwork(int workers, std::int64_t batch, const MakeStore& make_store = nullptr, bool captured = false);
 
   // Images per second over `steps` steps. Throws std::runtime_error if the loss is not finite.
   double run(int steps);
 
  private:
   NDArray train_step();
+  NDArray step_of(const NDArray& images, const NDArray& labels);
 
   Engine engine_;
   EngineScope scope_;
@@ -37,6 +39,7 @@ class TrainNetwork {
   Sequential net_;
   std::shared_ptr<KVStore> store_;
   Trainer trainer_;
+  std::unique_ptr<CapturedStep> captured_;  // null: steps are not captured
   std::int64_t step_ = 0;
 };
 

@@ -10,9 +10,10 @@ namespace heddle::c {
 namespace {
 
 const char* name_of_kind(Kind kind) {
-  static constexpr std::array kNames = {"heddle_array",      "heddle_archive",   "heddle_generator",
-                                        "heddle_row_sparse", "heddle_optimizer", "heddle_communicator",
-                                        "heddle_kvstore",    "heddle_trainer",   "heddle_module"};
+  static constexpr std::array kNames = {"heddle_array",      "heddle_archive",    "heddle_generator",
+                                        "heddle_row_sparse", "heddle_optimizer",  "heddle_communicator",
+                                        "heddle_kvstore",    "heddle_trainer",    "heddle_module",
+                                        "heddle_metric",     "heddle_module_hook"};
   const auto index = static_cast<std::uint32_t>(kind) - static_cast<std::uint32_t>(Kind::first_added);
   return index < kNames.size() ? kNames[index] : nullptr;
 }

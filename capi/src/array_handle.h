@@ -8,6 +8,7 @@
 
 #include <heddle/c/heddle.h>
 #include <heddle/call_site.h>
+#include <heddle/module_call.h>
 #include <heddle/ndarray.h>
 #include <heddle/random.h>
 #include <heddle/row_sparse.h>
@@ -22,7 +23,8 @@ constexpr Kind added_kind(std::uint32_t number) {
 }
 inline constexpr Kind kArray = added_kind(0), kArchive = added_kind(1), kGenerator = added_kind(2),
                       kRowSparse = added_kind(3), kOptimizer = added_kind(4), kCommunicator = added_kind(5),
-                      kStore = added_kind(6), kTrainer = added_kind(7), kModule = added_kind(8);
+                      kStore = added_kind(6), kTrainer = added_kind(7), kModule = added_kind(8),
+                      kMetric = added_kind(9), kModuleHook = added_kind(10);
 
 // A weak reference to an array's engine, so that heddle_engine_destroy destroys the engine although arrays
 // of the engine still exist.
@@ -56,6 +58,7 @@ struct LockedOptimizer;
 struct LockedStore;
 struct LockedTrainer;
 struct LinkedModule;
+struct LockedMetric;
 struct Rank;
 
 }  // namespace heddle::c
@@ -85,6 +88,12 @@ struct heddle_kvstore : heddle::c::Handle<std::shared_ptr<heddle::c::LockedStore
   using Handle::Handle;
 };
 struct heddle_trainer : heddle::c::Handle<std::shared_ptr<heddle::c::LockedTrainer>, heddle::c::kTrainer> {
+  using Handle::Handle;
+};
+struct heddle_metric : heddle::c::Handle<std::shared_ptr<heddle::c::LockedMetric>, heddle::c::kMetric> {
+  using Handle::Handle;
+};
+struct heddle_module_hook : heddle::c::Handle<heddle::HookHandle, heddle::c::kModuleHook> {
   using Handle::Handle;
 };
 struct heddle_module : heddle::c::Handle<std::shared_ptr<const heddle::c::LinkedModule>, heddle::c::kModule> {

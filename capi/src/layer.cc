@@ -70,7 +70,8 @@ heddle_status heddle_layer_describe(const heddle_layer* layer, heddle_layer_info
              .family = of.family.c_str(),
              .documentation = of.documentation.c_str(),
              .signature = described.signature(),
-             .argument_count = described.argument_count()};
+             .argument_count = described.argument_count(),
+             .array_count = of.arrays.size()};
   });
 }
 
@@ -81,5 +82,24 @@ heddle_status heddle_layer_argument(const heddle_layer* layer, size_t index, hed
     const FunctionDescription& described = description_of_layer(index_of_layer(layer, kCall));
     check_struct(info, kCall, "heddle_argument_info");
     *info = described.argument(index, kCall);
+  });
+}
+
+heddle_status heddle_layer_array(const heddle_layer* layer, size_t index, heddle_layer_array_info* info,
+                                 heddle_error** error) {
+  return called(error, [&] {
+    constexpr const char* kCall = "heddle_layer_array";
+    const LayerInfo& of = layers()[index_of_layer(layer, kCall)];
+    check_struct(info, kCall, "heddle_layer_array_info");
+    if (index >= of.arrays.size())
+      throw InvalidArgument(std::string(kCall) + ": array " + std::to_string(index) + " of the " +
+                            std::to_string(of.arrays.size()) + " of " + of.name);
+    const LayerArray& array = of.arrays[index];
+    *info = {.struct_size = sizeof(heddle_layer_array_info),
+             .name = array.name.c_str(),
+             .shape = array.shape.c_str(),
+             .start = array.start.c_str(),
+             .condition = array.condition.c_str(),
+             .trained = array.trained};
   });
 }

@@ -155,6 +155,47 @@ heddle_status heddle_module_sequential(heddle_module* const* modules, size_t cou
   });
 }
 
+heddle_status heddle_module_add_hook(heddle_module* module, int32_t after, heddle_hook_fn hook, void* ctx,
+                                     heddle_destroy_fn destroy, heddle_module_hook** handle,
+                                     heddle_error** error) {
+  constexpr const char* kCall = "heddle_module_add_hook";
+  return called(error, [&] {
+    const auto owned = std::make_shared<const Owned>(ctx, destroy);
+    const std::shared_ptr<const LinkedModule> of = *HandleAccess<heddle_module>(module, kCall);
+    if (!hook) throw_null(kCall, "hook");
+    check_out(handle, kCall, "handle");
+    const ModuleHook told = [hook, owned, engine = of->engine](const Module&, std::span<const NDArray> inputs,
+                                                               std::span<NDArray> outputs) {
+      Handles given, made;
+      for (const NDArray& one : inputs)
+        given.all.push_back(one.defined() ? new_handle(one, engine) : nullptr);
+      for (const NDArray& one : outputs)
+        made.all.push_back(one.defined() ? new_handle(one, engine) : nullptr);
+      heddle_error* failure = nullptr;
+      throw_if_failed(
+          hook(owned->ctx(), given.all.data(), given.all.size(), made.all.data(), made.all.size(), &failure),
+          failure, "a hook");
+    };
+    *handle =
+        make_handle<heddle_module_hook>(after ? of->module->after_call(told) : of->module->before_call(told));
+  });
+}
+
+heddle_status heddle_module_hook_remove(heddle_module_hook* hook) {
+  return guarded(nullptr, [&] {
+    if (!hook) return;
+    HookHandle handle = *HandleAccess<heddle_module_hook>(hook, "heddle_module_hook_remove");
+    handle.remove();
+    take(hook, "heddle_module_hook_remove");
+  });
+}
+
+heddle_status heddle_module_hook_keep(heddle_module_hook* hook) {
+  return guarded(nullptr, [&] {
+    if (hook) take(hook, "heddle_module_hook_keep");
+  });
+}
+
 heddle_status heddle_module_save(const heddle_module* module, const char* path, heddle_error** error) {
   constexpr const char* kCall = "heddle_module_save";
   return with_module(module, error, kCall, [&](const LinkedModule& of, const Engine&) {

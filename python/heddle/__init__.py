@@ -166,6 +166,43 @@ def memory_report() -> MemoryReport:
     return MemoryReport(arrays, held, peak, in_use, in_use_peak, cached, tuple(MemorySite(*site) for site in sites), text)
 
 
+class ModuleMemory(_typing.NamedTuple):
+    """Bytes of a module and of those inside it."""
+
+    path: str
+    text: str
+    parameters: int
+    gradients: int
+    state: int
+    activations: int
+
+
+class StepMemory(_typing.NamedTuple):
+    """What step_memory() returns: a row for each module, the whole first; print() shows a table."""
+
+    rows: tuple[ModuleMemory, ...]
+    others: int
+    peak: int
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def step_memory(net: _heddle.Module, trainer: _heddle.Trainer, step: _typing.Callable[[], _typing.Any]) -> StepMemory:
+    """Which module takes how much memory in a training step: its parameters, gradients, the optimizer's arrays, and activations.
+
+    step() calls the net, backward() and the trainer's step(). It runs twice, and the second time is counted. Activations are the
+    arrays that a module's calls made and that were there when the step's arrays took most memory.
+    """
+    if not isinstance(trainer, _heddle.Trainer):
+        raise TypeError(f"step_memory: trainer is a {type(trainer).__name__}; want a Trainer")
+    if not callable(step):
+        raise TypeError(f"step_memory: step is a {type(step).__name__}; want a function of nothing")
+    rows, others, peak, text = _heddle._step_memory(net, trainer.state, step)
+    return StepMemory(tuple(ModuleMemory(*row) for row in rows), others, peak, text)
+
+
 def backward(
     root: _heddle.NDArray,
     seed: _heddle.NDArray | None = None,
@@ -201,6 +238,46 @@ def grad(
                 raise TypeError(f"grad: {name} has a {type(item).__name__}; want arrays")
         lists.append(items)
     return _heddle._grad(lists[0], lists[1], lists[2], keep_tape, create_graph, allow_unused)
+
+
+def recompute(function: _typing.Callable[..., _typing.Any]) -> _typing.Callable[..., _typing.Any]:
+    """A module, or another function of arrays, that keeps no intermediate results for backward(), which runs it again.
+
+    The second run has the same random numbers, and changes no running statistics. Arrays among the arguments get gradients,
+    and so do parameters that the function uses. The function returns an array, or a list or tuple of arrays. PyTorch calls
+    this torch.utils.checkpoint.
+    """
+    if not callable(function):
+        raise TypeError(f"recompute: function is a {type(function).__name__}; want a module or a function of arrays")
+
+    def run(*args: _typing.Any, **kwargs: _typing.Any) -> _typing.Any:
+        places = [i for i, one in enumerate(args) if isinstance(one, _heddle.NDArray)]
+        names = [name for name, one in kwargs.items() if isinstance(one, _heddle.NDArray)]
+        arrays = [args[i] for i in places] + [kwargs[name] for name in names]
+        other_args = [None if isinstance(one, _heddle.NDArray) else one for one in args]
+        other_kwargs = {name: one for name, one in kwargs.items() if name not in names}
+        single = False
+
+        def call(inputs: list[_heddle.NDArray]) -> list[_heddle.NDArray]:
+            nonlocal single
+            values, named = list(other_args), dict(other_kwargs)
+            for i, array in zip(places, inputs):
+                values[i] = array
+            named.update(zip(names, inputs[len(places) :]))
+            result = function(*values, **named)
+            single = isinstance(result, _heddle.NDArray)
+            if not single and not isinstance(result, (list, tuple)):
+                raise TypeError(f"recompute: the function returned a {type(result).__name__}; want an array or a list of arrays")
+            results = [result] if single else list(result)
+            for one in results:
+                if not isinstance(one, _heddle.NDArray):
+                    raise TypeError(f"recompute: the function returned a list with a {type(one).__name__}; want arrays")
+            return results
+
+        results = _heddle._recompute(call, arrays)
+        return results[0] if single else tuple(results)
+
+    return run
 
 
 def empty_like(x: _heddle.NDArray, dtype: _typing.Any = None, device: _typing.Any = None) -> _heddle.NDArray:

@@ -94,6 +94,7 @@ NB_MODULE(_heddle, m) {
   bind_autograd(m);
   bind_metrics(m);
   bind_modules(m);
+  bind_logging(m);
   bind_communicators(m);
   bind_stores(m);
   bind_trainers(m);

@@ -9,6 +9,7 @@ void bind_operators(nb::module_& m);
 void bind_autograd(nb::module_& m);
 void bind_metrics(nb::module_& m);
 void bind_modules(nb::module_& m);
+void bind_logging(nb::module_& m);  // SummaryWriter, pictures
 void bind_communicators(nb::module_& m);
 void bind_stores(nb::module_& m);
 void bind_trainers(nb::module_& m);  // optimizers, trainers

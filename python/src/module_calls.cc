@@ -1,6 +1,7 @@
 #include "module_calls.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,12 +14,14 @@
 
 #include <heddle/autograd.h>
 #include <heddle/creation.h>
+#include <heddle/step_memory.h>
 #include <heddle/summary.h>
 
 #include "arrays/array.h"
 #include "call_site.h"
 #include "interpreter.h"
 #include "models.h"
+#include "module_gc.h"
 
 namespace heddle::python {
 
@@ -188,15 +191,16 @@ nb::object run(nb::handle self, const nb::args& args, const nb::kwargs& kwargs) 
 }
 
 // A function of Python as a hook. It may return what the call is to return in place of its results.
-ModuleHook hook_of(const char* function, nb::object hook, bool after) {
+ModuleHook hook_of(const char* function, nb::handle self, nb::object hook, bool after) {
   if (!PyCallable_Check(hook.ptr())) refuse_type({function, "hook"}, hook, "a function");
-  return [held = std::make_shared<Reference>(std::move(hook)), after](
+  return [held = hook_function(self, std::move(hook)), after](
              const Module& module, std::span<const NDArray> inputs, std::span<NDArray> outputs) {
     const CallsPython calling(false);
+    const nb::object call = nb::borrow(held->function.get());
+    if (!call.is_valid()) return;  // the module is garbage
     nb::object of = nb::find(&module);
     if (!of.is_valid()) of = nb::cast(std::make_shared<Module>(module));  // a module that C++ made
     const nb::object given = tuple_of({inputs.begin(), inputs.end()});
-    const nb::handle call(held->get());
     const nb::object result =
         after ? call(of, given, tuple_of({outputs.begin(), outputs.end()})) : call(of, given);
     if (result.is_none()) return;
@@ -209,17 +213,10 @@ ModuleHook hook_of(const char* function, nb::object hook, bool after) {
   };
 }
 
-// Each input is an array, or the shape of one of zeros.
 ModuleSummary summary(nb::handle self, const nb::args& inputs) {
   const Where where = python_call_site();
   Module& module = self_in("summary", self);
-  std::vector<NDArray> arrays;
-  for (nb::handle one : inputs) {
-    if (PyTuple_Check(one.ptr()))
-      arrays.push_back(zeros(to_dims({"summary", "inputs"}, one), DType::f32, {}, where));
-    else
-      arrays.push_back(to_array({"summary", "inputs"}, one, std::nullopt, where));
-  }
+  const std::vector<NDArray> arrays = example_inputs("summary", inputs, where);
   const ReleaseGil released;
   return summarize(module, arrays, where);
 }
@@ -234,7 +231,41 @@ nb::object shapes_of(const ModuleRow& row) {
   return shapes;
 }
 
+// The C++ part of heddle.step_memory(): `state` gives the arrays of the trainer's optimizer by name.
+nb::tuple step_memory(nb::handle module, const nb::object& state, const nb::object& step) {
+  const Where where = python_call_site();
+  Module& net = *module_in({"step_memory", "net"}, module);
+  const auto held = std::make_shared<std::pair<Reference, Reference>>(Reference(state), Reference(step));
+  StepMemory memory;
+  {
+    const ReleaseGil released;
+    memory = memory_report(
+        net,
+        [held] {
+          const CallsPython calling(false);
+          std::map<std::string, NDArray> arrays;
+          for (auto [name, array] : nb::cast<nb::dict>(nb::handle(held->first.get())()))
+            arrays.emplace(nb::cast<std::string>(name), nb::cast<NDArray>(array));
+          return arrays;
+        },
+        [held] {
+          const CallsPython calling(false);
+          (void)nb::handle(held->second.get())();
+        },
+        where);
+  }
+  nb::list rows;
+  for (const ModuleMemory& row : memory.rows)
+    rows.append(
+        nb::make_tuple(row.path, row.text, row.parameters, row.gradients, row.state, row.activations));
+  return nb::make_tuple(rows, memory.others, memory.peak, memory.to_string());
+}
+
 void bind_summary(nb::module_& m) {
+  m.def("_step_memory", &step_memory,
+        nb::sig("def _step_memory(net: Module, state: Callable[[], dict[str, NDArray]], step: Callable[[], "
+                "Any]) -> "
+                "tuple[Any, ...]"));
   nb::class_<ModuleRow>(m, "ModuleRow", "A line of a summary: numbers of one module and of those inside it.")
       .def_ro("path", &ModuleRow::path)
       .def_ro("text", &ModuleRow::text)
@@ -255,6 +286,17 @@ void bind_summary(nb::module_& m) {
 
 }  // namespace
 
+std::vector<NDArray> example_inputs(const char* function, const nb::args& inputs, Where where) {
+  std::vector<NDArray> arrays;
+  for (nb::handle one : inputs) {
+    if (PyTuple_Check(one.ptr()))
+      arrays.push_back(zeros(to_dims({function, "inputs"}, one), DType::f32, {}, where));
+    else
+      arrays.push_back(to_array({function, "inputs"}, one, std::nullopt, where));
+  }
+  return arrays;
+}
+
 void bind_module_calls(nb::module_& m) {
   bind_summary(m);
   nb::class_<HookHandle>(m, "HookHandle", "Names a hook of a module.")
@@ -268,19 +310,18 @@ void bind_module_calls(nb::module_& m) {
       .def(
           "before_call",
           [](nb::handle self, nb::object hook) {
-            return self_in("before_call", self).before_call(hook_of("before_call", std::move(hook), false));
+            return self_in("before_call", self)
+                .before_call(hook_of("before_call", self, std::move(hook), false));
           },
           "hook"_a,
           nb::sig("def before_call(self, hook: Callable[[Module, tuple[NDArray, ...]], None]) -> HookHandle"),
           "Calls hook(module, inputs) before each call. A module that was made by load_model, or by another "
           "language, has its "
-          "parameters and children for the hook, and cannot be called. A hook that refers to its own module "
-          "keeps it alive "
-          "until remove().")
+          "parameters and children for the hook, and cannot be called.")
       .def(
           "after_call",
           [](nb::handle self, nb::object hook) {
-            return self_in("after_call", self).after_call(hook_of("after_call", std::move(hook), true));
+            return self_in("after_call", self).after_call(hook_of("after_call", self, std::move(hook), true));
           },
           "hook"_a,
           nb::sig("def after_call(self, hook: Callable[[Module, tuple[NDArray, ...], tuple[NDArray, ...]], "

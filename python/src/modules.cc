@@ -12,6 +12,8 @@
 
 #include <heddle/autograd.h>
 #include <heddle/layer_registry.h>
+#include <heddle/layers/attention.h>
+#include <heddle/layers/transformer.h>
 #include <heddle/sequential.h>
 
 #include "arguments.h"
@@ -21,6 +23,7 @@
 #include "models.h"
 #include "module.h"
 #include "module_calls.h"
+#include "module_gc.h"
 
 namespace heddle::python {
 namespace {
@@ -71,6 +74,17 @@ struct PythonModule : Module {
     const HoldGil gil;
     const nb::object self = nb::find(static_cast<const Module*>(this));
     return self.is_valid() ? kind_of(self) : "Module";
+  }
+
+  // Of a MultiHeadAttention or a TransformerBlock.
+  NDArray decode(const NDArray& x, AttentionCache& cache, const NDArray& memory, Where where) {
+    if (auto* const block = dynamic_cast<TransformerBlock*>(layer_.get()))
+      return block->decode(x, cache, memory, where);
+    auto* const attention = dynamic_cast<MultiHeadAttention*>(layer_.get());
+    if (!attention)
+      throw InvalidArgument(to_string() + ": decode() is for MultiHeadAttention and TransformerBlock");
+    if (memory.defined()) throw InvalidArgument(to_string() + ": decode() takes no memory");
+    return attention->decode(x, cache, where);
   }
 
   // What registers something: a layer of the registry is not the library's afterwards, unless an array was replaced by one like it.
@@ -270,7 +284,7 @@ void bind_parameter(nb::module_& m) {
 
 void bind_module(nb::module_& m) {
   nb::class_<Module, PythonModule>(
-      m, "Module",
+      m, "Module", nb::type_slots(module_slots),
       "A function on arrays with parameters, buffers and modules inside. Classes in Python define forward(). "
       "A module, or an array "
       "that requires a gradient, is registered under its name by being assigned to an attribute.")
@@ -344,6 +358,53 @@ void bind_sequential(nb::module_& m) {
       .def("__getitem__", &item, "index"_a, nb::rv_policy::reference_internal);
 }
 
+nb::object decode(nb::handle self, nb::handle x, nb::handle cache, nb::handle memory) {
+  const Where where = python_call_site();
+  PythonModule& open = open_in("decode", self);
+  if (!nb::isinstance<AttentionCache>(cache)) refuse_type({"decode", "cache"}, cache, "an AttentionCache");
+  AttentionCache& kept = *nb::inst_ptr<AttentionCache>(cache);
+  const NDArray tokens = to_array({"decode", "x"}, x, std::nullopt, where);
+  const NDArray looked_at =
+      memory.is_none() ? NDArray() : to_array({"decode", "memory"}, memory, std::nullopt, where);
+  NDArray result;
+  {
+    const ReleaseGil released;
+    result = open.decode(tokens, kept, looked_at, where);
+  }
+  return wrap(std::move(result));
+}
+
+nb::object array_or_none(const NDArray& array) { return array.defined() ? wrap(NDArray(array)) : nb::none(); }
+
+// AttentionCache, and decode() of the layers that have it.
+void bind_decoding(nb::module_& m) {
+  nb::class_<AttentionCache>(
+      m, "AttentionCache",
+      "The keys and values of the first tokens of sequences that are made token by token. For one layer, and "
+      "one thread at a time.")
+      .def(nb::init<>())
+      .def_prop_ro(
+          "key", [](const AttentionCache& self) { return array_or_none(self.key); },
+          nb::sig("def key(self) -> NDArray | None"), "(batch, kv_heads, capacity, features / heads).")
+      .def_prop_ro(
+          "value", [](const AttentionCache& self) { return array_or_none(self.value); },
+          nb::sig("def value(self) -> NDArray | None"))
+      .def_ro("length", &AttentionCache::length);
+  for (const char* const name : {"MultiHeadAttention", "TransformerBlock"}) {
+    const nb::object layer = m.attr(name);
+    nb::setattr(
+        layer, "decode",
+        nb::cpp_function(
+            &decode, nb::is_method(), nb::scope(layer), nb::name("decode"), "x"_a, "cache"_a,
+            "memory"_a = nb::none(),
+            nb::sig(
+                "def decode(self, x: ArrayLike, cache: AttentionCache, memory: ArrayLike | None = None) -> "
+                "NDArray"),
+            "What a call with the whole sequence so far gives for its last tokens, x, "
+            "which are added to the cache. Needs a causal layer."));
+  }
+}
+
 // For the generator of the type stubs.
 nb::list layer_table() {
   nb::list list;
@@ -360,6 +421,7 @@ void bind_modules(nb::module_& m) {
   bind_sequential(m);
   bind_models(m);
   for (const LayerInfo& info : layers()) add_class(m, info);
+  bind_decoding(m);
   m.def("_layer_table", &layer_table, nb::sig("def _layer_table() -> list[Any]"));
 }
 

@@ -239,19 +239,27 @@ void bind_captured_step(nb::module_& m) {
       });
 }
 
+void step(const PythonTrainer& self, nb::handle grad_scale) {
+  const Where where = python_call_site();
+  if (const NDArray* const array = array_in(grad_scale)) {
+    const NDArray scale = *array;
+    return self.call([&](Trainer& trainer) { in_call("step", [&] { trainer.step(scale, where); }); });
+  }
+  const double scale = real_argument({"step", "grad_scale"}, grad_scale);
+  self.call([&](Trainer& trainer) { in_call("step", [&] { trainer.step(scale, where); }); });
+}
+
 void bind_trainer(nb::module_& m) {
   nb::class_<PythonTrainer> type(
       m, "Trainer", "Parameters, an optimizer in a store, and a learning rate for every step. Thread-safe.");
   type.def("__init__", &make_trainer, "parameters"_a, "optimizer"_a = "sgd",
            "params"_a = std::map<std::string, double>{}, "schedule"_a = nb::none(), "store"_a = nb::none(),
            "groups"_a = std::vector<nb::dict>{})
-      .def(
-          "step",
-          [](const PythonTrainer& self, double grad_scale) {
-            const Where where = python_call_site();
-            self.call([&](Trainer& trainer) { in_call("step", [&] { trainer.step(grad_scale, where); }); });
-          },
-          "grad_scale"_a = 1.0, "Updates every parameter by its gradient, and clears the gradients.")
+      .def("step", &step, "grad_scale"_a = 1.0,
+           nb::sig("def step(self, grad_scale: float | NDArray = 1.0) -> None"),
+           "Updates every parameter by its gradient, and clears the gradients. A scale that is an array, one "
+           "element of f32 "
+           "or f64, is read when the updates run: in a captured step it may change from launch to launch.")
       .def(
           "capture", &capture, "step"_a,
           nb::sig("def capture(self, step: Callable[..., Any]) -> CapturedStep"),

@@ -25,8 +25,9 @@ constexpr Word kWords[] = {{"CommOptions::", "Communicator's "},
                            {"call set_requires_grad on x", "set x.requires_grad = True"},
                            {"set_requires_grad", "requires_grad"}};
 
-constexpr std::string_view kClasses[] = {"Communicator", "Engine",    "KVStore",    "NDArray",
-                                         "Optimizer",    "RowSparse", "Sequential", "Trainer"};
+constexpr std::string_view kClasses[] = {"Communicator", "Engine",        "KVStore",
+                                         "NDArray",      "Optimizer",     "RowSparse",
+                                         "Sequential",   "SummaryWriter", "Trainer"};
 
 bool is_part_of_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 

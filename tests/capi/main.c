@@ -127,6 +127,7 @@ int main(void) {
   test_ranks();
   test_stores();
   test_trainers();
+  test_metrics();
   test_modules();
   return 0;
 }

@@ -55,6 +55,15 @@ static void layers_are_described(heddle_engine* engine) {
   CHECK(strcmp(argument.name, "stride") == 0 && argument.kind == HEDDLE_ARGUMENT_INTEGERS &&
         !argument.required);
   IS(heddle_layer_argument(pool, 5, &argument, NULL), HEDDLE_INVALID_ARGUMENT);
+  heddle_layer_array_info array = {.struct_size = sizeof array};
+  CHECK(info.array_count == 0);
+  IS(heddle_layer_array(pool, 0, &array, NULL), HEDDLE_INVALID_ARGUMENT);
+  OK(heddle_layer_find("Dense", &layer, NULL));
+  OK(heddle_layer_describe(layer, &info, NULL));
+  CHECK(info.array_count == 2);
+  OK(heddle_layer_array(layer, 1, &array, NULL));
+  CHECK(strcmp(array.name, "bias") == 0 && strcmp(array.shape, "(out_features)") == 0 &&
+        strcmp(array.condition, "bias") == 0 && array.start[0] && array.trained == 1);
   IS(heddle_layer_describe((const heddle_layer*)&info, &info, NULL), HEDDLE_BAD_HANDLE);
 
   heddle_module* module = NULL;
@@ -261,11 +270,56 @@ static void a_result_that_is_an_argument_is_refused(heddle_engine* engine) {
   OK(heddle_module_destroy(module));
 }
 
+typedef struct told {
+  int calls, destroyed;
+  size_t arguments, results;
+  heddle_status answer;
+} told;
+static heddle_status tell(void* ctx, heddle_array* const* arguments, size_t argument_count,
+                          heddle_array* const* results, size_t result_count, heddle_error** error) {
+  (void)error;
+  told* of = ctx;
+  ++of->calls;
+  of->arguments = argument_count;
+  of->results = result_count;
+  CHECK(arguments[0] && (result_count == 0 || results[0]));
+  return of->answer;
+}
+static void count_destroyed(void* ctx) { ++((told*)ctx)->destroyed; }
+
+static void hooks_are_told_of_calls(heddle_engine* engine) {
+  const int64_t shape[] = {1, 4};
+  heddle_module* module = new_dense(engine, 4, 2);
+  heddle_array *x = new_array(engine, kOnes, shape, 2), *y = NULL;
+  told before = {0, 0, 0, 9, HEDDLE_OK}, after = {0, 0, 0, 0, HEDDLE_OK};
+  heddle_module_hook *first = NULL, *second = NULL;
+  OK(heddle_module_add_hook(module, 0, tell, &before, count_destroyed, &first, NULL));
+  OK(heddle_module_add_hook(module, 1, tell, &after, count_destroyed, &second, NULL));
+  OK(heddle_module_apply(module, x, &y, NULL));
+  OK(heddle_array_destroy(y));
+  CHECK(before.calls == 1 && before.arguments == 1 && before.results == 0);
+  CHECK(after.calls == 1 && after.arguments == 1 && after.results == 1);
+  OK(heddle_module_hook_remove(first));
+  CHECK(before.destroyed == 1);
+  OK(heddle_module_hook_keep(second));
+  after.answer = HEDDLE_INVALID_ARGUMENT;
+  IS(heddle_module_apply(module, x, &y, NULL), HEDDLE_INVALID_ARGUMENT);
+  CHECK(before.calls == 1 && after.calls == 2 && after.destroyed == 0);
+  IS(heddle_module_add_hook(module, 1, NULL, &before, count_destroyed, &first, NULL),
+     HEDDLE_INVALID_ARGUMENT);
+  CHECK(before.destroyed == 2);
+  OK(heddle_module_hook_remove(NULL));
+  OK(heddle_array_destroy(x));
+  OK(heddle_module_destroy(module));
+  CHECK(after.destroyed == 1);
+}
+
 void test_modules(void) {
   heddle_engine* engine = new_engine();
   layers_are_described(engine);
   a_network_is_trained(engine);
   a_module_of_ones_own(engine);
   a_result_that_is_an_argument_is_refused(engine);
+  hooks_are_told_of_calls(engine);
   OK(heddle_engine_destroy(engine, NULL));
 }

@@ -47,4 +47,5 @@ void test_dlpack(void);
 void test_ranks(void);
 void test_stores(void);
 void test_trainers(void);
+void test_metrics(void);
 void test_modules(void);

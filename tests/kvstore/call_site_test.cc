@@ -31,6 +31,7 @@ void check_store(KVStore& store, const NDArray& value) {
   const NDArray out = ones(value.shape());
   const std::vector<NDArray> values{value, ones(value.shape())}, outs{out, ones(value.shape())};
   check_site("KVStore::init", [&] { store.init(0, value); });
+  check_site("KVStore::adopt", [&] { store.adopt(2, value.transpose()); });
   check_site("KVStore::broadcast", [&] { store.broadcast(1, value, outs); });
   check_site("KVStore::push_pull", [&] { store.push_pull(0, values, outs); });
   check_site("KVStore::assign", [&] { store.assign(0, value); });

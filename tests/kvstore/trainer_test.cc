@@ -449,3 +449,66 @@ TEST_CASE("averages are saved in a checkpoint and filled by loading") {
   step();
   CHECK(average.averages()[0].value.to_vector<float>() == straight);
 }
+
+TEST_CASE("a trainer with one device updates parameters in place, and Adam keeps two numbers for each") {
+  Engine engine({.workers = 2});
+  const EngineScope scope(engine);
+  constexpr std::size_t kCount = 1'000'000;
+  NDArray weight = ones({static_cast<std::int64_t>(kCount)});
+  set_requires_grad(weight);
+  engine.wait_all();
+  const std::size_t before = cpu_allocator_stats().in_use;
+  Trainer trainer({{"weight", weight}}, {.optimizer = "adam"});
+  const auto step = [&] {
+    backward(sum(square(weight)));
+    trainer.step();
+    engine.wait_all();
+  };
+  step(), step();
+  const std::size_t bytes = cpu_allocator_stats().in_use - before;
+  CAPTURE(bytes);
+  CHECK(bytes >= 8 * kCount);
+  CHECK(bytes <= 8 * kCount * 5 / 4 + 100'000);  // blocks are up to a quarter larger than what is asked for
+  const NDArray pulled = zeros({static_cast<std::int64_t>(kCount)});
+  trainer.store().pull(0, pulled);
+  CHECK(pulled.to_vector<float>() == weight.to_vector<float>());
+}
+
+TEST_CASE("a store keeps a copy of what it is given, and an adopted array itself") {
+  const auto store = KVStore::create("local");
+  const NDArray own = ones({3}), adopted = ones({3}), columns = ones({3, 2}).transpose();
+  store->init("own", own);
+  store->adopt("adopted", adopted);
+  store->adopt("columns", columns);
+  CHECK_THROWS_AS(store->adopt("own", own), InvalidArgument);
+  store->set_optimizer("sgd", {{"lr", 1}});
+  store->push("own", ones({3}));
+  store->push("adopted", ones({3}));
+  store->push("columns", ones({2, 3}));
+  CHECK(own(0).item<float>() == 1);
+  CHECK(adopted(0).item<float>() == 0);
+  CHECK(columns(0, 0).item<float>() == 1);
+  const NDArray out = ones({3});
+  store->pull("adopted", out);
+  store->pull("adopted", adopted);
+  CHECK(out(2).item<float>() == 0);
+  store->assign("adopted", full({3}, 5));
+  CHECK(adopted(1).item<float>() == 5);
+}
+
+TEST_CASE("a parameter that comes twice, or is not contiguous, is updated as one that comes once") {
+  const auto train = [](int how) {
+    NDArray value = how == 2 ? ones({4, 3}).transpose() : ones({3, 4});
+    set_requires_grad(value);
+    std::vector<Parameter> parameters{{"a", value}};
+    if (how == 1) parameters.push_back({"b", value});
+    Trainer trainer(parameters, {.optimizer = "adam", .params = {{"lr", 0.1}}});
+    for (int i = 0; i < 3; ++i) {
+      backward(sum(square(value)));
+      trainer.step();
+    }
+    return value.contiguous().to_vector<float>();
+  };
+  CHECK(train(1) == train(0));
+  CHECK(train(2) == train(0));
+}

@@ -10,10 +10,12 @@
 #include <heddle/layer_registry.h>
 #include <heddle/metrics.h>
 #include <heddle/model.h>
+#include <heddle/model_picture.h>
 #include <heddle/ops.h>
 #include <heddle/optimizer.h>
 #include <heddle/sequential.h>
 #include <heddle/summary.h>
+#include <heddle/summary_writer.h>
 #include <heddle/weights.h>
 
 #include "call_sites.h"
@@ -126,9 +128,28 @@ TEST_CASE("an optimizer names the line of the call") {
     check_site("Optimizer::update", [&] { optimizer->update(0, weight, rows); });
     // a dense update after one of rows
     check_site("Optimizer::update", [&] { optimizer->update(0, weight, gradient); });
+    const std::vector<Key> keys{1, 2};
+    const std::vector<NDArray> weights{ones({2}), ones({3})}, gradients{ones({2}), ones({3})};
+    check_site("Optimizer::update_all", [&] { optimizer->update_all(keys, weights, gradients); });
     check_site("Optimizer::set_state", [&] { optimizer->set_state(optimizer->state()); });
     check_site("Optimizer::clear_errors", [&] { optimizer->clear_errors(); });
   }
+}
+
+TEST_CASE("a summary writer and pictures name the line of the call") {
+  const test::TemporaryDirectory folder;
+  SummaryWriter writer(folder.path.string());
+  const NDArray x = ones({2, 3});
+  Dense layer(3, 2);
+  check_site("SummaryWriter::scalar", [&] { writer.scalar("x", ones({}), 0); });
+  check_site("SummaryWriter::histogram", [&] { writer.histogram("x", x, 0); });
+  check_site("SummaryWriter::image", [&] { writer.image("x", x, 0); });
+  check_site("SummaryWriter::text", [&] { writer.text("x", "y", 0); });
+  check_site("SummaryWriter::hyperparameters", [&] { writer.hyperparameters({{"lr", 0.5}}, {}); });
+  check_site("SummaryWriter::graph", [&] { writer.graph(layer, {x}); });
+  check_site("to_svg", [&] { to_svg(layer, {x}); });
+  check_site("save_svg", [&] { save_svg(folder.file("x.svg"), layer, {x}); });
+  check_refusal([&] { writer.scalar("", 1, 0); });
 }
 
 TEST_CASE("a metric names the line of the call") {

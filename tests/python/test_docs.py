@@ -1,4 +1,4 @@
-"""The sessions of docs/python.md and docs/embedding.md print what the pages show."""
+"""The sessions of pages in docs print what the pages show."""
 
 import doctest
 import pathlib
@@ -11,7 +11,7 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("page, least", {"python.md": 30, "embedding.md": 20}.items())
+@pytest.mark.parametrize("page, least", {"python.md": 30, "embedding.md": 20, "onnx.md": 20}.items())
 def test_the_page_shows_what_the_sessions_print(tmp_path, monkeypatch, page, least):
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")

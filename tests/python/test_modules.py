@@ -1,6 +1,8 @@
 """Layers, and modules of a class of one's own."""
 
+import gc
 import threading
+import weakref
 
 import numpy
 import pytest
@@ -522,3 +524,92 @@ def test_layers_with_additions_are_not_saved_as_the_library_s(tmp_path):
     net = heddle.Sequential(a, b)
     heddle.save_model(tmp_path / "a", net)
     assert len(heddle.load_model(tmp_path / "a").parameters()) == 3
+
+
+class Sentinel:
+    """Something that a hook holds, to see when it goes."""
+
+
+def test_hooks_that_refer_to_their_modules_are_collected():
+    class Own(heddle.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = heddle.Dense(2, 2)
+
+        def forward(self, x):
+            return self.inner(x)
+
+    def on_itself(module, sentinel):
+        module.after_call(lambda *a: (module, sentinel) and None)
+        return module
+
+    def on_what_is_inside(module, sentinel):
+        inner = module[0] if isinstance(module, heddle.Sequential) else module.inner
+        inner.before_call(lambda *a: (module, sentinel) and None)
+        return module
+
+    makers = [
+        (on_itself, lambda: heddle.Dense(2, 2)),
+        (on_itself, Own),
+        (on_itself, lambda: heddle.Sequential(Own(), heddle.Dense(2, 2))),
+        (on_itself, lambda: heddle.Model(x := heddle.Input((None, 2)), heddle.Dense(2, 2)(x))),
+        (on_what_is_inside, Own),
+        (on_what_is_inside, lambda: heddle.Sequential(Own(), heddle.Dense(2, 2))),
+    ]
+    for add, make in makers:
+        sentinel = Sentinel()
+        gone = weakref.ref(sentinel)
+        net = add(make(), sentinel)
+        del sentinel
+        gc.collect()
+        assert net(heddle.ones((1, 2))).shape == (1, 2) and gone() is not None
+        del net
+        gc.collect()
+        assert gone() is None
+
+
+def test_hooks_outlive_the_names_of_their_modules():
+    calls = []
+    inner = heddle.Dense(2, 2)
+    inner.after_call(lambda *a: calls.append(1))
+    net = heddle.Sequential(inner)
+    del inner
+    gc.collect()
+    for _ in range(3):
+        net(heddle.ones((1, 2)))
+    assert len(calls) == 3
+    kept = net[0]
+    del net
+    gc.collect()
+    kept(heddle.ones((1, 2)))
+    assert len(calls) == 4
+    threads = [threading.Thread(target=lambda: [gc.collect() for _ in range(5)]) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for _ in range(200):
+        kept(heddle.ones((1, 2)))
+    for thread in threads:
+        thread.join()
+    assert len(calls) == 204
+
+
+def test_decoding_gives_what_the_whole_sequence_gives():
+    x = heddle.array(numpy.random.default_rng(1).standard_normal((2, 6, 8)).astype(numpy.float32))
+    for layer in (heddle.TransformerBlock(8, 2, causal=True, rotary=True), heddle.MultiHeadAttention(8, 2, causal=True)):
+        layer.train(False)
+        whole = layer(x)
+        cache = heddle.AttentionCache()
+        assert cache.key is None and cache.length == 0
+        parts = [layer.decode(x[:, a:b], cache) for a, b in ((0, 3), (3, 4), (4, 6))]
+        assert cache.length == 6 and cache.key.shape[:2] == (2, 2)
+        assert heddle.allclose(heddle.concat(parts, 1), whole, rtol=1e-4, atol=1e-5)
+    memory = heddle.ones((2, 3, 8))
+    block = heddle.TransformerBlock(8, 2, causal=True, memory=True)
+    block.train(False)
+    assert heddle.allclose(block.decode(x, heddle.AttentionCache(), memory), block(x, memory), rtol=1e-4, atol=1e-5)
+    with pytest.raises(TypeError, match="decode: cache is a int; want an AttentionCache"):
+        block.decode(x, 1)
+    with pytest.raises(heddle.InvalidArgument, match="needs a causal"):
+        heddle.MultiHeadAttention(8, 2).decode(x, heddle.AttentionCache())
+    with pytest.raises(heddle.InvalidArgument, match="takes no memory"):
+        heddle.MultiHeadAttention(8, 2, causal=True).decode(x, heddle.AttentionCache(), memory)

@@ -10,6 +10,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 PROGRAM = '''
 import numpy as np
 import heddle
+import heddle.onnx
 
 
 def learn(x: heddle.NDArray, labels: heddle.NDArray) -> float:
@@ -30,6 +31,8 @@ y: heddle.NDArray = heddle.softmax(x[0], axis=-1)
 shape: tuple[int, ...] = y.shape
 reveal_type(x.numpy())
 heddle.save_safetensors("x", {"x": x})
+model: heddle.onnx.OnnxModel = heddle.onnx.load("x.onnx", trainable=True)
+outputs: list[heddle.NDArray] = model.run(x, mask=[True])
 
 
 async def waits() -> heddle.NDArray:

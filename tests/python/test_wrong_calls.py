@@ -7,6 +7,7 @@ import ast
 import inspect
 import pathlib
 import re
+import tempfile
 
 import pytest
 
@@ -52,6 +53,9 @@ def made_parameter():
 
 
 INSTANCES = {
+    "AttentionCache": heddle.AttentionCache,
+    "MultiHeadAttention": lambda: heddle.MultiHeadAttention(4, 2, causal=True),
+    "TransformerBlock": lambda: heddle.TransformerBlock(4, 2, causal=True),
     "Binding": lambda: made_graph()[1].bind(1),
     "Callback": heddle.Callback,
     "Communicator": lambda: heddle.Communicator.local(1)[0],
@@ -75,6 +79,7 @@ INSTANCES = {
     "Slot": lambda: made_graph()[1],
     "AverageWeights": lambda: heddle.AverageWeights([made_parameter()]),
     "CapturedStep": lambda: heddle.Trainer([made_parameter()]).capture(lambda x: x),
+    "SummaryWriter": lambda: heddle.SummaryWriter(tempfile.mkdtemp()),
     "Symbol": lambda: heddle.Input((2,)),
     "Trainer": lambda: heddle.Trainer([made_parameter()]),
     "Var": lambda: heddle.Engine(workers=1).new_var(),

@@ -170,6 +170,17 @@ class Operators(unittest.TestCase):
         for layer in by_name.values():
             self.assertIn(f"  {layer['signature']}\n      {layer['documentation']}\n", listed)
 
+    def test_the_page_of_metrics_is_what_the_program_writes(self):
+        with open(os.path.join(ROOT, "docs", "prediction_metrics.md"), encoding="utf-8") as page:
+            self.assertEqual(page.read(), heddle("metrics", "--markdown"), "run: heddle metrics --markdown >docs/prediction_metrics.md")
+
+    def test_metrics_are_listed_with_what_they_take(self):
+        by_name = {metric["name"]: metric for metric in json.loads(heddle("metrics", "--json"))}
+        self.assertEqual([one["name"] for one in by_name["Accuracy"]["inputs"] if one["required"]][0], by_name["Accuracy"]["inputs"][0]["name"])
+        listed = heddle("metrics")
+        for metric in by_name.values():
+            self.assertIn(f"{metric['signature']}\n    update({metric['inputs'][0]['name']}", listed)
+
     def test_json_says_what_bindings_need(self):
         by_name = {op["name"]: op for op in json.loads(heddle("operators", "--json"))}
         pool = {argument["name"]: argument for argument in by_name["avg_pool2d"]["arguments"]}

@@ -27,6 +27,8 @@ void add_simulate(Program& program, Action& action);
 void add_keygen(Program& program, Action& action);
 void add_operators(Program& program, Action& action);
 void add_layers(Program& program, Action& action);
+void add_metrics(Program& program, Action& action);
+void add_model(Program& program, Action& action);
 void add_server(Program& program, Action& action);
 void add_scheduler(Program& program, Action& action);
 

@@ -38,7 +38,8 @@ int run(int argc, char** argv) {
                   "Start four ranks: heddle launch -n 4 ./program\n"
                   "What is in a way: heddle doctor\n"
                   "Encrypt jobs:     heddle keygen\n"
-                  "All operators:    heddle operators, heddle layers\n"
+                  "All operators:    heddle operators, heddle layers, heddle metrics\n"
+                  "A saved model:    heddle model net.safetensors --svg net.svg\n"
                   "Serve values:     heddle server, heddle scheduler\n"
                   "Record a trace:   HEDDLE_TRACE=out.json ./program\n"
                   "Look at it:       heddle trace out.json\n"
@@ -54,6 +55,8 @@ int run(int argc, char** argv) {
   add_keygen(program, action);
   add_operators(program, action);
   add_layers(program, action);
+  add_metrics(program, action);
+  add_model(program, action);
   add_server(program, action);
   add_scheduler(program, action);
   if (const std::optional<int> status = program.parse(words)) return *status;

@@ -23,6 +23,8 @@ void add_doctor(Program& program, Action& action) { add(program, action, "doctor
 void add_keygen(Program& program, Action& action) { add(program, action, "keygen"); }
 void add_operators(Program& program, Action& action) { add(program, action, "operators", "arrays"); }
 void add_layers(Program& program, Action& action) { add(program, action, "layers", "arrays"); }
+void add_metrics(Program& program, Action& action) { add(program, action, "metrics", "arrays"); }
+void add_model(Program& program, Action& action) { add(program, action, "model", "arrays"); }
 void add_server(Program& program, Action& action) { add(program, action, "server"); }
 void add_scheduler(Program& program, Action& action) { add(program, action, "scheduler"); }
 void add_simulate(Program& program, Action& action) { add(program, action, "simulate"); }

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include <heddle/graph.h>
+#include <heddle/launch_memory.h>
 
 #include "core/capture.h"
 #include "core/core.h"
@@ -18,13 +19,15 @@ namespace detail {
 struct Recorder {
   // Which of the ops recorded so far use a var.
   struct Use {
-    std::size_t access;                  // index of the var's access in graph->accesses
-    std::int64_t writer = -1;            // the last op that mutates the var; -1: none
+    std::size_t access;        // index of the var's access in graph->accesses
+    bool filled;               // whether the first op of the graph mutates the var without reading it
+    std::int64_t writer = -1;  // the last op that mutates the var; -1: none
     std::vector<std::uint32_t> readers;  // ops that read the var after `writer`
   };
   std::shared_ptr<GraphState> graph;
   std::unordered_map<VarState*, Use> uses;
   std::unordered_set<const void*> launch_keys;  // keys of at_each_launch() calls
+  std::unordered_map<VarState*, LaunchUse> memories;
   std::vector<std::vector<std::uint32_t>> next_ops;
   std::vector<std::uint32_t> depths;  // for each op: the number of ops on the longest path that ends with it
 
@@ -33,6 +36,7 @@ struct Recorder {
   void add_edge(std::int64_t from, std::uint32_t to);
   Use& use_of(const AccessNode& access);
   void flatten();
+  void plan_memory();
 
   static constinit thread_local Recorder* current;
 };
@@ -40,7 +44,8 @@ constinit thread_local Recorder* Recorder::current = nullptr;
 
 Recorder::Use& Recorder::use_of(const AccessNode& access) {
   std::vector<AccessNode>& accesses = graph->accesses;
-  const auto [at, is_new] = uses.try_emplace(access.var, Use{accesses.size(), -1, {}});
+  const auto [at, is_new] =
+      uses.try_emplace(access.var, Use{accesses.size(), access.mutates && !access.reads, -1, {}});
   if (is_new) {
     accesses.push_back({nullptr, access.var, nullptr, false, false, true, true});
     retain(access.var);
@@ -101,6 +106,28 @@ void Recorder::flatten() {
   graph->ready.reserve(graph->ops.size());
 }
 
+// Finds the ops after which a launch needs the memory of a var no more: those that read it after its last writer, or
+// that writer.
+void Recorder::plan_memory() {
+  std::vector<std::vector<std::uint32_t>> ended(next_ops.size());
+  for (auto& [var, entry] : memories) {
+    const auto use = uses.find(var);
+    if (!entry.memory || use == uses.end() || !use->second.filled) continue;
+    std::vector<std::uint32_t> last = use->second.readers;
+    if (last.empty()) last.push_back(static_cast<std::uint32_t>(use->second.writer));
+    const auto number = static_cast<std::uint32_t>(graph->memories.size());
+    graph->memories.emplace_back(std::move(entry.memory), static_cast<std::uint32_t>(last.size()));
+    for (const std::uint32_t op : last) ended[op].push_back(number);
+  }
+  if (graph->memories.empty()) return;
+  graph->first_ended.push_back(0);
+  for (std::vector<std::uint32_t>& of_op : ended) {
+    std::sort(of_op.begin(), of_op.end());
+    graph->ended.insert(graph->ended.end(), of_op.begin(), of_op.end());
+    graph->first_ended.push_back(static_cast<std::uint32_t>(graph->ended.size()));
+  }
+}
+
 Capture::Capture(EngineCore* core, const char* name, std::source_location where) {
   refuse_in_capture("another capture");
   core->check_open();
@@ -115,6 +142,7 @@ Capture::~Capture() { Recorder::current = nullptr; }
 
 std::shared_ptr<GraphState> Capture::finish() {
   recorder_->flatten();
+  recorder_->plan_memory();
   return std::move(recorder_->graph);
 }
 
@@ -304,6 +332,17 @@ void Graph::set_value(Binding binding) {
 std::size_t Graph::size() const { return state_of(state_, "size").ops.size(); }
 
 bool is_capturing() noexcept { return detail::Recorder::current != nullptr; }
+
+LaunchUse& launch_use(const Var& var) {
+  Recorder* const recorder = Recorder::current;
+  if (!recorder)
+    throw Error(
+        "launch_use: this thread captures no graph; call it inside the function that Engine::capture is "
+        "given");
+  LaunchUse& use = recorder->memories[var.state()];
+  if (!use.var) use.var = var;
+  return use;
+}
 
 void at_each_launch(const void* key, std::function<void()> call) {
   Recorder* recorder = Recorder::current;

@@ -104,6 +104,22 @@ bool run_checked(GraphRun& run, std::uint32_t i, int worker) noexcept {
   return true;
 }
 
+void end_uses(GraphState& graph, std::uint32_t i) noexcept {
+  for (std::uint32_t at = graph.first_ended[i]; at < graph.first_ended[i + 1]; ++at) {
+    UsedMemory& used = graph.memories[graph.ended[at]];
+    // acq_rel: the memory's next user may write it, so all reads of it must come before.
+    if (used.users > 1 && used.left.fetch_sub(1, std::memory_order_acq_rel) > 1) continue;
+    used.left.store(used.users,
+                    std::memory_order_relaxed);  // for the next launch, which starts after this one
+    used.memory->end_use();
+  }
+}
+
+// Call when op i is done, before the ops that follow it start.
+inline void end_memory(GraphState& graph, std::uint32_t i) noexcept {
+  if (!graph.first_ended.empty()) end_uses(graph, i);
+}
+
 // Runs op i. False if it is asynchronous and has not ended.
 inline bool run_op(GraphRun& run, std::uint32_t i, int worker) noexcept {
   if (run.check_errors.load(std::memory_order_relaxed)) [[unlikely]]
@@ -139,13 +155,14 @@ void submit_helper_task(GraphRun& run, std::uint32_t from) noexcept;
 
 // Runs the ops one after the other, from op i on.
 void run_serial(GraphRun& run, std::uint32_t i, int worker) noexcept {
-  const GraphState& graph = *run.graph;
+  GraphState& graph = *run.graph;
   const std::uint32_t end = graph.size();
   const GraphOp* const ops = graph.ops.data();
   const std::uint32_t blocked = this_thread_blocked;
   while (i < end) {
     if (i + 8 < end) __builtin_prefetch(ops[i + 8].closure);
-    run_op(run, i++, worker);
+    run_op(run, i, worker);
+    end_memory(graph, i++);
     if (this_thread_blocked != blocked) [[unlikely]] {
       if (i < end) return submit_helper_task(run, i);
     }
@@ -158,6 +175,7 @@ void run_in_order(GraphRun& run) noexcept {
   for (std::uint32_t i = 0; i < run.graph->size(); ++i) {
     const std::uint32_t before = run.left.load(std::memory_order_relaxed);
     if (run_op(run, i, 0)) {
+      end_memory(*run.graph, i);
       run.left.store(before - 1, std::memory_order_relaxed);
       continue;
     }
@@ -228,6 +246,7 @@ std::uint32_t run_ready(GraphRun& run, int worker) noexcept {
     while (i != kNone) {
       if (!run_op(run, i, worker)) break;
       ++done;
+      end_memory(*run.graph, i);
       i = release_next(run, i, !run.random);
       if (this_thread_blocked == blocked) continue;
       blocked = this_thread_blocked;
@@ -360,6 +379,7 @@ void graph_op_completed(OpNode* op, std::exception_ptr thrown) noexcept {
   GraphRun& run = *op->extra->launch;
   GraphState& graph = *run.graph;
   complete_op(run, *op, std::move(thrown));
+  end_memory(graph, static_cast<std::uint32_t>(op->sequence - run.first));
   if (graph.core->options.scheduler == Scheduler::naive) {
     retain(run);  // holds a reference for this thread: the launch may end as soon as `left` decreases
     // seq_cst: notify_all() looks for waiters next, and a waiter reads `left` after it was counted.

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include <heddle/graph.h>
+#include <heddle/launch_memory.h>
 
 #include "base/spin_lock.h"
 #include "op/op_node.h"
@@ -46,6 +48,15 @@ class ModeTuner {
   std::uint32_t until_probe_ = 1;  // number of launches after which the slower mode is tried again
 };
 
+// Memory of the graph, and how many ops of a launch are the last that use it.
+struct UsedMemory {
+  UsedMemory(std::shared_ptr<LaunchMemory> of, std::uint32_t ops)
+      : memory(std::move(of)), users(ops), left(ops) {}
+  const std::shared_ptr<LaunchMemory> memory;
+  const std::uint32_t users;
+  std::atomic<std::uint32_t> left;  // of these ops, how many are not done in the launch that runs
+};
+
 struct GraphState {
   GraphState(EngineCore* of, const char* graph_name, std::source_location captured);
   ~GraphState();
@@ -61,6 +72,9 @@ struct GraphState {
   std::vector<AccessNode> accesses;
   // Op i is followed by the ops next_ops[first_next[i] .. first_next[i + 1]].
   std::vector<std::uint32_t> next_ops, first_next;
+  // Op i is one of the last ops that use memories[ended[first_ended[i] .. first_ended[i + 1]]]. Empty without memories.
+  std::vector<std::uint32_t> ended, first_ended;
+  std::deque<UsedMemory> memories;
   std::vector<std::uint32_t> before;  // for each op: the number of ops that it directly follows
   bool async = false;                 // whether the graph has asynchronous ops
   bool chain = false;                 // whether no two ops of the graph can run at once

@@ -19,9 +19,11 @@
 #include <heddle/group.h>
 #include <heddle/host_stream.h>
 #include <heddle/kvstore.h>
+#include <heddle/memory_label.h>
 #include <heddle/memory_report.h>
 #include <heddle/metrics.h>
 #include <heddle/model.h>
+#include <heddle/model_picture.h>
 #include <heddle/ndarray.h>
 #include <heddle/npy.h>
 #include <heddle/npz.h>
@@ -33,8 +35,10 @@
 #include <heddle/safetensors.h>
 #include <heddle/schedule.h>
 #include <heddle/sequential.h>
+#include <heddle/step_memory.h>
 #include <heddle/stream_ops.h>
 #include <heddle/summary.h>
+#include <heddle/summary_writer.h>
 #include <heddle/trace.h>
 #include <heddle/trainer.h>
 #include <heddle/weights.h>

@@ -16,6 +16,7 @@
 #include <heddle/kvstore.h>
 #include <heddle/layers.h>
 #include <heddle/schedule.h>
+#include <heddle/step_memory.h>
 
 namespace heddle {
 
@@ -56,6 +57,9 @@ class Trainer {
   // parameter without a gradient. Arrays that grad() returned before may be overwritten after step() or
   // clear_errors(): copy what is to be kept.
   void step(double grad_scale = 1, Where where = Where::current());
+  // The same with a factor that ops compute: one element of f32 or f64, read when the updates run, so that it may change
+  // from launch to launch of a captured step. For "local" and "allreduce" stores.
+  void step(const NDArray& grad_scale, Where where = Where::current());
 
   // A step that runs as a captured graph (captured_step.h): step(batch) computes a loss, or a list of results, of a list
   // of arrays, and calls backward() and this trainer's step(). The trainer must stay where it is, and outlive the result.
@@ -89,6 +93,7 @@ class Trainer {
 
  private:
   friend CapturedStep;
+  void update_all(UpdateOptions update);
   void init_store();
   void find_memory();
   void lend_memory() const;
@@ -128,5 +133,12 @@ class Trainer {
   std::uint64_t resets_ = 0;               // how often the state was replaced, or cleared of errors
   std::int64_t steps_before_updates_ = 0;  // steps_ minus the optimizer's count of updates
 };
+
+// memory_report() of a training step (step_memory.h), with the state of this trainer's optimizer.
+inline StepMemory memory_report(Module& net, const Trainer& trainer, const std::function<void()>& step,
+                                Where where = Where::current()) {
+  return memory_report(
+      net, [&trainer] { return trainer.state(); }, step, where);
+}
 
 }  // namespace heddle

@@ -73,6 +73,11 @@ void KVStore::init(Key key, const NDArray& value, Where where) {
   do_init(key, value);
 }
 
+void KVStore::adopt(Key key, const NDArray& value, Where where) {
+  const CallSite site(where);
+  do_adopt(key, value);
+}
+
 void KVStore::push(Key key, std::span<const NDArray> values, const UpdateOptions& options, Where where) {
   const CallSite site(where);
   do_push(key, values, options);

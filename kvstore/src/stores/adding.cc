@@ -28,6 +28,9 @@ template <class T> void add_scaled_halves(const NDArray& dense, const RowSparse&
 }  // namespace
 
 void check_add(KVStore::Key key, DType dtype, const UpdateOptions& options) {
+  if (options.scale.defined())
+    throw InvalidArgument(who_says("push", key) +
+                          "a scale that is an array is for optimizers; \"add\" has grad_scale");
   if (!std::isfinite(options.grad_scale))
     throw InvalidArgument(who_says("push", key) + "grad_scale must be finite, not " +
                           number_text(options.grad_scale));

@@ -1,5 +1,9 @@
 #include "stores/local_store.h"
 
+#include <algorithm>
+#include <set>
+#include <unordered_set>
+
 #include <heddle/array_op.h>
 #include <heddle/parallel.h>
 
@@ -122,6 +126,11 @@ void LocalStore::do_init(Key key, const NDArray& value) {
   values_[key] = value.detach().copy();
 }
 
+void LocalStore::do_adopt(Key key, const NDArray& value) {
+  check_new(key, value);
+  values_[key] = value.is_contiguous() ? value.detach() : value.detach().copy();
+}
+
 void LocalStore::do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) {
   update(key, checked_push(key, values, options), values, options);
 }
@@ -154,8 +163,58 @@ void LocalStore::check_list(std::span<const Key> keys, std::span<const NDArray> 
   }
 }
 
+// The stored values of these keys; null if a key is unknown, or comes twice.
+const LocalStore::Listed* LocalStore::listed(std::span<const Key> keys) {
+  constexpr std::size_t kMostLists = 16;
+  const auto known = std::find_if(lists_.begin(), lists_.end(), [&](const auto& list) {
+    return std::equal(keys.begin(), keys.end(), list->keys.begin(), list->keys.end());
+  });
+  if (known != lists_.end()) return known->get();
+  auto list = std::make_unique<Listed>();
+  std::set<Key> seen;
+  for (const Key key : keys) {
+    const auto value = values_.find(key);
+    if (value == values_.end() || !seen.insert(key).second) return nullptr;
+    list->keys.push_back(key);
+    list->stored.push_back(value->second);
+  }
+  if (lists_.size() == kMostLists) lists_.erase(lists_.begin());
+  return lists_.emplace_back(std::move(list)).get();
+}
+
+// Updates all values, then copies them to `out`. Returns false, and does nothing, if calls for one key after the other
+// might do something else: if a pulled value is another one's gradient.
+bool LocalStore::update_list(const Listed& list, std::span<const NDArray> values,
+                             std::span<const NDArray> out, const UpdateOptions& options) {
+  std::vector<std::size_t> copied;
+  for (std::size_t i = 0; i < list.keys.size(); ++i) {
+    const NDArray& stored = list.stored[i];
+    check_arrays("push", list.keys[i], values.subspan(i, 1), stored.shape(), stored.dtype(), stored.engine());
+    if (values[i].device() != stored.device()) return false;
+    if (out.empty()) continue;
+    if (out[i].defined() && out[i].storage() == stored.storage() && out[i].offset() == stored.offset() &&
+        out[i].shape() == stored.shape() && out[i].is_contiguous())
+      continue;
+    checked_pull(list.keys[i], out.subspan(i, 1));
+    copied.push_back(i);
+  }
+  if (!copied.empty()) {
+    std::unordered_set<const Storage*> gradients;
+    for (const NDArray& value : values) gradients.insert(value.storage().get());
+    for (const std::size_t i : copied)
+      if (gradients.contains(out[i].storage().get())) return false;
+  }
+  optimizer_->update_all(list.keys, list.stored, values, options);
+  for (const std::size_t i : copied) copy_to(list.stored[i], out.subspan(i, 1));
+  return true;
+}
+
 void LocalStore::do_list(std::span<const Key> keys, std::span<const NDArray> values,
                          std::span<const NDArray> out, const UpdateOptions& options) {
+  if (optimizer_ && !values.empty()) {
+    const Listed* const list = listed(keys);
+    if (list && update_list(*list, values, out, options)) return;
+  }
   check_list(keys, values, out, options);
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const NDArray& value = values_.at(keys[i]);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <heddle/kvstore.h>
 
@@ -14,6 +15,7 @@ class LocalStore : public KVStore {
  public:
   std::string type() const override { return "local"; }
   void do_init(Key key, const NDArray& value) override;
+  void do_adopt(Key key, const NDArray& value) override;
   void do_push(Key key, std::span<const NDArray> values, const UpdateOptions& options) override;
   void do_pull(Key key, std::span<const NDArray> out) override;
   void do_push_rows(Key key, const RowSparse& value, const UpdateOptions& options) override;
@@ -59,7 +61,16 @@ class LocalStore : public KVStore {
  private:
   void update(Key key, const NDArray& value, std::span<const NDArray> values, const UpdateOptions& options);
   static void copy_to(const NDArray& value, std::span<const NDArray> out);
+  // Keys without repeats, and their stored values.
+  struct Listed {
+    std::vector<Key> keys;
+    std::vector<NDArray> stored;
+  };
+  const Listed* listed(std::span<const Key> keys);
+  bool update_list(const Listed& list, std::span<const NDArray> values, std::span<const NDArray> out,
+                   const UpdateOptions& options);
   std::map<Key, NDArray> values_;
+  std::vector<std::unique_ptr<const Listed>> lists_;  // of the last calls with lists
   void check_update(Key key, const NDArray& value, const UpdateOptions& options) const;
   std::unique_ptr<Optimizer> optimizer_;
   bool adds_ = false;  // whether pushes add to the stored value; optimizer_ is null then

@@ -269,12 +269,17 @@ void Trainer::check_replicas() const {
 // Initialises the keys before it sets the optimizer: a store that is in use refuses the keys, and so keeps
 // its optimizer's state.
 void Trainer::init_store() {
+  std::map<const GradMeta*, int> times;
+  for (const Parameter& parameter : replicas_[0]) ++times[parameter.value.grad_meta().get()];
   for (std::size_t i = 0; i < replicas_[0].size(); ++i) {
     auto key = static_cast<KVStore::Key>(i);
+    const NDArray& value = replicas_[0][i].value;
     if (replicas_.size() == 1 && options_.store->workers() == 1) {
-      options_.store->init(key, replicas_[0][i].value);
+      // An array that comes twice has a stored value for each time, since each is updated.
+      times[value.grad_meta().get()] > 1 ? options_.store->init(key, value)
+                                         : options_.store->adopt(key, value);
     } else {
-      options_.store->broadcast(key, replicas_[0][i].value, values(i));
+      options_.store->broadcast(key, value, values(i));
     }
   }
   options_.store->set_optimizer(options_.optimizer, options_.params, describe(replicas_[0]));
@@ -346,20 +351,23 @@ void Trainer::take_over_changes() {
 
 Trainer::Gradients Trainer::gradients(std::size_t index) const {
   Gradients all;
+  all.whole.reserve(replicas_.size());
   for (const auto& replica : replicas_) {
-    const NDArray whole = grad(replica[index].value);
+    all.whole.push_back(grad(replica[index].value));
+    if (all.whole.back().defined()) [[likely]]
+      continue;
     const RowSparse rows = row_sparse_grad(replica[index].value);
-    if (!whole.defined() && !rows.defined()) {
+    if (!rows.defined()) {
       throw InvalidArgument("Trainer::step: parameter '" + replica[index].name +
                             "' has no gradient; call backward() on a loss that depends on it first");
     }
-    if (rows.defined() && needs_whole_) {
-      all.whole.push_back(to_dense(rows));
-      continue;
+    if (needs_whole_) {
+      all.whole.back() = to_dense(rows);
+    } else {
+      all.rows.push_back(rows);
     }
-    if (rows.defined()) all.rows.push_back(rows);
-    all.whole.push_back(rows.defined() ? NDArray() : whole);
   }
+  if (all.rows.empty()) return all;
   if (all.rows.size() == all.whole.size()) return {.rows = std::move(all.rows)};
   auto next = all.rows.begin();
   for (NDArray& whole : all.whole)
@@ -402,6 +410,7 @@ void Trainer::exchange_list(const std::vector<Gradients>& gradients, const Updat
   for (std::size_t group = 0; group <= options_.groups.size(); ++group) {
     std::vector<KVStore::Key> keys;
     std::vector<NDArray> pushed, pulled;
+    keys.reserve(gradients.size()), pushed.reserve(gradients.size()), pulled.reserve(gradients.size());
     std::size_t last = 0;
     for (std::size_t i = gradients.size(); i-- > 0;) {
       if (group_of_[i] != group) continue;
@@ -426,12 +435,27 @@ void Trainer::exchange_list(const std::vector<Gradients>& gradients, const Updat
 
 void Trainer::step(double grad_scale, Where where) {
   const CallSite site(where);
+  update_all({.grad_scale = grad_scale});
+}
+
+void Trainer::step(const NDArray& grad_scale, Where where) {
+  const CallSite site(where);
+  const std::string type = options_.store->type();
+  if (!grad_scale.defined()) throw InvalidArgument("Trainer::step: grad_scale is an undefined array");
+  if (type != "local" && type != "allreduce")
+    throw InvalidArgument("Trainer::step: grad_scale is an array, and requests of a " + type +
+                          " store have a number; pass a number");
+  update_all({.scale = grad_scale.detach()});
+}
+
+void Trainer::update_all(UpdateOptions update) {
   if (is_capturing() && capturing() && capturing() != this)
     throw Error(
         "Trainer::step: called in the captured step of another trainer, in which only the trainer whose "
         "capture() made the step can step");
-  UpdateOptions update{.lr = learning_rate(), .grad_scale = grad_scale};
+  update.lr = learning_rate();
   std::vector<Gradients> all;
+  all.reserve(replicas_[0].size());
   for (std::size_t i = 0; i < replicas_[0].size(); ++i) all.push_back(gradients(i));
   take_over_changes();
   exchange_all(all, update);

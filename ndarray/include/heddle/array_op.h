@@ -7,8 +7,10 @@
 #include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <heddle/call_site.h>
+#include <heddle/graph.h>
 #include <heddle/kernel_context.h>
 #include <heddle/ndarray.h>
 
@@ -23,6 +25,29 @@ namespace ndarray_detail {
 // Whether a loop over the elements of these arrays takes about a microsecond at most.
 bool is_brief(std::span<const NDArray> arrays);
 
+// Counts how many handles the closure of a captured op holds on its arrays' memory. The graph returns memory on which
+// nobody else holds a handle to the allocator at its last use in each launch. Made before the closure is copied.
+class ClosureHandles {
+ public:
+  ClosureHandles(std::span<const NDArray> reads, std::span<const NDArray> writes);
+  ~ClosureHandles();
+  ClosureHandles(const ClosureHandles&) = delete;
+  ClosureHandles& operator=(const ClosureHandles&) = delete;
+  void add_copy() const;  // call while one more copy of the closure exists
+
+ private:
+  struct Counted;
+  std::vector<Counted> counted_;
+};
+template <class F>
+void count_handles(const F& fn, std::span<const NDArray> reads, std::span<const NDArray> writes) {
+  if constexpr (std::is_copy_constructible_v<F>) {  // else memory that the closure holds stays with its array
+    const ClosureHandles handles(reads, writes);
+    const F copy(fn);
+    handles.add_copy();
+  }
+}
+
 // Pushes fn as an op on the compute stream of a GPU.
 void push_on_gpu(Engine& engine, Device device, const std::function<void(Stream&)>& fn, const Access& access,
                  std::source_location where);
@@ -33,6 +58,15 @@ void push_for(Engine& engine, Device device, F&& fn, const Access& access, std::
       return push_on_gpu(engine, device, std::forward<F>(fn), access, where);
   }
   engine.push(std::forward<F>(fn), access, where);
+}
+// As above, for an op on these arrays, of which there is one at least.
+template <class F>
+void push_for(std::span<const NDArray> reads, std::span<const NDArray> writes, F&& fn, const Access& access,
+              std::source_location where) {
+  if (is_capturing()) [[unlikely]]
+    count_handles<std::decay_t<F>>(fn, reads, writes);
+  const NDArray& first = writes.empty() ? reads.front() : writes.front();
+  push_for(first.engine(), first.device(), std::forward<F>(fn), access, where);
 }
 }  // namespace ndarray_detail
 
@@ -53,9 +87,10 @@ void array_push(const char* name, OpCost cost, std::initializer_list<NDArray> re
   Access access = array_access(name, sources, targets);
   access.brief =
       cost == OpCost::per_element && ndarray_detail::is_brief(sources) && ndarray_detail::is_brief(targets);
-  const NDArray* first = writes.size() ? writes.begin() : reads.size() ? reads.begin() : nullptr;
-  ndarray_detail::push_for(first ? first->engine() : current_engine(), first ? first->device() : cpu(),
-                           std::forward<F>(fn), access, CallSite::current(where));
+  const std::source_location at = CallSite::current(where);
+  if (sources.empty() && targets.empty())
+    return ndarray_detail::push_for(current_engine(), cpu(), std::forward<F>(fn), access, at);
+  ndarray_detail::push_for(sources, targets, std::forward<F>(fn), access, at);
 }
 template <class F>
 void array_push(const char* name, std::initializer_list<NDArray> reads, std::initializer_list<NDArray> writes,

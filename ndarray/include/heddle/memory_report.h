@@ -17,6 +17,7 @@ void track_memory(bool on);
 
 struct MemorySite {
   std::source_location where;  // outermost library call that made the arrays; line 0: not known
+  std::string label{};         // of arrays made under a MemoryLabel (memory_label.h), which have no line
   std::int64_t arrays = 0;     // live arrays that own memory, without their views
   std::size_t bytes = 0;       // bytes of these arrays, which get memory only when they are computed
   std::size_t peak = 0;        // most bytes that this line held at once

@@ -81,6 +81,7 @@ class Generator {
   };
 
   RandomBlocks take(std::uint64_t blocks);
+  RandomDraw fresh_draw(std::uint64_t blocks);
   std::uint64_t seed_;
   std::uint64_t position_ = 0;
   Handle handle_;

@@ -53,6 +53,10 @@ class Storage {
   std::byte* device_data(check::AccessKind touch = check::AccessKind::write,
                          const NDArray* seen_as = nullptr);
 
+  // Returns the memory to the allocator; the next data() takes new memory, with undetermined values. Call only while no
+  // op uses it. Does nothing with memory that the caller has allocated.
+  void drop_memory() noexcept;
+
   // The number of ops pushed so far that change this storage. Autograd uses it to detect that a saved value
   // was overwritten.
   std::uint64_t version() const { return version_.load(std::memory_order_relaxed); }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -5,6 +6,7 @@
 #include <heddle/array_op.h>
 #include <heddle/array_use.h>
 #include <heddle/graph.h>
+#include <heddle/launch_memory.h>
 #include <heddle/stream_ops.h>
 
 namespace heddle {
@@ -19,15 +21,85 @@ void check_array(const char* name, const NDArray& array, const Engine** engine) 
   }
 }
 
+// The memory of an array that the ops of a graph fill. It goes back to the allocator at its last use in each launch,
+// unless the program holds a handle on the array then.
+class ArrayMemory : public LaunchMemory {
+ public:
+  explicit ArrayMemory(const std::shared_ptr<Storage>& storage) : storage_(storage) {}
+  long handles() const { return storage_.use_count(); }
+  void add_graph_handles(long more) { of_graph_ += more; }
+  void end_use() noexcept override {
+    // lock() and not use_count() alone: what the threads did that dropped the last handles comes before this.
+    const std::shared_ptr<Storage> storage = storage_.lock();
+    if (storage && storage.use_count() == of_graph_ + 1) storage->drop_memory();
+  }
+
+ private:
+  const std::weak_ptr<Storage> storage_;
+  long of_graph_ = 0;  // handles that the graph holds
+};
+
+// Smaller memory stays with its array: the allocator would take longer than it is worth.
+constexpr std::size_t kLeastReturned = 8192;
+
+bool may_return(const NDArray& array) {
+  return array.storage()->bytes() >= kLeastReturned && array.device().kind == DeviceKind::cpu;
+}
+
+// In a capture, the memory of `array`; null if it is not returned in launches.
+ArrayMemory* memory_of(const NDArray& array) {
+  return may_return(array) ? static_cast<ArrayMemory*>(launch_use(array.var()).memory.get()) : nullptr;
+}
+
+// Notes the first access to an array in a capture. `filled`: the op writes all of the array's memory, and does not
+// read it.
+void note_use(const NDArray& array, bool filled) {
+  if (!may_return(array)) return;
+  LaunchUse& use = launch_use(array.var());
+  if (!use.seen && filled) use.memory = std::make_shared<ArrayMemory>(array.storage());
+  use.seen = true;
+}
+
 // An op that is captured into a graph changes the array again in each launch of the graph.
-void count_change(const std::shared_ptr<Storage>& storage) {
+void count_change(const NDArray& array) {
+  const std::shared_ptr<Storage>& storage = array.storage();
   storage->bump_version();
   if (!is_capturing()) [[likely]]
     return;
+  note_use(array, array.covers_storage());
+  ArrayMemory* const memory = memory_of(array);
+  const long before = memory ? memory->handles() : 0;
   at_each_launch(storage.get(), [storage] { storage->bump_version(); });
+  if (memory) memory->add_graph_handles(memory->handles() - before);
 }
 
 }  // namespace
+
+struct ndarray_detail::ClosureHandles::Counted {
+  LaunchMemory* memory;
+  long before;  // handles on the memory before the closure was copied
+};
+
+ndarray_detail::ClosureHandles::ClosureHandles(std::span<const NDArray> reads,
+                                               std::span<const NDArray> writes) {
+  for (const std::span<const NDArray> arrays : {reads, writes}) {
+    for (const NDArray& array : arrays) {
+      ArrayMemory* const memory = memory_of(array);
+      const auto same = [memory](const Counted& other) { return other.memory == memory; };
+      if (memory && std::none_of(counted_.begin(), counted_.end(), same))
+        counted_.push_back({memory, memory->handles()});
+    }
+  }
+}
+
+ndarray_detail::ClosureHandles::~ClosureHandles() = default;
+
+void ndarray_detail::ClosureHandles::add_copy() const {
+  for (const Counted& of : counted_) {
+    auto& memory = static_cast<ArrayMemory&>(*of.memory);
+    memory.add_graph_handles(memory.handles() - of.before);
+  }
+}
 
 // Whether an op is brief matters since passing an op to another core costs some 200 ns, and waking a thread
 // costs more: docs/operators_speed.md.
@@ -55,11 +127,16 @@ Access array_access(const char* name, std::span<const NDArray> reads, std::span<
   for (const NDArray& array : writes) check_array(name, array, &engine);
   Access access;
   access.name = name;
-  for (const NDArray& array : reads) access.read.add(array.var());
+  const bool captured = is_capturing();
+  for (const NDArray& array : reads) {
+    access.read.add(array.var());
+    if (captured) [[unlikely]]
+      note_use(array, false);
+  }
   for (const NDArray& array : writes) {
     access.mutate.add(array.var());
     if (!array.covers_storage()) access.read.add(array.var());
-    count_change(array.storage());
+    count_change(array);
     if (ArrayUse* const use = ArrayUse::current()) [[unlikely]]
       use->changes(array);
   }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include <heddle/call_site.h>
+#include <heddle/memory_label.h>
 #include <heddle/memory_report.h>
 #include <heddle/number_text.h>
 
@@ -53,10 +54,13 @@ Counts& counts() {
 SiteCount* count_storage() {
   Counts& all = counts();
   if (!all.on.load(std::memory_order_relaxed)) return nullptr;
-  const Where where = CallSite::current(Where{});
+  const std::string* const label = MemoryLabel::current();
+  const Where where = label ? Where{} : CallSite::current(Where{});
   const std::lock_guard guard(all.mutex);
-  SiteCount& count = all.by_line[{where.file_name(), where.line()}];
+  // No file of a program begins with a null byte.
+  SiteCount& count = all.by_line[{label ? std::string(1, '\0') + *label : where.file_name(), where.line()}];
   count.site.where = where;
+  if (label) count.site.label = *label;
   ++count.site.arrays;
   return &count;
 }
@@ -72,16 +76,46 @@ void count_memory(SiteCount& count, std::size_t bytes) {
   all.peak_noted = false;
 }
 
-void end_count(SiteCount& count, std::size_t bytes) noexcept {
-  Counts& all = counts();
-  const std::lock_guard guard(all.mutex);
+namespace {
+
+// Call with counts().mutex held.
+void take_off(Counts& all, SiteCount& count, std::size_t bytes) noexcept {
   if (bytes > 0 && all.bytes == all.peak) all.note_peak();
   count.site.bytes -= bytes;
-  --count.site.arrays;
   all.bytes -= bytes;
 }
 
+}  // namespace
+
+void count_freed(SiteCount& count, std::size_t bytes) noexcept {
+  Counts& all = counts();
+  const std::lock_guard guard(all.mutex);
+  take_off(all, count, bytes);
+}
+
+void end_count(SiteCount& count, std::size_t bytes) noexcept {
+  Counts& all = counts();
+  const std::lock_guard guard(all.mutex);
+  take_off(all, count, bytes);
+  --count.site.arrays;
+}
+
 }  // namespace ndarray_detail
+
+namespace {
+
+constinit thread_local const MemoryLabel* current_label = nullptr;
+
+}  // namespace
+
+MemoryLabel::MemoryLabel(std::string label)
+    : label_(std::move(label)), outer_(std::exchange(current_label, this)) {}
+MemoryLabel::~MemoryLabel() { current_label = outer_; }
+const std::string* MemoryLabel::current() noexcept {
+  return current_label ? &current_label->label_ : nullptr;
+}
+
+bool tracks_memory() noexcept { return ndarray_detail::counts().on.load(std::memory_order_relaxed); }
 
 void track_memory(bool on) { ndarray_detail::counts().on.store(on); }
 
@@ -143,7 +177,7 @@ std::string MemoryReport::to_string(std::size_t most) const {
     std::snprintf(line, sizeof line, "%8lld %11s %11s %11s  ", static_cast<long long>(site.arrays),
                   bytes_text(site.bytes).c_str(), bytes_text(site.at_peak).c_str(),
                   bytes_text(site.peak).c_str());
-    text += line + call_site_text(site.where) + "\n";
+    text += line + (site.label.empty() ? call_site_text(site.where) : site.label) + "\n";
   }
   if (sites.size() > most) text += "and " + std::to_string(sites.size() - most) + " more lines\n";
   std::snprintf(line, sizeof line, "%8lld %11s %11s\n", static_cast<long long>(arrays),

@@ -11,6 +11,8 @@ struct SiteCount;
 SiteCount* count_storage();
 // Called when a counted storage has allocated so many bytes.
 void count_memory(SiteCount& count, std::size_t bytes);
+// Called when a counted storage has freed so many bytes, and lives on.
+void count_freed(SiteCount& count, std::size_t bytes) noexcept;
 // Called when a counted storage ends and frees so many bytes; 0: it has allocated none.
 void end_count(SiteCount& count, std::size_t bytes) noexcept;
 

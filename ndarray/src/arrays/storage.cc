@@ -55,6 +55,14 @@ Storage::~Storage() {
   if (count_) ndarray_detail::end_count(*count_, block ? bytes_ : 0);
 }
 
+void Storage::drop_memory() noexcept {
+  if (lent_) return;
+  std::byte* const block = data_.exchange(nullptr, std::memory_order_acq_rel);
+  if (!block) return;
+  ndarray_detail::cpu_deallocate(block, bytes_);
+  if (count_) ndarray_detail::count_freed(*count_, bytes_);
+}
+
 std::byte* Storage::data(check::AccessKind touch, const NDArray* seen_as) {
   if (device_.kind == DeviceKind::cuda) [[unlikely]] {
     throw Error(describe(*this, seen_as) + " lies on " + device_.to_string() +

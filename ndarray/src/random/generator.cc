@@ -5,6 +5,7 @@
 #include <heddle/array_op.h>
 #include <heddle/number_text.h>
 #include <heddle/random.h>
+#include <heddle/random_replay.h>
 
 #include "arrays/new_array.h"
 #include "random/fill.h"
@@ -79,6 +80,14 @@ RandomBlocks Generator::take(std::uint64_t blocks) {
 }
 
 RandomDraw Generator::draw(std::uint64_t blocks) {
+  if (const RandomDraw* const again = DrawScope::next()) [[unlikely]]
+    return *again;
+  const RandomDraw fresh = fresh_draw(blocks);
+  DrawScope::record(fresh);
+  return fresh;
+}
+
+RandomDraw Generator::fresh_draw(std::uint64_t blocks) {
   const RandomBlocks taken = take(blocks);
   if (!is_capturing()) [[likely]]
     return RandomDraw(taken);
@@ -97,7 +106,7 @@ std::vector<Generator> Generator::split(int parts) {
   if (is_capturing())
     throw Error(
         "split: the seeds of the parts would be the same in each launch; call it outside of the capture");
-  const std::uint64_t block = take(1).start;
+  const std::uint64_t block = draw(1).blocks().start;
   const auto low = [](std::uint64_t word) { return static_cast<std::uint32_t>(word); };
   const auto high = [](std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); };
   std::vector<Generator> made;

@@ -71,6 +71,13 @@ std::vector<Symbol> connect_all(std::string_view op, const std::vector<SymbolVal
 Symbol connect(std::string_view op, const std::vector<SymbolValue>& values,
                const std::vector<NamedSymbolValue>& named = {}, Where where = Where::current());
 
+// What a model takes; a size that may be any is kInferred.
+struct ModelInput {
+  std::string name;
+  Shape shape;
+  DType dtype;
+};
+
 // Computes `outputs` of `inputs`. Its children are the modules that are used, in the order of use: "dense_0", "dense_1", ...
 class Model : public Module {
  public:
@@ -78,6 +85,7 @@ class Model : public Module {
   // one name, and undefined symbols.
   Model(std::vector<Symbol> inputs, std::vector<Symbol> outputs);
 
+  std::vector<ModelInput> inputs() const;
   std::vector<std::string> input_names() const;
   std::size_t output_count() const;
   std::string to_string() const override;  // a line for each step

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ struct UpdateOptions {
   std::optional<double> lr{};  // learning rate of this update; without it the optimizer's own "lr"
   double grad_scale = 1;       // factor of the gradient: 1 / batch for gradients of a sum
   double decay_scale = 1;      // factor of the optimizer's weight_decay: 0 for a weight without
+  NDArray scale{};  // one more factor of the gradient, f32 or f64 on cpu(): read when the update runs
 };
 
 // Keeps the state (momenta, counts) of any number of weights, each under a key. Not thread-safe. Updates are ordered
@@ -40,6 +42,11 @@ class Optimizer {
   // Pushes one op. weight: f32 or f64, contiguous; grad: like weight. Throws InvalidArgument.
   void update(Key key, const NDArray& weight, const NDArray& grad, UpdateOptions options = {},
               Where where = Where::current());
+
+  // update() of each weight by the gradient of its place, keys without repeats. One op updates many small weights: an
+  // error of one gradient skips all of that op.
+  void update_all(std::span<const Key> keys, std::span<const NDArray> weights, std::span<const NDArray> grads,
+                  const UpdateOptions& options = {}, Where where = Where::current());
 
   // Whether a step needs the norm of the whole weight, as those of lamb and lars do: then row-sparse gradients are
   // refused, and so are stores that split weights ("dist_sync", "dist_async").
@@ -75,6 +82,7 @@ class Optimizer {
     std::vector<NDArray> arrays;  // the state's arrays, in the order of state_
     NDArray updates;      // i64, one element on cpu(): counted by the updates, so that skipped ones are not
     NDArray row_updates;  // updates of each row: i64 (n), on the weight's device; undefined if not needed
+    bool packed = false;  // whether arrays and updates are parts of arrays that hold those of many weights
   };
   friend std::unique_ptr<Optimizer> create_optimizer(const std::string& name, const OptimizerParams& params);
   Optimizer(const operators_detail::OptimizerRule& rule, const OptimizerParams& given);
@@ -87,6 +95,11 @@ class Optimizer {
   void check_like_weight(Key key, const NDArray& weight, DType dtype, const Shape& shape) const;
   std::string text_of(Key key) const;
   Slot& slot_of(Key key, const NDArray& weight);
+  struct List;
+  std::shared_ptr<const List> list_of(std::span<const Key> keys, std::span<const NDArray> weights);
+  std::shared_ptr<List> make_list(std::span<const Key> keys, std::span<const NDArray> weights);
+  void pack(std::span<const Key> keys, std::span<const NDArray> weights, std::span<const std::size_t> places);
+  void check_alike(Key key, const NDArray& weight, const NDArray& grad) const;
   void set_entry(Slot& slot, const std::string& entry, const NDArray& value, const NDArray& weight) const;
   const operators_detail::OptimizerRule* rule_;
   std::string name_;
@@ -95,6 +108,7 @@ class Optimizer {
   std::vector<std::string> state_;                     // names of the state's arrays
   bool counts_rows_;                                   // whether rows have counts of updates
   std::map<Key, Slot> slots_;
+  std::vector<std::shared_ptr<const List>> lists_;  // of the last calls of update_all()
 };
 
 // Makes an optimizer by its name, such as "adamw", with the parameters that differ from the defaults. Throws

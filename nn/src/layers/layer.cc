@@ -15,6 +15,7 @@
 #include <heddle/layer.h>
 
 #include "layers/layer_table.h"
+#include "layers/loaded_shapes.h"
 #include "module/module_node.h"
 
 namespace heddle {
@@ -96,6 +97,10 @@ NDArray initial(LayerState& state, std::size_t i, Generator& generator) {
   const Device device = is_given(on) ? std::get<Device>(*on) : Device();
   const Shape shape =
       ndarray_detail::in_name_of(state.info.name.c_str(), [&] { return rule.shape.shape(state.sizes()); });
+  if (const LoadedShapes* const loaded = LoadedShapes::active()) {
+    loaded->check(state.info.name, rule.described.name, shape);
+    return zeros(shape, DType::f32, device);
+  }
   switch (rule.start) {
     case Start::weight:
       return init_weight(shape, std::get<std::string>(state.value("init")) == "he" ? Init::he : Init::xavier,

@@ -3,6 +3,7 @@
 #include <string>
 
 #include <heddle/autograd.h>
+#include <heddle/autograd/recompute.h>
 #include <heddle/elementwise.h>
 #include <heddle/layers/norm.h>
 #include <heddle/norms.h>
@@ -75,6 +76,7 @@ NDArray BatchNorm::compute(const NDArray& given) {
   const NoGrad no_grad;
   const double share = real("momentum"),
                unbiased = static_cast<double>(count) / static_cast<double>(count - 1);
+  if (is_recomputing()) return y;  // the first run has changed them
   running_mean.assign(running_mean * (1 - share) + mean * share);
   running_var.assign(running_var * (1 - share) + variance * (share * unbiased));
   return y;

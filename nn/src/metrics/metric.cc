@@ -162,8 +162,7 @@ void Metric::push(std::vector<NDArray> reads, std::function<void(double*)> body)
   reads.push_back(to);  // an error of an earlier batch stays
   const Access access = array_access(info_.name.c_str(), reads, std::span(&to, 1));
   ndarray_detail::push_for(
-      to.engine(), to.device(),
-      [reads = std::move(reads), to, body = std::move(body)] { body(to.data<double>()); }, access,
+      reads, {&to, 1}, [reads, to, body = std::move(body)] { body(to.data<double>()); }, access,
       CallSite::current());
 }
 

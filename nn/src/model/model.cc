@@ -128,6 +128,12 @@ Model::Model(std::vector<Symbol> inputs, std::vector<Symbol> outputs)
   }
 }
 
+std::vector<ModelInput> Model::inputs() const {
+  std::vector<ModelInput> all;
+  for (const auto& node : plan_->inputs) all.push_back({node->name, node->shape, node->examples[0].dtype()});
+  return all;
+}
+
 std::vector<std::string> Model::input_names() const {
   std::vector<std::string> names;
   for (const auto& node : plan_->inputs) names.push_back(node->name);

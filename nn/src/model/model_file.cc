@@ -15,6 +15,7 @@
 #include <heddle/safetensors.h>
 #include <heddle/sequential.h>
 
+#include "layers/loaded_shapes.h"
 #include "model/plan.h"
 #include "module/module_node.h"
 
@@ -392,6 +393,7 @@ std::shared_ptr<Module> load_model(const std::string& path, Where where) {
     refuse_file(path, "it has arrays alone, and does not describe modules; want a file of save_model()");
   try {
     const json description = json::parse(text->second);
+    const nn_detail::LoadedShapes shapes(content.arrays);
     const std::shared_ptr<Module> module = Reader(description).root();
     const Entries entries = entries_of(*module);
     restore(entries, description.at("shared"), content.arrays);

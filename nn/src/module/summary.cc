@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <map>
 #include <memory>
 #include <ostream>
@@ -12,16 +10,13 @@
 #include <heddle/summary.h>
 
 #include "module/inference_scope.h"
+#include "module/table.h"
 
 namespace heddle {
 
-using nn_detail::ModuleNode;
+using nn_detail::bytes_of, nn_detail::bytes_text, nn_detail::ModuleNode, nn_detail::name_cell;
 
 namespace {
-
-std::int64_t bytes_of(const NDArray& array) {
-  return array.size() * static_cast<std::int64_t>(size_of(array.dtype()));
-}
 
 // What hooks note about one call of a module. Calls of other threads are not noted.
 class Observation {
@@ -144,32 +139,11 @@ std::string with_commas(std::int64_t number) {
   return text;
 }
 
-std::string bytes_text(std::int64_t bytes) {
-  const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  auto value = static_cast<double>(bytes);
-  int unit = 0;
-  for (; value >= 1024 && unit < 4; ++unit) value /= 1024;
-  char text[32];
-  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
-  return text;
-}
-
 std::string shapes_text(const ModuleRow& row) {
   if (row.calls == 0) return "not called";
   std::string text;
   for (const Shape& shape : row.outputs) text += (text.empty() ? "" : ", ") + shape.to_string();
   return text;
-}
-
-using Cells = std::array<std::string, 5>;
-
-Cells cells_of(const ModuleRow& row) {
-  const auto depth = static_cast<std::size_t>(std::count(row.path.begin(), row.path.end(), '.'));
-  const std::string name = row.path.substr(row.path.rfind('.') + 1);
-  const std::string text =
-      row.path.empty() ? row.text : std::string(2 * depth + 2, ' ') + name + ": " + row.text;
-  return {text, shapes_text(row), with_commas(row.parameters), with_commas(row.multiply_adds),
-          bytes_text(row.output_bytes)};
 }
 
 }  // namespace
@@ -187,20 +161,12 @@ ModuleSummary summarize(Module& module, std::initializer_list<NDArray> inputs, W
 }
 
 std::string ModuleSummary::to_string() const {
-  std::vector<Cells> table{{"module", "output", "parameters", "multiply-adds", "outputs"}};
-  for (const ModuleRow& row : rows) table.push_back(cells_of(row));
-  std::array<std::size_t, 5> widths{};
-  for (const Cells& cells : table)
-    for (std::size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], cells[i].size());
-  std::string text;
-  for (const Cells& cells : table) {
-    std::string line;
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      const std::string space(widths[i] - cells[i].size(), ' ');
-      line += (i == 0 ? "" : "  ") + (i < 2 ? cells[i] + space : space + cells[i]);
-    }
-    text += line + "\n";
+  std::vector<std::vector<std::string>> lines{{"module", "output", "parameters", "multiply-adds", "outputs"}};
+  for (const ModuleRow& row : rows) {
+    lines.push_back({name_cell(row.path, row.text), shapes_text(row), with_commas(row.parameters),
+                     with_commas(row.multiply_adds), bytes_text(row.output_bytes)});
   }
+  const std::string text = nn_detail::table_text(lines, 2);
   if (rows.empty()) return text;
   const ModuleRow& all = rows.front();
   return text + with_commas(all.parameters) + " parameters, " + with_commas(all.trained) +

@@ -138,7 +138,8 @@ void Optimizer::check_rows(Key key) const {
 }
 
 UpdateCall Optimizer::call_of(const UpdateOptions& options) const {
-  return {values_, options.lr.value_or(param("lr")), options.grad_scale, options.decay_scale};
+  return {values_, options.lr.value_or(param("lr")), options.grad_scale, options.decay_scale,
+          options.scale.defined() ? options.scale.detach() : NDArray()};
 }
 
 UpdatedArrays Optimizer::arrays_of(const NDArray& weight, const Slot& slot) const {
@@ -182,6 +183,14 @@ void Optimizer::check(Key key, const NDArray& weight, const UpdateOptions& optio
 void Optimizer::check_options(const UpdateOptions& options) const {
   check_range(name_, "lr", ParamRange::not_negative, options.lr.value_or(param("lr")));
   check_range(name_, "decay_scale", ParamRange::not_negative, options.decay_scale);
+  const NDArray& scale = options.scale;
+  const bool scales = !scale.defined() || (scale.size() == 1 && scale.device().kind == DeviceKind::cpu &&
+                                           (scale.dtype() == DType::f32 || scale.dtype() == DType::f64));
+  if (!scales) {
+    throw InvalidArgument("optimizer " + name_ + ": scale is " + name_of(scale.dtype()) + " " +
+                          scale.shape().to_string() + " on " + scale.device().to_string() +
+                          "; want one element of f32 or f64 on a cpu device");
+  }
   if (!std::isfinite(options.grad_scale)) {
     throw InvalidArgument("optimizer " + name_ + ": grad_scale must be finite, not " +
                           number_text(options.grad_scale));
@@ -190,6 +199,10 @@ void Optimizer::check_options(const UpdateOptions& options) const {
 
 // `dtype` and `shape` are those of the gradient.
 void Optimizer::check_like_weight(Key key, const NDArray& weight, DType dtype, const Shape& shape) const {
+  const bool right = is_floating(weight.dtype()) && !is_half(weight.dtype()) && dtype == weight.dtype() &&
+                     shape == weight.shape() && weight.is_contiguous();
+  if (right) [[likely]]
+    return;
   const std::string who = text_of(key);
   if (is_half(weight.dtype())) {
     throw InvalidArgument(who + ": the weight is " + name_of(weight.dtype()) +
@@ -232,6 +245,7 @@ void Optimizer::update(Key key, const NDArray& weight, const RowSparse& grad, Up
       throw Error(with_call_site(
           text_of(key) + ": its first update of rows, which makes their counts, must come before a capture"));
     slot.row_updates = no_row_counts(weight);
+    lists_.clear();
   }
   RowSparse apart = grad;
   if (grad.values().storage() == weight.storage())
@@ -299,6 +313,7 @@ void Optimizer::replace_state(const std::map<std::string, NDArray>& state, const
     want(slot.updates, "updates");
   }
   slots_ = std::move(slots);
+  lists_.clear();
 }
 
 void Optimizer::set_state(const std::map<std::string, NDArray>& state, Where where) {

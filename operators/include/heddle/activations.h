@@ -12,8 +12,7 @@ namespace heddle {
 // families/activation/cpu/lane.h. At a kink the derivative is PyTorch's; that at NaN is 1 or NaN.
 // clang-format off
 #define HEDDLE_ACTIVATIONS(X) \
-  X(gelu, Gelu, x * (erfc(x * -0.70710678118654752) * 0.5), \
-    erfc(x * -0.70710678118654752) * 0.5 + x * exp(x * x * -0.5) * 0.39894228040143268, \
+  X(gelu, Gelu, x * normal_cdf(x), normal_cdf(x) + x * exp(x * x * -0.5) * 0.39894228040143268, \
     "x * np.vectorize(math.erfc, otypes=[float])(x * -0.5 ** 0.5) / 2", \
     "x times the distribution function of the normal distribution (Hendrycks and Gimpel, arXiv:1606.08415).") \
   X(gelu_tanh, GeluTanh, x * sigmoid((x + x * x * x * 0.044715) * 1.5957691216057308), \

@@ -4,6 +4,7 @@
 #include <heddle/activations.h>
 #include <heddle/attention.h>
 #include <heddle/autograd.h>
+#include <heddle/autograd/recompute.h>
 #include <heddle/conv.h>
 #include <heddle/creation.h>
 #include <heddle/ctc.h>

@@ -9,60 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/graph.h>
 #include <heddle/kernel_context.h>
 #include <heddle/ndarray.h>
+#include <heddle/optimizers/launched_rates.h>
 #include <heddle/row_sparse.h>
 
 namespace heddle::operators_detail {
-
-// What each launch of a captured graph gives the updates in it.
-struct UpdateRates {
-  double lr, grad_scale;
-};
-
-// While one lives, updates that its thread pushes take their rates from this slot, at each launch of the graph that the
-// thread captures.
-class LaunchedRates {
- public:
-  explicit LaunchedRates(Slot<UpdateRates> rates);
-  ~LaunchedRates();
-  LaunchedRates(const LaunchedRates&) = delete;
-  LaunchedRates& operator=(const LaunchedRates&) = delete;
-  std::size_t updates() const { return updates_; }  // how many updates were pushed so far
-  // What the learning rate of the updates that follow is multiplied by, as of groups of parameters. Without a
-  // LaunchedRates does nothing.
-  static void set_lr_factor(double factor);
-
-  struct OfUpdate {
-    Slot<UpdateRates> rates{};  // of no graph if no LaunchedRates lives
-    double lr_factor = 1;
-  };
-  static OfUpdate take();  // for one update
-
- private:
-  Slot<UpdateRates> rates_;
-  double lr_factor_ = 1;
-  std::size_t updates_ = 0;
-  LaunchedRates* const previous_;
-};
-
-// The `step` of an update, whose members lr and grad_scale may be given by each launch. Made when the update is pushed.
-template <class Step> class LaunchedStep {
- public:
-  explicit LaunchedStep(const Step& step) : step_(step), launched_(LaunchedRates::take()) {}
-  Step now() const {  // only inside the op
-    Step now = step_;
-    if (!launched_.rates.cell()) return now;
-    now.lr = launched_.rates->lr * launched_.lr_factor;
-    now.grad_scale = launched_.rates->grad_scale;
-    return now;
-  }
-
- private:
-  Step step_;
-  LaunchedRates::OfUpdate launched_;
-};
 
 enum class ParamRange {
   not_negative,
@@ -88,6 +40,7 @@ struct UpdateCall {
   std::shared_ptr<const ParamValues> params;
   double lr, grad_scale;
   double decay_scale = 1;  // factor of the weight decay
+  NDArray scale{};  // another factor of the gradient, with one element, read by the op; undefined: none
 
   double operator[](int param) const { return (*params)[static_cast<std::size_t>(param)]; }
 };
@@ -103,6 +56,17 @@ using UpdateRowsKernel = void(const KernelContext& context, const char* op, cons
                               std::span<const NDArray> state, const NDArray& row_updates,
                               const RowSparse& grad, const UpdateCall& call, std::int64_t earlier);
 
+// The arrays that an update changes. updates (i64, one element on cpu()) counts updates; row_updates (i64,
+// one for each row) is defined for row-sparse gradients of rules that count rows.
+struct UpdatedArrays {
+  NDArray weight;
+  std::vector<NDArray> state;
+  NDArray updates, row_updates;
+};
+// Updates each weight as UpdateKernel does, and counts the update. No weight has row_updates. For small weights.
+using UpdateListKernel = void(const KernelContext& context, std::span<const UpdatedArrays> all,
+                              std::span<const NDArray> grads, const UpdateCall& call);
+
 struct OptimizerRule {
   std::string name;
   std::string documentation;  // one line: what it computes, and the paper
@@ -117,17 +81,16 @@ struct OptimizerRule {
   const char* op_of_rows = nullptr;  // null: a step needs the norm of the whole weight
   UpdateKernel* whole = nullptr;     // kernels for the CPU
   UpdateRowsKernel* of_rows = nullptr;
+  UpdateListKernel* list = nullptr;
 };
 
 // All rules, in the order of their names; made at first use.
 const std::vector<OptimizerRule>& optimizer_rules();
 
-// The arrays that an update changes. updates (i64, one element on cpu()) counts updates; row_updates (i64,
-// one for each row) is defined for row-sparse gradients of rules that count rows.
-struct UpdatedArrays {
-  NDArray weight;
-  std::vector<NDArray> state;
-  NDArray updates, row_updates;
+// What one op updates. changed: an array of each storage that it changes.
+struct UpdateList {
+  std::vector<UpdatedArrays> arrays;
+  std::vector<NDArray> changed;
 };
 
 // These push one op. Throw Error for a device without a kernel.
@@ -135,6 +98,8 @@ void push_update(const OptimizerRule& rule, const UpdatedArrays& arrays, const N
                  const UpdateCall& call);
 void push_update(const OptimizerRule& rule, const UpdatedArrays& arrays, const RowSparse& grad,
                  const UpdateCall& call);
+void push_update(const OptimizerRule& rule, std::shared_ptr<const UpdateList> list,
+                 std::vector<NDArray> grads, const UpdateCall& call);
 
 // These push one op for all arrays, which are contiguous, f32 or f64; pairs are alike. averages[i] += (1 - d)
 // * (weights[i] - averages[i]), where d is decay, or with warm_up min(decay, (1 + n) / (10 + n)) after n

@@ -169,8 +169,9 @@ void run_hooks(const char* name, const Hooks& hooks, Sum& sum) {
 
 struct PassOptions {
   bool keep_tape;
-  bool recorded;  // whether gradients go on the tape
-  bool captures;  // whether gradients of leaves are kept in the Pass, not added to the leaves
+  bool recorded;           // whether gradients go on the tape
+  bool captures;           // whether gradients of leaves are kept in the Pass, not added to the leaves
+  bool leaf_hooks = true;  // whether hooks of leaves are called
 };
 
 // One backward pass. Gradients of leaves are added to the leaves' gradients while the pass runs, or kept in
@@ -298,7 +299,8 @@ void Pass::run() {
     if (!options_.keep_tape) free_node(*next.node);
     nodes_.erase(nodes_.begin());
   }
-  for (auto& [leaf, sum] : leaves_) run_hooks("a leaf", leaf->hooks, sum);
+  for (auto& [leaf, sum] : leaves_)
+    if (options_.leaf_hooks) run_hooks("a leaf", leaf->hooks, sum);
 }
 
 // Runs the hooks of the node's output, then the node.
@@ -500,6 +502,17 @@ NDArray checked_seed(const char* op, const NDArray& root, const NDArray& seed, b
   return result;
 }
 
+// The gradients of `inputs` after the pass has run; zeros for one that is used and has none.
+std::vector<NDArray> gradients_after(const Pass& pass, const std::vector<NDArray>& inputs,
+                                     const std::vector<bool>& used) {
+  std::vector<NDArray> gradients;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    gradients.push_back(pass.gradient_of(inputs[i]));
+    if (!gradients[i].defined() && used[i]) gradients[i] = zeros_like(inputs[i].detach());
+  }
+  return gradients;
+}
+
 }  // namespace
 
 void operators_detail::refuse_second_gradient(const char* op) {
@@ -569,12 +582,17 @@ std::vector<NDArray> grad(const std::vector<NDArray>& outputs, const std::vector
     }
   }
   pass.run();
-  std::vector<NDArray> gradients;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    gradients.push_back(pass.gradient_of(inputs[i]));
-    if (!gradients[i].defined() && used[i]) gradients[i] = zeros_like(inputs[i].detach());
-  }
-  return gradients;
+  return gradients_after(pass, inputs, used);
+}
+
+std::vector<NDArray> operators_detail::grad_for_outer_pass(const std::vector<NDArray>& outputs,
+                                                           const std::vector<NDArray>& inputs,
+                                                           const std::vector<NDArray>& seeds) {
+  Pass pass({.keep_tape = false, .recorded = false, .captures = true, .leaf_hooks = false});
+  for (std::size_t i = 0; i < outputs.size(); ++i) pass.start_at(outputs[i], seeds[i], true);
+  for (const NDArray& input : inputs) pass.ask_for(input);
+  pass.run();
+  return gradients_after(pass, inputs, std::vector<bool>(inputs.size(), false));
 }
 
 }  // namespace heddle

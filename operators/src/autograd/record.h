@@ -1,11 +1,36 @@
 // Functions shared by operators with a gradient.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include <heddle/autograd.h>
 
 namespace heddle::operators_detail {
+
+// What the function of a recompute() uses besides its inputs. While one lives, its thread's operators note it there.
+class OuterUse {
+ public:
+  OuterUse();
+  ~OuterUse();
+  OuterUse(const OuterUse&) = delete;
+  OuterUse& operator=(const OuterUse&) = delete;
+  static OuterUse* current() noexcept;
+  void add(const NDArray& leaf) { leaves_.push_back(leaf); }
+  // The leaves that were differentiated, each as often as operators used it.
+  const std::vector<NDArray>& leaves() const { return leaves_; }
+  std::uint64_t first() const { return first_; }  // the sequence number of the first node of the function
+
+ private:
+  std::vector<NDArray> leaves_;
+  const std::uint64_t first_;
+  OuterUse* const outer_;
+};
+
+// grad() with allow_unused, that calls no hooks of leaves: an outer pass adds the result to the leaves.
+std::vector<NDArray> grad_for_outer_pass(const std::vector<NDArray>& outputs,
+                                         const std::vector<NDArray>& inputs,
+                                         const std::vector<NDArray>& seeds);
 
 // Whether a Backward runs whose operators are recorded. A Backward that pushes kernels of its own, which are
 // not recorded, then has to compute by operators, or to call refuse_second_gradient().

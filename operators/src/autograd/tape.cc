@@ -24,6 +24,7 @@ thread_local const Node* current_node = nullptr;  // the node whose Backward run
 thread_local BackwardMode backward_mode{false, false};
 thread_local MadeGradients* made_gradients = nullptr;
 std::atomic<std::uint64_t> next_sequence{0};
+constinit thread_local OuterUse* outer_use = nullptr;
 
 // The contents of a node, to be destroyed outside the node's destructor.
 struct NodeContents {
@@ -72,6 +73,11 @@ const std::shared_ptr<AutogradMeta> own_meta(const NDArray& array) {
 }  // namespace
 
 Node::~Node() { release(*this); }
+
+OuterUse::OuterUse()
+    : first_(next_sequence.load(std::memory_order_relaxed)), outer_(std::exchange(outer_use, this)) {}
+OuterUse::~OuterUse() { outer_use = outer_; }
+OuterUse* OuterUse::current() noexcept { return outer_use; }
 
 void free_node(Node& node) {
   node.freed = true;
@@ -189,6 +195,17 @@ bool follows_saved(const NDArray& saved, const NDArray& output) {
   return true;
 }
 
+// Notes what a node of a recomputed function uses. Only this thread makes nodes of the function, so that older nodes have
+// smaller numbers than its first.
+void note_outer(OuterUse& outer, const char* name, const NDArray& input, const AutogradMeta& meta) {
+  if (meta.leaf) return outer.add(input);
+  if (meta.producer && meta.producer->sequence < outer.first())
+    throw InvalidArgument(
+        std::string("recompute: ") + name +
+        " in the function uses an array that was computed outside of it and requires a gradient; "
+        "make it an input of the function");
+}
+
 // Puts a node on the tape. The caller sets how the node computes gradients: `backward` or `add`.
 Node& record_node(const char* name, NDArray& output, const std::vector<NDArray>& inputs,
                   const std::vector<NDArray>& saved, Where where) {
@@ -205,6 +222,8 @@ Node& record_node(const char* name, NDArray& output, const std::vector<NDArray>&
     std::shared_ptr<AutogradMeta> input_meta = on_tape(input) ? meta_of(input) : nullptr;
     if (use && input_meta && input_meta->leaf) [[unlikely]]
       use->differentiates(input);
+    if (OuterUse* const outer = OuterUse::current(); outer && input_meta) [[unlikely]]
+      note_outer(*outer, name, input, *input_meta);
     node->inputs.push_back(input_of(input, std::move(input_meta)));
   }
   for (const NDArray& array : saved) {
@@ -252,6 +271,11 @@ void record_rows(const char* name, NDArray& output, const NDArray& input, std::v
     throw InvalidArgument(std::string(name) +
                           ": only a leaf has a row-sparse gradient; this array was computed from others");
   }
+  if (OuterUse::current())
+    throw InvalidArgument(
+        std::string(name) +
+        ": its gradient is row-sparse, which recompute() cannot give; call it outside of the "
+        "function, or without sparse gradients");
   record_node(name, output, {input}, saved, where).rows = std::move(backward);
 }
 

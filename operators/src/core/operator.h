@@ -42,12 +42,11 @@ template <class Fn> Fn* kernel_for(const char* op, const NDArray& array) {
 template <class F>
 void push_op(const char* name, std::span<const NDArray> reads, std::span<const NDArray> writes, F&& fn,
              int priority = 0, OpCost cost = OpCost::unknown) {
-  const NDArray& first = writes.empty() ? reads.front() : writes.front();
   Access access = array_access(name, reads, writes);
   access.priority = priority;
   if (cost == OpCost::per_element)
     access.brief = ndarray_detail::is_brief(reads) && ndarray_detail::is_brief(writes);
-  ndarray_detail::push_for(first.engine(), first.device(), std::forward<F>(fn), access, CallSite::current());
+  ndarray_detail::push_for(reads, writes, std::forward<F>(fn), access, CallSite::current());
 }
 
 }  // namespace heddle::operators_detail

@@ -86,22 +86,21 @@ namespace heddle::cpu_kernels {
   return x > 88.0f ? fast_exp(x) : x == 0.0f ? x : result;
 }
 
-// erfc(|x|) = t exp(-x^2 + q(t)) with t = 1 / (1 + |x| / 2): Numerical Recipes, 2nd edition, 6.2; the relative error of
-// the formula is 1.2e-7 at most. That of exp(-x^2) grows with x^2.
-[[gnu::always_inline]] inline float fast_erfc(float x) {
-  const float z = std::fabs(x), t = 1.0f / (1.0f + 0.5f * z);
-  float q = 0.17087277f;
-  q = q * t - 0.82215223f;
-  q = q * t + 1.48851587f;
-  q = q * t - 1.13520398f;
-  q = q * t + 0.27886807f;
-  q = q * t - 0.18628806f;
-  q = q * t + 0.09678418f;
-  q = q * t + 0.37409196f;
-  q = q * t + 1.00002368f;
-  q = q * t - 1.26551223f;
-  const float tail = t * fast_exp(q - z * z);
-  return x < 0.0f ? 2.0f - tail : tail;
+// The distribution function of the normal distribution: of -|x| it is exp(-x^2 / 2) t p(t) with t = 1 / (1 + 0.3 |x| / sqrt(2)).
+// The polynomial is fitted to exp(z^2) erfc(z) / 2 for z up to 10, with a relative error of 2e-8.
+[[gnu::always_inline]] inline float fast_normal_cdf(float x) {
+  const float t = 1.0f / (1.0f + 0.21213203f * std::fabs(x));
+  float p = -0.064761482f;
+  p = p * t + 0.24278176f;
+  p = p * t - 0.25613943f;
+  p = p * t + 0.27386051f;
+  p = p * t - 0.047325753f;
+  p = p * t + 0.10746322f;
+  p = p * t + 0.074169531f;
+  p = p * t + 0.085357612f;
+  p = p * t + 0.084594004f;
+  const float tail = p * t * fast_exp(x * x * -0.5f);
+  return x < 0.0f ? tail : 1.0f - tail;
 }
 
 // Uses the exponential of a negative number, since that of a positive one overflows where the result is still

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <heddle/autograd.h>
+#include <heddle/autograd/recompute.h>
 
 #include "arrays/array.h"
 #include "call_site.h"
@@ -89,6 +90,13 @@ class Kept {
     const CallsPython calling(false);
     return convert(nb::handle(function_->get())(wrap(gradient)));
   }
+  // Calls it with a list of arrays, and returns the arrays of the list that it returns.
+  std::vector<NDArray> call(const std::vector<NDArray>& arrays) const {
+    const CallsPython calling(false);
+    nb::list list;
+    for (const NDArray& array : arrays) list.append(wrap(NDArray(array)));
+    return arrays_in(nb::cast<nb::list>(nb::handle(function_->get())(list)));
+  }
 
  private:
   std::shared_ptr<Reference> function_;
@@ -165,12 +173,32 @@ nb::object record_operator(const nb::str& name, nb::object output, nb::handle in
   return output;
 }
 
+// The C++ part of heddle.recompute(): `function` takes a list of arrays and returns one.
+nb::list recomputed(const nb::object& function, const nb::list& inputs) {
+  const Where where = python_call_site();
+  const std::vector<NDArray> from = arrays_in(inputs);
+  const Kept kept(function);
+  std::vector<NDArray> outputs;
+  {
+    const ReleaseGil released;
+    outputs = Recomputed([kept](const std::vector<NDArray>& arrays) { return kept.call(arrays); }, where)
+                  .run(from, where);
+  }
+  nb::list result;
+  for (NDArray& output : outputs) result.append(wrap(std::move(output)));
+  return result;
+}
+
 }  // namespace
 
 void bind_autograd(nb::module_& m) {
   m.def("_grad", &grad_of,
         nb::sig("def _grad(outputs: list[NDArray], inputs: list[NDArray], seeds: list[NDArray], "
                 "keep_tape: bool, create_graph: bool, allow_unused: bool) -> list[NDArray | None]"));
+  m.def(
+      "_recompute", &recomputed,
+      nb::sig("def _recompute(function: Callable[[list[NDArray]], list[NDArray]], inputs: list[NDArray]) -> "
+              "list[NDArray]"));
   m.def("on_gradient", &add_hook, "array"_a, "hook"_a,
         nb::sig("def on_gradient(array: NDArray, hook: Callable[[NDArray], NDArray | None]) -> None"),
         "Calls hook(gradient) with the complete gradient of a leaf, or of an array computed from one, in "

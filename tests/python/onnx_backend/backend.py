@@ -1,120 +1,33 @@
-"""The backend: runs an ONNX model with heddle's operators."""
+"""The backend: runs an ONNX model with heddle.onnx."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TypeProto, numpy_helper
+from onnx import ModelProto, NodeProto, TypeProto
 from onnx.backend.base import Backend, BackendRep
 
-import heddle
-
-from . import (  # noqa: F401 (they fill the table)
-    control,
-    detection,
-    elementwise,
-    indexing,
-    quantization,
-    random_numbers,
-    recurrent,
-    reductions,
-    resizing,
-    sampling,
-    shapes,
-    text,
-    training,
-    transposed,
-    windows,
-)
-from .definitions import full_name, graphs_of, inlined, opset
-from .table import DTYPES, TABLE, Missing, dtype_name
-
-
-def type_missing(type_: TypeProto) -> str | None:
-    kind = type_.WhichOneof("value")
-    if kind == "tensor_type":
-        number = type_.tensor_type.elem_type
-        return None if number in DTYPES else f"dtype {dtype_name(number)}"
-    return f"type {kind.removesuffix('_type')}" if kind else None
-
-
-def attribute_missing(attribute: AttributeProto) -> str | None:
-    number = None
-    if attribute.type == AttributeProto.TENSOR:
-        number = attribute.t.data_type
-    elif attribute.name in ("to", "dtype"):
-        number = attribute.i
-    return None if not number or number in DTYPES else f"dtype {dtype_name(number)}"
-
-
-def node_missing(node: NodeProto, model: ModelProto) -> Iterator[str | None]:
-    name = full_name(node)
-    if name not in TABLE:
-        yield f"operator {name}"
-    elif opset(model, node.domain) < TABLE[name].since:
-        yield f"operator {name} before opset {TABLE[name].since}"
-    yield from map(attribute_missing, node.attribute)
+import heddle.onnx
+from heddle.onnx.building import missing_of
+from heddle.onnx.definitions import inlined
+from heddle.onnx.table import Missing
 
 
 def missing(model: ModelProto) -> list[str]:
-    """Operators and dtypes that the model needs and the backend lacks, as far as that shows without running it."""
-    return missing_of_inlined(inlined(model))
-
-
-def missing_of_inlined(model: ModelProto) -> list[str]:
-    found = set()
-    for graph in graphs_of(model.graph):
-        found |= {type_missing(value.type) for value in (*graph.input, *graph.output, *graph.value_info)}
-        found |= {f"dtype {dtype_name(t.data_type)}" for t in graph.initializer if t.data_type not in DTYPES}
-        found |= {what for node in graph.node for what in node_missing(node, model)}
-    return sorted(what for what in found if what)
-
-
-def attribute_value(attribute: AttributeProto, outer: dict[str, heddle.NDArray]) -> Any:
-    value = onnx.helper.get_attribute_value(attribute)
-    if attribute.type == AttributeProto.GRAPH:  # the subgraph sees the values of the outer graph
-        return lambda *inputs: run_graph(value, inputs, outer | initial(value))
-    if attribute.type == AttributeProto.STRINGS:
-        return [text.decode() for text in value]
-    return value.decode() if isinstance(value, bytes) else value
-
-
-def initial(graph: GraphProto) -> dict[str, heddle.NDArray]:
-    return {tensor.name: heddle.array(numpy_helper.to_array(tensor)) for tensor in graph.initializer}
-
-
-def run_graph(
-    graph: GraphProto, inputs: Sequence[heddle.NDArray | None], values: dict[str, heddle.NDArray | None]
-) -> list[heddle.NDArray]:
-    """Pushes the ops of all nodes. `values` has the initial values by name; the computed ones are added to it."""
-    initialized = {tensor.name for tensor in graph.initializer}
-    names = [value.name for value in graph.input if value.name not in initialized]
-    if len(inputs) != len(names):
-        raise ValueError(f"{len(inputs)} inputs; wanted: {len(names)}: {', '.join(names)}")
-    values.update(zip(names, inputs, strict=True))
-    for node in graph.node:
-        attributes = {attribute.name: attribute_value(attribute, values) for attribute in node.attribute}
-        arrays = [values[name] if name else None for name in node.input]
-        results = TABLE[full_name(node)](arrays, attributes, len(node.output))
-        values.update(zip(node.output, results, strict=True))
-    return [values[output.name] for output in graph.output]
+    """Operators and dtypes that the model needs and heddle lacks, as far as that shows without running it."""
+    return missing_of(inlined(model))
 
 
 class HeddleModel(BackendRep):
-    """A model that is ready to run. Raises Missing if it needs an operator or a dtype that the backend lacks."""
+    """A model that is ready to run. Raises Missing if it needs an operator or a dtype that heddle lacks."""
 
     def __init__(self, model: ModelProto) -> None:
-        model = inlined(model)
-        if what := missing_of_inlined(model):
-            raise Missing(*what)
-        self._graph = model.graph
-        self._initial = initial(self._graph)
+        self.model = heddle.onnx.load(model)
 
     def run(self, inputs: Sequence[Any], **_: Any) -> tuple[np.ndarray, ...]:
         """Runs the model, and waits for its outputs. Inputs may be arrays of NumPy or of heddle."""
-        outputs = run_graph(self._graph, [heddle.asarray(x) for x in inputs], dict(self._initial))
-        return tuple(output.numpy() for output in outputs)
+        return tuple(output.numpy(copy=True) for output in self.model.run(*inputs))
 
 
 class HeddleBackend(Backend):

@@ -13,8 +13,8 @@ from onnx.backend.test.loader import load_model_tests
 from onnx.backend.test.runner import Runner
 
 from .backend import HeddleBackend
-from .definitions import full_name
-from .table import Missing
+from heddle.onnx.definitions import full_name
+from heddle.onnx.table import Missing
 
 ROUNDING = "the rounding of NumPy's f16"
 RANDOM_NUMBERS = "random numbers that can be compared"
@@ -108,6 +108,10 @@ def run_case(operator: str, case: TestCase) -> Result:
                 assert [(x.shape, x.dtype) for x in computed] == [(x.shape, x.dtype) for x in wanted]
                 raise Missing(RANDOM_NUMBERS)
             compare(case, arrays, computed, wanted)
+            again = [model.run(arrays) for _ in range(2)][-1]  # by a captured graph, if the model has one
+            for first, other in zip(computed, again, strict=True):
+                assert first.dtype == other.dtype and first.shape == other.shape, "another call differs"
+                assert first.tobytes() == other.tobytes(), "another call differs"
     except Missing as missing:
         return dataclasses.replace(result, missing=missing.what)
     except Exception as error:  # noqa: BLE001 (whatever it is, the case fails with it)

@@ -15,6 +15,7 @@
 #include <heddle/c/communicator.h>
 #include <heddle/c/engine.h>
 #include <heddle/c/kvstore.h>
+#include <heddle/c/metric.h>
 #include <heddle/c/module.h>
 #include <heddle/c/operator.h>
 #include <heddle/c/optimizer.h>

@@ -27,7 +27,18 @@ typedef struct heddle_layer_info {
   const char* documentation;  // plain text on one line
   const char* signature;      // "MaxPool2d(kernel, stride=0, padding=0)"
   size_t argument_count;
+  size_t array_count;  // parameters and buffers, see heddle_layer_array
 } heddle_layer_info;
+
+// A parameter or buffer of a layer, in words. All texts are static, and none is null.
+typedef struct heddle_layer_array_info {
+  size_t struct_size;     // sizeof(heddle_layer_array_info), set by the caller
+  const char* name;       // "weight"
+  const char* shape;      // of arguments: "(out_features, in_features)"
+  const char* start;      // its initial value
+  const char* condition;  // the argument that has to be true; "": every such layer has the array
+  int32_t trained;        // 0: a buffer
+} heddle_layer_array_info;
 
 HEDDLE_API heddle_status heddle_layer_count(size_t* count);
 HEDDLE_API heddle_status heddle_layer_at(size_t index, const heddle_layer** layer, heddle_error** error);
@@ -37,6 +48,9 @@ HEDDLE_API heddle_status heddle_layer_describe(const heddle_layer* layer, heddle
                                                heddle_error** error);
 HEDDLE_API heddle_status heddle_layer_argument(const heddle_layer* layer, size_t index,
                                                heddle_argument_info* info, heddle_error** error);
+
+HEDDLE_API heddle_status heddle_layer_array(const heddle_layer* layer, size_t index,
+                                            heddle_layer_array_info* info, heddle_error** error);
 
 // Makes a module of a layer. `values` are the layer's first arguments in their order, `named` are further
 // arguments; the remaining ones have their defaults. The module's arrays belong to `engine`; null: the
@@ -89,6 +103,21 @@ HEDDLE_API heddle_status heddle_module_apply(const heddle_module* module, heddle
 // costs. The caller frees *text with heddle_text_destroy.
 HEDDLE_API heddle_status heddle_module_summary(heddle_module* module, heddle_array* const* arguments,
                                                size_t argument_count, char** text, heddle_error** error);
+
+// A function that is told of each call of a module, before it (without results) or after it, on the thread of the call. Handles are lent
+// for the call of the function, null for an input or result that is missing. Another status than HEDDLE_OK fails the module's call.
+typedef heddle_status (*heddle_hook_fn)(void* ctx, heddle_array* const* arguments, size_t argument_count,
+                                        heddle_array* const* results, size_t result_count,
+                                        heddle_error** error);
+typedef struct heddle_module_hook heddle_module_hook;  // a handle by which a hook is removed
+// Adds a hook behind those that there are. `after` 1: it is called after each call of the module, 0: before. destroy(ctx) is called when the
+// hook is removed or the module gone, on any thread, or if this fails; `destroy` may be null.
+HEDDLE_API heddle_status heddle_module_add_hook(heddle_module* module, int32_t after, heddle_hook_fn hook,
+                                                void* ctx, heddle_destroy_fn destroy,
+                                                heddle_module_hook** handle, heddle_error** error);
+// Removes the hook, which is not called again, and the handle. heddle_module_hook_keep only destroys the handle.
+HEDDLE_API heddle_status heddle_module_hook_remove(heddle_module_hook* hook);
+HEDDLE_API heddle_status heddle_module_hook_keep(heddle_module_hook* hook);
 
 // Writes a module of layers (heddle_module_make, heddle_module_sequential, heddle_module_load) and all its state
 // to one file, which other programs can read as safetensors. Fails for a module of heddle_module_create. Blocks.

@@ -8,6 +8,7 @@
 
 #include "core/kernel_table.h"
 #include "cpu/floating.h"
+#include "cpu/scratch.h"
 #include "families/norm/kernels.h"
 
 namespace heddle::cpu_kernels {
@@ -15,25 +16,60 @@ namespace {
 
 constexpr std::int64_t kGrain = 16384;  // elements per chunk
 constexpr std::int64_t kColumns = 64;   // channels that are summed together where inner is 1
+constexpr std::int64_t kShort = 64;     // lines of fewer elements are summed one element at a time
+constexpr std::int64_t kBlocks = 64;    // most blocks of rows whose sums are added up at the end
+constexpr std::int64_t kRows = 32;      // rows whose terms are added in the arrays' type
 
 std::int64_t per_chunk(std::int64_t elements) {
   return std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, elements));
 }
 
-// term(0) + ... + term(n - 1): some hundred terms in each of several sums of type T, which vectors add, and these in f64.
-template <class T, class Term> double sum_of(std::int64_t n, const Term& term) {
-  constexpr std::int64_t kLanes = 128 / sizeof(T), kBlock = 64 * kLanes;
-  double sum = 0;
+// values[0] + ... + values[n - 1], pairwise, which vectors add.
+template <int n> double tree_sum(double* values) {
+  if constexpr (n == 1) {
+    return values[0];
+  } else {
+    for (int k = 0; k < n / 2; ++k) values[k] += values[k + n / 2];
+    return tree_sum<n / 2>(values);
+  }
+}
+template <int n, class T> double lane_sum(const T (&lanes)[n]) {
+  double wide[n];
+  for (int k = 0; k < n; ++k) wide[k] = static_cast<double>(lanes[k]);
+  return tree_sum<n>(wide);
+}
+
+// Two sums, of a(0) ... a(n - 1) and of b(0) ... b(n - 1): some hundred terms in each of several sums of type T, which vectors
+// add, and these in f64.
+struct TwoSums {
+  double a = 0, b = 0;
+};
+template <class T, class A, class B>
+[[gnu::always_inline]] inline TwoSums sums_of(std::int64_t n, const A& a, const B& b) {
+  constexpr int kLanes = 128 / sizeof(T);
+  constexpr std::int64_t kBlock = 64 * kLanes;
+  TwoSums sums;
   for (std::int64_t begin = 0; begin < n; begin += kBlock) {
     const std::int64_t end = std::min(n, begin + kBlock);
-    T lanes[kLanes] = {};
+    T of_a[kLanes] = {}, of_b[kLanes] = {};
     std::int64_t i = begin;
     for (; i + kLanes <= end; i += kLanes)
-      for (std::int64_t k = 0; k < kLanes; ++k) lanes[k] += term(i + k);
-    for (std::int64_t k = 0; i < end; ++i, ++k) lanes[k] += term(i);
-    for (const T lane : lanes) sum += static_cast<double>(lane);
+      for (std::int64_t k = 0; k < kLanes; ++k) of_a[k] += a(i + k), of_b[k] += b(i + k);
+    for (std::int64_t k = 0; i < end; ++i, ++k) of_a[k] += a(i), of_b[k] += b(i);
+    sums.a += lane_sum(of_a);
+    sums.b += lane_sum(of_b);
   }
-  return sum;
+  return sums;
+}
+// As sums_of(), for lines that are shorter than the lanes.
+template <class T, class A, class B>
+[[gnu::always_inline]] inline TwoSums short_sums_of(std::int64_t n, const A& a, const B& b) {
+  T sum_a = 0, sum_b = 0;
+  for (std::int64_t i = 0; i < n; ++i) sum_a += a(i), sum_b += b(i);
+  return {static_cast<double>(sum_a), static_cast<double>(sum_b)};
+}
+template <class T, class Term> [[gnu::always_inline]] inline double sum_of(std::int64_t n, const Term& term) {
+  return sums_of<T>(n, term, [](std::int64_t) { return T{0}; }).a;
 }
 
 // Memory of an array; null if the array is undefined.
@@ -71,8 +107,12 @@ void channel_sums(const NormProblem& p, const A& a, const B& b, const Done& done
       for (std::int64_t row = weight / p.channels; row < p.rows; row += p.groups) {
         const std::int64_t at = (row * p.channels + weight % p.channels) * p.inner;
         const std::int64_t statistic = p.of_channels ? weight : row;
-        sum_a += sum_of<T>(p.inner, [&](std::int64_t i) { return a(at + i, statistic); });
-        sum_b += sum_of<T>(p.inner, [&](std::int64_t i) { return b(at + i, statistic); });
+        const auto of_a = [&](std::int64_t i) { return a(at + i, statistic); };
+        const auto of_b = [&](std::int64_t i) { return b(at + i, statistic); };
+        const TwoSums sums =
+            p.inner < kShort ? short_sums_of<T>(p.inner, of_a, of_b) : sums_of<T>(p.inner, of_a, of_b);
+        sum_a += sums.a;
+        sum_b += sums.b;
       }
       done(weight, sum_a, sum_b);
     }
@@ -102,18 +142,26 @@ template <class T> struct Forward {
     scale[statistic] = static_cast<T>(1 / std::sqrt(squares + p.epsilon));
     if (variance) variance[statistic] = static_cast<T>(squares);
   }
-  void row_statistics() const {
+  void row_statistics(std::int64_t row) const {
+    const std::int64_t n = p.channels * p.inner;
+    const T* const from = x + row * n;
+    const auto count = static_cast<double>(n);
+    const double m = p.centered ? sum_of<T>(n, [&](std::int64_t i) { return from[i]; }) / count : 0;
+    const T middle = static_cast<T>(m);
+    set(row, m, sum_of<T>(n, [&](std::int64_t i) {
+                  const T d = from[i] - middle;
+                  return d * d;
+                }) / count);
+  }
+  // Statistics and results of one row after the other, which stays in cache.
+  void run_rows() const {
     const std::int64_t n = p.channels * p.inner;
     parallel_for(p.rows, per_chunk(n), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
-        const T* const from = x + row * n;
-        const auto count = static_cast<double>(n);
-        const double m = p.centered ? sum_of<T>(n, [&](std::int64_t i) { return from[i]; }) / count : 0;
-        const T middle = static_cast<T>(m);
-        set(row, m, sum_of<T>(n, [&](std::int64_t i) {
-                      const T d = from[i] - middle;
-                      return d * d;
-                    }) / count);
+        row_statistics(row);
+        const std::int64_t first = (row % p.groups) * p.channels;
+        for (std::int64_t channel = 0; channel < (p.inner == 1 ? 1 : p.channels); ++channel)
+          line(row, channel, first + channel, row * n + channel * p.inner);
       }
     });
   }
@@ -153,7 +201,8 @@ template <class T> struct Forward {
     }
   }
   void run() const {
-    p.of_channels ? channel_statistics() : row_statistics();
+    if (!p.of_channels) return run_rows();
+    channel_statistics();
     for_each_line(p, [this](auto... place) { line(place...); });
   }
 };
@@ -181,34 +230,76 @@ template <class T> struct Backward {
       const auto value = [&](std::int64_t i) {
         return of_g[i] * weight_at(p.inner == 1 ? first + i : first);
       };
-      h += sum_of<T>(length, value);
-      hz += sum_of<T>(length, [&](std::int64_t i) { return value(i) * ((of_x[i] - middle) * factor); });
+      const TwoSums sums =
+          sums_of<T>(length, value, [&](std::int64_t i) { return value(i) * ((of_x[i] - middle) * factor); });
+      h += sums.a;
+      hz += sums.b;
+    }
+  }
+  void row_gradient(std::int64_t row) const {
+    double h = 0, hz = 0;
+    row_sums(row, h, hz);
+    const std::int64_t n = p.channels * p.inner, first = (row % p.groups) * p.channels;
+    const auto count = static_cast<double>(n);
+    const T mean_h = p.centered ? static_cast<T>(h / count) : T{0}, mean_hz = static_cast<T>(hz / count);
+    const T factor = scale[row], middle = mean[row];
+    const T *of_g = g + row * n, *of_x = x + row * n;
+    T* to = x_grad + row * n;
+    if (p.inner == 1) {
+      for (std::int64_t i = 0; i < n; ++i)
+        to[i] = factor * (of_g[i] * weight_at(first + i) - mean_h - (of_x[i] - middle) * factor * mean_hz);
+      return;
+    }
+    for (std::int64_t c = 0; c < p.channels; ++c, of_g += p.inner, of_x += p.inner, to += p.inner) {
+      const T w = weight_at(first + c);
+      for (std::int64_t i = 0; i < p.inner; ++i)
+        to[i] = factor * (of_g[i] * w - mean_h - (of_x[i] - middle) * factor * mean_hz);
     }
   }
   void row_gradients() const {
-    const std::int64_t n = p.channels * p.inner;
-    parallel_for(p.rows, per_chunk(n), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = begin; row < end; ++row) {
-        double h = 0, hz = 0;
-        row_sums(row, h, hz);
-        const auto count = static_cast<double>(n);
-        const T mean_h = p.centered ? static_cast<T>(h / count) : T{0}, mean_hz = static_cast<T>(hz / count);
-        const T factor = scale[row], middle = mean[row];
-        const std::int64_t first = (row % p.groups) * p.channels;
-        if (p.inner == 1) {
-          const T *of_g = g + row * n, *of_x = x + row * n;
-          T* const to = x_grad + row * n;
-          for (std::int64_t i = 0; i < n; ++i)
-            to[i] =
-                factor * (of_g[i] * weight_at(first + i) - mean_h - (of_x[i] - middle) * factor * mean_hz);
-          continue;
+    parallel_for(p.rows, per_chunk(p.channels * p.inner), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) row_gradient(row);
+    });
+  }
+
+  // Adds the rows' g and g z to the sums of each element.
+  void add_rows(std::int64_t begin, std::int64_t end, double* sums) const {
+    const std::int64_t n = p.channels;
+    const Scratch scratch(2 * sizeof(T) * static_cast<std::size_t>(n));
+    T *const of_g = scratch.as<T>(), *const of_gz = of_g + n;
+    for (; begin < end; begin += kRows) {
+      std::fill_n(of_g, 2 * n, T{0});
+      for (std::int64_t row = begin; row < std::min(end, begin + kRows); ++row) {
+        const T *const from_g = g + row * n, *const from_x = x + row * n;
+        const T middle = mean[row], factor = scale[row];
+        for (std::int64_t i = 0; i < n; ++i) {
+          of_g[i] += from_g[i];
+          of_gz[i] += from_g[i] * ((from_x[i] - middle) * factor);
         }
-        for (std::int64_t c = 0; c < p.channels; ++c) {
-          const T w = weight_at(first + c);
-          const std::int64_t at = row * n + c * p.inner;
-          for (std::int64_t i = at; i < at + p.inner; ++i)
-            x_grad[i] = factor * (g[i] * w - mean_h - (x[i] - middle) * factor * mean_hz);
+        if (x_grad) row_gradient(row);
+      }
+      for (std::int64_t i = 0; i < 2 * n; ++i) sums[i] += static_cast<double>(of_g[i]);
+    }
+  }
+  // All gradients where each element of a row has its weight: one pass over the rows, in blocks, whose sums are added in order.
+  void whole_rows() const {
+    const std::int64_t n = p.channels;
+    const std::int64_t blocks = std::min(kBlocks, (p.rows + per_chunk(n) - 1) / per_chunk(n));
+    const std::int64_t rows = blocks == 0 ? 1 : (p.rows + blocks - 1) / blocks;
+    std::vector<double> sums(static_cast<std::size_t>(2 * n * blocks));
+    parallel_for(p.rows, rows, [&](std::int64_t begin, std::int64_t end) {
+      add_rows(begin, end, sums.data() + begin / rows * 2 * n);
+    });
+    parallel_for(n, per_chunk(2 * blocks), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        TwoSums all;
+        for (std::int64_t block = 0; block < blocks; ++block) {
+          const double* const of_block = sums.data() + block * 2 * n;
+          all.a += of_block[i];
+          all.b += of_block[n + i];
         }
+        if (bias_grad) bias_grad[i] = static_cast<T>(all.a);
+        if (weight_grad) weight_grad[i] = static_cast<T>(all.b);
       }
     });
   }
@@ -230,6 +321,7 @@ template <class T> struct Backward {
     });
   }
   void run() const {
+    if (!p.of_channels && p.inner == 1 && p.groups == 1 && (weight_grad || bias_grad)) return whole_rows();
     const auto size = static_cast<std::size_t>(p.weights());
     std::vector<T> h(p.of_channels ? size : 0), hz(p.of_channels ? size : 0);
     const auto count = static_cast<double>(p.rows * p.inner);

@@ -22,7 +22,7 @@
 namespace heddle::cpu_kernels {
 
 using operators_detail::OptimizerRule, operators_detail::ParamRange, operators_detail::ParamValues;
-using operators_detail::UpdateCall;
+using operators_detail::UpdateCall, operators_detail::UpdatedArrays;
 
 using StateNames = std::vector<std::string>;
 

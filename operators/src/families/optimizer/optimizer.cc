@@ -17,6 +17,22 @@ void check_device(const char* op, const NDArray& weight) {
   throw Error(std::string(op) + " has no " + name_of(weight.device().kind) + " kernel in this build");
 }
 
+// The call with what the launch of a graph and the array `scale` give. Only inside the op.
+UpdateCall call_now(const LaunchedStep<UpdateCall>& step) {
+  UpdateCall call = step.now();
+  if (call.scale.defined())
+    call.grad_scale *= call.scale.dtype() == DType::f64
+                           ? *call.scale.data<const double>()
+                           : static_cast<double>(*call.scale.data<const float>());
+  return call;
+}
+
+// Adds the array that the op of a call reads besides its gradients.
+std::vector<NDArray> with_scale(std::vector<NDArray> read, const UpdateCall& call) {
+  if (call.scale.defined()) read.push_back(call.scale);
+  return read;
+}
+
 // Pushes an op that reads and writes the arrays of `mutated`, and reads `grads`. Calls fn with the op's
 // context and the number of earlier updates.
 template <class F>
@@ -58,9 +74,9 @@ void LaunchedRates::set_lr_factor(double factor) {
   if (current_rates) current_rates->lr_factor_ = factor;
 }
 
-LaunchedRates::OfUpdate LaunchedRates::take() {
+LaunchedRates::OfUpdate LaunchedRates::take(std::size_t updates) {
   if (!current_rates) return {};
-  ++current_rates->updates_;
+  current_rates->updates_ += updates;
   return {current_rates->rates_, current_rates->lr_factor_};
 }
 
@@ -71,21 +87,37 @@ const std::vector<OptimizerRule>& optimizer_rules() {
 
 void push_update(const OptimizerRule& rule, const UpdatedArrays& arrays, const NDArray& grad,
                  const UpdateCall& call) {
-  push_counted(rule.op, arrays, {grad},
+  push_counted(rule.op, arrays, with_scale({grad}, call),
                [kernel = rule.whole, weight = arrays.weight, state = arrays.state, grad,
                 call = LaunchedStep(call)](const KernelContext& context, std::int64_t earlier) {
-                 kernel(context, weight, state, grad, call.now(), earlier + 1);
+                 kernel(context, weight, state, grad, call_now(call), earlier + 1);
                });
 }
 
 void push_update(const OptimizerRule& rule, const UpdatedArrays& arrays, const RowSparse& grad,
                  const UpdateCall& call) {
-  push_counted(rule.op_of_rows, arrays, {grad.rows(), grad.values(), grad.count()},
+  push_counted(rule.op_of_rows, arrays, with_scale({grad.rows(), grad.values(), grad.count()}, call),
                [op = rule.op_of_rows, kernel = rule.of_rows, weight = arrays.weight, state = arrays.state,
                 counts = arrays.row_updates, grad,
                 call = LaunchedStep(call)](const KernelContext& context, std::int64_t earlier) {
-                 kernel(context, op, weight, state, counts, grad, call.now(), earlier);
+                 kernel(context, op, weight, state, counts, grad, call_now(call), earlier);
                });
+}
+
+void push_update(const OptimizerRule& rule, std::shared_ptr<const UpdateList> list,
+                 std::vector<NDArray> grads, const UpdateCall& call) {
+  check_device(rule.op, list->arrays.front().weight);
+  Access access = array_access(rule.op, grads, list->changed);
+  for (const NDArray& array : list->changed) access.read.add(array.var());
+  if (call.scale.defined()) access.read.add(call.scale.var());
+  const std::span<const NDArray> reads = grads,
+                                 writes = list->changed;  // of memory that the closure takes over
+  const LaunchedStep step(call, grads.size());
+  ndarray_detail::push_for(
+      reads, writes,
+      [kernel = rule.list, list = std::move(list), grads = std::move(grads),
+       step](const KernelContext& context) { kernel(context, list->arrays, grads, call_now(step)); },
+      access, CallSite::current());
 }
 
 }  // namespace heddle::operators_detail

@@ -14,8 +14,10 @@ HEDDLE_VECTOR_FUNCTION(erfc)
 HEDDLE_VECTOR_FUNCTION(expm1)
 HEDDLE_VECTOR_FUNCTION(log1p)
 
-[[gnu::always_inline]] inline float erfc_of(float x) { return fast_erfc(x); }
-[[gnu::always_inline]] inline double erfc_of(double x) { return Vector_erfc()(x); }
+[[gnu::always_inline]] inline float normal_cdf_of(float x) { return fast_normal_cdf(x); }
+[[gnu::always_inline]] inline double normal_cdf_of(double x) {
+  return Vector_erfc()(x * -0.70710678118654752) * 0.5;
+}
 [[gnu::always_inline]] inline float expm1_of(float x) { return fast_expm1(x); }
 [[gnu::always_inline]] inline double expm1_of(double x) { return Vector_expm1()(x); }
 }  // namespace lane_functions
@@ -44,7 +46,7 @@ template <class T> struct Lane {
   HEDDLE_LANE(sqrt(Lane x), std::sqrt(x.value))
   HEDDLE_LANE(tanh(Lane x), fast_tanh(x.value))
   HEDDLE_LANE(sigmoid(Lane x), fast_sigmoid(x.value))
-  HEDDLE_LANE(erfc(Lane x), lane_functions::erfc_of(x.value))
+  HEDDLE_LANE(normal_cdf(Lane x), lane_functions::normal_cdf_of(x.value))
   HEDDLE_LANE(expm1(Lane x), lane_functions::expm1_of(x.value))
   HEDDLE_LANE(log1p(Lane x), lane_functions::Vector_log1p()(x.value))
   HEDDLE_LANE(maximum(Lane a, Lane b), a.value < b.value ? b.value : a.value)

@@ -164,10 +164,13 @@ template <class P> std::shared_ptr<const P> plan_for(ConvProblem problem, std::i
   return cache.get(problem);
 }
 
-// The number of images in a chunk: there are about 16 chunks, each of 20 microseconds or more.
+// The number of images in a chunk: there are about 16 chunks, each of 20 microseconds or more. Every chunk reads, or makes, all
+// weights, so each has at least kReuse times as many operations as weights.
 std::int64_t images_per_chunk(const ConvProblem& p) {
+  constexpr double kSmallest = 4e6, kReuse = 128;
   const double flops = p.flops_per_image() * static_cast<double>(p.n);
-  const auto worth = static_cast<std::uint64_t>(std::clamp(flops / 4e6, 1.0, 16.0));
+  const double smallest = std::max(kSmallest, kReuse * static_cast<double>(p.weights()));
+  const auto worth = static_cast<std::uint64_t>(std::clamp(flops / smallest, 1.0, 16.0));
   const auto chunks = static_cast<std::int64_t>(std::bit_ceil(worth));
   return (p.n + chunks - 1) / chunks;
 }
@@ -220,7 +223,10 @@ class ChunkGradient {
  private:
   static const float* mask(const float* __restrict grad, const float* __restrict y, std::int64_t count,
                            float* __restrict to) {
-    for (std::int64_t i = 0; i < count; ++i) to[i] = y[i] <= 0 ? 0.0f : grad[i];
+    for (std::int64_t i = 0; i < count; ++i) {
+      const float value = grad[i];  // read in any case, which leaves no branch in the loop
+      to[i] = y[i] <= 0 ? 0.0f : value;
+    }
     return to;
   }
   Scratch masked_, blocked_;

@@ -10,7 +10,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -22,58 +21,10 @@
 #include "cpu/floating.h"
 #include "cpu/loops/chunks.h"
 #include "cpu/present_rows.h"
+#include "families/optimizer/cpu/weight_part.h"
 #include "families/optimizer/kernels.h"
 
 namespace heddle::cpu_kernels {
-
-// Elements per chunk: enough to amortize passing the chunk to another worker, few enough for a cache.
-constexpr std::int64_t kUpdateGrain = 16384;
-constexpr std::size_t kMostState = 4;
-
-// n elements of a weight, of the arrays of its state, and of the gradient.
-template <class T> struct WeightPart {
-  std::int64_t n;
-  T* weight;
-  std::array<T*, kMostState> state;
-  const T* grad;
-
-  WeightPart at(std::int64_t begin, std::int64_t grad_begin, std::int64_t count) const {
-    WeightPart part{count, weight + begin, state, grad + grad_begin};
-    for (T*& array : part.state) array = array ? array + begin : nullptr;
-    return part;
-  }
-};
-
-template <class T>
-WeightPart<T> whole_weight(const NDArray& weight, std::span<const NDArray> state, const NDArray& grad) {
-  WeightPart<T> all{weight.size(), weight.data<T>(), {}, grad.data<const T>()};
-  for (std::size_t i = 0; i < state.size(); ++i) all.state[i] = state[i].data<T>();
-  return all;
-}
-
-// Calls body(weight, gradient, state...) with references to each element of the part, and to those of its
-// first arrays of state.
-template <class T, class F, class... S>
-void update_loop(std::int64_t n, const F& body, T* __restrict weight, const T* __restrict grad,
-                 S* __restrict... state) {
-  for (std::int64_t i = 0; i < n; ++i) body(weight[i], grad[i], state[i]...);
-}
-template <int kArrays, class T, class F> void for_elements(const WeightPart<T>& part, const F& body) {
-  [&]<std::size_t... I>(std::index_sequence<I...>) {
-    update_loop(part.n, body, part.weight, part.grad, part.state[I]...);
-  }
-  (std::make_index_sequence<kArrays>());
-}
-
-// Sums of squares of the weight, and of its update or gradient.
-struct Norms {
-  double weight = 0, update = 0;
-};
-
-template <class T, template <class> class Step>
-concept NormStep = requires(Step<T> step, const WeightPart<T>& part) {
-  step.take(step.norms(part));
-};
 
 // Adds up the norms of chunks in their order.
 template <class T, class Step> Norms total_norms(const WeightPart<T>& all, const Step& step) {
@@ -139,8 +90,38 @@ void update_rows(const KernelContext&, const char* op, const NDArray& weight, st
   });
 }
 
+// Updates a weight of at most kUpdateGrain elements, whose norms are those of one chunk.
+template <class T, template <class> class Step>
+void update_small(const UpdatedArrays& arrays, const NDArray& grad, RowStep<Step<T>>& steps) {
+  const WeightPart<T> all = whole_weight<T>(arrays.weight, arrays.state, grad);
+  std::int64_t& count = *arrays.updates.data<std::int64_t>();
+  if constexpr (NormStep<T, Step>) {
+    Step<T> step = steps.after(count + 1);
+    step.take(total_norms(all, step));
+    std::as_const(step)(all);
+  } else {
+    steps.after(count + 1)(all);
+  }
+  ++count;
+}
+
+template <template <class> class Step>
+void update_list(const KernelContext&, std::span<const UpdatedArrays> all, std::span<const NDArray> grads,
+                 const UpdateCall& call) {
+  RowStep<Step<float>> f32(call);
+  RowStep<Step<double>> f64(call);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].weight.dtype() == DType::f32) {
+      update_small<float, Step>(all[i], grads[i], f32);
+    } else {
+      update_small<double, Step>(all[i], grads[i], f64);
+    }
+  }
+}
+
 template <template <class> class Step> void RuleTable::add(OptimizerRule rule) {
   rule.whole = &update_whole<Step>;
+  rule.list = &update_list<Step>;
   if constexpr (!NormStep<float, Step>) rule.of_rows = &update_rows<Step>;
   all_.push_back(std::move(rule));
 }

@@ -148,8 +148,13 @@ void relu_mask_kernel(const KernelContext&, const NDArray& g, const NDArray& y, 
     T* out_data = out.data<T>();
     constexpr std::int64_t kGrain = 32768;
     parallel_for(g.size(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-      // Where y is NaN, out is g.
-      for (std::int64_t i = begin; i < end; ++i) out_data[i] = y_data[i] <= T(0) ? T(0) : g_data[i];
+      // Where y is NaN, out is g. A g that is read in any case leaves no branch in the loop.
+      const T *const from = g_data, *const of = y_data;
+      T* const to = out_data;
+      for (std::int64_t i = begin; i < end; ++i) {
+        const T value = from[i];
+        to[i] = of[i] <= T(0) ? T(0) : value;
+      }
     });
   });
 }

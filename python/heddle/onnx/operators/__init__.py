@@ -1,0 +1,43 @@
+"""The functions that compute ONNX's operators. Importing this package enters them in the table."""
+
+from heddle.onnx.operators import (
+    activations,
+    control,
+    detection,
+    elementwise,
+    indexing,
+    normalization,
+    quantization,
+    random_numbers,
+    recurrent,
+    reductions,
+    resizing,
+    sampling,
+    shapes,
+    text,
+    training,
+    transformers,
+    transposed,
+    windows,
+)
+
+__all__ = [
+    "activations",
+    "control",
+    "detection",
+    "elementwise",
+    "indexing",
+    "normalization",
+    "quantization",
+    "random_numbers",
+    "recurrent",
+    "reductions",
+    "resizing",
+    "sampling",
+    "shapes",
+    "text",
+    "training",
+    "transformers",
+    "transposed",
+    "windows",
+]

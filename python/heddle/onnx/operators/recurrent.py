@@ -1,0 +1,258 @@
+"""RNN, GRU and LSTM: by heddle's operators, or a step for each time where these lack an option.
+
+heddle.lstm has no peepholes, heddle.gru resets behind the product with the recurrent weight (linear_before_reset), and
+all have the usual activations.
+"""
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import heddle
+from heddle.onnx.operators.indexing import backward
+from heddle.onnx.running import prepared
+from heddle.onnx.table import Array, Attributes, Lack, operator
+
+ACTIVATIONS = {"Sigmoid": heddle.sigmoid, "Tanh": heddle.tanh, "Relu": heddle.relu}
+Step = Callable[..., list[Array]]  # step(contribution of x (batch, gates * hidden), *states) -> states
+
+
+def lacks(name: str, defaults: list[str]) -> Lack:
+    """What nodes ask for and neither heddle's operator nor the steps have."""
+
+    def find(attributes: Attributes) -> Iterator[str]:
+        for option in ("activation_alpha", "activation_beta", "clip", "input_forget"):
+            if attributes.get(option):
+                yield f"{name} with {option}"
+        for other in sorted(set(attributes.get("activations") or defaults) - ACTIVATIONS.keys()):
+            yield f"{name} with activation {other}"
+
+    return find
+
+
+def chosen(activations: Sequence[str] | None, defaults: list[str], direction: int) -> list[Callable[[Array], Array]]:
+    """The activation functions of one direction."""
+    count = len(defaults)
+    names = activations[direction * count : (direction + 1) * count] if activations else defaults
+    return [ACTIVATIONS[name] for name in names]
+
+
+def usual(activations: Sequence[str] | None, defaults: list[str], directions: int) -> bool:
+    return not activations or list(activations) == defaults * directions
+
+
+def reordered(order: Sequence[int]) -> Callable[[Array], Array]:
+    """The blocks of a weight's rows, one a gate, in heddle's order."""
+    return functools.partial(in_order, order)
+
+
+def in_order(order: Sequence[int], weight: Array) -> Array:
+    parts = heddle.split(weight, len(order), 0)
+    return heddle.concat([parts[i] for i in order], 0)
+
+
+LSTM_ORDER = reordered((0, 2, 3, 1))  # ONNX's gates are i, o, f, c; heddle's i, f, c, o
+GRU_ORDER = reordered((1, 0, 2))  # ONNX's z, r, h; heddle's r, z, h
+RNN_ORDER = reordered((0,))
+
+
+def part(i: int, function: Callable[[Array], Array], weights: Array) -> Array:
+    return function(weights[i])
+
+
+def half(i: int, second: bool, function: Callable[[Array], Array], biases: Array) -> Array:
+    own = biases[i]
+    n = own.shape[0] // 2
+    return function(own[n:] if second else own[:n])
+
+
+PARTS = {(i, f): functools.partial(part, i, f) for i in (0, 1) for f in (LSTM_ORDER, GRU_ORDER, RNN_ORDER)}
+HALVES = {
+    (i, second, f): functools.partial(half, i, second, f)
+    for i in (0, 1)
+    for second in (False, True)
+    for f in (LSTM_ORDER, GRU_ORDER, RNN_ORDER)
+}
+
+
+def native(
+    run: Callable[..., Sequence[Array]],
+    order: Callable[[Array], Array],
+    x: Array,
+    w: Array,
+    r: Array,
+    b: Array | None,
+    lengths: Array | None,
+    initial: list[Array | None],
+    direction: str,
+    layout: int,
+    **options: Any,
+) -> list[Array]:
+    """The outputs by one of heddle's operators, called once for each direction."""
+    results = []
+    for i in range(w.shape[0]):
+        biases = [None if b is None else prepared(HALVES[i, second, order], b) for second in (False, True)]
+        weights = [prepared(PARTS[i, order], one) for one in (w, r)]
+        states = [None if s is None else (s[:, i] if layout else s[i]) for s in initial]
+        turned = direction == "reverse" or i == 1
+        results.append(
+            run(x, *weights, *biases, *states, lengths=lengths, reverse=turned, batch_first=bool(layout), **options)
+        )
+    outputs, *last = (list(one) for one in zip(*results, strict=True))
+    return [heddle.stack(outputs, 2 if layout else 1), *(heddle.stack(state, 1 if layout else 0) for state in last)]
+
+
+def one_direction(step: Step, added: Array, states: list[Array], lengths: Array | None) -> list[Array]:
+    """The first state after each step (time, batch, hidden), 0 after a sequence's end, and the last states."""
+    outputs = []
+    for time, entry in enumerate(heddle.unstack(added, 0)):
+        new = step(entry, *states)
+        if lengths is None:
+            states = new
+            outputs.append(new[0])
+        else:
+            within = heddle.expand_dims(lengths > time, 1)
+            states = [heddle.where(within, a, b) for a, b in zip(new, states, strict=True)]
+            outputs.append(heddle.where(within, new[0], 0))
+    return [heddle.stack(outputs), *states]
+
+
+def recurrent(
+    x: Array,
+    w: Array,
+    r: Array,
+    b: Array | None,
+    lengths: Array | None,
+    initial: list[Array | None],
+    steps_of: Callable[[int, Array], Step],
+    direction: str,
+    layout: int,
+) -> list[Array]:
+    """The outputs of the operator. steps_of(i, recurrent bias) makes the step of direction i."""
+    if layout:
+        x, initial = heddle.swapaxes(x, 0, 1), [None if s is None else heddle.swapaxes(s, 0, 1) for s in initial]
+    hidden, rows, results = r.shape[2], w.shape[1], []
+    for i in range(w.shape[0]):
+        turned = direction == "reverse" or i == 1
+        time = [x.shape[0]] * x.shape[1]
+        reversed_ = heddle.array(time, dtype="i64") if lengths is None else lengths
+        sequence = backward(x, reversed_, 0, 1) if turned else x
+        biases = heddle.zeros([2, rows], x.dtype) if b is None else b[i].reshape([2, rows])
+        states = [heddle.zeros([x.shape[1], hidden], x.dtype) if s is None else s[i] for s in initial]
+        added = heddle.matmul(sequence, w[i].T) + biases[0]
+        outputs, *states = one_direction(steps_of(i, biases[1]), added, states, lengths)
+        results.append([backward(outputs, reversed_, 0, 1) if turned else outputs, *states])
+    first, *last = zip(*results, strict=True)
+    outputs, states = heddle.stack(list(first), 1), [heddle.stack(list(state), 0) for state in last]
+    if layout:
+        return [heddle.transpose(outputs, [2, 0, 1, 3]), *(heddle.swapaxes(state, 0, 1) for state in states)]
+    return [outputs, *states]
+
+
+@operator("RNN", since=7, native="rnn", lacks=lacks("RNN", ["Tanh"]))
+def rnn(
+    x: Array,
+    w: Array,
+    r: Array,
+    b: Array | None = None,
+    lengths: Array | None = None,
+    initial: Array | None = None,
+    *,
+    activations: Sequence[str] | None = ("Tanh", "Tanh"),
+    activation_alpha: Any = None,
+    activation_beta: Any = None,
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int | None = None,
+    layout: int = 0,
+) -> list[Array]:
+    names = set((activations or ["Tanh"])[: w.shape[0]])
+    if len(names) == 1 and names <= {"Tanh", "Relu"}:
+        relu = names == {"Relu"}
+        return native(heddle.rnn, RNN_ORDER, x, w, r, b, lengths, [initial], direction, layout, relu=relu)
+
+    def steps_of(i: int, bias: Array) -> Step:
+        (f,) = chosen(activations, ["Tanh"], i)
+        return lambda added, h: [f(added + heddle.matmul(h, r[i].T) + bias)]
+
+    return recurrent(x, w, r, b, lengths, [initial], steps_of, direction, layout)
+
+
+@operator("GRU", since=7, native="gru", lacks=lacks("GRU", ["Sigmoid", "Tanh"]))
+def gru(
+    x: Array,
+    w: Array,
+    r: Array,
+    b: Array | None = None,
+    lengths: Array | None = None,
+    initial: Array | None = None,
+    *,
+    activations: Sequence[str] | None = None,
+    activation_alpha: Any = None,
+    activation_beta: Any = None,
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int | None = None,
+    layout: int = 0,
+    linear_before_reset: int = 0,
+) -> list[Array]:
+    defaults = ["Sigmoid", "Tanh"]
+    if linear_before_reset and usual(activations, defaults, w.shape[0]):
+        return native(heddle.gru, GRU_ORDER, x, w, r, b, lengths, [initial], direction, layout)
+    n = r.shape[2]
+
+    def steps_of(i: int, bias: Array) -> Step:
+        f, g = chosen(activations, defaults, i)
+        gates, candidate = r[i][: 2 * n].T, r[i][2 * n :].T
+
+        def step(added: Array, h: Array) -> list[Array]:
+            update_reset = f(added[:, : 2 * n] + heddle.matmul(h, gates) + bias[: 2 * n])
+            update, reset = update_reset[:, :n], update_reset[:, n:]
+            if linear_before_reset:
+                kept = reset * (heddle.matmul(h, candidate) + bias[2 * n :])
+            else:
+                kept = heddle.matmul(reset * h, candidate) + bias[2 * n :]
+            return [(1 - update) * g(added[:, 2 * n :] + kept) + update * h]
+
+        return step
+
+    return recurrent(x, w, r, b, lengths, [initial], steps_of, direction, layout)
+
+
+@operator("LSTM", since=7, native="lstm", lacks=lacks("LSTM", ["Sigmoid", "Tanh"]))
+def lstm(
+    x: Array,
+    w: Array,
+    r: Array,
+    b: Array | None = None,
+    lengths: Array | None = None,
+    initial: Array | None = None,
+    initial_cell: Array | None = None,
+    peepholes: Array | None = None,
+    *,
+    activations: Sequence[str] | None = None,
+    activation_alpha: Any = None,
+    activation_beta: Any = None,
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int | None = None,
+    input_forget: int = 0,
+    layout: int = 0,
+) -> list[Array]:
+    defaults, states = ["Sigmoid", "Tanh", "Tanh"], [initial, initial_cell]
+    if peepholes is None and usual(activations, defaults, w.shape[0]):
+        return native(heddle.lstm, LSTM_ORDER, x, w, r, b, lengths, states, direction, layout)
+    n = r.shape[2]
+
+    def steps_of(i: int, bias: Array) -> Step:
+        f, g, h = chosen(activations, defaults, i)
+        holes = heddle.zeros([3, n], x.dtype) if peepholes is None else peepholes[i].reshape([3, n])
+
+        def step(added: Array, y: Array, cell: Array) -> list[Array]:
+            gates = heddle.split(added + heddle.matmul(y, r[i].T) + bias, 4, 1)  # input, output, forget, cell
+            new = f(gates[2] + holes[2] * cell) * cell + f(gates[0] + holes[0] * cell) * g(gates[3])
+            return [f(gates[1] + holes[1] * new) * h(new), new]
+
+        return step
+
+    return recurrent(x, w, r, b, lengths, states, steps_of, direction, layout)

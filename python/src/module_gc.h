@@ -1,0 +1,20 @@
+// The garbage collector's way through modules: functions of hooks, and modules inside, are references of Python's that C++ holds.
+#pragma once
+
+#include <memory>
+
+#include "interpreter.h"
+
+namespace heddle::python {
+
+// A function that a hook of a module calls. It is gone once the collector has found the module to be garbage.
+struct HookFunction {
+  Reference function;
+};
+// Makes one that the collector finds as a reference of `module`. Needs the GIL.
+std::shared_ptr<HookFunction> hook_function(nb::handle module, nb::object function);
+
+// For the class Module: tp_traverse and tp_clear.
+extern PyType_Slot module_slots[];
+
+}  // namespace heddle::python
