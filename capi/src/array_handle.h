@@ -8,7 +8,6 @@
 
 #include <heddle/c/heddle.h>
 #include <heddle/call_site.h>
-#include <heddle/module_call.h>
 #include <heddle/ndarray.h>
 #include <heddle/random.h>
 #include <heddle/row_sparse.h>
@@ -58,7 +57,6 @@ struct LockedOptimizer;
 struct LockedStore;
 struct LockedTrainer;
 struct LinkedModule;
-struct LockedMetric;
 struct Rank;
 
 }  // namespace heddle::c
@@ -88,12 +86,6 @@ struct heddle_kvstore : heddle::c::Handle<std::shared_ptr<heddle::c::LockedStore
   using Handle::Handle;
 };
 struct heddle_trainer : heddle::c::Handle<std::shared_ptr<heddle::c::LockedTrainer>, heddle::c::kTrainer> {
-  using Handle::Handle;
-};
-struct heddle_metric : heddle::c::Handle<std::shared_ptr<heddle::c::LockedMetric>, heddle::c::kMetric> {
-  using Handle::Handle;
-};
-struct heddle_module_hook : heddle::c::Handle<heddle::HookHandle, heddle::c::kModuleHook> {
   using Handle::Handle;
 };
 struct heddle_module : heddle::c::Handle<std::shared_ptr<const heddle::c::LinkedModule>, heddle::c::kModule> {

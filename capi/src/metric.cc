@@ -24,6 +24,10 @@ struct LockedMetric {
 
 }  // namespace heddle::c
 
+struct heddle_metric : heddle::c::Handle<std::shared_ptr<heddle::c::LockedMetric>, heddle::c::kMetric> {
+  using Handle::Handle;
+};
+
 namespace {
 
 const FunctionDescription& description_of_metric(std::size_t index) {

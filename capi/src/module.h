@@ -6,8 +6,13 @@
 
 #include <heddle/c/module.h>
 #include <heddle/module.h>
+#include <heddle/module_call.h>
 
 #include "array_handle.h"
+
+struct heddle_module_hook : heddle::c::Handle<heddle::HookHandle, heddle::c::kModuleHook> {
+  using Handle::Handle;
+};
 
 namespace heddle::c {
 

@@ -106,6 +106,7 @@ TEST_CASE("layers and what is in them name the line of the call") {
   check_site("EmbeddingBag::EmbeddingBag", [&] { EmbeddingBag(3, 2, {.padding_index = 0}); });
   check_site("MultiHeadAttention::MultiHeadAttention", [&] { MultiHeadAttention(4, 2); });
   check_site("TransformerBlock::TransformerBlock", [&] { TransformerBlock(4, 2); });
+  check_site("LearnedPositions::LearnedPositions", [&] { LearnedPositions(3, 2); });
   const NDArray tokens = ones({1, 2, 4});
   MultiHeadAttention attend(4, 2, {.causal = true});
   TransformerBlock block(4, 2, {.causal = true});

@@ -229,6 +229,43 @@ def _(d):
     return Case([indices], lambda: heddle.EmbeddingBag(rows, features, mode), lambda: nn.EmbeddingBag(rows, features, mode=mode))
 
 
+def _sinusoids(base):
+    class Sinusoids(nn.Module):
+        def forward(self, x):
+            length, features = x.shape[-2:]
+            rates = base ** (-2.0 * torch.arange((features + 1) // 2, dtype=torch.float64) / features)
+            angles = torch.arange(length, dtype=torch.float64)[:, None] * rates
+            return x + torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :features].to(x.dtype)
+
+    return Sinusoids()
+
+
+@layer("SinusoidalPositions")
+def _(d):
+    base = d.pick(10000.0, 100.0)
+    shape = (*(max(1, n) for n in d.shape(0, 2)), d.integer(1, 20), d.integer(1, 9))
+    return Case([d.floats(shape)], lambda: heddle.SinusoidalPositions(base), lambda: _sinusoids(base))
+
+
+def _learned(length, features):
+    class Learned(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.zeros(length, features))
+
+        def forward(self, x):
+            return x + self.weight[: x.shape[-2]]
+
+    return Learned()
+
+
+@layer("LearnedPositions")
+def _(d):
+    length, features = d.integer(1, 6), d.integer(1, 5)
+    shape = (*(max(1, n) for n in d.shape(0, 2)), d.integer(1, length), features)
+    return Case([d.floats(shape)], lambda: heddle.LearnedPositions(length, features), lambda: _learned(length, features))
+
+
 # Noise in training is compared by the operators' rows.
 for _name, _axes in (("ChannelDropout", 0), ("Dropout1d", 1), ("Dropout2d", 2), ("Dropout3d", 3), ("AlphaDropout", 0), ("FeatureAlphaDropout", 0),
                      ("GaussianDropout", 0), ("GaussianNoise", 0)):  # fmt: skip

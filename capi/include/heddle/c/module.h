@@ -30,7 +30,7 @@ typedef struct heddle_layer_info {
   size_t array_count;  // parameters and buffers, see heddle_layer_array
 } heddle_layer_info;
 
-// A parameter or buffer of a layer, in words. All texts are static, and none is null.
+// A parameter or buffer of a layer. All texts are static, and none is null.
 typedef struct heddle_layer_array_info {
   size_t struct_size;     // sizeof(heddle_layer_array_info), set by the caller
   const char* name;       // "weight"
@@ -99,13 +99,12 @@ HEDDLE_API heddle_status heddle_module_call(const heddle_module* module, heddle_
 // Calls the module on one array. A program's own module must have one result; of a layer with several this is the first.
 HEDDLE_API heddle_status heddle_module_apply(const heddle_module* module, heddle_array* argument,
                                              heddle_array** result, heddle_error** error);
-// Calls the module once, in inference, and makes a table of what each module inside it holds, computes and
-// costs. The caller frees *text with heddle_text_destroy.
+// Calls the module once, in inference: a table of what each module inside it costs. Free *text with heddle_text_destroy.
 HEDDLE_API heddle_status heddle_module_summary(heddle_module* module, heddle_array* const* arguments,
                                                size_t argument_count, char** text, heddle_error** error);
 
-// A function that is told of each call of a module, before it (without results) or after it, on the thread of the call. Handles are lent
-// for the call of the function, null for an input or result that is missing. Another status than HEDDLE_OK fails the module's call.
+// A function that is told of a module's calls, before them (without results) or after, on their threads. Handles are lent for the time of
+// its call; null: a missing input. Another status than HEDDLE_OK fails the module's call.
 typedef heddle_status (*heddle_hook_fn)(void* ctx, heddle_array* const* arguments, size_t argument_count,
                                         heddle_array* const* results, size_t result_count,
                                         heddle_error** error);
@@ -115,7 +114,7 @@ typedef struct heddle_module_hook heddle_module_hook;  // a handle by which a ho
 HEDDLE_API heddle_status heddle_module_add_hook(heddle_module* module, int32_t after, heddle_hook_fn hook,
                                                 void* ctx, heddle_destroy_fn destroy,
                                                 heddle_module_hook** handle, heddle_error** error);
-// Removes the hook, which is not called again, and the handle. heddle_module_hook_keep only destroys the handle.
+// Removes the hook and its handle; heddle_module_hook_keep destroys the handle alone.
 HEDDLE_API heddle_status heddle_module_hook_remove(heddle_module_hook* hook);
 HEDDLE_API heddle_status heddle_module_hook_keep(heddle_module_hook* hook);
 
@@ -143,8 +142,7 @@ HEDDLE_API heddle_status heddle_module_training(const heddle_module* module, int
 // `on` 1: freezes the module's parameters: they need no gradient and are not trained. A trainer must be made
 // afterwards.
 HEDDLE_API heddle_status heddle_module_freeze(heddle_module* module, int32_t on, heddle_error** error);
-// A text such as "Dense(784, 10)", with a line for each child. The caller frees *text with
-// heddle_text_destroy.
+// A text such as "Dense(784, 10)", with a line for each child. Free *text with heddle_text_destroy.
 HEDDLE_API heddle_status heddle_module_text(const heddle_module* module, char** text, heddle_error** error);
 
 #ifdef __cplusplus
