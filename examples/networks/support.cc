@@ -7,10 +7,7 @@
 #include <filesystem>
 
 #include <heddle/heddle.h>
-#if __has_include(<heddle/summary_writer.h>)
 #include <heddle/summary_writer.h>
-#define HAS_WRITER
-#endif
 
 #include "../svg.h"
 #include "command_line.h"
@@ -44,7 +41,6 @@ void add_options(heddle::command_line::Program& program, Options& options, const
       .type_name("RESULT");
 }
 
-#ifdef HAS_WRITER
 // Writes the values of each epoch where TensorBoard finds them.
 class TensorBoard : public heddle::Callback {
  public:
@@ -56,7 +52,6 @@ class TensorBoard : public heddle::Callback {
  private:
   heddle::SummaryWriter writer_;
 };
-#endif
 
 }  // namespace
 
@@ -89,9 +84,7 @@ int run_example(int argc, char** argv, const Description& description,
 
 heddle::FitOptions fit_options(const Options& options, int epochs) {
   heddle::FitOptions fitting{.epochs = epochs, .seed = options.seed};
-#ifdef HAS_WRITER
   if (!options.logdir.empty()) fitting.callbacks.push_back(std::make_shared<TensorBoard>(options.logdir));
-#endif
   if (!options.save.empty()) {
     fitting.callbacks.push_back(std::make_shared<heddle::ModelCheckpoint>(options.save));
     fitting.resume = options.save;
