@@ -42,17 +42,16 @@ struct Recommender : Module {
 };
 
 struct Quality {
-  double
-      hits = 0,
-      auc =
-          0;  // the share of what is held out among the best ten; and its mean place, 1 the first, 0 the last
+  double hits = 0;  // the share of what is held out that is among the best ten
+  double auc = 0;   // its mean place: 1 is the first, 0 the last
 };
 
 // Ranks the held-out item of each package among all that are not known of it.
 Quality measure(const Needs& needs, const std::function<NDArray(const NDArray& packages)>& scores_of) {
   const NoGrad no_grad;
+  const std::size_t names = needs.names.size();
   const auto count = static_cast<std::int64_t>(needs.test_packages.size()),
-             items = static_cast<std::int64_t>(needs.names.size());
+             items = static_cast<std::int64_t>(names);
   Quality sum;
   for (std::int64_t first = 0; first < count; first += 500) {
     const std::int64_t rows = std::min<std::int64_t>(500, count - first);
@@ -60,15 +59,13 @@ Quality measure(const Needs& needs, const std::function<NDArray(const NDArray& p
                                              needs.test_packages.begin() + first + rows);
     const std::vector<float> scores = scores_of(array(packages, {rows})).to_vector<float>();
     for (std::int64_t row = 0; row < rows; ++row) {
-      const float* of = &scores[static_cast<std::size_t>(row * items)];
-      const std::set<std::int64_t>& known =
-          needs.known[static_cast<std::size_t>(packages[static_cast<std::size_t>(row)])];
-      const float own = of[needs.test_needed[static_cast<std::size_t>(first + row)]];
+      const float* of = &scores[row * items];
+      const std::set<std::int64_t>& known = needs.known[packages[row]];
+      const float own = of[needs.test_needed[first + row]];
       std::int64_t better = -1;  // or as good; without itself
       for (std::int64_t item = 0; item < items; ++item) better += !(of[item] < own) && !known.contains(item);
       sum.hits += better < 10;
-      sum.auc += 1 - static_cast<double>(better) /
-                         static_cast<double>(items - 1 - static_cast<std::int64_t>(known.size()));
+      sum.auc += 1 - static_cast<double>(better) / static_cast<double>(names - 1 - known.size());
     }
   }
   return {sum.hits / static_cast<double>(count), sum.auc / static_cast<double>(count)};
@@ -86,6 +83,23 @@ struct Measure : Callback {
     std::printf("held out: hit rate at 10 %.3f, AUC %.3f\n", now.hits, now.auc);
   }
 };
+
+// Prints the best items for some packages, without those that are known.
+void show(const Needs& needs, Recommender& net) {
+  const NoGrad no_grad;
+  for (std::size_t at = 0; at < needs.test_packages.size(); at += needs.test_packages.size() / 5) {
+    const std::int64_t package = needs.test_packages[at];
+    const std::set<std::int64_t>& known = needs.known[package];
+    const NDArray order = argsort(-net.scores(array(std::vector{package}, {1})).reshape(-1));
+    std::printf("%s needs %s; recommended:", needs.package_names[package].c_str(),
+                needs.names[needs.test_needed[at]].c_str());
+    int left = 5;
+    for (std::int64_t item : order.to_vector<std::int64_t>()) {
+      if (!known.contains(item) && left-- > 0) std::printf(" %s", needs.names[item].c_str());
+    }
+    std::printf("\n");
+  }
+}
 
 bool run(const Options& options) {
   const Needs needs = read_needs(options.data);
