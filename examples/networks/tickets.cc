@@ -96,7 +96,7 @@ bool run(const Options& options) {
   FitOptions fitting = fit_options(options, epochs);
   fitting.outputs = {"section", "priority"};
   fitting.loss = {LossTerm("cross_entropy"), LossTerm(weighted, 0.5)};
-  fitting.metrics = {{"Accuracy", 0}, {std::make_shared<Recall>(), 1, "balanced_accuracy"}};
+  fitting.metrics = {{"Accuracy", 0}, {std::make_shared<Recall>(), 1, "priority_balanced_accuracy"}};
   fitting.validation = held_out;
   fitting.batch = batch;
   fitting.capture = FitCapture::always;
