@@ -19,4 +19,5 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/heddleConfig.cmake.in ${
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/heddleConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/heddleConfig.cmake ${PROJECT_BINARY_DIR}/heddleConfigVersion.cmake
               ${CMAKE_CURRENT_LIST_DIR}/FindISAL.cmake ${CMAKE_CURRENT_LIST_DIR}/FindLibZip.cmake ${CMAKE_CURRENT_LIST_DIR}/FindZeroMQ.cmake
+              ${CMAKE_CURRENT_LIST_DIR}/FindDmlcCore.cmake ${CMAKE_CURRENT_LIST_DIR}/FindSentencePiece.cmake ${CMAKE_CURRENT_LIST_DIR}/FindSndFile.cmake
         DESTINATION ${package_dir})

@@ -29,6 +29,9 @@ NOT_TOLD = {
     "Dataset::gather": "runs in an op",
     "ArrayDataset::gather": "runs in an op",
     "Subset::gather": "runs in an op",
+    "SequenceDataset::gather": "runs in an op",
+    "SequenceDataset::used_arrays": "handles",
+    "decode_image": "decodes at the call",
     "Dataset::used_arrays": "handles",
     "ArrayDataset::used_arrays": "handles",
     "Subset::used_arrays": "handles",
@@ -113,6 +116,7 @@ NOT_TRACED = {
     "ModuleCall::ModuleCall", "Communicator::abort", "Communicator::shrink", "Communicator::grow", "Communicator::split",
     "CapturedStep::CapturedStep", "Trainer::capture", "Recomputed::Recomputed", "recompute", "memory_report",
     "SummaryWriter::SummaryWriter",
+    "read_audio", "read_image", "load_idx", "CsvDataset::CsvDataset",
 }
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|^\s*#[^\n]*", re.S | re.M)

@@ -26,7 +26,7 @@ from heddle._errors import *  # noqa: E402, F403
 from heddle._futures import _install  # noqa: E402
 from heddle._heddle import *  # noqa: E402, F403
 from heddle._fit import History as History, evaluate as evaluate, fit as fit, predict as predict  # noqa: E402
-from heddle import linalg as linalg, random as random  # noqa: E402, E401
+from heddle import data as data, linalg as linalg, random as random  # noqa: E402, E401
 from heddle._numpy_functions import *  # noqa: E402, F403
 from heddle._numpy_methods import install as _install_methods  # noqa: E402
 

@@ -128,6 +128,34 @@ def _names(function: str, outputs: _typing.Sequence[str]) -> list[str]:
     return list(outputs)
 
 
+_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "epochs": ((int,), "an int"),
+    "batch": ((int,), "an int"),
+    "seed": ((int,), "an int"),
+    "labels": ((int,), "an int"),
+    "accumulate": ((int,), "an int"),
+    "shuffle": ((bool,), "a bool"),
+    "stop_on_nan": ((bool,), "a bool"),
+    "capture": ((bool, type(None)), "a bool or None"),
+    "clip_norm": ((int, float), "a float"),
+    "clip_value": ((int, float), "a float"),
+    "generators": ((dict,), "a dict of Generators"),
+    "notes": ((dict,), "a dict of texts"),
+}
+
+
+def _check(function: str, name: str, value: object) -> None:
+    if name not in _KINDS:
+        return
+    kinds, wanted = _KINDS[name]
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        raise TypeError(f"{function}: {name} is a {type(value).__name__}; want {wanted}")
+    if isinstance(value, int) and not isinstance(value, bool) and not -(2**31) <= value < 2**31 and name != "seed":
+        raise _errors.InvalidArgument(f"{function}: {name} is {value}; want an int of 32 bits")
+    if name == "notes" and not all(isinstance(one, str) for pair in value.items() for one in pair):  # type: ignore[attr-defined]
+        raise TypeError(f"{function}: notes has something else than texts")
+
+
 def fit(
     net: _heddle.Module,
     trainer: _heddle.Trainer,
@@ -165,7 +193,7 @@ def fit(
     all_callbacks = list(callbacks)
     if verbose and not any(isinstance(one, _heddle.Progress) for one in all_callbacks):
         all_callbacks.insert(0, _heddle.Progress())
-    options = {
+    options: dict[str, _typing.Any] = {
         "epochs": epochs,
         "batch": batch,
         "shuffle": shuffle,
@@ -173,20 +201,22 @@ def fit(
         "outputs": _names("fit", outputs),
         "labels": labels,
         "accumulate": accumulate,
-        "clip_norm": float(clip_norm),
-        "clip_value": float(clip_value),
+        "clip_norm": clip_norm,
+        "clip_value": clip_value,
         "capture": capture,
         "stop_on_nan": stop_on_nan,
         "resume": resume,
         "save_on_interrupt": save_on_interrupt,
-        "generators": generators or {},
-        "notes": notes or {},
+        "generators": {} if generators is None else generators,
+        "notes": {} if notes is None else notes,
     }
-    for name in ("epochs", "batch", "seed", "labels", "accumulate"):
-        if not isinstance(options[name], int) or isinstance(options[name], bool):
-            raise TypeError(f"fit: {name} is a {type(options[name]).__name__}; want an int")
-    if seed < 0:
-        raise _errors.InvalidArgument(f"fit: seed is {seed}; want 0 or more")
+    for name, value in options.items():
+        _check("fit", name, value)
+    for key, value in options["generators"].items():
+        if not isinstance(value, _heddle.Generator):
+            raise TypeError(f"fit: generators has a {type(value).__name__} under {key!r}; want Generators")
+    if not 0 <= seed < 2**64:
+        raise _errors.InvalidArgument(f"fit: seed is {seed}; want 0 to 2**64 - 1")
     if not isinstance(trainer, _heddle.Trainer):
         raise TypeError(f"fit: trainer is a {type(trainer).__name__}; want a Trainer")
     values, numbers, interrupted, stopped = _heddle._fit(
@@ -206,6 +236,8 @@ def evaluate(
     labels: int = -1,
 ) -> dict[str, float]:
     """The loss and metrics of all batches, as fit() takes them, in inference and without gradients."""
+    _check("evaluate", "batch", batch)
+    _check("evaluate", "labels", labels)
     return _heddle._evaluate(
         net, _data("evaluate", data), _loss("evaluate", loss), _metrics("evaluate", metrics), batch, _names("evaluate", outputs), labels
     )
@@ -214,5 +246,8 @@ def evaluate(
 def predict(net: _heddle.Module, data: _Data, *, batch: int = 32, inputs: int = -1) -> _typing.Any:
     """The network's output for all batches, one below the other; a list of them if it has several. `inputs`: how many first arrays
     of a batch are inputs; -1: as many as the network has."""
+    _check("predict", "batch", batch)
+    if not isinstance(inputs, int) or isinstance(inputs, bool):
+        raise TypeError(f"predict: inputs is a {type(inputs).__name__}; want an int")
     outputs = _heddle._predict(net, _data("predict", data), batch, inputs)
     return outputs[0] if len(outputs) == 1 else outputs

@@ -11,6 +11,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <heddle/checkpoint.h>
+#include <heddle/checkpoint_writer.h>
 #include <heddle/csv.h>
 #include <heddle/npy.h>
 #include <heddle/npz.h>
@@ -172,6 +173,58 @@ void write_checkpoint(nb::handle path, const std::vector<Parameter>& parameters,
   });
 }
 
+using PythonWriter = Locked<CheckpointWriter>;
+
+CheckpointSave write_checkpoint_late(const PythonWriter& self, nb::handle path,
+                                     const std::vector<Parameter>& parameters, const PythonTrainer* trainer,
+                                     nb::dict generators, nb::dict counters, const Arrays& arrays,
+                                     const Texts& notes) {
+  auto owned = std::make_shared<OwnedCheckpoint>("save", parameters, trainer, generators, counters);
+  owned->checkpoint.arrays = arrays;
+  owned->checkpoint.notes = notes;
+  return self.call_interruptibly(
+      "save", [file = path_of("save", path), owned, where = python_call_site()](CheckpointWriter& writer) {
+        const auto locks = owned->lock();
+        return writer.save(file, owned->checkpoint, where);
+      });
+}
+
+void bind_writer(nb::module_& m) {
+  nb::class_<CheckpointSave>(m, "CheckpointSave", "One save of a CheckpointWriter. Thread-safe.")
+      .def("done", &CheckpointSave::done, "Whether the file is complete, or the save has failed.")
+      .def(
+          "wait", [](const CheckpointSave& self) { interruptibly([self] { self.wait(); }); },
+          "Blocks until it is done; raises its error.")
+      .def("error", &CheckpointSave::error, "The text of its error; empty: none so far.");
+  nb::class_<PythonWriter>(m, "CheckpointWriter",
+                           "Writes checkpoints while the training goes on. Thread-safe.")
+      .def(
+          "__init__",
+          [](PythonWriter* self, std::int64_t most) {
+            if (most < 1)
+              throw InvalidArgument("CheckpointWriter: most is " + std::to_string(most) + "; want 1 or more");
+            new (self) PythonWriter(std::make_shared<CheckpointWriter>(static_cast<std::size_t>(most)));
+          },
+          "most"_a = 1, "So many saves may be under way; one more waits for the oldest.")
+      .def("save", &write_checkpoint_late, "path"_a, "parameters"_a = std::vector<Parameter>{},
+           "trainer"_a = nb::none(), "generators"_a = nb::dict(), "counters"_a = nb::dict(),
+           "arrays"_a = Arrays{}, "notes"_a = Texts{},
+           nb::sig("def save(self, path: str | os.PathLike[str], parameters: Sequence[Parameter] = ..., "
+                   "trainer: Trainer | None = None, generators: dict[str, Generator] = ..., counters: "
+                   "dict[str, int] = ..., arrays: dict[str, NDArray] = ..., notes: dict[str, str] = ...) -> "
+                   "CheckpointSave"),
+           "Saves what save_checkpoint() called now would save; returns at once.")
+      .def(
+          "wait",
+          [](const PythonWriter& self) {
+            self.call_interruptibly("wait", [](CheckpointWriter& writer) { writer.wait(); });
+          },
+          "Blocks until all saves are done; raises the first error that no call has raised.")
+      .def("idle", [](const PythonWriter& self) {
+        return self.call([](const CheckpointWriter& writer) { return writer.idle(); });
+      });
+}
+
 // Reads a checkpoint. Writes into the given parameters, trainer, generators, dict of counters and arrays.
 // Returns all arrays and the notes.
 nb::tuple read_checkpoint(nb::handle path, const std::vector<Parameter>& parameters,
@@ -199,6 +252,7 @@ void write_residuals(nb::handle path, const PythonTrainer& trainer) {
 }  // namespace
 
 void bind_files(nb::module_& m) {
+  bind_writer(m);
   m.def("save_safetensors", &save, "path"_a, "arrays"_a, "metadata"_a = Texts{}, "checksums"_a = false,
         nb::sig("def save_safetensors(path: str | os.PathLike[str], arrays: dict[str, NDArray], metadata: "
                 "dict[str, str] = ..., "

@@ -26,11 +26,11 @@ namespace heddle::python {
 namespace {
 
 using namespace nb::literals;
-using Arrays = std::vector<NDArray>;
+using ArrayList = std::vector<NDArray>;
 
 // The arrays in what Python gives for one batch: a list or tuple of them. None and an empty list: no arrays.
-Arrays arrays_in(const char* function, nb::handle batch) {
-  Arrays all;
+ArrayList arrays_in(const char* function, nb::handle batch) {
+  ArrayList all;
   if (batch.is_none()) return all;
   if (!PyList_Check(batch.ptr()) && !PyTuple_Check(batch.ptr()))
     refuse_type({function, "a batch"}, batch, "a list or tuple of arrays");
@@ -51,7 +51,7 @@ class PythonBatches : public Batches {
     const CallsPython calling(false);
     nb::borrow(object_.get()).attr("start")(epoch, first);
   }
-  Arrays next() override {
+  ArrayList next() override {
     const CallsPython calling(false);
     return arrays_in(function_, nb::borrow(object_.get()).attr("next")());
   }
@@ -68,7 +68,7 @@ FitData data_of(const char* function, nb::handle data) {
   return std::shared_ptr<Batches>(std::make_shared<PythonBatches>(function, nb::borrow(data)));
 }
 
-nb::list listed(const Arrays& arrays) {
+nb::list listed(const ArrayList& arrays) {
   nb::list all;
   for (const NDArray& one : arrays) all.append(wrap(NDArray(one)));
   return all;
@@ -84,7 +84,7 @@ FitLoss loss_of(const char* function, nb::handle loss) {
   if (loss.is_none()) return {};
   if (PyCallable_Check(loss.ptr())) {
     auto held = std::make_shared<Reference>(nb::borrow(loss));
-    return FitLoss::Function([function, held](const Arrays& outputs, const Arrays& labels) {
+    return FitLoss::Function([function, held](const ArrayList& outputs, const ArrayList& labels) {
       const CallsPython calling(false);
       const bool is_plain = outputs.size() == 1 && labels.size() == 1;
       const nb::object call = nb::borrow(held->get());
@@ -204,7 +204,7 @@ nb::list predict_for_python(nb::object net, nb::handle data, std::int64_t batch,
   const Where where = python_call_site();
   const std::shared_ptr<Module> module = module_in({"predict", "net"}, net);
   const FitData source = data_of("predict", data);
-  Arrays all;
+  ArrayList all;
   {
     const ReleaseGil released;
     all = in_call("predict",

@@ -100,6 +100,8 @@ NB_MODULE(_heddle, m) {
   bind_trainers(m);
   bind_training(m);
   bind_fit(m);
+  bind_data(m);
+  bind_data_files(m);
   bind_files(m);
   bind_trace(m);
   bind_reports(m);

@@ -198,5 +198,6 @@ TEST_CASE("batches and augmentation name the line of the call") {
   check_site("ArrayDataset::ArrayDataset", [] {
     ArrayDataset(std::vector<NDArray>{ones({3, 4}).permuted({1, 0})});
   });
+  check_site("SequenceDataset::SequenceDataset", [] { SequenceDataset(arange(9).slice(0, {.step = 2}), 2); });
   check_site("Loader::Loader", [] { Loader(ArrayDataset(std::vector<NDArray>{ones({3})})).next(); });
 }

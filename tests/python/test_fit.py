@@ -215,12 +215,34 @@ def test_interrupt_saves_and_raises(tmp_path):
             if run.step == 4:
                 os.kill(os.getpid(), signal.SIGINT)
 
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores the signal
     with pytest.raises(KeyboardInterrupt):
         heddle.fit(net, trainer, (x, y), loss="cross_entropy", epochs=50, callbacks=[Interrupts()], save_on_interrupt=tmp_path / "run", verbose=False)
+    signal.signal(signal.SIGINT, before)
     steps = trainer.steps
     assert 4 <= steps <= 6 and (tmp_path / "run").exists()
     history = heddle.fit(net, trainer, (x, y), loss="cross_entropy", epochs=3, resume=tmp_path / "run", verbose=False)
     assert trainer.steps == 9 and history.epochs == [0, 1, 2]
+
+
+def test_checkpoints_are_written_while_steps_go_on(tmp_path):
+    x, y = points()
+    net, trainer = program()
+    writer = heddle.CheckpointWriter(2)
+    saves = []
+    for step in range(4):
+        heddle.cross_entropy(net(x), y).backward()
+        trainer.step()
+        saves.append(writer.save(tmp_path / f"late{step}", net.state(), trainer, counters={"step": step}))
+        if step == 1:
+            heddle.save_checkpoint(tmp_path / "now", net.state(), trainer, counters={"step": step})
+    writer.wait()
+    assert writer.idle() and all(one.done() and one.error() == "" for one in saves)
+    assert (tmp_path / "late1").read_bytes() == (tmp_path / "now").read_bytes()
+    save = writer.save(tmp_path / "none" / "run", net.state())
+    with pytest.raises(heddle.Error, match="No such file or directory"):
+        save.wait()
+    assert "No such file" in save.error()
 
 
 def test_errors():

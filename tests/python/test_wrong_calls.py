@@ -5,6 +5,7 @@ The functions, methods and arguments are those of the type stub, so that new one
 
 import ast
 import inspect
+import os
 import pathlib
 import re
 import tempfile
@@ -58,6 +59,7 @@ INSTANCES = {
     "TransformerBlock": lambda: heddle.TransformerBlock(4, 2, causal=True),
     "Binding": lambda: made_graph()[1].bind(1),
     "Callback": heddle.Callback,
+    "CheckpointSave": lambda: heddle.CheckpointWriter().save(os.path.join(tempfile.mkdtemp(), "empty")),
     "Communicator": lambda: heddle.Communicator.local(1)[0],
     "FitRun": lambda: made_run(),
     "Completion": made_completion,

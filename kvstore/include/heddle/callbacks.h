@@ -76,6 +76,7 @@ class ModelCheckpoint : public Callback {
 
  private:
   void save(FitRun& run, const FitValues& values);
+  void remove_old(FitRun& run, std::int64_t most);
   std::string path_;
   ModelCheckpointOptions options_;
   bool is_one_ = false, has_best_ = false;
@@ -108,7 +109,7 @@ class EarlyStopping : public Callback {
   std::map<std::string, NDArray> weights_{};  // of the best epoch
 };
 
-// Sets the learning rate of each epoch to schedule(epoch, rate of the last step).
+// Sets the learning rate of each epoch to schedule(epoch, rate of the last step). Not beside a ReduceOnPlateau.
 class LearningRateScheduler : public Callback {
  public:
   using Function = std::function<double(std::int64_t epoch, double lr)>;
@@ -122,7 +123,6 @@ class LearningRateScheduler : public Callback {
   Function schedule_;
   std::optional<double> lr_{};
 };
-
 struct ReduceOnPlateauOptions {
   std::string monitor = "val_loss";
   MonitorMode mode = MonitorMode::automatic;

@@ -101,6 +101,7 @@ History FitRun::Impl::run() {
 void FitRun::Impl::begin() {
   values.reset();
   if (!options.resume.empty()) resume();
+  note_versions();
   if (!net.training()) net.train();
   each_callback([&](Callback& one) { one.on_train_begin(handle); });
   end_if(agreement.after_epoch(wanted()));

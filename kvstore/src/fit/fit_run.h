@@ -4,6 +4,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -70,11 +71,15 @@ struct FitRun::Impl {
   // Checkpoints of the run: fit_state.cc.
   Checkpoint checkpoint();
   void save_generators(Checkpoint& to) const;
+  void save_buffers(Checkpoint& to) const;
   void save_callbacks(Checkpoint& to) const;
+  std::vector<Parameter> other_state() const;
+  void note_versions();
   NDArray of_all_ranks(const NDArray& array) const;
   void resume();
   void load_history(const Checkpoint& from);
   void load_generators(const Checkpoint& from);
+  void load_buffers(const Checkpoint& from) const;
   void load_values(const Checkpoint& from);
   void load_callbacks(const Checkpoint& from);
   bool exists_on_rank_0(const std::string& path) const;
@@ -99,6 +104,7 @@ struct FitRun::Impl {
   std::int64_t epoch = 0, batch = 0, examples = 0, known_size = -1;
   bool finished = false;  // whether a callback ended the training, which a resumed run does not continue
   History history;
+  std::map<std::string, std::uint64_t> versions;  // of other_state() when the training began
   fit_detail::Arrays last_losses;
   std::deque<fit_detail::PendingStep> pending;
   std::deque<fit_detail::LateValues> late;

@@ -2,6 +2,7 @@
 //
 //   fit.history.NAME          f64 (epochs), the values of each epoch; fit.history.epochs i64
 //   fit.generator.NAME        i64 (ranks, 2), seed and position
+//   fit.buffer.NAME           (ranks, ...), of several ranks: what forward() changes, such as running statistics
 //   fit.values.I              f64 (ranks, ...), within an epoch: EpochValues::state()
 //   fit.callback.I.NAME       an array of the callback I; numbers as f64 under fit.number.I.NAME
 // and as notes fit.callback.I, the name of a callback, fit.text.I.NAME, and fit.stopped.
@@ -22,7 +23,7 @@ namespace {
 
 const std::string kHistory = "fit.history.", kEpochs = "fit.history.epochs", kGenerator = "fit.generator.";
 const std::string kValues = "fit.values.", kCallback = "fit.callback.", kNumber = "fit.number.";
-const std::string kText = "fit.text.", kStopped = "fit.stopped", kFit = "fit.";
+const std::string kText = "fit.text.", kStopped = "fit.stopped", kBuffer = "fit.buffer.";
 
 [[noreturn]] void fail(const std::string& path, const std::string& problem) {
   throw Error("fit: checkpoint '" + path + "' " + problem);
@@ -77,6 +78,39 @@ void FitRun::Impl::save_generators(Checkpoint& to) const {
   }
 }
 
+// The arrays of the network that are no parameters of the trainer.
+std::vector<Parameter> FitRun::Impl::other_state() const {
+  std::set<const Storage*> trained;
+  for (const Parameter& one : trainer.parameters()) trained.insert(one.value.storage().get());
+  std::vector<Parameter> all;
+  for (const Parameter& one : net.state())
+    if (!trained.contains(one.value.storage().get())) all.push_back(one);
+  return all;
+}
+
+void FitRun::Impl::note_versions() {
+  for (const Parameter& one : other_state()) versions[one.name] = one.value.storage()->version();
+}
+
+// Frozen parameters, which never change, are equal on all ranks.
+void FitRun::Impl::save_buffers(Checkpoint& to) const {
+  if (!ranks || ranks->size() == 1) return;
+  for (const Parameter& one : other_state()) {
+    const auto before = versions.find(one.name);
+    if (before != versions.end() && before->second == one.value.storage()->version()) continue;
+    to.arrays[kBuffer + one.name] = of_all_ranks(one.value);
+  }
+}
+
+void FitRun::Impl::load_buffers(const Checkpoint& from) const {
+  const std::int64_t rank = ranks ? ranks->rank() : 0;
+  for (const Parameter& one : other_state()) {
+    const auto saved = from.arrays.find(kBuffer + one.name);
+    if (saved == from.arrays.end() || saved->second.shape()[0] <= rank) continue;
+    one.value.detach().assign(saved->second[rank]);
+  }
+}
+
 void FitRun::Impl::save_callbacks(Checkpoint& to) const {
   std::size_t index = 0;
   for (const std::shared_ptr<Callback>& one : callbacks) {
@@ -97,6 +131,7 @@ Checkpoint FitRun::Impl::checkpoint() {
                  .counters = {{"fit.epoch", epoch}, {"fit.batch", batch}, {"fit.examples", examples}},
                  .notes = options.notes};
   save_generators(all);
+  save_buffers(all);
   save_callbacks(all);
   if (batch > 0) {
     const std::vector<NDArray> state = values.state();
@@ -143,6 +178,7 @@ void FitRun::Impl::resume() {
   examples = all.counters.at("fit.examples");
   load_history(all);
   load_generators(all);
+  load_buffers(all);
   if (batch > 0) load_values(all);
   load_callbacks(all);
   if (const auto stopped = all.notes.find(kStopped); stopped != all.notes.end()) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <utility>
 
 #include <heddle/callbacks.h>
@@ -92,26 +93,26 @@ void ModelCheckpoint::on_interrupt(FitRun& run) {
   if (options_.on_interrupt && options_.monitor.empty()) save(run, {});
 }
 
-// A file that is no longer kept is removed when a newer one is complete: not before the save after that.
 void ModelCheckpoint::save(FitRun& run, const FitValues& values) {
   const std::string path = filled(path_, run, values);
-  if (options_.keep > 0 && (files_.empty() || files_.back() != path)) {
-    files_.push_back(path);
-    while (files_.size() > static_cast<std::size_t>(options_.keep) + 1) {
-      std::error_code ignored;
-      if (run.rank() == 0) std::filesystem::remove(files_.front(), ignored);
-      files_.erase(files_.begin());
-    }
-  }
+  if (options_.keep > 0 && (files_.empty() || files_.back() != path)) files_.push_back(path);
+  if (options_.keep > 0) remove_old(run, options_.keep + 1);
   run.save(path);
 }
 
-void ModelCheckpoint::on_train_end(FitRun& run) {
-  if (options_.keep == 0 || files_.size() <= static_cast<std::size_t>(options_.keep)) return;
+// The newer files are complete when an old one is removed; the newest one is not written yet.
+void ModelCheckpoint::remove_old(FitRun& run, std::int64_t most) {
+  if (std::ssize(files_) <= most) return;
   run.finish_saves();
-  std::error_code ignored;
-  if (run.rank() == 0) std::filesystem::remove(files_.front(), ignored);
-  files_.erase(files_.begin());
+  while (std::ssize(files_) > most) {
+    std::error_code ignored;
+    if (run.rank() == 0) std::filesystem::remove(files_.front(), ignored);
+    files_.erase(files_.begin());
+  }
+}
+
+void ModelCheckpoint::on_train_end(FitRun& run) {
+  if (options_.keep > 0) remove_old(run, options_.keep);
 }
 
 CallbackState ModelCheckpoint::state() const {

@@ -53,11 +53,15 @@ void copy_arrays(Safetensors& content) {
   const Access access = array_access("copy_checkpoint", from, to);
   from[0].engine().push(
       [from, to, parts = parts_of(from)] {
+        std::vector<std::pair<std::byte*, const std::byte*>> memory;
+        for (std::size_t i = 0; i < from.size(); ++i)
+          memory.emplace_back(from[i].size() ? to[i].data<std::byte>() : nullptr,
+                              from[i].size() ? from[i].data<const std::byte>() : nullptr);
         parallel_for(static_cast<std::int64_t>(parts.size()), 1, [&](std::int64_t begin, std::int64_t end) {
           for (std::int64_t i = begin; i < end; ++i) {
             const CopiedPart& part = parts[static_cast<std::size_t>(i)];
-            std::memcpy(to[part.array].data<std::byte>() + part.begin,
-                        from[part.array].data<const std::byte>() + part.begin, part.bytes);
+            const auto& [target, source] = memory[part.array];
+            std::memcpy(target + part.begin, source + part.begin, part.bytes);
           }
         });
       },

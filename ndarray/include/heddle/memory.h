@@ -10,4 +10,11 @@ std::size_t usable_memory();  // most bytes that the host and its control groups
 // Thread-safe.
 void cpu_allocator_cache_limit(std::size_t bytes);
 
+namespace ndarray_detail {
+// The allocator behind arrays on a cpu device, for kernels' large scratch memory. At least `bytes` bytes, 64-byte aligned, of
+// undetermined content; they are freed with the same number. Thread-safe. cpu_allocate() throws std::bad_alloc.
+std::byte* cpu_allocate(std::size_t bytes);
+void cpu_deallocate(std::byte* block, std::size_t bytes) noexcept;
+}  // namespace ndarray_detail
+
 }  // namespace heddle

@@ -19,7 +19,8 @@ struct BatchSource {
   std::vector<ExampleArray> read;    // arrays of examples as they are read
   std::vector<ExampleArray> arrays;  // after augmentation
   std::vector<NDArray> used;
-  bool fixed = true;  // all sizes are known
+  std::vector<std::int64_t> lengths;  // of all examples, with bucket_by_length
+  bool fixed = true;                  // all sizes are known
   mutable std::atomic<std::int64_t> skipped{0};
 };
 

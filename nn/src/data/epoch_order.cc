@@ -45,9 +45,10 @@ std::int64_t batches_of_epoch(std::int64_t size, const LoaderOptions& options) {
   return options.drop_last ? examples / options.batch : (examples + options.batch - 1) / options.batch;
 }
 
-EpochOrder::EpochOrder(const Dataset& dataset, const LoaderOptions& options, std::int64_t epoch)
+EpochOrder::EpochOrder(std::int64_t size, std::span<const std::int64_t> lengths, const LoaderOptions& options,
+                       std::int64_t epoch)
     : batch_(options.batch), rank_(options.rank), ranks_(options.ranks) {
-  const std::int64_t size = dataset.size(), used = examples_of_rank(size, options) * ranks_;
+  const std::int64_t used = examples_of_rank(size, options) * ranks_;
   order_.resize(static_cast<std::size_t>(std::max(size, used)));
   std::iota(order_.begin(), order_.begin() + size, 0);
   if (options.shuffle) shuffle_order(options, Purpose::order, epoch, order_.data(), size);
@@ -57,11 +58,12 @@ EpochOrder::EpochOrder(const Dataset& dataset, const LoaderOptions& options, std
   batches_.resize(static_cast<std::size_t>(batches_of_epoch(size, options)));
   for (std::size_t i = 0; i < batches_.size(); ++i)
     batches_[i] = static_cast<std::int64_t>(i) * batch_ * ranks_;
-  if (options.bucket_by_length > 0) sort_by_length(dataset, options, epoch);
+  if (options.bucket_by_length > 0) sort_by_length(lengths, options, epoch);
 }
 
 // Each piece is sorted by length, longest first, so that a batch that is too large for memory is found early.
-void EpochOrder::sort_by_length(const Dataset& dataset, const LoaderOptions& options, std::int64_t epoch) {
+void EpochOrder::sort_by_length(std::span<const std::int64_t> lengths, const LoaderOptions& options,
+                                std::int64_t epoch) {
   const std::int64_t wide = batch_ * ranks_, used = static_cast<std::int64_t>(order_.size());
   const std::int64_t batches = (used + wide - 1) / wide, piece = std::min(options.bucket_by_length, batches);
   std::vector<std::pair<std::int64_t, std::int64_t>> sorted;
@@ -70,7 +72,7 @@ void EpochOrder::sort_by_length(const Dataset& dataset, const LoaderOptions& opt
     sorted.clear();
     for (std::int64_t i = first; i < end; ++i) {
       const std::int64_t index = order_[static_cast<std::size_t>(i)];
-      sorted.emplace_back(-dataset.length(index), index);
+      sorted.emplace_back(-lengths[static_cast<std::size_t>(index)], index);
     }
     std::stable_sort(sorted.begin(), sorted.end(), [](auto& a, auto& b) { return a.first < b.first; });
     for (std::int64_t i = first; i < end; ++i)

@@ -16,6 +16,9 @@ struct data_detail::LoaderState {
   std::deque<std::shared_ptr<PendingBatch>> pending;
 
   const LoaderOptions& options() const { return source->options; }
+  EpochOrder order_of(std::int64_t of) const {
+    return {source->dataset->size(), source->lengths, options(), of};
+  }
   void drop() {
     for (const auto& batch : pending) batch->dropped = true;
     pending.clear();
@@ -43,13 +46,16 @@ void check_options(const LoaderOptions& options) {
   check_range("pad_multiple", options.pad_multiple, 1, 1 << 30);
 }
 
-void check_buckets(const Dataset& dataset) {
+// Asks for the lengths once: the dataset may be slow to say them.
+std::vector<std::int64_t> lengths_of_examples(const Dataset& dataset) {
+  std::vector<std::int64_t> lengths;
   for (std::int64_t i = 0; i < dataset.size(); ++i) {
-    if (dataset.length(i) < 0) {
-      fail_loader("bucket_by_length needs the dataset's length(index), which is " +
-                  std::to_string(dataset.length(i)) + " for example " + std::to_string(i));
-    }
+    lengths.push_back(dataset.length(i));
+    if (lengths.back() >= 0) continue;
+    fail_loader("bucket_by_length needs the dataset's length(index), which is " +
+                std::to_string(lengths.back()) + " for example " + std::to_string(i));
   }
+  return lengths;
 }
 
 // Fills in what the source says of arrays.
@@ -99,7 +105,7 @@ Loader::Loader(AnyDataset dataset, LoaderOptions options, Where where)
                 std::to_string(source.options.ranks) + " ranks and batches of " +
                 std::to_string(source.options.batch));
   }
-  if (source.options.bucket_by_length > 0) check_buckets(*source.dataset);
+  if (source.options.bucket_by_length > 0) source.lengths = lengths_of_examples(*source.dataset);
 }
 
 Loader::~Loader() { state_->drop(); }
@@ -123,7 +129,7 @@ void Loader::start(std::int64_t epoch, std::int64_t first) {
   check_range("start: first", first, 0, state_->size);
   // The same epoch's order is kept, as without shuffle that of every epoch.
   if (!state_->order || (epoch != state_->epoch && state_->options().shuffle))
-    state_->order.emplace(*state_->source->dataset, state_->options(), epoch);
+    state_->order.emplace(state_->order_of(epoch));
   state_->drop();
   state_->epoch = epoch;
   state_->next = state_->pushed = first;
@@ -133,7 +139,7 @@ std::vector<std::int64_t> Loader::indices(std::int64_t epoch, std::int64_t batch
   if (epoch < 0) fail_loader("indices: epoch is " + std::to_string(epoch) + "; wanted 0 or more");
   check_range("indices: batch", batch, 0, state_->size - 1);
   if (state_->order && epoch == state_->epoch) return state_->order->indices(batch);
-  return EpochOrder(*state_->source->dataset, state_->options(), epoch).indices(batch);
+  return state_->order_of(epoch).indices(batch);
 }
 
 void Loader::push(std::int64_t number) {

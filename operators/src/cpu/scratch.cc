@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <heddle/array_error.h>
+#include <heddle/memory.h>
 
 namespace heddle::cpu_kernels {
 namespace {
@@ -12,6 +13,7 @@ namespace {
 constexpr std::align_val_t kAlign{64};
 constexpr std::size_t kSmallest = 4096;
 constexpr std::size_t kMostKept = std::size_t{64} << 20;  // bytes kept by each thread
+constexpr std::size_t kLarge = std::size_t{4} << 20;      // larger blocks are those of the arrays' allocator
 
 struct Block {
   void* data;
@@ -48,6 +50,15 @@ void* take(FreeBlocks& free, std::size_t bytes) {
 
 Scratch::Scratch(std::size_t bytes) {
   if (bytes == 0) return;
+  if (bytes > kLarge) {
+    bytes_ = bytes;
+    try {
+      data_ = ndarray_detail::cpu_allocate(bytes);
+    } catch (const std::bad_alloc&) {
+      throw OutOfMemory("the scratch memory of a kernel", bytes);
+    }
+    return;
+  }
   bytes_ = std::bit_ceil(bytes < kSmallest ? kSmallest : bytes);
   data_ = take(free_blocks(), bytes_);
   if (!data_) data_ = ::operator new(bytes_, kAlign, std::nothrow);
@@ -56,6 +67,10 @@ Scratch::Scratch(std::size_t bytes) {
 
 Scratch::~Scratch() {
   if (!data_) return;
+  if (bytes_ > kLarge) {
+    ndarray_detail::cpu_deallocate(static_cast<std::byte*>(data_), bytes_);
+    return;
+  }
   FreeBlocks& free = free_blocks();
   if (free.bytes + bytes_ > kMostKept) {
     ::operator delete(data_, kAlign);

@@ -6,7 +6,8 @@
 namespace heddle::cpu_kernels {
 
 // A 64-byte aligned block of undetermined bytes. A freed block stays with the thread that freed it, so
-// that its next op uses memory that is in the core's cache. Throws OutOfMemory.
+// that its next op uses memory that is in the core's cache; one that is larger than a cache goes back to the arrays' allocator.
+// Throws OutOfMemory.
 class Scratch {
  public:
   explicit Scratch(std::size_t bytes);

@@ -1,0 +1,349 @@
+// Datasets and loaders. The classes that users see are Python's, heddle/data.py; here is what they call.
+#include "data.h"
+
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <heddle/data.h>
+
+#include "arguments.h"
+#include "arrays/array.h"
+#include "call_site.h"
+#include "engine/engines.h"
+#include "engine/interruptibly.h"
+#include "holders.h"
+#include "module.h"
+
+namespace heddle::python {
+namespace {
+
+using namespace nb::literals;
+
+// The arrays of an example that Python code has returned: one object, or a tuple or list of them.
+Example to_example(nb::handle returned, Where where) {
+  const ArgumentOf of{"Loader", "what the dataset has returned"};
+  Example example;
+  if (!PyTuple_Check(returned.ptr()) && !PyList_Check(returned.ptr())) {
+    example.push_back(to_array(of, returned, std::nullopt, where));
+    return example;
+  }
+  for (nb::handle each : returned) example.push_back(to_array(of, each, std::nullopt, where));
+  return example;
+}
+
+nb::tuple to_tuple(const std::vector<NDArray>& arrays) {
+  nb::list list;
+  for (const NDArray& array : arrays) list.append(wrap(array));
+  return nb::tuple(list);
+}
+
+nb::list described(const std::vector<ExampleArray>& arrays) {
+  nb::list result;
+  for (const ExampleArray& array : arrays) {
+    nb::list shape;
+    for (const std::int64_t size : array.shape) {
+      if (size == kInferred)
+        shape.append(nb::none());
+      else
+        shape.append(size);
+    }
+    result.append(nb::make_tuple(from_dtype(array.dtype), nb::tuple(shape)));
+  }
+  return result;
+}
+
+std::vector<ExampleArray> to_descriptions(const char* function, nb::handle arrays) {
+  std::vector<ExampleArray> result;
+  const ArgumentOf of{function, "arrays"};
+  const char* const wanted = "a list of (dtype, shape), where None in a shape is a size that varies";
+  if (!PyList_Check(arrays.ptr()) && !PyTuple_Check(arrays.ptr())) refuse_type(of, arrays, wanted);
+  for (nb::handle each : arrays) {
+    if (!PyTuple_Check(each.ptr()) || nb::len(each) != 2) refuse_type(of, each, wanted);
+    ExampleArray array{to_dtype(of, each[0]), {}};
+    if (!PyTuple_Check(nb::object(each[1]).ptr()) && !PyList_Check(nb::object(each[1]).ptr()))
+      refuse_type(of, each, wanted);
+    for (nb::handle size : nb::object(each[1]))
+      array.shape.push_back(size.is_none() ? kInferred : int_argument(of, size, 0));
+    result.push_back(array);
+  }
+  return result;
+}
+
+// Runs call(), which calls Python code, in an op. A Python exception becomes the op's error, with a note.
+template <class Call> Example in_python(const std::string& note, Where where, Call call) {
+  const HoldGil gil;
+  if (!gil) throw Error("the interpreter has ended");
+  try {
+    return call();
+  } catch (nb::python_error& error) {
+    error.restore();
+    PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    PyObject* const done = PyObject_CallMethod(value, "add_note", "s", note.c_str());
+    if (!done) PyErr_Clear();
+    Py_XDECREF(done);
+    PyErr_Restore(type, value, traceback);
+    throw PythonFailure::take_set("load_batch", where);
+  }
+}
+
+// A Python object with __getitem__.
+class ObjectDataset final : public Dataset {
+ public:
+  ObjectDataset(nb::object object, std::int64_t size, std::vector<ExampleArray> arrays, nb::object length,
+                Where where)
+      : object_(std::move(object)), size_(size), arrays_(std::move(arrays)), where_(where) {
+    if (!length.is_none()) length_ = Reference(std::move(length));
+  }
+  std::int64_t size() const override { return size_; }
+  std::vector<ExampleArray> arrays() const override { return arrays_; }
+  bool reads_concurrently() const override { return false; }
+  Example read(std::int64_t index) const override {
+    return in_python("dataset[" + std::to_string(index) + "], in a heddle.data.Loader", where_, [&] {
+      PyObject* const key = PyLong_FromLongLong(index);
+      const nb::object held = nb::steal(key);
+      return to_example(nb::steal(check(PyObject_GetItem(object_.get(), key))), where_);
+    });
+  }
+  std::int64_t length(std::int64_t index) const override {
+    if (!length_.get()) return -1;
+    const HoldGil gil;
+    if (!gil) throw Error("the interpreter has ended");
+    return int_argument({"Loader", "what the dataset's length() has returned"},
+                        nb::borrow(length_.get())(index));
+  }
+
+ private:
+  static PyObject* check(PyObject* object) {
+    if (!object) raise_set();
+    return object;
+  }
+  Reference object_, length_;
+  std::int64_t size_;
+  std::vector<ExampleArray> arrays_;
+  Where where_;
+};
+
+PythonDataset object_dataset(nb::object object, std::int64_t size, nb::handle arrays, bool varying,
+                             nb::object length) {
+  const Where where = python_call_site();
+  if (!arrays.is_none()) {
+    return {std::make_shared<ObjectDataset>(std::move(object), size, to_descriptions("Loader", arrays),
+                                            std::move(length), where)};
+  }
+  std::vector<ExampleArray> descriptions;
+  for (const NDArray& array : to_example(object[0], where)) {
+    descriptions.push_back({array.dtype(), array.shape()});
+    if (varying && array.ndim() > 0) descriptions.back().shape[0] = kInferred;
+  }
+  return {std::make_shared<ObjectDataset>(std::move(object), size, std::move(descriptions), std::move(length),
+                                          where)};
+}
+
+class FunctionDataset final : public Dataset {
+ public:
+  FunctionDataset(std::shared_ptr<const Dataset> dataset, nb::object fn, std::vector<ExampleArray> arrays,
+                  Where where)
+      : dataset_(std::move(dataset)), fn_(std::move(fn)), arrays_(std::move(arrays)), where_(where) {}
+  std::int64_t size() const override { return dataset_->size(); }
+  std::vector<ExampleArray> arrays() const override { return arrays_; }
+  std::int64_t length(std::int64_t index) const override { return dataset_->length(index); }
+  std::vector<NDArray> used_arrays() const override { return dataset_->used_arrays(); }
+  bool reads_concurrently() const override { return false; }
+  // A copy, since the function may wait for its arguments, whose arrays ops may be waiting for that come later.
+  Example read(std::int64_t index) const override {
+    Example example = dataset_->read(index);
+    if (!dataset_->used_arrays().empty()) {
+      for (NDArray& array : example) array = copied(array);
+    }
+    return in_python("the function of a heddle.data.MapDataset, of example " + std::to_string(index), where_,
+                     [&] { return to_example(nb::borrow(fn_.get())(*to_tuple(example)), where_); });
+  }
+  static Example example_of(nb::handle fn, const Example& example, Where where) {
+    return to_example(fn(*to_tuple(example)), where);
+  }
+
+ private:
+  static NDArray copied(const NDArray& array) {
+    const NDArray from = array.contiguous(), result(array.shape(), array.dtype());
+    if (from.size() > 0) {
+      std::memcpy(result.data<std::byte>(), from.data<const std::byte>(),
+                  static_cast<std::size_t>(from.size()) * size_of(from.dtype()));
+    }
+    return result;
+  }
+  std::shared_ptr<const Dataset> dataset_;
+  Reference fn_;
+  std::vector<ExampleArray> arrays_;
+  Where where_;
+};
+
+PythonDataset map_dataset(const PythonDataset& dataset, nb::object fn, nb::handle arrays) {
+  const Where where = python_call_site();
+  std::vector<ExampleArray> descriptions;
+  if (!arrays.is_none()) {
+    descriptions = to_descriptions("MapDataset", arrays);
+  } else {
+    const Example first = interruptibly([held = dataset.dataset] { return held->read(0); });
+    for (const NDArray& array : FunctionDataset::example_of(fn, first, where))
+      descriptions.push_back({array.dtype(), array.shape()});
+  }
+  return {std::make_shared<FunctionDataset>(dataset.dataset, std::move(fn), std::move(descriptions), where)};
+}
+
+void bind_datasets(nb::module_& m) {
+  nb::class_<PythonDataset>(m, "_Dataset")
+      .def("_size", [](const PythonDataset& self) { return self.dataset->size(); })
+      .def(
+          "_length",
+          [](const PythonDataset& self, std::int64_t index) { return self.dataset->length(index); },
+          "index"_a)
+      .def(
+          "_read",
+          [](const PythonDataset& self, std::int64_t index) {
+            default_engine_is_used();
+            return to_tuple(interruptibly([dataset = self.dataset, index] { return dataset->read(index); }));
+          },
+          "index"_a, nb::sig("def _read(self, index: int) -> tuple[NDArray, ...]"))
+      .def(
+          "_arrays", [](const PythonDataset& self) { return described(self.dataset->arrays()); },
+          nb::sig("def _arrays(self) -> list[tuple[DType, tuple[int | None, ...]]]"));
+  m.def("_object_dataset", &object_dataset, "object"_a, "size"_a, "arrays"_a.none(), "varying"_a,
+        "length"_a.none(),
+        nb::sig("def _object_dataset(object: object, size: int, arrays: Any, varying: bool, length: Any) -> "
+                "_Dataset"));
+  m.def(
+      "_array_dataset",
+      [](nb::list objects) {
+        const Where where = python_call_site();
+        std::vector<NDArray> arrays;
+        for (nb::handle object : objects)
+          arrays.push_back(to_array({"ArrayDataset", "arrays"}, object, std::nullopt, where));
+        return PythonDataset{std::make_shared<ArrayDataset>(std::move(arrays), where)};
+      },
+      "arrays"_a, nb::sig("def _array_dataset(arrays: list[ArrayLike]) -> _Dataset"));
+  m.def(
+      "_subset",
+      [](const PythonDataset& dataset, const std::vector<std::int64_t>& indices) {
+        return PythonDataset{std::make_shared<Subset>(dataset.dataset, indices)};
+      },
+      "dataset"_a, "indices"_a);
+  m.def(
+      "_concat_dataset",
+      [](const std::vector<PythonDataset>& datasets) {
+        return PythonDataset{
+            std::make_shared<ConcatDataset>(std::vector<AnyDataset>(datasets.begin(), datasets.end()))};
+      },
+      "datasets"_a);
+  m.def("_map_dataset", &map_dataset, "dataset"_a, "fn"_a, "arrays"_a.none(),
+        nb::sig("def _map_dataset(dataset: _Dataset, fn: object, arrays: Any) -> _Dataset"));
+}
+
+void bind_augmentation(nb::module_& m) {
+  nb::class_<Augmentation>(m, "_Augmentation")
+      .def(
+          "__init__",
+          [](Augmentation* self, std::array<double, 2> area, std::array<std::int64_t, 2> resize,
+             std::int64_t padding, std::array<std::int64_t, 2> crop, bool centre, double flip,
+             std::vector<double> mean, std::vector<double> std, double erase) {
+            new (self) Augmentation{area, resize,          padding,        crop, centre,
+                                    flip, std::move(mean), std::move(std), erase};
+          },
+          "area"_a, "resize"_a, "padding"_a, "crop"_a, "centre"_a, "flip"_a, "mean"_a, "std"_a, "erase"_a)
+      .def(
+          "_apply",
+          [](const Augmentation& self, nb::handle image, std::uint64_t seed, std::int64_t epoch,
+             std::int64_t index) {
+            const Where where = python_call_site();
+            const NDArray from = to_array({"Augmentation", "image"}, image, std::nullopt, where);
+            return wrap(augment(self, from, ExampleRandom(seed, epoch, index), where));
+          },
+          "image"_a, "seed"_a, "epoch"_a, "index"_a,
+          nb::sig("def _apply(self, image: ArrayLike, seed: int, epoch: int, index: int) -> NDArray"));
+}
+
+// nanobind's stubs of options in one place: the keywords of heddle.data.Loader.
+PythonLoader make_loader(const PythonDataset& dataset, std::int64_t batch, bool shuffle, std::uint64_t seed,
+                         int rank, int ranks, bool drop_remainder, bool drop_last, int ahead,
+                         std::int64_t bucket_by_length, std::vector<double> pad, std::int64_t pad_multiple,
+                         std::optional<Augmentation> augment_images, int augment_array, bool skip_bad) {
+  const Where where = python_call_site();
+  default_engine_is_used();
+  LoaderOptions options{.batch = batch,
+                        .shuffle = shuffle,
+                        .seed = seed,
+                        .rank = rank,
+                        .ranks = ranks,
+                        .remainder = drop_remainder ? Remainder::drop : Remainder::wrap,
+                        .drop_last = drop_last,
+                        .ahead = ahead,
+                        .bucket_by_length = bucket_by_length,
+                        .pad = std::move(pad),
+                        .pad_multiple = pad_multiple,
+                        .augment = std::move(augment_images),
+                        .augment_array = augment_array,
+                        .skip_bad = skip_bad};
+  return PythonLoader(interruptibly([held = dataset.dataset, options = std::move(options), where] {
+    return std::make_shared<Loader>(held, options, where);
+  }));
+}
+
+void bind_loader(nb::module_& m) {
+  nb::class_<PythonLoader>(m, "_Loader")
+      .def("_size", [](const PythonLoader& self) { return self.call([](Loader& of) { return of.size(); }); })
+      .def(
+          "_start",
+          [](const PythonLoader& self, std::int64_t epoch, std::int64_t first) {
+            self.call_interruptibly("Loader", [=](Loader& of) { of.start(epoch, first); });
+          },
+          "epoch"_a, "first"_a)
+      .def(
+          "_next",
+          [](const PythonLoader& self, bool waits) {
+            default_engine_is_used();
+            if (waits)
+              return to_tuple(self.call_interruptibly("Loader", [](Loader& of) { return of.next(); }));
+            return to_tuple(self.call([](Loader& of) { return of.next(); }));
+          },
+          "waits"_a, nb::sig("def _next(self, waits: bool) -> tuple[NDArray, ...]"))
+      .def("_epoch",
+           [](const PythonLoader& self) { return self.call([](Loader& of) { return of.epoch(); }); })
+      .def("_position",
+           [](const PythonLoader& self) { return self.call([](Loader& of) { return of.position(); }); })
+      .def("_skipped",
+           [](const PythonLoader& self) { return self.call([](Loader& of) { return of.skipped(); }); })
+      .def(
+          "_indices",
+          [](const PythonLoader& self, std::int64_t epoch, std::int64_t batch) {
+            return self.call([=](Loader& of) { return of.indices(epoch, batch); });
+          },
+          "epoch"_a, "batch"_a)
+      .def(
+          "_arrays",
+          [](const PythonLoader& self) {
+            return described(self.call([](Loader& of) { return of.arrays(); }));
+          },
+          nb::sig("def _arrays(self) -> list[tuple[DType, tuple[int | None, ...]]]"));
+  m.def("_make_loader", &make_loader, "dataset"_a, "batch"_a, "shuffle"_a, "seed"_a, "rank"_a, "ranks"_a,
+        "drop_remainder"_a, "drop_last"_a, "ahead"_a, "bucket_by_length"_a, "pad"_a, "pad_multiple"_a,
+        "augment"_a.none(), "augment_array"_a, "skip_bad"_a);
+}
+
+}  // namespace
+
+void bind_data(nb::module_& m) {
+  bind_datasets(m);
+  bind_augmentation(m);
+  bind_loader(m);
+}
+
+}  // namespace heddle::python

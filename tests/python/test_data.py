@@ -1,0 +1,224 @@
+"""Datasets and loaders, with NumPy as the oracle."""
+
+import gc
+import gzip
+import struct
+import weakref
+import zlib
+
+import numpy as np
+import pytest
+
+import heddle
+from heddle import data
+
+
+def png_of(pixels):
+    """A PNG file of u8 (H, W, 3), written with zlib alone."""
+
+    def chunk(kind, content):
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    height, width, _ = pixels.shape
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+class Lists:
+    """Numbers, and lists of 1 to 4 of them."""
+
+    def __init__(self, size=10, bad=()):
+        self.size, self.bad = size, bad
+
+    def __len__(self):
+        return self.size
+
+    def __getitem__(self, index):
+        if index in self.bad:
+            raise ValueError(f"no list {index}")
+        return np.full(index % 4 + 1, index, np.float32), index
+
+    def length(self, index):
+        return index % 4 + 1
+
+
+def test_arrays_are_shuffled_and_resumed():
+    x, y = np.arange(60, dtype=np.float32).reshape(20, 3), np.arange(20)
+    loader = data.Loader(data.ArrayDataset(x, y), batch=6, shuffle=True, seed=1)
+    assert len(loader) == 4
+    assert loader.arrays == [(heddle.f32, (3,)), (heddle.i64, ())]
+    epochs = [[(a.numpy(), b.numpy()) for a, b in loader] for _ in range(3)]
+    for epoch, batches in enumerate(epochs):
+        order = np.concatenate([b for _, b in batches])
+        assert sorted(order) == list(range(20))
+        assert all((a == x[b]).all() for a, b in batches)
+        assert order.tolist() == sum((loader.indices(epoch, i) for i in range(4)), [])
+        for first in range(5):
+            rest = [b.numpy() for _, b in loader.start(epoch, first)]
+            assert all((got == want[1]).all() for got, want in zip(rest, batches[first:], strict=True))
+    assert (epochs[0][0][1] != epochs[1][0][1]).any()
+    loader.start(1)
+    next(loader)
+    assert (loader.epoch, loader.position) == (1, 1)
+
+
+def test_objects_of_ones_own_are_datasets():
+    loader = data.Loader(Lists(), batch=4, pad=[-1.0])
+    assert loader.arrays == [(heddle.f32, (None,)), (heddle.i64, ()), (heddle.i64, ())]
+    seen = 0
+    for lists, numbers, lengths in loader:
+        for row, number, length in zip(lists.numpy(), numbers.numpy(), lengths.numpy(), strict=True):
+            assert (number, length) == (seen, seen % 4 + 1)
+            assert row.tolist() == [seen] * length + [-1] * (lists.shape[1] - length)
+            seen += 1
+    assert seen == 10
+    buckets = data.Loader(Lists(64), batch=8, shuffle=True, pad=0, bucket_by_length=8)
+    padding = sum(lists.size - int(lengths.sum().item()) for lists, _, lengths in buckets)
+    assert padding < 16
+
+
+def test_errors_of_a_dataset_are_the_users_own():
+    loader = data.Loader(Lists(12, bad=[5]), batch=4, pad=0)
+    next(loader)
+    with pytest.raises(ValueError, match="no list 5") as caught:
+        next(loader)
+    assert "dataset[5], in a heddle.data.Loader" in caught.value.__notes__
+    assert next(loader)[1].tolist() == [8, 9, 10, 11]
+    skipping = data.Loader(Lists(12, bad=[5, 6]), batch=4, pad=0, skip_bad=True)
+    assert [numbers.tolist() for _, numbers, _ in skipping] == [[0, 1, 2, 3], [4, 7, 7, 7], [8, 9, 10, 11]]
+    assert skipping.skipped == 3
+
+    class Fixed(Lists):
+        def __getitem__(self, index):
+            return np.float32(super().__getitem__(index)[1])
+
+    fixed = data.Loader(Fixed(4, bad=[2]), batch=2)
+    assert next(fixed)[0].tolist() == [0, 1]
+    with pytest.raises(ValueError, match="no list 2"):
+        next(fixed)[0].numpy()
+
+
+def test_subsets_concatenations_and_maps():
+    base = data.ArrayDataset(np.arange(10))
+    assert [int(data.Subset(base, [7, 2])[i][0].item()) for i in range(2)] == [7, 2]
+    both = data.ConcatDataset([base, Fives()])
+    assert (len(both), both[-1][0].item()) == (13, 5)
+    twice = data.MapDataset(base, lambda x: (x * 2, x))
+    assert data.arrays_of(twice) == [(heddle.i64, ()), (heddle.i64, ())]
+    assert next(data.Loader(twice, batch=10))[0].tolist() == list(range(0, 20, 2))
+    with pytest.raises(IndexError, match="example 10 of 10"):
+        base[10]
+
+
+class Fives(data.Dataset):
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, index):
+        return 5
+
+
+def test_ranks_share_an_epoch():
+    for remainder, count in (("wrap", 5), ("drop", 4)):
+        loaders = [data.Loader(data.ArrayDataset(np.arange(13)), 2, True, rank=r, ranks=3, remainder=remainder) for r in range(3)]
+        seen = [[int(v) for (b,) in loader for v in b.numpy()] for loader in loaders]
+        assert [len(s) for s in seen] == [count] * 3
+        assert len(set(sum(seen, []))) == (13 if remainder == "wrap" else 12)
+
+
+def test_images_are_augmented(tmp_path):
+    rng = np.random.default_rng(1)
+    pixels = [rng.integers(0, 256, (6, 5, 3), np.uint8) for _ in range(4)]
+    for i, image in enumerate(pixels):
+        (tmp_path / f"class {i % 2}").mkdir(exist_ok=True)
+        (tmp_path / f"class {i % 2}" / f"{i}.png").write_bytes(png_of(image))
+    folder = data.ImageFolder(tmp_path, size=(6, 5))
+    assert (folder.classes, folder.labels) == (["class 0", "class 1"], [0, 0, 1, 1])
+    order = [0, 2, 1, 3]
+    images, labels = next(data.Loader(folder, batch=4))
+    assert (images.numpy() == np.stack([pixels[i].transpose(2, 0, 1) for i in order])).all()
+    change = data.Augmentation(padding=1, crop=(6, 5), flip=0.5, mean=[0.5, 0.4, 0.3], std=0.25)
+    loader = data.Loader(folder, batch=4, seed=7, augment=change)
+    got = next(loader.start(3))[0].numpy()
+    assert got.dtype == np.float32
+    for i, index in enumerate(loader.indices(3, 0)):
+        assert (got[i] == change(images[index], seed=7, epoch=3, index=index).numpy()).all()
+    plain = next(data.Loader(folder, batch=4, augment=change.evaluation()))[0].numpy()
+    want = (images.numpy() / 255 - np.reshape([0.5, 0.4, 0.3], (3, 1, 1))) / 0.25
+    assert np.allclose(plain, want, atol=1e-5)
+    assert (data.decode_image(png_of(pixels[0])).numpy() == pixels[0].transpose(2, 0, 1)).all()
+    with pytest.raises(heddle.Error, match="neither PNG nor JPEG"):
+        data.decode_image(b"GIF89a")
+
+
+def test_files(tmp_path):
+    values = np.arange(12, dtype=np.uint8).reshape(3, 4)
+    (tmp_path / "x.gz").write_bytes(gzip.compress(struct.pack(">HBBII", 0, 8, 2, 3, 4) + values.tobytes()))
+    assert (data.load_idx(tmp_path / "x.gz").numpy() == values).all()
+    with pytest.raises(heddle.Error, match="load_idx: file '.*' cannot be opened"):
+        data.load_idx(tmp_path / "none")
+    (tmp_path / "t.csv").write_text('a,b,kind\n1,2,"x"\n3,4,y\n')
+    table = data.CsvDataset(tmp_path / "t.csv", label="kind")
+    assert (table.features, table.classes) == (["a", "b"], ["x", "y"])
+    assert [a.tolist() for a in table[1]] == [[3, 4], 1]
+    (tmp_path / "t.txt").write_text("héllo\nwo\n", encoding="utf-8")
+    vocabulary = data.Vocabulary.of_characters("héllowr")
+    assert vocabulary.decode(vocabulary.encode("wörlé".replace("ö", "o"))) == "worlé"
+    lines = data.TextLines([tmp_path / "t.txt"], vocabulary)
+    ids, lengths = next(data.Loader(lines, batch=2, pad=99))
+    assert lengths.tolist() == [5, 2]
+    assert ids[1].tolist() == vocabulary.encode("wo") + [99] * 3
+    with pytest.raises(heddle.InvalidArgument, match="'z' is not among the 6 tokens"):
+        vocabulary.encode("z")
+    x, y = next(data.Loader(data.SequenceDataset(np.arange(9), 4), batch=2))
+    assert (x.tolist(), y.tolist()) == ([[0, 1, 2, 3], [4, 5, 6, 7]], [[1, 2, 3, 4], [5, 6, 7, 8]])
+    with data.RecordWriter(tmp_path / "r.rec") as writer:
+        writer.write(b"abc")
+        writer.write_image(png_of(np.zeros((2, 2, 3), np.uint8)), 3.0)
+    records = data.RecordFile(tmp_path / "r.rec")
+    assert bytes(records[0][0].numpy()) == b"abc"
+    assert list(data.InputSplit(str(tmp_path / "r.rec"), records=True))[0] == b"abc"
+    image, label = data.Subset(data.ImageRecords(tmp_path / "r.rec", size=2), [1])[0]
+    assert (image.shape, label.tolist()) == ((3, 2, 2), [3])
+    (tmp_path / "words").write_text("the cat sat on the mat\n" * 50)
+    tokenizer = data.Tokenizer.train(tmp_path / "words", tmp_path / "model", 20)
+    assert tokenizer.decode(tokenizer.encode("the mat")) == "the mat"
+
+
+def test_leaving_early_frees_everything():
+    class Held(Lists):
+        pass
+
+    dataset = Held(1000)
+    loader = data.Loader(dataset, batch=10, pad=0, shuffle=True, ahead=8)
+    for _ in loader:
+        break
+    gone = weakref.ref(dataset)
+    del dataset, loader
+    heddle.wait_all()
+    gc.collect()
+    assert gone() is None
+
+
+def test_wrong_calls():
+    base = data.ArrayDataset(np.arange(4))
+    for call, error, text in (
+        (lambda: data.Loader(3), TypeError, "Loader: dataset is a int; want an object with __len__ and __getitem__"),
+        (lambda: data.Loader(base, batch=0), heddle.InvalidArgument, "Loader: batch is 0"),
+        (lambda: data.Loader(base, batch="4"), TypeError, "Loader: batch is a str; want an int"),
+        (lambda: data.Loader(base, shuffle=1), TypeError, "Loader: shuffle is a int; want a bool"),
+        (lambda: data.Loader(base, remainder="x"), heddle.InvalidArgument, "Loader: remainder is 'x'"),
+        (lambda: data.Loader(base, augment=1), TypeError, "Loader: augment is a int"),
+        (lambda: data.Loader([]), heddle.InvalidArgument, "Loader: the dataset has no examples"),
+        (lambda: data.Loader(base, augment=data.Augmentation()), heddle.InvalidArgument, "wanted an image"),
+        (lambda: data.ArrayDataset(), heddle.InvalidArgument, "ArrayDataset: no arrays"),
+        (lambda: data.Subset(base, [4]), heddle.InvalidArgument, "Subset: example 4 of 4"),
+        (lambda: data.MapDataset(base, 3), TypeError, "MapDataset: fn is a int"),
+        (lambda: data.ImageFolder(3), TypeError, "ImageFolder: path is a int"),
+        (lambda: data.TextLines("x", data.Vocabulary.of_bytes()), TypeError, "TextLines: paths is one path"),
+        (lambda: data.Loader(base).start(-1), heddle.InvalidArgument, "epoch is -1"),
+        (lambda: len(data.Dataset()), TypeError, "Dataset needs __len__"),
+    ):
+        with pytest.raises(error, match=text):
+            call()
