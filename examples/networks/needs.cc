@@ -16,7 +16,10 @@ Needs read_needs(const std::string& path) {
   for (const auto& row : read_table(path, 2)) {
     const auto [package, is_new] = packages.emplace(row[0], packages.size());
     const auto [item, is_new_item] = items.emplace(row[1], items.size());
-    if (is_new) needs.emplace_back();
+    if (is_new) {
+      needs.emplace_back();
+      all.package_names.push_back(row[0]);
+    }
     if (is_new_item) all.names.push_back(row[1]);
     needs[static_cast<std::size_t>(package->second)].push_back(item->second);
   }

@@ -9,9 +9,9 @@
 #include <heddle/ndarray.h>
 
 struct Needs {
-  std::vector<std::string> names;             // of what is needed, in the order of their numbers
-  std::vector<std::set<std::int64_t>> known;  // what each package needs, without what is held out
-  heddle::NDArray packages, needed;           // (pairs): the pairs to learn from
+  std::vector<std::string> names, package_names;  // of what is needed, and of what needs it, by their numbers
+  std::vector<std::set<std::int64_t>> known;      // what each package needs, without what is held out
+  heddle::NDArray packages, needed;               // (pairs): the pairs to learn from
   std::vector<std::int64_t> test_packages, test_needed;
 };
 

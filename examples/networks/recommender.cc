@@ -14,8 +14,8 @@ using namespace heddle;
 namespace {
 
 struct Recommender : Module {
-  static constexpr std::int64_t kOthers = 8;  // packages that are not needed, drawn for each pair
-  Embedding packages, items, offsets;         // offsets: how often an item is needed in general
+  static constexpr std::int64_t kOthers = 16;  // packages that are not needed, drawn for each pair
+  Embedding packages, items, offsets;          // offsets: how often an item is needed in general
   Generator& generator;
 
   Recommender(std::int64_t package_count, std::int64_t item_count, std::int64_t features, Generator& from)
@@ -42,17 +42,16 @@ struct Recommender : Module {
 };
 
 struct Quality {
-  double
-      hits = 0,
-      auc =
-          0;  // the share of what is held out among the best ten; and its mean place, 1 the first, 0 the last
+  double hits = 0;  // the share of what is held out that is among the best ten
+  double auc = 0;   // its mean place: 1 is the first, 0 the last
 };
 
 // Ranks the held-out item of each package among all that are not known of it.
 Quality measure(const Needs& needs, const std::function<NDArray(const NDArray& packages)>& scores_of) {
   const NoGrad no_grad;
+  const std::size_t names = needs.names.size();
   const auto count = static_cast<std::int64_t>(needs.test_packages.size()),
-             items = static_cast<std::int64_t>(needs.names.size());
+             items = static_cast<std::int64_t>(names);
   Quality sum;
   for (std::int64_t first = 0; first < count; first += 500) {
     const std::int64_t rows = std::min<std::int64_t>(500, count - first);
@@ -60,15 +59,13 @@ Quality measure(const Needs& needs, const std::function<NDArray(const NDArray& p
                                              needs.test_packages.begin() + first + rows);
     const std::vector<float> scores = scores_of(array(packages, {rows})).to_vector<float>();
     for (std::int64_t row = 0; row < rows; ++row) {
-      const float* of = &scores[static_cast<std::size_t>(row * items)];
-      const std::set<std::int64_t>& known =
-          needs.known[static_cast<std::size_t>(packages[static_cast<std::size_t>(row)])];
-      const float own = of[needs.test_needed[static_cast<std::size_t>(first + row)]];
+      const float* of = &scores[row * items];
+      const std::set<std::int64_t>& known = needs.known[packages[row]];
+      const float own = of[needs.test_needed[first + row]];
       std::int64_t better = -1;  // or as good; without itself
       for (std::int64_t item = 0; item < items; ++item) better += !(of[item] < own) && !known.contains(item);
       sum.hits += better < 10;
-      sum.auc += 1 - static_cast<double>(better) /
-                         static_cast<double>(items - 1 - static_cast<std::int64_t>(known.size()));
+      sum.auc += 1 - static_cast<double>(better) / static_cast<double>(names - 1 - known.size());
     }
   }
   return {sum.hits / static_cast<double>(count), sum.auc / static_cast<double>(count)};
@@ -87,6 +84,23 @@ struct Measure : Callback {
   }
 };
 
+// Prints the best items for some packages, without those that are known.
+void show(const Needs& needs, Recommender& net) {
+  const NoGrad no_grad;
+  for (std::size_t at = 0; at < needs.test_packages.size(); at += needs.test_packages.size() / 5) {
+    const std::int64_t package = needs.test_packages[at];
+    const std::set<std::int64_t>& known = needs.known[package];
+    const NDArray order = argsort(-net.scores(array(std::vector{package}, {1})).reshape(-1));
+    std::printf("%s needs %s; recommended:", needs.package_names[package].c_str(),
+                needs.names[needs.test_needed[at]].c_str());
+    int left = 5;
+    for (std::int64_t item : order.to_vector<std::int64_t>()) {
+      if (!known.contains(item) && left-- > 0) std::printf(" %s", needs.names[item].c_str());
+    }
+    std::printf("\n");
+  }
+}
+
 bool run(const Options& options) {
   const Needs needs = read_needs(options.data);
   const auto items = static_cast<std::int64_t>(needs.names.size());
@@ -97,9 +111,10 @@ bool run(const Options& options) {
 
   Generator generator(options.seed);
   Recommender net(static_cast<std::int64_t>(needs.known.size()), items, options.quick ? 16 : 32, generator);
-  const int epochs = options.epochs_or(20, 12);
+  const int epochs = options.epochs_or(24, 20);
   const std::int64_t batch = options.quick ? 64 : 512, steps = epochs * (needs.packages.size() / batch + 1);
-  Trainer trainer(net.parameters(), {.optimizer = "adam", .schedule = cosine_schedule(1e-2, steps, 1e-4)});
+  Trainer trainer(net.parameters(), {.optimizer = "adam",
+                                     .schedule = cosine_schedule(options.quick ? 2e-2 : 1e-2, steps, 1e-4)});
   const auto measured = std::make_shared<Measure>(needs);
   FitOptions fitting = fit_options(options, epochs);
   fitting.loss = [](const std::vector<NDArray>& better, const std::vector<NDArray>&) {
@@ -115,7 +130,7 @@ bool run(const Options& options) {
   draw_curves(options.picture,
               {{"hit rate at 10", measured->hits},
                {"of the most popular", std::vector<double>(measured->hits.size(), popular.hits)}});
-  const double hits = measured->hits.back(), wanted = options.wanted_or(0.6, popular.hits + 0.1);
+  const double hits = measured->hits.back(), wanted = options.wanted_or(0.65, popular.hits + 0.07);
   std::printf("the most popular ones: hit rate at 10 %.3f, AUC %.3f\nwanted: a hit rate of at least %.3f\n",
               popular.hits, popular.auc, wanted);
   return hits >= wanted;

@@ -125,7 +125,8 @@ void draw_confusion(const std::string& path, const heddle::NDArray& counts,
   const std::vector<double> values = heddle::cast(counts, heddle::DType::f64).to_vector<double>();
   const std::size_t n = names.size();
   const double size = static_cast<double>(n), labels = 0.25 * size;  // room on the left, for names of rows
-  svg::Picture picture(-labels, size, -0.5, size + 0.5, 640, 520);
+  const int pixels = 12 * static_cast<int>(n);
+  svg::Picture picture(-labels, size, 0, size, pixels + pixels / 4 + 64, pixels + 64);
   for (std::size_t row = 0; row < n; ++row) {
     double sum = 0;
     for (std::size_t column = 0; column < n; ++column) sum += values[row * n + column];
@@ -133,7 +134,7 @@ void draw_confusion(const std::string& path, const heddle::NDArray& counts,
     picture.text(-labels, y + 0.2, names[row]);
     for (std::size_t column = 0; column < n; ++column) {
       const double share = sum > 0 ? values[row * n + column] / sum : 0;
-      if (share < 0.005) continue;
+      if (share < 0.01) continue;
       char color[8];
       const int level = static_cast<int>(235 * (1 - share));
       std::snprintf(color, sizeof color, "#%02x%02x%02x", level, level + 10, 255 - 100 * (235 - level) / 235);

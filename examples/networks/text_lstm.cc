@@ -31,13 +31,13 @@ struct CharacterLstm : Module {
 };
 
 bool run(const Options& options) {
-  const Text text = read_text(options.data, options.quick ? 48 : 128, options.quick ? 60'000 : 0);
+  const Text text = read_text(options.data, options.quick ? 32 : 128, options.quick ? 60'000 : 0);
   manual_seed(options.seed);  // of dropout
   Generator initial(options.seed);
   CharacterLstm net(static_cast<std::int64_t>(text.alphabet.size()), options.quick ? 64 : 256, initial);
 
-  const int epochs = options.epochs_or(15, 2);
-  const std::int64_t batch = options.quick ? 16 : 32, steps = epochs * (text.train.size(0) / batch + 1);
+  const int epochs = options.epochs_or(8, 4);
+  const std::int64_t batch = options.quick ? 8 : 32, steps = epochs * (text.train.size(0) / batch + 1);
   Trainer trainer(net.parameters(), {.optimizer = "adam",
                                      .schedule = cosine_schedule(options.quick ? 1e-2 : 3e-3, steps, 1e-5)});
   FitOptions fitting = fit_options(options, epochs);
@@ -57,7 +57,7 @@ bool run(const Options& options) {
   draw_curves(options.picture,
               {{"loss", history["loss"]}, {"loss of the held-out text", history["val_loss"]}}, samples);
   const FitValues result = evaluate(net, {text.test, text.test_next}, {.loss = {LossTerm(text_loss)}});
-  return report_bits(text, bits(result.at("loss")), options.wanted_or(2.3, 3.6));
+  return report_bits(text, bits(result.at("loss")), options.wanted_or(2.3, 3.4));
 }
 
 }  // namespace

@@ -42,15 +42,15 @@ struct CharacterTransformer : Module {
 };
 
 bool run(const Options& options) {
-  const std::int64_t length = options.quick ? 48 : 192;
+  const std::int64_t length = options.quick ? 32 : 192;
   const Text text = read_text(options.data, length, options.quick ? 60'000 : 0);
   manual_seed(options.seed);  // of dropout
   Generator initial(options.seed);
   CharacterTransformer net(static_cast<std::int64_t>(text.alphabet.size()), options.quick ? 64 : 128,
                            options.quick ? 2 : 4, initial);
 
-  const int epochs = options.epochs_or(12, 2);
-  const std::int64_t batch = 16, steps = epochs * (text.train.size(0) / batch + 1);
+  const int epochs = options.epochs_or(6, 2);
+  const std::int64_t batch = options.quick ? 8 : 16, steps = epochs * (text.train.size(0) / batch + 1);
   Trainer trainer(net.parameters(),
                   {.optimizer = "adamw",
                    .params = {{"beta2", 0.99}, {"weight_decay", 0.05}},

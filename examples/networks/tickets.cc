@@ -2,7 +2,6 @@
 // urgent it is. It is the example of Keras's guide to the functional API. The tickets are Debian's packages, the departments their
 // sections. The urgency is their priority, which is "optional" for nearly all: the loss weighs classes by how rare they are, and
 // the result is the balanced accuracy, the mean over the classes of the share that was found.
-#include <cmath>
 #include <cstdio>
 
 #include <heddle/heddle.h>
@@ -44,18 +43,29 @@ Model make_router(const Sizes& sizes, Generator& generator) {
   return Model({title, body, tags}, {connect(section, hidden), connect(priority, hidden)});
 }
 
-// (classes): the rarer, the heavier; the mean over all rows is 1
+// (classes): the rarer, the heavier, so that all classes together weigh the same
 NDArray class_weights(const std::vector<double>& counts) {
   std::vector<float> weights;
-  double rows = 0, sum = 0;
-  for (double count : counts) rows += count, sum += count / std::sqrt(count + 1);
-  for (double count : counts) weights.push_back(static_cast<float>(rows / sum / std::sqrt(count + 1)));
+  double rows = 0;
+  for (double count : counts) rows += count;
+  for (double count : counts) {
+    weights.push_back(static_cast<float>(rows / static_cast<double>(counts.size()) / (count + 1)));
+  }
   return array(weights, {static_cast<std::int64_t>(weights.size())});
+}
+
+// The packages, with three priorities: those that a base system has are one, for each alone has too few.
+Table read_tickets(const std::string& path) {
+  Table rows = read_table(path, 6);
+  for (auto& row : rows) {
+    if (row[5] != "optional" && row[5] != "extra") row[5] = "base";
+  }
+  return rows;
 }
 
 bool run(const Options& options) {
   Table learn, test;
-  const Table rows = read_table(options.data, 6);
+  const Table rows = read_tickets(options.data);
   for (std::size_t i = 0; i < rows.size(); ++i) (i % 5 == 0 ? test : learn).push_back(rows[i]);
   const Vocabulary words(learn, {kTitle, kBody}, 20'000), tags(learn, {kTags}, 2'000);
   const Classes sections(rows, 4), priorities(rows, 5);
@@ -73,7 +83,7 @@ bool run(const Options& options) {
   Generator initial(options.seed);
   Model router = make_router(
       {words.size(), tags.size(), sections.size(), priorities.size(), options.quick ? 32 : 64}, initial);
-  const int epochs = options.epochs_or(6, 8);
+  const int epochs = options.epochs_or(3, 8);
   const std::int64_t batch = options.quick ? 16 : 64, steps = epochs * (examples[0].size(0) / batch + 1);
   Trainer trainer(
       router.parameters(),
@@ -86,7 +96,7 @@ bool run(const Options& options) {
   FitOptions fitting = fit_options(options, epochs);
   fitting.outputs = {"section", "priority"};
   fitting.loss = {LossTerm("cross_entropy"), LossTerm(weighted, 0.5)};
-  fitting.metrics = {{"Accuracy", 0}, {std::make_shared<Recall>(), 1, "balanced_accuracy"}};
+  fitting.metrics = {{"Accuracy", 0}, {std::make_shared<Recall>(), 1, "priority_balanced_accuracy"}};
   fitting.validation = held_out;
   fitting.batch = batch;
   fitting.capture = FitCapture::always;
@@ -111,9 +121,9 @@ bool run(const Options& options) {
               balanced);
   std::printf("the most frequent class: %.3f and %.3f\n", guess,
               1.0 / static_cast<double>(priorities.size()));
-  const double wanted = options.wanted_or(0.85, 0.3);  // of the section
-  std::printf("wanted: at least %.3f and %.3f\n", wanted, options.quick ? 0.25 : 0.4);
-  return accuracy >= wanted && balanced >= (options.quick ? 0.25 : 0.4);
+  const double wanted = options.wanted_or(0.8, 0.35), wanted_balanced = options.quick ? 0.4 : 0.55;
+  std::printf("wanted: at least %.3f and %.3f\n", wanted, wanted_balanced);
+  return accuracy >= wanted && balanced >= wanted_balanced;
 }
 
 }  // namespace

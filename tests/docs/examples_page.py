@@ -4,7 +4,7 @@
   examples_page.py check PAGE PROGRAM...   in the root of the repository
   examples_page.py self-test               plants faults and looks whether they are found
 
-A section links a program, examples/NAME.cc, and shows pictures/NAME.svg and blocks of C++, each of which stands in the program,
+A section links a program, examples/NAME.cc or examples/networks/NAME.cc, and shows pictures/NAME.svg and blocks of C++, each of which stands in the program,
 at any indentation. PROGRAM, whose name is NAME, writes that picture, but for small differences between machines.
 """
 import os
@@ -61,7 +61,9 @@ def check(page, programs):
             continue
         name = picture[1]
         shown.add(name)
-        source, path = os.path.join("examples", name + ".cc"), os.path.join(folder, "pictures", name + ".svg")
+        sources = [os.path.join("examples", place, name + ".cc") for place in ("", "networks")]
+        source = next(filter(os.path.isfile, sources), sources[0])
+        path = os.path.join(folder, "pictures", name + ".svg")
         if f"(../{source})" not in section:
             found.append(f"{name}: the section has no link to {source}")
         blocks = re.findall(r"^```cpp\n(.*?)\n```$", section, re.MULTILINE | re.DOTALL)
