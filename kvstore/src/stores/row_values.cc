@@ -140,7 +140,7 @@ void assign_rows(const NDArray& dense, const RowSparse& rows) {
 }
 
 void copy_rows(const NDArray& from, const NDArray& rows, const NDArray& count, const NDArray& to) {
-  array_push("kvstore_copy_rows", {from, rows, count}, {to}, [=] {
+  array_push("kvstore_copy_rows", {from, rows, count, to}, {to}, [=] {
     const std::size_t bytes = row_bytes(to.shape(), to.dtype());
     const auto* const source = from.data<const std::byte>();
     auto* const target = to.data<std::byte>();
