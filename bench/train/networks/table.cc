@@ -132,18 +132,43 @@ void print_row(const NetworkKind& kind, int workers, const Row& row) {
   std::fflush(stdout);
 }
 
+std::string number(double value, const char* format = "%.2f") {
+  char text[32];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+// Captured over eager for each number of workers, then the most workers over the fewest, and memory with the most.
 void print_other(const NetworkKind& kind, const Rows& rows) {
-  const Row *const first = &rows.begin()->second, *const last = &rows.rbegin()->second;
-  std::printf("| %s | %.2f | %.2f |", kind.name.c_str(), median_ratio(first->captured, first->eager),
-              median_ratio(last->captured, last->eager));
-  std::printf(" %.2f |", last->best().median / first->best().median);
-  if (first->torch && last->torch) {
-    std::printf(" %.2f | %.0f | %.0f | %.2f |", last->torch->median / first->torch->median, last->memory,
-                last->torch_memory, last->memory / last->torch_memory);
-  } else {
-    std::printf(" | %.0f | | |", last->memory);
+  std::string line = "| " + kind.name;
+  for (const auto& [workers, row] : rows) line += " | " + number(median_ratio(row.captured, row.eager));
+  const Row &first = rows.begin()->second, &last = rows.rbegin()->second;
+  const bool torch = first.torch && last.torch;
+  if (rows.size() > 1) {
+    line += " | " + number(last.best().median / first.best().median) + " | ";
+    if (torch) line += number(last.torch->median / first.torch->median);
   }
-  std::printf(" not measured |\n");
+  line += " | " + number(last.memory, "%.0f") + " | ";
+  line += torch ? number(last.torch_memory, "%.0f") + " | " + number(last.memory / last.torch_memory) : "| ";
+  std::printf("%s | not measured |\n", line.c_str());
+}
+
+void print_other_heads(const Rows& rows) {
+  const int least = rows.begin()->first, most = rows.rbegin()->first;
+  std::printf(
+      "\nSpeeds divided by each other, and the largest resident memory of a process in MiB with %d "
+      "thread%s.\n\n",
+      most, most == 1 ? "" : "s");
+  std::string line = "| Network", rule = "|---|---|---|---|---|";
+  for (const auto& [workers, row] : rows) {
+    line += " | Captured over eager, " + std::to_string(workers);
+    rule += "---|";
+  }
+  if (rows.size() > 1) {
+    line += " | " + std::to_string(most) + " threads over " + std::to_string(least) + " | PyTorch's";
+    rule += "---|---|";
+  }
+  std::printf("%s | Memory | PyTorch's | Ratio | bf16 over f32 |\n%s\n", line.c_str(), rule.c_str());
 }
 
 void print_heads(const NetworkOptions& options) {
@@ -191,16 +216,7 @@ bool measure_networks(const NetworkOptions& options) {
     measured.emplace_back(&kind, std::move(rows));
   }
   if (measured.empty()) return agreed;
-  const int least = measured[0].second.begin()->first, most = measured[0].second.rbegin()->first;
-  std::printf(
-      "\nSpeeds divided by each other, and the largest resident memory of a process in MiB with %d "
-      "threads.\n\n",
-      most);
-  std::printf(
-      "| Network | Captured over eager, %d | %d | %d workers over %d | PyTorch's | Memory | PyTorch's | "
-      "Ratio | bf16 over "
-      "f32 |\n|---|---|---|---|---|---|---|---|---|\n",
-      least, most, most, least);
+  print_other_heads(measured[0].second);
   for (const auto& [kind, rows] : measured) print_other(*kind, rows);
   return agreed;
 }
