@@ -40,7 +40,7 @@ def png_of(pixels):
 def write_images(folder, count, side):
     """Smooth images with some noise, of ten classes."""
     rng = np.random.default_rng(1)
-    y, x = np.mgrid[0:side, 0:side, None][:2]
+    y, x = (axis[..., None] for axis in np.mgrid[0:side, 0:side])
     for i in range(count):
         waves = np.sin((x * rng.uniform(0.02, 0.2, 3) + y * rng.uniform(0.02, 0.2, 3)) + rng.uniform(0, 6, 3))
         pixels = np.clip(127 + 100 * waves + rng.normal(0, 4, (side, side, 3)), 0, 255).astype(np.uint8)

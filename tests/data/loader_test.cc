@@ -312,6 +312,35 @@ TEST_CASE("loaders are left early, and batches outlive them") {
   });
 }
 
+TEST_CASE("no dataset is read behind the end of its loader") {
+  class Watched : public Numbers {
+   public:
+    Watched(std::atomic<bool>* over, std::atomic<int>* late) : Numbers(1000), over_(over), late_(late) {}
+    Example read(std::int64_t index) const override {
+      Example example = Numbers::read(index);
+      if (*over_) ++*late_;
+      return example;
+    }
+
+   private:
+    std::atomic<bool>* over_;
+    std::atomic<int>* late_;
+  };
+  Engine engine({.scheduler = Scheduler::threaded, .workers = 4});
+  const EngineScope scope(engine);
+  for (int round = 0; round < 50; ++round) {
+    std::atomic<bool> over{false};
+    std::atomic<int> late{0};
+    {
+      Loader loader(Watched(&over, &late), {.batch = 20, .ahead = 6});
+      loader.next()[0].wait();
+    }
+    over = true;
+    engine.wait_all();
+    CHECK(late == 0);
+  }
+}
+
 TEST_CASE("fifty epochs take no more memory than one") {
   Engine engine({.scheduler = Scheduler::threaded, .workers = 2});
   const EngineScope scope(engine);

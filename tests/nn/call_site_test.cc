@@ -201,10 +201,10 @@ TEST_CASE("a bad argument of a layer or an optimizer is refused with the line of
 }
 
 TEST_CASE("batches and augmentation name the line of the call") {
-  check_site("augment", [] { augment({.flip = 0.5}, ones({1, 4, 4}), ExampleRandom(0, 0, 0)); });
-  check_site("ArrayDataset::ArrayDataset", [] {
-    ArrayDataset(std::vector<NDArray>{ones({3, 4}).permuted({1, 0})});
-  });
-  check_site("SequenceDataset::SequenceDataset", [] { SequenceDataset(arange(9).slice(0, {.step = 2}), 2); });
-  check_site("Loader::Loader", [] { Loader(ArrayDataset(std::vector<NDArray>{ones({3})})).next(); });
+  const NDArray columns = ones({3, 4}).permuted({1, 0}), image = ones({1, 4, 4}),
+                odd = arange(9).slice(0, {.step = 2});
+  check_site("augment", [&] { augment({.flip = 0.5}, image, ExampleRandom(0, 0, 0)); });
+  check_site("ArrayDataset::ArrayDataset", [&] { ArrayDataset({columns}); });
+  check_site("SequenceDataset::SequenceDataset", [&] { SequenceDataset(odd, 2); });
+  check_site("Loader::Loader", [&] { Loader(ArrayDataset({image})).next(); });
 }

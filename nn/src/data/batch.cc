@@ -235,6 +235,16 @@ std::vector<int> varying_axes(const Shape& shape) {
 }
 
 void fill_batch(const BatchSource& source, PendingBatch& batch) {
+  // The loader's end sets `dropped` and then looks at `reads`: one of the two sees the other.
+  struct Reading {
+    std::atomic<bool>& reads;
+    explicit Reading(std::atomic<bool>& of) : reads(of) { reads = true; }
+    ~Reading() {
+      reads = false;
+      reads.notify_all();
+    }
+  };
+  const Reading reading(batch.reads);
   if (batch.dropped) return;
   const EngineScope scope(*batch.engine);
   if (source.fixed)

@@ -31,6 +31,7 @@ struct PendingBatch {
   Var done;                      // of a batch whose sizes vary
   Engine* engine = nullptr;
   std::atomic<bool> dropped{false};  // nobody will ask for it
+  std::atomic<bool> reads{false};    // its op uses the dataset
 };
 
 // Reads the examples and writes or makes the outputs.

@@ -179,9 +179,9 @@ struct CsvDataset::Contents {
   NDArray numbered(const std::vector<std::string>& labels, DType dtype) {
     const Shape shape{static_cast<std::int64_t>(labels.size())};
     CsvValues values{dtype, {}, {}};
-    if (std::all_of(labels.begin(), labels.end(),
-                    [&](const std::string& label) { return values.add(label); }))
-      return values.made(shape);
+    bool numbers = true;
+    for (const std::string& label : labels) numbers = numbers && values.add(label);
+    if (numbers) return values.made(shape);
     const std::set<std::string> distinct(labels.begin(), labels.end());
     classes.assign(distinct.begin(), distinct.end());
     std::vector<std::int64_t> ids;

@@ -1,6 +1,7 @@
 #include <deque>
 
 #include <heddle/array_op.h>
+#include <heddle/check.h>
 #include <heddle/data/loader.h>
 
 #include "data/batch.h"
@@ -108,7 +109,13 @@ Loader::Loader(AnyDataset dataset, LoaderOptions options, Where where)
   if (source.options.bucket_by_length > 0) source.lengths = lengths_of_examples(*source.dataset);
 }
 
-Loader::~Loader() { state_->drop(); }
+// Ops that read end after the example that they are at. Only in an op, which such an op might be below, nothing waits.
+Loader::~Loader() {
+  const auto pending = state_->pending;
+  state_->drop();
+  if (check::running_op()) return;
+  for (const auto& batch : pending) batch->reads.wait(true);
+}
 
 std::int64_t Loader::size() const { return state_->size; }
 std::int64_t Loader::epoch() const { return state_->epoch; }

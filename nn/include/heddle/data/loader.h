@@ -64,7 +64,8 @@ class Loader : public Batches {
  public:
   // Throws InvalidArgument for bad options, and without batches of at least one example.
   explicit Loader(AnyDataset dataset, LoaderOptions options = {}, Where where = Where::current());
-  // Batches that nobody has asked for are dropped; ops that run end by themselves.
+  // Batches that nobody has asked for are dropped. What a dataset refers to, but does not own, lives until the
+  // batches that next() gave are computed.
   ~Loader() override;
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
