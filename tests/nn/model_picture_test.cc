@@ -67,7 +67,7 @@ TEST_CASE("a picture of a Sequential is a column of its layers, with shapes if i
   using Lines = std::vector<std::string>;
   CHECK(boxes[0].lines == Lines{"x", "(4, 1, 5, 5)"});
   CHECK(boxes[1].lines == Lines{"Conv2d(1, 2, 3, relu)", "(4, 2, 3, 3)", "20 parameters"});
-  CHECK(boxes[2].lines == Lines{"Flatten()", "(4, 18)"});
+  CHECK(boxes[2].lines == Lines{"Flatten", "(4, 18)"});
   CHECK(boxes[3].lines == Lines{"Dense(18, 3)", "(4, 3)", "57 parameters"});
   for (std::size_t i = 1; i < 4; ++i) CHECK(boxes[i].y > boxes[i - 1].y + boxes[i - 1].height);
   CHECK(net.training());

@@ -81,9 +81,7 @@ void list_buckets(const std::vector<double>& limits, const std::vector<std::int6
   }
 }
 
-}  // namespace
-
-template <class T> Histogram histogram_of(const T* values, std::int64_t size) {
+template <class T> Histogram counted(const T* values, std::int64_t size) {
   static const Buckets buckets;
   std::vector<Partial> parts(static_cast<std::size_t>((size + kGrain - 1) / kGrain));
   parallel_for(size, kGrain, [&](std::int64_t begin, std::int64_t end) {
@@ -110,7 +108,9 @@ template <class T> Histogram histogram_of(const T* values, std::int64_t size) {
   return result;
 }
 
-template Histogram histogram_of(const float* values, std::int64_t size);
-template Histogram histogram_of(const double* values, std::int64_t size);
+}  // namespace
+
+Histogram histogram_of(const float* values, std::int64_t size) { return counted(values, size); }
+Histogram histogram_of(const double* values, std::int64_t size) { return counted(values, size); }
 
 }  // namespace heddle::nn_detail

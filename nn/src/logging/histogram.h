@@ -14,8 +14,7 @@ struct Histogram {
 };
 
 // Runs inside an op, with the help of idle workers; the same with any number of them.
-template <class T> Histogram histogram_of(const T* values, std::int64_t size);
-extern template Histogram histogram_of(const float* values, std::int64_t size);
-extern template Histogram histogram_of(const double* values, std::int64_t size);
+Histogram histogram_of(const float* values, std::int64_t size);
+Histogram histogram_of(const double* values, std::int64_t size);
 
 }  // namespace heddle::nn_detail
