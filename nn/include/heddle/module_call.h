@@ -50,7 +50,9 @@ class ModuleCall {
   ModuleCall(const ModuleCall&) = delete;
   ModuleCall& operator=(const ModuleCall&) = delete;
   bool looks() const { return use_ != nullptr; }  // whether done() will look at what forward() has used
-  bool changes_results() const { return inputs_ != nullptr || widens_; }  // whether done() may replace outputs
+  bool changes_results() const {
+    return inputs_ != nullptr || widens_;
+  }                                   // whether done() may replace outputs
   void add(const NDArray& argument);  // adds an array that forward() may use, before done()
   void add(const Module& argument);   // adds what a module has registered when done() is called
   // Call after forward(); throws what operator() does. Calls the hooks of after_call, which may replace outputs.

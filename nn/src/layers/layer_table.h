@@ -20,8 +20,8 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/layer.h>
 #include <heddle/creation.h>
+#include <heddle/layer.h>
 #include <heddle/layer_registry.h>
 #include <heddle/random.h>
 

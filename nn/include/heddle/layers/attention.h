@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include <heddle/layer.h>
 #include <heddle/creation.h>
+#include <heddle/layer.h>
 #include <heddle/random.h>
 
 namespace heddle {

@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include <heddle/conv.h>
-#include <heddle/layer.h>
 #include <heddle/creation.h>
+#include <heddle/layer.h>
 #include <heddle/random.h>
 
 namespace heddle {

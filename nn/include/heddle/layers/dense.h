@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include <heddle/layer.h>
 #include <heddle/creation.h>
+#include <heddle/layer.h>
 #include <heddle/random.h>
 
 namespace heddle {

@@ -3,8 +3,8 @@
 
 #include <heddle/array_error.h>
 #include <heddle/autograd.h>
-#include <heddle/elementwise.h>
 #include <heddle/creation.h>
+#include <heddle/elementwise.h>
 
 #include "core/operator_table.h"
 
