@@ -125,9 +125,7 @@ class KVStore {
 
  private:
   friend class Trainer;
-  virtual void do_max(const NDArray& array) {
-    (void)array;
-  }  // the largest of all workers' elements, by an op
+  virtual void do_max(const NDArray&) {}  // the largest of all workers' elements, by an op
   // Implementations of the public functions, which set the CallSite. Each of them first checks its arguments.
   virtual void do_init(Key key, const NDArray& value) = 0;
   virtual void do_adopt(Key key, const NDArray& value) { do_init(key, value); }

@@ -60,9 +60,7 @@ class Module {
   // Training or inference, here and in all modules that are inside now; training at first.
   void train(bool on = true);
   bool training() const;
-  void freeze(
-      bool on =
-          true);  // frozen parameters, here and inside, require no gradient; make the trainer afterwards
+  void freeze(bool on = true);  // parameters require no gradient; make the trainer afterwards
 
   // Calls of this module compute products in bf16 or f16, as in an Autocast, and return f32; f32: not, whatever is around; none: as around them.
   void autocast(std::optional<DType> dtype);
