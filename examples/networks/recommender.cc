@@ -46,8 +46,10 @@ struct Quality {
   double auc = 0;   // its mean place: 1 is the first, 0 the last
 };
 
+using Scores = std::function<NDArray(const NDArray& packages)>;
+
 // Ranks the held-out item of each package among all that are not known of it.
-Quality measure(const Needs& needs, const std::function<NDArray(const NDArray& packages)>& scores_of) {
+Quality measure(const Needs& needs, const Scores& scores_of) {
   const NoGrad no_grad;
   const std::size_t names = needs.names.size();
   const auto count = static_cast<std::int64_t>(needs.test_packages.size()),
@@ -71,15 +73,14 @@ Quality measure(const Needs& needs, const std::function<NDArray(const NDArray& p
   return {sum.hits / static_cast<double>(count), sum.auc / static_cast<double>(count)};
 }
 
-// Measures after each epoch.
 struct Measure : Callback {
-  explicit Measure(const Needs& of) : needs(of) {}
+  Measure(const Needs& of, Scores by) : needs(of), scores(std::move(by)) {}
   const Needs& needs;
-  std::vector<double> hits{}, auc{};
-  void on_epoch_end(FitRun& run, const FitValues&) override {
-    auto& net = static_cast<Recommender&>(run.net());
-    const Quality now = measure(needs, [&](const NDArray& packages) { return net.scores(packages); });
-    hits.push_back(now.hits), auc.push_back(now.auc);
+  Scores scores;
+  std::vector<double> hits{};  // of each epoch
+  void on_epoch_end(FitRun&, const FitValues&) override {
+    const Quality now = measure(needs, scores);
+    hits.push_back(now.hits);
     std::printf("held out: hit rate at 10 %.3f, AUC %.3f\n", now.hits, now.auc);
   }
 };
@@ -91,8 +92,8 @@ void show(const Needs& needs, Recommender& net) {
     const std::int64_t package = needs.test_packages[at];
     const std::set<std::int64_t>& known = needs.known[package];
     const NDArray order = argsort(-net.scores(array(std::vector{package}, {1})).reshape(-1));
-    std::printf("%s needs %s; recommended:", needs.package_names[package].c_str(),
-                needs.names[needs.test_needed[at]].c_str());
+    const std::string &name = needs.package_names[package], &needed = needs.names[needs.test_needed[at]];
+    std::printf("%s needs %s; recommended:", name.c_str(), needed.c_str());
     int left = 5;
     for (std::int64_t item : order.to_vector<std::int64_t>()) {
       if (!known.contains(item) && left-- > 0) std::printf(" %s", needs.names[item].c_str());
@@ -115,7 +116,8 @@ bool run(const Options& options) {
   const std::int64_t batch = options.quick ? 64 : 512, steps = epochs * (needs.packages.size() / batch + 1);
   Trainer trainer(net.parameters(), {.optimizer = "adam",
                                      .schedule = cosine_schedule(options.quick ? 2e-2 : 1e-2, steps, 1e-4)});
-  const auto measured = std::make_shared<Measure>(needs);
+  const auto scores = [&](const NDArray& packages) { return net.scores(packages); };
+  const auto measured = std::make_shared<Measure>(needs, scores);
   FitOptions fitting = fit_options(options, epochs);
   fitting.loss = [](const std::vector<NDArray>& better, const std::vector<NDArray>&) {
     return mean(softplus(-better[0]));
@@ -127,10 +129,11 @@ bool run(const Options& options) {
   fitting.generators = {{"others", &generator}};
   fit(net, trainer, {needs.packages, needs.needed}, fitting);
 
+  show(needs, net);
   draw_curves(options.picture,
               {{"hit rate at 10", measured->hits},
                {"of the most popular", std::vector<double>(measured->hits.size(), popular.hits)}});
-  const double hits = measured->hits.back(), wanted = options.wanted_or(0.65, popular.hits + 0.07);
+  const double hits = measure(needs, scores).hits, wanted = options.wanted_or(0.65, popular.hits + 0.07);
   std::printf("the most popular ones: hit rate at 10 %.3f, AUC %.3f\nwanted: a hit rate of at least %.3f\n",
               popular.hits, popular.auc, wanted);
   return hits >= wanted;

@@ -102,6 +102,7 @@ void draw_curves(const std::string& path, const std::map<std::string, std::vecto
     epochs = std::max(epochs, values.size());
     for (double value : values) low = std::min(low, value), high = std::max(high, value);
   }
+  if (high < low) return;  // a run that was complete before
   if (!(high > low)) high = low + 1;
   svg::Picture picture(1, static_cast<double>(epochs), low, high, 560, 320, static_cast<int>(notes.size()));
   picture.axes();

@@ -100,7 +100,7 @@ bool run(const Options& options) {
   fitting.validation = held_out;
   fitting.batch = batch;
   fitting.capture = FitCapture::always;
-  const History history = fit(router, trainer, examples, fitting);
+  fit(router, trainer, examples, fitting);
 
   const std::vector<NDArray> found = predict(router, {held_out[0], held_out[1], held_out[2]});
   ConfusionMatrix confusion;
@@ -114,8 +114,9 @@ bool run(const Options& options) {
   }
   draw_confusion(options.picture, confusion.result(), sections.names);
 
-  const double accuracy = history["val_section_accuracy"].back(),
-               balanced = history["val_priority_balanced_accuracy"].back();
+  const FitValues result = evaluate(
+      router, held_out, {.loss = fitting.loss, .metrics = fitting.metrics, .outputs = fitting.outputs});
+  const double accuracy = result.at("section_accuracy"), balanced = result.at("priority_balanced_accuracy");
   const double guess = sections.counts(test)[0] / static_cast<double>(test.size());
   std::printf("held out: accuracy of the section %.3f, balanced accuracy of the priority %.3f\n", accuracy,
               balanced);
