@@ -65,7 +65,7 @@ void Collisions::add_jet(std::vector<float>& image, bool heavy, ExampleRandom& r
   const double x = random.uniform(), y = random.uniform(), energy = 40 + 40 * exponential(random);
   const double angle = 2 * std::numbers::pi * random.uniform(), distance = 0.06 + 0.06 * random.uniform();
   if (!heavy) {
-    const double radiated = 0.35 * random.uniform(), spread = 0.012 + 0.03 * random.uniform();
+    const double radiated = 0.3 * random.uniform(), spread = 0.012 + 0.03 * random.uniform();
     add_core(image, x, y, energy * (1 - radiated), spread, random);
     add_core(image, x + distance * std::cos(angle), y + distance * std::sin(angle), energy * radiated, spread,
              random);

@@ -55,7 +55,7 @@ bool run(const Options& options) {
   const std::shared_ptr<Communicator> ranks = Communicator::create();
   const int rank = ranks->rank(), size = ranks->size();
   const std::int64_t side = options.quick ? 32 : 64, width = options.quick ? 8 : 16;
-  const std::int64_t count = options.quick ? 320 : 10'000, test_count = options.quick ? 200 : 1'000;
+  const std::int64_t count = options.quick ? 320 : 6'000, test_count = options.quick ? 200 : 1'000;
   const std::int64_t batch = options.quick ? 16 : 64;  // of all ranks
   const Sky sky(side);
   Generator random = Generator(options.seed).jumped(rank), other(options.seed + 1);
@@ -72,7 +72,7 @@ bool run(const Options& options) {
   Loader train(ArrayDataset({own_share}),
                {.batch = batch / size, .shuffle = true, .seed = options.seed, .drop_last = true});
   MapDistance made{};
-  train_gan(gan, train, options.epochs_or(10, 6), options, [&] {
+  train_gan(gan, train, options.epochs_or(10, 8), options, [&] {
     made = distance(MapStatistics(sky, gan.sample(test_count)), held_out);
     return "distances " + text_of(made);
   });
@@ -81,7 +81,7 @@ bool run(const Options& options) {
   const MapDistance of_data = distance(MapStatistics(sky, sky.maps(test_count, other)), held_out);
   const NDArray noise = tanh(other.normal({test_count, 1, side, side}));
   const MapDistance of_noise = distance(MapStatistics(sky, noise), held_out);
-  const double result = made.pixels + made.power, wanted = options.wanted_or(0.3, 1);
+  const double result = made.pixels + made.power, wanted = options.wanted_or(0.5, 1.4);
   std::printf(
       "distances to held-out maps, of pixels and of the power spectrum: %s, of noise %s, of other maps %s\n"
       "their sum is %.3f; wanted: at most %.3f\n",

@@ -105,12 +105,12 @@ bool run(const Options& options) {
   Gan gan(generator, discriminator,
           {.latent = kLatent, .lr = options.quick ? 1e-3 : 2e-4, .seed = options.seed});
   double of_made = 0;
-  train_gan(gan, train, options.epochs_or(8, 6), options, [&] {
+  train_gan(gan, train, options.epochs_or(5, 8), options, [&] {
     of_made = distance(gan.sample(count));
     return "distance " + std::to_string(of_made);
   });
 
-  const double share = of_made / of_noise, wanted = options.wanted_or(0.05, 0.5);
+  const double share = of_made / of_noise, wanted = options.wanted_or(0.1, 0.5);
   char result[200];
   std::snprintf(result, sizeof result,
                 "distance to held-out pictures: %.3f, of noise %.3f, of other pictures of the data %.3f",

@@ -44,16 +44,16 @@ void draw(const std::string& path, const Collisions& collisions, const std::vect
 bool run(const Options& options) {
   const std::shared_ptr<Communicator> ranks = Communicator::create();
   const std::int64_t size = options.quick ? 32 : 64, batch = options.quick ? 20 : 64;  // of all ranks
-  const Collisions known(options.quick ? 600 : 20'000, size, 2 * options.seed);
-  const Collisions held_out(options.quick ? 300 : 4'000, size, 2 * options.seed + 1);
+  const Collisions known(options.quick ? 3'000 : 10'000, size, 2 * options.seed);
+  const Collisions held_out(options.quick ? 500 : 2'000, size, 2 * options.seed + 1);
   LoaderOptions share{.batch = batch / ranks->size(), .rank = ranks->rank(), .ranks = ranks->size()};
   Loader test(held_out, share);
   share.shuffle = true, share.seed = options.seed;
   Loader train(known, share);
 
   Generator initial(options.seed), noise = Generator(options.seed + 1).jumped(ranks->rank());
-  Sequential net = hep_cnn(options.quick ? 12 : 32, options.quick ? 0 : 0.1, initial, noise);
-  const int epochs = options.epochs_or(10, 5);
+  Sequential net = hep_cnn(options.quick ? 12 : 16, options.quick ? 0 : 0.1, initial, noise);
+  const int epochs = options.epochs_or(8, 4);
   Trainer trainer(net.parameters(),
                   {.optimizer = "adam",
                    .schedule = cosine_schedule(options.quick ? 5e-3 : 2e-3, epochs * train.size(), 1e-5),
@@ -64,8 +64,9 @@ bool run(const Options& options) {
   fitting.validation = test;
   fitting.generators = {{"noise", &noise}};
   const History history = fit(net, trainer, train, fitting);
+  if (history.interrupted) return false;
 
-  const double found = area(net, held_out), wanted = options.wanted_or(0.9, 0.7);
+  const double found = area(net, held_out), wanted = options.wanted_or(0.85, 0.6);
   if (ranks->rank() == 0) {
     char result[200];
     std::snprintf(result, sizeof result, "held out: accuracy %.3f, area under the curve (AUC) %.4f",
