@@ -66,7 +66,7 @@ bool run(const Options& options) {
   const History history = fit(net, trainer, train, fitting);
   if (history.interrupted) return false;
 
-  const double found = area(net, held_out), wanted = options.wanted_or(0.85, 0.6);
+  const double found = area(net, held_out), wanted = options.wanted_or(0.9, 0.8);
   if (ranks->rank() == 0) {
     char result[200];
     std::snprintf(result, sizeof result, "held out: accuracy %.3f, area under the curve (AUC) %.4f",
