@@ -46,6 +46,12 @@ class Picture {
     body_ += "<path d='M" + at_x(x) + " " + at_y(y + side) + "h" + wide + "v" + high + "h-" + wide +
              "' fill='" + color + "'/>\n";
   }
+  // Draws an image whose lower left corner is (x, y), without blurring its pixels. `uri`: such as data:image/png;base64,...
+  void image(double x, double y, double wide, double high, const std::string& uri) {
+    body_ += "<image x='" + at_x(x) + "' y='" + at_y(y + high) + "' width='" +
+             number(pixel_x(x + wide) - pixel_x(x)) + "' height='" + number(pixel_y(y) - pixel_y(y + high)) +
+             "' preserveAspectRatio='none' style='image-rendering:pixelated' href='" + uri + "'/>\n";
+  }
   void text(double x, double y, const std::string& words, const std::string& color = "#333") {
     body_ += "<text x='" + at_x(x) + "' y='" + at_y(y) + "' fill='" + color + "'>" + words + "</text>\n";
   }

@@ -15,10 +15,12 @@ namespace {
 
 void add_options(heddle::command_line::Program& program, Options& options, const Description& description) {
   program.add_flag("--quick", options.quick, "a short run on small data, which shows that all works");
-  program
-      .add_option("--data", options.data,
-                  "what to learn from [" + description.full_data + "; with --quick a small part of it]")
-      .type_name("PATH");
+  if (!description.full_data.empty()) {
+    program
+        .add_option("--data", options.data,
+                    "what to learn from [" + description.full_data + "; with --quick a small part of it]")
+        .type_name("PATH");
+  }
   program.add_option("--epochs", options.epochs, "passes over the data; 0: as many as the full run needs")
       .type_name("N")
       .range(0, 100000)
@@ -38,6 +40,11 @@ void add_options(heddle::command_line::Program& program, Options& options, const
       .add_option("--wanted", options.wanted,
                   "end with status 1 if the result is worse than this; 0: that of docs/examples.md")
       .type_name("RESULT");
+  if (description.precisions) {
+    program.add_option("--precision", options.precision, "of products: f32 or bf16; weights are f32")
+        .type_name("DTYPE")
+        .show_default();
+  }
 }
 
 }  // namespace
@@ -47,14 +54,20 @@ int run_example(int argc, char** argv, const Description& description,
   heddle::command_line::Program program(description.name, description.text);
   Options options;
   add_options(program, options, description);
+  const bool makes_data = description.full_data.empty();
   program.footer(
-      "\nThe data of a full run:  " + description.how_to_get +
+      (makes_data ? "" : "\nThe data of a full run:  " + description.how_to_get) +
       "\nExit status: 0 done, 1 failed or a result that is not good enough, 2 bad options or data.");
   if (const auto status = program.parse(argc, argv)) return *status;
+  if (options.precision != "f32" && options.precision != "bf16") {
+    std::fprintf(stderr, "%s: --precision %s: want f32 or bf16\n", description.name.c_str(),
+                 options.precision.c_str());
+    return 2;
+  }
   if (options.data.empty()) {
     options.data = options.quick ? description.quick_data : description.full_data;
   }
-  if (!std::filesystem::exists(options.data)) {
+  if (!makes_data && !std::filesystem::exists(options.data)) {
     std::fprintf(
         stderr,
         "%s: %s: no such file or folder\nGet the data with: %s\nor say where they are with --data PATH.\n",

@@ -17,7 +17,8 @@ struct Options {
   std::string save;  // a checkpoint, from which a run that finds it goes on; empty: none
   int epochs = 0;    // 0: the program's own number
   std::uint64_t seed = 1;
-  double wanted = 0;  // the result that the run has to reach; 0: the program's own
+  double wanted = 0;              // the result that the run has to reach; 0: the program's own
+  std::string precision = "f32";  // of products: f32 or bf16, where Description::precisions is set
 
   int epochs_or(int full, int in_quick_run) const {
     return epochs > 0 ? epochs : quick ? in_quick_run : full;
@@ -28,10 +29,11 @@ struct Options {
 };
 
 struct Description {
-  std::string name, text;  // of --help
-  std::string quick_data;  // of a --quick run: beside the sources
-  std::string full_data;   // of other runs
-  std::string how_to_get;  // a command that makes the data
+  std::string name, text;       // of --help
+  std::string quick_data = {};  // of a --quick run: beside the sources
+  std::string full_data = {};   // of other runs; empty: the program makes its data itself
+  std::string how_to_get = {};  // a command that makes the data
+  bool precisions = false;      // whether there is a --precision
 };
 
 // Parses the command line and calls `run`, which returns whether the result is good enough. Returns the exit status: 0 done, 1
@@ -49,3 +51,6 @@ void draw_curves(const std::string& path, const std::map<std::string, std::vecto
 // How often each label (row) was predicted as each class (column): a matrix (C, C) of counts.
 void draw_confusion(const std::string& path, const heddle::NDArray& counts,
                     const std::vector<std::string>& names);
+// Grey pictures (n, H, W) with numbers from 0 to 1, in rows of so many, and lines of text below.
+void draw_pictures(const std::string& path, const heddle::NDArray& pictures, int columns,
+                   const std::vector<std::string>& notes = {});

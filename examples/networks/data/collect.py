@@ -5,14 +5,17 @@
     collect.py dependencies OUT.tsv [--limit BYTES]  pairs: a package, and one that it depends on
     collect.py text OUT.txt [--limit BYTES]          English text for models of characters
     collect.py words OUT-FOLDER [--limit BYTES]      recordings of spoken words, named by the word
+    collect.py fashion OUT-FOLDER [--limit BYTES]    Fashion-MNIST: pictures of clothes
 
 packages and dependencies read apt's lists; the long descriptions are there after
     apt-get -o Acquire::Languages=en update
-text needs the Debian packages fortunes and fortunes-min, words asterisk-core-sounds-en-wav. The files beside this program
+text needs the Debian packages fortunes and fortunes-min, words asterisk-core-sounds-en-wav, fashion
+dataset-fashion-mnist. The files beside this program
 were made by it with --limit 190000; the examples use them where they are given no others.
 """
 
 import argparse
+import gzip
 import re
 import shutil
 import subprocess
@@ -22,6 +25,7 @@ from pathlib import Path
 
 LISTS = Path("/var/lib/apt/lists")
 FORTUNES = Path("/usr/share/games/fortunes")
+FASHION = Path("/usr/share/datasets/fashion-mnist")
 SOUNDS = Path("/usr/share/asterisk/sounds/en_US_f_Allison")
 
 
@@ -124,9 +128,23 @@ def write_words(out: Path, limit: int) -> None:
         shutil.copyfile(file, out / file.name)
 
 
+def write_fashion(out: Path, limit: int) -> None:
+    """A limit takes the first pictures, three for training to one for tests; a picture has about 420 bytes."""
+    if not FASHION.is_dir():
+        sys.exit(f"collect.py: {FASHION}: no such folder; install the package dataset-fashion-mnist")
+    out.mkdir(parents=True, exist_ok=True)
+    for part, share in (("train", 3), ("t10k", 1)):
+        for kind, header, size in (("images-idx3", 16, 784), ("labels-idx1", 8, 1)):
+            name = f"{part}-{kind}-ubyte.gz"
+            data = gzip.decompress((FASHION / name).read_bytes())
+            count = min(int.from_bytes(data[4:8], "big"), limit * share // 4 // 420 if limit else 1 << 30)
+            data = data[:4] + count.to_bytes(4, "big") + data[8 : header + count * size]
+            (out / name).write_bytes(gzip.compress(data, mtime=0))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["packages", "dependencies", "text", "words"])
+    parser.add_argument("what", choices=["packages", "dependencies", "text", "words", "fashion"])
     parser.add_argument("out", type=Path)
     parser.add_argument("--limit", type=int, default=0, help="at most so many bytes; 0: all")
     args = parser.parse_args()
@@ -134,6 +152,8 @@ def main() -> None:
         write_text(args.out, args.limit)
     elif args.what == "words":
         write_words(args.out, args.limit)
+    elif args.what == "fashion":
+        write_fashion(args.out, args.limit)
     else:
         write_rows(args.out, packages() if args.what == "packages" else dependencies(), args.limit)
 
