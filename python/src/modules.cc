@@ -336,7 +336,7 @@ void bind_module(nb::module_& m) {
           "autocast_dtype",
           [](nb::handle self) -> nb::object {
             const std::optional<DType> dtype = self_in("autocast_dtype", self).autocast();
-            return dtype ? nb::cast(*dtype) : nb::none();
+            return dtype ? from_dtype(*dtype) : nb::object(nb::none());
           },
           nb::sig("def autocast_dtype(self) -> DType | None"))
       .def(
