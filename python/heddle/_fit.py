@@ -57,7 +57,7 @@ class _Iterated:
 
 
 class _Started:
-    """Batches of an object with start() and next(), such as a loader."""
+    """Batches of an object with start(), and next() or __next__(), such as a loader."""
 
     def __init__(self, source: _typing.Any) -> None:
         self._source = source
@@ -69,7 +69,7 @@ class _Started:
         return len(self._source) if hasattr(self._source, "__len__") else -1
 
     def next(self) -> _typing.Sequence[_Array] | None:
-        batch = self._source.next()
+        batch = self._source.next() if hasattr(self._source, "next") else next(self._source, None)
         return batch if batch is None or isinstance(batch, (list, tuple)) else [batch]
 
 
@@ -85,7 +85,7 @@ def _data(function: str, data: _Data) -> _typing.Any:
         return [data]
     if isinstance(data, (list, tuple)) and data and all(_is_array(one) for one in data):
         return list(data)
-    if hasattr(data, "start") and hasattr(data, "next"):
+    if hasattr(data, "start") and (hasattr(data, "next") or hasattr(data, "__next__")):
         return _Started(data)
     if hasattr(data, "__iter__") and not isinstance(data, (str, bytes, dict)):
         return _Iterated(function, data)
