@@ -31,7 +31,8 @@ void check_store(KVStore& store, const NDArray& value) {
   const NDArray out = ones(value.shape());
   const std::vector<NDArray> values{value, ones(value.shape())}, outs{out, ones(value.shape())};
   check_site("KVStore::init", [&] { store.init(0, value); });
-  check_site("KVStore::adopt", [&] { store.adopt(2, value.transpose()); });
+  const NDArray columns = ones({3, 2}).transpose();  // not contiguous, so that it is copied
+  check_site("KVStore::adopt", [&] { store.adopt(2, columns); });
   check_site("KVStore::broadcast", [&] { store.broadcast(1, value, outs); });
   check_site("KVStore::push_pull", [&] { store.push_pull(0, values, outs); });
   check_site("KVStore::assign", [&] { store.assign(0, value); });
@@ -127,7 +128,9 @@ TEST_CASE("each call of a trainer and of a checkpoint names its line") {
     check_site("save_checkpoint", [&] { save_checkpoint(path, checkpoint); });
     if (distributed) check_site("save_residuals", [&] { save_residuals(path, trainer); });
     check_site("load_checkpoint", [&] { load_checkpoint(path, checkpoint); });
-    check_site("Trainer::Trainer", [&] { Trainer(parameters, options); });
+    NDArray columns = ones({3, 2}).transpose();  // not contiguous, so that the store copies it
+    set_requires_grad(columns);
+    check_site("Trainer::Trainer", [&] { Trainer({{"columns", columns}}, options); });
   }
 }
 

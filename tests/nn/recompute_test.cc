@@ -209,10 +209,10 @@ TEST_CASE("recompute: errors say what is wrong") {
   set_requires_grad(w);
   const NDArray outside = w * 2;
   const auto uses_outside = [&](const NDArray& x) { return x * outside; };
-  CHECK(
-      message_of<InvalidArgument>([&] { recompute(uses_outside)(w); }) ==
-      "recompute: mul in the function uses an array that was computed outside of it and requires a gradient; "
-      "make it an input of the function");
+  CHECK(message_of<InvalidArgument>([&] { recompute(uses_outside)(w); }) ==
+        "recompute: multiply in the function uses an array that was computed outside of it and requires a "
+        "gradient; "
+        "make it an input of the function");
   CHECK(message_of<InvalidArgument>([&] { recompute(Recomputed::Function()); }) ==
         "recompute: the function is empty");
   CHECK(message_of<InvalidArgument>([&] { recompute(Dense(2, 2))(NDArray()); }) ==

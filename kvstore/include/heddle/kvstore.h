@@ -78,9 +78,8 @@ class KVStore {
                      Where where = Where::current());
 
   // State of the optimizer; empty without one. It lacks pushes that an "allreduce" store has not reduced yet, since nothing
-  // was pulled after them. Setting throws InvalidArgument, before anything is changed, for state that does not fit the
-  // optimizer and the values. It blocks until all workers call it; all throw if one refuses or, on "allreduce", counts of
-  // updates differ. Rank 0's state is taken.
+  // was pulled after them. Setting throws InvalidArgument, before anything is changed, for state that does not fit. It blocks
+  // until all workers call it; all throw if one refuses or, on "allreduce", counts of updates differ. Rank 0's is taken.
   virtual std::map<std::string, NDArray> optimizer_state() const = 0;
   void set_optimizer_state(const std::map<std::string, NDArray>& state, Where where = Where::current());
 

@@ -91,8 +91,7 @@ class Trainer {
   // parameter name, such as "state.0.weight.velocity" (for a second parameter of the same name "state.0.weight#2.velocity"), so
   // another run may have its parameters in another order. Setting also assigns the parameters' current values
   // to the store; it blocks to read counts. Throws InvalidArgument, before anything is changed, naming an
-  // array that is missing, unknown or unlike its parameter. Accepts state that earlier versions saved by
-  // index, "optimizer.0.velocity".
+  // array that is missing, unknown or unlike its parameter. Accepts state saved by index, "optimizer.0.velocity".
   std::map<std::string, NDArray> state() const;
   void set_state(const std::map<std::string, NDArray>& state, Where where = Where::current());
 

@@ -436,45 +436,6 @@ void Trainer::exchange_list(const std::vector<Gradients>& gradients, const Updat
   }
 }
 
-void Trainer::step(double grad_scale, Where where) {
-  const CallSite site(where);
-  update_all({.grad_scale = grad_scale});
-}
-
-void Trainer::step(const NDArray& grad_scale, Where where) {
-  const CallSite site(where);
-  const std::string type = options_.store->type();
-  if (!grad_scale.defined()) throw InvalidArgument("Trainer::step: grad_scale is an undefined array");
-  if (type != "local" && type != "allreduce")
-    throw InvalidArgument("Trainer::step: grad_scale is an array, and requests of a " + type +
-                          " store have a number; pass a number");
-  update_all({.scale = grad_scale.detach()});
-}
-
-void Trainer::update_all(UpdateOptions update) {
-  if (is_capturing() && capturing() && capturing() != this)
-    throw Error(
-        "Trainer::step: called in the captured step of another trainer, in which only the trainer whose "
-        "capture() made the step can step");
-  update.lr = learning_rate();
-  std::vector<Gradients> all;
-  all.reserve(replicas_[0].size());
-  for (std::size_t i = 0; i < replicas_[0].size(); ++i) all.push_back(gradients(i));
-  if (options_.scaler) {
-    if (!options_.scaler->shared_->unscaled) options_.scaler->unscale(replicas_[0]);
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] = gradients(i);  // unscaled, perhaps in other memory
-  }
-  take_over_changes();
-  exchange_scaled(all, update);
-  for (const auto& replica : replicas_) {
-    for (const Parameter& parameter : replica) clear_grad(parameter.value);
-  }
-  lend_memory();
-  remember_versions();
-  if (is_capturing()) at_each_launch(&versions_, [this] { remember_versions(); });
-  ++steps_;
-}
-
 const Trainer*& Trainer::capturing() {
   thread_local const Trainer* trainer = nullptr;
   return trainer;

@@ -1,5 +1,6 @@
 // Functions that run again in the backward pass.
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <memory>
 #include <string>
@@ -42,25 +43,59 @@ struct Call {
   Arrays gradients();
 
  private:
-  Arrays run_again() const;
+  Arrays inputs_after(const Arrays& gradients) const;
+  Arrays run_again(const Arrays& again) const;
 };
 
 bool alike(const NDArray& a, const NDArray& b) {
   return a.shape() == b.shape() && a.dtype() == b.dtype() && a.device() == b.device();
 }
 
-Arrays Call::run_again() const {
+// A copy of an array, laid out in memory as it is, that is made once the others are computed.
+NDArray copy_after(const NDArray& array, const Arrays& others) {
+  const EngineScope scope(array.engine());
+  Dims axes, back = Dims::filled(array.ndim(), 0);
+  for (int axis = 0; axis < array.ndim(); ++axis) axes.push_back(axis);
+  std::vector<std::int64_t> order(axes.begin(), axes.end());
+  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+    return array.strides()[static_cast<int>(a)] > array.strides()[static_cast<int>(b)];
+  });
+  for (int i = 0; i < array.ndim(); ++i) {
+    axes[i] = order[static_cast<std::size_t>(i)];
+    back[static_cast<int>(axes[i])] = i;
+  }
+  const NDArray source = array.permuted(axes), copy(source.shape(), source.dtype(), source.device());
+  Access access{.mutate = {copy.var()}, .name = kName, .brief = true};
+  for (const NDArray& other : others)
+    if (other.defined()) access.read.add(other.var());
+  copy.engine().push([] {}, access, CallSite::current());
+  copy.assign(source);
+  return copy.permuted(back);
+}
+
+// Inputs for a run that waits for the gradients: else the engine would run the functions of all calls before it uses the
+// results of one, and memory would hold them all.
+Arrays Call::inputs_after(const Arrays& gradients) const {
+  Arrays again;
+  for (const NDArray& input : inputs) {
+    again.push_back(copy_after(input.detach(), gradients));
+    if (on_tape(input)) set_requires_grad(again.back());
+  }
+  return again;
+}
+
+Arrays Call::run_again(const Arrays& again) const {
   const GradMode on(true);
   const OuterUse nested;  // the function's leaves are no use of a recompute() around it
   const DrawScope replay(draws);
-  return (*function)(inputs);
+  return (*function)(again);
 }
 
 // The gradients of inputs and leaves, from those of the outputs.
 Arrays Call::gradients() {
   if (differentiating_gradient()) refuse_second_gradient(kName);
   const Arrays of_outputs = std::exchange(seeds, Arrays(seeds.size()));
-  const Arrays outputs = run_again();
+  const Arrays again = inputs_after(of_outputs), outputs = run_again(again);
   Arrays roots, given, wanted;
   for (std::size_t i = 0; i < of_outputs.size(); ++i) {
     if (!of_outputs[i].defined()) continue;
@@ -73,12 +108,12 @@ Arrays Call::gradients() {
     roots.push_back(outputs[i]);
     given.push_back(of_outputs[i]);
   }
-  for (const Arrays* list : {&inputs, &leaves})
+  for (const Arrays* list : {&again, &std::as_const(leaves)})
     std::copy_if(list->begin(), list->end(), std::back_inserter(wanted), on_tape);
   Arrays found = grad_for_outer_pass(roots, wanted, given);
   Arrays all;
   auto next = found.begin();
-  for (const Arrays* list : {&inputs, &leaves})
+  for (const Arrays* list : {&again, &std::as_const(leaves)})
     for (const NDArray& array : *list) all.push_back(on_tape(array) ? std::move(*next++) : NDArray());
   return all;
 }

@@ -82,9 +82,9 @@ TEST_CASE("captured memory: the peak is about that of plain steps, and launches 
       CAPTURE(plain.peak);
       CAPTURE(captured.peak);
       CAPTURE(captured.after);
-      // Arrays below 8 KiB, the batch and the loss stay.
-      const std::size_t stays = batch[0].storage()->bytes() + 400'000;
-      CHECK(captured.peak <= plain.peak * (options.workers > 1 ? 2 : 1) * 11 / 10 + stays);
+      // Arrays below 8 KiB, the batch and the loss stay. A launch may update parameters after the whole backward pass.
+      const std::size_t stays = batch[0].storage()->bytes() + 400'000, gradients = conv ? 500'000 : 2'200'000;
+      CHECK(captured.peak <= plain.peak * (options.workers > 1 ? 2 : 1) * 11 / 10 + stays + gradients);
       CHECK(captured.after <= stays);
     }
   }
