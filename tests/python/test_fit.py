@@ -90,16 +90,17 @@ def test_a_loader_with_lengths_resumes_within_an_epoch(tmp_path):
 
     class Last(heddle.Module):
         def __init__(self):
+            super().__init__()
             self.inner = heddle.Dense(6, 2, generator=heddle.Generator(3))
 
         def forward(self, x):
             return self.inner(x[:, 0])
 
-    class Stop(heddle.Callback):
+    class Fail(heddle.Callback):
         def on_batch_end(self, run):
             if run.step == 5:
                 run.save(tmp_path / "run.safetensors")
-                run.stop()
+                raise KeyError("no more")
 
     def train(callbacks, resume=""):
         net = Last()
@@ -110,7 +111,8 @@ def test_a_loader_with_lengths_resumes_within_an_epoch(tmp_path):
         return weights(net), history["loss"][-1], trainer.steps
 
     whole = train([])
-    assert train([Stop()])[2] == 5
+    with pytest.raises(KeyError, match="no more"):
+        train([Fail()])
     assert train([], tmp_path / "run.safetensors") == whole and whole[2] == 9
 
 
