@@ -42,8 +42,7 @@ struct Recommender : Module {
 };
 
 struct Quality {
-  double hits = 0;  // the share of what is held out that is among the best ten
-  double auc = 0;   // its mean place: 1 is the first, 0 the last
+  double hits = 0, auc = 0;  // the share among the best ten; the mean place, 1 the first, 0 the last
 };
 
 using Scores = std::function<NDArray(const NDArray& packages)>;
@@ -51,14 +50,13 @@ using Scores = std::function<NDArray(const NDArray& packages)>;
 // Ranks the held-out item of each package among all that are not known of it.
 Quality measure(const Needs& needs, const Scores& scores_of) {
   const NoGrad no_grad;
-  const std::size_t names = needs.names.size();
-  const auto count = static_cast<std::int64_t>(needs.test_packages.size()),
-             items = static_cast<std::int64_t>(names);
+  const auto count = static_cast<std::int64_t>(needs.test_packages.size());
+  const auto items = static_cast<std::int64_t>(needs.names.size());
   Quality sum;
   for (std::int64_t first = 0; first < count; first += 500) {
     const std::int64_t rows = std::min<std::int64_t>(500, count - first);
-    const std::vector<std::int64_t> packages(needs.test_packages.begin() + first,
-                                             needs.test_packages.begin() + first + rows);
+    const auto begin = needs.test_packages.begin() + first;
+    const std::vector<std::int64_t> packages(begin, begin + rows);
     const std::vector<float> scores = scores_of(array(packages, {rows})).to_vector<float>();
     for (std::int64_t row = 0; row < rows; ++row) {
       const float* of = &scores[row * items];
@@ -67,7 +65,8 @@ Quality measure(const Needs& needs, const Scores& scores_of) {
       std::int64_t better = -1;  // or as good; without itself
       for (std::int64_t item = 0; item < items; ++item) better += !(of[item] < own) && !known.contains(item);
       sum.hits += better < 10;
-      sum.auc += 1 - static_cast<double>(better) / static_cast<double>(names - 1 - known.size());
+      const double others = static_cast<double>(items - 1) - static_cast<double>(known.size());
+      sum.auc += 1 - static_cast<double>(better) / others;
     }
   }
   return {sum.hits / static_cast<double>(count), sum.auc / static_cast<double>(count)};
@@ -77,7 +76,7 @@ struct Measure : Callback {
   Measure(const Needs& of, Scores by) : needs(of), scores(std::move(by)) {}
   const Needs& needs;
   Scores scores;
-  std::vector<double> hits{};  // of each epoch
+  std::vector<double> hits{};
   void on_epoch_end(FitRun&, const FitValues&) override {
     const Quality now = measure(needs, scores);
     hits.push_back(now.hits);
@@ -90,15 +89,14 @@ void show(const Needs& needs, Recommender& net) {
   const NoGrad no_grad;
   for (std::size_t at = 0; at < needs.test_packages.size(); at += needs.test_packages.size() / 5) {
     const std::int64_t package = needs.test_packages[at];
-    const std::set<std::int64_t>& known = needs.known[package];
     const NDArray order = argsort(-net.scores(array(std::vector{package}, {1})).reshape(-1));
     const std::string &name = needs.package_names[package], &needed = needs.names[needs.test_needed[at]];
     std::printf("%s needs %s; recommended:", name.c_str(), needed.c_str());
     int left = 5;
     for (std::int64_t item : order.to_vector<std::int64_t>()) {
-      if (!known.contains(item) && left-- > 0) std::printf(" %s", needs.names[item].c_str());
+      if (!needs.known[package].contains(item) && left-- > 0) std::printf(" %s", needs.names[item].c_str());
     }
-    std::printf("\n");
+    std::puts("");
   }
 }
 

@@ -1,6 +1,9 @@
 """fit, evaluate and predict: training loops for arrays, loaders, and what can be iterated over."""
 
 import os as _os
+import signal as _signal
+import threading as _threading
+import types as _types
 import typing as _typing
 
 from heddle import _errors, _heddle
@@ -156,6 +159,39 @@ def _check(function: str, name: str, value: object) -> None:
         raise TypeError(f"{function}: notes has something else than texts")
 
 
+class _Interrupts:
+    """Notes Ctrl-C, so that no callback, loss or data of Python is left within a step. A second Ctrl-C raises at once."""
+
+    current: "_Interrupts | None" = None  # that of a fit() around a fit()
+
+    def __init__(self) -> None:
+        self.noted = False
+
+    def __enter__(self) -> "_Interrupts":
+        if _Interrupts.current is not None and _threading.current_thread() is _threading.main_thread():
+            return _Interrupts.current
+        if (
+            _threading.current_thread() is _threading.main_thread() and _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
+        ):
+            _signal.signal(_signal.SIGINT, self._note)
+            _Interrupts.current = self
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if _Interrupts.current is self:
+            _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+            _Interrupts.current = None
+
+    def _note(self, number: int, frame: "_types.FrameType | None") -> None:
+        if self.noted:
+            _signal.default_int_handler(number, frame)
+        self.noted = True
+
+    def check(self) -> None:
+        if self.noted:
+            raise KeyboardInterrupt
+
+
 def fit(
     net: _heddle.Module,
     trainer: _heddle.Trainer,
@@ -219,9 +255,11 @@ def fit(
         raise _errors.InvalidArgument(f"fit: seed is {seed}; want 0 to 2**64 - 1")
     if not isinstance(trainer, _heddle.Trainer):
         raise TypeError(f"fit: trainer is a {type(trainer).__name__}; want a Trainer")
-    values, numbers, interrupted, stopped = _heddle._fit(
-        net, trainer, _data("fit", data), _data("fit", validation), _loss("fit", loss), _metrics("fit", metrics), all_callbacks, options
-    )
+    with _Interrupts() as interrupts:
+        options["check_interrupt"] = interrupts.check
+        values, numbers, interrupted, stopped = _heddle._fit(
+            net, trainer, _data("fit", data), _data("fit", validation), _loss("fit", loss), _metrics("fit", metrics), all_callbacks, options
+        )
     return History(values, numbers, interrupted, stopped)
 
 

@@ -651,6 +651,8 @@ def _operator_table() -> list[Any]: ...
 
 def _grad(outputs: list[NDArray], inputs: list[NDArray], seeds: list[NDArray], keep_tape: bool, create_graph: bool, allow_unused: bool) -> list[NDArray | None]: ...
 
+def _recompute(function: Callable[[list[NDArray]], list[NDArray]], inputs: list[NDArray]) -> list[NDArray]: ...
+
 def on_gradient(array: NDArray, hook: Callable[[NDArray], NDArray | None]) -> None:
     """
     Calls hook(gradient) with the complete gradient of a leaf, or of an array computed from one, in every pass to come; what it returns takes the gradient's place, None leaves it.
@@ -665,6 +667,17 @@ def record(name: str, output: NDArray, inputs: Sequence[NDArray], gradient: Call
     """
     Puts an operator of your own on the tape: output was computed from inputs in no_grad(), gradient(g) gives a gradient for each input, saved are the arrays that it uses. Returns output.
     """
+
+class autocast:
+    """
+    In the block, products of f32 arrays that this thread computes are of bf16 or f16, with sums in f32; parameters and their gradients stay f32.
+    """
+
+    def __init__(self, dtype: DTypeLike = 'bf16') -> None: ...
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *args: object) -> None: ...
 
 class no_grad:
     """In the block, operators of this thread record nothing for backward()."""
@@ -892,6 +905,14 @@ class Module:
         Parameters require no gradient from then on. Make the trainer afterwards.
         """
 
+    def autocast(self, dtype: DTypeLike | None = 'bf16') -> Module:
+        """
+        Calls of this module compute products in bf16 or f16, and return f32; f32: not, whatever is around; None: as around them. Returns the module.
+        """
+
+    @property
+    def autocast_dtype(self) -> DType | None: ...
+
     def __repr__(self) -> str: ...
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -904,7 +925,7 @@ class Module:
 
     def before_call(self, hook: Callable[[Module, tuple[NDArray, ...]], None]) -> HookHandle:
         """
-        Calls hook(module, inputs) before each call. A module that was made by load_model, or by another language, has its parameters and children for the hook, and cannot be called. A hook that refers to its own module keeps it alive until remove().
+        Calls hook(module, inputs) before each call. A module that was made by load_model, or by another language, has its parameters and children for the hook, and cannot be called.
         """
 
     def after_call(self, hook: Callable[[Module, tuple[NDArray, ...], tuple[NDArray, ...]], Any]) -> HookHandle:
@@ -916,6 +937,16 @@ class Module:
         """
         Calls the module once, in inference, and says what each module in it holds, computes and costs. An input is an array, or the shape of one of zeros.
         """
+
+    def to_svg(self, *inputs: ArrayLike | tuple[int, ...]) -> str:
+        """
+        A picture of the layers and operators: a box for each with its output's shape and parameters. With inputs the module is called once, in inference, for its shapes.
+        """
+
+    def svg(self, path: str | os.PathLike[str], *inputs: ArrayLike | tuple[int, ...]) -> None:
+        """Writes to_svg() to a file."""
+
+def _step_memory(net: Module, state: Callable[[], dict[str, NDArray]], step: Callable[[], Any]) -> tuple[Any, ...]: ...
 
 class ModuleRow:
     """A line of a summary: numbers of one module and of those inside it."""
@@ -1220,7 +1251,32 @@ class MultiHeadAttention(Module):
     (batch, length, features) -> (batch, length, features)
     """
 
+    def decode(self, x: ArrayLike, cache: AttentionCache, memory: ArrayLike | None = None) -> NDArray:
+        """
+        What a call with the whole sequence so far gives for its last tokens, x, which are added to the cache. Needs a causal layer.
+        """
+
     def __init__(self, features: int, heads: int, kv_heads: int | None = None, bias: bool = True, causal: bool = False, rotary: bool = False, dropout: float = 0.0, init: Literal['he', 'xavier'] = 'xavier', device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
+
+
+class SinusoidalPositions(Module):
+    """
+    Adds sines and cosines of positions: sin(p / base^(2 i / features)) to feature 2 i, the cosine to 2 i + 1.
+
+    (batch..., length, features) -> (batch..., length, features)
+    """
+
+    def __init__(self, base: float = 10000.0) -> None: ...
+
+
+class LearnedPositions(Module):
+    """
+    Adds the first rows of the weight, one for each step.
+
+    (batch..., steps, features) -> (batch..., steps, features)
+    """
+
+    def __init__(self, length: int, features: int, stddev: float = 0.02, device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
 
 
 class TransformerBlock(Module):
@@ -1229,6 +1285,11 @@ class TransformerBlock(Module):
 
     (batch, length, features) -> (batch, length, features)
     """
+
+    def decode(self, x: ArrayLike, cache: AttentionCache, memory: ArrayLike | None = None) -> NDArray:
+        """
+        What a call with the whole sequence so far gives for its last tokens, x, which are added to the cache. Needs a causal layer.
+        """
 
     def __init__(self, features: int, heads: int, feed_forward: int | None = None, kv_heads: int | None = None, causal: bool = False, rotary: bool = False, memory: bool = False, norm_first: bool = True, rms_norm: bool = False, activation: Literal['gelu', 'gelu_tanh', 'relu', 'silu'] = 'gelu', dropout: float = 0.0, bias: bool = True, init: Literal['he', 'xavier'] = 'xavier', device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
 
@@ -1717,7 +1778,72 @@ class Gru(Module):
     def __init__(self, input_size: int | None, hidden_size: int, layers: int = 1, bidirectional: bool = False, bias: bool = True, dropout: float = 0.0, batch_first: bool = True, device: DeviceLike | None = None, generator: Generator | None = None) -> None: ...
 
 
+class AttentionCache:
+    """
+    The keys and values of the first tokens of sequences that are made token by token. For one layer, and one thread at a time.
+    """
+
+    def __init__(self) -> None: ...
+
+    @property
+    def key(self) -> NDArray | None:
+        """(batch, kv_heads, capacity, features / heads)."""
+
+    @property
+    def value(self) -> NDArray | None: ...
+
+    @property
+    def length(self) -> int: ...
+
 def _layer_table() -> list[Any]: ...
+
+class SummaryWriter:
+    """
+    Writes numbers, histograms, pictures, texts and graphs of a run to a new file in a folder, for TensorBoard. Arrays are read by ops: no call waits for them but flush() and close(). Thread-safe.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], suffix: str = '') -> None: ...
+
+    def scalar(self, tag: str, value: ArrayLike | float, step: int) -> None:
+        """A number, or the element of an array with one."""
+
+    def histogram(self, tag: str, values: ArrayLike, step: int) -> None:
+        """
+        The distribution of an array's elements. NaN and infinities do not count.
+        """
+
+    def image(self, tag: str, image: ArrayLike, step: int, channels_last: bool = False) -> None:
+        """
+        A picture (H, W), (C, H, W) or, with channels_last, (H, W, C), with 1, 3 or 4 channels; several, with an axis in front, side by side. u8, or numbers from 0 to 1.
+        """
+
+    def text(self, tag: str, markdown: str, step: int) -> None: ...
+
+    def hyperparameters(self, values: Mapping[str, bool | float | str], metrics: Sequence[str] = ...) -> None:
+        """
+        The arguments of this run, and the tags of scalars by which runs are compared. Once a run.
+        """
+
+    def graph(self, module: Module, *inputs: ArrayLike | tuple[int, ...]) -> None:
+        """
+        The layers and operators of a module, which is called once, in inference, if there are inputs.
+        """
+
+    def flush(self) -> None:
+        """
+        Waits until all records so far are in the file; raises the first error since the last flush().
+        """
+
+    def close(self) -> None:
+        """flush(), then closes the file."""
+
+    @property
+    def path(self) -> str:
+        """Of the file."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, kind: object | None, error: object | None, traceback: object | None, /) -> None: ...
 
 class Communicator:
     """Ranks that call the same collectives in the same order."""
@@ -1882,6 +2008,38 @@ class Optimizer:
 def optimizers() -> dict[str, dict[str, float]]:
     """The names of all optimizers, with their parameters and defaults."""
 
+class LossScaler:
+    """
+    Keeps small gradients of f16 above its smallest number: backward(scaler.scale(loss)), and Trainer(..., scaler=scaler). A step whose gradients have inf or NaN changes nothing.
+    """
+
+    def __init__(self, scale: float = 65536.0, growth: float = 2.0, backoff: float = 0.5, interval: int = 2000) -> None: ...
+
+    def scale(self, loss: NDArray) -> NDArray:
+        """The loss times the scale, in f32."""
+
+    def unscale(self, parameters: Sequence[Parameter]) -> None:
+        """
+        Divides the gradients by the scale, for clip_grad_norm() before Trainer.step().
+        """
+
+    @property
+    def current(self) -> NDArray:
+        """The scale."""
+
+    @property
+    def skipped(self) -> NDArray:
+        """How many steps have changed nothing."""
+
+    def state(self) -> dict[str, NDArray]: ...
+
+    def set_state(self, state: Mapping[str, NDArray]) -> None: ...
+
+    def clear_errors(self) -> None:
+        """
+        To go on after an error: removes the poison of the state, a trainer's of its parameters too, and drops a trainer's gradients.
+        """
+
 class CapturedStep:
     """
     A training step that Trainer.capture() has made. Called as the function, with arrays. Thread-safe: it has its trainer's lock.
@@ -1908,10 +2066,12 @@ class Trainer:
     Parameters, an optimizer in a store, and a learning rate for every step. Thread-safe.
     """
 
-    def __init__(self, parameters: Sequence[Parameter], optimizer: str = 'sgd', params: Mapping[str, float] = {}, schedule: object | None = None, store: KVStore | None = None, groups: Sequence[dict[str, Any]] = []) -> None: ...
+    def __init__(self, parameters: Sequence[Parameter], optimizer: str = 'sgd', params: Mapping[str, float] = {}, schedule: object | None = None, store: KVStore | None = None, groups: Sequence[dict[str, Any]] = [], scaler: LossScaler | None = None) -> None: ...
 
-    def step(self, grad_scale: float = 1.0) -> None:
-        """Updates every parameter by its gradient, and clears the gradients."""
+    def step(self, grad_scale: float | NDArray = 1.0) -> None:
+        """
+        Updates every parameter by its gradient, and clears the gradients. A scale that is an array, one element of f32 or f64, is read when the updates run: in a captured step it may change from launch to launch.
+        """
 
     def capture(self, step: Callable[..., Any]) -> CapturedStep:
         """
@@ -1996,6 +2156,278 @@ class AverageWeights:
     def __enter__(self) -> object: ...
 
     def __exit__(self, *args: object) -> None: ...
+
+class FitRun:
+    """
+    A training that runs, as callbacks see it. On the thread of fit() alone.
+    """
+
+    @property
+    def net(self) -> Module: ...
+
+    @property
+    def trainer(self) -> Trainer: ...
+
+    @property
+    def epoch(self) -> int:
+        """Of this epoch, from 0."""
+
+    @property
+    def epochs(self) -> int: ...
+
+    @property
+    def batch(self) -> int:
+        """How many batches of this epoch are done."""
+
+    @property
+    def batches(self) -> int:
+        """Of an epoch; -1: not known yet."""
+
+    @property
+    def step(self) -> int:
+        """How many steps the trainer has done."""
+
+    @property
+    def examples(self) -> int: ...
+
+    @property
+    def rank(self) -> int: ...
+
+    @property
+    def ranks(self) -> int: ...
+
+    @property
+    def history(self) -> dict[str, list[float]]:
+        """Of the epochs so far."""
+
+    @property
+    def value_names(self) -> list[str]: ...
+
+    @property
+    def stopping(self) -> bool: ...
+
+    @property
+    def saving(self) -> bool:
+        """Whether a save is under way."""
+
+    def value(self, name: str) -> NDArray:
+        """
+        A scalar that nobody waits for: batch_loss, or loss or a metric of the batches of this epoch so far.
+        """
+
+    def later(self, names: Sequence[str], use: Callable[[dict[str, float]], Any]) -> None:
+        """
+        Calls use() with the values as of now, between two later steps, when they are computed.
+        """
+
+    def stop(self, reason: str = '') -> None:
+        """Ends the training after this step, or this epoch."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Saves a checkpoint to resume from, while the training goes on."""
+
+    def finish_saves(self) -> None: ...
+
+class Callback:
+    """
+    What a program does at certain points of fit(): a class that derives from it defines some of the methods.
+    """
+
+    def __init__(self) -> None: ...
+
+    def on_train_begin(self, run: FitRun) -> None: ...
+
+    def on_train_end(self, run: FitRun) -> None: ...
+
+    def on_epoch_begin(self, run: FitRun) -> None: ...
+
+    def on_epoch_end(self, run: FitRun, values: Mapping[str, float]) -> None: ...
+
+    def on_batch_begin(self, run: FitRun) -> None: ...
+
+    def on_batch_end(self, run: FitRun) -> None: ...
+
+    def on_validation_begin(self, run: FitRun) -> None: ...
+
+    def on_validation_end(self, run: FitRun) -> None: ...
+
+    def on_interrupt(self, run: FitRun) -> None: ...
+
+    def state(self) -> dict[str, Any]:
+        """Numbers, texts and arrays that a resumed run gives to set_state()."""
+
+    def set_state(self, state: dict[str, Any]) -> None: ...
+
+class Progress(Callback):
+    """Prints epoch, batch, speed, time left and values."""
+
+    def __init__(self, lines: int = 5) -> None: ...
+
+class CsvLogger(Callback):
+    """Writes a line for each epoch to a file."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None: ...
+
+class ModelCheckpoint(Callback):
+    """
+    Saves checkpoints: {epoch}, {step} and {val_loss} in the path are numbers.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], monitor: str = '', mode: str = 'auto', every_epochs: int = 1, every_steps: int = 0, keep: int = 0, on_interrupt: bool = True) -> None: ...
+
+class EarlyStopping(Callback):
+    """Ends the training when a value gets no better."""
+
+    def __init__(self, monitor: str = 'val_loss', mode: str = 'auto', min_delta: float = 0.0, patience: int = 0, restore_best: bool = False, baseline: float | None = None) -> None: ...
+
+class LearningRateScheduler(Callback):
+    """Sets the rate of each epoch to schedule(epoch, rate)."""
+
+    def __init__(self, schedule: Callable[[int, float], float]) -> None: ...
+
+class ReduceOnPlateau(Callback):
+    """Multiplies rates by a factor when a value gets no better."""
+
+    def __init__(self, monitor: str = 'val_loss', mode: str = 'auto', factor: float = 0.1, min_delta: float = 0.0001, min_lr: float = 0.0, patience: int = 10, cooldown: int = 0) -> None: ...
+
+def _fit(net: object, trainer: object, data: object | None, validation: object | None, loss: object | None, metrics: list, callbacks: list, options: dict) -> tuple[Any, ...]: ...
+
+def _evaluate(net: object, data: object | None, loss: object | None, metrics: list, batch: int, outputs: Sequence[str], labels: int) -> dict[str, float]: ...
+
+def _predict(net: object, data: object | None, batch: int, inputs: int) -> list[Any]: ...
+
+class _Dataset:
+    def _size(self) -> int: ...
+
+    def _length(self, index: int) -> int: ...
+
+    def _read(self, index: int) -> tuple[NDArray, ...]: ...
+
+    def _arrays(self) -> list[tuple[DType, tuple[int | None, ...]]]: ...
+
+def _object_dataset(object: object, size: int, arrays: Any, varying: bool, length: Any) -> _Dataset: ...
+
+def _array_dataset(arrays: list[ArrayLike]) -> _Dataset: ...
+
+def _subset(dataset: _Dataset, indices: Sequence[int]) -> _Dataset: ...
+
+def _concat_dataset(datasets: Sequence[_Dataset]) -> _Dataset: ...
+
+def _map_dataset(dataset: _Dataset, fn: object, arrays: Any) -> _Dataset: ...
+
+class _Augmentation:
+    def __init__(self, area: Sequence[float], resize: Sequence[int], padding: int, crop: Sequence[int], centre: bool, flip: float, mean: Sequence[float], std: Sequence[float], erase: float) -> None: ...
+
+    def _apply(self, image: ArrayLike, seed: int, epoch: int, index: int) -> NDArray: ...
+
+class _Loader:
+    def _size(self) -> int: ...
+
+    def _start(self, epoch: int, first: int) -> None: ...
+
+    def _next(self, waits: bool) -> tuple[NDArray, ...]: ...
+
+    def _epoch(self) -> int: ...
+
+    def _position(self) -> int: ...
+
+    def _skipped(self) -> int: ...
+
+    def _indices(self, epoch: int, batch: int) -> list[int]: ...
+
+    def _arrays(self) -> list[tuple[DType, tuple[int | None, ...]]]: ...
+
+def _make_loader(dataset: _Dataset, batch: int, shuffle: bool, seed: int, rank: int, ranks: int, drop_remainder: bool, drop_last: bool, ahead: int, bucket_by_length: int, pad: Sequence[float], pad_multiple: int, augment: _Augmentation | None, augment_array: int, skip_bad: bool) -> _Loader: ...
+
+def _read_image(path: bytes, channels: int, max_pixels: int) -> NDArray: ...
+
+def _decode_image(file: bytes, channels: int, max_pixels: int) -> NDArray: ...
+
+def _image_files(paths: list[bytes], labels: list[int], channels: int, size: tuple[int, int], max_pixels: int) -> _Dataset: ...
+
+def _image_folder(folder: bytes, channels: int, size: tuple[int, int], max_pixels: int) -> tuple[_Dataset, list[str], list[bytes], list[int]]: ...
+
+def _load_idx(path: bytes) -> NDArray: ...
+
+def _csv_dataset(path: bytes, delimiter: str, header: bool, features: list[str], label: str, feature_dtype: DTypeLike, label_dtype: DTypeLike) -> tuple[_Dataset, list[str], list[str]]: ...
+
+class _Vocabulary:
+    def __init__(self, unit: int, tokens: list[bytes], unknown: int) -> None: ...
+
+    def _encode(self, text: bytes) -> list[int]: ...
+
+    def _decode(self, ids: Sequence[int]) -> bytes: ...
+
+    def _tokens(self) -> list[bytes]: ...
+
+def _vocabulary_of(unit: int, text: bytes, least: int, most: int) -> _Vocabulary: ...
+
+class _Tokenizer:
+    def __init__(self, path: bytes) -> None: ...
+
+    def _encode(self, text: bytes) -> list[int]: ...
+
+    def _decode(self, ids: Sequence[int]) -> bytes: ...
+
+    def _size(self) -> int: ...
+
+def _train_tokenizer(text: bytes, prefix: bytes, size: int) -> None: ...
+
+def _text_lines(paths: list[bytes], encoder: _Vocabulary) -> _Dataset: ...
+
+def _text_lines_of(paths: list[bytes], encoder: _Tokenizer) -> _Dataset: ...
+
+def _sequence_dataset(sequence: ArrayLike, length: int, stride: int) -> _Dataset: ...
+
+def _read_audio(path: bytes, mono: bool, rate: int) -> tuple[NDArray, int]: ...
+
+def _audio_files(paths: list[bytes], labels: list[int], mono: bool, rate: int) -> _Dataset: ...
+
+def _record_file(path: bytes) -> _Dataset: ...
+
+def _image_records(path: bytes, channels: int, size: tuple[int, int], max_pixels: int, labels: int) -> _Dataset: ...
+
+class _RecordWriter:
+    def __init__(self, path: bytes) -> None: ...
+
+    def _write(self, record: bytes) -> None: ...
+
+    def _write_image(self, image: bytes, label: float, id: int) -> None: ...
+
+class _InputSplit:
+    def __init__(self, uri: str, part: int, parts: int, records: bool) -> None: ...
+
+    def _next(self) -> bytes | None: ...
+
+    def _restart(self) -> None: ...
+
+class CheckpointSave:
+    """One save of a CheckpointWriter. Thread-safe."""
+
+    def done(self) -> bool:
+        """Whether the file is complete, or the save has failed."""
+
+    def wait(self) -> None:
+        """Blocks until it is done; raises its error."""
+
+    def error(self) -> str:
+        """The text of its error; empty: none so far."""
+
+class CheckpointWriter:
+    """Writes checkpoints while the training goes on. Thread-safe."""
+
+    def __init__(self, most: int = 1) -> None:
+        """So many saves may be under way; one more waits for the oldest."""
+
+    def save(self, path: str | os.PathLike[str], parameters: Sequence[Parameter] = ..., trainer: Trainer | None = None, generators: dict[str, Generator] = ..., counters: dict[str, int] = ..., arrays: dict[str, NDArray] = ..., notes: dict[str, str] = ...) -> CheckpointSave:
+        """Saves what save_checkpoint() called now would save; returns at once."""
+
+    def wait(self) -> None:
+        """
+        Blocks until all saves are done; raises the first error that no call has raised.
+        """
+
+    def idle(self) -> bool: ...
 
 def save_safetensors(path: str | os.PathLike[str], arrays: dict[str, NDArray], metadata: dict[str, str] = ..., checksums: bool = False) -> None:
     """
@@ -3180,6 +3612,13 @@ def max_pool1d(x: ArrayLike, kernel_size: int | Sequence[int] = 2, stride: int |
 
     Differentiable."""
 
+def max_pool1d_with_indices(x: ArrayLike, kernel_size: int | Sequence[int] = 2, stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False) -> tuple[NDArray, ...]:
+    """max_pool, and the indices of the maxima in the flattened spatial axes of x, for max_unpool.
+
+    The result's dtype: that of x; i64 of the indices.
+
+    Differentiable."""
+
 def avg_pool1d(x: ArrayLike, kernel_size: int | Sequence[int] = 2, stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, count_include_pad: bool = True, ceil_mode: bool = False, *, out: NDArray | None = None) -> NDArray:
     """The mean of each window of x (N, C, L). Windows are `stride` apart; None: their size. `ceil_mode`: the last may end beyond the padding. Padding counts as zeros if `count_include_pad`, else not at all.
 
@@ -3205,6 +3644,13 @@ def max_pool2d(x: ArrayLike, kernel_size: int | Sequence[int] = 2, stride: int |
     """The largest element of each window of x (N, C, H, W). Windows are `stride` apart; None: their size. `ceil_mode`: the last may end beyond the padding.
 
     The result's dtype: that of x.
+
+    Differentiable."""
+
+def max_pool2d_with_indices(x: ArrayLike, kernel_size: int | Sequence[int] = 2, stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False) -> tuple[NDArray, ...]:
+    """max_pool, and the indices of the maxima in the flattened spatial axes of x, for max_unpool.
+
+    The result's dtype: that of x; i64 of the indices.
 
     Differentiable."""
 
@@ -3236,6 +3682,13 @@ def max_pool3d(x: ArrayLike, kernel_size: int | Sequence[int] = 2, stride: int |
 
     Differentiable."""
 
+def max_pool3d_with_indices(x: ArrayLike, kernel_size: int | Sequence[int] = 2, stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False) -> tuple[NDArray, ...]:
+    """max_pool, and the indices of the maxima in the flattened spatial axes of x, for max_unpool.
+
+    The result's dtype: that of x; i64 of the indices.
+
+    Differentiable."""
+
 def avg_pool3d(x: ArrayLike, kernel_size: int | Sequence[int] = 2, stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, count_include_pad: bool = True, ceil_mode: bool = False, *, out: NDArray | None = None) -> NDArray:
     """The mean of each window of x (N, C, D, H, W). Windows are `stride` apart; None: their size. `ceil_mode`: the last may end beyond the padding. Padding counts as zeros if `count_include_pad`, else not at all.
 
@@ -3254,6 +3707,41 @@ def adaptive_avg_pool3d(x: ArrayLike, output_size: int | Sequence[int], *, out: 
     """The mean of each of `output_size` windows along each axis, which cover x (N, C, D, H, W): window i of L elements begins at floor(i L / size), and ends before ceil((i + 1) L / size).
 
     The result's dtype: that of x.
+
+    Differentiable."""
+
+def max_unpool1d(x: ArrayLike, indices: ArrayLike, kernel_size: int | Sequence[int] = 2, stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, output_size: int | Sequence[int] | None = None, *, out: NDArray | None = None) -> NDArray:
+    """Zeros with the elements of x at the `indices` of max_pool_with_indices. `output_size`: spatial sizes; None: (L - 1) stride - 2 padding + kernel_size.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def max_unpool2d(x: ArrayLike, indices: ArrayLike, kernel_size: int | Sequence[int] = 2, stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, output_size: int | Sequence[int] | None = None, *, out: NDArray | None = None) -> NDArray:
+    """Zeros with the elements of x at the `indices` of max_pool_with_indices. `output_size`: spatial sizes; None: (L - 1) stride - 2 padding + kernel_size.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def max_unpool3d(x: ArrayLike, indices: ArrayLike, kernel_size: int | Sequence[int] = 2, stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, output_size: int | Sequence[int] | None = None, *, out: NDArray | None = None) -> NDArray:
+    """Zeros with the elements of x at the `indices` of max_pool_with_indices. `output_size`: spatial sizes; None: (L - 1) stride - 2 padding + kernel_size.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def grid_sample(x: ArrayLike, grid: ArrayLike, mode: Literal['linear', 'nearest', 'cubic'] = 'linear', padding_mode: Literal['zeros', 'border', 'reflection'] = 'zeros', align_corners: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """x (N, C, H, W) or (N, C, D, H, W) at the places of grid (N, out..., 2 or 3): coordinates from -1 to 1 along the image, of the last axis first. cubic is for two axes.
+
+    The result's dtype: that of x.
+
+    Differentiable."""
+
+def affine_grid(theta: ArrayLike, size: int | Sequence[int], align_corners: bool = False, *, out: NDArray | None = None) -> NDArray:
+    """The grid by which grid_sample transforms images of `size` (N, C, H, W) by theta (N, 2, 3), or volumes of (N, C, D, H, W) by theta (N, 3, 4).
+
+    The result's dtype: that of theta.
 
     Differentiable."""
 

@@ -194,7 +194,10 @@ void bind_run(nb::module_& m) {
           "reason"_a = "", "Ends the training after this step, or this epoch.")
       .def(
           "save",
-          [](const PythonRun& self, nb::handle path) { self.get("save").save(path_of("save", path)); },
+          [](const PythonRun& self, nb::handle path) {
+            const std::string to = path_of("save", path);
+            self.get("save").save(to);
+          },
           "path"_a, nb::sig("def save(self, path: str | os.PathLike[str]) -> None"),
           "Saves a checkpoint to resume from, while the training goes on.")
       .def("finish_saves", [](const PythonRun& self) {

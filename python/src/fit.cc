@@ -174,9 +174,11 @@ nb::tuple fit_for_python(nb::object net, nb::object trainer, nb::handle data, nb
   for (auto [name, generator] : nb::cast<nb::dict>(given["generators"]))
     all.generators[text_in({"fit", "the name of a generator"}, name)] =
         nb::cast<const PythonGenerator&>(generator).object().get();
-  all.check_interrupt = [] {
+  const nb::handle check = given["check_interrupt"];  // `given` lives longer
+  all.check_interrupt = [check] {
     const CallsPython calling(false);
     check_signals();
+    check();
   };
   const FitData source = data_of("fit", data);
   const RunScope scope(net, trainer);
@@ -218,9 +220,15 @@ nb::list predict_for_python(nb::object net, nb::handle data, std::int64_t batch,
 void bind_fit(nb::module_& m) {
   bind_callbacks(m);
   m.def("_fit", &fit_for_python, "net"_a, "trainer"_a, "data"_a.none(), "validation"_a.none(),
-        "loss"_a.none(), "metrics"_a, "callbacks"_a, "options"_a);
+        "loss"_a.none(), "metrics"_a, "callbacks"_a, "options"_a,
+        nb::sig("def _fit(net: object, trainer: object, data: object | None, validation: object | None, "
+                "loss: object | None, "
+                "metrics: list[Any], callbacks: list[Any], options: dict[str, Any]) -> tuple[Any, ...]"));
   m.def("_evaluate", &evaluate_for_python, "net"_a, "data"_a.none(), "loss"_a.none(), "metrics"_a, "batch"_a,
-        "outputs"_a, "labels"_a);
+        "outputs"_a, "labels"_a,
+        nb::sig("def _evaluate(net: object, data: object | None, loss: object | None, metrics: list[Any], "
+                "batch: int, "
+                "outputs: Sequence[str], labels: int) -> dict[str, float]"));
   m.def("_predict", &predict_for_python, "net"_a, "data"_a.none(), "batch"_a, "inputs"_a);
 }
 

@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include <heddle/autocast.h>
 #include <heddle/graph.h>
 #include <heddle/layers.h>
 #include <heddle/memory_report.h>
@@ -56,7 +57,7 @@ struct Net : Module {
 };
 
 // The state of a module is there twice: once for each way to train.
-Bits run(int how, const EngineOptions& options) {
+Bits run(int how, const EngineOptions& options, DType precision = DType::f32) {
   Engine engine(options);
   const EngineScope scope(engine);
   manual_seed(7);
@@ -66,7 +67,11 @@ Bits run(int how, const EngineOptions& options) {
   const auto each = [&](const NDArray& given) { return recompute(net.second)(recompute(net.first)(given)); };
   const auto nested = [&](const NDArray& given) { return recompute(each)(given); };
   const std::vector<std::function<NDArray(const NDArray&)>> ways{both, each, nested};
-  return trained(net, ways[static_cast<std::size_t>(how)], x, 4);
+  const auto cast = [&](const NDArray& given) {
+    const Autocast autocast(precision);  // around the forward pass alone
+    return ways[static_cast<std::size_t>(how)](given);
+  };
+  return trained(net, cast, x, 4);
 }
 
 }  // namespace
@@ -79,6 +84,13 @@ TEST_CASE("recompute: the same bits with dropout and batch normalisation, nested
     CHECK(run(1, options) == plain);
     CHECK(run(2, options) == plain);
   }
+}
+
+TEST_CASE("recompute: the second run has the precision of the first one") {
+  const Bits plain = run(0, {.workers = 2}, DType::bf16);
+  CHECK(plain != run(0, {.workers = 2}));
+  CHECK(run(1, {.workers = 2}, DType::bf16) == plain);
+  CHECK(run(2, {.workers = 2}, DType::bf16) == plain);
 }
 
 TEST_CASE(

@@ -162,6 +162,7 @@ def test_losses_and_modules_of_python():
 
     class Net(heddle.Module):
         def __init__(self):
+            super().__init__()
             self.inner = heddle.Dense(6, 2, generator=heddle.Generator(3))
             self.calls = 0
 

@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include <heddle/autocast.h>
 #include <heddle/autograd.h>
 #include <heddle/autograd/recompute.h>
 #include <heddle/creation.h>
@@ -38,7 +40,8 @@ struct Call {
   Arrays leaves{};              // that the function uses besides
   std::vector<bool> tracked{};  // which outputs have a gradient
   RandomDraws draws{};
-  Arrays seeds{};  // the gradients of the outputs in this pass; undefined: none
+  DType precision = Autocast::dtype();  // around the call
+  Arrays seeds{};                       // the gradients of the outputs in this pass; undefined: none
 
   Arrays gradients();
 
@@ -88,6 +91,8 @@ Arrays Call::run_again(const Arrays& again) const {
   const GradMode on(true);
   const OuterUse nested;  // the function's leaves are no use of a recompute() around it
   const DrawScope replay(draws);
+  std::optional<Autocast> as_before;
+  if (precision != Autocast::dtype()) as_before.emplace(precision);
   return (*function)(again);
 }
 
