@@ -7,7 +7,6 @@
 #include <filesystem>
 
 #include <heddle/heddle.h>
-#include <heddle/summary_writer.h>
 
 #include "../svg.h"
 #include "command_line.h"
@@ -41,18 +40,6 @@ void add_options(heddle::command_line::Program& program, Options& options, const
       .type_name("RESULT");
 }
 
-// Writes the values of each epoch where TensorBoard finds them.
-class TensorBoard : public heddle::Callback {
- public:
-  explicit TensorBoard(const std::string& folder) : writer_(folder) {}
-  void on_epoch_end(heddle::FitRun& run, const heddle::FitValues& values) override {
-    for (const auto& [name, value] : values) writer_.scalar(name, value, run.step());
-  }
-
- private:
-  heddle::SummaryWriter writer_;
-};
-
 }  // namespace
 
 int run_example(int argc, char** argv, const Description& description,
@@ -84,9 +71,9 @@ int run_example(int argc, char** argv, const Description& description,
 
 heddle::FitOptions fit_options(const Options& options, int epochs) {
   heddle::FitOptions fitting{.epochs = epochs, .seed = options.seed};
-  if (!options.logdir.empty()) fitting.callbacks.push_back(std::make_shared<TensorBoard>(options.logdir));
+  if (!options.logdir.empty()) fitting.callbacks.push_back(heddle::TensorBoard(options.logdir));
   if (!options.save.empty()) {
-    fitting.callbacks.push_back(std::make_shared<heddle::ModelCheckpoint>(options.save));
+    fitting.callbacks.push_back(heddle::ModelCheckpoint(options.save));
     fitting.resume = options.save;
   }
   return fitting;

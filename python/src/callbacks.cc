@@ -14,6 +14,7 @@
 #include <nanobind/trampoline.h>
 
 #include <heddle/callbacks.h>
+#include <heddle/tensor_board.h>
 
 #include "arguments.h"
 #include "arrays/array.h"
@@ -267,6 +268,18 @@ void bind_library(nb::module_& m) {
           "__init__",
           [](CsvLogger* self, nb::handle path) { new (self) CsvLogger(path_of("CsvLogger", path)); },
           "path"_a, nb::sig("def __init__(self, path: str | os.PathLike[str]) -> None"));
+  nb::class_<TensorBoard, Callback>(m, "TensorBoard", nb::is_final(),
+                                    "Writes the values of each epoch for TensorBoard.")
+      .def(
+          "__init__",
+          [](TensorBoard* self, nb::handle folder, std::int64_t every_steps, std::int64_t histograms,
+             bool graph) {
+            new (self) TensorBoard(path_of("TensorBoard", folder), {every_steps, histograms, graph});
+          },
+          "folder"_a, "every_steps"_a = 0, "histograms"_a = 0, "graph"_a = false,
+          nb::sig(
+              "def __init__(self, folder: str | os.PathLike[str], every_steps: int = 0, histograms: int = 0, "
+              "graph: bool = False) -> None"));
   nb::class_<ModelCheckpoint, Callback>(
       m, "ModelCheckpoint", nb::is_final(),
       "Saves checkpoints: {epoch}, {step} and {val_loss} in the path are numbers.")

@@ -135,13 +135,13 @@ FitCapture capture_of(nb::handle capture) {
 }
 
 // Ends a list of callbacks' life with the call that they are for.
-std::vector<std::shared_ptr<Callback>> callbacks_of(const nb::list& callbacks) {
-  std::vector<std::shared_ptr<Callback>> all;
+std::vector<AnyCallback> callbacks_of(const nb::list& callbacks) {
+  std::vector<AnyCallback> all;
   for (const nb::handle one : callbacks) {
     if (!nb::isinstance<Callback>(one)) refuse_type({"fit", "a callback"}, one, "a Callback");
     if (!nb::inst_ready(one))
       raise(PyExc_TypeError, kind_of(one) + ".__init__ has not called super().__init__()");
-    all.emplace_back(std::shared_ptr<void>(), nb::cast<Callback*>(one));
+    all.emplace_back(std::shared_ptr<Callback>(std::shared_ptr<void>(), nb::cast<Callback*>(one)));
   }
   return all;
 }

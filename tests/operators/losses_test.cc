@@ -31,6 +31,31 @@ void check_values(const NDArray& loss, const Doubles& expected) {
 
 }  // namespace
 
+TEST_CASE("losses of classes take any axes in front: as of the rows one after the other") {
+  Generator numbers(1);
+  NDArray logits = numbers.normal({2, 3, 5}, 0, 1, DType::f64);
+  set_requires_grad(logits);
+  const NDArray labels = array<std::int64_t>({0, 4, 2, -1, 1, 3}, {2, 3}), known = abs(labels);
+  const NDArray rows = logits.detach().view_as({6, 5});
+  const auto same = [](const NDArray& a, const NDArray& b) {
+    return a.to_vector<double>() == b.view_as(a.shape()).to_vector<double>();
+  };
+  CHECK(same(cross_entropy(logits.detach(), known), cross_entropy(rows, known.view_as({6}))));
+  CHECK(same(cross_entropy(rows[0], known(0, 0)),
+             cross_entropy(rows(Slice{.end = 1}), known.view_as({6})(Slice{.end = 1}))));
+  for (const Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none}) {
+    const ClassOptions options{.smoothing = 0.1, .reduction = reduction};
+    const NDArray found = cross_entropy_with(logits.detach(), labels, options);
+    CHECK(found.shape() == (reduction == Reduction::none ? Shape{2, 3} : Shape{}));
+    CHECK(same(found, cross_entropy_with(rows, labels.view_as({6}), options)));
+  }
+  backward(cross_entropy(logits, known));
+  NDArray flat = rows.copy();
+  set_requires_grad(flat);
+  backward(cross_entropy(flat, known.view_as({6})));
+  CHECK(same(grad(logits), grad(flat)));
+}
+
 TEST_CASE("losses of elements by hand, and their reductions") {
   const NDArray y = array<double>({1, 2, 4}), target = array<double>({1, 0, 1});
   check_values(mse_loss(y, target, Reduction::none), {0, 4, 9});
@@ -103,7 +128,7 @@ TEST_CASE("losses refuse what does not fit, in their own names") {
   CHECK(why([&] { mse_loss(ones({2}, DType::i32), x); }) == "mse_loss: dtype i32; wanted a floating one");
   CHECK(why([&] { huber_loss(x, x, 0); }) == "huber_loss: delta is 0; want a positive number");
   CHECK(why([&] { nll_loss(x, zeros({3}, DType::i64)); }) ==
-        "nll_loss: the array is (2, 3), labels (3,); wanted (N, C) with at least one class, and (N,)");
+        "nll_loss: the array is (2, 3), labels (3,); wanted (..., C) with at least one class, and (...)");
   CHECK(why([&] { nll_loss(x, zeros({2})); }) == "nll_loss: labels are f32; want integers");
   CHECK(why([&] { nll_loss(x, labels, {.weight = ones({2})}); }) == "nll_loss: weight is (2,); want (3,)");
   CHECK(why([&] { nll_loss(x, labels, {.smoothing = 0.1}); }).find("cross_entropy_with has it") !=

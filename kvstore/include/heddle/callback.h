@@ -7,11 +7,13 @@
 //   };
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <heddle/trainer.h>
@@ -65,6 +67,19 @@ class Callback {
   // Saved in checkpoints of the run, and set in a resumed run before on_train_begin. The same on all ranks.
   virtual CallbackState state() const { return {}; }
   virtual void set_state(const CallbackState& state) { (void)state; }
+};
+
+// A callback as an argument: a shared pointer, or an object of a class derived from Callback, which is moved.
+class AnyCallback {
+ public:
+  template <std::derived_from<Callback> C>
+  AnyCallback(C callback) : pointer_(std::make_shared<C>(std::move(callback))) {}
+  template <std::derived_from<Callback> C>
+  AnyCallback(std::shared_ptr<C> callback) : pointer_(std::move(callback)) {}
+  const std::shared_ptr<Callback>& pointer() const { return pointer_; }
+
+ private:
+  std::shared_ptr<Callback> pointer_;
 };
 
 // A training that runs, seen from a callback. Not thread-safe.

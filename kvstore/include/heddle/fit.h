@@ -18,6 +18,7 @@
 #include <heddle/callback.h>
 #include <heddle/callbacks.h>
 #include <heddle/metric.h>
+#include <heddle/tensor_board.h>
 
 namespace heddle {
 
@@ -83,7 +84,7 @@ struct FitOptions {
   std::vector<FitMetric> metrics{};
   std::int64_t epochs = 1;  // of the whole training, those before a resume too
   FitData validation{};     // evaluated after each epoch: "val_loss" ...
-  std::vector<std::shared_ptr<Callback>> callbacks{};
+  std::vector<AnyCallback> callbacks{};
   bool verbose = true;  // a Progress before the callbacks, unless they have one
   // For data that are arrays: rows of a batch, of all ranks together; a new order in each epoch.
   std::int64_t batch = 32;

@@ -57,9 +57,9 @@ FitRun::Impl::Impl(Module& trained, Trainer& by, const FitData& data, FitOptions
       loss("fit", options.loss, options.outputs),
       values("fit", loss, options.metrics),
       step(net, trainer, options, loss, values.needs_outputs()),
-      callbacks(options.callbacks),
       agreement(ranks),
       modes(net) {
+  for (const AnyCallback& one : options.callbacks) callbacks.push_back(one.pointer());
   check_options();
   batches = training_batches(data, options, trainer.store());
   validation = validation_batches(options.validation, options, ranks);

@@ -43,7 +43,7 @@ struct ClassOptions {
   Reduction reduction = Reduction::mean;
 };
 
-// -log_probabilities[label] of each row (N, C); labels (N) integers. A label outside 0 .. C-1 that is not `ignore` fails the op.
+// -log_probabilities[label] of each row (..., C); labels (...) integers. A label outside 0 .. C-1 that is not `ignore` fails the op.
 NDArray nll_loss(const NDArray& log_probabilities, const NDArray& labels, const ClassOptions& options = {},
                  Where where = Where::current());
 // nll_loss of log_softmax(logits), smoothed. cross_entropy (softmax.h) is the mean without options, in one op.

@@ -9,8 +9,8 @@ namespace heddle {
 NDArray softmax(const NDArray& x, int axis = -1, Where where = Where::current());
 NDArray log_softmax(const NDArray& x, int axis = -1, Where where = Where::current());
 
-// Mean over rows of -log(softmax(logits)[label]): logits (N, C) floating, labels (N) integers -> a scalar. A
-// label outside 0 .. C-1 fails the op with an InvalidArgument that names it. NaN when N is 0.
+// Mean over rows of -log(softmax(logits)[label]): logits (..., C) floating, labels (...) integers -> a scalar. A
+// label outside 0 .. C-1 fails the op with an InvalidArgument that names it. NaN without rows.
 NDArray cross_entropy(const NDArray& logits, const NDArray& labels, Where where = Where::current());
 
 }  // namespace heddle

@@ -21,13 +21,11 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-std::vector<std::shared_ptr<Callback>> watching(FitCapture capture) {
-  std::shared_ptr<Callback> rates = std::make_shared<ReduceOnPlateau>(
-      ReduceOnPlateauOptions{.factor = 0.5, .min_delta = 0.2, .patience = 0});
+std::vector<AnyCallback> watching(FitCapture capture) {
+  AnyCallback rates = ReduceOnPlateau({.factor = 0.5, .min_delta = 0.2, .patience = 0});
   if (capture == FitCapture::never)
-    rates = std::make_shared<LearningRateScheduler>(
-        [](std::int64_t epoch, double lr) { return epoch == 0 ? lr : lr * 0.9; });
-  return {std::make_shared<EarlyStopping>(EarlyStoppingOptions{.patience = 1, .restore_best = true}), rates};
+    rates = LearningRateScheduler([](std::int64_t epoch, double lr) { return epoch == 0 ? lr : lr * 0.9; });
+  return {EarlyStopping({.patience = 1, .restore_best = true}), rates};
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "core/operator.h"
 #include "core/operator_table.h"
 #include "families/losses/reduction.h"
+#include "families/softmax/rows.h"
 
 namespace heddle {
 
@@ -59,22 +60,28 @@ void check_positive(const char* op, const char* name, double value) {
 void check_rows(const char* op, const NDArray& x, const NDArray& labels, const ClassOptions& options) {
   check_arrays(op, {&x, &labels});
   check_floating(op, x);
-  if (x.ndim() != 2 || labels.shape() != Shape{x.shape()[0]} || x.shape()[1] == 0)
+  if (!are_rows_of_classes(x, labels))
     throw InvalidArgument(std::string(op) + ": the array is " + x.shape().to_string() + ", labels " +
-                          labels.shape().to_string() + "; wanted (N, C) with at least one class, and (N,)");
+                          labels.shape().to_string() +
+                          "; wanted (..., C) with at least one class, and (...)");
+  const std::int64_t classes = x.shape()[x.ndim() - 1];
   if (is_floating(labels.dtype()) || labels.dtype() == DType::boolean)
     throw InvalidArgument(std::string(op) + ": labels are " + name_of(labels.dtype()) + "; want integers");
   if (options.weight.defined()) check_arrays(op, {&x, &options.weight});
-  if (options.weight.defined() && options.weight.shape() != Shape{x.shape()[1]})
+  if (options.weight.defined() && options.weight.shape() != Shape{classes})
     throw InvalidArgument(std::string(op) + ": weight is " + options.weight.shape().to_string() + "; want " +
-                          Shape{x.shape()[1]}.to_string());
+                          Shape{classes}.to_string());
   if (!(options.smoothing >= 0 && options.smoothing <= 1))
     throw InvalidArgument(std::string(op) + ": smoothing is " + number_text(options.smoothing) +
                           "; want 0 to 1");
 }
 
-// The loss of logarithms of probabilities (N, C), checked and not halves.
+// The loss of logarithms of probabilities (..., C), checked and not halves.
 NDArray of_classes(const NDArray& logarithms, const NDArray& labels, const ClassOptions& options) {
+  if (logarithms.ndim() != 2) {
+    const NDArray loss = of_classes(rows_of_classes(logarithms), reshape(labels, {labels.size()}), options);
+    return options.reduction == Reduction::none ? reshape(loss, labels.shape()) : loss;
+  }
   const NDArray counted = labels != options.ignore;
   const std::int64_t classes_count = logarithms.shape()[1];
   const NDArray numbers = labels.astype(DType::i64);
@@ -172,7 +179,7 @@ NDArray cross_entropy_with(const NDArray& logits, const NDArray& labels, const C
   const CallSite site(where);
   check_rows("cross_entropy_with", logits, labels, options);
   return ndarray_detail::in_name_of("cross_entropy_with", [&] {
-    return narrowed(of_classes(log_softmax(wide(logits), 1), labels, options), logits.dtype());
+    return narrowed(of_classes(log_softmax(wide(logits)), labels, options), logits.dtype());
   });
 }
 

@@ -12,6 +12,7 @@
 #include "core/operator_table.h"
 #include "families/indexing/places.h"
 #include "families/softmax/kernels.h"
+#include "families/softmax/rows.h"
 
 namespace heddle {
 namespace {
@@ -60,9 +61,10 @@ NDArray softmax_of(const char* name, const NDArray& x, int axis, bool log) {
 void check_cross_entropy(const NDArray& logits, const NDArray& labels) {
   operators_detail::check_arrays("cross_entropy", {&logits, &labels});
   operators_detail::check_floating("cross_entropy", logits);
-  if (logits.ndim() != 2 || labels.shape() != Shape{logits.shape()[0]} || logits.shape()[1] == 0) {
+  if (!operators_detail::are_rows_of_classes(logits, labels)) {
     throw InvalidArgument("cross_entropy: logits " + logits.shape().to_string() + ", labels " +
-                          labels.shape().to_string() + "; wanted (N, C) with at least one class, and (N,)");
+                          labels.shape().to_string() +
+                          "; wanted (..., C) with at least one class, and (...)");
   }
   operators_detail::check_indices("cross_entropy", "labels", labels);
 }
@@ -91,6 +93,8 @@ NDArray cross_entropy(const NDArray& logits, const NDArray& labels, Where where)
   check_cross_entropy(logits, labels);
   if (is_half(logits.dtype()))
     return operators_detail::narrowed(cross_entropy(operators_detail::wide(logits), labels), logits.dtype());
+  if (logits.ndim() != 2)
+    return cross_entropy(operators_detail::rows_of_classes(logits), reshape(labels, {labels.size()}));
   const NDArray x = logits.detach().contiguous(), classes = labels_of_kernels(labels);
   const NDArray probabilities = make_result(x, x.shape(), x.dtype());
   NDArray loss = make_result(x, {}, x.dtype());
@@ -127,12 +131,12 @@ HEDDLE_OPERATORS(softmax) {
             {"exp(x) / sum(exp(x)) along `axis`.", {x, axis}, "that of x", kDifferentiable});
   table.add("log_softmax", log_softmax,
             {"The logarithm of softmax(x, axis).", {x, axis}, "that of x", kDifferentiable});
-  table.add(
-      "cross_entropy", cross_entropy,
-      {"The mean over the rows of logits (N, C) of -log_softmax(logits)[label], with labels (N): a scalar.",
-       {{"logits", DTypes::floating}, {"labels", DTypes::integers}},
-       "that of logits",
-       kDifferentiable});
+  table.add("cross_entropy", cross_entropy,
+            {"The mean over the rows of logits (..., C) of -log_softmax(logits)[label], with labels (...): a "
+             "scalar.",
+             {{"logits", DTypes::floating}, {"labels", DTypes::integers}},
+             "that of logits",
+             kDifferentiable});
 }
 
 }  // namespace heddle
