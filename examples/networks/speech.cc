@@ -44,9 +44,9 @@ NDArray mel_bands() {
 
 // The part that is louder than 3% of the loudest sample.
 std::vector<float> without_silence(const std::vector<float>& samples) {
-  const auto [low, high] = std::minmax_element(samples.begin(), samples.end());
-  const float least = 0.03F * std::max(-*low, *high);
-  const auto is_loud = [least](float sample) { return std::abs(sample) > least; };
+  float peak = 0;
+  for (float sample : samples) peak = std::max(peak, std::abs(sample));
+  const auto is_loud = [peak](float sample) { return std::abs(sample) >= 0.03F * peak; };
   return {std::find_if(samples.begin(), samples.end(), is_loud),
           std::find_if(samples.rbegin(), samples.rend(), is_loud).base()};
 }
@@ -56,8 +56,7 @@ std::vector<float> without_silence(const std::vector<float>& samples) {
 std::string Recordings::text(const NDArray& labels) const {
   std::string words;
   for (std::int64_t label : labels.to_vector<std::int64_t>()) {
-    if (label < 0) break;
-    words += (words.empty() ? "" : " ") + names.at(static_cast<std::size_t>(label) - 1);
+    if (label > 0) words += (words.empty() ? "" : " ") + names.at(static_cast<std::size_t>(label) - 1);
   }
   return words;
 }
@@ -90,14 +89,9 @@ std::vector<Utterances::Word> Utterances::words_of(std::int64_t index) const {
   std::vector<Word> words(options_.least + below(options_.most - options_.least + 1));
   for (Word& word : words) {
     word.recording = below(recordings_->names.size());
-    word.gap = draw(0, 0.3), word.speed = draw(0.85, 1.15);
-    word.loudness = static_cast<float>(draw(0.5, 1));
+    word.gap = draw(0, 0.3), word.speed = draw(0.85, 1.15), word.loudness = draw(0.5, 1);
   }
   return words;
-}
-
-std::vector<ExampleArray> Utterances::arrays() const {
-  return {{DType::f32, {kInferred, kBands}}, {DType::i64, {}}, {DType::i64, {kInferred}}};
 }
 
 Example Utterances::read(std::int64_t index) const {
@@ -108,17 +102,17 @@ Example Utterances::read(std::int64_t index) const {
     samples.resize(samples.size() + static_cast<std::size_t>(word.gap * kRate));
     for (double at = 0; at + 1 < static_cast<double>(sound.size()); at += word.speed) {
       const auto left = static_cast<std::size_t>(at);
-      samples.push_back(word.loudness *
-                        std::lerp(sound[left], sound[left + 1], static_cast<float>(at - std::floor(at))));
+      const double value = std::lerp(sound[left], sound[left + 1], at - std::floor(at));
+      samples.push_back(static_cast<float>(word.loudness * value));
     }
     labels.push_back(static_cast<std::int64_t>(word.recording) + 1);
   }
   samples.resize(samples.size() + kRate / 10);
   const Shape shape{1, 1, static_cast<std::int64_t>(samples.size())};
   Generator generator(seed_of(index));
-  const NDArray deviation = generator.uniform({}, 0.001, options_.noise);
-  const NDArray noisy = array(samples, shape) + generator.normal(shape) * deviation;
-  const NDArray waves = conv1d(noisy, fourier_, {}, {.stride = kHop}).reshape(2 * kWaves, -1);
+  const NDArray noise = generator.uniform({}, 0.001, options_.noise) * generator.normal(shape);
+  const NDArray waves =
+      conv1d(array(samples, shape) + noise, fourier_, {}, {.stride = kHop}).reshape(2 * kWaves, -1);
   const NDArray energy = transpose(log(matmul(mel_, square(waves)) + 1e-6)) * 0.3;
   const NDArray features = energy - mean(energy, {0});
   return {features, full({}, features.size(0), DType::i64),

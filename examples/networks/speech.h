@@ -14,7 +14,7 @@ constexpr std::int64_t kBands = 32;  // of a spectrogram
 struct Recordings {
   std::vector<std::string> names;           // words, in the order of their files
   std::vector<std::vector<float>> samples;  // without the silence around the word
-  // The words of labels from 1 on, up to the first negative one. Waits.
+  // The words of labels from 1 on; others stand for none. Waits.
   std::string text(const heddle::NDArray& labels) const;
 };
 
@@ -34,7 +34,10 @@ class Utterances : public heddle::Dataset {
  public:
   Utterances(std::shared_ptr<const Recordings> recordings, const UtteranceOptions& options);
   std::int64_t size() const override { return options_.size; }
-  std::vector<heddle::ExampleArray> arrays() const override;
+  std::vector<heddle::ExampleArray> arrays() const override {
+    using heddle::DType, heddle::kInferred;
+    return {{DType::f32, {kInferred, kBands}}, {DType::i64, {}}, {DType::i64, {kInferred}}};
+  }
   heddle::Example read(std::int64_t index) const override;
   std::int64_t length(std::int64_t index) const override {
     return static_cast<std::int64_t>(words_of(index).size());
@@ -43,8 +46,7 @@ class Utterances : public heddle::Dataset {
  private:
   struct Word {
     std::size_t recording;
-    double gap, speed;
-    float loudness;
+    double gap, speed, loudness;
   };
   std::uint64_t seed_of(std::int64_t index) const {
     return options_.seed * 1'000'003 + static_cast<std::uint64_t>(index);

@@ -98,20 +98,17 @@ bool run(const Options& options) {
   const Utterances learn(recordings, {options.quick ? 400 : 4000, 2 * options.seed, least, most});
   const Utterances test(recordings, {options.quick ? 60 : 500, 2 * options.seed + 1, least, most});
   const Utterances noisy(recordings, {test.size(), 2 * options.seed + 1, least, most, 0.1});
-  const std::vector<double> pad{0, 0, -1};
-  Loader train_loader(learn, {.batch = options.quick ? 8 : 16,
-                              .shuffle = true,
-                              .seed = options.seed,
-                              .bucket_by_length = 8,
-                              .pad = pad});
-  Loader test_loader(test, {.pad = pad}), noisy_loader(noisy, {.pad = pad});
+  LoaderOptions loading{.batch = options.quick ? 8 : 16, .shuffle = true, .seed = options.seed};
+  loading.bucket_by_length = 8, loading.pad = {0, 0, -1};
+  Loader train_loader(learn, loading), test_loader(test, {.pad = loading.pad});
+  Loader noisy_loader(noisy, {.pad = loading.pad});
   std::printf("%zu words; %lld utterances, %lld more are held out\n", recordings->names.size(),
               static_cast<long long>(learn.size()), static_cast<long long>(test.size()));
 
   Generator initial(options.seed);
   WordReader net(static_cast<std::int64_t>(recordings->names.size()), options.quick ? 48 : 96,
                  options.quick ? 1 : 2, initial);
-  const int epochs = options.epochs_or(12, 5);
+  const int epochs = options.epochs_or(6, 4);
   Trainer trainer(net.parameters(), {.optimizer = "adam",
                                      .schedule = cosine_schedule(options.quick ? 1e-2 : 3e-3,
                                                                  epochs * train_loader.size(), 1e-5)});
@@ -129,13 +126,12 @@ bool run(const Options& options) {
   for (std::int64_t i = 0; i < 4; ++i) {
     const Example example = test.read(i);
     const std::vector<NDArray> out = net.run({expand_dims(example[0], 0), expand_dims(example[1], 0)});
-    const std::string note =
-        "said  " + recordings->text(example[2]) + "   heard  " + recordings->text(out[0][0]);
+    const std::string note = recordings->text(example[2]) + " -> " + recordings->text(out[0][0]);
     std::printf("  %s\n", note.c_str());
     if (i == 0) draw(options.picture, example[0], exp(out[1]), *recordings, note);
   }
-  std::printf("held out: word error rate %.3f, by beam search %.3f; in noise up to five times as loud %.3f\n",
-              greedy, beam, in_noise);
+  std::printf("held out: word error rate %.3f, by beam search %.3f, in more noise %.3f\n", greedy, beam,
+              in_noise);
   const double wanted = options.wanted_or(0.05, 0.5);
   std::printf("wanted: at most %.3f\n", wanted);
   return greedy <= wanted;

@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> bool:
 
     sizes = (48, 1) if options.quick else (96, 2)
     net = WordReader(len(sounds), *sizes, heddle.Generator(options.seed))
-    epochs = options.epochs or (5 if options.quick else 12)
+    epochs = options.epochs or (4 if options.quick else 6)
     rates = heddle.cosine_schedule(1e-2 if options.quick else 3e-3, epochs * len(loader), 1e-5)
     trainer = heddle.Trainer(net.parameters(), "adam", schedule=rates)
     metrics = [(heddle.EditDistance(), 0, "word_errors")]
@@ -107,7 +107,7 @@ def run(options: argparse.Namespace) -> bool:
         with heddle.no_grad():
             heard = net(heddle.array(spectrogram[None]), heddle.array([frames]))[0][0].tolist()
         said, heard = (" ".join(files[word - 1].stem for word in words if word > 0) for words in (said, heard))
-        print(f"  said {said}   heard {heard}")
+        print(f"  {said} -> {heard}")
     wanted = options.wanted or (0.5 if options.quick else 0.05)
     print(f"held out: word error rate {errors:.3f}\nwanted: at most {wanted:.3f}")
     return errors <= wanted
