@@ -23,7 +23,8 @@ def mel_bands() -> np.ndarray:
     places = 2595 * np.log10(1 + np.fft.rfftfreq(FRAME, 1 / RATE) / 700)
     lowest, highest = 2595 * np.log10(1 + 60 / 700), places[-1]
     places = (places - lowest) / (highest - lowest) * (BANDS + 1)
-    return np.maximum(0, 1 - np.abs(places[:, None] - np.arange(1, BANDS + 1)))
+    bands: np.ndarray = np.maximum(0, 1 - np.abs(places[:, None] - np.arange(1, BANDS + 1)))
+    return bands
 
 
 class Utterances:
@@ -106,8 +107,7 @@ def run(options: argparse.Namespace) -> bool:
     for spectrogram, frames, said in (test[i] for i in range(4)):
         with heddle.no_grad():
             heard = net(heddle.array(spectrogram[None]), heddle.array([frames]))[0][0].tolist()
-        said, heard = (" ".join(files[word - 1].stem for word in words if word > 0) for words in (said, heard))
-        print(f"  {said} -> {heard}")
+        print("  " + " -> ".join(" ".join(files[word - 1].stem for word in words if word > 0) for words in (said, heard)))
     wanted = options.wanted or (0.5 if options.quick else 0.05)
     print(f"held out: word error rate {errors:.3f}\nwanted: at most {wanted:.3f}")
     return errors <= wanted

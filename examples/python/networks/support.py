@@ -2,7 +2,7 @@
 
 import argparse
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import heddle
@@ -35,7 +35,7 @@ class TensorBoard(heddle.Callback):
         super().__init__()
         self.writer = heddle.SummaryWriter(folder)
 
-    def on_epoch_end(self, run: heddle.FitRun, values: dict[str, float]) -> None:
+    def on_epoch_end(self, run: heddle.FitRun, values: Mapping[str, float]) -> None:
         for name, value in values.items():
             self.writer.scalar(name, value, run.step)
 

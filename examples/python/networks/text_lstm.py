@@ -21,11 +21,13 @@ class CharacterLstm(heddle.Module):
 
     def forward(self, numbers: heddle.NDArray) -> heddle.NDArray:
         """(batch, length) -> (batch, length, alphabet)"""
-        return self.logits(self.lstm(self.embedding(numbers)))
+        logits: heddle.NDArray = self.logits(self.lstm(self.embedding(numbers)))
+        return logits
 
     def write(self, numbers: heddle.NDArray, count: int, temperature: float, generator: heddle.Generator) -> heddle.NDArray:
         """Goes on with (1, any), each character drawn from the logits divided by the temperature. Nothing waits here."""
-        written, states = [numbers], ()
+        written: list[heddle.NDArray] = [numbers]
+        states: Sequence[heddle.NDArray] = ()
         for _ in range(count):
             output, *states = self.lstm.run(self.embedding(written[-1]), *states)
             logits = self.logits(output[:, -1])
