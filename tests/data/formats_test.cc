@@ -195,7 +195,7 @@ TEST_CASE("subwords of a model that was learned") {
   CHECK(tokenizer.size() <= 40);
   CHECK(tokenizer.size() > 15);
   CHECK(tokenizer.decode(tokenizer.encode("the dog sat on the mat")) == "the dog sat on the mat");
-  CHECK(tokenizer.encode("the cat").size() < 8);
+  CHECK(tokenizer.encode("the cat the cat the cat").size() < 23);  // the number of characters
   Loader loader(
       TextLines({folder.file("text")}, [&](std::string_view line) { return tokenizer.encode(line); }),
       {.batch = 4});

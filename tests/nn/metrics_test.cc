@@ -428,6 +428,22 @@ TEST_CASE("metrics refuse what does not fit; an op's error stays until reset") {
         std::string::npos);
 }
 
+TEST_CASE("metrics of classes: before the first batch the state of another one tells the number of classes") {
+  const NDArray labels = array<std::int64_t>({0, 2, 1, 2}),
+                scores = one_hot(array<std::int64_t>({0, 1, 1, 2}), 3);
+  ConfusionMatrix counted, merged;
+  counted.update(scores, labels);
+  merged.merge(counted.state());
+  CHECK(merged.result().to_vector<double>() == counted.result().to_vector<double>());
+  F1 rates, other;
+  rates.update(scores, labels);
+  other.merge(rates.state());
+  CHECK(other.value() == rates.value());
+  other.update(scores, labels);
+  CHECK(other.value() == rates.value());
+  CHECK_THROWS_AS(F1().merge(zeros({3, 2}, DType::f64)), InvalidArgument);
+}
+
 TEST_CASE("update never waits: it takes arrays that are computed later") {
   Engine engine({.workers = 2});
   const EngineScope scope(engine);

@@ -69,7 +69,7 @@ Bits run(int how, const EngineOptions& options, DType precision = DType::f32) {
   const std::vector<std::function<NDArray(const NDArray&)>> ways{both, each, nested};
   const auto cast = [&](const NDArray& given) {
     const Autocast autocast(precision);  // around the forward pass alone
-    return ways[static_cast<std::size_t>(how)](given);
+    return ways[static_cast<std::size_t>(how)](given).astype(DType::f32);
   };
   return trained(net, cast, x, 4);
 }

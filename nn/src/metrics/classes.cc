@@ -106,6 +106,11 @@ std::int64_t known_classes(const std::string& name, std::int64_t classes) {
   throw InvalidArgument(name + ": the number of classes is not known before the first batch; give `classes`");
 }
 
+// Before the first batch the state of another metric tells the number of classes.
+void learn_classes(const NDArray& state, std::int64_t columns, std::int64_t& classes) {
+  if (classes == kInferred && state.ndim() == 2 && state.shape()[1] == columns) classes = state.shape()[0];
+}
+
 NDArray ratio(const NDArray& part, const NDArray& whole) {
   return where(whole == 0, 0.0, part / maximum(whole, 1.0));
 }
@@ -214,6 +219,11 @@ void ConfusionMatrix::add(const Inputs& inputs) {
   });
 }
 
+void ConfusionMatrix::merge_whole(const NDArray& state) {
+  if (state.ndim() == 2) learn_classes(state, state.shape()[0], options_.classes);
+  Metric::merge_whole(state);
+}
+
 NDArray ConfusionMatrix::compute(const NDArray& state) const {
   switch (normalize_) {
     case Normalize::labels:
@@ -261,6 +271,11 @@ void ClassRates::add(const Inputs& inputs) {
       sums[wanted * 3 + 2] += 1;
     });
   });
+}
+
+void ClassRates::merge_whole(const NDArray& state) {
+  learn_classes(state, 3, options_.classes);
+  Metric::merge_whole(state);
 }
 
 NDArray ClassRates::compute(const NDArray& state) const {

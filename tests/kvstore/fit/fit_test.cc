@@ -186,7 +186,7 @@ TEST_CASE("fit: a model with three inputs and two outputs, weighted losses and a
   CHECK(outputs[0].shape() == Shape{48, 1});
   CHECK(outputs[1].shape() == Shape{48, 4});
   const NoGrad no_grad;
-  CHECK(outputs[1].to_vector<float>() == router.run({a, b, c})[1].to_vector<float>());
+  CHECK(max(abs(outputs[1] - router.run({a, b, c})[1])).item<float>() < 1e-6f);  // batches of other sizes
   CHECK(values.at("department_accuracy") ==
         mean(cast(equal(argmax(outputs[1], 1), department), DType::f64)).item<double>());
 }

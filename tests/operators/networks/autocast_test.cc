@@ -19,8 +19,8 @@ namespace {
 
 constexpr DType kHalves[] = {DType::bf16, DType::f16};
 
-// Half the distance of 1 and the next number: the relative error of one rounding.
-double rounding(DType dtype) { return dtype == DType::bf16 ? 0x1p-9 : 0x1p-12; }
+// Half the distance of 1 and the next number: the largest relative error of one rounding.
+double rounding(DType dtype) { return dtype == DType::bf16 ? 0x1p-8 : 0x1p-11; }
 
 std::vector<double> numbers(const NDArray& array) { return array.astype(DType::f64).to_vector<double>(); }
 
@@ -114,8 +114,8 @@ std::vector<Case> cases() {
 
 // Roundings that follow each other between operands and results: of recurrent networks and attention one at each step.
 double roundings(const std::string& name) {
-  if (name == "lstm" || name == "gru") return 16;
-  return name == "attention" ? 12 : 4;
+  if (name == "lstm" || name == "gru") return 8;
+  return name == "attention" ? 6 : 2;
 }
 
 Arrays drawn(const Case& one, double scale) {

@@ -50,6 +50,7 @@ class ConfusionMatrix : public Metric {
   Shape state_shape() const override;
   void add(const Inputs& inputs) override;
   NDArray compute(const NDArray& state) const override;
+  void merge_whole(const NDArray& state) override;
   void clear() override;
   MetricOptions options_;
   Normalize normalize_;
@@ -70,6 +71,7 @@ class ClassRates : public Metric {
   void add(const Inputs& inputs) override;
   NDArray compute(const NDArray& state) const override;
   virtual NDArray rate(const NDArray& right, const NDArray& found, const NDArray& wanted) const = 0;
+  void merge_whole(const NDArray& state) override;
   void clear() override;
   Average average_;
   MetricOptions options_;
