@@ -68,7 +68,8 @@ def test_history_and_data():
             return (x[self.at * 30 - 30 : self.at * 30], y[self.at * 30 - 30 : self.at * 30]) if self.at <= 3 else None
 
     trained = []
-    for data in (Iterable(), list(Iterable()), Loader(), (heddle.array(x), heddle.array(y))):
+    loader = heddle.data.Loader(heddle.data.ArrayDataset(x, y), batch=30)
+    for data in (Iterable(), list(Iterable()), Loader(), loader, (heddle.array(x), heddle.array(y))):
         net, trainer = program()
         heddle.fit(net, trainer, data, loss="cross_entropy", epochs=2, batch=30, shuffle=False, verbose=False)
         assert trainer.steps == 6
@@ -76,6 +77,43 @@ def test_history_and_data():
     assert trained[1:] == trained[:-1] and Iterable.epochs == [0, 1]
     with pytest.raises(ValueError, match="are a generator, which cannot be begun anew"):
         heddle.fit(net, trainer, (one for one in Iterable()), loss="cross_entropy", verbose=False)
+
+
+def test_a_loader_with_lengths_resumes_within_an_epoch(tmp_path):
+    class Lists:
+        def __len__(self):
+            return 24
+
+        def __getitem__(self, index):
+            length = index % 3 + 1
+            return np.full((length, 6), index % 2, "f4"), np.int64(index % 2)
+
+    class Last(heddle.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = heddle.Dense(6, 2, generator=heddle.Generator(3))
+
+        def forward(self, x):
+            return self.inner(x[:, 0])
+
+    class Fail(heddle.Callback):
+        def on_batch_end(self, run):
+            if run.step == 5:
+                run.save(tmp_path / "run.safetensors")
+                raise KeyError("no more")
+
+    def train(callbacks, resume=""):
+        net = Last()
+        trainer = heddle.Trainer(net.parameters(), "adam", {"lr": 0.01})
+        loader = heddle.data.Loader(Lists(), batch=8, shuffle=True, seed=4, pad=0)
+        options = {"labels": 2, "epochs": 3, "callbacks": callbacks, "resume": resume, "verbose": False}
+        history = heddle.fit(net, trainer, loader, loss=lambda outputs, labels: heddle.cross_entropy(outputs[0], labels[0]), **options)
+        return weights(net), history["loss"][-1], trainer.steps
+
+    whole = train([])
+    with pytest.raises(KeyError, match="no more"):
+        train([Fail()])
+    assert train([], tmp_path / "run.safetensors") == whole and whole[2] == 9
 
 
 def test_callbacks_see_the_training():
