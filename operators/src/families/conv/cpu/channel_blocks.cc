@@ -7,6 +7,7 @@
 
 #include <heddle/half.h>
 
+#include "cpu/relu.h"
 #include "cpu/scratch.h"
 
 namespace heddle::cpu_kernels {
@@ -67,21 +68,10 @@ void transpose_square(const T* from, std::int64_t from_stride, T* to, std::int64
   }
 }
 
-// The bits of -inf as a signed integer; what is below 0 and no NaN has bits from those of -0 to these.
-template <class T>
-constexpr auto kNegativeInfinity = static_cast<typename LanesOf<sizeof(T)>::Bits>(std::is_same_v<T, float>
-                                                                                      ? 0xff800000u
-                                                                                      : 0xff80u);
-
 // 0 in place of what is below 0.
 template <class T> Lanes<T> relu(Lanes<T> bits) {
   const Lanes<T> limit = Lanes<T>{} + kNegativeInfinity<T>;
-  return (bits < 0) & (bits <= limit) ? Lanes<T>{} : bits;
-}
-
-template <class T>
-void mask(const T* __restrict grad, const T* __restrict y, std::int64_t count, T* __restrict to) {
-  for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(y[i]) <= 0 ? T(0) : grad[i];
+  return bits <= limit ? Lanes<T>{} : bits;
 }
 
 }  // namespace
@@ -97,7 +87,7 @@ void into_blocks(const T* plain, const T* y, std::int64_t images, std::int64_t c
   for (std::int64_t block = 0; block < images * channels / kChannelBlock; ++block) {
     const T* planes = plain + block * size;
     if (y) {
-      mask(planes, y + block * size, size, room.as<T>());
+      relu_gradient(planes, y + block * size, size, room.as<T>());
       planes = room.as<const T>();
     }
     for (std::int64_t pixel = 0; pixel < pixels; pixel += kLanes) {

@@ -15,6 +15,7 @@
 #include "cpu/library_threads.h"
 #include "cpu/onednn.h"
 #include "cpu/plan_cache.h"
+#include "cpu/relu.h"
 #include "cpu/scratch.h"
 #include "families/conv/cpu/channel_blocks.h"
 #include "families/conv/cpu/conv.h"
@@ -137,7 +138,8 @@ template <class T> class ImageLayout {
   void convert_masked(const T* plain, const T* y, T* buffer) const {
     into_blocks<T>(plain, y, dims_[0], channels_, pixels_, buffer);
   }
-  // Converts a result into row-major memory, unless it is there; then computes its relu if there is one.
+  // Converts a result into row-major memory, unless it is there; then computes its relu if there is one. oneDNN's own relu is not
+  // used, since it turns NaN into 0, which would hide that a net has diverged.
   void finish(const T* made, T* plain, bool relu) const {
     if (in_blocks_) return from_blocks<T>(made, dims_[0], channels_, pixels_, relu, plain);
     if (!is_plain()) to_plain_.run(made, plain);
@@ -145,10 +147,6 @@ template <class T> class ImageLayout {
   }
 
  private:
-  // oneDNN's own relu is not used, since it turns NaN into 0, which would hide that a net has diverged.
-  static void relu_in_place(T* y, std::int64_t count) {
-    for (std::int64_t i = 0; i < count; ++i) y[i] = static_cast<float>(y[i]) < 0 ? T(0) : y[i];
-  }
   std::int64_t channels_, pixels_;
   std::size_t bytes_;
   memory::dims dims_;
@@ -273,20 +271,15 @@ template <class T> class ChunkGradient {
       data_ = blocked_.as<T>();
       return;
     }
-    if (y) data_ = mask(grad, y, images * p.out_image(), masked_.as<T>());
+    if (y) {
+      relu_gradient(grad, y, images * p.out_image(), masked_.as<T>());
+      data_ = masked_.as<T>();
+    }
     data_ = layout.convert(data_, blocked_.as<T>());
   }
   const T* data() const { return data_; }
 
  private:
-  static const T* mask(const T* __restrict grad, const T* __restrict y, std::int64_t count,
-                       T* __restrict to) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      const T value = grad[i];  // read in any case, which leaves no branch in the loop
-      to[i] = static_cast<float>(y[i]) <= 0 ? T(0) : value;
-    }
-    return to;
-  }
   Scratch masked_, blocked_;
   const T* data_;
 };

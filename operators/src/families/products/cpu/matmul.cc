@@ -10,6 +10,7 @@
 #include "core/kernel_table.h"
 #include "cpu/floating.h"
 #include "cpu/gemm_half.h"
+#include "cpu/relu.h"
 #include "cpu/scratch.h"
 #include "families/products/cpu/gemm_tiles.h"
 #include "families/products/kernels.h"
@@ -233,13 +234,7 @@ void relu_mask_kernel(const KernelContext&, const NDArray& g, const NDArray& y, 
     T* out_data = out.data<T>();
     constexpr std::int64_t kGrain = 32768;
     parallel_for(g.size(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-      // Where y is NaN, out is g. A g that is read in any case leaves no branch in the loop.
-      const T *const from = g_data, *const of = y_data;
-      T* const to = out_data;
-      for (std::int64_t i = begin; i < end; ++i) {
-        const T value = from[i];
-        to[i] = static_cast<ComputeType<T>>(of[i]) <= 0 ? T(0) : value;
-      }
+      relu_gradient(g_data + begin, y_data + begin, end - begin, out_data + begin);
     });
   });
 }
