@@ -1,6 +1,7 @@
 // Datasets and loaders. The classes that users see are Python's, heddle/data.py; here is what they call.
 #include "data.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <heddle/data.h>
+#include <heddle/graph.h>
 
 #include "arguments.h"
 #include "arrays/array.h"
@@ -77,7 +79,14 @@ std::vector<ExampleArray> to_descriptions(const char* function, nb::handle array
   return result;
 }
 
-// Runs call(), which calls Python code, in an op. A Python exception becomes the op's error, with a note.
+// An exception that ends more than an example: skip_bad does not pass over it.
+class FatalFailure final : public PythonFailure, public NeverSkipped {
+ public:
+  explicit FatalFailure(const PythonFailure& failure) : PythonFailure(failure) {}
+};
+
+// Runs call(), which calls Python code, in an op. A Python exception becomes the op's error, with a note. StopIteration, which
+// would end the loop over the batches, becomes RuntimeError, as in generators (PEP 479).
 template <class Call> Example in_python(const std::string& note, Where where, Call call) {
   const HoldGil gil;
   if (!gil) throw Error("the interpreter has ended");
@@ -85,14 +94,20 @@ template <class Call> Example in_python(const std::string& note, Where where, Ca
     return call();
   } catch (nb::python_error& error) {
     error.restore();
+    if (PyErr_ExceptionMatches(PyExc_StopIteration))
+      nb::chain_error(PyExc_RuntimeError, "the dataset has raised StopIteration");
     PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
     PyObject* const done = PyObject_CallMethod(value, "add_note", "s", note.c_str());
     if (!done) PyErr_Clear();
     Py_XDECREF(done);
+    const bool is_fatal = PyErr_GivenExceptionMatches(value, PyExc_MemoryError) ||
+                          !PyErr_GivenExceptionMatches(value, PyExc_Exception);
     PyErr_Restore(type, value, traceback);
-    throw PythonFailure::take_set("load_batch", where);
+    const PythonFailure failure = PythonFailure::take_set("load_batch", where);
+    if (is_fatal) throw FatalFailure(failure);
+    throw failure;
   }
 }
 
@@ -159,11 +174,23 @@ class FunctionDataset final : public Dataset {
   std::int64_t length(std::int64_t index) const override { return dataset_->length(index); }
   std::vector<NDArray> used_arrays() const override { return dataset_->used_arrays(); }
   bool reads_concurrently() const override { return false; }
-  // A copy, since the function may wait for its arguments, whose arrays ops may be waiting for that come later.
+  // The function may wait for its arguments. It gets copies of those whose arrays this op has declared, since ops may be
+  // waiting for these that come later. Others are waited for here.
   Example read(std::int64_t index) const override {
     Example example = dataset_->read(index);
-    if (!dataset_->used_arrays().empty()) {
-      for (NDArray& array : example) array = copied(array);
+    const std::vector<NDArray> used = dataset_->used_arrays();
+    for (NDArray& array : example) {
+      if (!array.defined()) continue;
+      const bool declared = std::any_of(used.begin(), used.end(), [&](const NDArray& each) {
+        return each.storage() == array.storage();
+      });
+      array = array.detach();
+      if (declared && array.is_contiguous()) {
+        array = copied(array);
+      } else {
+        array = array.contiguous();
+        array.wait();
+      }
     }
     return in_python("the function of a heddle.data.MapDataset, of example " + std::to_string(index), where_,
                      [&] { return to_example(nb::borrow(fn_.get())(*to_tuple(example)), where_); });
@@ -174,10 +201,10 @@ class FunctionDataset final : public Dataset {
 
  private:
   static NDArray copied(const NDArray& array) {
-    const NDArray from = array.contiguous(), result(array.shape(), array.dtype());
-    if (from.size() > 0) {
-      std::memcpy(result.data<std::byte>(), from.data<const std::byte>(),
-                  static_cast<std::size_t>(from.size()) * size_of(from.dtype()));
+    const NDArray result(array.shape(), array.dtype());
+    if (array.size() > 0) {
+      std::memcpy(result.data<std::byte>(), array.data<const std::byte>(),
+                  static_cast<std::size_t>(array.size()) * size_of(array.dtype()));
     }
     return result;
   }
@@ -187,13 +214,19 @@ class FunctionDataset final : public Dataset {
   Where where_;
 };
 
+// An example read outside of a loader's op, which would have waited for the arrays that the dataset uses.
+Example read_alone(const Dataset& dataset, std::int64_t index) {
+  for (const NDArray& array : dataset.used_arrays()) array.wait();
+  return dataset.read(index);
+}
+
 PythonDataset map_dataset(const PythonDataset& dataset, nb::object fn, nb::handle arrays) {
   const Where where = python_call_site();
   std::vector<ExampleArray> descriptions;
   if (!arrays.is_none()) {
     descriptions = to_descriptions("MapDataset", arrays);
   } else {
-    const Example first = interruptibly([held = dataset.dataset] { return held->read(0); });
+    const Example first = interruptibly([held = dataset.dataset] { return read_alone(*held, 0); });
     for (const NDArray& array : FunctionDataset::example_of(fn, first, where))
       descriptions.push_back({array.dtype(), array.shape()});
   }
@@ -211,7 +244,8 @@ void bind_datasets(nb::module_& m) {
           "_read",
           [](const PythonDataset& self, std::int64_t index) {
             default_engine_is_used();
-            return to_tuple(interruptibly([dataset = self.dataset, index] { return dataset->read(index); }));
+            return to_tuple(
+                interruptibly([dataset = self.dataset, index] { return read_alone(*dataset, index); }));
           },
           "index"_a, nb::sig("def _read(self, index: int) -> tuple[NDArray, ...]"))
       .def(
@@ -310,11 +344,12 @@ void bind_loader(nb::module_& m) {
           "_next",
           [](const PythonLoader& self, bool waits) {
             default_engine_is_used();
-            if (waits)
-              return to_tuple(self.call_interruptibly("Loader", [](Loader& of) { return of.next(); }));
+            // Ctrl-C ends the wait alone: a batch that nobody takes stays. Only this thread captures.
+            if (waits && !is_capturing()) self.call_interruptibly("Loader", [](Loader& of) { of.wait(); });
             return to_tuple(self.call([](Loader& of) { return of.next(); }));
           },
           "waits"_a, nb::sig("def _next(self, waits: bool) -> tuple[NDArray, ...]"))
+      .def("_drop", [](const PythonLoader& self) { self.call([](Loader& of) { of.drop(); }); })
       .def("_epoch",
            [](const PythonLoader& self) { return self.call([](Loader& of) { return of.epoch(); }); })
       .def("_position",
