@@ -617,9 +617,9 @@ class RecordWriter:
 class InputSplit:
     """Part `part` of `parts` of large files, cut at lines or records: an iterator of bytes. `uri` is a path; ";" between several."""
 
-    def __init__(self, uri: str, part: int = 0, parts: int = 1, records: bool = False) -> None:
+    def __init__(self, uri: Path, part: int = 0, parts: int = 1, records: bool = False) -> None:
         numbers = [_int("InputSplit", name, value) for name, value in (("part", part), ("parts", parts))]
-        self._core = _heddle._InputSplit(str(uri), numbers[0], numbers[1], _bool("InputSplit", "records", records))
+        self._core = _heddle._InputSplit(_os.fsdecode(_path("InputSplit", uri)), numbers[0], numbers[1], _bool("InputSplit", "records", records))
 
     def __iter__(self) -> _typing.Iterator[bytes]:
         self._core._restart()

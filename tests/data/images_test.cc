@@ -220,16 +220,17 @@ TEST_CASE("texts and profiles in PNG files are left out, however much they unpac
   std::string packed(100'000, '\0');
   const std::string text(7'000'000, 'a');
   uLongf size = packed.size();
-  REQUIRE(compress2(reinterpret_cast<Bytef*>(packed.data()), &size, reinterpret_cast<const Bytef*>(text.data()),
-                    text.size(), 9) == Z_OK);
+  REQUIRE(compress2(reinterpret_cast<Bytef*>(packed.data()), &size,
+                    reinterpret_cast<const Bytef*>(text.data()), text.size(), 9) == Z_OK);
   const std::string content = std::string("zTXtk\0\0", 7) + packed.substr(0, size);
   const auto word = [](std::uint32_t value) {
     return std::string{static_cast<char>(value >> 24), static_cast<char>(value >> 16),
                        static_cast<char>(value >> 8), static_cast<char>(value)};
   };
-  const auto checksum = crc32(0, reinterpret_cast<const Bytef*>(content.data()), static_cast<uInt>(content.size()));
-  const std::string chunk =
-      word(static_cast<std::uint32_t>(content.size() - 4)) + content + word(static_cast<std::uint32_t>(checksum));
+  const auto checksum =
+      crc32(0, reinterpret_cast<const Bytef*>(content.data()), static_cast<uInt>(content.size()));
+  const std::string chunk = word(static_cast<std::uint32_t>(content.size() - 4)) + content +
+                            word(static_cast<std::uint32_t>(checksum));
   std::string bomb = plain.substr(0, 33);
   for (int i = 0; i < 100; ++i) bomb += chunk;
   bomb += plain.substr(33);

@@ -377,7 +377,7 @@ TEST_CASE("a push that fails loses no batch") {
   class Huge : public Numbers {
    public:
     using Numbers::Numbers;
-    std::vector<ExampleArray> arrays() const override { return {{DType::i64, {std::int64_t{1} << 56}}}; }
+    std::vector<ExampleArray> arrays() const override { return {{DType::i64, {std::int64_t{1} << 61}}}; }
   };
   Loader loader(Huge(8), {.batch = 8});
   for (int i = 0; i < 3; ++i) {
@@ -445,21 +445,24 @@ TEST_CASE("bad options are refused") {
         "Loader: no batch: the dataset has 4 examples, for 1 ranks and batches of 5");
   CHECK(message({.pad = {1, 2, 3}}) == "Loader: pad has 3 values; examples have 2 arrays");
   CHECK(message({.pad = {0.5, -1}}) == "no error");  // no sizes vary
-  for (const auto& [dtype, pad, shown] : std::initializer_list<std::tuple<DType, double, const char*>>{
-           {DType::u8, -1, "-1"},
-           {DType::boolean, 2, "2"},
-           {DType::i64, std::nan(""), "nan"},
-           {DType::i32, 1e30, "1e+30"},
-           {DType::i64, 1.5, "1.5"},
-           {DType::i64, 0x1p63, "9.22337e+18"},
-           {DType::f16, 1e6, "1e+06"}}) {
+  for (const auto& [dtype, pad, shown] :
+       std::initializer_list<std::tuple<DType, double, const char*>>{{DType::u8, -1, "-1"},
+                                                                     {DType::boolean, 2, "2"},
+                                                                     {DType::i64, std::nan(""), "nan"},
+                                                                     {DType::i32, 1e30, "1e+30"},
+                                                                     {DType::i64, 1.5, "1.5"},
+                                                                     {DType::i64, 0x1p63, "9.22337e+18"},
+                                                                     {DType::f16, 1e6, "1e+06"}}) {
     CHECK(message_of([&] { Loader(Empty(dtype), {.pad = {pad}}); }) ==
           std::string("Loader: pad value 0 is ") + shown + "; wanted one that " + name_of(dtype) +
               " has, the dtype of array 0");
   }
-  for (const auto& [dtype, pad] : std::initializer_list<std::pair<DType, double>>{
-           {DType::u8, 255}, {DType::boolean, 1}, {DType::i64, -0x1p63}, {DType::f32, 0.1},
-           {DType::f16, std::nan("")}, {DType::bf16, -INFINITY}})
+  for (const auto& [dtype, pad] : std::initializer_list<std::pair<DType, double>>{{DType::u8, 255},
+                                                                                  {DType::boolean, 1},
+                                                                                  {DType::i64, -0x1p63},
+                                                                                  {DType::f32, 0.1},
+                                                                                  {DType::f16, std::nan("")},
+                                                                                  {DType::bf16, -INFINITY}})
     CHECK(message_of([&] { Loader(Empty(dtype), {.pad = {pad}}); }) == "no error");
   CHECK(message({.augment = Augmentation{}, .augment_array = 2}) ==
         "Loader: augment_array is 2; wanted 0 to 1");

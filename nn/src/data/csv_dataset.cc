@@ -36,9 +36,7 @@ class CsvReader {
     } while (fields.size() == 1 && fields[0].empty());
     return true;
   }
-  [[noreturn]] void fail(const std::string& problem) const {
-    fail(row_line_, problem);
-  }
+  [[noreturn]] void fail(const std::string& problem) const { fail(row_line_, problem); }
   [[noreturn]] void fail(std::int64_t line, const std::string& problem) const {
     throw Error(title_ + ", line " + std::to_string(line) + ": " + problem);
   }

@@ -117,7 +117,8 @@ struct ImageFolder::Listing {
            std::filesystem::recursive_directory_iterator(folder)) {
         const std::string extension = lower_extension(entry.path());
         std::error_code ignored;  // of a link that leads nowhere
-        if (entry.is_regular_file(ignored) && (extension == ".png" || extension == ".jpg" || extension == ".jpeg"))
+        if (entry.is_regular_file(ignored) &&
+            (extension == ".png" || extension == ".jpg" || extension == ".jpeg"))
           paths.push_back(entry.path().string());
       }
     } catch (const std::filesystem::filesystem_error& error) {

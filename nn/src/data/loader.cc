@@ -162,6 +162,7 @@ std::vector<ExampleArray> Loader::arrays() const {
   return arrays;
 }
 std::int64_t Loader::skipped() const { return state_->source->skipped; }
+bool Loader::is_idle() const { return state_->source.use_count() == 1; }
 const LoaderOptions& Loader::options() const { return state_->options(); }
 
 void Loader::start(std::int64_t epoch, std::int64_t first) {

@@ -50,8 +50,7 @@ std::int64_t end_of_record(const std::string& title, std::span<const std::byte> 
   for (std::int64_t at = begin;;) {
     if (size - at < 8) fail_at(title, at, "the file ends within a record's head");
     if (word_at(file.data(), at) != dmlc::RecordIOWriter::kMagic) fail_at(title, at, "no record begins here");
-    const std::uint32_t head = word_at(file.data(), at + 4),
-                        flag = dmlc::RecordIOWriter::DecodeFlag(head);
+    const std::uint32_t head = word_at(file.data(), at + 4), flag = dmlc::RecordIOWriter::DecodeFlag(head);
     const std::int64_t bytes = (dmlc::RecordIOWriter::DecodeLength(head) + 3) / 4 * 4;
     if (flag > 3 || (flag < 2) != (at == begin))
       fail_at(title, at, "a part of a record that does not fit to the one before");
@@ -265,8 +264,8 @@ std::optional<std::string> InputSplit::next_record() {
     split.at = 0;
     ++split.chunks;
   }
-  const std::int64_t end =
-      end_of_record("InputSplit: '" + uri_ + "', chunk " + std::to_string(split.chunks), split.chunk, split.at);
+  const std::int64_t end = end_of_record("InputSplit: '" + uri_ + "', chunk " + std::to_string(split.chunks),
+                                         split.chunk, split.at);
   return record_between(split.chunk.data(), std::exchange(split.at, end), end);
 }
 

@@ -21,9 +21,7 @@ constexpr std::int64_t kAnySize = 0xffffffff;  // what programs write that do no
 // libsndfile takes a WAV, AIFF or AU file that is cut short for a shorter one.
 void check_sizes(const OpenFile& file, const std::string& title) {
   unsigned char head[12] = {};
-  const auto read = [&](std::int64_t at) {
-    return ::pread(file.handle(), head, sizeof head, at) >= 8;
-  };
+  const auto read = [&](std::int64_t at) { return ::pread(file.handle(), head, sizeof head, at) >= 8; };
   const auto check = [&](std::int64_t end) {
     if (end > file.size)
       fail_at(title, file.size, "the file ends here; its head says " + std::to_string(end) + " bytes");

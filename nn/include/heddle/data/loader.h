@@ -88,6 +88,7 @@ class Loader : public Batches {
   std::vector<ExampleArray> arrays() const;  // those of a batch, without axis 0
   std::int64_t skipped() const;  // examples that were bad, in all batches so far; may count some read ahead
   const LoaderOptions& options() const;
+  bool is_idle() const;  // whether no op that reads the dataset is under way
 
  private:
   void push(std::int64_t batch);
